@@ -1,0 +1,1 @@
+"""The local cloud: what `make serve` starts."""

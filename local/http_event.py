@@ -1,0 +1,129 @@
+"""A request as an API Gateway HTTP API hands it to a function: payload format 2.0.
+
+Source: https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
+"""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote, unquote_plus
+
+ACCOUNT_ID = "000000000000"
+API_ID = "local"
+
+_TEXT_TYPES = frozenset({"application/json", "application/javascript", "application/xml"})
+_TEXT_SUFFIXES = ("+json", "+xml")
+# Spelt out because strftime's month names follow the machine's locale.
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def build_http_event(
+    method: str,
+    raw_path: str,
+    raw_query: str,
+    headers: list[tuple[str, str]],
+    body: bytes,
+    *,
+    route_key: str,
+    path_parameters: dict[str, str],
+    source_ip: str,
+    request_id: str,
+    now: datetime,
+    domain_name: str,
+) -> dict[str, Any]:
+    """The event for one request.
+
+    `raw_path`, `raw_query` and the values of `path_parameters` are as they were on the wire; parameters are
+    decoded here, once. `headers` may repeat a name; values are the wire's bytes read as Latin-1. As in the
+    cloud, keys that would be empty (`cookies`, `queryStringParameters`, `pathParameters`, `body`) are absent.
+    """
+    joined, cookies = _join_headers(headers)
+    event: dict[str, Any] = {
+        "version": "2.0",
+        "routeKey": route_key,
+        "rawPath": raw_path,
+        "rawQueryString": raw_query,
+        "headers": joined,
+        "requestContext": {
+            "accountId": ACCOUNT_ID,
+            "apiId": API_ID,
+            "domainName": domain_name,
+            "domainPrefix": domain_name.partition(".")[0],
+            "http": {
+                "method": method,
+                "path": raw_path,
+                "protocol": "HTTP/1.1",
+                "sourceIp": source_ip,
+                "userAgent": joined.get("user-agent", ""),
+            },
+            "requestId": request_id,
+            "routeKey": route_key,
+            "stage": "$default",
+            "time": _common_log_time(now),
+            "timeEpoch": int(now.timestamp() * 1000),
+        },
+        "isBase64Encoded": False,
+    }
+    if cookies:
+        event["cookies"] = cookies
+    if query := _query_parameters(raw_query):
+        event["queryStringParameters"] = query
+    if path_parameters:
+        event["pathParameters"] = {name: unquote(value) for name, value in path_parameters.items()}
+    if body:
+        event["body"], event["isBase64Encoded"] = _encode_body(body, joined.get("content-type", ""))
+    return event
+
+
+def _join_headers(headers: list[tuple[str, str]]) -> tuple[dict[str, str], list[str]]:
+    joined: dict[str, str] = {}
+    cookies: list[str] = []
+    for raw_name, value in headers:
+        name = raw_name.lower()
+        if name == "cookie":
+            # Format 2.0 moves cookies out of the headers into a list of their own.
+            cookies.extend(cookie for part in value.split(";") if (cookie := part.strip()))
+        elif name in joined:
+            joined[name] = f"{joined[name]},{value}"
+        else:
+            joined[name] = value
+    return joined, cookies
+
+
+def _query_parameters(raw_query: str) -> dict[str, str]:
+    parameters: dict[str, str] = {}
+    for pair in raw_query.split("&"):
+        if not pair:
+            continue
+        raw_name, _, raw_value = pair.partition("=")
+        name, value = unquote_plus(raw_name), unquote_plus(raw_value)
+        parameters[name] = f"{parameters[name]},{value}" if name in parameters else value
+    return parameters
+
+
+def _encode_body(body: bytes, content_type: str) -> tuple[str, bool]:
+    """The body as text when its media type is one of the gateway's text types, else base64.
+
+    A form (`application/x-www-form-urlencoded`) is base64: the gateway does not count it as text. Bytes
+    that are no UTF-8 go as base64 whatever they claim to be, so that a handler sees what was sent.
+    """
+    media_type = content_type.partition(";")[0].strip().lower()
+    is_text = (
+        not media_type
+        or media_type.startswith("text/")
+        or media_type in _TEXT_TYPES
+        or media_type.endswith(_TEXT_SUFFIXES)
+    )
+    if is_text:
+        try:
+            return body.decode("utf-8"), False
+        except UnicodeDecodeError:
+            pass
+    return base64.b64encode(body).decode("ascii"), True
+
+
+def _common_log_time(now: datetime) -> str:
+    utc = now.astimezone(UTC)
+    return f"{utc.day:02}/{_MONTHS[utc.month - 1]}/{utc.year}:{utc:%H:%M:%S} +0000"
