@@ -1,0 +1,136 @@
+# Larder's commands; `make help` lists them. Everything they install lies in this folder: .venv and .tools.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PORT ?= 3000
+HOST ?= 127.0.0.1
+DATA ?= .larder
+ENV  ?= default
+WORKERS ?= auto
+
+# Quoted wherever the shell reads it: the folder's name may hold spaces.
+export PATH := $(CURDIR)/.tools/uv/bin:$(PATH)
+# Trust what the operating system trusts, so that a company's proxy certificate works; never fetch an interpreter.
+export UV_SYSTEM_CERTS := 1
+export UV_PYTHON_DOWNLOADS := never
+export UV_PROJECT_ENVIRONMENT := .venv
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export SAM_CLI_TELEMETRY := 0
+unexport PYTHONHOME PYTHONPATH VIRTUAL_ENV
+
+WORKSPACE := uv.lock pyproject.toml layers/larder/pyproject.toml cli/pyproject.toml
+# Installed: the product and its local cloud; that and the development tools; the tools themselves.
+SERVE_READY := .venv/.ready-to-serve
+READY := .venv/.ready
+UV := .tools/uv/.ready
+SAM := .tools/sam/.ready
+
+.PHONY: help
+help: ## list the commands
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
+	@echo
+	@echo "PYTHON=python3.12 names the interpreter to use (CPython 3.11 or newer); without it the first fit one is taken."
+
+.PHONY: setup
+setup: $(READY) ## install everything for development (the other commands do it by themselves)
+
+.PHONY: serve
+serve: $(SERVE_READY) ## run the local cloud: PORT=3000 DATA=.larder HOST=127.0.0.1
+	@PORT="$(PORT)" HOST="$(HOST)" DATA="$(DATA)" exec .venv/bin/python -m local serve
+
+.PHONY: demo
+demo: $(SERVE_READY) ## build a sample monorepo twice with turbo, the second time from the cache
+	@exec .venv/bin/python -m local demo
+
+.PHONY: larder
+larder: $(SERVE_READY) ## the operator's command against the local cloud: ARGS="--help" PORT=3000 DATA=.larder
+	@PORT="$(PORT)" exec .venv/bin/larder --local "$(DATA)" $(ARGS)
+
+.PHONY: test
+test: $(READY) ## the tests that need no build and no npm: ARGS="-k name" WORKERS=auto
+	@.venv/bin/python -m pytest -n $(WORKERS) -m "not build and not slow and not e2e" $(ARGS)
+
+.PHONY: e2e
+e2e: $(READY) ## the long tests: npm's turbo clients, crashes, load (needs node and npm)
+	@.venv/bin/python -m pytest -m "slow or e2e" $(ARGS)
+
+.PHONY: check
+check: $(READY) ## lint, format, types and import contracts
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+.PHONY: format
+format: $(READY) ## apply the formatter and the lint's safe repairs
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+
+# SAM looks for python3.13 on PATH and refuses a shim of another version: the real folder goes first. `validate` asks for a
+# region though it calls nobody. SAM copies functions/ as it is, so what Python left there goes and .pyc files of the runtime's version come.
+.PHONY: build
+build: $(SAM) ## validate the template and build layer and functions for Lambda (needs python3.13)
+	@set -e; \
+	python=$$(tools/find-python 3.13); \
+	PATH="$$(dirname "$$python"):$$PATH"; export PATH; \
+	AWS_DEFAULT_REGION="$${AWS_DEFAULT_REGION:-us-east-1}" .tools/sam/bin/sam validate --lint --config-env "$(ENV)"; \
+	.tools/sam/bin/sam build --config-env "$(ENV)"; \
+	for built in .aws-sam/build/*/; do \
+		[ "$$built" != .aws-sam/build/LarderLayer/ ] || continue; \
+		find "$$built" -name __pycache__ -type d -prune -exec rm -rf {} +; \
+		"$$python" -m compileall -q --invalidation-mode unchecked-hash -s "$$built" -p /var/task "$$built"; \
+	done
+
+.PHONY: test-build
+test-build: build $(READY) ## build, then import every handler from what was built
+	@LARDER_RUNTIME_PYTHON="$$(tools/find-python 3.13)" .venv/bin/python -m pytest -m build tests/build $(ARGS)
+
+.PHONY: deploy
+deploy: build ## deploy to AWS with the settings of samconfig.toml: ENV=default or ENV=prod
+	.tools/sam/bin/sam deploy --config-env "$(ENV)" $(ARGS)
+
+.PHONY: lock
+lock: $(UV) ## renew the lock files of the tools (uv.lock: uv lock)
+	cd tools && for tool in uv sam; do \
+		uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock" \
+			$$tool-requirements.in --output-file $$tool-requirements.txt; \
+	done
+
+.PHONY: clean
+clean: ## remove what was installed and built; the local cloud's data stays
+	rm -rf .venv .tools .aws-sam .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+
+# What the commands stand on: files that say what is installed, remade when what they depend on changed.
+
+# Which interpreter: the one that PYTHON names, else the one of the last time, else the first fit one.
+.tools/interpreter: FORCE
+	@mkdir -p .tools; \
+	if [ -n "$(PYTHON)" ] || ! [ -x "$$(cat $@ 2>/dev/null)" ]; then \
+		found=$$(tools/find-python 3.11+ "$(PYTHON)") || exit 1; \
+		[ "$$found" = "$$(cat $@ 2>/dev/null)" ] || echo "$$found" > $@; \
+	fi
+
+$(UV): tools/uv-requirements.txt | .tools/interpreter
+	@echo "Setting up (the first time only) ..."
+	@"$$(cat .tools/interpreter)" -m venv --clear .tools/uv
+	@.tools/uv/bin/python -m pip install --quiet --require-hashes --only-binary :all: -r tools/uv-requirements.txt
+	@touch $@
+
+$(SERVE_READY): $(WORKSPACE) .tools/interpreter $(UV)
+	@uv sync --quiet --locked --inexact --no-default-groups --group local --python "$$(cat .tools/interpreter)"
+	@touch $@
+
+$(READY): $(SERVE_READY)
+	@uv sync --quiet --locked --python "$$(cat .tools/interpreter)"
+	@touch $@
+
+# A venv of its own: SAM pins an older boto3.
+$(SAM): tools/sam-requirements.txt $(UV)
+	@echo "Installing the SAM command line (the first time only) ..."
+	@uv venv --quiet --clear --python "$$(cat .tools/interpreter)" .tools/sam
+	@uv pip install --quiet --python .tools/sam/bin/python --require-hashes -r tools/sam-requirements.txt
+	@touch $@
+
+.PHONY: FORCE
+FORCE:
