@@ -1,1 +1,24 @@
-"""The local cloud: what `make serve` starts."""
+"""The local cloud: what `make serve` starts, the deployed service on one machine.
+
+    serve.py            starts everything in order, stops it in reverse          python -m local serve
+    demo/               builds a sample monorepo twice against it                python -m local demo
+
+    cloudformation.py   reads template.yaml with its tags and resolves them
+    template.py         what the template says: routes, functions, their variables, tables, bucket
+
+    gateway/            the HTTP API: routes, limits, events in payload format 2.0, request log
+    http_event.py       one request as an event
+    workers/            the functions: processes that serve one event at a time, as Lambda does
+    dynamodb/           the tables: ministack's engine behind a journal of our own
+    object_storage/     the bucket: nanio, and an event for every object that arrives
+    event_delivery.py   hands those events to the functions that match them, again when they fail
+    schedules.py        runs the functions that have a schedule
+
+    data_folder.py      what lies in $DATA, and who may read it
+    child_processes.py  children that end when their parent does
+    first_start.py      the operator, team and key that a fresh data folder gets
+    request_log.py      the lines on the screen
+
+Four kinds of process: the parent (gateway and supervisor), the workers, DynamoDB and S3. DynamoDB and S3 are processes
+of their own so that neither a large upload nor a large table holds up other requests.
+"""

@@ -1,0 +1,64 @@
+"""Child processes that end when their parent does, however it ends.
+
+Every child's standard input is the read end of one pipe, whose write end the parent alone holds and never writes to. When
+the parent goes, by a clean stop or kill -9, the kernel closes it and every child sees the end of its input.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def end_with_parent() -> None:
+    """In a child: from now on, leave at once when the parent is gone."""
+    # Ctrl-C reaches the whole terminal; the parent tells its children when to stop.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_wait_for_end, name="parent-watch", daemon=True).start()
+
+
+def _wait_for_end() -> None:
+    while os.read(0, 1):
+        pass
+    os._exit(0)
+
+
+class Family:
+    """The children of this process."""
+
+    def __init__(self) -> None:
+        self._read_end, self._write_end = os.pipe()
+        self._children: list[subprocess.Popen[bytes]] = []
+
+    def start(
+        self, module: str, arguments: Sequence[str], *, environ: dict[str, str], descriptors: Sequence[int], log: Path
+    ) -> subprocess.Popen[bytes]:
+        """Run `python -m <module>` with these open file descriptors; what it prints goes to the end of `log`."""
+        with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as output:
+            child = subprocess.Popen(
+                [sys.executable, "-m", module, *arguments],
+                env=environ,
+                stdin=self._read_end,
+                stdout=output,
+                stderr=output,
+                pass_fds=tuple(descriptors),
+                cwd=Path(__file__).resolve().parent.parent,
+                process_group=0,
+            )
+        self._children = [known for known in self._children if known.poll() is None]
+        self._children.append(child)
+        return child
+
+    def kill_all(self) -> None:
+        """Kill whatever still runs and wait for it."""
+        for child in self._children:
+            if child.poll() is None:
+                child.kill()
+        for child in self._children:
+            child.wait()
+        self._children.clear()

@@ -1,0 +1,112 @@
+"""Reads a CloudFormation template: its short tags (`!Ref`), parameters' defaults and intrinsic functions.
+
+Only what a template on one machine needs. What it does not know it refuses by name, rather than pass on a wrong value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+Ref = Callable[[str], Any]
+"""The value of `!Ref <name>`; raises KeyError for a name it does not know."""
+
+GetAtt = Callable[[str, str], Any]
+"""The value of `!GetAtt <name>.<attribute>`; raises KeyError for a name it does not know."""
+
+_SUB_VARIABLE = re.compile(r"\$\{(!?)([^}]+)\}")
+
+
+class TemplateError(Exception):
+    """The template cannot be read or uses something that has no meaning on one machine."""
+
+
+def read_template(path: Path) -> dict[str, Any]:
+    """The template as plain data, short tags written out (`!Ref X` is `{"Ref": "X"}`).
+
+    Raises TemplateError when the file is missing or no YAML.
+    """
+    try:
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+    except OSError as error:
+        raise TemplateError(f"cannot read {path}: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise TemplateError(f"{path} is no valid YAML: {error}") from error
+    if not isinstance(document, dict):
+        raise TemplateError(f"{path} holds no template")
+    return document
+
+
+def resolve(value: Any, ref: Ref, get_att: GetAtt) -> Any:
+    """`value` with every intrinsic function in it replaced by what it stands for."""
+    if isinstance(value, list):
+        return [resolve(item, ref, get_att) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1:
+        ((name, argument),) = value.items()
+        if name == "Ref" or name.startswith("Fn::"):
+            return _call(name, argument, ref, get_att)
+    return {key: resolve(item, ref, get_att) for key, item in value.items()}
+
+
+def _call(name: str, argument: Any, ref: Ref, get_att: GetAtt) -> Any:
+    try:
+        if name == "Ref":
+            return ref(argument)
+        if name == "Fn::GetAtt":
+            resource, attribute = (
+                argument.split(".", 1) if isinstance(argument, str) else (argument[0], argument[1])
+            )
+            return get_att(resource, attribute)
+        if name == "Fn::Sub":
+            return _substitute(argument, ref, get_att)
+        if name == "Fn::Join":
+            separator, parts = argument
+            return str(separator).join(str(part) for part in resolve(parts, ref, get_att))
+        if name == "Fn::Select":
+            index, choices = argument
+            return resolve(choices, ref, get_att)[int(index)]
+    except KeyError as error:
+        raise TemplateError(f"{name} names {error.args[0]!r}, which is not in the template") from None
+    raise TemplateError(f"{name} is not understood by the local cloud")
+
+
+def _substitute(argument: Any, ref: Ref, get_att: GetAtt) -> str:
+    text, variables = argument if isinstance(argument, list) else (argument, {})
+    values: Mapping[str, Any] = resolve(variables, ref, get_att)
+
+    def one(match: re.Match[str]) -> str:
+        literal, name = match.groups()
+        if literal:
+            return "${" + name + "}"
+        if name in values:
+            return str(values[name])
+        if "." in name:
+            return str(get_att(*name.split(".", 1)))
+        return str(ref(name))
+
+    return _SUB_VARIABLE.sub(one, str(text))
+
+
+class _Loader(yaml.SafeLoader):
+    pass
+
+
+def _short_tag(loader: yaml.SafeLoader, suffix: str, node: yaml.Node) -> dict[str, Any]:
+    value: Any
+    if isinstance(node, yaml.ScalarNode):
+        value = loader.construct_scalar(node)
+    elif isinstance(node, yaml.SequenceNode):
+        value = loader.construct_sequence(node, deep=True)
+    else:
+        assert isinstance(node, yaml.MappingNode)
+        value = loader.construct_mapping(node, deep=True)
+    return {suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}": value}
+
+
+_Loader.add_multi_constructor("!", _short_tag)

@@ -1,0 +1,77 @@
+"""`python -m local.dynamodb`: the DynamoDB server as a process of the local cloud."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import fcntl
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+
+from local.child_processes import end_with_parent
+from local.dynamodb.journal import DamagedJournal, Journal
+from local.dynamodb.server import DynamoDb
+from local.http_server import http_server
+from local.template import load_template
+
+_LOCK_PATIENCE_S = 5.0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m local.dynamodb", description=__doc__)
+    parser.add_argument("--socket", type=int, required=True, help="file descriptor of the listening socket")
+    parser.add_argument("--folder", type=Path, required=True, help="where the journal lies")
+    parser.add_argument("--template", type=Path, required=True, help="the template that names the tables")
+    parser.add_argument("--fsync", action="store_true", help="flush the disk at every write")
+    arguments = parser.parse_args()
+    end_with_parent()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s dynamodb %(levelname)s %(message)s")
+    arguments.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with open(arguments.folder / "lock", "ab") as lock:
+        if not _lock(lock.fileno()):
+            print(f"{arguments.folder} is used by another process", file=sys.stderr)
+            return 1
+        credentials = os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]
+        journal = Journal(arguments.folder, fsync=arguments.fsync)
+        database = DynamoDb(load_template(arguments.template).tables, journal, credentials)
+        try:
+            database.open()
+        except DamagedJournal as error:
+            print(error, file=sys.stderr)
+            return 1
+        asyncio.run(_serve(database, socket.socket(fileno=arguments.socket)))
+        database.close()
+    return 0
+
+
+def _lock(descriptor: int) -> bool:
+    # After a kill -9 of the parent, the old process may need a moment to see it.
+    deadline = time.monotonic() + _LOCK_PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except OSError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.05)
+
+
+async def _serve(database: DynamoDb, listener: socket.socket) -> None:
+    server = http_server(database)
+
+    def stop() -> None:
+        server.should_exit = True
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
+    database.start_housekeeping()
+    await server.serve(sockets=[listener])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

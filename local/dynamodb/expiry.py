@@ -1,0 +1,30 @@
+"""Removes items past their time to live, as DynamoDB does: late, and only to save space.
+
+ministack has a thread for it, which would change tables in the middle of requests and past the journal; it is left idle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from local.dynamodb import engine
+from local.dynamodb.journal import Change
+from local.template import Table
+
+_ITEMS_A_RECORD = 100
+
+
+def expired(tables: list[Table], now_s: float) -> Iterator[list[Change]]:
+    """The removals that are due at `now_s` (epoch seconds), some at a time. An empty list is a moment to do other things."""
+    for table in tables:
+        if table.ttl_attribute is None:
+            continue
+        due: list[Change] = []
+        for number, (name, key, item) in enumerate(engine.items(table.name), start=1):
+            value = item.get(table.ttl_attribute, {}).get("N")
+            if value is not None and float(value) <= now_s:
+                due.append(Change(name, key, None))
+            if number % _ITEMS_A_RECORD == 0:
+                yield due
+                due = []
+        yield due

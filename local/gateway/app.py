@@ -1,0 +1,191 @@
+"""A request from its arrival to its answer, as API Gateway treats it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import secrets
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from starlette.types import Receive, Scope, Send
+
+from local.gateway import limits
+from local.gateway.replies import InvalidReply, Reply, parse_reply, refusal
+from local.gateway.routing import Routes
+from local.http_event import build_http_event
+from local.request_log import RequestLog
+from local.template import Function, Route
+from local.workers.pool import FunctionFailed, WorkerPool
+
+_ARTIFACT_UPLOAD = re.compile(r"/v8/artifacts/[^/]+")
+_PREFLIGHT_REMARK = "too large to pass through the API: run turbo with --preflight, and it goes straight to storage"
+
+
+class BodyTooLarge(Exception):
+    """The body is larger than the gateway takes; `size` is how much of it was told or seen."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.size = size
+
+
+class ClientGone(Exception):
+    """The client went away before its request was complete."""
+
+
+class Gateway:
+    """The ASGI application."""
+
+    def __init__(self, routes: list[Route], workers: WorkerPool, log: RequestLog) -> None:
+        self._routes = Routes(routes)
+        self._workers = workers
+        self._log = log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        started = time.perf_counter()
+        method, path = scope["method"], _path(scope)
+        request_id = secrets.token_urlsafe(11) + "="
+        try:
+            reply, received, remark = await self._handle(scope, receive, method, path, request_id)
+        except ClientGone:
+            self._log.note(f"{method} {path}: the client left before its request was complete")
+            return
+        await _send(send, reply, request_id, method)
+        self._log.request(
+            method,
+            path,
+            reply.status,
+            took_ms=(time.perf_counter() - started) * 1000,
+            received_bytes=received,
+            sent_bytes=len(reply.body),
+            location=reply.header(b"location"),
+            remark=remark,
+        )
+
+    async def _handle(
+        self, scope: Scope, receive: Receive, method: str, path: str, request_id: str
+    ) -> tuple[Reply, int, str | None]:
+        """The reply, the bytes received, and a remark for the log."""
+        headers: list[tuple[bytes, bytes]] = list(scope["headers"])
+        if limits.header_bytes(headers) > limits.MAX_HEADER_BYTES:
+            return refusal(limits.HEADERS_TOO_LARGE), 0, None
+        route = self._routes.find(method, path)
+        if route is None:
+            return refusal(limits.NOT_FOUND), 0, None
+        function, route_key, parameters = route
+        is_upload = method == "PUT" and _ARTIFACT_UPLOAD.fullmatch(path)
+        too_large = _PREFLIGHT_REMARK if is_upload else None
+        try:
+            body = await _read_body(receive, _announced_length(headers))
+        except BodyTooLarge as error:
+            return refusal(limits.TOO_LARGE), error.size, too_large
+        event = build_http_event(
+            method,
+            path,
+            scope["query_string"].decode("latin-1"),
+            _gateway_headers(headers, scope),
+            body,
+            route_key=route_key,
+            path_parameters=parameters,
+            source_ip=_client_address(scope),
+            request_id=request_id,
+            now=datetime.now(tz=UTC),
+            domain_name=_host(headers),
+        )
+        payload = json.dumps(event).encode("ascii")
+        if len(payload) > limits.MAX_EVENT_BYTES:
+            return refusal(limits.TOO_LARGE), len(body), too_large
+        reply = await self._invoke(function, payload, request_id, method)
+        return reply, len(body), None
+
+    async def _invoke(self, function: Function, payload: bytes, request_id: str, method: str) -> Reply:
+        try:
+            result = await asyncio.wait_for(
+                self._workers.invoke(function, payload, request_id), limits.INTEGRATION_TIMEOUT_S
+            )
+            if len(result) > limits.MAX_EVENT_BYTES:
+                raise InvalidReply(f"is {len(result)} bytes, and Lambda returns at most 6 MB")
+            return parse_reply(result, method)
+        except TimeoutError:
+            self._log.note(f"{function.logical_id} gave no answer within 30 s (request {request_id})")
+            return refusal(limits.TOOK_TOO_LONG)
+        except FunctionFailed as error:
+            self._log.note(f"{function.logical_id} failed: {error} (request {request_id})")
+        except InvalidReply as error:
+            self._log.note(f"{function.logical_id}: its reply {error} (request {request_id})")
+        return refusal(limits.FUNCTION_FAILED)
+
+
+def _path(scope: Scope) -> str:
+    raw: str = scope["raw_path"].decode("latin-1")
+    # TURBO_API with a slash at its end: turbo sends `//v8/...`.
+    return "/" + raw.lstrip("/") if raw.startswith("//") else raw
+
+
+def _announced_length(headers: list[tuple[bytes, bytes]]) -> int:
+    return max((int(value) for name, value in headers if name == b"content-length"), default=0)
+
+
+async def _read_body(receive: Receive, announced: int) -> bytes:
+    """The whole body. Raises BodyTooLarge without keeping more than the limit; the server drains what still comes.
+
+    A client that sees the answer only when it has sent everything still gets it: closing instead would reset it.
+    """
+    if announced > limits.MAX_BODY_BYTES:
+        raise BodyTooLarge(announced)
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        body += message.get("body", b"")
+        if len(body) > limits.MAX_BODY_BYTES:
+            raise BodyTooLarge(len(body))
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+def _gateway_headers(headers: list[tuple[bytes, bytes]], scope: Scope) -> list[tuple[str, str]]:
+    """What the function sees: the client's headers without those of the connection, and those that the gateway adds."""
+    dropped = (b"connection", b"transfer-encoding", b"expect", b"x-forwarded-for")
+    seen = [
+        (name.decode("latin-1"), value.decode("latin-1"))
+        for name, value in headers
+        if name not in dropped
+    ]
+    forwarded = [value.decode("latin-1") for name, value in headers if name == b"x-forwarded-for"]
+    seen.append(("x-forwarded-for", ", ".join([*forwarded, _client_address(scope)])))
+    for name, value in (
+        ("x-forwarded-proto", "http"),
+        ("x-forwarded-port", str((scope.get("server") or ("", 80))[1])),
+        ("x-amzn-trace-id", f"Root=1-{int(time.time()):08x}-{secrets.token_hex(12)}"),
+    ):
+        seen = [pair for pair in seen if pair[0] != name]
+        seen.append((name, value))
+    return seen
+
+
+def _client_address(scope: Scope) -> str:
+    client: tuple[str, int] | None = scope.get("client")
+    return client[0] if client else "127.0.0.1"
+
+
+def _host(headers: list[tuple[bytes, bytes]]) -> str:
+    for name, value in headers:
+        if name == b"host":
+            return value.decode("latin-1")
+    return "localhost"
+
+
+async def _send(send: Send, reply: Reply, request_id: str, method: str) -> None:
+    headers: list[tuple[bytes, bytes]] = [*reply.headers, (b"apigw-requestid", request_id.encode("ascii"))]
+    if reply.status not in (204, 304) and reply.header(b"content-length") is None:
+        headers.append((b"content-length", str(len(reply.body)).encode("ascii")))
+    start: dict[str, Any] = {"type": "http.response.start", "status": reply.status, "headers": headers}
+    await send(start)
+    await send({"type": "http.response.body", "body": b"" if method == "HEAD" else reply.body})

@@ -1,0 +1,88 @@
+"""A function's reply as an HTTP response: payload format 2.0."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from local.gateway.limits import Refusal
+
+# The gateway's own business; it drops them from a function's reply.
+_SET_BY_THE_GATEWAY = frozenset({"content-length", "connection", "transfer-encoding", "date"})
+_BODYLESS = frozenset({204, 304})
+
+RawHeaders = list[tuple[bytes, bytes]]
+
+
+class InvalidReply(Exception):
+    """What the function returned is no HTTP response."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An HTTP response. `headers` lacks the content length, unless there is no body that could tell it."""
+
+    status: int
+    headers: RawHeaders
+    body: bytes
+
+    def header(self, name: bytes) -> str | None:
+        for known, value in self.headers:
+            if known == name:
+                return value.decode("latin-1")
+        return None
+
+
+def refusal(reason: Refusal) -> Reply:
+    body = json.dumps({"message": reason.message}, separators=(",", ":")).encode("ascii")
+    return Reply(reason.status, [(b"content-type", b"application/json")], body)
+
+
+def parse_reply(payload: bytes, method: str) -> Reply:
+    """The response that the function's return value stands for. Raises InvalidReply."""
+    try:
+        value = json.loads(payload)
+        if not isinstance(value, dict) or "statusCode" not in value:
+            # Format 2.0: anything else is the body of a 200.
+            body = value if isinstance(value, str) else json.dumps(value)
+            return Reply(200, [(b"content-type", b"application/json")], body.encode("utf-8"))
+        return _structured(value, method)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InvalidReply(f"is no valid response: {error}") from error
+
+
+def _structured(value: dict[str, Any], method: str) -> Reply:
+    status = int(value["statusCode"])
+    if not 200 <= status <= 599:
+        raise ValueError(f"status {status}")
+    text = value.get("body") or ""
+    body = (
+        base64.b64decode(text, validate=True)
+        if value.get("isBase64Encoded")
+        else str(text).encode("utf-8")
+    )
+    headers: RawHeaders = []
+    length = None
+    for name, content in (value.get("headers") or {}).items():
+        lower = str(name).lower()
+        if lower == "content-length":
+            length = str(content)
+        if lower not in _SET_BY_THE_GATEWAY:
+            headers.append((lower.encode("ascii"), _header_text(content)))
+    headers.extend((b"set-cookie", _header_text(cookie)) for cookie in value.get("cookies") or [])
+    if not any(name == b"content-type" for name, _ in headers) and status not in _BODYLESS:
+        headers.append((b"content-type", b"text/plain;charset=UTF-8"))
+    if method == "HEAD" and length is not None and length.isdecimal():
+        # What a GET would send: only the function knows it.
+        headers.append((b"content-length", length.encode("ascii")))
+    return Reply(status, headers, b"" if status in _BODYLESS else body)
+
+
+def _header_text(value: Any) -> bytes:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    encoded = text.encode("utf-8")
+    if any(byte < 32 and byte != 9 or byte == 127 for byte in encoded):
+        raise ValueError("a header holds a control character")
+    return encoded

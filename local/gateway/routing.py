@@ -1,0 +1,38 @@
+"""Which route a request belongs to."""
+
+from __future__ import annotations
+
+import re
+
+from local.template import Function, Route
+
+_PARAMETER = re.compile(r"\{(\w+)\}")
+
+
+class Routes:
+    """The template's routes. As in the cloud, a path without parameters wins over one with."""
+
+    def __init__(self, routes: list[Route]) -> None:
+        fixed_first = sorted(routes, key=lambda route: len(_PARAMETER.findall(route.path)))
+        self._routes = [(_pattern(route.path), route) for route in fixed_first]
+
+    def find(self, method: str, raw_path: str) -> tuple[Function, str, dict[str, str]] | None:
+        """The function, the route's key (`GET /v8/...`), and its path parameters as they stand in the path."""
+        for pattern, route in self._routes:
+            if route.method not in (method, "ANY"):
+                continue
+            match = pattern.fullmatch(raw_path)
+            if match:
+                return route.function, f"{route.method} {route.path}", match.groupdict()
+        return None
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    parts = _PARAMETER.split(path)
+    # Text and names of parameters alternate.
+    return re.compile(
+        "".join(
+            f"(?P<{part}>[^/]+)" if number % 2 else re.escape(part)
+            for number, part in enumerate(parts)
+        )
+    )

@@ -1,0 +1,62 @@
+"""`python -m local.object_storage`: the S3 server as a process of the local cloud."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp
+
+from local.child_processes import end_with_parent
+from local.http_server import http_server
+from local.object_storage.server import object_storage
+from local.template import load_template
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m local.object_storage", description=__doc__)
+    parser.add_argument("--socket", type=int, required=True, help="descriptor of the listening socket")
+    parser.add_argument("--folder", type=Path, required=True, help="where the objects lie")
+    parser.add_argument("--events", type=Path, required=True, help="where announcements are put")
+    parser.add_argument("--bell", type=int, required=True, help="descriptor of a pipe to ring at each")
+    parser.add_argument("--template", type=Path, required=True, help="the template that names the buckets")
+    arguments = parser.parse_args()
+    end_with_parent()
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s s3 %(levelname)s %(message)s")
+    logging.getLogger("nanio.app").addFilter(_is_no_disconnect)
+    os.set_blocking(arguments.bell, False)
+    app = object_storage(
+        arguments.folder,
+        load_template(arguments.template).buckets,
+        (os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]),
+        events=arguments.events,
+        bell=arguments.bell,
+    )
+    asyncio.run(_serve(app, socket.socket(fileno=arguments.socket)))
+    return 0
+
+
+def _is_no_disconnect(record: logging.LogRecord) -> bool:
+    # A client that goes away in the middle of an upload is not worth a traceback.
+    return not (record.exc_info and isinstance(record.exc_info[1], ClientDisconnect))
+
+
+async def _serve(app: ASGIApp, listener: socket.socket) -> None:
+    server = http_server(app)
+
+    def stop() -> None:
+        server.should_exit = True
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
+    await server.serve(sockets=[listener])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

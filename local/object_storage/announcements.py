@@ -1,0 +1,105 @@
+"""An EventBridge event for every object that arrives, as S3 with `EventBridgeEnabled` sends it.
+
+The event is a file before the upload is answered, and stays one until a function has had it (local/event_delivery.py): like
+S3's own, it is delivered at least once, also across a restart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote
+
+from nanio.storage.backend import ObjectInfo
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from local.object_storage.storage import Storage
+from local.template import ACCOUNT_ID, REGION
+
+
+class Announcements:
+    """ASGI middleware: announces what the application behind it has stored."""
+
+    def __init__(self, app: ASGIApp, storage: Storage, folder: Path, bell: int) -> None:
+        """`folder` takes the events; a byte is written to the pipe `bell` after each."""
+        self._app = app
+        self._storage = storage
+        self._folder = folder
+        self._bell = bell
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        stored = _stored_object(scope)
+        if stored is None:
+            await self._app(scope, receive, send)
+            return
+
+        async def announce_then_send(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] == 200:
+                self._announce(*stored)
+            await send(message)
+
+        await self._app(scope, receive, announce_then_send)
+
+    def _announce(self, bucket: str, key: str, reason: str) -> None:
+        event = object_created(bucket, self._storage.head_object(bucket, key), reason)
+        # Named by time, so that they are delivered in about the order of the uploads.
+        path = self._folder / f"{event['time']}-{event['id']}.json"
+        unfinished = path.with_suffix(".tmp")
+        unfinished.write_text(json.dumps(event), encoding="utf-8")
+        unfinished.rename(path)
+        # A full pipe has rung already.
+        with contextlib.suppress(BlockingIOError, BrokenPipeError):
+            os.write(self._bell, b"\n")
+
+
+def object_created(bucket: str, info: ObjectInfo, reason: str) -> dict[str, Any]:
+    """The event of one object. `reason` is the S3 operation: PutObject or CompleteMultipartUpload.
+
+    Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html
+    """
+    now = datetime.now(tz=UTC)
+    return {
+        "version": "0",
+        "id": str(uuid.uuid4()),
+        "detail-type": "Object Created",
+        "source": "aws.s3",
+        "account": ACCOUNT_ID,
+        "time": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "region": REGION,
+        "resources": [f"arn:aws:s3:::{bucket}"],
+        "detail": {
+            "version": "0",
+            "bucket": {"name": bucket},
+            "object": {
+                "key": info.key,
+                "size": info.size,
+                "etag": info.etag.strip('"'),
+                # Later uploads of one key compare greater, as S3 promises.
+                "sequencer": f"{int(now.timestamp() * 1_000_000):018X}",
+            },
+            "request-id": uuid.uuid4().hex[:16].upper(),
+            "requester": ACCOUNT_ID,
+            "source-ip-address": "127.0.0.1",
+            "reason": reason,
+        },
+    }
+
+
+def _stored_object(scope: Scope) -> tuple[str, str, str] | None:
+    """(bucket, key, operation) when this request, if it succeeds, completes an object."""
+    if scope["type"] != "http":
+        return None
+    bucket, _, key = unquote(scope["raw_path"].decode("ascii")).removeprefix("/").partition("/")
+    if not bucket or not key:
+        return None
+    parameters = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    if scope["method"] == "PUT" and "partNumber" not in parameters:
+        return bucket, key, "PutObject"
+    if scope["method"] == "POST" and "uploadId" in parameters:
+        return bucket, key, "CompleteMultipartUpload"
+    return None

@@ -1,0 +1,45 @@
+"""The S3 application: nanio's routes and signature checks over our storage, with announcements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nanio.app import build_app
+from nanio.auth.credentials import StaticCredentialResolver
+from nanio.config import Settings
+from nanio.errors import BucketAlreadyOwnedByYou
+from nanio.storage.multipart import MultipartManager
+from starlette.types import ASGIApp
+
+from local.object_storage.announcements import Announcements
+from local.object_storage.storage import Storage
+from local.template import REGION
+
+_CHUNK_BYTES = 256 * 1024
+
+
+def object_storage(
+    folder: Path, buckets: list[str], credentials: tuple[str, str], *, events: Path, bell: int
+) -> ASGIApp:
+    """The application over `folder`, with these buckets in it. `events` and `bell` are those of Announcements."""
+    access_key, secret_key = credentials
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    events.mkdir(mode=0o700, parents=True, exist_ok=True)
+    app = build_app(
+        Settings(
+            data_dir=folder.resolve(),
+            region=REGION,
+            chunk_size=_CHUNK_BYTES,
+            credentials=StaticCredentialResolver({access_key: secret_key}),
+        )
+    )
+    storage = Storage(folder, chunk_size=_CHUNK_BYTES)
+    app.state.storage = storage
+    for bucket in buckets:
+        try:
+            storage.create_bucket(bucket)
+        except BucketAlreadyOwnedByYou:
+            continue
+    # The template's lifecycle rule: unfinished multipart uploads go after a day.
+    MultipartManager(folder.resolve()).gc_abandoned_uploads(max_age_seconds=24 * 3600)
+    return Announcements(app, storage, events, bell)

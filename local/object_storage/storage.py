@@ -1,0 +1,153 @@
+"""nanio's storage with what a build cache needs on top.
+
+An object is there with its metadata or not at all, whatever moment the process is killed at; unfinished uploads never show
+in a listing; a reader keeps the object that it began to read; writers and deleters of neighbouring keys don't trip over
+each other's folders; and the disk is flushed in a thread, so that one large upload does not hold up everybody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import threading
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from nanio.errors import BadDigest, InternalError, NoSuchKey
+from nanio.etag import StreamingMd5
+from nanio.keys import validate_object_key
+from nanio.storage.backend import GetObjectResult, ObjectInfo
+from nanio.storage.filesystem import FilesystemStorage, _b64md5_to_hex
+from nanio.storage.metadata import write_metadata
+from nanio.storage.paths import metadata_path, object_path
+
+_UNFINISHED = Path(".nanio") / "unfinished"
+_TRIES = 20
+
+
+class Storage(FilesystemStorage):  # type: ignore[misc]  # nanio has no types
+    """Files under one folder: a folder per bucket, a file per object, a JSON file of metadata beside it."""
+
+    def __init__(self, folder: Path, *, chunk_size: int) -> None:
+        super().__init__(folder, chunk_size=chunk_size)
+        self._chunk_bytes = chunk_size
+        self._folder: Path = self.data_dir
+        self._publishing = threading.Lock()
+        # Uploads that a kill cut short.
+        shutil.rmtree(self._folder / _UNFINISHED, ignore_errors=True)
+        (self._folder / _UNFINISHED).mkdir(parents=True)
+
+    async def put_object(
+        self,
+        bucket: str,
+        key: str,
+        body: AsyncIterator[bytes],
+        *,
+        content_type: str = "application/octet-stream",
+        user_metadata: Mapping[str, str] | None = None,
+        content_encoding: str | None = None,
+        content_disposition: str | None = None,
+        cache_control: str | None = None,
+        expected_md5: str | None = None,
+    ) -> ObjectInfo:
+        """Store `body` under `key`. Raises S3Error; nothing is stored when the body ends early."""
+        self._require_bucket_dir(bucket)
+        validate_object_key(key)
+        upload = self._folder / _UNFINISHED / uuid.uuid4().hex
+        try:
+            digest = await _receive(body, upload)
+            if expected_md5 is not None and _b64md5_to_hex(expected_md5) != digest.hexdigest():
+                raise BadDigest
+            info = ObjectInfo(
+                key=key,
+                size=digest.size,
+                etag=digest.quoted_etag(),
+                last_modified=datetime.now(tz=UTC),
+                content_type=content_type,
+                user_metadata=dict(user_metadata or {}),
+                content_encoding=content_encoding,
+                content_disposition=content_disposition,
+                cache_control=cache_control,
+            )
+            await asyncio.to_thread(self._publish, bucket, key, upload, info)
+        finally:
+            upload.unlink(missing_ok=True)
+        return info
+
+    async def get_object(
+        self,
+        bucket: str,
+        key: str,
+        *,
+        range_start: int | None = None,
+        range_end: int | None = None,
+    ) -> GetObjectResult:
+        """The object, opened: deleting or replacing it afterwards does not cut the reader off."""
+        for _ in range(_TRIES):
+            result = await super().get_object(
+                bucket, key, range_start=range_start, range_end=range_end
+            )
+            file = self._open(bucket, key)
+            if os.fstat(file.fileno()).st_size == result.info.size:
+                start = result.range_start or 0
+                end = result.info.size if result.range_end is None else result.range_end + 1
+                result.body = _send(file, start, end, self._chunk_bytes)
+                return result
+            # Replaced between reading its metadata and opening it: take the new one.
+            file.close()
+        raise InternalError
+
+    def _open(self, bucket: str, key: str) -> BinaryIO:
+        path = object_path(self._folder, bucket, key)
+        try:
+            return open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb")
+        except FileNotFoundError:
+            raise NoSuchKey(resource=f"{bucket}/{key}") from None
+
+    def _publish(self, bucket: str, key: str, upload: Path, info: ObjectInfo) -> None:
+        described = upload.with_suffix(".json")
+        write_metadata(described, info)
+        # Two uploads to one key must not end as the metadata of one with the bytes of the other.
+        with self._publishing:
+            # Metadata first: the object's own file is what makes it exist.
+            _move(described, metadata_path(self._folder, bucket, key))
+            _move(upload, object_path(self._folder, bucket, key))
+
+
+def _move(source: Path, target: Path) -> None:
+    # Deleting the last object of a folder removes the folder, perhaps just after it was made here.
+    for _ in range(_TRIES):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            source.replace(target)
+            return
+        except FileNotFoundError:
+            continue
+    source.replace(target)
+
+
+async def _receive(body: AsyncIterator[bytes], upload: Path) -> StreamingMd5:
+    digest = StreamingMd5()
+    with upload.open("xb") as file:
+        async for chunk in body:
+            file.write(chunk)
+            digest.update(chunk)
+        file.flush()
+        await asyncio.to_thread(os.fsync, file.fileno())
+    return digest
+
+
+async def _send(file: BinaryIO, start: int, end: int, chunk_bytes: int) -> AsyncIterator[bytes]:
+    # A reader that goes before the first chunk never gets here; the file then closes with its last reference.
+    with file:
+        while start < end:
+            wanted = min(chunk_bytes, end - start)
+            chunk = await asyncio.to_thread(os.pread, file.fileno(), wanted, start)
+            if not chunk:
+                return
+            yield chunk
+            start += len(chunk)

@@ -1,0 +1,76 @@
+"""The lines on the screen: one a request, and what went wrong.
+
+A thread of its own writes them. The terminal, or a pipe that nobody reads, must not hold up requests.
+"""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+from datetime import datetime
+from urllib.parse import urlsplit
+
+
+class RequestLog:
+    """Lines to standard output, in order."""
+
+    def __init__(self) -> None:
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._write_forever, name="screen", daemon=True)
+        self._thread.start()
+
+    def line(self, text: str) -> None:
+        self._lines.put(_printable(text))
+
+    def note(self, text: str) -> None:
+        """Something that needs to be seen, with the time."""
+        self.line(f"{datetime.now():%H:%M:%S} ! {text}")
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        status: int,
+        *,
+        took_ms: float,
+        received_bytes: int,
+        sent_bytes: int,
+        location: str | None = None,
+        remark: str | None = None,
+    ) -> None:
+        """One request. Of a `location` only host and path are shown: the rest is a signature."""
+        size = received_bytes if method in ("PUT", "POST") else sent_bytes
+        text = f"{datetime.now():%H:%M:%S} {method:7} {path}  {status}  {took_ms:.0f} ms  {_size(size)}"
+        if location:
+            target = urlsplit(location)
+            text += f"  -> {target.netloc}{target.path}"
+        if remark:
+            text += f"  ({remark})"
+        self.line(text)
+
+    def close(self) -> None:
+        """Write what is left, unless nobody takes it."""
+        self._lines.put(None)
+        self._thread.join(timeout=0.5)
+
+    def _write_forever(self) -> None:
+        while (text := self._lines.get()) is not None:
+            try:
+                print(text, flush=True)
+            except (OSError, ValueError):
+                # Nobody listens any more; the service goes on.
+                sys.stdout = None  # type: ignore[assignment]  # print then writes nowhere
+
+
+def _size(size_bytes: int) -> str:
+    if size_bytes < 1000:
+        return f"{size_bytes} B"
+    if size_bytes < 1_000_000:
+        return f"{size_bytes / 1000:.1f} kB"
+    return f"{size_bytes / 1_000_000:.1f} MB"
+
+
+def _printable(text: str) -> str:
+    # A path may hold anything: nothing in it may steer the terminal.
+    return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)

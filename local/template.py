@@ -1,0 +1,255 @@
+"""What template.yaml says about the service, read for one machine.
+
+Names that AWS would make up (of tables and the bucket) are made from the logical ids, parameters take their defaults,
+and a variable `LARDER_...` in the caller's environment wins over the template's value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from local.cloudformation import TemplateError, read_template, resolve
+
+REGION = "us-east-1"
+ACCOUNT_ID = "000000000000"
+
+_DEFAULT_TIMEOUT_S = 3
+_DEFAULT_MEMORY_MB = 128
+_RATE = re.compile(r"rate\((\d+) (minute|hour|day)s?\)")
+_CAMEL_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_PSEUDO_PARAMETERS = {
+    "AWS::Region": REGION,
+    "AWS::AccountId": ACCOUNT_ID,
+    "AWS::Partition": "aws",
+    "AWS::StackName": "larder",
+    "AWS::URLSuffix": "amazonaws.com",
+}
+_CREATE_TABLE = (
+    "AttributeDefinitions",
+    "KeySchema",
+    "GlobalSecondaryIndexes",
+    "LocalSecondaryIndexes",
+    "BillingMode",
+    "ProvisionedThroughput",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function. `code_folder` is where its module is imported from."""
+
+    logical_id: str
+    handler: str
+    code_folder: Path
+    timeout_s: int
+    memory_mb: int
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One route of the HTTP API; `path` may hold `{parameters}`."""
+
+    method: str
+    path: str
+    function: Function
+
+
+@dataclass(frozen=True, slots=True)
+class EventRule:
+    """A function that gets the EventBridge events that match `pattern`."""
+
+    pattern: dict[str, Any]
+    function: Function
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A function that runs every `every`."""
+
+    name: str
+    every: timedelta
+    function: Function
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: the arguments of `create_table`, and the attribute that holds its items' time to live, if any."""
+
+    logical_id: str
+    create_table: dict[str, Any]
+    ttl_attribute: str | None
+
+    @property
+    def name(self) -> str:
+        return str(self.create_table["TableName"])
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The service as the template describes it."""
+
+    functions: list[Function] = field(default_factory=list)
+    routes: list[Route] = field(default_factory=list)
+    event_rules: list[EventRule] = field(default_factory=list)
+    schedules: list[Schedule] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    buckets: list[str] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def template_path() -> Path:
+    """The repository's own template."""
+    return Path(__file__).resolve().parent.parent / "template.yaml"
+
+
+def load_template(path: Path | None = None, environ: Mapping[str, str] | None = None) -> Template:
+    """Read the template at `path` (the repository's own when None).
+
+    Variables named `LARDER_...` in `environ` replace the template's. Raises TemplateError.
+    """
+    path = path or template_path()
+    document = read_template(path)
+    names = _Names(document)
+    functions = _properties_by_type(document, "AWS::Serverless::Function")
+    shared = document.get("Globals", {}).get("Function", {})
+    template = Template()
+    for logical_id, properties in functions.items():
+        _add_function(template, logical_id, shared, properties, names, path.parent)
+    template.tables.extend(_tables(document, names))
+    template.buckets.extend(
+        names.ref(logical_id) for logical_id in _properties_by_type(document, "AWS::S3::Bucket")
+    )
+    template.environment.update(_given_options(template, environ or {}))
+    return template
+
+
+def _given_options(template: Template, environ: Mapping[str, str]) -> dict[str, str]:
+    # The names of tables and bucket are the local cloud's own: a deployed stack's, exported for the operator's
+    # command, would point the functions at tables that are not here.
+    own_names = {table.name for table in template.tables} | set(template.buckets)
+    return {
+        name: text
+        for name, text in environ.items()
+        if name.startswith("LARDER_") and template.environment.get(name) not in own_names
+    }
+
+
+def table_definitions(path: Path | None = None) -> list[dict[str, Any]]:
+    """The `create_table` arguments of every table of the template, for tests against any DynamoDB."""
+    return [table.create_table for table in load_template(path).tables]
+
+
+def resource_name(logical_id: str) -> str:
+    """The name that a resource gets on one machine: `ApiKeysTable` is `larder-api-keys-table`."""
+    return "larder-" + _CAMEL_HUMP.sub("-", logical_id).lower()
+
+
+class _Names:
+    """What `!Ref` and `!GetAtt` stand for."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self._parameters: dict[str, Any] = document.get("Parameters", {})
+        self._resources: dict[str, Any] = document.get("Resources", {})
+
+    def ref(self, name: str) -> Any:
+        if name in _PSEUDO_PARAMETERS:
+            return _PSEUDO_PARAMETERS[name]
+        if name in self._parameters:
+            return self._parameters[name].get("Default", "")
+        if name in self._resources:
+            return resource_name(name)
+        raise KeyError(name)
+
+    def get_att(self, name: str, attribute: str) -> str:
+        if name not in self._resources:
+            raise KeyError(name)
+        if attribute == "Arn":
+            return f"arn:aws:local:{REGION}:{ACCOUNT_ID}:{resource_name(name)}"
+        return f"{resource_name(name)}.{attribute}"
+
+    def resolve(self, value: Any) -> Any:
+        return resolve(value, self.ref, self.get_att)
+
+
+def _properties_by_type(document: dict[str, Any], type_name: str) -> dict[str, dict[str, Any]]:
+    return {
+        logical_id: resource.get("Properties", {})
+        for logical_id, resource in document.get("Resources", {}).items()
+        if resource.get("Type") == type_name
+    }
+
+
+def _add_function(
+    template: Template,
+    logical_id: str,
+    shared: dict[str, Any],
+    own: dict[str, Any],
+    names: _Names,
+    root: Path,
+) -> None:
+    properties = {**shared, **own}
+    function = Function(
+        logical_id=logical_id,
+        handler=str(properties["Handler"]),
+        code_folder=(root / str(properties.get("CodeUri", "."))).resolve(),
+        timeout_s=int(names.resolve(properties.get("Timeout", _DEFAULT_TIMEOUT_S))),
+        memory_mb=int(names.resolve(properties.get("MemorySize", _DEFAULT_MEMORY_MB))),
+    )
+    template.functions.append(function)
+    for source in (shared, own):
+        variables = names.resolve(source.get("Environment", {}).get("Variables", {}))
+        _merge_environment(template.environment, variables, logical_id)
+    for name, event in own.get("Events", {}).items():
+        _add_trigger(template, function, name, event, names)
+
+
+def _merge_environment(environment: dict[str, str], more: dict[str, Any], logical_id: str) -> None:
+    # Workers serve every function, so a variable has one value here.
+    for name, value in more.items():
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if environment.setdefault(name, text) != text:
+            raise TemplateError(f"{logical_id} gives {name} another value than other functions do")
+
+
+def _add_trigger(
+    template: Template, function: Function, name: str, event: dict[str, Any], names: _Names
+) -> None:
+    kind, properties = event["Type"], event.get("Properties", {})
+    if kind == "HttpApi":
+        method = str(properties.get("Method", "ANY")).upper()
+        template.routes.append(Route(method, str(properties["Path"]), function))
+    elif kind in ("EventBridgeRule", "CloudWatchEvent"):
+        template.event_rules.append(EventRule(names.resolve(properties["Pattern"]), function))
+    elif kind in ("Schedule", "ScheduleV2"):
+        expression = properties.get("Schedule", properties.get("ScheduleExpression"))
+        every = _rate(str(names.resolve(expression)), function.logical_id)
+        template.schedules.append(Schedule(name, every, function))
+    else:
+        raise TemplateError(f"{function.logical_id} has a trigger of type {kind}, unknown here")
+
+
+def _rate(expression: str, logical_id: str) -> timedelta:
+    match = _RATE.fullmatch(expression)
+    if not match:
+        raise TemplateError(f"{logical_id}: only rate(...) schedules are understood, not {expression!r}")
+    return timedelta(**{match[2] + "s": int(match[1])})
+
+
+def _tables(document: dict[str, Any], names: _Names) -> list[Table]:
+    tables = []
+    for logical_id, properties in _properties_by_type(document, "AWS::DynamoDB::Table").items():
+        known = {key: names.resolve(properties[key]) for key in _CREATE_TABLE if key in properties}
+        ttl = properties.get("TimeToLiveSpecification", {})
+        tables.append(
+            Table(
+                logical_id=logical_id,
+                create_table={"TableName": names.ref(logical_id), **known},
+                ttl_attribute=str(ttl["AttributeName"]) if ttl.get("Enabled") else None,
+            )
+        )
+    return tables

@@ -1,0 +1,184 @@
+"""The parent's side of the workers: an event goes to an idle one, a dead one is replaced, a late one is ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import socket
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from local.child_processes import Family
+from local.template import Function
+from local.workers import messages
+
+_READ_AHEAD_BYTES = 2**20
+_RESPAWN_PAUSE_S = 1.0
+_START_PATIENCE_S = 60.0
+
+
+class FunctionFailed(Exception):
+    """A function raised an error, took too long, or ended its process. The message says which."""
+
+
+@dataclass(slots=True)
+class _Worker:
+    process: subprocess.Popen[bytes]
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+
+def default_size() -> int:
+    return max(4, 2 * (os.cpu_count() or 1))
+
+
+class WorkerPool:
+    """A fixed number of worker processes. `report` gets lines for the screen: errors that functions logged."""
+
+    def __init__(
+        self,
+        family: Family,
+        functions: list[Function],
+        environ: dict[str, str],
+        *,
+        size: int,
+        log: Path,
+        report: Callable[[str], None],
+    ) -> None:
+        self._family = family
+        self._environ = environ
+        self._size = size
+        self._log = log
+        self._report = report
+        self._arguments = _worker_arguments(functions)
+        # The last to finish is the first to work again: its caches are warm.
+        self._idle: asyncio.LifoQueue[_Worker] = asyncio.LifoQueue()
+        self._starts: set[asyncio.Task[None]] = set()
+        self._first_ready = asyncio.Event()
+        self._complaints: set[str] = set()
+        self._stopping = False
+
+    async def start(self) -> None:
+        """Start every worker; returns when the first is ready. Raises TimeoutError."""
+        for _ in range(self._size):
+            self._start_one()
+        await asyncio.wait_for(self._first_ready.wait(), _START_PATIENCE_S)
+
+    async def invoke(self, function: Function, event: bytes, request_id: str) -> bytes:
+        """The function's reply (JSON) to an event (JSON). Waits for an idle worker. Raises FunctionFailed."""
+        worker = await self._take()
+        healthy = False
+        try:
+            reply = await asyncio.wait_for(
+                _exchange(worker, _head(function, request_id), event), function.timeout_s
+            )
+            healthy = True
+        except TimeoutError:
+            raise FunctionFailed(f"took longer than its {function.timeout_s} s") from None
+        except messages.Gone:
+            code = await asyncio.to_thread(worker.process.wait)
+            raise FunctionFailed(f"ended its process (exit status {code})") from None
+        finally:
+            if healthy:
+                self._idle.put_nowait(worker)
+            else:
+                self._replace(worker)
+        head, body = reply
+        for error in head["errors"]:
+            self._report(f"{function.logical_id}: {error} (request {request_id})")
+        if not head["ok"]:
+            raise FunctionFailed(head["error"])
+        return body
+
+    async def stop(self) -> None:
+        """End the workers. What they are doing is cut off."""
+        self._stopping = True
+        for start in self._starts:
+            start.cancel()
+        while not self._idle.empty():
+            self._idle.get_nowait().writer.close()
+
+    async def _take(self) -> _Worker:
+        while True:
+            worker = await self._idle.get()
+            if worker.process.poll() is None:
+                return worker
+            self._replace(worker)
+
+    def _replace(self, worker: _Worker) -> None:
+        worker.writer.close()
+        if worker.process.poll() is None:
+            worker.process.kill()
+        self._start_one()
+
+    def _start_one(self) -> None:
+        if not self._stopping:
+            task = asyncio.get_running_loop().create_task(self._start_until_ready())
+            self._starts.add(task)
+            task.add_done_callback(self._starts.discard)
+
+    async def _start_until_ready(self) -> None:
+        for attempt in itertools.count():
+            if attempt:
+                self._report("a worker ended before it was ready; trying again")
+                await asyncio.sleep(_RESPAWN_PAUSE_S)
+            worker = await self._spawn()
+            with contextlib.suppress(messages.Gone):
+                head, _ = await messages.receive_async(worker.reader)
+                self._report_once(head["errors"])
+                self._idle.put_nowait(worker)
+                self._first_ready.set()
+                return
+
+    async def _spawn(self) -> _Worker:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = self._family.start(
+                "local.workers.worker",
+                ["--socket", str(theirs.fileno()), *self._arguments],
+                environ=self._environ,
+                descriptors=[theirs.fileno()],
+                log=self._log,
+            )
+        reader, writer = await asyncio.open_connection(sock=ours, limit=_READ_AHEAD_BYTES)
+        return _Worker(process, reader, writer)
+
+    def _report_once(self, errors: list[str]) -> None:
+        # Every worker has the same complaint about a module that cannot be imported.
+        for error in errors:
+            if error not in self._complaints:
+                self._complaints.add(error)
+                self._report(error)
+
+
+def _worker_arguments(functions: list[Function]) -> list[str]:
+    folders = dict.fromkeys(str(function.code_folder) for function in functions)
+    code = [text for folder in folders for text in ("--code", folder)]
+    warm = [text for function in functions for text in ("--warm", function.handler)]
+    return code + warm
+
+
+def _head(function: Function, request_id: str) -> dict[str, Any]:
+    return {
+        "function": function.logical_id,
+        "handler": function.handler,
+        "timeout_s": function.timeout_s,
+        "memory_mb": function.memory_mb,
+        "request_id": request_id,
+    }
+
+
+async def _exchange(
+    worker: _Worker, head: dict[str, Any], event: bytes
+) -> tuple[dict[str, Any], bytes]:
+    try:
+        worker.writer.writelines(messages.pack(head, event))
+        await worker.writer.drain()
+    except ConnectionError as error:
+        raise messages.Gone from error
+    return await messages.receive_async(worker.reader)

@@ -1,0 +1,129 @@
+"""`python -m local.workers.worker`: a process that serves events, one at a time, until its parent goes.
+
+It differs from Lambda in one thing: one process serves every function, so that a handful is enough for all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from local.child_processes import end_with_parent
+from local.workers.context import Context
+from local.workers.messages import Gone, receive, send
+
+Handler = Callable[[Any, Context], Any]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m local.workers.worker", description=__doc__)
+    parser.add_argument("--socket", type=int, required=True, help="descriptor of the parent's socket")
+    parser.add_argument("--code", action="append", default=[], help="folder to import functions from")
+    parser.add_argument("--warm", action="append", default=[], help="handler to import at once")
+    arguments = parser.parse_args()
+    end_with_parent()
+    sys.path[:0] = arguments.code
+    complaints = Complaints()
+    sys.stdout = complaints
+    handlers: dict[str, Handler] = {}
+    failures = _warm_up(handlers, arguments.warm)
+    connection = socket.socket(fileno=arguments.socket)
+    try:
+        send(connection, {"ready": True, "errors": failures}, b"")
+        while True:
+            head, body = receive(connection)
+            send(connection, *_serve(handlers, complaints, head, body))
+    except (Gone, ConnectionError):
+        return 0
+
+
+class Complaints:
+    """Standard output, which goes to the log file, that remembers the errors logged since it was last asked."""
+
+    def __init__(self) -> None:
+        self._log = sys.__stdout__
+        self._errors: list[str] = []
+
+    def write(self, text: str) -> int:
+        assert self._log is not None
+        self._log.write(text)
+        if '"ERROR"' in text or '"CRITICAL"' in text:
+            self._errors.extend(_readable(line) for line in text.splitlines() if line.strip())
+        return len(text)
+
+    def flush(self) -> None:
+        assert self._log is not None
+        self._log.flush()
+
+    def take(self) -> list[str]:
+        errors, self._errors = self._errors, []
+        return errors
+
+
+def _readable(line: str) -> str:
+    try:
+        record = json.loads(line)
+        message = str(record["message"])
+    except (ValueError, KeyError, TypeError):
+        return line
+    cause = record.get("exception")
+    return f"{message}: {str(cause).strip().splitlines()[-1]}" if cause else message
+
+
+def _warm_up(handlers: dict[str, Handler], names: list[str]) -> list[str]:
+    """Import the handlers and make the clients. What fails is told, and fails again when it is called."""
+    failures = []
+    for name in names:
+        try:
+            handlers[name] = _find(name)
+        except Exception as error:
+            failures.append(f"cannot import {name}: {type(error).__name__}: {error}")
+            traceback.print_exc()
+    clients = sys.modules.get("larder.aws")
+    if clients is not None:
+        clients.dynamodb()
+        clients.s3()
+    return failures
+
+
+def _find(name: str) -> Handler:
+    module, _, attribute = name.rpartition(".")
+    handler: Handler = getattr(importlib.import_module(module), attribute)
+    return handler
+
+
+def _serve(
+    handlers: dict[str, Handler], complaints: Complaints, head: dict[str, Any], body: bytes
+) -> tuple[dict[str, Any], bytes]:
+    name = head["handler"]
+    os.environ["AWS_LAMBDA_FUNCTION_NAME"] = head["function"]
+    os.environ["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"] = str(head["memory_mb"])
+    context = Context(
+        function_name=head["function"],
+        aws_request_id=head["request_id"],
+        memory_limit_in_mb=str(head["memory_mb"]),
+        deadline_s=time.monotonic() + head["timeout_s"],
+    )
+    try:
+        handler = handlers.get(name) or handlers.setdefault(name, _find(name))
+        reply = json.dumps(handler(json.loads(body), context)).encode("utf-8")
+        result: dict[str, Any] = {"ok": True}
+    except Exception as error:
+        traceback.print_exc()
+        reply = b""
+        result = {"ok": False, "error": f"{type(error).__name__}: {error}"}
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return {**result, "errors": complaints.take()}, reply
+
+
+if __name__ == "__main__":
+    sys.exit(main())
