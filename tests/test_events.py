@@ -1,0 +1,102 @@
+"""events/ holds one event per function, such as the cloud would send it; `sam local invoke` takes them."""
+
+import base64
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.http_event import build_http_event
+from local.template import load_template
+
+FOLDER = Path(__file__).resolve().parent.parent / "events"
+TEMPLATE = load_template()
+ROUTES = {f"{route.method} {route.path}": route for route in TEMPLATE.routes}
+SAMPLE_TOKEN = "larder_sample_key"
+
+
+def module_of(handler: str) -> str:
+    return handler.split(".")[-2]
+
+
+HTTP_EVENTS = sorted({module_of(route.function.handler) for route in TEMPLATE.routes})
+
+
+def sample(name: str) -> dict[str, Any]:
+    event: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text())
+    return event
+
+
+def body_of(event: dict[str, Any]) -> bytes:
+    text = event.get("body", "")
+    return base64.b64decode(text, validate=True) if event["isBase64Encoded"] else text.encode()
+
+
+def test_every_function_has_one_event() -> None:
+    functions = {module_of(function.handler) for function in TEMPLATE.functions}
+    assert {path.stem for path in FOLDER.iterdir()} == functions
+    assert {path.suffix for path in FOLDER.iterdir()} == {".json"}
+
+
+@pytest.mark.parametrize("name", HTTP_EVENTS)
+def test_a_request_comes_by_a_route_of_its_function(name: str) -> None:
+    event = sample(name)
+    route = ROUTES[event["routeKey"]]
+    assert module_of(route.function.handler) == name
+    assert event["requestContext"]["routeKey"] == event["routeKey"]
+    assert event["requestContext"]["http"]["method"] == route.method
+    pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", route.path)
+    match = re.fullmatch(pattern, event["rawPath"])
+    assert match is not None
+    assert event.get("pathParameters", {}) == match.groupdict()
+
+
+@pytest.mark.parametrize("name", HTTP_EVENTS)
+def test_a_request_has_the_payload_format_of_the_gateway(name: str) -> None:
+    event = sample(name)
+    context = event["requestContext"]
+    rebuilt = build_http_event(
+        context["http"]["method"],
+        event["rawPath"],
+        event["rawQueryString"],
+        list(event["headers"].items()),
+        body_of(event),
+        route_key=event["routeKey"],
+        path_parameters=event.get("pathParameters", {}),
+        source_ip=context["http"]["sourceIp"],
+        request_id=context["requestId"],
+        now=datetime.fromtimestamp(context["timeEpoch"] / 1000, UTC),
+        domain_name=context["domainName"],
+    )
+    rebuilt["requestContext"]["accountId"] = context["accountId"]
+    rebuilt["requestContext"]["apiId"] = context["apiId"]
+    assert event == rebuilt
+
+
+@pytest.mark.parametrize("name", HTTP_EVENTS)
+def test_a_request_carries_the_sample_token_and_its_length(name: str) -> None:
+    event = sample(name)
+    assert event["headers"]["authorization"] == f"Bearer {SAMPLE_TOKEN}"
+    assert int(event["headers"].get("content-length", 0)) == len(body_of(event))
+
+
+def test_the_s3_event_matches_the_rule_of_its_function() -> None:
+    event = sample("commit_upload")
+    (rule,) = TEMPLATE.event_rules
+    assert module_of(rule.function.handler) == "commit_upload"
+    assert event["source"] in rule.pattern["source"]
+    assert event["detail-type"] in rule.pattern["detail-type"]
+    assert event["detail"]["bucket"]["name"] in rule.pattern["detail"]["bucket"]["name"]
+    (prefix,) = (one["prefix"] for one in rule.pattern["detail"]["object"]["key"])
+    assert event["detail"]["object"]["key"].startswith(prefix)
+
+
+def test_the_scheduled_event_is_one() -> None:
+    event = sample("sweep_artifacts")
+    (schedule,) = TEMPLATE.schedules
+    assert module_of(schedule.function.handler) == "sweep_artifacts"
+    assert (event["source"], event["detail-type"]) == ("aws.events", "Scheduled Event")
+    assert event["detail"] == {}

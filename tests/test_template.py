@@ -1,0 +1,450 @@
+"""The rules that template.yaml keeps. What SAM makes of it is tested in tests/build."""
+
+import json
+import re
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from larder.settings import Settings, environment_name
+from local.cloudformation import read_template
+
+ROOT = Path(__file__).resolve().parent.parent
+TEMPLATE = read_template(ROOT / "template.yaml")
+PARAMETERS: dict[str, Any] = TEMPLATE["Parameters"]
+RESOURCES: dict[str, Any] = TEMPLATE["Resources"]
+SHARED: dict[str, Any] = TEMPLATE["Globals"]["Function"]
+GATEWAY_TIMEOUT_S = 30
+FOURTEEN_DAYS_S = 14 * 24 * 3600
+
+
+def of_type(kind: str) -> dict[str, dict[str, Any]]:
+    """The properties of every resource of one type, by logical id."""
+    return {
+        logical_id: resource.get("Properties", {})
+        for logical_id, resource in RESOURCES.items()
+        if resource["Type"] == kind
+    }
+
+
+FUNCTIONS = of_type("AWS::Serverless::Function")
+TABLES = of_type("AWS::DynamoDB::Table")
+QUEUES = of_type("AWS::SQS::Queue")
+
+
+def events(logical_id: str, kind: str) -> dict[str, dict[str, Any]]:
+    return {
+        name: event["Properties"]
+        for name, event in FUNCTIONS[logical_id]["Events"].items()
+        if event["Type"] == kind
+    }
+
+
+HTTP_FUNCTIONS = [name for name in FUNCTIONS if events(name, "HttpApi")]
+BACKGROUND_FUNCTIONS = [name for name in FUNCTIONS if name not in HTTP_FUNCTIONS]
+ROUTES = {
+    (route["Method"], route["Path"]): name
+    for name in HTTP_FUNCTIONS
+    for route in events(name, "HttpApi").values()
+}
+
+
+def camel_case(snake_case: str) -> str:
+    return "".join(word.capitalize() for word in snake_case.split("_"))
+
+
+def modules() -> list[str]:
+    """Every module of functions/, as `domain.module`."""
+    folder = ROOT / "functions"
+    return sorted(
+        ".".join(path.relative_to(folder).with_suffix("").parts)
+        for path in folder.rglob("*.py")
+        if path.name != "__init__.py"
+    )
+
+
+def statements(logical_id: str) -> list[dict[str, Any]]:
+    """What a function may do: its own statements and those of the policies that it names."""
+    found: list[dict[str, Any]] = []
+    for policy in FUNCTIONS[logical_id]["Policies"]:
+        shared = RESOURCES[policy["Ref"]]["Properties"]["PolicyDocument"] if "Ref" in policy else {}
+        found.extend((shared or policy)["Statement"])
+    return found
+
+
+def as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+# ---------------------------------------------------------------------------------------- functions
+
+
+def test_every_function_runs_on_the_version_that_the_layer_is_built_for() -> None:
+    assert SHARED["Runtime"] == "python3.13"
+    assert SHARED["Architectures"] == ["arm64"]
+    assert not [name for name, own in FUNCTIONS.items() if {"Runtime", "Architectures"} & set(own)]
+    layer = of_type("AWS::Serverless::LayerVersion")["LarderLayer"]
+    assert layer["CompatibleRuntimes"] == ["python3.13"]
+    assert layer["CompatibleArchitectures"] == ["arm64"]
+
+
+def test_every_function_gets_the_shared_code_and_layer() -> None:
+    assert SHARED["CodeUri"] == "functions/"
+    assert SHARED["Layers"] == [{"Ref": "LarderLayer"}]
+    assert not [name for name, own in FUNCTIONS.items() if {"CodeUri", "Layers"} & set(own)]
+
+
+def test_sam_finds_the_target_that_builds_the_layer() -> None:
+    assert RESOURCES["LarderLayer"]["Metadata"]["BuildMethod"] == "makefile"
+    folder = ROOT / RESOURCES["LarderLayer"]["Properties"]["ContentUri"]
+    assert re.search(r"^build-LarderLayer:", (folder / "Makefile").read_text(), re.MULTILINE)
+
+
+def test_every_module_is_one_function_and_every_function_one_module() -> None:
+    handlers = sorted(own["Handler"].removesuffix(".handler") for own in FUNCTIONS.values())
+    assert handlers == modules()
+
+
+@pytest.mark.parametrize("logical_id", FUNCTIONS)
+def test_module_function_trigger_event_and_test_carry_one_name(logical_id: str) -> None:
+    domain, module, handler = FUNCTIONS[logical_id]["Handler"].split(".")
+    assert handler == "handler"
+    assert logical_id == camel_case(module)
+    triggers = FUNCTIONS[logical_id]["Events"]
+    # One that has several routes names each after itself and the route.
+    assert list(triggers) == [logical_id] or (
+        len(triggers) > 1 and all(name.startswith(logical_id) for name in triggers)
+    )
+    assert (ROOT / "events" / f"{module}.json").is_file()
+    assert (ROOT / "tests" / "functions" / domain / f"test_{module}.py").is_file()
+
+
+@pytest.mark.parametrize("logical_id", HTTP_FUNCTIONS)
+def test_a_function_ends_before_the_gateway_gives_up(logical_id: str) -> None:
+    assert FUNCTIONS[logical_id].get("Timeout", SHARED["Timeout"]) < GATEWAY_TIMEOUT_S
+
+
+def test_every_function_is_traced() -> None:
+    assert SHARED["Tracing"] == "Active"
+
+
+# ------------------------------------------------------------------------------------- environment
+
+
+def test_the_functions_get_every_option_and_nothing_that_is_none() -> None:
+    given = {name for name in SHARED["Environment"]["Variables"] if name.startswith("LARDER_")}
+    assert given == {environment_name(option.name) for option in fields(Settings)}
+    assert not [name for name, own in FUNCTIONS.items() if "Environment" in own]
+
+
+@pytest.mark.parametrize("option", fields(Settings), ids=lambda option: str(option.name))
+def test_an_option_comes_from_the_parameter_or_resource_of_its_name(option: Any) -> None:
+    name = camel_case(option.name)
+    value = SHARED["Environment"]["Variables"][environment_name(option.name)]
+    assert value == {"Ref": name}
+    assert name in PARAMETERS or name in RESOURCES
+
+
+@pytest.mark.parametrize(
+    "option",
+    [option for option in fields(Settings) if camel_case(option.name) in PARAMETERS],
+    ids=lambda option: str(option.name),
+)
+def test_a_parameter_has_the_default_and_bounds_of_its_option(option: Any) -> None:
+    parameter = PARAMETERS[camel_case(option.name)]
+    assert parameter["Default"] == option.default
+    assert parameter.get("MinValue") == option.metadata["min"]
+    assert parameter.get("MaxValue") == option.metadata["max"]
+
+
+def test_every_parameter_is_described() -> None:
+    assert not [name for name, parameter in PARAMETERS.items() if not parameter.get("Description")]
+
+
+# ------------------------------------------------------------------------------------------ the API
+
+
+def test_the_cache_api_is_complete() -> None:
+    assert {
+        route: name for route, name in ROUTES.items() if route[1].startswith("/v8/artifacts")
+    } == {
+        ("PUT", "/v8/artifacts/{hash}"): "PutArtifact",
+        ("GET", "/v8/artifacts/{hash}"): "FetchArtifact",
+        ("HEAD", "/v8/artifacts/{hash}"): "ArtifactExists",
+        ("POST", "/v8/artifacts"): "QueryArtifacts",
+        ("POST", "/v8/artifacts/events"): "RecordEvents",
+        ("GET", "/v8/artifacts/status"): "GetStatus",
+        ("OPTIONS", "/v8/artifacts/{hash}"): "Preflight",
+        ("OPTIONS", "/v8/artifacts"): "Preflight",
+        ("OPTIONS", "/v8/artifacts/events"): "Preflight",
+        ("OPTIONS", "/v8/artifacts/status"): "Preflight",
+    }
+
+
+def test_preflight_requests_reach_a_function() -> None:
+    # With a CorsConfiguration the gateway would answer them itself.
+    (api,) = of_type("AWS::Serverless::HttpApi").values()
+    assert "CorsConfiguration" not in api
+    assert "HttpApi" not in TEMPLATE["Globals"]
+
+
+@pytest.mark.parametrize("logical_id", HTTP_FUNCTIONS)
+def test_routes_belong_to_the_api_and_keep_the_default_payload_format(logical_id: str) -> None:
+    for route in events(logical_id, "HttpApi").values():
+        assert route.keys() == {"ApiId", "Method", "Path"}  # no PayloadFormatVersion: 2.0
+        assert route["ApiId"] == {"Ref": "HttpApi"}
+
+
+def test_the_api_is_throttled() -> None:
+    assert RESOURCES["HttpApi"]["Properties"]["DefaultRouteSettings"] == {
+        "ThrottlingRateLimit": {"Ref": "ThrottlingRate"},
+        "ThrottlingBurstLimit": {"Ref": "ThrottlingBurst"},
+    }
+
+
+def test_the_access_log_is_json_without_queries_and_headers() -> None:
+    settings = RESOURCES["HttpApi"]["Properties"]["AccessLogSettings"]
+    assert settings["DestinationArn"] == {"Fn::GetAtt": "AccessLogGroup.Arn"}
+    entry = json.loads(settings["Format"])
+    assert {"requestId", "route", "status", "latencyMs"} <= entry.keys()
+    assert all(re.fullmatch(r"\$context\.[A-Za-z.]+", variable) for variable in entry.values())
+
+
+# --------------------------------------------------------------------------------------------- logs
+
+
+@pytest.mark.parametrize("logical_id", FUNCTIONS)
+def test_a_function_logs_json_to_a_group_of_its_own(logical_id: str) -> None:
+    assert SHARED["LoggingConfig"]["LogFormat"] == "JSON"
+    group = f"{logical_id}LogGroup"
+    assert FUNCTIONS[logical_id]["LoggingConfig"] == {"LogGroup": {"Ref": group}}
+    assert group in of_type("AWS::Logs::LogGroup")
+
+
+@pytest.mark.parametrize("logical_id", of_type("AWS::Logs::LogGroup"))
+def test_logs_end_some_day(logical_id: str) -> None:
+    properties = RESOURCES[logical_id]["Properties"]
+    assert properties["RetentionInDays"] == {"Ref": "LogRetentionDays"}
+
+
+# -------------------------------------------------------------------------------------- permissions
+
+
+@pytest.mark.parametrize("logical_id", FUNCTIONS)
+def test_permissions_name_their_actions_and_resources(logical_id: str) -> None:
+    for statement in statements(logical_id):
+        assert statement["Effect"] == "Allow"
+        assert not {"NotAction", "NotResource", "NotPrincipal"} & statement.keys()
+        for action in as_list(statement["Action"]):
+            assert re.fullmatch(r"(dynamodb|s3):[A-Za-z]+", action)
+        for resource in as_list(statement["Resource"]):
+            (_, target) = next(iter(resource.items()))
+            assert re.fullmatch(
+                r"[A-Za-z]+Table\.Arn"
+                r"|\$\{[A-Za-z]+Table\.Arn\}/index/[a-z_]+"
+                r"|ArtifactsBucket\.Arn"
+                r"|\$\{ArtifactsBucket\.Arn\}/artifacts/\*",
+                target,
+            )
+
+
+@pytest.mark.parametrize("logical_id", FUNCTIONS)
+def test_no_function_may_scan_a_table(logical_id: str) -> None:
+    actions = {
+        action for statement in statements(logical_id) for action in as_list(statement["Action"])
+    }
+    assert "dynamodb:Scan" not in actions
+
+
+@pytest.mark.parametrize("logical_id", HTTP_FUNCTIONS)
+def test_a_function_with_a_route_may_authenticate_its_caller(logical_id: str) -> None:
+    assert FUNCTIONS[logical_id]["Policies"][0] == {"Ref": "AuthenticateCaller"}
+
+
+@pytest.mark.parametrize("logical_id", BACKGROUND_FUNCTIONS)
+def test_a_function_without_a_route_cannot_read_api_keys(logical_id: str) -> None:
+    assert {"Ref": "AuthenticateCaller"} not in FUNCTIONS[logical_id]["Policies"]
+
+
+@pytest.mark.parametrize("logical_id", FUNCTIONS)
+def test_who_reads_objects_learns_that_one_is_missing(logical_id: str) -> None:
+    actions = {
+        action for statement in statements(logical_id) for action in as_list(statement["Action"])
+    }
+    assert ("s3:GetObject" in actions) == ("s3:ListBucket" in actions)
+
+
+# -------------------------------------------------------------------------------------- the bucket
+
+
+def bucket() -> dict[str, Any]:
+    return of_type("AWS::S3::Bucket")["ArtifactsBucket"]
+
+
+def test_there_is_one_bucket_and_the_stack_names_it() -> None:
+    assert list(of_type("AWS::S3::Bucket")) == ["ArtifactsBucket"]
+    assert "BucketName" not in bucket()
+
+
+def test_the_bucket_is_private_and_encrypted() -> None:
+    assert bucket()["PublicAccessBlockConfiguration"] == {
+        "BlockPublicAcls": True,
+        "BlockPublicPolicy": True,
+        "IgnorePublicAcls": True,
+        "RestrictPublicBuckets": True,
+    }
+    assert bucket()["OwnershipControls"] == {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]}
+    (rule,) = bucket()["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert rule == {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
+
+
+def test_the_bucket_speaks_tls_only() -> None:
+    (policy,) = of_type("AWS::S3::BucketPolicy").values()
+    assert policy["Bucket"] == {"Ref": "ArtifactsBucket"}
+    refusals = policy["PolicyDocument"]["Statement"]
+    assert all(one["Effect"] == "Deny" and one["Principal"] == "*" for one in refusals)
+    assert all(
+        one["Resource"]
+        == [{"Fn::GetAtt": "ArtifactsBucket.Arn"}, {"Fn::Sub": "${ArtifactsBucket.Arn}/*"}]
+        for one in refusals
+    )
+    assert {"Bool": {"aws:SecureTransport": "false"}} in [one["Condition"] for one in refusals]
+    assert {"NumericLessThan": {"s3:TlsVersion": "1.2"}} in [one["Condition"] for one in refusals]
+
+
+def test_the_bucket_expires_artifacts_and_aborts_unfinished_uploads() -> None:
+    rules = {rule["Id"]: rule for rule in bucket()["LifecycleConfiguration"]["Rules"]}
+    assert all(rule["Status"] == "Enabled" for rule in rules.values())
+    assert rules["expire-artifacts"]["Prefix"] == "artifacts/"
+    assert rules["expire-artifacts"]["ExpirationInDays"] == {"Ref": "RetentionDays"}
+    abort = rules["abort-unfinished-uploads"]
+    assert abort["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
+    assert "Prefix" not in abort
+
+
+# ------------------------------------------------------------------------------------------ tables
+
+
+@pytest.mark.parametrize("logical_id", TABLES)
+def test_a_table_is_on_demand_capped_and_encrypted(logical_id: str) -> None:
+    table = TABLES[logical_id]
+    assert "TableName" not in table
+    assert table["BillingMode"] == "PAY_PER_REQUEST"
+    assert table["OnDemandThroughput"] == {
+        "MaxReadRequestUnits": {"Ref": "TableReadUnits"},
+        "MaxWriteRequestUnits": {"Ref": "TableWriteUnits"},
+    }
+    assert table["SSESpecification"] == {"SSEEnabled": True}
+
+
+@pytest.mark.parametrize("logical_id", ["IdentityTable", "ApiKeysTable", "TeamsTable"])
+def test_what_cannot_be_made_again_is_protected(logical_id: str) -> None:
+    table = TABLES[logical_id]
+    assert table["DeletionProtectionEnabled"] == {"Ref": "ProtectData"}
+    assert table["PointInTimeRecoverySpecification"] == {
+        "PointInTimeRecoveryEnabled": {"Ref": "ProtectData"}
+    }
+    assert PARAMETERS["ProtectData"]["Default"] == "true"
+
+
+@pytest.mark.parametrize("logical_id", [*TABLES, "ArtifactsBucket"])
+def test_data_outlives_a_replacement_of_what_holds_it(logical_id: str) -> None:
+    assert RESOURCES[logical_id]["UpdateReplacePolicy"] == "Retain"
+
+
+@pytest.mark.parametrize(
+    ("logical_id", "ttl"),
+    [
+        ("IdentityTable", "expires_at"),
+        ("ApiKeysTable", None),
+        ("TeamsTable", None),
+        ("ArtifactsTable", None),
+        ("UsageTable", "expires_at"),
+    ],
+)
+def test_dynamodb_removes_only_what_needs_no_code(logical_id: str, ttl: str | None) -> None:
+    specification = TABLES[logical_id].get("TimeToLiveSpecification")
+    assert specification == (ttl and {"AttributeName": ttl, "Enabled": True})
+
+
+# ------------------------------------------------------------------------------- background work
+
+
+def test_an_object_that_arrives_reaches_commit_upload() -> None:
+    notification = bucket()["NotificationConfiguration"]
+    assert notification == {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}
+    (rule,) = events("CommitUpload", "EventBridgeRule").values()
+    assert rule["Pattern"] == {
+        "source": ["aws.s3"],
+        "detail-type": ["Object Created"],
+        "detail": {
+            "bucket": {"name": [{"Ref": "ArtifactsBucket"}]},
+            "object": {"key": [{"prefix": "artifacts/"}]},
+        },
+    }
+
+
+def test_the_sweep_runs_every_hour() -> None:
+    (schedule,) = events("SweepArtifacts", "Schedule").values()
+    assert schedule["Schedule"] == "rate(1 hour)"
+
+
+@pytest.mark.parametrize("logical_id", BACKGROUND_FUNCTIONS)
+def test_what_a_background_function_could_not_do_is_kept(logical_id: str) -> None:
+    ((name, trigger),) = FUNCTIONS[logical_id]["Events"].items()
+    delivery = trigger["Properties"]
+    assert delivery["RetryPolicy"]["MaximumRetryAttempts"] > 0
+    undelivered = delivery["DeadLetterConfig"]["Arn"]["Fn::GetAtt"].removesuffix(".Arn")
+    failures = FUNCTIONS[logical_id]["EventInvokeConfig"]["DestinationConfig"]["OnFailure"]
+    assert failures["Type"] == "SQS"
+    assert failures["Destination"]["Fn::GetAtt"].removesuffix(".Arn") in QUEUES
+    # SAM lets the function send to its queue; for EventBridge the template must.
+    (grant,) = (
+        policy["PolicyDocument"]["Statement"][0]
+        for policy in of_type("AWS::SQS::QueuePolicy").values()
+        if policy["Queues"] == [{"Ref": undelivered}]
+    )
+    assert grant == {
+        "Effect": "Allow",
+        "Principal": {"Service": "events.amazonaws.com"},
+        "Action": "sqs:SendMessage",
+        "Resource": {"Fn::GetAtt": f"{undelivered}.Arn"},
+        "Condition": {"ArnEquals": {"aws:SourceArn": {"Fn::GetAtt": f"{logical_id}{name}.Arn"}}},
+    }
+
+
+@pytest.mark.parametrize("logical_id", QUEUES)
+def test_a_dead_letter_is_encrypted_and_kept_for_two_weeks(logical_id: str) -> None:
+    assert QUEUES[logical_id] == {
+        "MessageRetentionPeriod": FOURTEEN_DAYS_S,
+        "SqsManagedSseEnabled": True,
+    }
+
+
+# ------------------------------------------------------------------------ operators and environments
+
+
+def test_the_outputs_name_what_the_command_line_needs() -> None:
+    outputs = TEMPLATE["Outputs"]
+    named = {camel_case(option.name) for option in fields(Settings)} - PARAMETERS.keys()
+    assert outputs.keys() == named | {"ApiUrl", "Region"}
+    assert {name: outputs[name]["Value"] for name in named} == {
+        name: {"Ref": name} for name in named
+    }
+
+
+@pytest.mark.parametrize("environment", ["default", "prod"])
+def test_an_environment_is_linted_built_afresh_and_sets_known_parameters(environment: str) -> None:
+    configuration = tomllib.loads((ROOT / "samconfig.toml").read_text())[environment]
+    assert configuration["validate"]["parameters"]["lint"] is True
+    assert configuration["build"]["parameters"]["cached"] is False
+    overrides = configuration["deploy"]["parameters"]["parameter_overrides"].split()
+    assert {override.partition("=")[0] for override in overrides} <= PARAMETERS.keys()
+
+
+def test_production_data_is_protected() -> None:
+    configuration = tomllib.loads((ROOT / "samconfig.toml").read_text())["prod"]
+    assert "ProtectData=true" in configuration["deploy"]["parameters"]["parameter_overrides"]
