@@ -76,15 +76,15 @@ build: $(SAM) ## validate the template and build layer and functions for Lambda 
 	PATH="$$(dirname "$$python"):$$PATH"; export PATH; \
 	AWS_DEFAULT_REGION="$${AWS_DEFAULT_REGION:-us-east-1}" .tools/sam/bin/sam validate --lint --config-env "$(ENV)"; \
 	.tools/sam/bin/sam build --config-env "$(ENV)"; \
-	for built in .aws-sam/build/*/; do \
-		[ "$$built" != .aws-sam/build/LarderLayer/ ] || continue; \
+	for built in .aws-sam/build/*; do \
+		case $$built in */LarderLayer | */template.yaml) continue ;; esac; \
 		find "$$built" -name __pycache__ -type d -prune -exec rm -rf {} +; \
 		"$$python" -m compileall -q --invalidation-mode unchecked-hash -s "$$built" -p /var/task "$$built"; \
 	done
 
 .PHONY: test-build
 test-build: build $(READY) ## build, then import every handler from what was built
-	@LARDER_RUNTIME_PYTHON="$$(tools/find-python 3.13)" .venv/bin/python -m pytest -m build tests/build $(ARGS)
+	@.venv/bin/python -m pytest -m build tests/build $(ARGS)
 
 .PHONY: deploy
 deploy: build ## deploy to AWS with the settings of samconfig.toml: ENV=default or ENV=prod

@@ -1,0 +1,76 @@
+"""The built layer is for Lambda: arm64, Python 3.13, what the lock file pins, no boto3."""
+
+import re
+import tomllib
+from importlib.metadata import distributions
+from pathlib import Path
+
+import pytest
+
+from tests.build.conftest import EM_AARCH64, ROOT, elf_machine
+
+pytestmark = pytest.mark.build
+
+MAX_UNPACKED_BYTES = 40_000_000
+"""Twice what it weighs: a dependency that doubles a cold start's reading should be noticed."""
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.parent.name != "__pycache__"
+    }
+
+
+@pytest.mark.parametrize("package", ["boto3", "botocore", "s3transfer", "urllib3"])
+def test_what_the_runtime_brings_is_left_out(layer: Path, package: str) -> None:
+    assert not list(layer.glob(f"{package}*"))
+
+
+def test_leaving_boto3_out_leaves_powertools_whole(layer: Path) -> None:
+    assert (layer / "aws_lambda_powertools").is_dir()
+    assert (layer / "jmespath").is_dir()
+
+
+def test_the_packages_are_those_of_the_lock_file(layer: Path) -> None:
+    lock = tomllib.loads((ROOT / "uv.lock").read_text())
+    pinned = {
+        package["name"]: package["version"] for package in lock["package"] if "version" in package
+    }
+    installed = {
+        re.sub(r"[-_.]+", "-", found.metadata["Name"]).lower(): found.version
+        for found in distributions(path=[str(layer)])
+    }
+    assert {"aws-lambda-powertools", "pydantic", "pydantic-core"} <= installed.keys()
+    assert installed == {name: pinned[name] for name in installed}
+
+
+def test_every_wheel_is_for_arm64_linux_or_for_any_machine(layer: Path) -> None:
+    tags = {
+        path.parent.name: re.findall(r"^Tag: (\S+)$", path.read_text(), re.MULTILINE)
+        for path in layer.glob("*.dist-info/WHEEL")
+    }
+    assert len(tags) == len(list(layer.glob("*.dist-info")))
+    for name, found in tags.items():
+        assert found, name
+        for tag in found:
+            assert re.fullmatch(
+                r"py3-none-any|py2\.py3-none-any|cp313-\w+-manylinux\w+_aarch64", tag
+            )
+
+
+def test_every_library_is_for_arm64(layer: Path) -> None:
+    libraries = [path for path in layer.rglob("*") if re.search(r"\.(so|pyd|dylib)\b", path.name)]
+    assert libraries
+    assert {elf_machine(path) for path in libraries} == {EM_AARCH64}
+
+
+def test_the_code_is_that_of_the_source_tree(layer: Path) -> None:
+    assert files(layer / "larder") == files(ROOT / "layers" / "larder" / "src" / "larder")
+
+
+def test_the_layer_stays_small(layer: Path) -> None:
+    assert (
+        sum(path.stat().st_size for path in layer.rglob("*") if path.is_file()) < MAX_UNPACKED_BYTES
+    )
