@@ -48,9 +48,7 @@ class EventDelivery:
                 self._bell.clear()
                 for path in sorted(self._folder.glob("*.json")):
                     if path.name not in self._under_way:
-                        task = asyncio.create_task(self._deliver(path))
-                        self._under_way[path.name] = task
-                        task.add_done_callback(lambda _, name=path.name: self._under_way.pop(name))
+                        self._under_way[path.name] = asyncio.create_task(self._deliver(path))
                 # The bell may be lost in a crash; the files are not.
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._bell.wait(), _LOOK_AGAIN_S)
@@ -59,18 +57,24 @@ class EventDelivery:
                 task.cancel()
 
     async def _deliver(self, path: Path) -> None:
-        async with self._turns:
-            payload = path.read_bytes()
-            event = json.loads(payload)
-            for rule in self._rules:
-                if not matches(rule.pattern, event):
-                    continue
-                if not await self._invoke(rule, event["detail"]["object"]["key"], payload):
-                    failed = self._folder / "failed"
-                    failed.mkdir(mode=0o700, exist_ok=True)
-                    path.rename(failed / path.name)
-                    return
-            path.unlink()
+        try:
+            async with self._turns:
+                await self._deliver_to_all(path)
+        finally:
+            del self._under_way[path.name]
+
+    async def _deliver_to_all(self, path: Path) -> None:
+        payload = path.read_bytes()
+        event = json.loads(payload)
+        for rule in self._rules:
+            if not matches(rule.pattern, event):
+                continue
+            if not await self._invoke(rule, event["detail"]["object"]["key"], payload):
+                failed = self._folder / "failed"
+                failed.mkdir(mode=0o700, exist_ok=True)
+                path.rename(failed / path.name)
+                return
+        path.unlink()
 
     async def _invoke(self, rule: EventRule, key: str, payload: bytes) -> bool:
         name = rule.function.logical_id

@@ -5,6 +5,7 @@ A thread of its own writes them. The terminal, or a pipe that nobody reads, must
 
 from __future__ import annotations
 
+import os
 import queue
 import sys
 import threading
@@ -60,7 +61,7 @@ class RequestLog:
                 print(text, flush=True)
             except (OSError, ValueError):
                 # Nobody listens any more; the service goes on.
-                sys.stdout = None  # type: ignore[assignment]  # print then writes nowhere
+                sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lives
 
 
 def _size(size_bytes: int) -> str:

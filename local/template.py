@@ -1,7 +1,7 @@
 """What template.yaml says about the service, read for one machine.
 
 Names that AWS would make up (of tables and the bucket) are made from the logical ids, parameters take their defaults,
-and a variable `LARDER_...` in the caller's environment wins over the template's value.
+and a variable in the caller's environment wins over the template's value.
 """
 
 from __future__ import annotations
@@ -110,7 +110,8 @@ def template_path() -> Path:
 def load_template(path: Path | None = None, environ: Mapping[str, str] | None = None) -> Template:
     """Read the template at `path` (the repository's own when None).
 
-    Variables named `LARDER_...` in `environ` replace the template's. Raises TemplateError.
+    Variables in `environ` that are named `LARDER_...`, or that the template names, replace the template's.
+    Raises TemplateError.
     """
     path = path or template_path()
     document = read_template(path)
@@ -135,7 +136,8 @@ def _given_options(template: Template, environ: Mapping[str, str]) -> dict[str, 
     return {
         name: text
         for name, text in environ.items()
-        if name.startswith("LARDER_") and template.environment.get(name) not in own_names
+        if (name.startswith("LARDER_") or name in template.environment)
+        and template.environment.get(name) not in own_names
     }
 
 

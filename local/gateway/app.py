@@ -97,7 +97,7 @@ class Gateway:
             now=datetime.now(tz=UTC),
             domain_name=_host(headers),
         )
-        payload = json.dumps(event).encode("ascii")
+        payload = json.dumps(event, ensure_ascii=False).encode("utf-8")
         if len(payload) > limits.MAX_EVENT_BYTES:
             return refusal(limits.TOO_LARGE), len(body), too_large
         reply = await self._invoke(function, payload, request_id, method)

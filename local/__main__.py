@@ -1,0 +1,101 @@
+"""`python -m local`: the local cloud's command line. Every flag has an environment variable."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from local.serve import Options, serve
+from local.template import template_path
+from local.workers.pool import default_size
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m local",
+        description="Larder on one machine.",
+        epilog="Options of Larder itself are given by their variables, LARDER_... (docs/configuration.md).",
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    _add_serve(commands)
+    arguments = parser.parse_args()
+    return int(arguments.run(arguments))
+
+
+def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("serve", help="run the local cloud until Ctrl-C")
+    parser.set_defaults(run=_serve)
+    parser.add_argument(
+        "--port",
+        type=_port,
+        default=os.environ.get("PORT") or "3000",
+        help="port of the API; 0 takes a free one (PORT, 3000)",
+    )
+    parser.add_argument(
+        "--host",
+        default=os.environ.get("HOST") or "127.0.0.1",
+        help="address to listen on; 0.0.0.0 lets other machines in (HOST, 127.0.0.1)",
+    )
+    parser.add_argument(
+        "--public-host",
+        default=os.environ.get("PUBLIC_HOST") or None,
+        help="what other machines call this one, for the addresses of uploads and downloads (PUBLIC_HOST)",
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=os.environ.get("DATA") or ".larder",
+        help="folder of everything that is stored (DATA, .larder)",
+    )
+    parser.add_argument(
+        "--workers",
+        type=_positive,
+        default=os.environ.get("FUNCTION_WORKERS") or str(default_size()),
+        help="processes that run the functions (FUNCTION_WORKERS, 2 for each core and at least 4)",
+    )
+    parser.add_argument(
+        "--template",
+        type=Path,
+        default=os.environ.get("TEMPLATE") or str(template_path()),
+        help="the template to serve (TEMPLATE, template.yaml)",
+    )
+    parser.add_argument(
+        "--fsync",
+        action="store_true",
+        default=os.environ.get("FSYNC") == "1",
+        help="flush the disk at every write to a table, so that not even a power cut loses one (FSYNC=1)",
+    )
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    return serve(
+        Options(
+            host=arguments.host,
+            port=arguments.port,
+            public_host=arguments.public_host,
+            data=arguments.data,
+            workers=arguments.workers,
+            template=arguments.template.resolve(),
+            fsync=arguments.fsync,
+        )
+    )
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= 65535:
+        raise argparse.ArgumentTypeError("a port is a number from 0 to 65535")
+    return number
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

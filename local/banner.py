@@ -1,0 +1,30 @@
+"""What the screen says when the local cloud is up."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from local.turbo_env import TurboEnv
+
+
+def banner(api_url: str, folder: Path, turbo: TurboEnv | None, *, first_start: bool) -> str:
+    lines = ["", f"  Larder's local cloud is up at {api_url}", ""]
+    if turbo:
+        lines += ["  Paste these lines where you run turbo:", ""]
+        lines += [f"    export {line}" for line in turbo.lines()]
+        lines += [
+            "",
+            "  Then: turbo run build --preflight",
+            "  Without --preflight, artifacts over about 4.5 MB are refused, as in the cloud.",
+            "",
+            f"  {'Made for you' if first_start else 'Kept'}: an operator, the team {turbo.team}, and a key"
+            f" (these lines are also in {_short(folder / 'turbo.env')})",
+        ]
+    lines += [f"  Data: {_short(folder)}   logs: {_short(folder / 'logs')}   stop: Ctrl-C", ""]
+    return "\n".join(lines)
+
+
+def _short(path: Path) -> str:
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative

@@ -1,0 +1,57 @@
+"""The variables that functions, and the operator's command, get to reach this local cloud and nothing else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from local.template import REGION
+
+_FROM_THE_SYSTEM = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "USER")
+_RUNTIME = "python3.13"
+
+
+def cloud_environment(
+    template: Mapping[str, str], *, credentials: tuple[str, str], dynamodb_url: str, s3_url: str
+) -> dict[str, str]:
+    """The template's variables, and where this local cloud's services are."""
+    access_key_id, secret_access_key = credentials
+    return {
+        **template,
+        "AWS_ENDPOINT_URL_DYNAMODB": dynamodb_url,
+        "AWS_ENDPOINT_URL_S3": s3_url,
+        "AWS_ACCESS_KEY_ID": access_key_id,
+        "AWS_SECRET_ACCESS_KEY": secret_access_key,
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+        # Nothing of the user's own AWS set-up may play a part, and no proxy stands before this machine.
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "NO_PROXY": "*",
+        "no_proxy": "*",
+    }
+
+
+def process_environment(cloud: Mapping[str, str]) -> dict[str, str]:
+    """For a child process: `cloud`, what the system needs, and nothing of the caller's besides."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _FROM_THE_SYSTEM or name.startswith("PYTHON")
+    }
+    return {**kept, **cloud}
+
+
+def function_environment(cloud: Mapping[str, str]) -> dict[str, str]:
+    """For a worker: what Lambda sets for a function, besides. The function's name follows with each event."""
+    return {
+        **process_environment(cloud),
+        "AWS_EXECUTION_ENV": f"AWS_Lambda_{_RUNTIME}",
+        "AWS_LAMBDA_FUNCTION_NAME": "larder",
+        "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
+        "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+        "AWS_LAMBDA_LOG_GROUP_NAME": "/larder/local",
+        "AWS_LAMBDA_LOG_STREAM_NAME": "functions.log",
+        "TZ": ":UTC",
+    }

@@ -1,0 +1,279 @@
+"""Starts the local cloud in order, keeps it running, and stops it in reverse."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import json
+import os
+import signal
+import socket
+import sys
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from local.banner import banner
+from local.child_processes import Family
+from local.cloudformation import TemplateError
+from local.data_folder import DataFolder, DataFolderError, open_data_folder, write_private
+from local.environment import cloud_environment, function_environment, process_environment
+from local.event_delivery import EventDelivery
+from local.gateway.app import Gateway
+from local.http_server import Server, http_server, listen, url
+from local.request_log import RequestLog
+from local.schedules import run_schedules
+from local.services import RunningService, Service, ServiceFailed
+from local.template import Function, Template, load_template
+from local.turbo_env import TurboEnv, read_turbo_env, write_turbo_env
+from local.workers.pool import FunctionFailed, WorkerPool
+
+_DYNAMODB_HOST = "127.0.0.1"
+_GATEWAY_PATIENCE_S = 1.5
+_S3_PATIENCE_S = 1.5
+_DYNAMODB_PATIENCE_S = 10.0
+_KILLED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What `python -m local serve` is told."""
+
+    host: str
+    port: int
+    public_host: str | None
+    data: Path
+    workers: int
+    template: Path
+    fsync: bool
+
+
+def serve(options: Options) -> int:
+    """Run until a signal comes. Returns the exit status; what is wrong is told on standard error."""
+    try:
+        template = load_template(options.template, os.environ)
+        folder = open_data_folder(options.data)
+        listener = _listen_in_front(options)
+    except (TemplateError, DataFolderError) as error:
+        print(f"larder: {error}", file=sys.stderr)
+        return 1
+    if listener is None:
+        return 1
+    with listener:
+        return asyncio.run(_LocalCloud(options, template, folder, listener).run())
+
+
+class _LocalCloud:
+    def __init__(
+        self, options: Options, template: Template, folder: DataFolder, listener: socket.socket
+    ) -> None:
+        self._options = options
+        self._template = template
+        self._folder = folder
+        self._listener = listener
+        self._family = Family()
+        self._log = RequestLog()
+        host = options.public_host or _reachable_host(options.host)
+        self._public_host = host
+        self._api_url = url(host, listener.getsockname()[1])
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._services: list[RunningService] = []
+        self._workers: WorkerPool | None = None
+        self._server: Server | None = None
+
+    async def run(self) -> int:
+        stop = self._stop_signal()
+        try:
+            started = asyncio.create_task(self._start())
+            await asyncio.wait([started, stop], return_when=asyncio.FIRST_COMPLETED)
+            if started.done():
+                started.result()
+                await asyncio.wait([*self._tasks, stop], return_when=asyncio.FIRST_COMPLETED)
+                for task in self._tasks:
+                    if task.done():
+                        task.result()
+            started.cancel()
+            self._log.line("\n  stopping ...")
+            return 0
+        except (ServiceFailed, FunctionFailed, OSError, TimeoutError) as error:
+            self._log.close()
+            print(f"larder: {error}", file=sys.stderr, flush=True)
+            return 1
+        finally:
+            await self._stop()
+            self._log.close()
+
+    def _stop_signal(self) -> asyncio.Task[bool]:
+        asked = asyncio.Event()
+
+        def stop() -> None:
+            if asked.is_set():
+                # Asked twice: whoever it is does not want to wait. The journal has every write.
+                self._family.kill_all()
+                os._exit(_KILLED)
+            asked.set()
+
+        for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(name, stop)
+        return asyncio.create_task(asked.wait())
+
+    async def _start(self) -> None:
+        bell_read, bell_write = os.pipe()
+        dynamodb, s3 = self._describe_services(bell_write)
+        self._folder.remember_ports({"dynamodb": dynamodb.port, "s3": s3.port})
+        cloud = cloud_environment(
+            self._template.environment,
+            credentials=(self._folder.access_key_id, self._folder.secret_access_key),
+            dynamodb_url=url(_DYNAMODB_HOST, dynamodb.port),
+            s3_url=url(self._public_host, s3.port),
+        )
+        self._services = [
+            RunningService(service, self._family, process_environment(cloud), self._log)
+            for service in (dynamodb, s3)
+        ]
+        self._workers = workers = WorkerPool(
+            self._family,
+            self._template.functions,
+            function_environment(cloud),
+            size=self._options.workers,
+            log=self._folder.log("functions"),
+            report=self._log.note,
+        )
+        await asyncio.gather(
+            workers.start(), *(service.wait_until_ready() for service in self._services)
+        )
+        had_key = self._folder.turbo_env.exists()
+        turbo = await self._first_start(workers) if _has_accounts(self._template) else None
+        delivery = EventDelivery(
+            self._folder.events, self._template.event_rules, workers, self._log
+        )
+        _watch(bell_read, delivery)
+        self._server = http_server(Gateway(self._template.routes, workers, self._log))
+        self._tasks = [
+            asyncio.create_task(self._server.serve(sockets=[self._listener])),
+            asyncio.create_task(delivery.run()),
+            *(asyncio.create_task(service.keep_running()) for service in self._services),
+        ]
+        if self._template.schedules:
+            schedules = run_schedules(self._template.schedules, workers, self._log)
+            self._tasks.append(asyncio.create_task(schedules))
+        self._write_cloud_json(cloud)
+        self._log.line(banner(self._api_url, self._folder.path, turbo, first_start=not had_key))
+
+    def _describe_services(self, bell: int) -> tuple[Service, Service]:
+        ports, template = self._folder.ports(), ["--template", str(self._options.template)]
+        dynamodb = Service(
+            name="DynamoDB",
+            module="local.dynamodb",
+            arguments=[
+                *template,
+                *("--folder", str(self._folder.dynamodb)),
+                *(["--fsync"] if self._options.fsync else []),
+            ],
+            listener=_listen_again(_DYNAMODB_HOST, ports.get("dynamodb", 0)),
+            descriptors=[],
+            log=self._folder.log("dynamodb"),
+        )
+        s3 = Service(
+            name="S3",
+            module="local.object_storage",
+            arguments=[
+                *template,
+                *("--folder", str(self._folder.s3)),
+                *("--events", str(self._folder.events)),
+                *("--bell", str(bell)),
+            ],
+            listener=_listen_again(self._options.host, ports.get("s3", 0)),
+            descriptors=[bell],
+            log=self._folder.log("s3"),
+        )
+        return dynamodb, s3
+
+    async def _first_start(self, workers: WorkerPool) -> TurboEnv:
+        known = read_turbo_env(self._folder.turbo_env)
+        maker = Function("FirstStart", "local.first_start.handler", Path(), 60, 512)
+        asked = json.dumps({"key_id": known.key_id if known else None}).encode("ascii")
+        made = json.loads(await workers.invoke(maker, asked, str(uuid.uuid4())))
+        token = made.get("token") or (known.token if known else "")
+        turbo = TurboEnv(self._api_url, token, made["team"], made["key_id"])
+        if turbo != known:
+            write_turbo_env(self._folder.turbo_env, turbo)
+        return turbo
+
+    def _write_cloud_json(self, cloud: dict[str, str]) -> None:
+        description = {"pid": os.getpid(), "api_url": self._api_url, "environment": cloud}
+        write_private(self._folder.cloud_json, json.dumps(description, indent=2) + "\n")
+
+    async def _stop(self) -> None:
+        # From the front to the back: what still runs finds everything that it needs.
+        self._folder.cloud_json.unlink(missing_ok=True)
+        if self._server:
+            self._server.should_exit = True
+            with contextlib.suppress(Exception):
+                await asyncio.wait_for(asyncio.shield(self._tasks[0]), _GATEWAY_PATIENCE_S)
+        await _cancel(self._tasks)
+        if self._workers:
+            await self._workers.stop()
+        for service, patience_s in zip(
+            reversed(self._services), (_S3_PATIENCE_S, _DYNAMODB_PATIENCE_S), strict=False
+        ):
+            await service.stop(patience_s)
+        self._family.kill_all()
+
+
+def _listen_in_front(options: Options) -> socket.socket | None:
+    try:
+        return listen(options.host, options.port)
+    except OSError as error:
+        where = f"{options.host}:{options.port}"
+        why = {
+            errno.EADDRINUSE: f"port {options.port} is in use: choose another by PORT=...",
+            errno.EACCES: f"port {options.port} needs more rights: choose one from 1024 on by PORT=...",
+        }.get(error.errno or 0, f"cannot listen on {where}: {error.strerror or error}")
+        print(f"larder: {why}", file=sys.stderr)
+    return None
+
+
+def _listen_again(host: str, port: int) -> socket.socket:
+    """The same port as at the last start when it is free, else any."""
+    try:
+        return listen(host, port)
+    except OSError:
+        return listen(host, 0)
+
+
+def _reachable_host(host: str) -> str:
+    """What others call this machine when it listens on every address: the address that it reaches out from."""
+    if host not in ("0.0.0.0", "::"):
+        return host
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing: UDP, and an address of no machine
+            return str(probe.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"
+
+
+def _has_accounts(template: Template) -> bool:
+    return "LARDER_API_KEYS_TABLE" in template.environment
+
+
+def _watch(bell: int, delivery: EventDelivery) -> None:
+    os.set_blocking(bell, False)
+
+    def heard() -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.read(bell, 4096)
+        delivery.ring()
+
+    asyncio.get_running_loop().add_reader(bell, heard)
+
+
+async def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    tasks = list(tasks)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,117 @@
+"""S3 and DynamoDB as child processes: started on sockets that the parent holds, started again when they die."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from local.child_processes import Family
+from local.request_log import RequestLog
+
+_LOOK_PAUSE_S = 0.2
+_MAX_RESTARTS = 3
+_RESTART_WINDOW_S = 30.0
+_READY_PATIENCE_S = 120.0
+
+
+class ServiceFailed(Exception):
+    """A service does not start, or keeps ending. The message names it and where it says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """How to start one. `listener` stays open in the parent, so that clients wait while it starts again."""
+
+    name: str
+    module: str
+    arguments: list[str]
+    listener: socket.socket
+    descriptors: list[int]
+    log: Path
+
+    @property
+    def port(self) -> int:
+        return int(self.listener.getsockname()[1])
+
+
+class RunningService:
+    """A service and its process."""
+
+    def __init__(
+        self, service: Service, family: Family, environ: dict[str, str], log: RequestLog
+    ) -> None:
+        self._service = service
+        self._family = family
+        self._environ = environ
+        self._log = log
+        self._stopping = False
+        self._process = self._start()
+
+    async def wait_until_ready(self) -> None:
+        """Returns when it answers. Raises ServiceFailed when it ends instead."""
+        deadline = time.monotonic() + _READY_PATIENCE_S
+        while not await _answers(self._service.port):
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise ServiceFailed(self._failure("does not start"))
+            await asyncio.sleep(0.05)
+
+    async def keep_running(self) -> None:
+        """Start it again when it ends. Raises ServiceFailed when that happens again and again."""
+        ends: list[float] = []
+        while True:
+            await asyncio.sleep(_LOOK_PAUSE_S)
+            status = self._process.poll()
+            if status is None or self._stopping:
+                continue
+            now = time.monotonic()
+            ends = [end for end in ends if end > now - _RESTART_WINDOW_S] + [now]
+            if len(ends) > _MAX_RESTARTS:
+                raise ServiceFailed(self._failure("keeps ending"))
+            self._log.note(f"{self._service.name} ended (exit status {status}) and is started again")
+            self._process = self._start()
+
+    async def stop(self, patience_s: float) -> None:
+        """Ask it to save and end; end it when it takes too long."""
+        self._stopping = True
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + patience_s
+        while self._process.poll() is None and time.monotonic() < deadline:
+            await asyncio.sleep(0.02)
+        if self._process.poll() is None:
+            self._log.note(f"{self._service.name} did not stop in time and is ended")
+            self._process.kill()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        service = self._service
+        return self._family.start(
+            service.module,
+            ["--socket", str(service.listener.fileno()), *service.arguments],
+            environ=self._environ,
+            descriptors=[service.listener.fileno(), *service.descriptors],
+            log=service.log,
+        )
+
+    def _failure(self, what: str) -> str:
+        lines = self._service.log.read_text(errors="replace").splitlines() or ["it says nothing"]
+        return f"{self._service.name} {what}: {lines[-1]} (see {self._service.log})"
+
+
+async def _answers(port: int) -> bool:
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    try:
+        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        return bool(await asyncio.wait_for(reader.read(1), 2.0))
+    except (OSError, TimeoutError):
+        return False
+    finally:
+        writer.close()
