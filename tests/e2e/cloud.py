@@ -1,0 +1,180 @@
+"""A local cloud of the tests' own: `python -m local serve` on a free port with a data folder of its own."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import boto3
+import httpx
+
+START_SECONDS = 60
+STOP_SECONDS = 20
+LOG_QUIET_SECONDS = 0.2
+
+_REQUEST = re.compile(r"\b(GET|HEAD|PUT|POST|OPTIONS)\s+(/\S*)\s.*?\b([1-5]\d\d)\b")
+# Settings of whoever runs the tests must not reach the server under test.
+_FOREIGN_SETTINGS = ("LARDER_", "AWS_", "TURBO_")
+
+
+def start(root: Path, data: Path) -> "LocalCloud":
+    """Start a server of the source tree `root` that keeps everything in `data`; return when it answers."""
+    data.mkdir(parents=True)
+    cloud = LocalCloud(root=root, data=data, port=_free_port())
+    cloud.start()
+    return cloud
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass(frozen=True)
+class Request:
+    """One line of the server's request log. `path` is without the query; `line` is the whole of it."""
+
+    method: str
+    path: str
+    status: int
+    line: str
+
+
+@dataclass
+class LocalCloud:
+    """A running local cloud. `data` survives `stop`, `kill` and `restart`."""
+
+    root: Path
+    data: Path
+    port: int
+    process: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
+
+    def start(self) -> None:
+        if self.process is not None:
+            raise RuntimeError("this local cloud runs already")
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(_FOREIGN_SETTINGS)
+        }
+        environment |= {"PORT": str(self.port), "DATA": str(self.data), "PYTHONUNBUFFERED": "1"}
+        with self.log_path.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "local", "serve"],
+                cwd=self.root,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                # A group of its own, so that `kill` reaches what the server started.
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while not self._answers():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise RuntimeError(f"the local cloud did not start:\n{self.log_text()}")
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        """What Ctrl-C does: SIGTERM, then wait until it is gone."""
+        if self.process is None:
+            return
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+        self.process = None
+
+    def kill(self) -> None:
+        """kill -9 of the server and everything in its process group."""
+        if self.process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(STOP_SECONDS)
+        self.process = None
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    @property
+    def log_path(self) -> Path:
+        return self.data.with_suffix(".log")
+
+    @property
+    def turbo_environment(self) -> dict[str, str]:
+        """The lines that the server printed for turbo: TURBO_API, TURBO_TOKEN, TURBO_TEAM."""
+        lines = (self.data / "turbo.env").read_text().splitlines()
+        return dict(line.removeprefix("export ").split("=", 1) for line in lines if "=" in line)
+
+    @property
+    def url(self) -> str:
+        return self.turbo_environment["TURBO_API"]
+
+    @property
+    def token(self) -> str:
+        return self.turbo_environment["TURBO_TOKEN"]
+
+    @property
+    def team(self) -> str:
+        return self.turbo_environment["TURBO_TEAM"]
+
+    def log_text(self) -> str:
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    def log_size(self) -> int:
+        """A mark for `requests_since`."""
+        return self.log_path.stat().st_size
+
+    def requests_since(self, mark: int = 0) -> list[Request]:
+        """Requests that the log names after `mark` bytes. A request is logged shortly after its answer."""
+        size = -1
+        while size != (size := self.log_size()):
+            time.sleep(LOG_QUIET_SECONDS)
+        text = self.log_path.read_bytes()[mark:].decode(errors="replace")
+        return list(_requests(text))
+
+    def items(self, table_variable: str) -> list[dict[str, Any]]:
+        """Every item of the table that the functions know by this environment variable, in plain Python types."""
+        environment = json.loads((self.data / "cloud.json").read_text())["environment"]
+        dynamodb = boto3.resource(
+            "dynamodb",
+            endpoint_url=environment["AWS_ENDPOINT_URL_DYNAMODB"],
+            region_name=environment.get("AWS_REGION", "us-east-1"),
+            aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
+        )
+        return dynamodb.Table(environment[table_variable]).scan(ConsistentRead=True)["Items"]
+
+    def _answers(self) -> bool:
+        try:
+            status = httpx.get(
+                f"{self.url}/v8/artifacts/status",
+                params={"slug": self.team},
+                headers={"Authorization": f"Bearer {self.token}"},
+                timeout=5,
+                trust_env=False,
+            )
+        except (OSError, KeyError, httpx.HTTPError):
+            return False
+        return status.status_code == 200
+
+
+def _requests(text: str) -> Iterator[Request]:
+    for line in text.splitlines():
+        if found := _REQUEST.search(line):
+            yield Request(found[1], found[2].split("?")[0], int(found[3]), line)

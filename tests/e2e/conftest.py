@@ -1,0 +1,98 @@
+"""Fixtures of the tests with the real `turbo` client. They need node and npm, and npm's registry for the clients."""
+
+import shutil
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from . import cloud, monorepo, turbo
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--write-compatibility",
+        action="store_true",
+        help="write docs/compatibility.md from what the client matrix shows, instead of comparing with it",
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failed test shows the log of the server that it ran against."""
+    report = yield
+    server = getattr(item, "funcargs", {}).get("local_cloud")
+    if report.failed and server is not None:
+        report.sections.append(("log of the local cloud (its end)", server.log_text()[-8_000:]))
+    return report
+
+
+@pytest.fixture(scope="module")
+def local_cloud(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[cloud.LocalCloud]:
+    """A running local cloud with empty stores, shared by the tests of one module."""
+    folder = tmp_path_factory.mktemp("cloud")
+    server = cloud.start(request.config.rootpath, folder / "data")
+    try:
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(server.data)
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty home folder: no user's turbo, npm or git configuration."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture
+def client(
+    request: pytest.FixtureRequest, local_cloud: cloud.LocalCloud, home: Path
+) -> Callable[..., turbo.Client]:
+    """Makes a turbo of any version that uses the local cloud with the lines that the cloud printed."""
+    tools = request.config.rootpath / ".tools" / "turbo"
+
+    def make(version: str, **options: Any) -> turbo.Client:
+        command = turbo.installed(version, tools)
+        return turbo.Client(command, version, local_cloud.turbo_environment, home, **options)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def sample_monorepo(tmp_path_factory: pytest.TempPathFactory, home: Path) -> Path:
+    """The generated monorepo that every test copies."""
+    root = tmp_path_factory.mktemp("sample") / "monorepo"
+    monorepo.generate(root, monorepo.sample_packages(), home=home)
+    return root
+
+
+@pytest.fixture
+def fresh_monorepo(
+    sample_monorepo: Path, tmp_path: Path, home: Path
+) -> Iterator[Callable[..., Path]]:
+    """Makes a copy whose hashes no other copy has, and removes it after the test: outputs are large."""
+    made: list[Path] = []
+
+    def copy(
+        version: str, *, seed: str, signature: bool = False, template: Path = sample_monorepo
+    ) -> Path:
+        root = tmp_path / f"monorepo-{len(made)}"
+        made.append(root)
+        monorepo.copy_with_sources_of_its_own(
+            template,
+            root,
+            seed=seed,
+            turbo_json=turbo.turbo_json(version, signature=signature),
+            home=home,
+        )
+        return root
+
+    yield copy
+    for root in made:
+        shutil.rmtree(root)

@@ -1,0 +1,113 @@
+"""Old and new clients in every mode that they have. What they do is docs/compatibility.md's table."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from . import turbo
+from .cloud import LocalCloud, Request
+from .compatibility import Row, read_rows, write_row
+from .monorepo import (
+    output_digests,
+    sample_packages,
+    wipe_outputs_and_local_cache,
+    without_build_ids,
+)
+
+pytestmark = pytest.mark.e2e
+
+MODES = ("normal", "preflight", "signature", "signature, preflight")
+VERSIONS = {
+    turbo.NEWEST: MODES,
+    # The first client that uses a presigned URL unchanged, and the last that does not.
+    "2.10.13": ("preflight",),
+    "2.10.12": MODES,
+    "2.5.8": MODES,
+    # 2.1.3 and older upload in chunks, without a Content-Length.
+    "2.0.14": MODES,
+    "1.13.4": MODES,
+}
+CELLS = [(version, mode) for version, modes in VERSIONS.items() for mode in modes]
+EVERY_PACKAGE = frozenset(package.name for package in sample_packages())
+
+
+@pytest.mark.parametrize(("version", "mode"), CELLS)
+def test_client_behaves_as_the_compatibility_table_says(
+    version: str,
+    mode: str,
+    client: Callable[..., turbo.Client],
+    fresh_monorepo: Callable[..., Path],
+    local_cloud: LocalCloud,
+    request: pytest.FixtureRequest,
+) -> None:
+    chosen = client(version, preflight="preflight" in mode)
+    root = fresh_monorepo(version, seed=f"{version} {mode}", signature="signature" in mode)
+
+    cold_mark = local_cloud.log_size()
+    cold = turbo.build(chosen, root)
+    uploads = [each for each in local_cloud.requests_since(cold_mark) if each.method == "PUT"]
+    built = output_digests(root)
+    wipe_outputs_and_local_cache(root)
+    warm = turbo.build(chosen, root)
+    restored = output_digests(root)
+    wipe_outputs_and_local_cache(root)
+    dry_mark = local_cloud.log_size()
+    announced = turbo.dry_run(chosen, root)
+    asked = local_cloud.requests_since(dry_mark)
+
+    hits = warm.remote_hits
+    assert cold.cached == 0
+    assert warm.cached == len(hits)
+    assert without_build_ids(restored) == without_build_ids(built)
+    assert {package: restored[package] for package in hits} == {
+        package: built[package] for package in hits
+    }
+    refused = {each.path for each in uploads if each.status == 413}
+    hashes = {task.package: task.hash for task in cold.tasks}
+
+    def fate(package: str) -> str:
+        if package in hits:
+            return "restored"
+        return (
+            "refused (413)" if f"/v8/artifacts/{hashes[package]}" in refused else "stored, missed"
+        )
+
+    seen = sum(task.remote for task in announced)
+    row = Row(
+        turbo=version,
+        mode=mode,
+        uploads_go="through the API" if _through_the_api(uploads) else "straight to storage",
+        warm_hits=f"{len(hits)} of {warm.total}",
+        full_turbo="yes" if warm.full_turbo else "no",
+        output_20_mb=fate("large-20"),
+        output_120_mb=fate("large-120"),
+        restored_outputs="byte-identical" if hits else "none",
+        dry_run_sees=f"{seen} of {len(announced)}, {_how_a_dry_run_asked(asked)}",
+    )
+    document = request.config.rootpath / "docs" / "compatibility.md"
+    if request.config.getoption("write_compatibility", default=False):
+        write_row(document, row, order=CELLS, packages=len(EVERY_PACKAGE))
+    else:
+        committed = {(each.turbo, each.mode): each for each in read_rows(document)}
+        assert row == committed.get((version, mode))
+
+
+def test_the_table_has_a_row_for_every_version_and_mode_and_no_other(
+    request: pytest.FixtureRequest,
+) -> None:
+    if request.config.getoption("write_compatibility", default=False):
+        pytest.skip("the table is being written")
+
+    rows = read_rows(request.config.rootpath / "docs" / "compatibility.md")
+
+    assert [(row.turbo, row.mode) for row in rows] == CELLS
+
+
+def _through_the_api(uploads: list[Request]) -> bool:
+    return any(each.path.startswith("/v8/artifacts/") for each in uploads)
+
+
+def _how_a_dry_run_asked(requests: list[Request]) -> str:
+    methods = {each.method for each in requests if each.path.startswith("/v8/artifacts")}
+    return "one query" if "POST" in methods and "HEAD" not in methods else "one HEAD each"

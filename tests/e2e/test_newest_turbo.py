@@ -1,0 +1,82 @@
+"""The newest turbo builds the sample monorepo twice, its local cache and outputs wiped in between."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from . import turbo
+from .cloud import LocalCloud
+from .monorepo import (
+    LARGE_PACKAGES,
+    output_digests,
+    sample_packages,
+    wipe_outputs_and_local_cache,
+    without_build_ids,
+)
+
+pytestmark = pytest.mark.e2e
+
+EVERY_PACKAGE = frozenset(package.name for package in sample_packages())
+INLINE_PACKAGES = EVERY_PACKAGE - LARGE_PACKAGES.keys()
+
+
+def test_the_newest_turbo_of_these_tests_is_npms_latest() -> None:
+    latest = turbo.newest_on_npm()
+
+    if latest != turbo.NEWEST:
+        # No failure: a release elsewhere breaks nothing here. The summary of the run shows it.
+        pytest.skip(f"npm's latest turbo is {latest}, these tests run {turbo.NEWEST}")
+
+
+def test_with_preflight_the_second_run_is_full_turbo_and_every_output_is_byte_identical(
+    client: Callable[..., turbo.Client], fresh_monorepo: Callable[..., Path]
+) -> None:
+    root = fresh_monorepo(turbo.NEWEST, seed="preflight")
+    newest = client(turbo.NEWEST, preflight=True)
+    cold = turbo.build(newest, root)
+    built = output_digests(root)
+    wipe_outputs_and_local_cache(root)
+
+    warm = turbo.build(newest, root)
+
+    assert (cold.cached, cold.total) == (0, len(EVERY_PACKAGE))
+    assert warm.full_turbo
+    assert warm.remote_hits == EVERY_PACKAGE
+    # Build ids differ between builds, so equality shows that nothing was built again.
+    assert output_digests(root) == built
+
+
+def test_without_preflight_everything_hits_but_the_two_large_ones_which_the_gateway_refused(
+    client: Callable[..., turbo.Client],
+    fresh_monorepo: Callable[..., Path],
+    local_cloud: LocalCloud,
+) -> None:
+    root = fresh_monorepo(turbo.NEWEST, seed="normal")
+    newest = client(turbo.NEWEST)
+    mark = local_cloud.log_size()
+    cold = turbo.build(newest, root)
+    refused = [
+        request
+        for request in local_cloud.requests_since(mark)
+        if request.method == "PUT" and request.status == 413
+    ]
+    log_of_the_run = local_cloud.log_path.read_bytes()[mark:].decode()
+    built = output_digests(root)
+    wipe_outputs_and_local_cache(root)
+
+    warm = turbo.build(newest, root)
+
+    hashes = {task.package: task.hash for task in cold.tasks}
+    assert {request.path for request in refused} == {
+        f"/v8/artifacts/{hashes[name]}" for name in LARGE_PACKAGES
+    }
+    assert "preflight" in log_of_the_run
+    assert "413" in cold.text
+    assert warm.remote_hits == INLINE_PACKAGES
+    assert (warm.cached, warm.full_turbo) == (len(INLINE_PACKAGES), False)
+    restored = output_digests(root)
+    assert {name: restored[name] for name in INLINE_PACKAGES} == {
+        name: built[name] for name in INLINE_PACKAGES
+    }
+    assert without_build_ids(restored) == without_build_ids(built)

@@ -1,0 +1,180 @@
+"""The real `turbo` client: installed from npm once per version, run against a remote cache, its report parsed."""
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+# npm's `latest` when the suite was last brought up to date; the end of a run says when npm has a newer one.
+NEWEST = "2.11.11"
+# Any text does: turbo uses it as the HMAC key of `remoteCache.signature`.
+SIGNATURE_KEY = "a signature key of the sample monorepo"
+# Versions whose `turbo run` starts a background process unless told otherwise.
+DAEMON_VERSIONS = ("1.", "2.0.")
+
+_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_CACHED = re.compile(r"Cached:\s+(\d+) cached, (\d+) total")
+
+
+def installed(version: str, tools: Path) -> Path:
+    """Path of the `turbo` command of exactly this version. Safe to call from several processes at once."""
+    tools.mkdir(parents=True, exist_ok=True)
+    target = tools / version
+    with (tools / f"{version}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not target.exists():
+            partial = Path(tempfile.mkdtemp(prefix=f"{version}-", dir=tools))
+            _npm("install", "--prefix", str(partial), "--no-audit", "--no-fund", f"turbo@{version}")
+            partial.rename(target)
+    return target / "node_modules" / ".bin" / "turbo"
+
+
+def newest_on_npm() -> str:
+    """The version that npm calls `latest` now."""
+    return _npm("view", "turbo", "version").strip()
+
+
+def turbo_json(version: str, *, signature: bool = False) -> dict[str, object]:
+    """The monorepo's turbo.json in the shape that this version reads."""
+    build = {"dependsOn": ["^build"], "outputs": ["dist/**"]}
+    tasks = "pipeline" if version.startswith("1.") else "tasks"
+    return {tasks: {"build": build}, "remoteCache": {"signature": signature}}
+
+
+def build(client: "Client", monorepo: Path) -> "Run":
+    """`turbo run build`, which must succeed whatever the remote cache answers."""
+    summaries = monorepo / ".turbo" / "runs"
+    before = set(summaries.glob("*.json"))
+    started = time.monotonic()
+    done = _run(client, monorepo, "--summarize")
+    seconds = time.monotonic() - started
+    written = set(summaries.glob("*.json")) - before
+    text = _ANSI.sub("", done.stdout + done.stderr)
+    cached = _CACHED.search(text)
+    if done.returncode != 0 or cached is None or len(written) != 1:
+        raise AssertionError(f"turbo run build ended with {done.returncode}:\n{text}")
+    return Run(
+        text=text,
+        cached=int(cached[1]),
+        total=int(cached[2]),
+        full_turbo="FULL TURBO" in text,
+        tasks=_tasks(json.loads(written.pop().read_text())),
+        seconds=seconds,
+    )
+
+
+def dry_run(client: "Client", monorepo: Path) -> "tuple[Task, ...]":
+    """`turbo run build --dry=json`: what turbo believes it would restore."""
+    done = _run(client, monorepo, "--dry=json")
+    if done.returncode != 0:
+        raise AssertionError(
+            f"turbo --dry=json ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+        )
+    return _tasks(json.loads(done.stdout))
+
+
+def _tasks(summary: dict[str, Any]) -> tuple["Task", ...]:
+    return tuple(
+        Task(
+            package=task["package"].removeprefix("@sample/"),
+            hash=task["hash"],
+            local=task["cache"]["local"],
+            remote=task["cache"]["remote"],
+            time_saved_ms=task["cache"].get("timeSaved", 0),
+            cache=task["cache"],
+        )
+        for task in summary["tasks"]
+    )
+
+
+def _run(client: "Client", monorepo: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    """Nothing of the caller's environment reaches turbo except PATH: no CI detection, no user's configuration."""
+    command = [str(client.command), "run", "build", *flags]
+    if client.preflight:
+        command.append("--preflight")
+    if client.version.startswith(DAEMON_VERSIONS):
+        command.append("--no-daemon")
+    return subprocess.run(
+        command,
+        cwd=monorepo,
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(client.home),
+            "DO_NOT_TRACK": "1",
+            "TURBO_TELEMETRY_DISABLED": "1",
+            "TURBO_NO_UPDATE_NOTIFIER": "1",
+            "TURBO_REMOTE_CACHE_SIGNATURE_KEY": client.signature_key,
+            # Generous, so that a busy machine does not turn the large artifacts into misses.
+            "TURBO_REMOTE_CACHE_TIMEOUT": "240",
+            "TURBO_REMOTE_CACHE_UPLOAD_TIMEOUT": "240",
+            **client.remote_cache,
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def _npm(*arguments: str) -> str:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise AssertionError("The tests with the real build client need node and npm on PATH.")
+    done = subprocess.run(
+        [npm, *arguments],
+        env={**os.environ, "npm_config_update_notifier": "false"},
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    if done.returncode != 0:
+        raise AssertionError(f"npm {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+@dataclass(frozen=True)
+class Client:
+    """An installed turbo and how it is run. `remote_cache` holds TURBO_API, TURBO_TOKEN and TURBO_TEAM."""
+
+    command: Path
+    version: str
+    remote_cache: Mapping[str, str]
+    home: Path
+    preflight: bool = False
+    signature_key: str = SIGNATURE_KEY
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task of a run's summary. `cache` is turbo's own record, whose keys differ between versions."""
+
+    package: str
+    hash: str
+    local: bool
+    remote: bool
+    time_saved_ms: int
+    cache: dict[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What turbo reported about one `turbo run build`."""
+
+    text: str = field(repr=False)
+    cached: int
+    total: int
+    full_turbo: bool
+    tasks: tuple[Task, ...]
+    seconds: float
+
+    @property
+    def remote_hits(self) -> frozenset[str]:
+        """Packages whose outputs came from the remote cache."""
+        return frozenset(task.package for task in self.tasks if task.remote)
