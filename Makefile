@@ -60,7 +60,7 @@ check: $(READY) ## lint, format, types and import contracts
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
-	.venv/bin/lint-imports
+	PYTHONPATH=functions .venv/bin/lint-imports
 
 .PHONY: format
 format: $(READY) ## apply the formatter and the lint's safe repairs
