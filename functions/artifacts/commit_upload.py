@@ -1,0 +1,26 @@
+"""The bucket's "Object Created" event"""
+
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from larder import clock
+from larder.artifacts import service
+from larder.artifacts.models import parse_object_key
+from larder.teams.repository import read_state
+from larder.web.log import logger
+
+
+def commit_upload(object_key: str) -> None:
+    """S3 "Object Created": make a finished upload visible, or discard it when it breaks the quota or came too late."""
+    upload = parse_object_key(object_key)
+    if upload is None:
+        logger().warning("object with a foreign key", extra={"object_key": object_key})
+        return
+    quota_bytes = read_state(upload.owner).quota_bytes
+    service.commit(upload, quota_bytes=quota_bytes, now=clock.now())
+
+
+def handler(event: dict[str, Any], context: LambdaContext) -> None:
+    """What EventBridge calls. An error is tried again and ends in the dead-letter queue."""
+    commit_upload(event["detail"]["object"]["key"])

@@ -1,0 +1,32 @@
+"""OPTIONS on the paths of the cache"""
+
+from aws_lambda_powertools.event_handler import Response
+
+from larder import clock
+from larder.artifacts import service
+from larder.web.app import cache_api, lambda_handler
+from larder.web.auth import AnnouncedWriter
+from larder.web.parameters import NamedHash
+from larder.web.responses import AUTHORIZATION_ALLOWED, empty
+
+app = cache_api(error_headers=AUTHORIZATION_ALLOWED)
+
+
+@app.route("/v8/artifacts", method="OPTIONS")
+@app.route("/v8/artifacts/events", method="OPTIONS")
+@app.route("/v8/artifacts/status", method="OPTIONS")
+def preflight_others() -> Response[None]:
+    """OPTIONS elsewhere: the client may send the request itself, with its token."""
+    return empty(204, AUTHORIZATION_ALLOWED)
+
+
+@app.route("/v8/artifacts/<artifact_hash>", method="OPTIONS")
+def preflight(caller: AnnouncedWriter, artifact_hash: NamedHash) -> Response[None]:
+    """OPTIONS /v8/artifacts/{hash}: where an announced upload goes straight to S3; any other request comes here."""
+    if caller is None:
+        return empty(204, AUTHORIZATION_ALLOWED)
+    url = service.offer_upload(caller.owner, artifact_hash, writer=caller.key.id, now=clock.now())
+    return empty(204, {"Location": url})
+
+
+handler = lambda_handler(app)

@@ -1,0 +1,29 @@
+"""The hourly schedule"""
+
+from dataclasses import asdict
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from larder import clock
+from larder.artifacts import service
+from larder.artifacts.service import SweepReport
+from larder.teams.repository import read_state
+from larder.web.log import logger
+
+MARGIN_MS = 30_000
+"""What is left of the function's time when it begins no further item."""
+
+
+def sweep_artifacts(context: LambdaContext) -> SweepReport:
+    """Every hour: clear away expired artifacts, replaced objects and uploads that never came."""
+    return service.sweep(
+        quota_of=lambda owner: read_state(owner).quota_bytes,
+        now=clock.now(),
+        may_go_on=lambda: context.get_remaining_time_in_millis() > MARGIN_MS,
+    )
+
+
+def handler(event: dict[str, Any], context: LambdaContext) -> None:
+    report = sweep_artifacts(context)
+    logger().info("swept", extra=asdict(report))

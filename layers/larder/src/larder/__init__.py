@@ -1,0 +1,1 @@
+"""Larder: a remote build cache that a team owns. This package is the layer that every function shares."""

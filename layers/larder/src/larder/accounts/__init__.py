@@ -1,0 +1,1 @@
+"""People: the users that keys and teams belong to."""

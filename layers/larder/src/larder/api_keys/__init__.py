@@ -1,0 +1,1 @@
+"""API keys: made, verified in one conditional write, revoked."""

@@ -1,0 +1,1 @@
+"""Build artifacts: their bytes and metadata in S3, their index in DynamoDB."""

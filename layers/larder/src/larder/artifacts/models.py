@@ -1,0 +1,134 @@
+"""The vocabulary of the cache: what an artifact is and what a client may say about one."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import NewType
+
+from larder.errors import InvalidRequest
+
+ArtifactHash = NewType("ArtifactHash", str)
+"""A hash as a client names it. The build client's are 16 hexadecimal digits."""
+
+DownloadUrl = NewType("DownloadUrl", str)
+"""A presigned URL that serves an artifact for a while."""
+
+MAX_HASH_LENGTH = 128
+HASH_PATTERN = rf"[A-Za-z0-9_-]{{1,{MAX_HASH_LENGTH}}}"
+
+_HASH = re.compile(HASH_PATTERN)
+_PATHS_OF_THEIR_OWN = frozenset({"events", "status"})
+
+
+def parse_hash(text: str, field_name: str = "hash") -> ArtifactHash:
+    """Letters, digits, `_` and `-`, up to 128 of them. Raises InvalidRequest.
+
+    Wider than the build client's own hexadecimal: specification 1 only says string. Narrow enough to be one segment of
+    an object key and of a path, whatever a client sends.
+    """
+    if text in _PATHS_OF_THEIR_OWN:
+        raise InvalidRequest(field_name, f"must not be {text!r}: that path has another meaning")
+    if not _HASH.fullmatch(text):
+        raise InvalidRequest(
+            field_name, f"must be 1 to {MAX_HASH_LENGTH} letters, digits, underscores or hyphens"
+        )
+    return ArtifactHash(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactMetadata:
+    """What a client tells at upload (spec 1, Artifact). Direct uploads tell nothing: S3 drops the client's headers."""
+
+    duration_ms: int | None = None
+    tag: str | None = None
+    sha: str | None = None
+    dirty_hash: str | None = None
+    ci: str | None = None
+    interactive: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upload:
+    """One upload of one artifact. `id` sorts by the time at which the upload was begun."""
+
+    owner: str
+    hash: ArtifactHash
+    id: str
+
+    @property
+    def object_key(self) -> str:
+        return f"artifacts/{self.owner}/{self.hash}/{self.id}"
+
+
+_OBJECT_KEY = re.compile(
+    r"artifacts/(?P<owner>[A-Za-z0-9_]+)/(?P<hash>" + HASH_PATTERN + r")/(?P<id>[0-9a-f]{28})"
+)
+
+
+def parse_object_key(key: str) -> Upload | None:
+    """The upload that an object belongs to, or None for an object that Larder did not name."""
+    match = _OBJECT_KEY.fullmatch(key)
+    if match is None:
+        return None
+    return Upload(owner=match["owner"], hash=ArtifactHash(match["hash"]), id=match["id"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """A stored artifact: one complete object and what is known of it. `writer` is the id of the key that wrote it."""
+
+    upload: Upload
+    size_bytes: int
+    created_at: datetime
+    metadata: ArtifactMetadata = field(default_factory=ArtifactMetadata)
+    writer: str | None = None
+
+    def expires_at(self, retention_days: int) -> datetime:
+        return self.created_at + timedelta(days=retention_days)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingUpload:
+    """A direct upload that was offered to a client and of which nothing is known yet."""
+
+    upload: Upload
+    created_at: datetime
+    writer: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexEntry:
+    """What the index holds of one hash: what readers see, and a direct upload that may replace it.
+
+    `artifact` may be past its retention: readers ask `service.visible`.
+    """
+
+    artifact: Artifact | None = None
+    pending: PendingUpload | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """What an owner stores."""
+
+    size_bytes: int = 0
+    artifacts: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredObject:
+    """An object as S3 knows it."""
+
+    size_bytes: int
+    stored_at: datetime
+    metadata: ArtifactMetadata
+    writer: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """The answer to one query: an artifact or None for each hash, and the hashes that could not be looked up."""
+
+    found: Mapping[ArtifactHash, Artifact | None]
+    failed: frozenset[ArtifactHash] = frozenset()

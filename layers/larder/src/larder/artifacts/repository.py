@@ -1,0 +1,423 @@
+"""The index of stored artifacts.
+
+| hash | holds |
+|---|---|
+| `<hash>` | the artifact that readers see |
+| `<hash>#pending` | the direct upload last offered for the hash |
+| `#discarded#<upload id>` | an object that nobody will see again; the sweep deletes it and then this item |
+| `#totals` | bytes and number of the owner's artifacts |
+
+Every change of what readers see is one conditional write (or one transaction) that names the upload it replaces, so
+that each change has exactly one author, and a replaced object is listed as discarded in the same breath.
+"""
+
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from larder import aws
+from larder.artifacts.models import (
+    Artifact,
+    ArtifactHash,
+    ArtifactMetadata,
+    IndexEntry,
+    PendingUpload,
+    Totals,
+    Upload,
+)
+from larder.clock import from_ms, to_epoch_seconds, to_ms
+from larder.concurrency import in_background
+from larder.errors import TryAgain
+from larder.settings import settings
+from larder.teams.models import Membership
+from larder.teams.repository import parse_standing, standing_keys
+
+SWEEP_SHARDS = 8
+"""Partitions of the index that the sweep reads, so that its writes are not bound by one."""
+
+PENDING_LIFETIME = timedelta(hours=24)
+"""How long an offered upload may take before the sweep gives it up. Longer than 5 GB need on a slow line."""
+
+_PENDING = "#pending"
+_DISCARDED = "#discarded#"
+_TOTALS = "#totals"
+_METADATA = ("duration_ms", "tag", "sha", "dirty_hash", "ci", "interactive")
+
+
+@dataclass(frozen=True, slots=True)
+class DueItem:
+    """The key of an item whose time to be swept has come."""
+
+    owner: str
+    sort_key: str
+
+
+def entry_keys(owner: str, hash: ArtifactHash) -> list[aws.Item]:
+    """The keys whose items `parse_entry` reads."""
+    return [{"owner": owner, "hash": hash}, {"owner": owner, "hash": hash + _PENDING}]
+
+
+def totals_key(owner: str) -> aws.Item:
+    return {"owner": owner, "hash": _TOTALS}
+
+
+def parse_entry(items: Iterable[aws.Item], hash: ArtifactHash) -> IndexEntry:
+    by_key = {item["hash"]: item for item in items}
+    artifact = by_key.get(hash)
+    pending = by_key.get(hash + _PENDING)
+    return IndexEntry(
+        artifact=None if artifact is None else _artifact(artifact),
+        pending=None if pending is None else _pending(pending),
+    )
+
+
+def parse_totals(items: Iterable[aws.Item]) -> Totals:
+    for item in items:
+        if item["hash"] == _TOTALS:
+            return Totals(size_bytes=item["size_bytes"], artifacts=item["artifacts"])
+    return Totals()
+
+
+def read_entry(owner: str, hash: ArtifactHash) -> IndexEntry:
+    return parse_entry(_read(entry_keys(owner, hash)), hash)
+
+
+def read_entries(
+    owner: str, hashes: Sequence[ArtifactHash]
+) -> tuple[dict[ArtifactHash, IndexEntry], set[ArtifactHash]]:
+    """Look many hashes up, batches in parallel. Returns the entries, and the hashes whose batch failed."""
+    batches = list(aws.in_batches(hashes, aws.BATCH_GET_KEYS // 2))
+    reads = [
+        in_background(_read, [key for hash in batch for key in entry_keys(owner, hash)])
+        for batch in batches
+    ]
+    entries: dict[ArtifactHash, IndexEntry] = {}
+    failed: set[ArtifactHash] = set()
+    for batch, read in zip(batches, reads, strict=True):
+        try:
+            items = read.result()
+        except TryAgain:
+            failed.update(batch)
+            continue
+        by_key = {item["hash"]: item for item in items}
+        for hash in batch:
+            present = [by_key[key] for key in (hash, hash + _PENDING) if key in by_key]
+            entries[hash] = parse_entry(present, hash)
+    return entries, failed
+
+
+def read_for_settling(upload: Upload) -> tuple[IndexEntry, bool]:
+    """The entry of the upload's hash, and whether the upload was discarded."""
+    discarded_key = _discarded_key(upload)
+    items = _read([*entry_keys(upload.owner, upload.hash), discarded_key])
+    discarded = any(item["hash"] == discarded_key["hash"] for item in items)
+    return parse_entry(items, upload.hash), discarded
+
+
+def read_with_standing(
+    owner: str, user_id: str, hash: ArtifactHash | None, *, totals: bool
+) -> tuple[Membership, IndexEntry, Totals]:
+    """What a request needs to know beside its key, in one consistent batch over two tables: the standing of the user
+    with the owner, the entry of the hash that the request names, and the owner's totals if they matter.
+    """
+    teams_table, table = settings().teams_table, settings().artifacts_table
+    keys = entry_keys(owner, hash) if hash is not None else []
+    if totals:
+        keys.append(totals_key(owner))
+    found = aws.batch_get({teams_table: standing_keys(owner, user_id), table: keys})
+    items = found[table]
+    entry = parse_entry(items, hash) if hash is not None else IndexEntry()
+    return parse_standing(found[teams_table]), entry, parse_totals(items)
+
+
+def read_totals(owner: str) -> Totals:
+    return parse_totals(_read([totals_key(owner)]))
+
+
+def put_pending(pending: PendingUpload) -> None:
+    """Offer an upload. An earlier offer for the hash is forgotten here; if it is used, its S3 event settles it."""
+    upload = pending.upload
+    aws.dynamodb().put_item(
+        TableName=settings().artifacts_table,
+        Item=aws.serialize(
+            {
+                "owner": upload.owner,
+                "hash": upload.hash + _PENDING,
+                "upload_id": upload.id,
+                "created_at": to_ms(pending.created_at),
+                "writer": pending.writer,
+                **_sweep(upload, pending.created_at + PENDING_LIFETIME),
+            }
+        ),
+    )
+
+
+def publish(
+    artifact: Artifact,
+    *,
+    replaces: Artifact | None,
+    settles: PendingUpload | None = None,
+    offered: bool = False,
+    now: datetime,
+) -> bool:
+    """Make `artifact` what readers see, in place of exactly `replaces`.
+
+    Returns False, and changes nothing, when another write came first or the upload has been discarded meanwhile.
+    `offered` says that the latter can be: somebody else than the caller knows of the object. `settles` is the pending
+    item that goes with the write.
+    """
+    upload = artifact.upload
+    put = {
+        "TableName": settings().artifacts_table,
+        "Item": aws.serialize(_artifact_item(artifact)),
+        **_expects(replaces),
+    }
+    others: list[dict[str, Any]] = []
+    if offered or replaces is not None:
+        others.append({"ConditionCheck": _absent(_discarded_key(upload))})
+    if settles is not None:
+        others.append({"Delete": _pending_is(settles.upload)})
+    if replaces is not None:
+        others.append({"Put": _discarded_put(replaces.upload, now)})
+    return _write([{"Put": put}, *others])
+
+
+def discard(upload: Upload, *, settles: PendingUpload | None = None, now: datetime) -> bool:
+    """List an object that is not in the index for deletion. False when it is in the index after all."""
+    unpublished = {
+        "TableName": settings().artifacts_table,
+        "Key": aws.serialize({"owner": upload.owner, "hash": upload.hash}),
+        "ConditionExpression": "attribute_not_exists(upload_id) OR upload_id <> :upload",
+        "ExpressionAttributeValues": aws.serialize({":upload": upload.id}),
+    }
+    items: list[dict[str, Any]] = [
+        {"Put": _discarded_put(upload, now)},
+        {"ConditionCheck": unpublished},
+    ]
+    if settles is not None:
+        items.append({"Delete": _pending_is(settles.upload)})
+    return _write(items)
+
+
+def remove(artifact: Artifact, *, now: datetime) -> bool:
+    """Take an artifact out of the index and list its object for deletion. False when it is no longer there."""
+    upload = artifact.upload
+    delete = {
+        "TableName": settings().artifacts_table,
+        "Key": aws.serialize({"owner": upload.owner, "hash": upload.hash}),
+        **_expects(artifact),
+    }
+    return _write([{"Delete": delete}, {"Put": _discarded_put(upload, now)}])
+
+
+def drop_pending(pending: PendingUpload) -> bool:
+    return _write([{"Delete": _pending_is(pending.upload)}])
+
+
+def forget_discarded(upload: Upload) -> None:
+    """The object is gone: so may be the note of it."""
+    aws.dynamodb().delete_item(
+        TableName=settings().artifacts_table, Key=aws.serialize(_discarded_key(upload))
+    )
+
+
+def add_to_totals(owner: str, size_bytes: int, artifacts: int, *, quota_bytes: int | None) -> bool:
+    """Count bytes and artifacts in (or, negative, out). False, and nothing done, when the sum would pass the quota."""
+    condition: dict[str, Any] = {}
+    values = {":bytes": size_bytes, ":artifacts": artifacts}
+    if quota_bytes is not None and size_bytes > 0:
+        if size_bytes > quota_bytes:
+            return False
+        values[":room"] = quota_bytes - size_bytes
+        condition["ConditionExpression"] = "attribute_not_exists(size_bytes) OR size_bytes <= :room"
+    try:
+        aws.dynamodb().update_item(
+            TableName=settings().artifacts_table,
+            Key=aws.serialize(totals_key(owner)),
+            UpdateExpression="ADD size_bytes :bytes, artifacts :artifacts",
+            ExpressionAttributeValues=aws.serialize(values),
+            **condition,
+        )
+    except aws.ClientError as error:
+        if aws.error_code(error) == "ConditionalCheckFailedException":
+            return False
+        raise
+    return True
+
+
+def due_items(*, now: datetime) -> Iterator[DueItem]:
+    """What is to be swept, oldest first within each shard. The index it comes from may lag: read before acting."""
+    for shard in range(SWEEP_SHARDS):
+        pages = (
+            aws.dynamodb()
+            .get_paginator("query")
+            .paginate(
+                TableName=settings().artifacts_table,
+                IndexName="by_sweep",
+                KeyConditionExpression="sweep_shard = :shard AND sweep_at <= :now",
+                ExpressionAttributeValues=aws.serialize(
+                    {":shard": str(shard), ":now": to_epoch_seconds(now)}
+                ),
+            )
+        )
+        for page in pages:
+            for item in page["Items"]:
+                key = aws.deserialize(item)
+                yield DueItem(key["owner"], key["hash"])
+
+
+def read_due(due: DueItem) -> Artifact | PendingUpload | Upload | None:
+    """The item as it stands: an artifact, a pending upload, a discarded object, or None when it is gone."""
+    items = _read([{"owner": due.owner, "hash": due.sort_key}])
+    if not items:
+        return None
+    item = items[0]
+    if due.sort_key.startswith(_DISCARDED):
+        return Upload(owner=due.owner, hash=ArtifactHash(item["of"]), id=item["upload_id"])
+    return _pending(item) if due.sort_key.endswith(_PENDING) else _artifact(item)
+
+
+def postpone_sweep(artifact: Artifact) -> None:
+    """The retention has been lengthened since the item was written: sweep it when it really expires."""
+    upload = artifact.upload
+    _write(
+        [
+            {
+                "Update": {
+                    "TableName": settings().artifacts_table,
+                    "Key": aws.serialize({"owner": upload.owner, "hash": upload.hash}),
+                    "UpdateExpression": "SET sweep_at = :at",
+                    "ConditionExpression": "upload_id = :upload",
+                    "ExpressionAttributeValues": aws.serialize(
+                        {":at": _expiry_epoch(artifact), ":upload": upload.id}
+                    ),
+                }
+            }
+        ]
+    )
+
+
+def _read(keys: Sequence[aws.Item]) -> list[aws.Item]:
+    table = settings().artifacts_table
+    return aws.batch_get({table: keys})[table]
+
+
+def _write(items: list[dict[str, Any]]) -> bool:
+    """One conditional write, or one transaction. False when a condition failed or another transaction was first."""
+    client = aws.dynamodb()
+    try:
+        if len(items) > 1:
+            client.transact_write_items(TransactItems=items)  # type: ignore[arg-type]
+            return True
+        ((action, arguments),) = items[0].items()
+        if action == "Put":
+            client.put_item(**arguments)
+        elif action == "Delete":
+            client.delete_item(**arguments)
+        else:
+            client.update_item(**arguments)
+    except aws.ClientError as error:
+        if aws.error_code(error) == "ConditionalCheckFailedException":
+            return False
+        if aws.error_code(error) == "TransactionConflictException":
+            return False
+        if aws.error_code(error) == "TransactionCanceledException" and _raced(error):
+            return False
+        raise
+    return True
+
+
+def _raced(error: aws.ClientError) -> bool:
+    reasons: Sequence[Mapping[str, Any]] = error.response.get("CancellationReasons", [])
+    codes = {reason.get("Code") for reason in reasons}
+    return bool(codes & {"ConditionalCheckFailed", "TransactionConflict"})
+
+
+def _expects(replaces: Artifact | None) -> dict[str, Any]:
+    if replaces is None:
+        return {"ConditionExpression": "attribute_not_exists(upload_id)"}
+    return {
+        "ConditionExpression": "upload_id = :replaces",
+        "ExpressionAttributeValues": aws.serialize({":replaces": replaces.upload.id}),
+    }
+
+
+def _absent(key: aws.Item) -> dict[str, Any]:
+    return {
+        "TableName": settings().artifacts_table,
+        "Key": aws.serialize(key),
+        "ConditionExpression": "attribute_not_exists(upload_id)",
+    }
+
+
+def _pending_is(upload: Upload) -> dict[str, Any]:
+    return {
+        "TableName": settings().artifacts_table,
+        "Key": aws.serialize({"owner": upload.owner, "hash": upload.hash + _PENDING}),
+        "ConditionExpression": "upload_id = :pending",
+        "ExpressionAttributeValues": aws.serialize({":pending": upload.id}),
+    }
+
+
+def _discarded_key(upload: Upload) -> aws.Item:
+    return {"owner": upload.owner, "hash": _DISCARDED + upload.id}
+
+
+def _discarded_put(upload: Upload, now: datetime) -> dict[str, Any]:
+    # A reader may have been given a URL a moment ago, and S3 lets a download that has begun end.
+    deletable = now + timedelta(seconds=settings().download_url_seconds + 60)
+    return {
+        "TableName": settings().artifacts_table,
+        "Item": aws.serialize(
+            {
+                **_discarded_key(upload),
+                "of": upload.hash,
+                "upload_id": upload.id,
+                **_sweep(upload, deletable),
+            }
+        ),
+    }
+
+
+def _sweep(upload: Upload, at: datetime) -> aws.Item:
+    shard = zlib.crc32(upload.id.encode()) % SWEEP_SHARDS
+    return {"sweep_shard": str(shard), "sweep_at": to_epoch_seconds(at)}
+
+
+def _expiry_epoch(artifact: Artifact) -> int:
+    return to_epoch_seconds(artifact.expires_at(settings().retention_days))
+
+
+def _artifact_item(artifact: Artifact) -> aws.Item:
+    upload = artifact.upload
+    return {
+        "owner": upload.owner,
+        "hash": upload.hash,
+        "upload_id": upload.id,
+        "size_bytes": artifact.size_bytes,
+        "created_at": to_ms(artifact.created_at),
+        "writer": artifact.writer,
+        **{name: getattr(artifact.metadata, name) for name in _METADATA},
+        **_sweep(upload, artifact.expires_at(settings().retention_days)),
+    }
+
+
+def _artifact(item: aws.Item) -> Artifact:
+    return Artifact(
+        upload=Upload(owner=item["owner"], hash=ArtifactHash(item["hash"]), id=item["upload_id"]),
+        size_bytes=item["size_bytes"],
+        created_at=from_ms(item["created_at"]),
+        metadata=ArtifactMetadata(**{name: item.get(name) for name in _METADATA}),
+        writer=item.get("writer"),
+    )
+
+
+def _pending(item: aws.Item) -> PendingUpload:
+    hash = ArtifactHash(item["hash"].removesuffix(_PENDING))
+    return PendingUpload(
+        upload=Upload(owner=item["owner"], hash=hash, id=item["upload_id"]),
+        created_at=from_ms(item["created_at"]),
+        writer=item.get("writer"),
+    )

@@ -1,0 +1,346 @@
+"""How an artifact travels: stored, offered a direct upload, settled, fetched, queried, swept, and indexed anew.
+
+An artifact exists when its index item points to a complete object. Every upload has an object of its own, so a replaced
+one stays whole for whoever is reading it. docs/architecture.md tells the order of the writes and what a crash leaves.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby, islice
+
+from larder.artifacts import repository, storage
+from larder.artifacts.models import (
+    Artifact,
+    ArtifactHash,
+    ArtifactMetadata,
+    DownloadUrl,
+    IndexEntry,
+    PendingUpload,
+    QueryResult,
+    Totals,
+    Upload,
+)
+from larder.concurrency import in_background, wait_before_retry
+from larder.errors import ArtifactNotFound, CachingOverLimit, TryAgain
+from larder.hashing import time_ordered_id
+from larder.settings import settings
+
+_ATTEMPTS = 8
+
+
+@dataclass(slots=True)
+class SweepReport:
+    """What one sweep did."""
+
+    expired: int = 0
+    objects_deleted: int = 0
+    uploads_settled: int = 0
+    uploads_given_up: int = 0
+    failed: int = 0
+    finished: bool = True
+
+
+@dataclass(slots=True)
+class RebuildReport:
+    """What a rebuild of the index found in the bucket."""
+
+    objects: int = 0
+    indexed: int = 0
+    current: int = 0
+    expired: int = 0
+
+
+def is_over_limit(totals: Totals, quota_bytes: int | None) -> bool:
+    return quota_bytes is not None and totals.size_bytes >= quota_bytes
+
+
+def store(
+    owner: str,
+    hash: ArtifactHash,
+    body: bytes,
+    metadata: ArtifactMetadata,
+    *,
+    writer: str,
+    replaces: Artifact | None,
+    quota_bytes: int | None,
+    now: datetime,
+) -> Artifact:
+    """Store an artifact that came through a function. Raises CachingOverLimit, TryAgain.
+
+    `replaces` is the index item as the request saw it. When another upload of the hash is published meanwhile, this one
+    counts as having come just before it: its object is discarded, and the client has its success all the same.
+    """
+    artifact = Artifact(
+        upload=Upload(owner=owner, hash=hash, id=time_ordered_id(now)),
+        size_bytes=len(body),
+        created_at=now,
+        metadata=metadata,
+        writer=writer,
+    )
+    saving = in_background(storage.put, artifact.upload, body, metadata, writer)
+    reserved = _reserve(artifact, replaces, quota_bytes)
+    try:
+        saving.result()
+    except BaseException:
+        if reserved:
+            _release(artifact, replaces)
+        raise
+    if not reserved:
+        repository.discard(artifact.upload, now=now)
+        raise CachingOverLimit
+    for attempt in range(_ATTEMPTS):
+        if repository.publish(artifact, replaces=replaces, now=now):
+            return artifact
+        wait_before_retry(attempt)
+        current = repository.read_entry(owner, hash).artifact
+        if _same(current, replaces):
+            continue
+        _release(artifact, replaces)
+        if _same(current, artifact):
+            # The event of the finished object came first and has counted it.
+            return artifact
+        if current is not None:
+            repository.discard(artifact.upload, now=now)
+            return artifact
+        replaces = None
+        repository.add_to_totals(owner, artifact.size_bytes, 1, quota_bytes=None)
+    _release(artifact, replaces)
+    repository.discard(artifact.upload, now=now)
+    raise TryAgain
+
+
+def offer_upload(owner: str, hash: ArtifactHash, *, writer: str, now: datetime) -> str:
+    """Note a direct upload and return the presigned URL that takes it."""
+    upload = Upload(owner=owner, hash=hash, id=time_ordered_id(now))
+    repository.put_pending(PendingUpload(upload=upload, created_at=now, writer=writer))
+    return storage.upload_url(upload)
+
+
+def find(entry: IndexEntry, *, quota_bytes: int | None, now: datetime) -> Artifact:
+    """The artifact that readers see, after settling a direct upload that has arrived. Raises ArtifactNotFound."""
+    artifact = _settled(entry, quota_bytes, now)
+    if artifact is None or not visible(artifact, now):
+        raise ArtifactNotFound
+    return artifact
+
+
+def visible(artifact: Artifact, now: datetime) -> bool:
+    """Whether the retention has not passed yet. The sweep and S3's lifecycle only clear away what this hides."""
+    return now < artifact.expires_at(settings().retention_days)
+
+
+def fetch(artifact: Artifact, *, now: datetime) -> bytes | DownloadUrl:
+    """The bytes when they are few, or tagged and few enough for a function's reply; else a presigned URL.
+
+    S3 cannot give the tag back that signed artifacts need, so tagged ones take the direct way only when they must.
+    Raises ArtifactNotFound when the object is gone or not whole; the index forgets it then.
+    """
+    options = settings()
+    limit = options.inline_limit_bytes if artifact.metadata.tag else options.inline_download_bytes
+    if artifact.size_bytes > limit:
+        return storage.download_url(artifact.upload)
+    body = storage.get(artifact.upload)
+    if body is None or len(body) != artifact.size_bytes:
+        forget(artifact, now=now)
+        raise ArtifactNotFound
+    return body
+
+
+def query(
+    owner: str, hashes: Sequence[ArtifactHash], *, quota_bytes: int | None, now: datetime
+) -> QueryResult:
+    """Look many hashes up at once. A hash whose look-up failed is told apart from one that is not stored."""
+    entries, failed = repository.read_entries(owner, list(dict.fromkeys(hashes)))
+    settling = {
+        hash: in_background(_settled, entry, quota_bytes, now)
+        for hash, entry in entries.items()
+        if entry.pending is not None
+    }
+    found: dict[ArtifactHash, Artifact | None] = {}
+    for hash, entry in entries.items():
+        try:
+            artifact = settling[hash].result() if hash in settling else entry.artifact
+        except TryAgain:
+            failed.add(hash)
+            continue
+        found[hash] = artifact if artifact is not None and visible(artifact, now) else None
+    return QueryResult(found, frozenset(failed))
+
+
+def forget(artifact: Artifact, *, now: datetime) -> bool:
+    """Take an artifact out of the index. False when something else stands there now."""
+    removed = repository.remove(artifact, now=now)
+    if removed:
+        repository.add_to_totals(artifact.upload.owner, -artifact.size_bytes, -1, quota_bytes=None)
+    return removed
+
+
+def commit(upload: Upload, *, quota_bytes: int | None, now: datetime) -> Artifact | None:
+    """Settle an upload whose object is said to be complete: by its S3 event, twice, late or after it was discarded.
+
+    Returns the artifact that readers see afterwards. Raises TryAgain when other writers kept it from settling.
+    """
+    entry, discarded = repository.read_for_settling(upload)
+    if discarded:
+        return entry.artifact
+    return _settle(upload, entry, quota_bytes, now)
+
+
+def sweep(
+    *,
+    quota_of: Callable[[str], int | None],
+    now: datetime,
+    may_go_on: Callable[[], bool] = lambda: True,
+) -> SweepReport:
+    """Clear away what is over: expired artifacts, discarded objects, uploads that never came.
+
+    Stops between two items when `may_go_on` says so; the next sweep goes on. An item that fails is left to the next
+    sweep too. Safe beside requests and other sweeps. `quota_of` gives an owner's quota.
+    """
+    report = SweepReport()
+    for due in repository.due_items(now=now):
+        if not may_go_on():
+            report.finished = False
+            break
+        try:
+            _sweep_item(due, report, quota_of, now)
+        except TryAgain:
+            report.failed += 1
+    return report
+
+
+def _sweep_item(
+    due: repository.DueItem,
+    report: SweepReport,
+    quota_of: Callable[[str], int | None],
+    now: datetime,
+) -> None:
+    match repository.read_due(due):
+        case Artifact() as artifact:
+            if visible(artifact, now):
+                repository.postpone_sweep(artifact)
+            else:
+                report.expired += forget(artifact, now=now)
+        case PendingUpload() as pending:
+            if storage.head(pending.upload) is None:
+                report.uploads_given_up += repository.drop_pending(pending)
+            else:
+                commit(pending.upload, quota_bytes=quota_of(due.owner), now=now)
+                report.uploads_settled += 1
+        case Upload() as discarded:
+            storage.delete(discarded)
+            repository.forget_discarded(discarded)
+            report.objects_deleted += 1
+        case None:
+            pass
+
+
+def rebuild_index(
+    *,
+    quota_of: Callable[[str], int | None],
+    now: datetime,
+    on_progress: Callable[[RebuildReport], None] = lambda _: None,
+    workers: int = 16,
+) -> RebuildReport:
+    """Make the index from the bucket: of each hash the latest upload becomes the artifact, as if its event came anew.
+
+    Safe to run twice and beside requests: every step is the one that an S3 event takes. Older uploads of a hash are
+    discarded. `quota_of` gives an owner's quota.
+    """
+    report = RebuildReport()
+    by_hash = groupby(storage.list_uploads(), key=lambda upload: (upload.owner, upload.hash))
+    oldest_first = (list(uploads) for _, uploads in by_hash)
+
+    def index(uploads: list[Upload]) -> tuple[int, str]:
+        *older, latest = uploads
+        before = repository.read_entry(latest.owner, latest.hash).artifact
+        artifact = commit(latest, quota_bytes=quota_of(latest.owner), now=now)
+        for upload in older:
+            commit(upload, quota_bytes=None, now=now)
+        if artifact is None or not visible(artifact, now):
+            return len(uploads), "expired"
+        return len(uploads), "current" if _same(before, artifact) else "indexed"
+
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        while some := list(islice(oldest_first, 8 * workers)):
+            for objects, outcome in pool.map(index, some):
+                report.objects += objects
+                setattr(report, outcome, getattr(report, outcome) + 1)
+                on_progress(report)
+    return report
+
+
+def _settled(entry: IndexEntry, quota_bytes: int | None, now: datetime) -> Artifact | None:
+    if entry.pending is None:
+        return entry.artifact
+    try:
+        return _settle(entry.pending.upload, entry, quota_bytes, now)
+    except TryAgain:
+        # Others are settling the same hash; what was there before is still a whole artifact.
+        return entry.artifact
+
+
+def _settle(
+    upload: Upload, entry: IndexEntry, quota_bytes: int | None, now: datetime
+) -> Artifact | None:
+    """Publish the upload if its object is complete and no newer upload stands in its place."""
+    if entry.artifact is not None and entry.artifact.upload.id == upload.id:
+        return entry.artifact
+    stored = storage.head(upload)
+    if stored is None:
+        return entry.artifact
+    for attempt in range(_ATTEMPTS):
+        current = entry.artifact
+        if current is not None and current.upload.id == upload.id:
+            return current
+        mine = entry.pending is not None and entry.pending.upload.id == upload.id
+        pending = entry.pending if mine else None
+        artifact = Artifact(
+            upload=upload,
+            size_bytes=stored.size_bytes,
+            created_at=stored.stored_at,
+            metadata=stored.metadata,
+            writer=stored.writer or (pending.writer if pending else None),
+        )
+        acceptable = (
+            0 < stored.size_bytes <= settings().max_upload_bytes
+            and visible(artifact, now)
+            and (current is None or current.upload.id < upload.id)
+        )
+        if not acceptable or not _reserve(artifact, current, quota_bytes):
+            if repository.discard(upload, settles=pending, now=now):
+                return current
+        elif repository.publish(artifact, replaces=current, settles=pending, offered=True, now=now):
+            return artifact
+        else:
+            _release(artifact, current)
+        wait_before_retry(attempt)
+        entry, discarded = repository.read_for_settling(upload)
+        if discarded:
+            return entry.artifact
+    raise TryAgain
+
+
+def _reserve(artifact: Artifact, replaces: Artifact | None, quota_bytes: int | None) -> bool:
+    """Count the artifact in before it is published, so that parallel uploads never pass the quota together."""
+    size_bytes, artifacts = _growth(artifact, replaces)
+    return repository.add_to_totals(
+        artifact.upload.owner, size_bytes, artifacts, quota_bytes=quota_bytes
+    )
+
+
+def _release(artifact: Artifact, replaces: Artifact | None) -> None:
+    size_bytes, artifacts = _growth(artifact, replaces)
+    repository.add_to_totals(artifact.upload.owner, -size_bytes, -artifacts, quota_bytes=None)
+
+
+def _growth(artifact: Artifact, replaces: Artifact | None) -> tuple[int, int]:
+    if replaces is None:
+        return artifact.size_bytes, 1
+    return artifact.size_bytes - replaces.size_bytes, 0
+
+
+def _same(one: Artifact | None, other: Artifact | None) -> bool:
+    return (one.upload.id if one else None) == (other.upload.id if other else None)

@@ -1,0 +1,123 @@
+"""The bucket: one object per upload, with the metadata beside the bytes, so that the index can be rebuilt from it."""
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+from larder import aws
+from larder.artifacts.models import (
+    ArtifactMetadata,
+    DownloadUrl,
+    StoredObject,
+    Upload,
+    parse_object_key,
+)
+from larder.settings import region, s3_endpoint, settings
+
+_MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
+
+
+def put(upload: Upload, body: bytes, metadata: ArtifactMetadata, writer: str | None) -> None:
+    aws.s3().put_object(
+        Bucket=settings().artifacts_bucket,
+        Key=upload.object_key,
+        Body=body,
+        ContentType="application/octet-stream",
+        Metadata=_to_headers(metadata, writer),
+    )
+
+
+def get(upload: Upload) -> bytes | None:
+    """The whole object, or None when it is gone."""
+    try:
+        reply = aws.s3().get_object(Bucket=settings().artifacts_bucket, Key=upload.object_key)
+    except aws.ClientError as error:
+        if aws.error_code(error) in _MISSING:
+            return None
+        raise
+    try:
+        return reply["Body"].read()
+    except aws.BotoCoreError as error:
+        raise aws.TryAgain from error
+
+
+def head(upload: Upload) -> StoredObject | None:
+    """What S3 knows of the object, or None when there is none (yet)."""
+    try:
+        reply = aws.s3().head_object(Bucket=settings().artifacts_bucket, Key=upload.object_key)
+    except aws.ClientError as error:
+        if aws.error_code(error) in _MISSING:
+            return None
+        raise
+    metadata, writer = _from_headers(reply["Metadata"])
+    return StoredObject(
+        size_bytes=reply["ContentLength"],
+        stored_at=reply["LastModified"],
+        metadata=metadata,
+        writer=writer,
+    )
+
+
+def delete(upload: Upload) -> None:
+    """Deleting what is gone already is no error."""
+    aws.s3().delete_object(Bucket=settings().artifacts_bucket, Key=upload.object_key)
+
+
+def list_uploads() -> Iterator[Upload]:
+    """Every object of the bucket that is an upload, ordered by owner, hash and time."""
+    pages = (
+        aws.s3()
+        .get_paginator("list_objects_v2")
+        .paginate(Bucket=settings().artifacts_bucket, Prefix="artifacts/")
+    )
+    for page in pages:
+        for listed in page.get("Contents", []):
+            upload = parse_object_key(listed["Key"])
+            if upload is not None:
+                yield upload
+
+
+def upload_url(upload: Upload) -> str:
+    """A URL that takes one PUT of the object. Only `host` is signed: the client's own headers must not break it."""
+    return aws.presign("PUT", _url(upload), expires_s=settings().upload_url_seconds)
+
+
+def download_url(upload: Upload) -> DownloadUrl:
+    url = aws.presign("GET", _url(upload), expires_s=settings().download_url_seconds)
+    return DownloadUrl(url)
+
+
+def _url(upload: Upload) -> str:
+    bucket = settings().artifacts_bucket
+    key = quote(upload.object_key)
+    if endpoint := s3_endpoint():
+        return f"{endpoint.rstrip('/')}/{bucket}/{key}"
+    # The regional endpoint: a global host would answer a request to a young bucket with a redirect that breaks the
+    # signature.
+    return f"https://{bucket}.s3.{region()}.amazonaws.com/{key}"
+
+
+def _to_headers(metadata: ArtifactMetadata, writer: str | None) -> dict[str, str]:
+    interactive = None if metadata.interactive is None else str(int(metadata.interactive))
+    headers = {
+        "duration-ms": None if metadata.duration_ms is None else str(metadata.duration_ms),
+        "tag": metadata.tag,
+        "sha": metadata.sha,
+        "dirty-hash": metadata.dirty_hash,
+        "ci": metadata.ci,
+        "interactive": interactive,
+        "writer": writer,
+    }
+    return {name: value for name, value in headers.items() if value is not None}
+
+
+def _from_headers(headers: dict[str, str]) -> tuple[ArtifactMetadata, str | None]:
+    duration = headers.get("duration-ms", "")
+    metadata = ArtifactMetadata(
+        duration_ms=int(duration) if duration.isdecimal() else None,
+        tag=headers.get("tag"),
+        sha=headers.get("sha"),
+        dirty_hash=headers.get("dirty-hash"),
+        ci=headers.get("ci"),
+        interactive={"0": False, "1": True}.get(headers.get("interactive", "")),
+    )
+    return metadata, headers.get("writer")

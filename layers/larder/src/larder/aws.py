@@ -1,0 +1,190 @@
+"""The only module that imports boto3: clients made on first use, and what boto3 leaves to its callers.
+
+Nothing here knows what the items and objects mean; repositories and storage modules do. A store that does not answer
+after the client's own tries raises TryAgain from every call, Throttled when it says that it is too busy.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import boto3
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+from botocore.auth import S3SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from larder import settings
+from larder.errors import Throttled, TryAgain
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_s3 import S3Client
+
+__all__ = ["BotoCoreError", "ClientError", "TryAgain"]
+
+C = TypeVar("C")
+K = TypeVar("K")
+Item = dict[str, Any]
+"""An item or a key with plain Python values: str, int, bool, None, list, dict."""
+
+BATCH_GET_KEYS = 100
+"""Keys that DynamoDB takes in one BatchGetItem (reference: aws-limits.md)."""
+
+_BATCH_ROUNDS = 3
+_THROTTLES = frozenset(
+    {
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "ThrottlingException",
+        "SlowDown",
+    }
+)
+
+# Well below the gateway's 30 s even when every try is used up; a healthy call takes milliseconds.
+_CONFIG = Config(
+    connect_timeout=2,
+    read_timeout=5,
+    retries={"mode": "standard", "total_max_attempts": 3},
+    max_pool_connections=20,
+    tcp_keepalive=True,
+)
+_S3_CONFIG = _CONFIG.merge(
+    Config(
+        signature_version="s3v4",
+        # A 5 MB body is the largest that passes through a function.
+        read_timeout=15,
+        # Only checksums that S3 asks for: bodies are checked by length here and by signature at the client.
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+    )
+)
+
+
+@cache
+def _session() -> boto3.session.Session:
+    return boto3.session.Session(region_name=settings.region())
+
+
+@cache
+def dynamodb() -> "DynamoDBClient":
+    return _tell_failures(_session().client("dynamodb", config=_CONFIG))
+
+
+@cache
+def s3() -> "S3Client":
+    style: Literal["path", "virtual"] = "path" if settings.s3_endpoint() else "virtual"
+    config = _S3_CONFIG.merge(Config(s3={"addressing_style": style}))
+    return _tell_failures(_session().client("s3", config=config))
+
+
+@cache
+def cloudformation() -> "CloudFormationClient":
+    return _session().client("cloudformation", config=_CONFIG)
+
+
+def reset() -> None:
+    """Forget every client: credentials, region or endpoints have changed."""
+    for cached in (_session, dynamodb, s3, cloudformation):
+        cached.cache_clear()
+
+
+def _tell_failures(client: C) -> C:
+    events = client.meta.events  # type: ignore[attr-defined]  # every client has it; the stubs have no common base
+    events.register("after-call-error", _no_reply)
+    events.register("after-call", _bad_reply)
+    return client
+
+
+def _no_reply(exception: Exception, **_: object) -> None:
+    if isinstance(exception, BotoCoreError):
+        raise TryAgain from exception
+
+
+def _bad_reply(http_response: Any, parsed: Mapping[str, Any], **_: object) -> None:
+    if parsed.get("Error", {}).get("Code") in _THROTTLES:
+        raise Throttled
+    if http_response.status_code >= 500:
+        raise TryAgain
+
+
+def error_code(error: ClientError) -> str:
+    return error.response.get("Error", {}).get("Code", "")
+
+
+def is_conflict(error: ClientError) -> bool:
+    """Whether a transaction failed only because another one touched the same items at the same time."""
+    if error_code(error) != "TransactionCanceledException":
+        return error_code(error) == "TransactionConflictException"
+    reasons: Any = error.response.get("CancellationReasons", [])
+    return {reason.get("Code") for reason in reasons} <= {"None", None, "TransactionConflict"}
+
+
+def serialize(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain values to DynamoDB's typed ones. Attributes that are None are left out."""
+    serializer = TypeSerializer()
+    return {name: serializer.serialize(value) for name, value in item.items() if value is not None}
+
+
+def deserialize(item: Mapping[str, Any]) -> Item:
+    """DynamoDB's typed values to plain ones. Numbers are whole in every table, so they come back as int."""
+    deserializer = TypeDeserializer()
+    return {name: _plain(deserializer.deserialize(value)) for name, value in item.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, bool | str) or value is None:
+        return value
+    return int(value)
+
+
+def batch_get(keys: Mapping[str, Sequence[Item]]) -> dict[str, list[Item]]:
+    """Read up to 100 items of any tables in one consistent BatchGetItem.
+
+    `keys` maps a table's name to keys; the result maps it to the items that exist, in no order. Keys that DynamoDB
+    leaves unprocessed are asked for again; TryAgain when it still leaves some.
+    """
+    found: dict[str, list[Item]] = {table: [] for table in keys}
+    request: dict[str, Any] = {
+        table: {"Keys": [serialize(key) for key in table_keys], "ConsistentRead": True}
+        for table, table_keys in keys.items()
+        if table_keys
+    }
+    for _ in range(_BATCH_ROUNDS):
+        if not request:
+            return found
+        reply = dynamodb().batch_get_item(RequestItems=request)
+        for table, items in reply["Responses"].items():
+            found[table].extend(deserialize(item) for item in items)
+        request = reply.get("UnprocessedKeys") or {}
+    if request:
+        raise TryAgain
+    return found
+
+
+def in_batches(keys: Sequence[K], size: int = BATCH_GET_KEYS) -> Iterable[Sequence[K]]:
+    for start in range(0, len(keys), size):
+        yield keys[start : start + size]
+
+
+def presign(method: str, url: str, *, expires_s: int) -> str:
+    """Sign `url` for `method` by SigV4 in the query, with only `host` among the signed headers.
+
+    botocore's signer is used without a client: a client's own presigning takes longer, and by default it signs for
+    SigV2 or a global host (reference: toolchain.md, cold start).
+    """
+    credentials = _session().get_credentials()
+    if credentials is None:
+        raise TryAgain
+    request = AWSRequest(method=method, url=url)
+    signer = S3SigV4QueryAuth(
+        credentials.get_frozen_credentials(), "s3", settings.region(), expires=expires_s
+    )
+    signer.add_auth(request)
+    return str(request.url)

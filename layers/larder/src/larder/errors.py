@@ -1,0 +1,121 @@
+"""Every error that a client can receive: its status, its code, its message. docs/errors.md lists them.
+
+Raise one; the web package turns it into the reply. Codes are part of the contract with clients: the build client acts
+on `remote_caching_*` and on nothing else by name, and it posts the stored token to another service when it reads the
+code `forbidden`, which therefore does not exist here (reference: turbo-client.md, 2).
+"""
+
+from typing import ClassVar
+
+
+class LarderError(Exception):
+    """An answer that is no success. `headers` are sent with it."""
+
+    status: ClassVar[int]
+    code: ClassVar[str]
+    message: str
+    headers: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, message: str | None = None) -> None:
+        if message is not None:
+            self.message = message
+        super().__init__(self.message)
+
+
+class InvalidRequest(LarderError):
+    """A value in the path, the query, the headers or the body breaks a rule. The message names both."""
+
+    status = 400
+    code = "bad_request"
+
+    def __init__(self, field: str, rule: str) -> None:
+        self.field = field
+        super().__init__(f"{field}: {rule}")
+
+
+class Unauthenticated(LarderError):
+    """There is no credential, or it is malformed, unknown, disabled, expired or revoked. Which one is not told."""
+
+    status = 401
+    code = "unauthorized"
+    message = "A valid bearer token is required: it is missing, unknown, expired or revoked."
+    headers: ClassVar[dict[str, str]] = {"WWW-Authenticate": "Bearer"}
+
+
+class SoftBlocked(LarderError):
+    status = 402
+    code = "account_soft_blocked"
+    message = "This account is blocked. The operator of this cache can tell why and lift the block."
+
+
+class PaymentMissing(LarderError):
+    status = 402
+    code = "payment_missing"
+    message = "A payment for this account is missing. Update the payment method with the operator of this cache."
+
+
+class NotATeamMember(LarderError):
+    """Also the answer for a team that does not exist, so that nobody learns which teams do."""
+
+    status = 403
+    code = "not_a_team_member"
+    message = (
+        "The token's owner is not a member of this team, or the token is bound to another team."
+    )
+
+
+class ReadOnly(LarderError):
+    status = 403
+    code = "read_only"
+    message = "This token may read artifacts but not write them."
+
+
+class MissingPermission(LarderError):
+    status = 403
+    code = "missing_permission"
+    message = "This token does not hold the permission that the request needs."
+
+
+class CachingDisabled(LarderError):
+    status = 403
+    code = "remote_caching_disabled"
+    message = "Remote caching is switched off for this account."
+
+
+class CachingPaused(LarderError):
+    status = 403
+    code = "remote_caching_paused"
+    message = "Remote caching is paused for this account."
+
+
+class CachingOverLimit(LarderError):
+    status = 403
+    code = "remote_caching_over_limit"
+    message = "The storage quota of this account is used up. Stored artifacts can still be read."
+
+
+class ArtifactNotFound(LarderError):
+    status = 404
+    code = "artifact_not_found"
+    message = "There is no artifact with this hash."
+
+
+class TryAgain(LarderError):
+    """A store that the answer depends on did not answer in time. Nothing was changed."""
+
+    status = 503
+    code = "try_again"
+    message = "A part of the service did not answer in time. Try again in a moment."
+    headers: ClassVar[dict[str, str]] = {"Retry-After": "2"}
+
+
+class Throttled(TryAgain):
+    """The same for the client; inside, a store that is too busy can be asked in another way."""
+
+
+class InternalError(LarderError):
+    """What the client sees of an error that nobody foresaw; the log has the rest under the request id."""
+
+    status = 500
+    code = "internal_error"
+    message = "Something went wrong on our side. The request id finds it in the log."

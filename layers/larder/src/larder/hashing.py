@@ -1,0 +1,31 @@
+"""One-way hashes of secrets, and the random values that secrets and ids are made of."""
+
+import base64
+import hashlib
+import secrets
+import string
+from datetime import datetime
+
+_LETTERS = string.ascii_letters
+_ALPHANUMERIC = string.ascii_letters + string.digits
+
+
+def hash_key(key: str) -> str:
+    """What the store keeps of an API key: unpadded base64url of its SHA-256 (reference: better-auth.md, 4)."""
+    digest = hashlib.sha256(key.encode()).digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+def random_letters(length: int) -> str:
+    """`length` random ASCII letters: the secret part of an API key."""
+    return "".join(secrets.choice(_LETTERS) for _ in range(length))
+
+
+def random_id(length: int = 32) -> str:
+    """A random id of ASCII letters and digits. 32 of them hold 190 bits."""
+    return "".join(secrets.choice(_ALPHANUMERIC) for _ in range(length))
+
+
+def time_ordered_id(now: datetime) -> str:
+    """An id that sorts by the millisecond of `now`: 12 hexadecimal digits of time, 16 of chance."""
+    return f"{int(now.timestamp() * 1000):012x}{secrets.token_hex(8)}"

@@ -1,0 +1,1 @@
+"""Owners of artifacts: teams with their members, and users acting for themselves."""

@@ -1,0 +1,201 @@
+"""The table of teams.
+
+| pk | sk | holds |
+|---|---|---|
+| `team_...` | `team` | the team: slug, name, caching status, quota, block |
+| `team_...` | `member#<user id>` | a member's role |
+| `slug#<slug>` | `slug` | which team has the slug |
+| user id | `personal` | caching status, quota and block of a user acting for themselves |
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from larder import aws
+from larder.clock import from_ms, to_ms
+from larder.settings import settings
+from larder.teams.models import (
+    Block,
+    CachingStatus,
+    Membership,
+    OwnerState,
+    Role,
+    SlugTaken,
+    Team,
+)
+
+TEAM_ID_PREFIX = "team_"
+"""The build client sends a team id only when it starts so (reference: turbo-client.md, 1)."""
+
+
+def is_team_id(owner: str) -> bool:
+    return owner.startswith(TEAM_ID_PREFIX)
+
+
+def standing_keys(owner: str, user_id: str) -> list[aws.Item]:
+    """The keys whose items tell what `user_id` may do for `owner`; `parse_standing` reads the items."""
+    if is_team_id(owner):
+        return [{"pk": owner, "sk": "team"}, {"pk": owner, "sk": f"member#{user_id}"}]
+    return [{"pk": owner, "sk": "personal"}]
+
+
+def parse_standing(items: Iterable[aws.Item]) -> Membership:
+    by_kind = {item["sk"].partition("#")[0]: item for item in items}
+    team = _team(by_kind["team"]) if "team" in by_kind else None
+    role = Role(by_kind["member"]["role"]) if "member" in by_kind else None
+    state = team.state if team else _state(by_kind.get("personal", {}))
+    return Membership(team=team, role=role, state=state)
+
+
+def read_standing(owner: str, user_id: str) -> Membership:
+    table = settings().teams_table
+    return parse_standing(aws.batch_get({table: standing_keys(owner, user_id)})[table])
+
+
+def read_state(owner: str) -> OwnerState:
+    """The owner's state alone, for work that nobody asked for: committed uploads and the sweep."""
+    sk = "team" if is_team_id(owner) else "personal"
+    return _state(_get(owner, sk) or {})
+
+
+def team_of_slug(slug: str) -> str | None:
+    claim = _get(f"slug#{slug}", "slug")
+    return None if claim is None else str(claim["team_id"])
+
+
+def get_team(team_id: str) -> Team | None:
+    item = _get(team_id, "team")
+    return None if item is None else _team(item)
+
+
+def list_teams() -> list[Team]:
+    """Every team, by slug. Reads the whole table: for the operator, never on a request."""
+    pages = (
+        aws.dynamodb()
+        .get_paginator("scan")
+        .paginate(
+            TableName=settings().teams_table,
+            FilterExpression="sk = :team",
+            ExpressionAttributeValues=aws.serialize({":team": "team"}),
+        )
+    )
+    teams = [_team(aws.deserialize(item)) for page in pages for item in page["Items"]]
+    return sorted(teams, key=lambda team: team.slug)
+
+
+def add_team(team: Team, owner_user_id: str) -> None:
+    """Store the team, its claim on the slug and its first owner in one transaction. Raises SlugTaken."""
+    table = settings().teams_table
+    items: list[aws.Item] = [
+        {"pk": f"slug#{team.slug}", "sk": "slug", "team_id": team.id},
+        {
+            "pk": team.id,
+            "sk": "team",
+            "slug": team.slug,
+            "name": team.name,
+            "created_at": to_ms(team.created_at),
+        },
+        _member_item(team.id, owner_user_id, Role.OWNER, team.created_at),
+    ]
+    try:
+        aws.dynamodb().transact_write_items(
+            TransactItems=[
+                {
+                    "Put": {
+                        "TableName": table,
+                        "Item": aws.serialize(item),
+                        "ConditionExpression": "attribute_not_exists(pk)",
+                    }
+                }
+                for item in items
+            ]
+        )
+    except aws.ClientError as error:
+        if aws.error_code(error) == "TransactionCanceledException":
+            raise SlugTaken(team.slug) from None
+        raise
+
+
+def put_member(team_id: str, user_id: str, role: Role, *, now: datetime) -> None:
+    aws.dynamodb().put_item(
+        TableName=settings().teams_table,
+        Item=aws.serialize(_member_item(team_id, user_id, role, now)),
+    )
+
+
+def delete_member(team_id: str, user_id: str) -> None:
+    aws.dynamodb().delete_item(
+        TableName=settings().teams_table,
+        Key=aws.serialize({"pk": team_id, "sk": f"member#{user_id}"}),
+    )
+
+
+def change_state(owner: str, set_to: dict[str, str | int], clear: list[str]) -> bool:
+    """Set and clear attributes of the owner's state (`caching`, `block`, `quota_bytes`).
+
+    Returns False when the owner is a team that does not exist; a user's personal state begins here.
+    """
+    clauses = []
+    if set_to:
+        clauses.append("SET " + ", ".join(f"#{name} = :{name}" for name in set_to))
+    if clear:
+        clauses.append("REMOVE " + ", ".join(f"#{name}" for name in clear))
+    team = is_team_id(owner)
+    change: dict[str, Any] = {
+        "UpdateExpression": " ".join(clauses),
+        "ConditionExpression": "attribute_exists(pk)" if team else "attribute_not_exists(slug)",
+        "ExpressionAttributeNames": {f"#{name}": name for name in [*set_to, *clear]},
+    }
+    if set_to:
+        values = {f":{name}": value for name, value in set_to.items()}
+        change["ExpressionAttributeValues"] = aws.serialize(values)
+    try:
+        aws.dynamodb().update_item(
+            TableName=settings().teams_table,
+            Key=aws.serialize({"pk": owner, "sk": "team" if team else "personal"}),
+            **change,
+        )
+    except aws.ClientError as error:
+        if aws.error_code(error) == "ConditionalCheckFailedException":
+            return False
+        raise
+    return True
+
+
+def _member_item(team_id: str, user_id: str, role: Role, joined_at: datetime) -> aws.Item:
+    return {
+        "pk": team_id,
+        "sk": f"member#{user_id}",
+        "user_id": user_id,
+        "role": role.value,
+        "joined_at": to_ms(joined_at),
+    }
+
+
+def _team(item: aws.Item) -> Team:
+    return Team(
+        id=item["pk"],
+        slug=item["slug"],
+        name=item["name"],
+        created_at=from_ms(item["created_at"]),
+        state=_state(item),
+    )
+
+
+def _state(item: aws.Item) -> OwnerState:
+    default_quota = settings().default_quota_bytes or None
+    return OwnerState(
+        caching=CachingStatus(item.get("caching", CachingStatus.ENABLED)),
+        block=Block(item["block"]) if "block" in item else None,
+        quota_bytes=item.get("quota_bytes", default_quota),
+    )
+
+
+def _get(pk: str, sk: str) -> aws.Item | None:
+    reply = aws.dynamodb().get_item(
+        TableName=settings().teams_table,
+        Key=aws.serialize({"pk": pk, "sk": sk}),
+        ConsistentRead=True,
+    )
+    return aws.deserialize(reply["Item"]) if "Item" in reply else None

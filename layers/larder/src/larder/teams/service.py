@@ -1,0 +1,96 @@
+"""Make teams, move members, and set what an owner may do."""
+
+import re
+from datetime import datetime
+
+from larder.errors import InvalidRequest
+from larder.hashing import random_id
+from larder.teams import repository
+from larder.teams.models import Block, CachingStatus, OwnerState, Role, Team
+
+_SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,46}[a-z0-9])?")
+_TEAM_ID = re.compile(r"team_[A-Za-z0-9]{1,64}")
+
+
+def parse_team_id(text: str) -> str:
+    """Raises InvalidRequest naming the query parameter."""
+    if not _TEAM_ID.fullmatch(text):
+        raise InvalidRequest("teamId", "must be `team_` followed by letters and digits")
+    return text
+
+
+def parse_slug(text: str) -> str:
+    """Raises InvalidRequest naming the query parameter."""
+    if not _SLUG.fullmatch(text):
+        raise InvalidRequest("slug", "must be 1 to 48 lower-case letters, digits and inner hyphens")
+    return text
+
+
+def create_team(name: str, slug: str, *, owner_user_id: str, now: datetime) -> Team:
+    """Add a team with its first owner. Raises InvalidRequest, SlugTaken."""
+    if not 1 <= len(name.strip()) <= 100:
+        raise InvalidRequest("name", "must hold 1 to 100 characters")
+    team = Team(
+        id=f"{repository.TEAM_ID_PREFIX}{random_id(24)}",
+        slug=parse_slug(slug),
+        name=name.strip(),
+        created_at=now,
+        state=OwnerState(),
+    )
+    repository.add_team(team, owner_user_id)
+    return team
+
+
+def find_team(id_or_slug: str) -> Team | None:
+    team_id = (
+        id_or_slug if repository.is_team_id(id_or_slug) else repository.team_of_slug(id_or_slug)
+    )
+    return None if team_id is None else repository.get_team(team_id)
+
+
+def list_teams() -> list[Team]:
+    """Every team, by slug. For the operator: the cost grows with the number of teams."""
+    return repository.list_teams()
+
+
+def add_member(team_id: str, user_id: str, role: Role, *, now: datetime) -> None:
+    """Make the user a member, or change the role of one."""
+    repository.put_member(team_id, user_id, role, now=now)
+
+
+def remove_member(team_id: str, user_id: str) -> None:
+    """Takes effect at the member's next request."""
+    repository.delete_member(team_id, user_id)
+
+
+def change_state(
+    owner: str,
+    *,
+    caching: CachingStatus | None = None,
+    block: Block | None = None,
+    unblock: bool = False,
+    quota_bytes: int | None = None,
+    default_quota: bool = False,
+) -> OwnerState:
+    """Change what is given and leave the rest. `owner` is a team's or a user's id.
+
+    `unblock` lifts a block, `default_quota` goes back to the deployment's. Raises InvalidRequest for a team that does
+    not exist, for a negative quota, and for the status `over_limit`, which follows from the quota and is never set.
+    """
+    if caching is CachingStatus.OVER_LIMIT:
+        raise InvalidRequest("caching", "over_limit follows from the quota; it cannot be set")
+    if quota_bytes is not None and quota_bytes < 1:
+        raise InvalidRequest("quota", "must be a positive number of bytes")
+    set_to: dict[str, str | int] = {}
+    if caching is not None:
+        set_to["caching"] = caching.value
+    if block is not None and not unblock:
+        set_to["block"] = block.value
+    if quota_bytes is not None and not default_quota:
+        set_to["quota_bytes"] = quota_bytes
+    clear = [
+        name for name, wanted in (("block", unblock), ("quota_bytes", default_quota)) if wanted
+    ]
+    if (set_to or clear) and not repository.change_state(owner, set_to, clear):
+        raise InvalidRequest("team", "does not exist")
+    return repository.read_state(owner)

@@ -1,0 +1,13 @@
+"""Record what clients report."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from larder.usage import repository
+from larder.usage.models import Reporter, UsageEvent, add_up
+
+
+def record(owner: str, events: Sequence[UsageEvent], reporter: Reporter, *, now: datetime) -> None:
+    """Keep a batch and add it to the day's figures: both or neither. An empty batch is nothing. Raises TryAgain."""
+    if events:
+        repository.add_batch(owner, events, add_up(events), reporter, now=now)

@@ -1,0 +1,1 @@
+"""HTTP: the resolver, who is calling, what they sent, what they get back."""

@@ -1,0 +1,64 @@
+"""The resolver that every HTTP function is made of: errors become replies, each request leaves one log line."""
+
+from collections.abc import Callable
+from typing import Any
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler.depends import DependencyResolutionError
+from aws_lambda_powertools.event_handler.exceptions import NotFoundError
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from larder.errors import InternalError, InvalidRequest, LarderError
+from larder.web.log import logger
+from larder.web.responses import error_response
+
+Handler = Callable[[dict[str, Any], LambdaContext], dict[str, Any]]
+
+
+def cache_api(error_headers: dict[str, str] | None = None) -> APIGatewayHttpResolver:
+    """A resolver for one endpoint of the cache API. `error_headers` go with every error reply."""
+    app = APIGatewayHttpResolver()
+
+    def reply(error: LarderError) -> Response[str]:
+        logger().append_keys(error=error.code)
+        return error_response(error, error_headers)
+
+    def unwrapped(error: DependencyResolutionError) -> Response[str]:
+        # Each dependency on the way wraps what the innermost one raised.
+        cause: BaseException | None = error
+        while isinstance(cause, DependencyResolutionError):
+            cause = cause.__cause__
+        return reply(cause) if isinstance(cause, LarderError) else unforeseen(cause or error)
+
+    def unforeseen(error: BaseException) -> Response[str]:
+        logger().error("unforeseen error", exc_info=error)
+        return reply(InternalError())
+
+    def no_route(_: NotFoundError) -> Response[str]:
+        # The gateway only sends what matches this function's route, so the hash has characters that no hash has.
+        return reply(InvalidRequest("hash", "has characters that no hash has"))
+
+    app.exception_handler(LarderError)(reply)
+    app.exception_handler(DependencyResolutionError)(unwrapped)
+    app.exception_handler(Exception)(unforeseen)
+    app.not_found(no_route)
+    return app
+
+
+def lambda_handler(app: APIGatewayHttpResolver) -> Handler:
+    """What Lambda calls."""
+
+    def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+        log = logger()
+        log.clear_state()
+        http = event["requestContext"]["http"]
+        log.append_keys(
+            request_id=event["requestContext"]["requestId"],
+            route=event["requestContext"].get("routeKey"),
+            method=http["method"],
+        )
+        reply: dict[str, Any] = app.resolve(event, context)
+        log.info("answered", extra={"status": reply["statusCode"]})
+        return reply
+
+    return handler

@@ -1,0 +1,102 @@
+"""JSON bodies, parsed and checked. A module of its own: pydantic costs a cold start what the other parameters don't."""
+
+import json
+from typing import Annotated, Literal
+from uuid import UUID
+
+from aws_lambda_powertools.event_handler import Request
+from aws_lambda_powertools.event_handler.depends import Depends
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
+
+from larder.artifacts.models import HASH_PATTERN, ArtifactHash
+from larder.errors import InvalidRequest
+from larder.settings import settings
+from larder.usage.models import UsageEvent
+from larder.web.parameters import MAX_DURATION_MS, TokenHash
+
+_Hash = Annotated[str, StringConstraints(pattern=f"^{HASH_PATTERN}$")]
+
+
+class _Query(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    hashes: list[_Hash]
+
+
+class _Event(BaseModel):
+    """One usage event (spec 1, part 2): no other properties are allowed."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    sessionId: Annotated[UUID, Field(strict=False)]  # noqa: N815  # the name on the wire
+    source: Literal["LOCAL", "REMOTE"]
+    event: Literal["HIT", "MISS"]
+    hash: _Hash
+    # The unit is not shown in the specification; build clients send milliseconds.
+    duration: Annotated[float, Field(ge=0, le=MAX_DURATION_MS, allow_inf_nan=False)] = 0
+
+
+_Events = TypeAdapter(list[_Event])
+
+
+def query_hashes(_token: TokenHash, request: Request) -> list[ArtifactHash]:
+    """`{"hashes": [...]}`, as many as the setting allows."""
+    try:
+        hashes = _Query.model_validate(_json(request)).hashes
+    except ValidationError as error:
+        raise _invalid(error) from None
+    limit = settings().max_query_hashes
+    if len(hashes) > limit:
+        raise InvalidRequest("hashes", f"must name at most {limit} hashes, not {len(hashes)}")
+    return [ArtifactHash(hash) for hash in hashes]
+
+
+def usage_events(_token: TokenHash, request: Request) -> list[UsageEvent]:
+    """An array of events, as many as the setting allows."""
+    try:
+        events = _Events.validate_python(_json(request))
+    except ValidationError as error:
+        raise _invalid(error) from None
+    limit = settings().max_events
+    if len(events) > limit:
+        raise InvalidRequest("body", f"must hold at most {limit} events, not {len(events)}")
+    return [
+        UsageEvent(
+            session_id=str(event.sessionId),
+            source=event.source,
+            event=event.event,
+            hash=event.hash,
+            duration_ms=event.duration,
+        )
+        for event in events
+    ]
+
+
+def _json(request: Request) -> object:
+    """The body as JSON. Python's parser is lenient about NaN and lone surrogates; neither passes here."""
+    text = request.resolved_event.decoded_body
+    try:
+        return json.loads(text or "", parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise InvalidRequest("body", "must be JSON") from None
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _invalid(error: ValidationError) -> InvalidRequest:
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    field = ".".join(str(part) for part in first["loc"]) or "body"
+    more = error.error_count() - 1
+    others = f" ({more} more like it)" if more else ""
+    return InvalidRequest(_printable(field), f"{first['msg']}{others}")
+
+
+def _printable(field: str) -> str:
+    """A property's name comes from the client: keep it short and free of control characters."""
+    return "".join(c if c.isprintable() else "?" for c in field[:100])
+
+
+QueryHashes = Annotated[list[ArtifactHash], Depends(query_hashes)]
+Events = Annotated[list[UsageEvent], Depends(usage_events)]

@@ -1,0 +1,155 @@
+"""What a request carries outside its body, parsed and checked: the dependencies that handlers name in their signatures.
+
+Each raises InvalidRequest naming the parameter and the rule (spec 1, parts 2 and 4).
+"""
+
+import base64
+import re
+from dataclasses import dataclass
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Request
+from aws_lambda_powertools.event_handler.depends import Depends
+
+from larder.artifacts.models import ArtifactHash, ArtifactMetadata, parse_hash
+from larder.errors import InvalidRequest, Unauthenticated
+from larder.hashing import hash_key
+from larder.teams.service import parse_slug, parse_team_id
+
+MAX_TAG_LENGTH = 600
+MAX_CI_LENGTH = 50
+MAX_DURATION_MS = 10**10
+"""Four months: nothing that is built takes longer."""
+
+_KEY = re.compile(r"Bearer +(?P<key>[A-Za-z0-9_-]{64,256})", re.IGNORECASE)
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+_NUMBER = re.compile(r"[0-9]{1,11}(?:\.[0-9]{1,9})?")
+_REVISION = re.compile(r"[A-Za-z0-9]{1,128}")
+_PRINTABLE = re.compile(r"[\x20-\x7e]+")
+
+
+@dataclass(frozen=True, slots=True)
+class TeamQuery:
+    """The team that the request names, by id, by slug or not at all. When both are sent, the id decides."""
+
+    team_id: str | None
+    slug: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClientInfo:
+    """What a client tells about itself in headers."""
+
+    ci: str | None
+    interactive: bool | None
+
+
+def token_hash(request: Request) -> str:
+    """The hash of the bearer token; the token itself goes no further. Keys have 64 characters or more.
+
+    Whatever else is parsed depends on it: a request without a token learns nothing but that it needs one.
+    """
+    match = _KEY.fullmatch(request.headers.get("authorization", ""))
+    if match is None:
+        raise Unauthenticated
+    return hash_key(match["key"])
+
+
+TokenHash = Annotated[str, Depends(token_hash)]
+
+
+def team_query(_token: TokenHash, request: Request) -> TeamQuery:
+    query = request.query_parameters or {}
+    # `teamId=` is how a client with an unset variable says that it names no team.
+    team_id, slug = query.get("teamId"), query.get("slug")
+    return TeamQuery(
+        team_id=parse_team_id(team_id) if team_id else None,
+        slug=parse_slug(slug) if slug else None,
+    )
+
+
+def named_hash(request: Request) -> ArtifactHash | None:
+    """The hash in the path, for endpoints that have one."""
+    text = request.path_parameters.get("artifact_hash")
+    return None if text is None else parse_hash(text)
+
+
+def client_info(_token: TokenHash, request: Request) -> ClientInfo:
+    ci = request.headers.get("x-artifact-client-ci")
+    if ci is not None and not (len(ci) <= MAX_CI_LENGTH and _PRINTABLE.fullmatch(ci)):
+        raise InvalidRequest(
+            "x-artifact-client-ci", f"must hold 1 to {MAX_CI_LENGTH} printable ASCII characters"
+        )
+    interactive = request.headers.get("x-artifact-client-interactive")
+    if interactive not in (None, "0", "1"):
+        raise InvalidRequest("x-artifact-client-interactive", "must be 0 or 1")
+    return ClientInfo(ci=ci, interactive=None if interactive is None else interactive == "1")
+
+
+Client = Annotated[ClientInfo, Depends(client_info)]
+
+
+def artifact_metadata(client: Client, request: Request) -> ArtifactMetadata:
+    """The headers of an upload. A duration may have decimals; it is kept as whole milliseconds."""
+    headers = request.headers
+    tag = headers.get("x-artifact-tag")
+    if tag is not None and not (0 < len(tag) <= MAX_TAG_LENGTH and _BASE64.fullmatch(tag)):
+        raise InvalidRequest(
+            "x-artifact-tag", f"must be base64 of at most {MAX_TAG_LENGTH} characters"
+        )
+    return ArtifactMetadata(
+        duration_ms=_duration(headers.get("x-artifact-duration")),
+        tag=tag,
+        sha=_revision("x-artifact-sha", headers.get("x-artifact-sha")),
+        dirty_hash=_revision("x-artifact-dirty-hash", headers.get("x-artifact-dirty-hash")),
+        ci=client.ci,
+        interactive=client.interactive,
+    )
+
+
+def artifact_body(_token: TokenHash, request: Request) -> bytes:
+    """The body of an upload, as long as Content-Length says.
+
+    Build clients before 2.2 send chunked bodies without a length; the gateway has put those together, so that the
+    body's own length is the size (reference: turbo-client.md, 1).
+    """
+    event = request.resolved_event
+    body = _decoded_body(event.body, bool(event.get("isBase64Encoded")))
+    length = request.headers.get("content-length")
+    if length is not None and not (length.isascii() and length.isdecimal()):
+        raise InvalidRequest("content-length", "must be a whole number of bytes")
+    if length is not None and int(length[:20]) != len(body):
+        raise InvalidRequest(
+            "content-length", f"says {length[:20]} bytes, but the body has {len(body)}"
+        )
+    if not body:
+        raise InvalidRequest("body", "must hold the artifact; it is empty")
+    return body
+
+
+def _decoded_body(text: str | None, is_base64: bool) -> bytes:
+    if not text:
+        return b""
+    return base64.b64decode(text) if is_base64 else text.encode("utf-8", "surrogatepass")
+
+
+def _duration(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not _NUMBER.fullmatch(text) or float(text) > MAX_DURATION_MS:
+        raise InvalidRequest(
+            "x-artifact-duration", f"must be milliseconds from 0 to {MAX_DURATION_MS}"
+        )
+    return round(float(text))
+
+
+def _revision(name: str, text: str | None) -> str | None:
+    if text is not None and not _REVISION.fullmatch(text):
+        raise InvalidRequest(name, "must be 1 to 128 letters and digits")
+    return text
+
+
+NamedTeam = Annotated[TeamQuery, Depends(team_query)]
+NamedHash = Annotated[ArtifactHash, Depends(named_hash)]
+Metadata = Annotated[ArtifactMetadata, Depends(artifact_metadata)]
+Body = Annotated[bytes, Depends(artifact_body)]

@@ -1,0 +1,102 @@
+"""What clients get back."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from aws_lambda_powertools.event_handler import Request, Response
+
+from larder.artifacts.models import Artifact, ArtifactHash, QueryResult
+from larder.errors import LarderError
+from larder.web.parameters import TeamQuery
+
+_JSON = "application/json"
+_BYTES = "application/octet-stream"
+
+AUTHORIZATION_ALLOWED = {"Access-Control-Allow-Headers": "Authorization"}
+"""Tells the build client, in a reply to OPTIONS, to send its token with the request itself (turbo-client.md, 3)."""
+
+
+def json_response(body: Any, status: int = 200) -> Response[str]:
+    return Response(status_code=status, content_type=_JSON, body=json.dumps(body))
+
+
+def empty(status: int, headers: Mapping[str, str] | None = None) -> Response[None]:
+    return Response(status_code=status, headers=dict(headers or {}))
+
+
+def error_response(error: LarderError, headers: Mapping[str, str] | None = None) -> Response[str]:
+    """The build client parses the nested shape, its older documents say flat: both are there."""
+    body = {
+        "error": {"code": error.code, "message": error.message},
+        "code": error.code,
+        "message": error.message,
+    }
+    return Response(
+        status_code=error.status,
+        content_type=_JSON,
+        headers={**error.headers, **(headers or {})},
+        body=json.dumps(body),
+    )
+
+
+def artifact_response(artifact: Artifact, body: bytes) -> Response[bytes]:
+    return Response(
+        status_code=200, content_type=_BYTES, headers=artifact_headers(artifact), body=body
+    )
+
+
+def artifact_head(artifact: Artifact) -> Response[None]:
+    headers = {**artifact_headers(artifact), "Content-Length": str(artifact.size_bytes)}
+    return Response(status_code=200, content_type=_BYTES, headers=headers)
+
+
+def redirect(artifact: Artifact, url: str) -> Response[None]:
+    """302: every client version follows it, and drops its token on the way (turbo-client.md, 1)."""
+    headers = {**artifact_headers(artifact), "Location": url, "Cache-Control": "no-store"}
+    return Response(status_code=302, headers=headers)
+
+
+def artifact_headers(artifact: Artifact) -> dict[str, str]:
+    metadata = artifact.metadata
+    # A client takes an absent duration for 0, and a reply with one that it can't parse for a miss.
+    headers = {
+        "x-artifact-duration": str(metadata.duration_ms or 0),
+        "x-artifact-tag": metadata.tag,
+        "x-artifact-sha": metadata.sha,
+        "x-artifact-dirty-hash": metadata.dirty_hash,
+    }
+    return {name: value for name, value in headers.items() if value is not None}
+
+
+def query_entries(result: QueryResult) -> dict[str, Any]:
+    """The answer to a query (spec 1, Artifact query entry): null for a hash that is not stored, an error for one that
+    could not be looked up.
+    """
+    entries: dict[str, Any] = {}
+    for hash, artifact in result.found.items():
+        entries[hash] = None if artifact is None else _query_entry(artifact)
+    for hash in result.failed:
+        entries[hash] = {"error": {"message": "The look-up failed. Ask for this hash again."}}
+    return entries
+
+
+def _query_entry(artifact: Artifact) -> dict[str, Any]:
+    # The build client takes nothing but a whole number for the duration.
+    entry: dict[str, Any] = {
+        "size": artifact.size_bytes,
+        "taskDurationMs": artifact.metadata.duration_ms or 0,
+    }
+    if artifact.metadata.tag is not None:
+        entry["tag"] = artifact.metadata.tag
+    return entry
+
+
+def artifact_url(request: Request, hash: ArtifactHash, team: TeamQuery) -> str:
+    """Where the artifact can be fetched again: at the address that the gateway, not the client's Host header, tells."""
+    event = request.resolved_event
+    domain = event["requestContext"]["domainName"]
+    scheme = "http" if request.headers.get("x-forwarded-proto") == "http" else "https"
+    query = urlencode({k: v for k, v in (("teamId", team.team_id), ("slug", team.slug)) if v})
+    return f"{scheme}://{domain}/v8/artifacts/{hash}" + (f"?{query}" if query else "")

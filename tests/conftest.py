@@ -1,0 +1,96 @@
+"""A cloud in memory: the template's tables and bucket on moto, with a team, people and keys, and the handlers behind
+the template's routes. moto proves no signature, no durability and no speed: tests/local and tests/e2e do.
+"""
+
+from collections.abc import Iterator
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from larder import aws, clock
+from larder.accounts.service import create_user
+from larder.api_keys.models import NewKey
+from larder.api_keys.service import create_key
+from larder.settings import environment_name, region, s3_endpoint, settings
+from larder.teams.models import Role
+from larder.teams.service import add_member, create_team
+from larder.web import auth
+from local.template import load_template
+from tests.requests import Cloud, Sender
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """The variables that a function has in the cloud; what a test sets through it is read at the next use."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
+    for name, value in load_template(environ={}).environment.items():
+        monkeypatch.setenv(name, value)
+    _forget()
+    yield monkeypatch
+    _forget()
+
+
+def _forget() -> None:
+    aws.reset()
+    auth.forget_scopes()
+    for cached in (settings, region, s3_endpoint):
+        cached.cache_clear()
+
+
+@pytest.fixture
+def option(environment: pytest.MonkeyPatch) -> "SetOption":
+    """Sets an option of the deployment by its field's name: `option("retention_days", 7)`."""
+    return SetOption(environment)
+
+
+class SetOption:
+    def __init__(self, environment: pytest.MonkeyPatch) -> None:
+        self._environment = environment
+
+    def __call__(self, name: str, value: object) -> None:
+        self._environment.setenv(environment_name(name), str(value))
+        settings.cache_clear()
+
+
+@pytest.fixture
+def aws_in_memory(environment: pytest.MonkeyPatch) -> Iterator[None]:
+    """Empty tables and an empty bucket."""
+    template = load_template(environ={})
+    with mock_aws():
+        dynamodb = boto3.client("dynamodb", "eu-central-1")
+        for table in template.tables:
+            dynamodb.create_table(**table.create_table)
+        boto3.client("s3", "eu-central-1").create_bucket(
+            Bucket=settings().artifacts_bucket,
+            CreateBucketConfiguration={"LocationConstraint": "eu-central-1"},
+        )
+        yield
+
+
+@pytest.fixture
+def cloud(aws_in_memory: None) -> Cloud:
+    """The team `acme` with its owner Ada, and a key of hers that may do everything in that team."""
+    now = clock.now()
+    ada = create_user("ada@acme.example", "Ada", now=now)
+    team = create_team("Acme", "acme", owner_user_id=ada.id, now=now)
+    key, token = create_key(NewKey(user_id=ada.id, team_id=team.id, name="ci"), now=now)
+    return Cloud(user=ada, team=team, key=key, token=token, send=Sender(token, slug=team.slug))
+
+
+@pytest.fixture
+def send(cloud: Cloud) -> Sender:
+    """Sends requests with the key of `cloud`, for the team `acme`."""
+    return cloud.send
+
+
+@pytest.fixture
+def viewer_token(cloud: Cloud) -> str:
+    """The key of a member whose role only reads."""
+    now = clock.now()
+    vera = create_user("vera@acme.example", "Vera", now=now)
+    add_member(cloud.team.id, vera.id, Role.VIEWER, now=now)
+    return create_key(NewKey(user_id=vera.id), now=now)[1]

@@ -1,0 +1,149 @@
+"""Requests to the handlers as the gateway makes them: through the template's routes, in payload format 2.0."""
+
+import base64
+import importlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+from larder.accounts.models import User
+from larder.api_keys.models import ApiKey
+from larder.teams.models import Team
+from local.gateway.routing import Routes
+from local.http_event import build_http_event
+from local.template import load_template
+
+DOMAIN = "cache.example.com"
+
+Headers = Mapping[str, str] | Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the client gets."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        """The code of an error, in the nested shape that the build client parses."""
+        return str(self.json["error"]["code"])
+
+    @property
+    def message(self) -> str:
+        return str(self.json["error"]["message"])
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Sends requests with one token for one team. An argument of None leaves it out."""
+
+    token: str | None
+    slug: str | None = None
+    team_id: str | None = None
+
+    def __call__(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes = b"",
+        json_body: Any = None,
+        headers: Headers | None = None,
+        query: str | None = None,
+    ) -> Reply:
+        if json_body is not None:
+            body = json.dumps(json_body).encode()
+        sent = self._headers(headers, body, is_json=json_body is not None)
+        return deliver(method, path, self._query() if query is None else query, sent, body)
+
+    def _query(self) -> str:
+        given = (("teamId", self.team_id), ("slug", self.slug))
+        return "&".join(f"{name}={value}" for name, value in given if value is not None)
+
+    def _headers(
+        self, headers: Headers | None, body: bytes, *, is_json: bool
+    ) -> list[tuple[str, str]]:
+        given = list(headers.items()) if isinstance(headers, Mapping) else list(headers or [])
+        names = {name.lower() for name, _ in given}
+        defaults = {
+            "authorization": None if self.token is None else f"Bearer {self.token}",
+            "content-type": "application/json" if is_json else "application/octet-stream",
+            "content-length": str(len(body)) if body else None,
+            "x-forwarded-proto": "https",
+        }
+        added = [(k, v) for k, v in defaults.items() if v is not None and k not in names]
+        return [*added, *given]
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """What the tests start from."""
+
+    user: User
+    team: Team
+    key: ApiKey
+    token: str
+    send: Sender
+
+
+@dataclass
+class Context:
+    """The part of Lambda's context that functions use."""
+
+    remaining_ms: int = 60_000
+    aws_request_id: str = "b2f7a9a0-0000-4000-8000-000000000000"
+    function_name: str = "under-test"
+    memory_limit_in_mb: int = 256
+    invoked_function_arn: str = "arn:aws:lambda:eu-central-1:000000000000:function:under-test"
+    identity: Any = field(default_factory=SimpleNamespace)
+
+    def get_remaining_time_in_millis(self) -> int:
+        return self.remaining_ms
+
+
+@cache
+def _routes() -> Routes:
+    return Routes(load_template(environ={}).routes)
+
+
+def invoke(handler: str, event: dict[str, Any], context: Context | None = None) -> Any:
+    """Call a function by the handler that the template names."""
+    module, _, name = handler.rpartition(".")
+    return getattr(importlib.import_module(module), name)(event, context or Context())
+
+
+def deliver(
+    method: str, path: str, query: str, headers: Sequence[tuple[str, str]], body: bytes
+) -> Reply:
+    found = _routes().find(method, path)
+    assert found is not None, f"the template has no route {method} {path}"
+    function, route_key, path_parameters = found
+    event = build_http_event(
+        method,
+        path,
+        query,
+        list(headers),
+        body,
+        route_key=route_key,
+        path_parameters=path_parameters,
+        source_ip="192.0.2.1",
+        request_id="request-1",
+        now=datetime.now(UTC),
+        domain_name=DOMAIN,
+    )
+    reply = invoke(function.handler, event)
+    text = reply.get("body") or ""
+    content = base64.b64decode(text) if reply.get("isBase64Encoded") else text.encode()
+    given = {name.lower(): value for name, value in reply.get("headers", {}).items()}
+    return Reply(reply["statusCode"], given, content)
