@@ -7,7 +7,6 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from larder import clock
 from larder.artifacts import service
 from larder.artifacts.models import parse_object_key
-from larder.teams.repository import read_state
 from larder.web.log import logger
 
 
@@ -17,8 +16,7 @@ def commit_upload(object_key: str) -> None:
     if upload is None:
         logger().warning("object with a foreign key", extra={"object_key": object_key})
         return
-    quota_bytes = read_state(upload.owner).quota_bytes
-    service.commit(upload, quota_bytes=quota_bytes, now=clock.now())
+    service.commit(upload, now=clock.now())
 
 
 def handler(event: dict[str, Any], context: LambdaContext) -> None:

@@ -8,7 +8,6 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from larder import clock
 from larder.artifacts import service
 from larder.artifacts.service import SweepReport
-from larder.teams.repository import read_state
 from larder.web.log import logger
 
 MARGIN_MS = 30_000
@@ -18,7 +17,6 @@ MARGIN_MS = 30_000
 def sweep_artifacts(context: LambdaContext) -> SweepReport:
     """Every hour: clear away expired artifacts, replaced objects and uploads that never came."""
     return service.sweep(
-        quota_of=lambda owner: read_state(owner).quota_bytes,
         now=clock.now(),
         may_go_on=lambda: context.get_remaining_time_in_millis() > MARGIN_MS,
     )

@@ -26,6 +26,7 @@ from larder.concurrency import in_background, wait_before_retry
 from larder.errors import ArtifactNotFound, CachingOverLimit, TryAgain
 from larder.hashing import time_ordered_id
 from larder.settings import settings
+from larder.teams.service import quota_bytes as quota_of
 
 _ATTEMPTS = 8
 
@@ -177,7 +178,7 @@ def forget(artifact: Artifact, *, now: datetime) -> bool:
     return removed
 
 
-def commit(upload: Upload, *, quota_bytes: int | None, now: datetime) -> Artifact | None:
+def commit(upload: Upload, *, now: datetime) -> Artifact | None:
     """Settle an upload whose object is said to be complete: by its S3 event, twice, late or after it was discarded.
 
     Returns the artifact that readers see afterwards. Raises TryAgain when other writers kept it from settling.
@@ -185,19 +186,18 @@ def commit(upload: Upload, *, quota_bytes: int | None, now: datetime) -> Artifac
     entry, discarded = repository.read_for_settling(upload)
     if discarded:
         return entry.artifact
-    return _settle(upload, entry, quota_bytes, now)
+    return _settle(upload, entry, quota_of(upload.owner), now)
 
 
 def sweep(
     *,
-    quota_of: Callable[[str], int | None],
     now: datetime,
     may_go_on: Callable[[], bool] = lambda: True,
 ) -> SweepReport:
     """Clear away what is over: expired artifacts, discarded objects, uploads that never came.
 
     Stops between two items when `may_go_on` says so; the next sweep goes on. An item that fails is left to the next
-    sweep too. Safe beside requests and other sweeps. `quota_of` gives an owner's quota.
+    sweep too. Safe beside requests and other sweeps.
     """
     report = SweepReport()
     for due in repository.due_items(now=now):
@@ -205,18 +205,13 @@ def sweep(
             report.finished = False
             break
         try:
-            _sweep_item(due, report, quota_of, now)
+            _sweep_item(due, report, now)
         except TryAgain:
             report.failed += 1
     return report
 
 
-def _sweep_item(
-    due: repository.DueItem,
-    report: SweepReport,
-    quota_of: Callable[[str], int | None],
-    now: datetime,
-) -> None:
+def _sweep_item(due: repository.DueItem, report: SweepReport, now: datetime) -> None:
     match repository.read_due(due):
         case Artifact() as artifact:
             if visible(artifact, now):
@@ -227,7 +222,7 @@ def _sweep_item(
             if storage.head(pending.upload) is None:
                 report.uploads_given_up += repository.drop_pending(pending)
             else:
-                commit(pending.upload, quota_bytes=quota_of(due.owner), now=now)
+                commit(pending.upload, now=now)
                 report.uploads_settled += 1
         case Upload() as discarded:
             storage.delete(discarded)
@@ -239,7 +234,6 @@ def _sweep_item(
 
 def rebuild_index(
     *,
-    quota_of: Callable[[str], int | None],
     now: datetime,
     on_progress: Callable[[RebuildReport], None] = lambda _: None,
     workers: int = 16,
@@ -247,7 +241,7 @@ def rebuild_index(
     """Make the index from the bucket: of each hash the latest upload becomes the artifact, as if its event came anew.
 
     Safe to run twice and beside requests: every step is the one that an S3 event takes. Older uploads of a hash are
-    discarded. `quota_of` gives an owner's quota.
+    discarded.
     """
     report = RebuildReport()
     by_hash = groupby(storage.list_uploads(), key=lambda upload: (upload.owner, upload.hash))
@@ -256,9 +250,9 @@ def rebuild_index(
     def index(uploads: list[Upload]) -> tuple[int, str]:
         *older, latest = uploads
         before = repository.read_entry(latest.owner, latest.hash).artifact
-        artifact = commit(latest, quota_bytes=quota_of(latest.owner), now=now)
+        artifact = commit(latest, now=now)
         for upload in older:
-            commit(upload, quota_bytes=None, now=now)
+            commit(upload, now=now)
         if artifact is None or not visible(artifact, now):
             return len(uploads), "expired"
         return len(uploads), "current" if _same(before, artifact) else "indexed"

@@ -26,6 +26,11 @@ def parse_slug(text: str) -> str:
     return text
 
 
+def quota_bytes(owner: str) -> int | None:
+    """How much a team or user may store; None for no limit."""
+    return repository.read_state(owner).quota_bytes
+
+
 def create_team(name: str, slug: str, *, owner_user_id: str, now: datetime) -> Team:
     """Add a team with its first owner. Raises InvalidRequest, SlugTaken."""
     if not 1 <= len(name.strip()) <= 100:

@@ -1,0 +1,1 @@
+"""The cache API: one module an endpoint. Each holds one function and the `handler` that Lambda calls."""
