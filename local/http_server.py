@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Coroutine, Iterator
+from typing import Any, TypeVar
 
 import uvicorn
+import uvloop
 
 _GRACE_S = 1
+
+T = TypeVar("T")
 
 
 class Server(uvicorn.Server):
@@ -18,6 +22,12 @@ class Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """`asyncio.run` on the faster event loop."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main)
 
 
 def http_server(app: Any) -> Server:
@@ -44,7 +54,8 @@ def http_server(app: Any) -> Server:
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket, any free port when `port` is 0. Raises OSError (EADDRINUSE, EACCES, ...)."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio switches Nagle's delay off only where the protocol is spelt out; it costs 40 ms a request.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         # Lets a restart take the port while old connections linger; two servers on one port stay impossible.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

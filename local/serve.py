@@ -23,7 +23,7 @@ from local.data_folder import DataFolder, DataFolderError, open_data_folder, wri
 from local.environment import cloud_environment, function_environment, process_environment
 from local.event_delivery import EventDelivery
 from local.gateway.app import Gateway
-from local.http_server import Server, http_server, listen, url
+from local.http_server import Server, http_server, listen, run, url
 from local.request_log import RequestLog
 from local.schedules import run_schedules
 from local.services import RunningService, Service, ServiceFailed
@@ -63,7 +63,7 @@ def serve(options: Options) -> int:
     if listener is None:
         return 1
     with listener:
-        return asyncio.run(_LocalCloud(options, template, folder, listener).run())
+        return run(_LocalCloud(options, template, folder, listener).run())
 
 
 class _LocalCloud:

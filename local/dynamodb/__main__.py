@@ -16,7 +16,7 @@ from pathlib import Path
 from local.child_processes import end_with_parent
 from local.dynamodb.journal import DamagedJournal, Journal
 from local.dynamodb.server import DynamoDb
-from local.http_server import http_server
+from local.http_server import http_server, run
 from local.template import load_template
 
 _LOCK_PATIENCE_S = 5.0
@@ -44,7 +44,7 @@ def main() -> int:
         except DamagedJournal as error:
             print(error, file=sys.stderr)
             return 1
-        asyncio.run(_serve(database, socket.socket(fileno=arguments.socket)))
+        run(_serve(database, socket.socket(fileno=arguments.socket)))
         database.close()
     return 0
 

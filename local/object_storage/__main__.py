@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
 from local.child_processes import end_with_parent
-from local.http_server import http_server
+from local.http_server import http_server, run
 from local.object_storage.server import object_storage
 from local.template import load_template
 
@@ -39,7 +39,7 @@ def main() -> int:
         events=arguments.events,
         bell=arguments.bell,
     )
-    asyncio.run(_serve(app, socket.socket(fileno=arguments.socket)))
+    run(_serve(app, socket.socket(fileno=arguments.socket)))
     return 0
 
 
