@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 
 from larder.settings import Settings, environment_name
-from local.cloudformation import read_template
+from tests.permissions import RESOURCES, TEMPLATE, grants, statements
 
 ROOT = Path(__file__).resolve().parent.parent
-TEMPLATE = read_template(ROOT / "template.yaml")
 PARAMETERS: dict[str, Any] = TEMPLATE["Parameters"]
-RESOURCES: dict[str, Any] = TEMPLATE["Resources"]
 SHARED: dict[str, Any] = TEMPLATE["Globals"]["Function"]
 GATEWAY_TIMEOUT_S = 30
 FOURTEEN_DAYS_S = 14 * 24 * 3600
@@ -64,19 +62,6 @@ def modules() -> list[str]:
         for path in folder.rglob("*.py")
         if path.name != "__init__.py"
     )
-
-
-def statements(logical_id: str) -> list[dict[str, Any]]:
-    """What a function may do: its own statements and those of the policies that it names."""
-    found: list[dict[str, Any]] = []
-    for policy in FUNCTIONS[logical_id]["Policies"]:
-        shared = RESOURCES[policy["Ref"]]["Properties"]["PolicyDocument"] if "Ref" in policy else {}
-        found.extend((shared or policy)["Statement"])
-    return found
-
-
-def as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 # ---------------------------------------------------------------------------------------- functions
@@ -236,27 +221,22 @@ def test_logs_end_some_day(logical_id: str) -> None:
 @pytest.mark.parametrize("logical_id", FUNCTIONS)
 def test_permissions_name_their_actions_and_resources(logical_id: str) -> None:
     for statement in statements(logical_id):
+        assert statement.keys() == {"Effect", "Action", "Resource"}
         assert statement["Effect"] == "Allow"
-        assert not {"NotAction", "NotResource", "NotPrincipal"} & statement.keys()
-        for action in as_list(statement["Action"]):
-            assert re.fullmatch(r"(dynamodb|s3):[A-Za-z]+", action)
-        for resource in as_list(statement["Resource"]):
-            (_, target) = next(iter(resource.items()))
-            assert re.fullmatch(
-                r"[A-Za-z]+Table\.Arn"
-                r"|\$\{[A-Za-z]+Table\.Arn\}/index/[a-z_]+"
-                r"|ArtifactsBucket\.Arn"
-                r"|\$\{ArtifactsBucket\.Arn\}/artifacts/\*",
-                target,
-            )
+    for action, target in grants(logical_id):
+        assert re.fullmatch(r"(dynamodb|s3):[A-Za-z]+", action)
+        assert re.fullmatch(
+            r"[A-Za-z]+Table\.Arn"
+            r"|\$\{[A-Za-z]+Table\.Arn\}/index/[a-z_]+"
+            r"|ArtifactsBucket\.Arn"
+            r"|\$\{ArtifactsBucket\.Arn\}/artifacts/\*",
+            target,
+        )
 
 
 @pytest.mark.parametrize("logical_id", FUNCTIONS)
 def test_no_function_may_scan_a_table(logical_id: str) -> None:
-    actions = {
-        action for statement in statements(logical_id) for action in as_list(statement["Action"])
-    }
-    assert "dynamodb:Scan" not in actions
+    assert "dynamodb:Scan" not in {action for action, _ in grants(logical_id)}
 
 
 @pytest.mark.parametrize("logical_id", HTTP_FUNCTIONS)
@@ -271,10 +251,15 @@ def test_a_function_without_a_route_cannot_read_api_keys(logical_id: str) -> Non
 
 @pytest.mark.parametrize("logical_id", FUNCTIONS)
 def test_who_reads_objects_learns_that_one_is_missing(logical_id: str) -> None:
-    actions = {
-        action for statement in statements(logical_id) for action in as_list(statement["Action"])
-    }
+    actions = {action for action, _ in grants(logical_id)}
     assert ("s3:GetObject" in actions) == ("s3:ListBucket" in actions)
+
+
+@pytest.mark.parametrize(
+    ("logical_id", "action"), [("Preflight", "s3:PutObject"), ("FetchArtifact", "s3:GetObject")]
+)
+def test_who_signs_an_address_may_do_what_it_says(logical_id: str, action: str) -> None:
+    assert (action, "${ArtifactsBucket.Arn}/artifacts/*") in grants(logical_id)
 
 
 # -------------------------------------------------------------------------------------- the bucket

@@ -1,0 +1,116 @@
+"""Every event of events/ is taken by its function, within the permissions that the template grants."""
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from larder import aws, clock
+from larder.artifacts import repository
+from larder.artifacts.models import PendingUpload, parse_object_key
+from larder.settings import settings
+from tests.permissions import held_to_its_grants
+from tests.requests import Cloud, invoke
+
+EVENTS = Path(__file__).resolve().parents[2] / "events"
+SAMPLE_TOKEN = "larder_sample_key"
+SAMPLE_OWNER = "team_sample"
+
+
+def sample(name: str, cloud: Cloud) -> dict[str, Any]:
+    """The event with the token and team of `cloud` in place of the sample's."""
+    text = (EVENTS / f"{name}.json").read_text()
+    event: dict[str, Any] = json.loads(
+        text.replace(SAMPLE_TOKEN, cloud.token).replace(SAMPLE_OWNER, cloud.team.id)
+    )
+    return event
+
+
+def run(name: str, cloud: Cloud) -> Any:
+    handler = f"artifacts.{name}.handler"
+    with held_to_its_grants(handler):
+        return invoke(handler, sample(name, cloud))
+
+
+def test_put_artifact(cloud: Cloud) -> None:
+    reply = run("put_artifact", cloud)
+    assert reply["statusCode"] == 202
+    assert len(json.loads(reply["body"])["urls"]) == 1
+
+
+def test_put_artifact_again(cloud: Cloud) -> None:
+    run("put_artifact", cloud)
+    assert run("put_artifact", cloud)["statusCode"] == 202
+
+
+def test_fetch_artifact(cloud: Cloud) -> None:
+    stored = sample("put_artifact", cloud)
+    run("put_artifact", cloud)
+    reply = run("fetch_artifact", cloud)
+    assert reply["statusCode"] == 200
+    assert base64.b64decode(reply["body"]) == base64.b64decode(stored["body"])
+
+
+def test_fetch_artifact_that_is_not_stored(cloud: Cloud) -> None:
+    assert run("fetch_artifact", cloud)["statusCode"] == 404
+
+
+def test_artifact_exists(cloud: Cloud) -> None:
+    run("put_artifact", cloud)
+    assert run("artifact_exists", cloud)["statusCode"] == 200
+
+
+def test_query_artifacts(cloud: Cloud) -> None:
+    run("put_artifact", cloud)
+    reply = run("query_artifacts", cloud)
+    assert reply["statusCode"] == 200
+    found = json.loads(reply["body"])
+    assert found["08e4547d5347b63f"]["taskDurationMs"] == 1234
+    assert found["5347b63f08e4547d"] is None
+
+
+def test_record_events(cloud: Cloud) -> None:
+    assert run("record_events", cloud)["statusCode"] == 200
+
+
+def test_get_status(cloud: Cloud) -> None:
+    reply = run("get_status", cloud)
+    assert (reply["statusCode"], json.loads(reply["body"])) == (200, {"status": "enabled"})
+
+
+def test_preflight(cloud: Cloud) -> None:
+    reply = run("preflight", cloud)
+    assert reply["statusCode"] == 204
+    headers = {name.lower(): value for name, value in reply["headers"].items()}
+    assert headers["location"].startswith("https://")
+
+
+@pytest.mark.parametrize("name", ["fetch_artifact", "artifact_exists", "query_artifacts"])
+def test_who_reads_settles_an_upload_that_has_arrived(cloud: Cloud, name: str) -> None:
+    arrive(cloud)
+    assert run(name, cloud)["statusCode"] in (200, 302)
+
+
+def test_commit_upload(cloud: Cloud) -> None:
+    hash = arrive(cloud)
+    run("commit_upload", cloud)
+    artifact = repository.read_entry(cloud.team.id, hash).artifact
+    assert artifact is not None
+    assert artifact.size_bytes == 22
+
+
+def test_sweep_artifacts(cloud: Cloud) -> None:
+    arrive(cloud)
+    assert run("sweep_artifacts", cloud) is None
+
+
+def arrive(cloud: Cloud) -> Any:
+    """The direct upload of the sample S3 event: offered, and its object complete. Returns the hash."""
+    key = sample("commit_upload", cloud)["detail"]["object"]["key"]
+    upload = parse_object_key(key)
+    assert upload is not None
+    repository.put_pending(PendingUpload(upload=upload, created_at=clock.now()))
+    aws.s3().put_object(Bucket=settings().artifacts_bucket, Key=key, Body=b"x" * 22)
+    return upload.hash

@@ -1,0 +1,103 @@
+"""What the template lets each function do, and a guard that holds a handler to it: moto asks for no permission."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from larder import aws
+from local.cloudformation import read_template
+from local.template import resource_name
+
+TEMPLATE = read_template(Path(__file__).resolve().parent.parent / "template.yaml")
+RESOURCES: dict[str, Any] = TEMPLATE["Resources"]
+
+Grant = tuple[str, str]
+"""An action and what it may be done to, as the template writes it: `("dynamodb:GetItem", "TeamsTable.Arn")`."""
+
+_OBJECTS = "${ArtifactsBucket.Arn}/artifacts/*"
+_TABLES = {
+    resource_name(logical_id): logical_id
+    for logical_id, resource in RESOURCES.items()
+    if resource["Type"] == "AWS::DynamoDB::Table"
+}
+
+
+def statements(logical_id: str) -> list[dict[str, Any]]:
+    """A function's own statements and those of the shared policies that it names."""
+    found: list[dict[str, Any]] = []
+    for policy in RESOURCES[logical_id]["Properties"]["Policies"]:
+        shared = RESOURCES[policy["Ref"]]["Properties"]["PolicyDocument"] if "Ref" in policy else {}
+        found.extend((shared or policy)["Statement"])
+    return found
+
+
+def grants(logical_id: str) -> set[Grant]:
+    return {
+        (action, target)
+        for statement in statements(logical_id)
+        for action in _as_list(statement["Action"])
+        for resource in _as_list(statement["Resource"])
+        for target in resource.values()
+    }
+
+
+def needs(operation: str, arguments: dict[str, Any]) -> set[Grant]:
+    """What one call of boto3 must be granted. Source: the service authorization reference of DynamoDB and S3."""
+    if operation in ("HeadObject", "GetObject"):
+        # Without the second a missing object is 403.
+        return {("s3:GetObject", _objects(arguments)), ("s3:ListBucket", "ArtifactsBucket.Arn")}
+    if operation in ("PutObject", "DeleteObject"):
+        return {(f"s3:{operation}", _objects(arguments))}
+    if operation == "TransactWriteItems":
+        return {
+            (f"dynamodb:{action}Item", _table(inner))
+            for item in arguments["TransactItems"]
+            for action, inner in item.items()
+        }
+    if operation == "BatchGetItem":
+        return {
+            ("dynamodb:BatchGetItem", f"{_TABLES[name]}.Arn") for name in arguments["RequestItems"]
+        }
+    if "IndexName" in arguments:
+        logical_id = _TABLES[arguments["TableName"]]
+        return {(f"dynamodb:{operation}", f"${{{logical_id}.Arn}}/index/{arguments['IndexName']}")}
+    return {(f"dynamodb:{operation}", _table(arguments))}
+
+
+@contextmanager
+def held_to_its_grants(handler: str) -> Iterator[None]:
+    """Fails when a call made inside is not granted to the function whose handler this is."""
+    logical_id = next(
+        name
+        for name, resource in RESOURCES.items()
+        if resource.get("Properties", {}).get("Handler") == handler
+    )
+    missing: set[Grant] = set()
+
+    def check(params: dict[str, Any], model: Any, **_: object) -> None:
+        missing.update(needs(model.name, params) - grants(logical_id))
+
+    clients = (aws.dynamodb(), aws.s3())
+    for client in clients:
+        client.meta.events.register("provide-client-params", check)
+    try:
+        yield
+    finally:
+        for client in clients:
+            client.meta.events.unregister("provide-client-params", check)
+    assert not missing, (
+        f"template.yaml does not let {logical_id} do what it does: {sorted(missing)}"
+    )
+
+
+def _table(arguments: dict[str, Any]) -> str:
+    return f"{_TABLES[arguments['TableName']]}.Arn"
+
+
+def _objects(arguments: dict[str, Any]) -> str:
+    return _OBJECTS if arguments["Key"].startswith("artifacts/") else arguments["Key"]
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
