@@ -119,7 +119,7 @@ class LocalCloud:
     def turbo_environment(self) -> dict[str, str]:
         """The lines that the server printed for turbo: TURBO_API, TURBO_TOKEN, TURBO_TEAM."""
         lines = (self.data / "turbo.env").read_text().splitlines()
-        return dict(line.removeprefix("export ").split("=", 1) for line in lines if "=" in line)
+        return dict(line.split("=", 1) for line in lines if line.startswith("TURBO_"))
 
     @property
     def url(self) -> str:
