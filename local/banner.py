@@ -9,6 +9,8 @@ from local.turbo_env import TurboEnv
 
 
 def banner(api_url: str, folder: Path, turbo: TurboEnv | None, *, first_start: bool) -> str:
+    made = "Made for you" if first_start else "Kept"
+    short_env = _short(folder / "turbo.env")
     lines = ["", f"  Larder's local cloud is up at {api_url}", ""]
     if turbo:
         lines += ["  Paste these lines where you run turbo:", ""]
@@ -18,8 +20,7 @@ def banner(api_url: str, folder: Path, turbo: TurboEnv | None, *, first_start: b
             "  Then: turbo run build --preflight",
             "  Without --preflight, artifacts over about 4.5 MB are refused, as in the cloud.",
             "",
-            f"  {'Made for you' if first_start else 'Kept'}: an operator, the team {turbo.team}, and a key"
-            f" (these lines are also in {_short(folder / 'turbo.env')})",
+            f"  {made}: an operator, the team {turbo.team}, and a key (also in {short_env})",
         ]
     lines += [f"  Data: {_short(folder)}   logs: {_short(folder / 'logs')}   stop: Ctrl-C", ""]
     return "\n".join(lines)

@@ -1,7 +1,7 @@
 """Child processes that end when their parent does, however it ends.
 
-Every child's standard input is the read end of one pipe, whose write end the parent alone holds and never writes to. When
-the parent goes, by a clean stop or kill -9, the kernel closes it and every child sees the end of its input.
+Every child's standard input is the read end of one pipe, whose write end the parent alone holds and never writes to.
+When the parent goes, by a clean stop or kill -9, the kernel closes it and every child sees the end of its input.
 """
 
 from __future__ import annotations
@@ -36,11 +36,17 @@ class Family:
         self._children: list[subprocess.Popen[bytes]] = []
 
     def start(
-        self, module: str, arguments: Sequence[str], *, environ: dict[str, str], descriptors: Sequence[int], log: Path
+        self,
+        module: str,
+        arguments: Sequence[str],
+        *,
+        environ: dict[str, str],
+        descriptors: Sequence[int],
+        log: Path,
     ) -> subprocess.Popen[bytes]:
         """Run `python -m <module>` with these open file descriptors; what it prints goes to the end of `log`."""
-        with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as output:
-            child = subprocess.Popen(
+        with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as output:
+            child = subprocess.Popen(  # noqa: S603 - our own modules
                 [sys.executable, "-m", module, *arguments],
                 env=environ,
                 stdin=self._read_end,

@@ -31,7 +31,7 @@ def read_template(path: Path) -> dict[str, Any]:
     Raises TemplateError when the file is missing or no YAML.
     """
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 - a SafeLoader
     except OSError as error:
         raise TemplateError(f"cannot read {path}: {error.strerror}") from error
     except yaml.YAMLError as error:
@@ -72,7 +72,9 @@ def _call(name: str, argument: Any, ref: Ref, get_att: GetAtt) -> Any:
             index, choices = argument
             return resolve(choices, ref, get_att)[int(index)]
     except KeyError as error:
-        raise TemplateError(f"{name} names {error.args[0]!r}, which is not in the template") from None
+        raise TemplateError(
+            f"{name} names {error.args[0]!r}, which is not in the template"
+        ) from None
     raise TemplateError(f"{name} is not understood by the local cloud")
 
 
@@ -103,9 +105,10 @@ def _short_tag(loader: yaml.SafeLoader, suffix: str, node: yaml.Node) -> dict[st
         value = loader.construct_scalar(node)
     elif isinstance(node, yaml.SequenceNode):
         value = loader.construct_sequence(node, deep=True)
-    else:
-        assert isinstance(node, yaml.MappingNode)
+    elif isinstance(node, yaml.MappingNode):
         value = loader.construct_mapping(node, deep=True)
+    else:
+        raise TemplateError(f"!{suffix} stands before something that is no value")
     return {suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}": value}
 
 

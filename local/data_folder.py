@@ -1,12 +1,12 @@
 """What lies in $DATA, and who may read it: its owner alone.
 
-    turbo.env    the lines for turbo: address, key, team
-    cloud.json   how to reach the running local cloud; gone when it is stopped
-    local.json   the credentials of its S3 and DynamoDB, and their ports
-    dynamodb/    the tables        s3/      the objects
-    events/      events of objects that no function has had yet
-    logs/        functions.log  s3.log  dynamodb.log
-    lock         held while the local cloud runs
+turbo.env    the lines for turbo: address, key, team
+cloud.json   how to reach the running local cloud; gone when it is stopped
+local.json   the credentials of its S3 and DynamoDB, and their ports
+dynamodb/    the tables        s3/      the objects
+events/      events of objects that no function has had yet
+logs/        functions.log  s3.log  dynamodb.log
+lock         held while the local cloud runs
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def write_private(path: Path, text: str) -> None:
     """Replace a file at once by one that only its owner may read, from its first byte on."""
     temporary = path.with_name(path.name + ".tmp")
     temporary.unlink(missing_ok=True)
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

@@ -1,7 +1,8 @@
 """Hands S3's events to the functions whose rules match them, again when a function fails.
 
-An event is a file (local/object_storage/announcements.py) that goes when every function has had it: what a crash left behind is
-delivered at the next start. An event that keeps failing is put aside in `failed/`, the dead-letter queue of one machine.
+An event is a file (local/object_storage/announcements.py) that goes when every function has had it: what a crash left
+behind is delivered at the next start. An event that keeps failing is put aside in `failed/`, the dead-letter queue of
+one machine.
 """
 
 from __future__ import annotations
@@ -64,17 +65,15 @@ class EventDelivery:
             del self._under_way[path.name]
 
     async def _deliver_to_all(self, path: Path) -> None:
-        payload = path.read_bytes()
+        payload = _read(path)
         event = json.loads(payload)
         for rule in self._rules:
             if not matches(rule.pattern, event):
                 continue
             if not await self._invoke(rule, event["detail"]["object"]["key"], payload):
-                failed = self._folder / "failed"
-                failed.mkdir(mode=0o700, exist_ok=True)
-                path.rename(failed / path.name)
+                _put_aside(path)
                 return
-        path.unlink()
+        _remove(path)
 
     async def _invoke(self, rule: EventRule, key: str, payload: bytes) -> bool:
         name = rule.function.logical_id
@@ -86,6 +85,21 @@ class EventDelivery:
                 self._log.note(f"{name} failed on {key}, attempt {attempt} of {_ATTEMPTS}: {error}")
                 await asyncio.sleep(_PAUSE_S * attempt)
         return False
+
+
+# An event is a small file on a local disk: no reason for a thread.
+def _read(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+def _remove(path: Path) -> None:
+    path.unlink()
+
+
+def _put_aside(path: Path) -> None:
+    failed = path.parent / "failed"
+    failed.mkdir(mode=0o700, exist_ok=True)
+    path.rename(failed / path.name)
 
 
 def matches(pattern: Any, value: Any) -> bool:
@@ -112,4 +126,6 @@ def _matches_one(choice: Any, value: Any) -> bool:
         return isinstance(value, str) and value.endswith(operand)
     if operator == "anything-but":
         return value not in (operand if isinstance(operand, list) else [operand])
-    raise ValueError(f"the event pattern operator {operator!r} is not understood by the local cloud")
+    raise ValueError(
+        f"the event pattern operator {operator!r} is not understood by the local cloud"
+    )

@@ -1,7 +1,7 @@
 """The operator, team and key that a fresh data folder gets. Runs in a worker, through the layer's own services.
 
-A key is shown once: it lies in turbo.env and nowhere else. While that file's key is there, it is kept; when the file is gone,
-a new key is made and the old one revoked.
+A key is shown once: it lies in turbo.env and nowhere else. While that file's key is there, it is kept; when the file is
+gone, a new key is made and the old one revoked.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KEY_NAME = "turbo on this machine"
 
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, str]:
-    """Takes `{"key_id": ...}`, the id of the key in turbo.env or null. Returns `team`, `key_id` and, when new, `token`."""
+    """Takes `{"key_id": ...}`, the id in turbo.env or null. Returns `team`, `key_id` and, of a new key, `token`."""
     now = datetime.now(tz=UTC)
     user = accounts.find_user_by_email(EMAIL) or accounts.create_user(EMAIL, "Operator", now=now)
     team = _team(user, now)

@@ -9,7 +9,8 @@ import os
 import queue
 import sys
 import threading
-from datetime import datetime
+from datetime import UTC, datetime
+from pathlib import Path
 from urllib.parse import urlsplit
 
 
@@ -26,7 +27,7 @@ class RequestLog:
 
     def note(self, text: str) -> None:
         """Something that needs to be seen, with the time."""
-        self.line(f"{datetime.now():%H:%M:%S} ! {text}")
+        self.line(f"{_clock()} ! {text}")
 
     def request(
         self,
@@ -42,7 +43,7 @@ class RequestLog:
     ) -> None:
         """One request. Of a `location` only host and path are shown: the rest is a signature."""
         size = received_bytes if method in ("PUT", "POST") else sent_bytes
-        text = f"{datetime.now():%H:%M:%S} {method:7} {path}  {status}  {took_ms:.0f} ms  {_size(size)}"
+        text = f"{_clock()} {method:7} {path}  {status}  {took_ms:.0f} ms  {_size(size)}"
         if location:
             target = urlsplit(location)
             text += f"  -> {target.netloc}{target.path}"
@@ -61,7 +62,12 @@ class RequestLog:
                 print(text, flush=True)
             except (OSError, ValueError):
                 # Nobody listens any more; the service goes on.
-                sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lives
+                sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the process lives
+
+
+def _clock() -> str:
+    """The time of day where the screen is."""
+    return f"{datetime.now(tz=UTC).astimezone():%H:%M:%S}"
 
 
 def _size(size_bytes: int) -> str:

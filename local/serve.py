@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import sys
+import time
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ _DYNAMODB_HOST = "127.0.0.1"
 _GATEWAY_PATIENCE_S = 1.5
 _S3_PATIENCE_S = 1.5
 _DYNAMODB_PATIENCE_S = 10.0
+_OLD_PORT_PATIENCE_S = 1.0
 _KILLED = 130
 
 
@@ -239,15 +241,20 @@ def _listen_in_front(options: Options) -> socket.socket | None:
 
 def _listen_again(host: str, port: int) -> socket.socket:
     """The same port as at the last start when it is free, else any."""
-    try:
-        return listen(host, port)
-    except OSError:
-        return listen(host, 0)
+    deadline = time.monotonic() + _OLD_PORT_PATIENCE_S
+    while True:
+        try:
+            return listen(host, port)
+        except OSError:
+            # After a kill -9, the old child may need a moment to notice and go.
+            if time.monotonic() > deadline:
+                return listen(host, 0)
+            time.sleep(0.05)
 
 
 def _reachable_host(host: str) -> str:
     """What others call this machine when it listens on every address: the address that it reaches out from."""
-    if host not in ("0.0.0.0", "::"):
+    if host not in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
         return host
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import signal
 import socket
 import subprocess
@@ -56,10 +57,12 @@ class RunningService:
     async def wait_until_ready(self) -> None:
         """Returns when it answers. Raises ServiceFailed when it ends instead."""
         deadline = time.monotonic() + _READY_PATIENCE_S
-        while not await _answers(self._service.port):
+        for pause_s in itertools.chain([0.05] * 20, itertools.repeat(0.2)):
+            if await _answers(self._service.port):
+                return
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise ServiceFailed(self._failure("does not start"))
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(pause_s)
 
     async def keep_running(self) -> None:
         """Start it again when it ends. Raises ServiceFailed when that happens again and again."""
@@ -73,7 +76,9 @@ class RunningService:
             ends = [end for end in ends if end > now - _RESTART_WINDOW_S] + [now]
             if len(ends) > _MAX_RESTARTS:
                 raise ServiceFailed(self._failure("keeps ending"))
-            self._log.note(f"{self._service.name} ended (exit status {status}) and is started again")
+            self._log.note(
+                f"{self._service.name} ended (exit status {status}) and is started again"
+            )
             self._process = self._start()
 
     async def stop(self, patience_s: float) -> None:
@@ -82,7 +87,8 @@ class RunningService:
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGTERM)
         deadline = time.monotonic() + patience_s
-        while self._process.poll() is None and time.monotonic() < deadline:
+        # A process is no event to wait for.
+        while self._process.poll() is None and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         if self._process.poll() is None:
             self._log.note(f"{self._service.name} did not stop in time and is ended")

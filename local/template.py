@@ -238,7 +238,9 @@ def _add_trigger(
 def _rate(expression: str, logical_id: str) -> timedelta:
     match = _RATE.fullmatch(expression)
     if not match:
-        raise TemplateError(f"{logical_id}: only rate(...) schedules are understood, not {expression!r}")
+        raise TemplateError(
+            f"{logical_id}: only rate(...) schedules are understood, not {expression!r}"
+        )
     return timedelta(**{match[2] + "s": int(match[1])})
 
 

@@ -24,15 +24,19 @@ _LOCK_PATIENCE_S = 5.0
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m local.dynamodb", description=__doc__)
-    parser.add_argument("--socket", type=int, required=True, help="file descriptor of the listening socket")
+    parser.add_argument(
+        "--socket", type=int, required=True, help="file descriptor of the listening socket"
+    )
     parser.add_argument("--folder", type=Path, required=True, help="where the journal lies")
-    parser.add_argument("--template", type=Path, required=True, help="the template that names the tables")
+    parser.add_argument(
+        "--template", type=Path, required=True, help="the template that names the tables"
+    )
     parser.add_argument("--fsync", action="store_true", help="flush the disk at every write")
     arguments = parser.parse_args()
     end_with_parent()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s dynamodb %(levelname)s %(message)s")
     arguments.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with open(arguments.folder / "lock", "ab") as lock:
+    with (arguments.folder / "lock").open("ab") as lock:
         if not _lock(lock.fileno()):
             print(f"{arguments.folder} is used by another process", file=sys.stderr)
             return 1

@@ -1,8 +1,8 @@
 """ministack's DynamoDB, one module of it, in this process.
 
 Its request handler never waits, so a request runs from start to end without another in between: what a write did is
-read back, as after-images, before anything else can change it. A few of the module's own functions are used for that and
-for loading items; tests/local/test_dynamodb.py fails when a new release changes them.
+read back, as after-images, before anything else can change it. A few of the module's own functions are used for that
+and for loading items; tests/local/test_dynamodb.py fails when a new release changes them.
 """
 
 from __future__ import annotations

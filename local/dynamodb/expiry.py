@@ -1,6 +1,7 @@
 """Removes items past their time to live, as DynamoDB does: late, and only to save space.
 
-ministack has a thread for it, which would change tables in the middle of requests and past the journal; it is left idle.
+ministack has a thread for it, which would change tables in the middle of requests and past the journal; it is left
+idle.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _ITEMS_A_RECORD = 100
 
 
 def expired(tables: list[Table], now_s: float) -> Iterator[list[Change]]:
-    """The removals that are due at `now_s` (epoch seconds), some at a time. An empty list is a moment to do other things."""
+    """The removals that are due at `now_s` (epoch seconds), some at a time; an empty list is a breather."""
     for table in tables:
         if table.ttl_attribute is None:
             continue

@@ -1,15 +1,15 @@
 """What the tables hold, on disk: a journal of every acknowledged write and a snapshot now and then.
 
-A record holds the *after-images* of the items that one request touched (the item, or that it is gone), not the request:
-replaying it twice, or on top of a later snapshot, changes nothing, and conditions, clocks and times to live play no part.
-All items of a transaction or batch stand in one record: it is there whole or not at all.
+A record holds the *after-images* of the items that one request touched (the item, or that it is gone), not the
+request: replaying it twice, or on top of a later snapshot, changes nothing, and conditions, clocks and times to live
+play no part. All items of a transaction or batch stand in one record: it is there whole or not at all.
 
 Files of generation N:
     journal-N.jsonl     records, each `<crc32> <json>` on a line of its own
     snapshot-N.jsonl    every item as it was when journal-N began or later; complete, or not there
-The state is the newest snapshot with every journal of its generation and later replayed in order. A compaction begins a new
-journal *first*, then writes the snapshot under another name and renames it when it is whole: a crash in between leaves
-the older snapshot with both journals, and nothing is lost.
+The state is the newest snapshot with every journal of its generation and later replayed in order. A compaction begins
+a new journal *first*, then writes the snapshot under another name and renames it when it is whole: a crash in between
+leaves the older snapshot with both journals, and nothing is lost.
 
 A record is handed to the operating system before its request is answered: a kill -9 of the process loses nothing that
 was acknowledged. A power cut may, unless `fsync` is on, which costs a disk flush for every write.
@@ -58,7 +58,7 @@ class Journal:
         """Bytes written since the last compaction began."""
 
     def recover(self) -> Iterator[Change]:
-        """Every change to apply, oldest first, to empty tables. A torn last record is ignored. Raises DamagedJournal."""
+        """Every change to apply, oldest first, to empty tables; not a torn last record. Raises DamagedJournal."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for left_over in self._folder.glob("*.tmp"):
             left_over.unlink()
@@ -101,7 +101,8 @@ class Journal:
         generation = self._generation
         path = self._path("snapshot", generation)
         temporary = path.with_suffix(".tmp")
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
             batch: list[Change] = []
             for table, key, item in items:
                 batch.append(Change(table, key, item))

@@ -43,7 +43,9 @@ class DynamoDb:
             self._restore(change)
         if self._left_over:
             names = sorted({table for table, _ in self._left_over})
-            log.warning("kept aside: items of tables that the template does not have: %s", ", ".join(names))
+            log.warning(
+                "kept aside: items of tables that the template does not have: %s", ", ".join(names)
+            )
         self._compact_now()
 
     def start_housekeeping(self) -> None:
@@ -60,9 +62,14 @@ class DynamoDb:
         if scope["type"] != "http":
             return
         body = await _read_body(receive)
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
         status, reply_headers, reply = self._answer(scope, headers, body)
-        raw = [(name.lower().encode("ascii"), str(value).encode("ascii")) for name, value in reply_headers.items()]
+        raw = [
+            (name.lower().encode("ascii"), str(value).encode("ascii"))
+            for name, value in reply_headers.items()
+        ]
         raw = [pair for pair in raw if pair[0] != b"content-length"]
         raw.append((b"content-length", str(len(reply)).encode("ascii")))
         await send({"type": "http.response.start", "status": status, "headers": raw})
@@ -74,14 +81,20 @@ class DynamoDb:
         try:
             self._check_signature(scope, headers, body)
         except S3Error:
-            return _error("UnrecognizedClientException", "The security token included in the request is invalid.")
+            return _error(
+                "UnrecognizedClientException",
+                "The security token included in the request is invalid.",
+            )
         action = headers.get("x-amz-target", "").rpartition(".")[2]
         if action in engine.READS:
             return engine.run(action, body)
         if action in engine.WRITES:
             return self._write(action, body)
         # An operation whose effect is not journalled must not look as if it had worked.
-        return _error("UnknownOperationException", f"The local cloud has no {action or 'operation without a name'}")
+        return _error(
+            "UnknownOperationException",
+            f"The local cloud has no {action or 'operation without a name'}",
+        )
 
     def _check_signature(self, scope: Scope, headers: dict[str, str], body: bytes) -> None:
         verify_header_auth(
@@ -100,7 +113,11 @@ class DynamoDb:
         except (ValueError, KeyError, TypeError, AttributeError):
             # Names no item: the engine refuses it, and words the refusal as DynamoDB does.
             reply = engine.run(action, body)
-            return reply if reply[0] != 200 else _error("ValidationException", "The request names no item")
+            return (
+                reply
+                if reply[0] != 200
+                else _error("ValidationException", "The request names no item")
+            )
         try:
             reply = engine.run(action, body)
             if reply[0] == 200:
@@ -188,5 +205,7 @@ async def _read_body(receive: Receive) -> bytes | None:
 
 
 def _error(code: str, message: str, status: int = 400) -> engine.Reply:
-    body = json.dumps({"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": message}).encode()
+    body = json.dumps(
+        {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": message}
+    ).encode()
     return status, {"content-type": "application/x-amz-json-1.0"}, body

@@ -21,7 +21,9 @@ from local.template import Function, Route
 from local.workers.pool import FunctionFailed, WorkerPool
 
 _ARTIFACT_UPLOAD = re.compile(r"/v8/artifacts/[^/]+")
-_PREFLIGHT_REMARK = "too large to pass through the API: run turbo with --preflight, and it goes straight to storage"
+_PREFLIGHT_REMARK = (
+    "too large to pass through the API: run turbo with --preflight, and it goes straight to storage"
+)
 
 
 class BodyTooLarge(Exception):
@@ -103,7 +105,9 @@ class Gateway:
         reply = await self._invoke(function, payload, request_id, method)
         return reply, len(body), None
 
-    async def _invoke(self, function: Function, payload: bytes, request_id: str, method: str) -> Reply:
+    async def _invoke(
+        self, function: Function, payload: bytes, request_id: str, method: str
+    ) -> Reply:
         try:
             result = await asyncio.wait_for(
                 self._workers.invoke(function, payload, request_id), limits.INTEGRATION_TIMEOUT_S
@@ -112,7 +116,9 @@ class Gateway:
                 raise InvalidReply(f"is {len(result)} bytes, and Lambda returns at most 6 MB")
             return parse_reply(result, method)
         except TimeoutError:
-            self._log.note(f"{function.logical_id} gave no answer within 30 s (request {request_id})")
+            self._log.note(
+                f"{function.logical_id} gave no answer within 30 s (request {request_id})"
+            )
             return refusal(limits.TOOK_TOO_LONG)
         except FunctionFailed as error:
             self._log.note(f"{function.logical_id} failed: {error} (request {request_id})")
@@ -183,9 +189,16 @@ def _host(headers: list[tuple[bytes, bytes]]) -> str:
 
 
 async def _send(send: Send, reply: Reply, request_id: str, method: str) -> None:
-    headers: list[tuple[bytes, bytes]] = [*reply.headers, (b"apigw-requestid", request_id.encode("ascii"))]
+    headers: list[tuple[bytes, bytes]] = [
+        *reply.headers,
+        (b"apigw-requestid", request_id.encode("ascii")),
+    ]
     if reply.status not in (204, 304) and reply.header(b"content-length") is None:
         headers.append((b"content-length", str(len(reply.body)).encode("ascii")))
-    start: dict[str, Any] = {"type": "http.response.start", "status": reply.status, "headers": headers}
+    start: dict[str, Any] = {
+        "type": "http.response.start",
+        "status": reply.status,
+        "headers": headers,
+    }
     await send(start)
     await send({"type": "http.response.body", "body": b"" if method == "HEAD" else reply.body})

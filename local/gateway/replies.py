@@ -83,6 +83,6 @@ def _structured(value: dict[str, Any], method: str) -> Reply:
 def _header_text(value: Any) -> bytes:
     text = str(value).lower() if isinstance(value, bool) else str(value)
     encoded = text.encode("utf-8")
-    if any(byte < 32 and byte != 9 or byte == 127 for byte in encoded):
+    if any((byte < 32 and byte != 9) or byte == 127 for byte in encoded):
         raise ValueError("a header holds a control character")
     return encoded

@@ -22,11 +22,17 @@ from local.template import load_template
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m local.object_storage", description=__doc__)
-    parser.add_argument("--socket", type=int, required=True, help="descriptor of the listening socket")
+    parser.add_argument(
+        "--socket", type=int, required=True, help="descriptor of the listening socket"
+    )
     parser.add_argument("--folder", type=Path, required=True, help="where the objects lie")
     parser.add_argument("--events", type=Path, required=True, help="where announcements are put")
-    parser.add_argument("--bell", type=int, required=True, help="descriptor of a pipe to ring at each")
-    parser.add_argument("--template", type=Path, required=True, help="the template that names the buckets")
+    parser.add_argument(
+        "--bell", type=int, required=True, help="descriptor of a pipe to ring at each"
+    )
+    parser.add_argument(
+        "--template", type=Path, required=True, help="the template that names the buckets"
+    )
     arguments = parser.parse_args()
     end_with_parent()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s s3 %(levelname)s %(message)s")

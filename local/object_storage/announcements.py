@@ -1,7 +1,7 @@
 """An EventBridge event for every object that arrives, as S3 with `EventBridgeEnabled` sends it.
 
-The event is a file before the upload is answered, and stays one until a function has had it (local/event_delivery.py): like
-S3's own, it is delivered at least once, also across a restart.
+The event is a file before the upload is answered, and stays one until a function has had it (local/event_delivery.py):
+like S3's own, it is delivered at least once, also across a restart.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """nanio's storage with what a build cache needs on top.
 
-An object is there with its metadata or not at all, whatever moment the process is killed at; unfinished uploads never show
-in a listing; a reader keeps the object that it began to read; writers and deleters of neighbouring keys don't trip over
-each other's folders; and the disk is flushed in a thread, so that one large upload does not hold up everybody.
+An object is there with its metadata or not at all, whatever moment the process is killed at; unfinished uploads never
+show in a listing; a reader keeps the object that it began to read; writers and deleters of neighbouring keys don't trip
+over each other's folders; and the disk is flushed in a thread, so that one large upload does not hold up everybody.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Storage(FilesystemStorage):  # type: ignore[misc]  # nanio has no types
     def _open(self, bucket: str, key: str) -> BinaryIO:
         path = object_path(self._folder, bucket, key)
         try:
-            return open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb")
+            return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb")
         except FileNotFoundError:
             raise NoSuchKey(resource=f"{bucket}/{key}") from None
 

@@ -1,4 +1,4 @@
-"""What parent and worker say to each other: a head (a small JSON object) and a body (JSON as bytes), each with its length.
+"""What parent and worker say to each other: a head (a small JSON object) and a body (JSON bytes), with their lengths.
 
 The body travels as it is, so that an event of 6 MB is encoded once and never looked into on the way.
 """

@@ -8,7 +8,7 @@ import itertools
 import os
 import socket
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,9 +64,8 @@ class WorkerPool:
         self._stopping = False
 
     async def start(self) -> None:
-        """Start every worker; returns when the first is ready. Raises TimeoutError."""
-        for _ in range(self._size):
-            self._start_one()
+        """Returns when the first worker is ready; the others follow one by one. Raises TimeoutError."""
+        self._in_background(self._start_all())
         await asyncio.wait_for(self._first_ready.wait(), _START_PATIENCE_S)
 
     async def invoke(self, function: Function, event: bytes, request_id: str) -> bytes:
@@ -114,13 +113,18 @@ class WorkerPool:
         worker.writer.close()
         if worker.process.poll() is None:
             worker.process.kill()
-        self._start_one()
-
-    def _start_one(self) -> None:
         if not self._stopping:
-            task = asyncio.get_running_loop().create_task(self._start_until_ready())
-            self._starts.add(task)
-            task.add_done_callback(self._starts.discard)
+            self._in_background(self._start_until_ready())
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._starts.add(task)
+        task.add_done_callback(self._starts.discard)
+
+    async def _start_all(self) -> None:
+        # All at once would compete for the cores, and the first request would wait for the last of them.
+        for _ in range(self._size):
+            await self._start_until_ready()
 
     async def _start_until_ready(self) -> None:
         for attempt in itertools.count():

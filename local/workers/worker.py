@@ -25,8 +25,12 @@ Handler = Callable[[Any, Context], Any]
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m local.workers.worker", description=__doc__)
-    parser.add_argument("--socket", type=int, required=True, help="descriptor of the parent's socket")
-    parser.add_argument("--code", action="append", default=[], help="folder to import functions from")
+    parser.add_argument(
+        "--socket", type=int, required=True, help="descriptor of the parent's socket"
+    )
+    parser.add_argument(
+        "--code", action="append", default=[], help="folder to import functions from"
+    )
     parser.add_argument("--warm", action="append", default=[], help="handler to import at once")
     arguments = parser.parse_args()
     end_with_parent()
@@ -49,18 +53,16 @@ class Complaints:
     """Standard output, which goes to the log file, that remembers the errors logged since it was last asked."""
 
     def __init__(self) -> None:
-        self._log = sys.__stdout__
+        self._log = sys.stdout
         self._errors: list[str] = []
 
     def write(self, text: str) -> int:
-        assert self._log is not None
         self._log.write(text)
         if '"ERROR"' in text or '"CRITICAL"' in text:
             self._errors.extend(_readable(line) for line in text.splitlines() if line.strip())
         return len(text)
 
     def flush(self) -> None:
-        assert self._log is not None
         self._log.flush()
 
     def take(self) -> list[str]:
@@ -84,7 +86,7 @@ def _warm_up(handlers: dict[str, Handler], names: list[str]) -> list[str]:
     for name in names:
         try:
             handlers[name] = _find(name)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever a module's import raises
             failures.append(f"cannot import {name}: {type(error).__name__}: {error}")
             traceback.print_exc()
     clients = sys.modules.get("larder.aws")
@@ -116,7 +118,7 @@ def _serve(
         handler = handlers.get(name) or handlers.setdefault(name, _find(name))
         reply = json.dumps(handler(json.loads(body), context)).encode("utf-8")
         result: dict[str, Any] = {"ok": True}
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - as Lambda does with whatever a function raises
         traceback.print_exc()
         reply = b""
         result = {"ok": False, "error": f"{type(error).__name__}: {error}"}
