@@ -85,6 +85,11 @@ def cloudformation() -> "CloudFormationClient":
     return _session().client("cloudformation", config=_CONFIG)
 
 
+def profile_region() -> str | None:
+    """The region that the AWS profile in use names. Lambda names its own; a person at a terminal has a profile."""
+    return boto3.session.Session().region_name
+
+
 def reset() -> None:
     """Forget every client: credentials, region or endpoints have changed."""
     for cached in (_session, dynamodb, s3, cloudformation):

@@ -1,0 +1,73 @@
+"""What went wrong, in one line, with what to do next."""
+
+from larder.accounts.models import EmailTaken
+from larder.errors import LarderError, TryAgain
+from larder.settings import SettingsError
+from larder.teams.models import SlugTaken
+
+_SIGN_IN = "sign in to AWS (for instance `aws sso login`) or name a profile by --profile"
+
+_BY_ERROR_OF_BOTOCORE = {
+    "NoCredentialsError": f"no AWS credentials were found: {_SIGN_IN}",
+    "PartialCredentialsError": f"the AWS credentials are not complete: {_SIGN_IN}",
+    "SSOTokenLoadError": f"the AWS sign-in is over: {_SIGN_IN}",
+    "TokenRetrievalError": f"the AWS sign-in is over: {_SIGN_IN}",
+    "UnauthorizedSSOTokenError": f"the AWS sign-in is over: {_SIGN_IN}",
+    "ProfileNotFound": "there is no such AWS profile: `aws configure list-profiles` names them",
+}
+_CHECK_NETWORK = "check the network, the region and AWS_ENDPOINT_URL_* variables, then try again"
+
+_DENIED = "ask for the permission; docs/operator-cli.md lists what each command needs"
+_GONE = "a table or the bucket of this Larder is gone, or of another account or region"
+_BY_CODE_OF_AWS = {
+    "AccessDenied": _DENIED,
+    "AccessDeniedException": _DENIED,
+    "UnauthorizedOperation": _DENIED,
+    "403": _DENIED,
+    "ExpiredToken": _SIGN_IN,
+    "ExpiredTokenException": _SIGN_IN,
+    "InvalidAccessKeyId": _SIGN_IN,
+    "InvalidClientTokenId": _SIGN_IN,
+    "SignatureDoesNotMatch": _SIGN_IN,
+    "UnrecognizedClientException": _SIGN_IN,
+    "NoSuchBucket": _GONE,
+    "ResourceNotFoundException": _GONE,
+}
+
+
+def explanation(error: Exception) -> str | None:
+    """One line for the operator, or None for an error that nobody foresaw."""
+    match error:
+        case EmailTaken():
+            return f"another user has the address {error}"
+        case SlugTaken():
+            return f"another team has the slug {error}"
+        case TryAgain():
+            return _unreachable(error)
+        case LarderError() | SettingsError():
+            return str(error)
+    return _of_aws(error)
+
+
+def _unreachable(error: TryAgain) -> str:
+    why = f" ({_one_line(error.__cause__)})" if error.__cause__ else ""
+    return f"AWS did not answer in time{why}: {_CHECK_NETWORK}; every command can be run again"
+
+
+def _of_aws(error: Exception) -> str | None:
+    from larder import aws
+
+    if isinstance(error, aws.ClientError):
+        code = aws.error_code(error)
+        message = error.response.get("Error", {}).get("Message") or str(error)
+        next_step = _BY_CODE_OF_AWS.get(code)
+        line = f"AWS refused: {_one_line(message)} ({code})"
+        return line if next_step is None else f"{line}. Next: {next_step}"
+    if isinstance(error, aws.BotoCoreError):
+        told = _BY_ERROR_OF_BOTOCORE.get(type(error).__name__)
+        return told or f"AWS cannot be reached: {_one_line(error)}. Next: {_CHECK_NETWORK}"
+    return None
+
+
+def _one_line(what: object) -> str:
+    return " ".join(str(what).split()).rstrip(".")

@@ -1,0 +1,60 @@
+"""`larder rebuild-index` and `larder sweep`: the index of stored artifacts."""
+
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from larder import clock
+from larder_cli.commands import TargetCommand, examples, json_option
+from larder_cli.output import Record, print_record
+from larder_cli.progress import counting
+
+if TYPE_CHECKING:
+    from larder.artifacts.service import RebuildReport
+
+
+def _record(report: "RebuildReport", seconds: float) -> Record:
+    hashes = report.indexed + report.current + report.expired
+    return {
+        "objects": report.objects,
+        "indexed": report.indexed,
+        "already_current": report.current,
+        "expired_or_refused": report.expired,
+        "replaced": report.objects - hashes,
+        "seconds": round(seconds, 1),
+    }
+
+
+@click.command(
+    "rebuild-index",
+    cls=TargetCommand,
+    epilog=examples(
+        "larder --stack larder rebuild-index", "larder --local .larder rebuild-index --json"
+    ),
+)
+@json_option
+def rebuild_index(as_json: bool) -> None:
+    """Make the index of artifacts anew from the bucket.
+
+    Of each hash the latest whole upload becomes the artifact, with the tag and duration that lie beside its bytes.
+    Safe to run twice, to interrupt and to run while the cache serves.
+    """
+    from larder.artifacts import service
+
+    began = time.monotonic()
+    with counting("objects") as count:
+        report = service.rebuild_index(
+            now=clock.now(), on_progress=lambda report: count(report.objects)
+        )
+    print_record(_record(report, time.monotonic() - began), as_json=as_json)
+
+
+@click.command("sweep", cls=TargetCommand, epilog=examples("larder --stack larder sweep"))
+@json_option
+def sweep(as_json: bool) -> None:
+    """Clear away now what the hourly sweep would: expired artifacts, replaced objects, uploads that never came."""
+    from larder.artifacts import service
+
+    print_record(asdict(service.sweep(now=clock.now())), as_json=as_json)

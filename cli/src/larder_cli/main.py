@@ -1,0 +1,86 @@
+"""`larder`: the operator's command. docs/operator-cli.md is its reference."""
+
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+from larder_cli.commands import OperatorGroup, examples
+from larder_cli.index import rebuild_index, sweep
+from larder_cli.keys import keys
+from larder_cli.target import Target
+from larder_cli.teams import teams
+from larder_cli.usage import usage
+from larder_cli.users import users
+
+
+@click.group(
+    cls=OperatorGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=examples(
+        "larder --local .larder teams list",
+        "larder --stack larder --region eu-central-1 teams show acme",
+        'larder --stack larder keys create --user ada@acme.example --team acme --name "ci"',
+        "larder keys create --help",
+    ),
+)
+@click.version_option(package_name="larder-cli", prog_name="larder")
+@click.option(
+    "--stack",
+    metavar="NAME",
+    envvar="LARDER_STACK",
+    show_envvar=True,
+    help="Work on the deployed CloudFormation stack of this name.",
+)
+@click.option(
+    "--local",
+    metavar="DATA",
+    type=click.Path(path_type=Path),
+    envvar="LARDER_LOCAL",
+    show_envvar=True,
+    help="Work on the running local cloud that keeps its data in this folder.",
+)
+@click.option(
+    "--region",
+    metavar="NAME",
+    envvar=["AWS_REGION", "AWS_DEFAULT_REGION"],
+    show_envvar=True,
+    help="AWS region of the stack; else the one of the profile.",
+)
+@click.option(
+    "--profile",
+    metavar="NAME",
+    help="AWS profile to take the credentials from; else as for every AWS tool.",
+)
+@click.pass_context
+def cli(
+    ctx: click.Context,
+    stack: str | None,
+    local: Path | None,
+    region: str | None,
+    profile: str | None,
+) -> None:
+    """Operate a Larder remote cache: people, teams, keys, the index, usage.
+
+    Say which one by --stack or --local. An option on the command line wins over the other one's environment variable.
+    """
+    if stack is not None and local is not None:
+        typed = [name for name in ("stack", "local") if _is_typed(ctx, name)]
+        if typed == ["stack"]:
+            local = None
+        elif typed == ["local"]:
+            stack = None
+    ctx.obj = Target(stack=stack, local=local, region=region, profile=profile)
+
+
+def _is_typed(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+for command in (users, teams, keys, rebuild_index, sweep, usage):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """The entry point that the package installs."""
+    cli(prog_name="larder")

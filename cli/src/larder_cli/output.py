@@ -1,0 +1,143 @@
+"""What a command answers: JSON for programs, tables for people.
+
+A record maps names to plain values. Names end with their unit, as everywhere in Larder, and the tables show the value
+accordingly: `size_bytes` 1500 is `1.5 kB` under `size`.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+Record = Mapping[str, object]
+
+_SIZE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+_ENDINGS = ("_bytes", "_ms", "_at", "_s")
+_UNLIMITED = 10_000
+"""Columns when nobody looks: a program that reads the table wants no line folded."""
+
+
+def print_json(value: Record | Sequence[Record]) -> None:
+    click.echo(json.dumps(value, indent=2, default=_jsonable))
+
+
+def print_record(record: Record, *, as_json: bool) -> None:
+    """One thing with its properties."""
+    if as_json:
+        print_json(record)
+        return
+    table = _table(show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in record.items():
+        table.add_row(_label(name), _text(name, value))
+    _console().print(table)
+
+
+def print_table(
+    records: Sequence[Record], columns: Iterable[str], *, empty: str, as_json: bool
+) -> None:
+    """Many things of one kind. The table shows `columns`, the JSON everything. `empty` tells that there are none."""
+    if as_json:
+        print_json(records)
+        return
+    if not records:
+        click.echo(empty)
+        return
+    columns = list(columns)
+    table = _table(show_header=True)
+    for name in columns:
+        numbers = all(_is_number(record[name]) for record in records)
+        table.add_column(_label(name), justify="right" if numbers else "left", overflow="fold")
+    for record in records:
+        table.add_row(*(_text(name, record[name]) for name in columns))
+    _console().print(table)
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    # Names are people's input: neither markup nor emoji codes in them mean anything.
+    console = Console(markup=False, emoji=False, highlight=False)
+    if not console.is_terminal:
+        console.width = _UNLIMITED
+    return console
+
+
+def _table(*, show_header: bool) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAD, show_header=show_header, pad_edge=False)
+
+
+def _is_number(value: object) -> bool:
+    return value is None or (isinstance(value, int) and not isinstance(value, bool))
+
+
+def _label(name: str) -> str:
+    for ending in _ENDINGS:
+        name = name.removesuffix(ending)
+    return name.replace("_", " ")
+
+
+def _text(name: str, value: object) -> str:
+    """A value as people read it. What could move the cursor or change colours is replaced."""
+    return "".join(
+        char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in _plain(name, value)
+    )
+
+
+def _plain(name: str, value: object) -> str:
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case int() if name.endswith("_bytes"):
+            return human_size(value)
+        case int() if name.endswith("_ms"):
+            return _human_duration(timedelta(milliseconds=value))
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:,.1f}"
+        case datetime():
+            return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        case Mapping():
+            return " ".join(f"{key}={_plain('', inner)}" for key, inner in value.items())
+        case list() | tuple():
+            return ",".join(_plain("", inner) for inner in value)
+    return str(value)
+
+
+def human_size(size_bytes: int) -> str:
+    """Thousands, as storage is sold: 1,500 bytes are `1.5 kB`."""
+    size, unit = float(size_bytes), 0
+    while abs(size) >= 999.95 and unit < len(_SIZE_UNITS) - 1:
+        size, unit = size / 1000, unit + 1
+    return f"{size:,.1f} {_SIZE_UNITS[unit]}" if unit else f"{size_bytes} B"
+
+
+def _human_duration(duration: timedelta) -> str:
+    seconds = round(duration.total_seconds())
+    if seconds < 60:
+        return f"{duration.total_seconds():.1f} s"
+    hours, minutes = seconds // 3600, seconds % 3600 // 60
+    return f"{hours:,} h {minutes} min" if hours else f"{minutes} min {seconds % 60} s"
+
+
+def _jsonable(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"no JSON for {type(value).__name__}")

@@ -1,0 +1,51 @@
+"""A count that grows, on standard error: drawn on a terminal, a line now and then elsewhere."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+@contextmanager
+def counting(what: str) -> Iterator[Callable[[int], None]]:
+    """Gives a function to call with how many are done. How many there will be is not known."""
+    from rich.console import Console
+
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        yield _lines(what)
+        return
+    from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.completed:,} {task.description}"),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+    )
+    # Transient: the summary follows on standard output and says the rest.
+    with Progress(*columns, console=console, transient=True) as progress:
+        task: TaskID = progress.add_task(what, total=None, rate="")
+        rate = _rate_since(time.monotonic())
+        yield lambda done: progress.update(task, completed=done, rate=rate(done))
+
+
+def _lines(what: str) -> Callable[[int], None]:
+    began = last = time.monotonic()
+    rate = _rate_since(began)
+
+    def count(done: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= _SECONDS_BETWEEN_LINES:
+            last = now
+            click.echo(f"{done:,} {what}, {rate(done)}, {now - began:.0f} s", err=True)
+
+    return count
+
+
+def _rate_since(began: float) -> Callable[[int], str]:
+    return lambda done: f"{done / max(time.monotonic() - began, 0.001):,.0f}/s"

@@ -1,0 +1,178 @@
+"""Which Larder the command works on, and the one place that puts its environment in place.
+
+Everything behind reads that environment through larder.settings, as the functions do. boto3 is slow to import, so the
+layer's AWS modules are imported only when a command really runs.
+"""
+
+import json
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+
+from larder import settings
+
+_ANSWER_SECONDS = 3
+_KEYS_OF_THE_ENVIRONMENT = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What the global options say. Only a command that runs needs exactly one of `stack` and `local`."""
+
+    stack: str | None = None
+    local: Path | None = None
+    region: str | None = None
+    profile: str | None = None
+
+
+def enter(target: Target) -> None:
+    """Make `target` what the options and the AWS clients of this process mean.
+
+    Raises UsageError when it is not clear which one is meant, ClickException when it cannot be reached or is no Larder.
+    """
+    if target.stack is not None and target.local is not None:
+        raise click.UsageError(
+            "both a stack and a local cloud are named: leave one of --stack (LARDER_STACK) and"
+            " --local (LARDER_LOCAL) out"
+        )
+    if target.local is not None:
+        _enter_local_cloud(target.local)
+    elif target.stack is not None:
+        _enter_stack(target.stack, target.region, target.profile)
+    else:
+        raise click.UsageError(
+            "which Larder? Name a deployed stack by --stack NAME (or LARDER_STACK), or the data"
+            " folder of a running local cloud by --local DATA (or LARDER_LOCAL)"
+        )
+
+
+def _enter_local_cloud(data: Path) -> None:
+    cloud = _running_cloud(data)
+    # Nothing of the user's own AWS set-up may play a part: a profile, a session token or a switch that makes boto3
+    # ignore endpoints would send local credentials to the real AWS.
+    _remove("AWS_", "LARDER_")
+    os.environ.update(cloud["environment"])
+    _forget()
+    _check_settings(f"the local cloud on {data}")
+
+
+def _running_cloud(data: Path) -> dict[str, Any]:
+    """The content of cloud.json, after a look whether the process behind it lives and answers."""
+    path = data / "cloud.json"
+    absent = click.ClickException(
+        f"no local cloud runs on {data}: start it with `make serve`"
+        " (DATA=... names another folder than .larder)"
+    )
+    try:
+        cloud: dict[str, Any] = json.loads(path.read_text())
+        pid, api_url = int(cloud["pid"]), str(cloud["api_url"])
+    except (FileNotFoundError, NotADirectoryError):
+        raise absent from None
+    except OSError as error:
+        raise click.ClickException(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise click.ClickException(
+            f"{path} is damaged: start the local cloud again with `make serve`"
+        ) from error
+    if not _lives(pid) or not _answers(api_url):
+        raise absent
+    return cloud
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return True
+
+
+def _answers(url: str) -> bool:
+    address = urlsplit(url)
+    try:
+        socket.create_connection((address.hostname, address.port), _ANSWER_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
+def _enter_stack(name: str, region: str | None, profile: str | None) -> None:
+    from larder import aws
+
+    if profile is not None:
+        # As the AWS tools do: a profile that is named wins over keys that lie in the environment.
+        for variable in _KEYS_OF_THE_ENVIRONMENT:
+            os.environ.pop(variable, None)
+        os.environ["AWS_PROFILE"] = profile
+    region = region or aws.profile_region()
+    if region is None:
+        raise click.UsageError(
+            "in which region is the stack? Say it by --region NAME, AWS_REGION or the profile"
+        )
+    os.environ["AWS_REGION"] = region
+    _forget()
+    options = _stack_options(_describe_stack(name, region))
+    _remove("LARDER_")
+    os.environ.update(options)
+    _forget()
+    _check_settings(f"the stack {name}")
+
+
+def _describe_stack(name: str, region: str) -> Mapping[str, Any]:
+    from larder import aws
+
+    try:
+        return aws.cloudformation().describe_stacks(StackName=name)["Stacks"][0]
+    except aws.ClientError as error:
+        if aws.error_code(error) != "ValidationError":
+            raise
+        raise click.ClickException(
+            f"there is no stack {name} in {region}: check the name, --region and the account"
+            " (--profile)"
+        ) from error
+
+
+def _stack_options(stack: Mapping[str, Any]) -> dict[str, str]:
+    """The variables that the stack's functions have: outputs and parameters carry the options' names in CamelCase."""
+    values = {one["ParameterKey"]: one["ParameterValue"] for one in stack.get("Parameters", [])}
+    values |= {one["OutputKey"]: one["OutputValue"] for one in stack.get("Outputs", [])}
+    return {
+        settings.environment_name(option.name): values[_camel_case(option.name)]
+        for option in fields(settings.Settings)
+        if _camel_case(option.name) in values
+    }
+
+
+def _camel_case(option: str) -> str:
+    return "".join(word.capitalize() for word in option.split("_"))
+
+
+def _check_settings(target: str) -> None:
+    try:
+        settings.settings()
+    except settings.SettingsError as error:
+        raise click.ClickException(
+            f"{target} is no Larder, or one of another version: {error}"
+        ) from error
+
+
+def _remove(*prefixes: str) -> None:
+    for variable in [name for name in os.environ if name.startswith(prefixes)]:
+        del os.environ[variable]
+
+
+def _forget() -> None:
+    """What was read or made from the old environment must not outlive it."""
+    from larder import aws
+
+    aws.reset()
+    for cached in (settings.settings, settings.region, settings.s3_endpoint):
+        cached.cache_clear()

@@ -1,0 +1,210 @@
+"""`larder teams`: teams, their members, and what they may do."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from larder import clock
+from larder.teams.models import Block, CachingStatus, Role
+from larder_cli.commands import CommandGroup, examples, json_option
+from larder_cli.output import Record, print_record, print_table
+from larder_cli.quantities import size_bytes
+from larder_cli.users import require_user
+
+if TYPE_CHECKING:
+    from larder.teams.models import Team
+
+_ROLES = [role.value for role in Role]
+_CACHING = [status.value for status in CachingStatus if status is not CachingStatus.OVER_LIMIT]
+_BLOCKS = [block.value for block in Block]
+
+
+def require_team(id_or_slug: str) -> "Team":
+    """The team with this slug or id. Raises ClickException."""
+    from larder.teams import service
+
+    team = service.find_team(id_or_slug)
+    if team is None:
+        raise click.ClickException(
+            f"there is no team {id_or_slug}: `larder teams list` names the teams"
+        )
+    return team
+
+
+def role_in(team: "Team", user_id: str) -> Role | None:
+    """The user's role, or None for somebody who is not a member."""
+    from larder.teams import repository
+
+    return repository.read_standing(team.id, user_id).role
+
+
+def _record(team: "Team") -> Record:
+    return {
+        "id": team.id,
+        "slug": team.slug,
+        "name": team.name,
+        "caching": team.state.caching.value,
+        "block": None if team.state.block is None else team.state.block.value,
+        "quota_bytes": team.state.quota_bytes,
+        "created_at": team.created_at,
+    }
+
+
+def _print_team(team: "Team", *, as_json: bool) -> None:
+    """The team, what it stores, and the status that its clients are told."""
+    from larder.artifacts.repository import read_totals
+    from larder.artifacts.service import is_over_limit
+
+    totals = read_totals(team.id)
+    status = team.state.caching
+    if status is CachingStatus.ENABLED and is_over_limit(totals, team.state.quota_bytes):
+        status = CachingStatus.OVER_LIMIT
+    stored = {"stored_bytes": totals.size_bytes, "artifacts": totals.artifacts}
+    print_record({**_record(team), "status": status.value, **stored}, as_json=as_json)
+
+
+@click.group(
+    cls=CommandGroup,
+    epilog=examples(
+        "larder teams create --name Acme --slug acme --owner ada@acme.example",
+        "larder teams add-member acme bob@acme.example --role DEVELOPER",
+        "larder teams set acme --quota 50GB",
+    ),
+)
+def teams() -> None:
+    """Teams, their members, and what they may do. TEAM is a slug or an id."""
+
+
+@teams.command(
+    "create",
+    epilog=examples("larder teams create --name Acme --slug acme --owner ada@acme.example"),
+)
+@click.option("--name", required=True, help="The team's name, 1 to 100 characters.")
+@click.option(
+    "--slug",
+    required=True,
+    help="What clients call it (TURBO_TEAM): 1 to 48 lower-case letters, digits, inner hyphens.",
+)
+@click.option("--owner", required=True, metavar="EMAIL", help="The user who owns it.")
+@json_option
+def create(name: str, slug: str, owner: str, as_json: bool) -> None:
+    """Add a team with its first owner."""
+    from larder.teams import service
+
+    user = require_user(owner)
+    team = service.create_team(name, slug, owner_user_id=user.id, now=clock.now())
+    # Read again: the state of a new team holds the deployment's quota.
+    _print_team(require_team(team.id), as_json=as_json)
+
+
+@teams.command("list", epilog=examples("larder teams list", "larder teams list --json"))
+@json_option
+def list_(as_json: bool) -> None:
+    """List every team."""
+    from larder.teams import service
+
+    print_table(
+        [_record(team) for team in service.list_teams()],
+        ("slug", "name", "id", "caching", "block", "quota_bytes", "created_at"),
+        empty="there are no teams: make one with `larder teams create`",
+        as_json=as_json,
+    )
+
+
+@teams.command("show", epilog=examples("larder teams show acme"))
+@click.argument("team", metavar="TEAM")
+@json_option
+def show(team: str, as_json: bool) -> None:
+    """Show TEAM: its state, what it stores, and the status that its clients are told."""
+    _print_team(require_team(team), as_json=as_json)
+
+
+@teams.command(
+    "add-member",
+    epilog=examples("larder teams add-member acme bob@acme.example --role DEVELOPER"),
+)
+@click.argument("team", metavar="TEAM")
+@click.argument("email", metavar="EMAIL")
+@click.option(
+    "--role",
+    type=click.Choice(_ROLES, case_sensitive=False),
+    default=Role.MEMBER.value,
+    show_default=True,
+    help="Everybody reads the cache; VIEWER does not write it.",
+)
+@json_option
+def add_member(team: str, email: str, role: str, as_json: bool) -> None:
+    """Make the user EMAIL a member of TEAM, or change a member's role."""
+    from larder.teams import service
+
+    found, user = require_team(team), require_user(email)
+    service.add_member(found.id, user.id, Role(role), now=clock.now())
+    print_record({"team": found.slug, "email": user.email, "role": role}, as_json=as_json)
+
+
+@teams.command("remove-member", epilog=examples("larder teams remove-member acme bob@acme.example"))
+@click.argument("team", metavar="TEAM")
+@click.argument("email", metavar="EMAIL")
+@json_option
+def remove_member(team: str, email: str, as_json: bool) -> None:
+    """Take the user EMAIL out of TEAM. Their keys stop working for it at once."""
+    from larder.teams import service
+
+    found, user = require_team(team), require_user(email)
+    if role_in(found, user.id) is None:
+        raise click.ClickException(f"{user.email} is not a member of {found.slug}")
+    service.remove_member(found.id, user.id)
+    print_record({"team": found.slug, "email": user.email, "removed": True}, as_json=as_json)
+
+
+@teams.command(
+    "set",
+    epilog=examples(
+        "larder teams set acme --quota 50GB",
+        "larder teams set acme --caching paused",
+        "larder teams set acme --block payment_missing",
+        "larder teams set acme --unblock --default-quota",
+    ),
+)
+@click.argument("team", metavar="TEAM")
+@click.option("--caching", type=click.Choice(_CACHING), help="Whether the team can use the cache.")
+@click.option("--block", type=click.Choice(_BLOCKS), help="Answer every request of it with 402.")
+@click.option("--unblock", is_flag=True, help="Lift the block.")
+@click.option(
+    "--quota",
+    type=size_bytes,
+    metavar="SIZE",
+    help="What it may store: 500MB, 50GB, 1.5TB (thousands), 50GiB (1024s), or bytes.",
+)
+@click.option("--default-quota", is_flag=True, help="Go back to the deployment's default quota.")
+@json_option
+def set_(
+    team: str,
+    caching: str | None,
+    block: str | None,
+    unblock: bool,
+    quota: int | None,
+    default_quota: bool,
+    as_json: bool,
+) -> None:
+    """Change what TEAM may do; what is not named stays. Takes effect at its next request."""
+    from larder.teams import service
+
+    if block is not None and unblock:
+        raise click.UsageError("--block and --unblock say the opposite: give one of them")
+    if quota is not None and default_quota:
+        raise click.UsageError("--quota and --default-quota say the opposite: give one of them")
+    if (caching, block, unblock, quota, default_quota) == (None, None, False, None, False):
+        raise click.UsageError(
+            "nothing to change: give --caching, --block, --unblock, --quota or --default-quota"
+        )
+    found = require_team(team)
+    service.change_state(
+        found.id,
+        caching=None if caching is None else CachingStatus(caching),
+        block=None if block is None else Block(block),
+        unblock=unblock,
+        quota_bytes=quota,
+        default_quota=default_quota,
+    )
+    _print_team(require_team(found.id), as_json=as_json)

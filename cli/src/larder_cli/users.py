@@ -1,0 +1,62 @@
+"""`larder users`: people."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from larder import clock
+from larder_cli.commands import CommandGroup, examples, json_option
+from larder_cli.output import Record, print_record
+
+if TYPE_CHECKING:
+    from larder.accounts.models import User
+
+
+def require_user(email: str) -> "User":
+    """The user with this address. Raises ClickException with the command that makes one."""
+    from larder.accounts import service
+
+    user = service.find_user_by_email(email)
+    if user is None:
+        raise click.ClickException(
+            f"there is no user {email}: make one with `larder users create --email {email} --name ...`"
+        )
+    return user
+
+
+def _record(user: "User") -> Record:
+    return {
+        "id": user.id,
+        "email": user.email,
+        "name": user.name,
+        "created_at": user.created_at,
+    }
+
+
+@click.group(
+    cls=CommandGroup,
+    epilog=examples('larder users create --email ada@acme.example --name "Ada"'),
+)
+def users() -> None:
+    """People, who own keys and belong to teams."""
+
+
+@users.command(
+    "create", epilog=examples('larder users create --email ada@acme.example --name "Ada Lovelace"')
+)
+@click.option("--email", required=True, metavar="EMAIL", help="Their address; one user has it.")
+@click.option("--name", required=True, help="Their name, 1 to 100 characters.")
+@json_option
+def create(email: str, name: str, as_json: bool) -> None:
+    """Add a person."""
+    from larder.accounts import service
+
+    print_record(_record(service.create_user(email, name, now=clock.now())), as_json=as_json)
+
+
+@users.command("show", epilog=examples("larder users show ada@acme.example"))
+@click.argument("email")
+@json_option
+def show(email: str, as_json: bool) -> None:
+    """Show the person with the address EMAIL."""
+    print_record(_record(require_user(email)), as_json=as_json)
