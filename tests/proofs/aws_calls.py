@@ -1,0 +1,102 @@
+"""Counts the calls to AWS that a request waits for, one after another.
+
+Told by cause and effect, not by the clock, so that a busy machine changes nothing: each thread carries the number of
+calls that lie behind what it does now. A call adds one; what is handed to a background thread begins with the number
+of whoever handed it over; who takes a result takes over its number when that is higher. The highest number is the
+length of the longest chain of calls of which each could only begin when the one before was over.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from unittest.mock import patch
+from weakref import WeakKeyDictionary
+
+from larder import aws
+
+
+@dataclass(frozen=True)
+class Call:
+    """One HTTP request to AWS, a repeated one included. `step` is its place in its chain, from 1."""
+
+    operation: str
+    step: int
+
+
+@dataclass
+class Calls:
+    """What was called, filled while `counted` is open."""
+
+    made: list[Call] = field(default_factory=list)
+
+    @property
+    def sequential(self) -> int:
+        return max((call.step for call in self.made), default=0)
+
+    @property
+    def steps(self) -> list[list[str]]:
+        """The names of the operations, those of one step together."""
+        return [
+            sorted(call.operation for call in self.made if call.step == step)
+            for step in range(1, self.sequential + 1)
+        ]
+
+
+class _Behind(threading.local):
+    """How many sequential calls lie behind what this thread does."""
+
+    calls = 0
+
+
+@contextmanager
+def counted() -> Iterator[Calls]:
+    """Counts what the layer's clients send while this is open."""
+    calls = Calls()
+    behind = _Behind()
+    reached_by: WeakKeyDictionary[Future[Any], list[int]] = WeakKeyDictionary()
+    submit, result = ThreadPoolExecutor.submit, Future.result
+
+    def before_send(event_name: str = "", **_: object) -> None:
+        behind.calls += 1
+        calls.made.append(Call(event_name.rpartition(".")[2], behind.calls))
+
+    def carrying_submit(
+        pool: ThreadPoolExecutor, function: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> Future[Any]:
+        handed_over = behind.calls
+        reached = [handed_over]
+
+        def carried() -> Any:
+            behind.calls = handed_over
+            try:
+                return function(*args, **kwargs)
+            finally:
+                reached[0] = behind.calls
+                behind.calls = 0
+
+        future = submit(pool, carried)
+        reached_by[future] = reached
+        return future
+
+    def carrying_result(future: Future[Any], timeout: float | None = None) -> Any:
+        try:
+            return result(future, timeout)
+        finally:
+            behind.calls = max(behind.calls, *reached_by.get(future, [0]))
+
+    events = [client.meta.events for client in (aws.dynamodb(), aws.s3())]
+    for emitter in events:
+        # First: moto answers in the same event, and whoever answers ends it.
+        emitter.register_first("before-send", before_send)
+    try:
+        with (
+            patch.object(ThreadPoolExecutor, "submit", carrying_submit),
+            patch.object(Future, "result", carrying_result),
+        ):
+            yield calls
+    finally:
+        for emitter in events:
+            emitter.unregister("before-send", before_send)

@@ -1,0 +1,105 @@
+"""Fixtures of the proofs: a running local cloud, and the layer in this process on its tables and bucket.
+
+Long proofs run in a short form unless the environment asks for more: KILL_POINTS=50, FUZZ_EXAMPLES=5000.
+"""
+
+import json
+import secrets
+import shutil
+from collections.abc import Generator, Iterator
+
+import pytest
+
+from larder import aws, clock
+from larder.accounts.service import create_user
+from larder.api_keys.models import NewKey
+from larder.api_keys.service import create_key
+from larder.settings import region, s3_endpoint, settings
+from larder.teams.service import create_team
+from larder.web import auth
+from tests.e2e import cloud as local_clouds
+from tests.requests import Cloud, Sender
+
+REPORT = pytest.StashKey[list[str]]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failed test shows the log of the server that it ran against."""
+    report = yield
+    server = getattr(item, "funcargs", {}).get("local_cloud")
+    if report.failed and server is not None:
+        report.sections.append(("log of the local cloud (its end)", server.log_text()[-8_000:]))
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    lines = terminalreporter.config.stash.get(REPORT, [])
+    if lines:
+        terminalreporter.section("what the proofs saw")
+        for line in lines:
+            terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="session")
+def told(request: pytest.FixtureRequest) -> list[str]:
+    """Lines that are shown at the end of the run, whatever its outcome."""
+    return request.config.stash.setdefault(REPORT, [])
+
+
+@pytest.fixture(scope="session")
+def local_cloud(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[local_clouds.LocalCloud]:
+    """A running local cloud that the proofs share; each works with teams of its own."""
+    folder = tmp_path_factory.mktemp("cloud")
+    server = local_clouds.start(request.config.rootpath, folder / "data")
+    try:
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(server.data)
+
+
+@pytest.fixture
+def layer_on(environment: pytest.MonkeyPatch) -> Iterator["LayerOn"]:
+    """Lets the layer in this process work on the tables and the bucket of a running local cloud."""
+    yield LayerOn(environment)
+    forget()
+
+
+class LayerOn:
+    def __init__(self, environment: pytest.MonkeyPatch) -> None:
+        self._environment = environment
+
+    def __call__(self, server: local_clouds.LocalCloud) -> None:
+        described = json.loads((server.data / "cloud.json").read_text())
+        for name, value in described["environment"].items():
+            self._environment.setenv(name, value)
+        forget()
+
+
+def forget() -> None:
+    """What the layer remembers of its environment: clients, options, whom keys act for."""
+    aws.reset()
+    auth.forget_scopes()
+    for cached in (settings, region, s3_endpoint):
+        cached.cache_clear()
+
+
+@pytest.fixture
+def new_team(local_cloud: local_clouds.LocalCloud, layer_on: LayerOn) -> Cloud:
+    """A team of its own on the local cloud, with its owner and a key that is bound to it."""
+    layer_on(local_cloud)
+    return make_team()
+
+
+def make_team() -> Cloud:
+    """A team with a slug that no other has, its owner, and a key that is bound to it."""
+    now, slug = clock.now(), f"proof-{secrets.token_hex(6)}"
+    owner = create_user(f"{slug}@proofs.example", "Owner", now=now)
+    team = create_team(slug, slug, owner_user_id=owner.id, now=now)
+    key, token = create_key(NewKey(user_id=owner.id, team_id=team.id), now=now)
+    return Cloud(user=owner, team=team, key=key, token=token, send=Sender(token, slug=slug))
