@@ -3,8 +3,8 @@ the template's routes. moto proves no signature, no durability and no speed: tes
 """
 
 from collections.abc import Iterator
+from functools import cache
 
-import boto3
 import pytest
 from moto import mock_aws
 
@@ -16,8 +16,14 @@ from larder.settings import environment_name, region, s3_endpoint, settings
 from larder.teams.models import Role
 from larder.teams.service import add_member, create_team
 from larder.web import auth
-from local.template import load_template
+from local.template import Template, load_template
 from tests.requests import Cloud, Sender
+
+
+@cache
+def template() -> Template:
+    """The template with its own defaults, whatever the environment of the tests says."""
+    return load_template(environ={})
 
 
 @pytest.fixture
@@ -27,7 +33,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
     monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
-    for name, value in load_template(environ={}).environment.items():
+    for name, value in template().environment.items():
         monkeypatch.setenv(name, value)
     _forget()
     yield monkeypatch
@@ -35,7 +41,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]
 
 
 def _forget() -> None:
-    aws.reset()
+    # Clients are kept: making them takes longer than most tests, and moto answers old ones too.
     auth.forget_scopes()
     for cached in (settings, region, s3_endpoint):
         cached.cache_clear()
@@ -59,12 +65,10 @@ class SetOption:
 @pytest.fixture
 def aws_in_memory(environment: pytest.MonkeyPatch) -> Iterator[None]:
     """Empty tables and an empty bucket."""
-    template = load_template(environ={})
     with mock_aws():
-        dynamodb = boto3.client("dynamodb", "eu-central-1")
-        for table in template.tables:
-            dynamodb.create_table(**table.create_table)
-        boto3.client("s3", "eu-central-1").create_bucket(
+        for table in template().tables:
+            aws.dynamodb().create_table(**table.create_table)
+        aws.s3().create_bucket(
             Bucket=settings().artifacts_bucket,
             CreateBucketConfiguration={"LocationConstraint": "eu-central-1"},
         )
@@ -85,6 +89,21 @@ def cloud(aws_in_memory: None) -> Cloud:
 def send(cloud: Cloud) -> Sender:
     """Sends requests with the key of `cloud`, for the team `acme`."""
     return cloud.send
+
+
+@pytest.fixture
+def personal(cloud: Cloud) -> Sender:
+    """Sends requests for nobody's team, with a key of Ada's that is bound to none."""
+    return Sender(create_key(NewKey(user_id=cloud.user.id), now=clock.now())[1])
+
+
+@pytest.fixture
+def stranger(cloud: Cloud) -> Sender:
+    """Sends requests for the team `acme` with the key of somebody who is not a member."""
+    now = clock.now()
+    mallory = create_user("mallory@elsewhere.example", "Mallory", now=now)
+    token = create_key(NewKey(user_id=mallory.id), now=now)[1]
+    return Sender(token, slug=cloud.team.slug)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ COLUMNS = (
     "120 MB output",
     "Restored outputs",
     "Dry run sees",
+    "Asks the status",
 )
 
 INTRODUCTION = """\
@@ -37,6 +38,8 @@ The table below is not written by hand. Every row is a run of the test suite: th
 - **Restored outputs**: *byte-identical* when every restored file with its mode, and every link, equals what the first
   build wrote.
 - **Dry run sees**: the remote hits that `turbo run build --dry=json` announces, and how it asks for them.
+- **Asks the status**: whether a build asks `GET /v8/artifacts/status` first. No version lets the answer stop it:
+  caching that is off, or over its limit, is enforced on every upload and download.
 
 ## The runs
 
@@ -101,3 +104,4 @@ class Row:
     output_120_mb: str
     restored_outputs: str
     dry_run_sees: str
+    asks_the_status: str

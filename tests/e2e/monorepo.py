@@ -66,10 +66,7 @@ def generate(root: Path, packages: "Iterable[Package]", *, home: Path) -> None:
 def copy_with_sources_of_its_own(
     template: Path, root: Path, *, seed: str, turbo_json: dict[str, object], home: Path
 ) -> None:
-    """Copy a generated monorepo, give it sources (and so hashes) that no other copy has, commit it to git.
-
-    The commit is what turbo sends as `x-artifact-sha`.
-    """
+    """Copy a generated monorepo, give it sources (and so hashes) that no other copy has, commit it to git."""
     shutil.copytree(template, root, symlinks=True)
     for source in sorted(root.glob("packages/*/src/index.js")):
         source.write_text(f'{source.read_text()}export const seed = "{seed}";\n')
@@ -78,6 +75,11 @@ def copy_with_sources_of_its_own(
     _run(["git", "init", "--quiet", "--initial-branch=main"], cwd=root, home=home)
     _run(["git", "add", "--all"], cwd=root, home=home)
     _run(["git", *author, "commit", "--quiet", "--message=Sample"], cwd=root, home=home)
+
+
+def head_commit(root: Path) -> str:
+    """The commit that turbo sends as `x-artifact-sha`."""
+    return _run(["git", "rev-parse", "HEAD"], cwd=root, home=root.parent).strip()
 
 
 def wipe_outputs_and_local_cache(root: Path) -> None:

@@ -46,7 +46,8 @@ def test_client_behaves_as_the_compatibility_table_says(
 
     cold_mark = local_cloud.log_size()
     cold = turbo.build(chosen, root)
-    uploads = [each for each in local_cloud.requests_since(cold_mark) if each.method == "PUT"]
+    requests_of_the_build = local_cloud.requests_since(cold_mark)
+    uploads = [each for each in requests_of_the_build if each.method == "PUT"]
     built = output_digests(root)
     wipe_outputs_and_local_cache(root)
     warm = turbo.build(chosen, root)
@@ -84,6 +85,9 @@ def test_client_behaves_as_the_compatibility_table_says(
         output_120_mb=fate("large-120"),
         restored_outputs="byte-identical" if hits else "none",
         dry_run_sees=f"{seen} of {len(announced)}, {_how_a_dry_run_asked(asked)}",
+        asks_the_status="yes"
+        if any(each.path == "/v8/artifacts/status" for each in requests_of_the_build)
+        else "no",
     )
     document = request.config.rootpath / "docs" / "compatibility.md"
     if request.config.getoption("write_compatibility", default=False):

@@ -8,7 +8,12 @@ import pytest
 
 from . import turbo
 from .cloud import LocalCloud
-from .monorepo import LARGE_PACKAGES, sample_packages, wipe_outputs_and_local_cache
+from .monorepo import (
+    LARGE_PACKAGES,
+    head_commit,
+    sample_packages,
+    wipe_outputs_and_local_cache,
+)
 
 pytestmark = pytest.mark.e2e
 
@@ -58,6 +63,28 @@ def test_a_dry_run_shows_remote_hits_and_the_time_saved_from_one_query(
         package: 0 if f"/v8/artifacts/{task.hash}" in redirected else task.time_saved_ms
         for package, task in hits.items()
     }
+
+
+def test_a_hit_through_the_api_names_the_commit_that_was_built(
+    client: Callable[..., turbo.Client],
+    fresh_monorepo: Callable[..., Path],
+    local_cloud: LocalCloud,
+) -> None:
+    newest, root = client(turbo.NEWEST), fresh_monorepo(turbo.NEWEST, seed="commit")
+    turbo.build(newest, root)
+    wipe_outputs_and_local_cache(root)
+    mark = local_cloud.log_size()
+
+    warm = turbo.build(newest, root)
+
+    redirected = {each.path for each in local_cloud.requests_since(mark) if each.status == 302}
+    through_the_api = [
+        task
+        for task in warm.tasks
+        if task.remote and f"/v8/artifacts/{task.hash}" not in redirected
+    ]
+    assert through_the_api
+    assert {task.cache["sha"] for task in through_the_api} == {head_commit(root)}
 
 
 def test_the_usage_of_a_day_counts_what_turbo_reports(

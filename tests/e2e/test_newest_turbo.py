@@ -29,6 +29,11 @@ def test_the_newest_turbo_of_these_tests_is_npms_latest() -> None:
         pytest.skip(f"npm's latest turbo is {latest}, these tests run {turbo.NEWEST}")
 
 
+def test_the_server_prints_the_lines_that_turbo_needs(local_cloud: LocalCloud) -> None:
+    for name, value in local_cloud.turbo_environment.items():
+        assert f"{name}={value}" in local_cloud.log_text()
+
+
 def test_with_preflight_the_second_run_is_full_turbo_and_every_output_is_byte_identical(
     client: Callable[..., turbo.Client], fresh_monorepo: Callable[..., Path]
 ) -> None:
@@ -79,3 +84,20 @@ def test_without_preflight_everything_hits_but_the_two_large_ones_which_the_gate
         name: built[name] for name in INLINE_PACKAGES
     }
     assert without_build_ids(restored) == without_build_ids(built)
+
+
+def test_a_kill_of_the_server_between_the_runs_loses_no_artifact_and_no_key(
+    client: Callable[..., turbo.Client],
+    fresh_monorepo: Callable[..., Path],
+    local_cloud: LocalCloud,
+) -> None:
+    root = fresh_monorepo(turbo.NEWEST, seed="kill")
+    turbo.build(client(turbo.NEWEST, preflight=True), root)
+    printed = local_cloud.turbo_environment
+    wipe_outputs_and_local_cache(root)
+
+    local_cloud.kill()
+    local_cloud.start()
+
+    assert local_cloud.turbo_environment == printed
+    assert turbo.build(client(turbo.NEWEST, preflight=True), root).full_turbo

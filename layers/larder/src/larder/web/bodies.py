@@ -12,7 +12,7 @@ from larder.artifacts.models import HASH_PATTERN, ArtifactHash
 from larder.errors import InvalidRequest
 from larder.settings import settings
 from larder.usage.models import UsageEvent
-from larder.web.parameters import MAX_DURATION_MS, TokenHash
+from larder.web.parameters import MAX_DURATION_MS, TokenHash, sent_bytes
 
 _Hash = Annotated[str, StringConstraints(pattern=f"^{HASH_PATTERN}$")]
 
@@ -73,10 +73,9 @@ def usage_events(_token: TokenHash, request: Request) -> list[UsageEvent]:
 
 
 def _json(request: Request) -> object:
-    """The body as JSON. Python's parser is lenient about NaN and lone surrogates; neither passes here."""
-    text = request.resolved_event.decoded_body
+    """The body as JSON in UTF-8. Python's parser would take NaN and Infinity, which JSON has not."""
     try:
-        return json.loads(text or "", parse_constant=_no_constant)
+        return json.loads(sent_bytes(request).decode(), parse_constant=_no_constant)
     except (ValueError, RecursionError):
         raise InvalidRequest("body", "must be JSON") from None
 

@@ -107,14 +107,22 @@ def artifact_metadata(client: Client, request: Request) -> ArtifactMetadata:
     )
 
 
+def sent_bytes(request: Request) -> bytes:
+    """The body as it was on the wire; the gateway hands over text types as text and all others in base64."""
+    event = request.resolved_event
+    text = event.body
+    if not text:
+        return b""
+    return base64.b64decode(text) if event.get("isBase64Encoded") else text.encode()
+
+
 def artifact_body(_token: TokenHash, request: Request) -> bytes:
     """The body of an upload, as long as Content-Length says.
 
     Build clients before 2.2 send chunked bodies without a length; the gateway has put those together, so that the
     body's own length is the size (reference: turbo-client.md, 1).
     """
-    event = request.resolved_event
-    body = _decoded_body(event.body, bool(event.get("isBase64Encoded")))
+    body = sent_bytes(request)
     length = request.headers.get("content-length")
     if length is not None and not (length.isascii() and length.isdecimal()):
         raise InvalidRequest("content-length", "must be a whole number of bytes")
@@ -125,12 +133,6 @@ def artifact_body(_token: TokenHash, request: Request) -> bytes:
     if not body:
         raise InvalidRequest("body", "must hold the artifact; it is empty")
     return body
-
-
-def _decoded_body(text: str | None, is_base64: bool) -> bytes:
-    if not text:
-        return b""
-    return base64.b64decode(text) if is_base64 else text.encode("utf-8", "surrogatepass")
 
 
 def _duration(text: str | None) -> int | None:

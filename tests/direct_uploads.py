@@ -1,0 +1,47 @@
+"""Uploads straight to S3, as a client with preflight makes them."""
+
+from urllib.parse import urlsplit
+
+from larder import aws
+from larder.settings import settings
+from tests.requests import Context, Sender, invoke
+
+PREFLIGHT = {
+    "access-control-request-method": "PUT",
+    "access-control-request-headers": "Authorization, Content-Type, User-Agent, x-artifact-duration",
+    "user-agent": "turbo 2.11.11 1.98.0-nightly linux x86_64",
+}
+
+
+def offer(send: Sender, hash: str) -> str:
+    """Ask for a place to upload to; returns the object's key."""
+    reply = send("OPTIONS", f"/v8/artifacts/{hash}", headers=PREFLIGHT)
+    assert reply.status == 204, reply
+    return urlsplit(reply.headers["location"]).path.removeprefix("/")
+
+
+def put_object(key: str, body: bytes) -> None:
+    aws.s3().put_object(Bucket=settings().artifacts_bucket, Key=key, Body=body)
+
+
+def upload(send: Sender, hash: str, body: bytes) -> str:
+    """Offer and upload; the event has not come yet. Returns the object's key."""
+    key = offer(send, hash)
+    put_object(key, body)
+    return key
+
+
+def announce(key: str, context: Context | None = None) -> None:
+    """Deliver S3's event of a finished object."""
+    event = {
+        "source": "aws.s3",
+        "detail-type": "Object Created",
+        "detail": {"bucket": {"name": settings().artifacts_bucket}, "object": {"key": key}},
+    }
+    invoke("artifacts.commit_upload.handler", event, context)
+
+
+def object_keys() -> list[str]:
+    """Every object in the bucket."""
+    listing = aws.s3().list_objects_v2(Bucket=settings().artifacts_bucket)
+    return [listed["Key"] for listed in listing.get("Contents", [])]

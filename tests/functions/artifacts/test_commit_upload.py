@@ -1,0 +1,109 @@
+"""The bucket's "Object Created" event"""
+
+from datetime import timedelta
+
+from larder import clock
+from larder.artifacts import repository
+from larder.artifacts.models import Artifact, ArtifactHash, Totals
+from larder.artifacts.repository import read_entry, read_totals
+from larder.teams.service import change_state
+from tests.direct_uploads import announce, object_keys, offer, put_object, upload
+from tests.requests import Cloud, Sender
+
+
+def stored(cloud: Cloud, hash: str) -> Artifact | None:
+    """What the index holds, without the settling that a read would do."""
+    return read_entry(cloud.team.id, ArtifactHash(hash)).artifact
+
+
+def test_the_event_makes_an_upload_visible_without_any_read(cloud: Cloud) -> None:
+    key = upload(cloud.send, "abc", b"straight to S3")
+    announce(key)
+    artifact = stored(cloud, "abc")
+    assert artifact is not None
+    assert (artifact.upload.object_key, artifact.size_bytes) == (key, 14)
+    assert read_entry(cloud.team.id, ArtifactHash("abc")).pending is None
+    assert read_totals(cloud.team.id) == Totals(size_bytes=14, artifacts=1)
+
+
+def test_an_event_that_comes_twice_counts_once(cloud: Cloud) -> None:
+    key = upload(cloud.send, "abc", b"straight to S3")
+    announce(key)
+    announce(key)
+    assert read_totals(cloud.team.id) == Totals(size_bytes=14, artifacts=1)
+
+
+def test_an_event_without_an_object_changes_nothing(cloud: Cloud) -> None:
+    announce(offer(cloud.send, "abc"))
+    assert stored(cloud, "abc") is None
+    assert read_entry(cloud.team.id, ArtifactHash("abc")).pending is not None
+
+
+def test_an_upload_that_lost_its_offer_to_a_later_one_is_settled_by_its_event(
+    cloud: Cloud,
+) -> None:
+    first = offer(cloud.send, "abc")
+    offer(cloud.send, "abc")
+    put_object(first, b"first")
+    announce(first)
+    assert cloud.send("GET", "/v8/artifacts/abc").body == b"first"
+
+
+def test_of_two_uploads_of_a_hash_the_one_begun_later_stays_in_either_order(cloud: Cloud) -> None:
+    for hash, order in (("a1", (0, 1)), ("a2", (1, 0))):
+        keys = [upload(cloud.send, hash, b"earlier"), upload(cloud.send, hash, b"later!!")]
+        for index in order:
+            announce(keys[index])
+        assert cloud.send("GET", f"/v8/artifacts/{hash}").body == b"later!!"
+    assert read_totals(cloud.team.id) == Totals(size_bytes=14, artifacts=2)
+
+
+def test_a_late_event_of_a_replaced_upload_changes_nothing(cloud: Cloud) -> None:
+    first = upload(cloud.send, "abc", b"first")
+    announce(first)
+    cloud.send("PUT", "/v8/artifacts/abc", body=b"second")
+    announce(first)
+    assert cloud.send("GET", "/v8/artifacts/abc").body == b"second"
+
+
+def test_a_late_event_of_a_removed_artifact_does_not_bring_it_back(cloud: Cloud) -> None:
+    key = upload(cloud.send, "abc", b"artifact")
+    announce(key)
+    artifact = stored(cloud, "abc")
+    assert artifact is not None
+    repository.remove(artifact, now=clock.now())
+    announce(key)
+    assert stored(cloud, "abc") is None
+
+
+def test_an_upload_that_breaks_the_quota_is_never_listed(cloud: Cloud) -> None:
+    change_state(cloud.team.id, quota_bytes=10)
+    announce(upload(cloud.send, "abc", b"eleven byte"))
+    assert stored(cloud, "abc") is None
+    assert cloud.send("GET", "/v8/artifacts/abc").status == 404
+    assert read_totals(cloud.team.id).size_bytes == 0
+
+
+def test_an_empty_object_is_no_artifact(cloud: Cloud) -> None:
+    announce(upload(cloud.send, "abc", b""))
+    assert cloud.send("GET", "/v8/artifacts/abc").status == 404
+
+
+def test_the_function_that_crashed_before_its_last_write_is_made_up_for(cloud: Cloud) -> None:
+    cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact", headers={"x-artifact-duration": "5"})
+    (key,) = object_keys()
+    artifact = stored(cloud, "abc")
+    assert artifact is not None
+    # The crash: the object is there, the index item is not, and nothing knows of it.
+    repository.remove(artifact, now=clock.now() - timedelta(days=1))
+    repository.forget_discarded(artifact.upload)
+    announce(key)
+    reply = cloud.send("GET", "/v8/artifacts/abc")
+    assert (reply.body, reply.headers["x-artifact-duration"]) == (b"artifact", "5")
+
+
+def test_objects_that_larder_did_not_name_are_left_alone(cloud: Cloud, send: Sender) -> None:
+    for key in ("artifacts/readme.txt", "artifacts/a/b/../c/d", f"artifacts/{'x' * 900}"):
+        put_object(key, b"somebody's")
+        announce(key)
+    assert len(object_keys()) == 3

@@ -1,0 +1,150 @@
+"""GET /v8/artifacts/{hash}"""
+
+from datetime import timedelta
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from larder import aws, clock
+from larder.artifacts import service
+from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
+from larder.artifacts.repository import read_entry, read_totals
+from larder.settings import settings
+from tests.conftest import SetOption
+from tests.direct_uploads import announce, object_keys, offer, put_object, upload
+from tests.requests import Cloud, Sender
+
+TAG = "Tc0BmHvJYMIYJ62/zx87YqO0Flxk+5Ovip25NY825CQ="
+
+
+def test_200_with_the_body_for_a_small_artifact(send: Sender) -> None:
+    send("PUT", "/v8/artifacts/abc", body=b"\x28\xb5\x2f\xfd small")
+    reply = send("GET", "/v8/artifacts/abc")
+    assert (reply.status, reply.body) == (200, b"\x28\xb5\x2f\xfd small")
+    assert reply.headers["content-type"] == "application/octet-stream"
+
+
+def test_302_to_s3_for_an_artifact_above_the_inline_size(send: Sender, option: SetOption) -> None:
+    option("inline_download_bytes", 10)
+    send("PUT", "/v8/artifacts/abc", body=b"eleven byte", headers={"x-artifact-duration": "7"})
+    reply = send("GET", "/v8/artifacts/abc")
+    location = urlsplit(reply.headers["location"])
+    assert reply.status == 302
+    assert location.netloc == f"{settings().artifacts_bucket}.s3.eu-central-1.amazonaws.com"
+    assert location.path.removeprefix("/") in object_keys()
+    signature = parse_qs(location.query)
+    assert signature["X-Amz-Algorithm"] == ["AWS4-HMAC-SHA256"]
+    assert signature["X-Amz-SignedHeaders"] == ["host"]
+    assert signature["X-Amz-Expires"] == ["600"]
+    assert reply.body == b""
+
+
+def test_a_redirect_is_never_kept_by_a_cache_on_the_way(send: Sender, option: SetOption) -> None:
+    option("inline_download_bytes", 0)
+    send("PUT", "/v8/artifacts/abc", body=b"artifact")
+    assert send("GET", "/v8/artifacts/abc").headers["cache-control"] == "no-store"
+
+
+def test_a_signed_artifact_is_answered_with_its_tag_up_to_the_inline_limit(send: Sender) -> None:
+    body = b"s" * 4_000_000
+    send("PUT", "/v8/artifacts/abc", body=body, headers={"x-artifact-tag": TAG})
+    reply = send("GET", "/v8/artifacts/abc")
+    assert (reply.status, len(reply.body)) == (200, 4_000_000)
+    assert reply.headers["x-artifact-tag"] == TAG
+
+
+def test_the_duration_is_always_there_because_a_client_must_be_able_to_parse_it(
+    send: Sender,
+) -> None:
+    send("PUT", "/v8/artifacts/abc", body=b"artifact")
+    assert send("GET", "/v8/artifacts/abc").headers["x-artifact-duration"] == "0"
+
+
+def test_404_for_a_hash_that_is_not_stored(send: Sender) -> None:
+    reply = send("GET", "/v8/artifacts/abc")
+    assert (reply.status, reply.code) == (404, "artifact_not_found")
+
+
+def test_errors_have_the_nested_shape_and_the_flat_one(send: Sender) -> None:
+    reply = send("GET", "/v8/artifacts/abc")
+    assert reply.json == {
+        "error": {"code": "artifact_not_found", "message": reply.message},
+        "code": "artifact_not_found",
+        "message": reply.message,
+    }
+
+
+def test_404_once_the_retention_has_passed_though_nothing_was_swept(
+    cloud: Cloud, option: SetOption
+) -> None:
+    option("retention_days", 7)
+    eight_days_ago = clock.now() - timedelta(days=8)
+    service.store(
+        cloud.team.id,
+        ArtifactHash("abc"),
+        b"old",
+        ArtifactMetadata(),
+        writer="key",
+        replaces=None,
+        quota_bytes=None,
+        now=eight_days_ago,
+    )
+    assert cloud.send("GET", "/v8/artifacts/abc").status == 404
+    option("retention_days", 9)
+    assert cloud.send("GET", "/v8/artifacts/abc").body == b"old"
+
+
+def test_an_uploaded_object_is_found_before_its_event_has_come(send: Sender) -> None:
+    upload(send, "abc", b"straight to S3")
+    assert send("GET", "/v8/artifacts/abc").body == b"straight to S3"
+
+
+def test_the_first_read_settles_the_upload_and_counts_it(cloud: Cloud) -> None:
+    upload(cloud.send, "abc", b"straight to S3")
+    cloud.send("GET", "/v8/artifacts/abc")
+    entry = read_entry(cloud.team.id, ArtifactHash("abc"))
+    assert entry.pending is None
+    assert entry.artifact is not None
+    assert entry.artifact.writer == cloud.key.id
+    assert read_totals(cloud.team.id) == Totals(size_bytes=14, artifacts=1)
+
+
+def test_an_event_after_the_first_read_changes_nothing(cloud: Cloud) -> None:
+    key = upload(cloud.send, "abc", b"straight to S3")
+    cloud.send("GET", "/v8/artifacts/abc")
+    announce(key)
+    announce(key)
+    assert cloud.send("GET", "/v8/artifacts/abc").body == b"straight to S3"
+    assert read_totals(cloud.team.id) == Totals(size_bytes=14, artifacts=1)
+
+
+def test_404_while_an_offered_upload_has_not_arrived(send: Sender) -> None:
+    key = offer(send, "abc")
+    assert send("GET", "/v8/artifacts/abc").status == 404
+    put_object(key, b"now it has")
+    assert send("GET", "/v8/artifacts/abc").body == b"now it has"
+
+
+def test_readers_keep_the_stored_artifact_until_the_offered_one_has_arrived(send: Sender) -> None:
+    send("PUT", "/v8/artifacts/abc", body=b"stored")
+    key = offer(send, "abc")
+    assert send("GET", "/v8/artifacts/abc").body == b"stored"
+    put_object(key, b"offered")
+    assert send("GET", "/v8/artifacts/abc").body == b"offered"
+
+
+def test_404_and_a_clean_index_when_the_object_is_gone(cloud: Cloud) -> None:
+    cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact")
+    (key,) = object_keys()
+    aws.s3().delete_object(Bucket=settings().artifacts_bucket, Key=key)
+    assert cloud.send("GET", "/v8/artifacts/abc").status == 404
+    assert read_entry(cloud.team.id, ArtifactHash("abc")).artifact is None
+    assert read_totals(cloud.team.id) == Totals()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("x-artifact-client-ci", "x" * 51), ("x-artifact-client-interactive", "yes")],
+)
+def test_400_for_a_bad_client_header(send: Sender, name: str, value: str) -> None:
+    assert send("GET", "/v8/artifacts/abc", headers={name: value}).status == 400

@@ -1,0 +1,218 @@
+"""PUT /v8/artifacts/{hash}"""
+
+import pytest
+
+from larder.artifacts.models import ArtifactHash, Totals
+from larder.artifacts.repository import read_entry, read_totals
+from larder.teams.service import change_state
+from tests.direct_uploads import object_keys, offer, put_object
+from tests.requests import Cloud, Sender
+
+TAG = "Tc0BmHvJYMIYJ62/zx87YqO0Flxk+5Ovip25NY825CQ="
+
+
+def test_202_with_the_address_at_which_the_artifact_can_be_fetched(send: Sender) -> None:
+    reply = send("PUT", "/v8/artifacts/0a1b2c3d4e5f6071", body=b"artifact")
+    assert reply.status == 202
+    assert reply.json == {
+        "urls": ["https://cache.example.com/v8/artifacts/0a1b2c3d4e5f6071?slug=acme"]
+    }
+
+
+def test_the_bytes_and_every_header_come_back_on_get(send: Sender) -> None:
+    headers = {
+        "x-artifact-duration": "1234",
+        "x-artifact-tag": TAG,
+        "x-artifact-sha": "0123456789abcdef0123456789abcdef01234567",
+        "x-artifact-dirty-hash": "89abcdef",
+        "x-artifact-client-ci": "GITHUB_ACTIONS",
+        "x-artifact-client-interactive": "0",
+    }
+    body = bytes(range(256)) * 8
+    assert send("PUT", "/v8/artifacts/abc", body=body, headers=headers).status == 202
+    fetched = send("GET", "/v8/artifacts/abc")
+    assert fetched.body == body
+    for name in ("duration", "tag", "sha", "dirty-hash"):
+        assert fetched.headers[f"x-artifact-{name}"] == headers[f"x-artifact-{name}"]
+
+
+def test_the_key_that_wrote_is_remembered(cloud: Cloud) -> None:
+    cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact")
+    artifact = read_entry(cloud.team.id, ArtifactHash("abc")).artifact
+    assert artifact is not None
+    assert artifact.writer == cloud.key.id
+
+
+def test_a_second_upload_of_a_hash_replaces_the_first_and_answers_202(cloud: Cloud) -> None:
+    cloud.send("PUT", "/v8/artifacts/abc", body=b"first", headers={"x-artifact-duration": "1"})
+    reply = cloud.send(
+        "PUT", "/v8/artifacts/abc", body=b"second!", headers={"x-artifact-duration": "2"}
+    )
+    assert reply.status == 202
+    fetched = cloud.send("GET", "/v8/artifacts/abc")
+    assert (fetched.body, fetched.headers["x-artifact-duration"]) == (b"second!", "2")
+    assert read_totals(cloud.team.id) == Totals(size_bytes=7, artifacts=1)
+
+
+def test_a_replaced_object_stays_for_whoever_is_reading_it(send: Sender) -> None:
+    send("PUT", "/v8/artifacts/abc", body=b"first")
+    send("PUT", "/v8/artifacts/abc", body=b"second")
+    assert len(object_keys()) == 2
+
+
+def test_what_is_stored_is_counted(cloud: Cloud) -> None:
+    cloud.send("PUT", "/v8/artifacts/a1", body=b"x" * 100)
+    cloud.send("PUT", "/v8/artifacts/a2", body=b"x" * 50)
+    assert read_totals(cloud.team.id) == Totals(size_bytes=150, artifacts=2)
+
+
+def test_an_upload_through_the_function_beats_an_earlier_offer(send: Sender) -> None:
+    key = offer(send, "abc")
+    send("PUT", "/v8/artifacts/abc", body=b"through the function")
+    put_object(key, b"offered before")
+    assert send("GET", "/v8/artifacts/abc").body == b"through the function"
+
+
+@pytest.mark.parametrize(
+    "hash",
+    ["08e4547d5347b63f", "12HKQaOmR5t5Uy6vdcQsNIiZgHGB", "A-_z", "f" * 128],
+    ids=["build client's", "another client's", "every kind of character", "longest"],
+)
+def test_202_for_a_hash_of_letters_digits_hyphens_and_underscores(send: Sender, hash: str) -> None:
+    assert send("PUT", f"/v8/artifacts/{hash}", body=b"artifact").status == 202
+
+
+@pytest.mark.parametrize(
+    "hash",
+    ["a.b", "a%2fb", "%2e%2e%2fb", "a%00b", "a%20b", "%C3%A9", "%F0%9F%98%80", "f" * 129, "a#b"],
+)
+def test_400_for_any_other_hash(send: Sender, hash: str) -> None:
+    reply = send("PUT", f"/v8/artifacts/{hash}", body=b"artifact")
+    assert (reply.status, reply.code) == (400, "bad_request")
+    assert reply.message.startswith("hash: ")
+    assert object_keys() == []
+
+
+@pytest.mark.parametrize("hash", ["events", "status"])
+def test_400_for_a_hash_that_is_a_path_of_its_own(send: Sender, hash: str) -> None:
+    assert send("PUT", f"/v8/artifacts/{hash}", body=b"artifact").status == 400
+
+
+GOOD_HEADERS = [
+    ("x-artifact-duration", "0"),
+    ("x-artifact-duration", "10000000000"),
+    ("x-artifact-duration", "12.5"),
+    ("x-artifact-tag", "QQ=="),
+    ("x-artifact-tag", "A" * 600),
+    ("x-artifact-client-ci", "x" * 50),
+    ("x-artifact-client-interactive", "0"),
+    ("x-artifact-client-interactive", "1"),
+]
+
+BAD_HEADERS = [
+    ("x-artifact-duration", "-1"),
+    ("x-artifact-duration", "NaN"),
+    ("x-artifact-duration", "Infinity"),
+    ("x-artifact-duration", "1e3"),
+    ("x-artifact-duration", "0x10"),
+    ("x-artifact-duration", ""),
+    ("x-artifact-duration", "10000000001"),
+    ("x-artifact-duration", "9" * 400),
+    ("x-artifact-duration", "١٢"),
+    ("x-artifact-tag", ""),
+    ("x-artifact-tag", "A" * 604),
+    ("x-artifact-tag", "A"),
+    ("x-artifact-tag", "not base64!!"),
+    ("x-artifact-tag", "QQ=="[:3]),
+    ("x-artifact-tag", "QUJD\n"),
+    ("x-artifact-client-ci", "x" * 51),
+    ("x-artifact-client-ci", ""),
+    ("x-artifact-client-ci", "é"),
+    ("x-artifact-client-interactive", "2"),
+    ("x-artifact-client-interactive", "true"),
+    ("x-artifact-client-interactive", ""),
+    ("x-artifact-sha", "../.."),
+    ("x-artifact-dirty-hash", "a" * 129),
+    ("content-length", "7"),
+    ("content-length", "9"),
+    ("content-length", "-8"),
+    ("content-length", "eight"),
+    ("content-length", "9" * 5000),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), GOOD_HEADERS)
+def test_202_for_a_header_within_its_rule(send: Sender, name: str, value: str) -> None:
+    reply = send("PUT", "/v8/artifacts/abc", body=b"artifact", headers={name: value})
+    assert reply.status == 202
+
+
+@pytest.mark.parametrize(("name", "value"), BAD_HEADERS)
+def test_400_names_the_header_that_breaks_its_rule(send: Sender, name: str, value: str) -> None:
+    reply = send("PUT", "/v8/artifacts/abc", body=b"artifact", headers={name: value})
+    assert (reply.status, reply.code) == (400, "bad_request")
+    assert reply.message.startswith(f"{name}: ")
+    assert object_keys() == []
+
+
+def test_400_for_a_header_that_comes_twice(send: Sender) -> None:
+    twice = [("x-artifact-tag", "QUJD"), ("x-artifact-tag", "REVG")]
+    reply = send("PUT", "/v8/artifacts/abc", body=b"artifact", headers=twice)
+    assert reply.status == 400
+
+
+def test_a_duration_with_decimals_is_kept_as_whole_milliseconds(send: Sender) -> None:
+    send("PUT", "/v8/artifacts/abc", body=b"x", headers={"x-artifact-duration": "12.7"})
+    assert send("GET", "/v8/artifacts/abc").headers["x-artifact-duration"] == "13"
+
+
+def test_400_for_an_empty_body(send: Sender) -> None:
+    reply = send("PUT", "/v8/artifacts/abc", headers={"content-length": "0"})
+    assert (reply.status, reply.message) == (400, "body: must hold the artifact; it is empty")
+
+
+def test_old_build_clients_send_chunks_without_a_length_and_are_served(send: Sender) -> None:
+    token = f"Bearer {send.token}"
+    headers = [("authorization", token), ("transfer-encoding", "chunked")]
+    reply = Sender(None, slug="acme")("PUT", "/v8/artifacts/abc", body=b"chunks", headers=headers)
+    assert reply.status == 400 or send("GET", "/v8/artifacts/abc").body == b"chunks"
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "application/json"])
+def test_a_text_content_type_changes_no_byte(send: Sender, content_type: str) -> None:
+    body = "grüße".encode()
+    reply = send("PUT", "/v8/artifacts/abc", body=body, headers={"content-type": content_type})
+    assert reply.status == 202
+    assert send("GET", "/v8/artifacts/abc").body == body
+
+
+def test_403_read_only_for_a_viewer(cloud: Cloud, viewer_token: str) -> None:
+    viewer = Sender(viewer_token, slug="acme")
+    reply = viewer("PUT", "/v8/artifacts/abc", body=b"artifact")
+    assert (reply.status, reply.code) == (403, "read_only")
+
+
+def test_403_over_limit_when_the_artifact_would_pass_the_quota(cloud: Cloud) -> None:
+    change_state(cloud.team.id, quota_bytes=100)
+    assert cloud.send("PUT", "/v8/artifacts/a1", body=b"x" * 60).status == 202
+    reply = cloud.send("PUT", "/v8/artifacts/a2", body=b"x" * 41)
+    assert (reply.status, reply.code) == (403, "remote_caching_over_limit")
+    assert cloud.send("GET", "/v8/artifacts/a2").status == 404
+    assert cloud.send("PUT", "/v8/artifacts/a2", body=b"x" * 40).status == 202
+    assert read_totals(cloud.team.id) == Totals(size_bytes=100, artifacts=2)
+
+
+def test_the_quota_counts_what_a_replacement_adds(cloud: Cloud) -> None:
+    change_state(cloud.team.id, quota_bytes=100)
+    cloud.send("PUT", "/v8/artifacts/a1", body=b"x" * 90)
+    assert cloud.send("PUT", "/v8/artifacts/a1", body=b"y" * 95).status == 202
+    assert read_totals(cloud.team.id).size_bytes == 95
+
+
+def test_artifacts_of_one_hash_in_two_teams_are_two_artifacts(
+    send: Sender, personal: Sender
+) -> None:
+    send("PUT", "/v8/artifacts/abc", body=b"the team's")
+    personal("PUT", "/v8/artifacts/abc", body=b"my own")
+    assert send("GET", "/v8/artifacts/abc").body == b"the team's"
+    assert personal("GET", "/v8/artifacts/abc").body == b"my own"

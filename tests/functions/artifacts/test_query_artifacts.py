@@ -1,0 +1,88 @@
+"""POST /v8/artifacts"""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.conftest import SetOption
+from tests.direct_uploads import offer, upload
+from tests.requests import Sender
+
+JSON = {"content-type": "application/json"}
+
+
+def test_size_duration_and_tag_of_each_hash_and_null_for_what_is_not_stored(send: Sender) -> None:
+    headers = {"x-artifact-duration": "1234", "x-artifact-tag": "QUJD"}
+    send("PUT", "/v8/artifacts/a1", body=b"12345", headers=headers)
+    send("PUT", "/v8/artifacts/a2", body=b"123")
+    reply = send("POST", "/v8/artifacts", json_body={"hashes": ["a1", "a2", "a3"]})
+    assert reply.status == 200
+    assert reply.json == {
+        "a1": {"size": 5, "taskDurationMs": 1234, "tag": "QUJD"},
+        "a2": {"size": 3, "taskDurationMs": 0},
+        "a3": None,
+    }
+
+
+def test_as_many_hashes_as_three_batches_hold(send: Sender) -> None:
+    stored = [f"{number:04x}" for number in range(0, 150, 10)]
+    for hash in stored:
+        send("PUT", f"/v8/artifacts/{hash}", body=b"artifact")
+    asked = [f"{number:04x}" for number in range(150)]
+    found = send("POST", "/v8/artifacts", json_body={"hashes": asked}).json
+    assert sorted(found) == asked
+    assert sorted(hash for hash, entry in found.items() if entry) == stored
+
+
+def test_a_hash_that_is_asked_for_twice_is_answered_once(send: Sender) -> None:
+    send("PUT", "/v8/artifacts/abc", body=b"artifact")
+    assert list(send("POST", "/v8/artifacts", json_body={"hashes": ["abc", "abc"]}).json) == ["abc"]
+
+
+def test_an_empty_list_is_answered_with_an_empty_object(send: Sender) -> None:
+    assert send("POST", "/v8/artifacts", json_body={"hashes": []}).json == {}
+
+
+def test_uploads_that_have_arrived_are_found_and_those_that_have_not_are_not(
+    send: Sender,
+) -> None:
+    upload(send, "a1", b"arrived")
+    offer(send, "a2")
+    reply = send("POST", "/v8/artifacts", json_body={"hashes": ["a1", "a2"]})
+    assert reply.json == {"a1": {"size": 7, "taskDurationMs": 0}, "a2": None}
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "hashes"),
+        ([], "body"),
+        ("abc", "body"),
+        (None, "body"),
+        ({"hashes": "abc"}, "hashes"),
+        ({"hashes": [1]}, "hashes.0"),
+        ({"hashes": ["abc", None]}, "hashes.1"),
+        ({"hashes": ["../abc"]}, "hashes.0"),
+        ({"hashes": ["abc\n"]}, "hashes.0"),
+        ({"hashes": [""]}, "hashes.0"),
+        ({"hashes": {"abc": 1}}, "hashes"),
+    ],
+)
+def test_400_names_what_is_wrong_with_the_body(send: Sender, body: Any, field: str) -> None:
+    reply = send("POST", "/v8/artifacts", body=json.dumps(body).encode(), headers=JSON)
+    assert (reply.status, reply.code) == (400, "bad_request")
+    assert reply.message.startswith(f"{field}: ")
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b'{"hashes":[NaN]}'])
+def test_400_for_a_body_that_is_not_json(send: Sender, body: bytes) -> None:
+    reply = send("POST", "/v8/artifacts", body=body, headers=JSON)
+    assert (reply.status, reply.message) == (400, "body: must be JSON")
+
+
+def test_400_for_more_hashes_than_one_query_may_name(send: Sender, option: SetOption) -> None:
+    option("max_query_hashes", 3)
+    assert send("POST", "/v8/artifacts", json_body={"hashes": ["a", "b", "c"]}).status == 200
+    reply = send("POST", "/v8/artifacts", json_body={"hashes": ["a", "b", "c", "d"]})
+    assert reply.message == "hashes: must name at most 3 hashes, not 4"

@@ -1,0 +1,133 @@
+"""POST /v8/artifacts/events"""
+
+from typing import Any
+
+import pytest
+
+from larder import aws, clock
+from larder.settings import settings
+from larder.usage.models import Figures
+from larder.usage.repository import read_day
+from tests.conftest import SetOption
+from tests.requests import Cloud, Sender
+
+SESSION = "4f9d1c1e-6a5b-4d4e-9c57-0a2f6d1e8b11"
+
+
+def event(**changes: Any) -> dict[str, Any]:
+    usual = {"sessionId": SESSION, "source": "REMOTE", "event": "HIT", "hash": "abc"}
+    return {**usual, "duration": 400, **changes}
+
+
+def test_200_without_a_body(send: Sender) -> None:
+    reply = send("POST", "/v8/artifacts/events", json_body=[event()])
+    assert (reply.status, reply.body) == (200, b"")
+
+
+def test_the_day_adds_up_hits_misses_sources_and_the_time_that_hits_saved(cloud: Cloud) -> None:
+    batch = [
+        event(source="LOCAL", event="MISS", duration=0),
+        event(source="REMOTE", event="HIT", duration=1500),
+        event(source="LOCAL", event="HIT", duration=250.4),
+        event(source="REMOTE", event="MISS", duration=9000),
+    ]
+    cloud.send("POST", "/v8/artifacts/events", json_body=batch)
+    cloud.send("POST", "/v8/artifacts/events", json_body=[event(duration=50)])
+    assert read_day(cloud.team.id, clock.now().date()) == Figures(
+        events=5,
+        hits=3,
+        misses=2,
+        local_hits=1,
+        local_misses=1,
+        remote_hits=2,
+        remote_misses=1,
+        time_saved_ms=1800,
+    )
+
+
+def test_a_batch_is_one_item_whatever_the_number_of_events(cloud: Cloud) -> None:
+    headers = {"x-artifact-client-ci": "GITHUB_ACTIONS", "x-artifact-client-interactive": "0"}
+    cloud.send("POST", "/v8/artifacts/events", json_body=[event()] * 80, headers=headers)
+    items = [
+        aws.deserialize(item)
+        for item in aws.dynamodb().scan(TableName=settings().usage_table)["Items"]
+    ]
+    (batch,) = [item for item in items if "#" in item["day"]]
+    assert len(items) == 2
+    assert len(batch["events"]) == 80
+    assert (batch["ci"], batch["interactive"]) == ("GITHUB_ACTIONS", False)
+    assert batch["key_id"] == cloud.key.id
+
+
+def test_single_events_end_and_daily_figures_stay(cloud: Cloud, option: SetOption) -> None:
+    option("event_retention_days", 10)
+    cloud.send("POST", "/v8/artifacts/events", json_body=[event()])
+    items = [
+        aws.deserialize(item)
+        for item in aws.dynamodb().scan(TableName=settings().usage_table)["Items"]
+    ]
+    ends = {"#" in item["day"]: item.get("expires_at") for item in items}
+    assert ends[False] is None
+    assert ends[True] == pytest.approx(clock.now().timestamp() + 10 * 86_400, abs=60)
+
+
+def test_an_empty_array_leaves_no_trace(send: Sender) -> None:
+    assert send("POST", "/v8/artifacts/events", json_body=[]).status == 200
+    assert aws.dynamodb().scan(TableName=settings().usage_table)["Count"] == 0
+
+
+def test_the_duration_may_be_left_out(send: Sender) -> None:
+    one = event()
+    del one["duration"]
+    assert send("POST", "/v8/artifacts/events", json_body=[one]).status == 200
+
+
+@pytest.mark.parametrize(
+    ("bad", "field"),
+    [
+        (event(sessionId="not a uuid"), "0.sessionId"),
+        (event(sessionId=None), "0.sessionId"),
+        (event(sessionId=12), "0.sessionId"),
+        (event(source="local"), "0.source"),
+        (event(source="CDN"), "0.source"),
+        (event(event="hit"), "0.event"),
+        (event(event=""), "0.event"),
+        (event(hash="a/b"), "0.hash"),
+        (event(hash=7), "0.hash"),
+        (event(duration=-1), "0.duration"),
+        (event(duration="400"), "0.duration"),
+        (event(duration=True), "0.duration"),
+        (event(duration=None), "0.duration"),
+        (event(duration=1e300), "0.duration"),
+        (event(team="acme"), "0.team"),
+        (event(__proto__={}), "0.__proto__"),
+        ({key: value for key, value in event().items() if key != "hash"}, "0.hash"),
+        ("event", "0"),
+    ],
+)
+def test_400_names_the_property_and_stores_nothing(send: Sender, bad: Any, field: str) -> None:
+    reply = send("POST", "/v8/artifacts/events", json_body=[bad, event()])
+    assert (reply.status, reply.code) == (400, "bad_request")
+    assert reply.message.startswith(f"{field}: ")
+    assert aws.dynamodb().scan(TableName=settings().usage_table)["Count"] == 0
+
+
+@pytest.mark.parametrize("body", [{}, {"events": []}, "x", 1, None])
+def test_400_for_anything_but_an_array(send: Sender, body: Any) -> None:
+    assert send("POST", "/v8/artifacts/events", json_body=body).status == 400
+
+
+def test_400_for_more_events_than_one_request_may_hold(send: Sender, option: SetOption) -> None:
+    option("max_events", 2)
+    assert send("POST", "/v8/artifacts/events", json_body=[event()] * 2).status == 200
+    reply = send("POST", "/v8/artifacts/events", json_body=[event()] * 3)
+    assert reply.message == "body: must hold at most 2 events, not 3"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("x-artifact-client-ci", "x" * 51), ("x-artifact-client-interactive", "2")],
+)
+def test_400_for_a_bad_client_header(send: Sender, name: str, value: str) -> None:
+    reply = send("POST", "/v8/artifacts/events", json_body=[event()], headers={name: value})
+    assert reply.message.startswith(f"{name}: ")

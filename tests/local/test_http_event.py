@@ -1,0 +1,118 @@
+"""The event against what AWS documents for payload format 2.0."""
+
+import base64
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from local.http_event import build_http_event
+
+
+def build(
+    *,
+    method: str = "PUT",
+    raw_query: str = "",
+    headers: list[tuple[str, str]] | None = None,
+    body: bytes = b"",
+    path_parameters: dict[str, str] | None = None,
+) -> dict[str, Any]:
+    return build_http_event(
+        method,
+        "/v8/artifacts/abc%20d",
+        raw_query,
+        headers or [],
+        body,
+        route_key="PUT /v8/artifacts/{hash}",
+        path_parameters=path_parameters or {},
+        source_ip="192.0.2.7",
+        request_id="JKJaXmPLvHcESHA=",
+        now=datetime(2026, 11, 21, 8, 35, tzinfo=UTC),
+        domain_name="abc.execute-api.example",
+    )
+
+
+def test_tells_the_request_and_its_context() -> None:
+    event = build(headers=[("User-Agent", "turbo 2.11.11")])
+    assert event["version"] == "2.0"
+    assert event["routeKey"] == "PUT /v8/artifacts/{hash}"
+    assert event["rawPath"] == "/v8/artifacts/abc%20d"
+    context = event["requestContext"]
+    assert context["http"] == {
+        "method": "PUT",
+        "path": "/v8/artifacts/abc%20d",
+        "protocol": "HTTP/1.1",
+        "sourceIp": "192.0.2.7",
+        "userAgent": "turbo 2.11.11",
+    }
+    assert context["requestId"] == "JKJaXmPLvHcESHA="
+    assert context["stage"] == "$default"
+    assert context["domainPrefix"] == "abc"
+    assert context["time"] == "21/Nov/2026:08:35:00 +0000"
+    assert context["timeEpoch"] == 1_795_250_100_000
+
+
+def test_leaves_out_what_would_be_empty() -> None:
+    event = build()
+    assert event["rawQueryString"] == ""
+    assert event["isBase64Encoded"] is False
+    assert not {"body", "cookies", "queryStringParameters", "pathParameters"} & event.keys()
+
+
+def test_joins_repeated_headers_and_lowers_their_names() -> None:
+    event = build(headers=[("X-Artifact-Duration", "1"), ("x-artifact-duration", "2")])
+    assert event["headers"] == {"x-artifact-duration": "1,2"}
+
+
+def test_moves_cookies_out_of_the_headers() -> None:
+    event = build(headers=[("Cookie", "a=1; b=2"), ("cookie", "c=3")])
+    assert event["cookies"] == ["a=1", "b=2", "c=3"]
+    assert "cookie" not in event["headers"]
+
+
+def test_decodes_the_query_once_and_joins_repeated_parameters() -> None:
+    event = build(raw_query="slug=a%2520b&slug=c+d&teamId=&flag")
+    assert event["queryStringParameters"] == {"slug": "a%20b,c d", "teamId": "", "flag": ""}
+    assert event["rawQueryString"] == "slug=a%2520b&slug=c+d&teamId=&flag"
+
+
+def test_decodes_path_parameters_once() -> None:
+    event = build(path_parameters={"hash": "a%252Fb%2Fc"})
+    assert event["pathParameters"] == {"hash": "a%2Fb/c"}
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "application/json",
+        "Application/JSON; charset=utf-8",
+        "text/plain",
+        "application/problem+json",
+        "application/xml",
+        "application/javascript",
+    ],
+)
+def test_passes_text_as_it_is(content_type: str) -> None:
+    event = build(headers=[("content-type", content_type)], body='{"a":"ü"}'.encode())
+    assert (event["body"], event["isBase64Encoded"]) == ('{"a":"ü"}', False)
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "application/octet-stream",
+        "application/x-www-form-urlencoded",
+        "image/png",
+        "application/zip",
+    ],
+)
+def test_encodes_every_other_body(content_type: str) -> None:
+    event = build(headers=[("content-type", content_type)], body=b"a=1")
+    assert event["isBase64Encoded"] is True
+    assert base64.b64decode(event["body"]) == b"a=1"
+
+
+def test_encodes_a_body_that_only_claims_to_be_text() -> None:
+    event = build(headers=[("content-type", "application/json")], body=b"\xff\xfe")
+    assert event["isBase64Encoded"] is True
+    assert base64.b64decode(event["body"]) == b"\xff\xfe"

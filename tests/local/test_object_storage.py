@@ -1,0 +1,197 @@
+"""The bucket: signatures are really checked, objects are whole, and functions hear of them."""
+
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
+
+import httpx
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.local.stub_service import BUCKET, StubCloud, eventually
+
+
+@pytest.fixture(scope="module")
+def s3(cloud: StubCloud) -> Any:
+    return cloud.s3()
+
+
+@pytest.fixture
+def http() -> Iterator[httpx.Client]:
+    with httpx.Client(trust_env=False, timeout=60) as client:
+        yield client
+
+
+def presign(s3: Any, operation: str, key: str, seconds: int = 60) -> str:
+    return str(
+        s3.generate_presigned_url(
+            operation, Params={"Bucket": BUCKET, "Key": key}, ExpiresIn=seconds
+        )
+    )
+
+
+def with_query(url: str, **changes: str) -> str:
+    parts = urlsplit(url)
+    query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+    return urlunsplit(parts._replace(query=urlencode({**query, **changes})))
+
+
+def test_a_presigned_upload_and_download_carry_the_bytes(s3: Any, http: httpx.Client) -> None:
+    body = os.urandom(3_000_000)
+    assert http.put(presign(s3, "put_object", "a/up"), content=body).status_code == 200
+    assert http.get(presign(s3, "get_object", "a/up")).content == body
+
+
+def test_a_presigned_url_is_for_one_method_key_and_signature(s3: Any, http: httpx.Client) -> None:
+    s3.put_object(Bucket=BUCKET, Key="a/guarded", Body=b"1")
+    download = presign(s3, "get_object", "a/guarded")
+    signature = parse_qs(urlsplit(download).query)["X-Amz-Signature"][0]
+    other = ("0" if signature[0] != "0" else "1") + signature[1:]
+    assert http.get(download).status_code == 200
+    assert http.get(with_query(download, **{"X-Amz-Signature": other})).status_code == 403
+    assert http.get(with_query(download, **{"X-Amz-Expires": "6000"})).status_code == 403
+    assert http.get(download.replace("a/guarded", "a/up")).status_code == 403
+    assert http.put(download, content=b"2").status_code == 403
+    assert http.head(download).status_code == 403
+    assert http.delete(download).status_code == 403
+    assert s3.get_object(Bucket=BUCKET, Key="a/guarded")["Body"].read() == b"1"
+
+
+def test_a_presigned_url_expires(s3: Any, http: httpx.Client) -> None:
+    s3.put_object(Bucket=BUCKET, Key="a/short", Body=b"1")
+    url = presign(s3, "get_object", "a/short", seconds=1)
+    assert eventually(lambda: http.get(url).status_code == 403, seconds=5)
+
+
+def test_unsigned_and_foreign_requests_are_refused(cloud: StubCloud, http: httpx.Client) -> None:
+    endpoint = cloud.description["environment"]["AWS_ENDPOINT_URL_S3"]
+    assert http.get(f"{endpoint}/{BUCKET}").status_code in (401, 403)
+    assert http.put(f"{endpoint}/{BUCKET}/a/x", content=b"1").status_code in (401, 403)
+
+
+def test_keeps_metadata(s3: Any) -> None:
+    s3.put_object(Bucket=BUCKET, Key="a/described", Body=b"123", Metadata={"tag": "t+/="})
+    head = s3.head_object(Bucket=BUCKET, Key="a/described")
+    assert (head["Metadata"], head["ContentLength"]) == ({"tag": "t+/="}, 3)
+
+
+def test_tells_the_function_of_every_object_under_its_prefix(cloud: StubCloud, s3: Any) -> None:
+    s3.put_object(Bucket=BUCKET, Key="elsewhere/one", Body=b"1")
+    s3.put_object(Bucket=BUCKET, Key="artifacts/o/h/one", Body=b"12345")
+
+    def heard() -> list[dict[str, Any]]:
+        return [
+            event
+            for event in cloud.arrived()
+            if event["detail"]["object"]["key"] == "artifacts/o/h/one"
+        ]
+
+    assert eventually(heard)
+    (event,) = heard()
+    assert (event["source"], event["detail-type"]) == ("aws.s3", "Object Created")
+    assert event["detail"]["bucket"] == {"name": BUCKET}
+    assert event["detail"]["object"]["size"] == 5
+    keys = {event["detail"]["object"]["key"] for event in cloud.arrived()}
+    assert not any(key.startswith("elsewhere/") for key in keys)
+
+
+def test_tells_of_an_upload_in_parts_once_when_it_is_complete(cloud: StubCloud, s3: Any) -> None:
+    key = "artifacts/o/h/parts"
+    upload = s3.create_multipart_upload(Bucket=BUCKET, Key=key)["UploadId"]
+    part = s3.upload_part(Bucket=BUCKET, Key=key, UploadId=upload, PartNumber=1, Body=b"abc")
+    parts = {"Parts": [{"PartNumber": 1, "ETag": part["ETag"]}]}
+    s3.complete_multipart_upload(Bucket=BUCKET, Key=key, UploadId=upload, MultipartUpload=parts)
+
+    def reasons() -> list[str]:
+        return [
+            event["detail"]["reason"]
+            for event in cloud.arrived()
+            if event["detail"]["object"]["key"] == key
+        ]
+
+    assert eventually(reasons)
+    assert reasons() == ["CompleteMultipartUpload"]
+
+
+def test_delivers_an_event_again_when_the_function_fails(cloud: StubCloud, s3: Any) -> None:
+    key = "artifacts/o/h/fails-once"
+    s3.put_object(Bucket=BUCKET, Key=key, Body=b"1")
+
+    def times() -> int:
+        return [event["detail"]["object"]["key"] for event in cloud.arrived()].count(key)
+
+    assert eventually(lambda: times() == 2)
+    assert eventually(lambda: not list((cloud.data / "events").glob("*.json")))
+
+
+def test_an_upload_that_breaks_off_leaves_nothing(cloud: StubCloud, s3: Any) -> None:
+    url = presign(s3, "put_object", "broken/off")
+
+    def pieces() -> Iterator[bytes]:
+        yield bytes(1_000_000)
+        raise ConnectionAbortedError
+
+    with pytest.raises(ConnectionAbortedError):
+        httpx.put(url, content=pieces(), headers={"content-length": "5000000"}, trust_env=False)
+    assert s3.list_objects_v2(Bucket=BUCKET, Prefix="broken/")["KeyCount"] == 0
+    unfinished = cloud.data / "s3" / ".nanio" / "unfinished"
+    assert eventually(lambda: not list(unfinished.iterdir()))
+
+
+def test_writers_and_deleters_of_neighbouring_keys_do_not_disturb_each_other(
+    cloud: StubCloud,
+) -> None:
+    errors: list[Exception] = []
+
+    def work(worker: int) -> None:
+        s3 = cloud.s3()
+        try:
+            for number in range(15):
+                key = f"shared/h/{worker}-{number}"
+                s3.put_object(Bucket=BUCKET, Key=key, Body=key.encode())
+                assert s3.get_object(Bucket=BUCKET, Key=key)["Body"].read() == key.encode()
+                s3.delete_object(Bucket=BUCKET, Key=key)
+        except (ClientError, AssertionError) as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+
+
+def test_a_reader_keeps_the_object_that_it_began_to_read(s3: Any) -> None:
+    body = os.urandom(8_000_000)
+    s3.put_object(Bucket=BUCKET, Key="read/on", Body=body)
+    stream = s3.get_object(Bucket=BUCKET, Key="read/on")["Body"]
+    first = stream.read(1000)
+    s3.delete_object(Bucket=BUCKET, Key="read/on")
+    assert first + stream.read() == body
+
+
+def test_memory_stays_flat_while_a_large_object_passes(
+    cloud: StubCloud, s3: Any, http: httpx.Client
+) -> None:
+    size, piece = 120_000_000, bytes(1_000_000)
+    pid = cloud.child("local.object_storage")
+    before = resident_bytes(pid)
+    url = presign(s3, "put_object", "large/one")
+    pieces = (piece for _ in range(size // len(piece)))
+    put = http.put(url, content=pieces, headers={"content-length": str(size)})
+    assert put.status_code == 200
+    with http.stream("GET", presign(s3, "get_object", "large/one")) as reply:
+        received = sum(len(chunk) for chunk in reply.iter_raw())
+    assert received == size
+    assert resident_bytes(pid) - before < 40_000_000
+
+
+def resident_bytes(pid: int) -> int:
+    output = subprocess.run(
+        ["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True
+    ).stdout
+    return int(output) * 1024

@@ -1,0 +1,222 @@
+"""Starting, stopping, and what a second start finds."""
+
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.local.stub_service import BUCKET, ROOT, StubCloud, alive, eventually, write_service
+
+
+def serve(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A start that is expected to fail."""
+    return subprocess.run(
+        [sys.executable, "-m", "local", "serve"],
+        cwd=ROOT,
+        env={**os.environ, "TEMPLATE": str(write_service(folder)), **variables},
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+
+
+def turbo_env(cloud: StubCloud) -> dict[str, str]:
+    lines = (cloud.data / "turbo.env").read_text().splitlines()
+    return dict(line.removeprefix("# ").split("=", 1) for line in lines)
+
+
+def cache_status(lines: dict[str, str]) -> int:
+    return httpx.get(
+        f"{lines['TURBO_API']}/v8/artifacts/status",
+        params={"slug": lines["TURBO_TEAM"]},
+        headers={"authorization": f"Bearer {lines['TURBO_TOKEN']}"},
+        trust_env=False,
+        timeout=30,
+    ).status_code
+
+
+class ProductCloud(StubCloud):
+    """The product's own template instead of a stub."""
+
+    def __init__(self, folder: Path) -> None:
+        self.template = ROOT / "template.yaml"
+        super().__init__(folder)
+
+
+@pytest.mark.parametrize("with_signal", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_stops_everything_and_keeps_what_was_stored(
+    tmp_path: Path, with_signal: signal.Signals
+) -> None:
+    cloud = StubCloud(tmp_path)
+    cloud.s3().put_object(Bucket=BUCKET, Key="kept", Body=b"1")
+    children = cloud.children()
+    assert len(children) >= 3
+    ports = {name: url for name, url in cloud.description["environment"].items() if "URL" in name}
+    assert cloud.stop(with_signal) == 0
+    assert not any(alive(pid) for pid in children)
+    assert not (cloud.data / "cloud.json").exists()
+    cloud.start()
+    try:
+        assert cloud.s3().get_object(Bucket=BUCKET, Key="kept")["Body"].read() == b"1"
+        environment = cloud.description["environment"]
+        assert {name: environment[name] for name in ports} == ports
+    finally:
+        cloud.stop()
+
+
+def test_stops_promptly_with_requests_under_way(tmp_path: Path) -> None:
+    cloud = StubCloud(tmp_path)
+    request = subprocess.Popen(
+        [sys.executable, "-c", f"import httpx; httpx.get('{cloud.url}/misbehave/sleep')"],
+        stderr=subprocess.DEVNULL,
+    )
+    time.sleep(0.4)
+    children, started = cloud.children(), time.monotonic()
+    assert cloud.stop() == 0
+    assert time.monotonic() - started < 5
+    assert not any(alive(pid) for pid in children)
+    request.wait(20)
+
+
+def test_the_children_of_a_killed_server_end_too(tmp_path: Path) -> None:
+    cloud = StubCloud(tmp_path)
+    children = cloud.children()
+    cloud.kill()
+    assert eventually(lambda: not any(alive(pid) for pid in children))
+
+
+@pytest.mark.parametrize("module", ["local.dynamodb", "local.object_storage", "local.workers"])
+def test_a_child_that_dies_is_replaced(tmp_path: Path, module: str) -> None:
+    cloud = StubCloud(tmp_path)
+    try:
+        victim = cloud.child(module)
+        os.kill(victim, signal.SIGKILL)
+        assert eventually(lambda: victim not in cloud.children())
+
+        def works() -> bool:
+            try:
+                cloud.s3().head_bucket(Bucket=BUCKET)
+                cloud.dynamodb().list_tables()
+            except Exception:
+                return False
+            return httpx.get(f"{cloud.url}/echo/a", trust_env=False, timeout=20).status_code == 200
+
+        assert eventually(works)
+    finally:
+        assert cloud.stop() == 0
+
+
+def test_a_port_in_use_is_told_before_anything_is_started(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        result = serve(tmp_path, PORT=str(port), DATA=str(tmp_path / "data"))
+    assert result.returncode == 1
+    assert result.stderr == f"larder: port {port} is in use: choose another by PORT=...\n"
+    assert result.stdout == ""
+    assert not (tmp_path / "data" / "turbo.env").exists()
+    assert list((tmp_path / "data" / "logs").iterdir()) == []
+
+
+def test_a_folder_in_use_is_refused(cloud: StubCloud, tmp_path: Path) -> None:
+    result = serve(tmp_path, PORT="0", DATA=str(cloud.data))
+    assert result.returncode == 1
+    assert "a local cloud already runs on" in result.stderr
+    assert httpx.get(f"{cloud.url}/echo/a", trust_env=False).status_code == 200
+
+
+def test_a_folder_with_other_things_in_it_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir(mode=0o755)
+    (tmp_path / "home" / "letter.txt").write_text("dear ...")
+    result = serve(tmp_path, PORT="0", DATA=str(tmp_path / "home"))
+    assert result.returncode == 1
+    assert "holds other files" in result.stderr
+    assert stat.S_IMODE((tmp_path / "home").stat().st_mode) == 0o755
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [("PORT", "70000", "0 to 65535"), ("FUNCTION_WORKERS", "0", "at least 1")],
+)
+def test_a_wrong_setting_is_told(tmp_path: Path, variable: str, value: str, told: str) -> None:
+    result = serve(tmp_path, **{"PORT": "0", "DATA": str(tmp_path / "data"), variable: value})
+    assert result.returncode == 2
+    assert told in result.stderr
+
+
+def test_secrets_are_readable_by_their_owner_only(cloud: StubCloud) -> None:
+    assert stat.S_IMODE(cloud.data.stat().st_mode) == 0o700
+    for name in ("cloud.json", "local.json"):
+        assert stat.S_IMODE((cloud.data / name).stat().st_mode) == 0o600
+
+
+def test_listens_on_loopback_unless_told_otherwise(cloud: StubCloud) -> None:
+    assert cloud.url.startswith("http://127.0.0.1:")
+    for name, value in cloud.description["environment"].items():
+        if name.startswith("AWS_ENDPOINT_URL"):
+            assert value.startswith("http://127.0.0.1:")
+
+
+def test_on_every_address_it_gives_urls_that_others_can_reach(tmp_path: Path) -> None:
+    cloud = StubCloud(tmp_path, HOST="0.0.0.0", PUBLIC_HOST="localhost")
+    try:
+        environment = cloud.description["environment"]
+        assert cloud.url.startswith("http://localhost:")
+        assert environment["AWS_ENDPOINT_URL_S3"].startswith("http://localhost:")
+        assert environment["AWS_ENDPOINT_URL_DYNAMODB"].startswith("http://127.0.0.1:")
+        assert httpx.get(f"{cloud.url}/echo/a", trust_env=False).status_code == 200
+    finally:
+        cloud.stop()
+
+
+def test_the_first_start_makes_a_key_and_later_ones_keep_it(tmp_path: Path) -> None:
+    cloud = ProductCloud(tmp_path)
+    try:
+        first = turbo_env(cloud)
+        assert stat.S_IMODE((cloud.data / "turbo.env").stat().st_mode) == 0o600
+        for name in ("TURBO_API", "TURBO_TOKEN", "TURBO_TEAM"):
+            assert eventually(lambda name=name: f"{name}={first[name]}" in cloud.screen)
+        assert "--preflight" in cloud.screen
+        assert cache_status(first) == 200
+        assert cache_status({**first, "TURBO_TOKEN": first["TURBO_TOKEN"][:-1] + "_"}) == 401
+
+        cloud.stop()
+        cloud.start()
+        second = turbo_env(cloud)
+        assert second["TURBO_TOKEN"] == first["TURBO_TOKEN"]
+        assert second["TURBO_API"] == cloud.url
+        assert cache_status(second) == 200
+
+        cloud.stop()
+        (cloud.data / "turbo.env").unlink()
+        cloud.start()
+        third = turbo_env(cloud)
+        assert cache_status(third) == 200
+        assert cache_status({**third, "TURBO_TOKEN": first["TURBO_TOKEN"]}) == 401
+        # The key stands in turbo.env and nowhere else.
+        for path in cloud.data.rglob("*"):
+            if path.is_file() and path.name != "turbo.env":
+                assert third["TURBO_TOKEN"] not in path.read_text(errors="replace"), path
+    finally:
+        cloud.stop()
+
+
+def test_help_names_every_setting() -> None:
+    text = subprocess.run(
+        [sys.executable, "-m", "local", "serve", "--help"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    for variable in ("PORT", "HOST", "PUBLIC_HOST", "DATA", "FUNCTION_WORKERS"):
+        assert re.search(rf"\b{variable}\b", text)

@@ -1,0 +1,242 @@
+"""Many writers and readers of one hash at the same time: each reader gets one of the written artifacts, whole."""
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+
+import pytest
+
+from larder import aws, clock
+from larder.artifacts import service
+from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
+from larder.artifacts.repository import read_entry, read_totals
+from larder.settings import settings
+from tests.e2e.cloud import LocalCloud
+from tests.proofs.stamped import Client, Seen, Stamped, Way, Written, http_client, stamp
+from tests.requests import Cloud
+
+pytestmark = pytest.mark.slow
+
+AT_ONCE = 64
+HASH = "5eedc0ffee5eedc0"
+SEED = 20_261_121
+DELIVERY_S = 60
+
+Work = Callable[[], None]
+
+
+@pytest.fixture
+def client(local_cloud: LocalCloud, new_team: Cloud) -> Iterator[Client]:
+    with http_client(AT_ONCE) as http:
+        yield Client(http, local_cloud.url, new_team.token, new_team.team.slug)
+
+
+def all_at_once(jobs: list[Work]) -> None:
+    """Run every job in a thread of its own. Raises what the first failed one raised."""
+    with ThreadPoolExecutor(max_workers=len(jobs)) as pool:
+        for done in [pool.submit(job) for job in jobs]:
+            done.result()
+
+
+def sizes(way: Way, source: random.Random) -> int:
+    """Small ones are answered by the function, larger plain ones by S3."""
+    small = source.randrange(1, 5_000)
+    large = source.randrange(300_000, 900_000)
+    return {
+        Way.SIGNED: source.choice([small, large]),
+        Way.PLAIN: source.choice([small, large]),
+    }.get(way, source.randrange(1, 3_000_000))
+
+
+def writer(client: Client, written: Written, ways: list[Way], number: int, times: int) -> Work:
+    source = random.Random(SEED + number)
+
+    def write() -> None:
+        for _ in range(times):
+            way = source.choice(ways)
+            artifact = stamp(way, sizes(way, source), source)
+            if way is Way.DIRECT:
+                location = client.offer(HASH)
+                written.add(artifact)
+                assert client.put_to(location, artifact).status_code == 200
+            else:
+                written.add(artifact)
+                reply = client.put(HASH, artifact)
+                assert reply.status_code == 202, (reply.status_code, reply.text)
+
+    return write
+
+
+def reader(client: Client, written: Written, seen: Counter[str], times: int) -> Work:
+    def read() -> None:
+        for _ in range(times):
+            got = client.get(HASH)
+            if got is not None:
+                seen[written.find(got).way.value] += 1
+            head = client.head(HASH)
+            if head.status_code != 404:
+                assert head.status_code == 200
+                headers = head.headers
+                written.check_described(
+                    int(headers["content-length"]),
+                    headers.get("x-artifact-tag"),
+                    int(headers["x-artifact-duration"]),
+                )
+            entry = client.query(HASH)[HASH]
+            if entry is not None:
+                written.check_described(entry["size"], entry.get("tag"), entry["taskDurationMs"])
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("ways", "writes", "reads"),
+    [
+        pytest.param([Way.SIGNED, Way.PLAIN], 6, 6, id="through the API"),
+        pytest.param([Way.SIGNED, Way.PLAIN, Way.DIRECT], 6, 6, id="through the API and to S3"),
+        pytest.param([Way.DIRECT], 4, 6, id="straight to S3"),
+    ],
+)
+def test_every_read_is_one_written_artifact_with_its_own_tag_and_duration(
+    ways: list[Way],
+    writes: int,
+    reads: int,
+    client: Client,
+    local_cloud: LocalCloud,
+    new_team: Cloud,
+    told: list[str],
+) -> None:
+    written, seen = Written(), Counter[str]()
+    jobs = []
+    for number in range(AT_ONCE // 2):
+        jobs.append(writer(client, written, ways, number, writes))
+        jobs.append(reader(client, written, seen, reads))
+    began = time.monotonic()
+    all_at_once(jobs)
+    took_s = time.monotonic() - began
+    wait_for_events(local_cloud)
+    last = client.get(HASH)
+    assert last is not None
+    written.find(last)
+    left_behind = check_books_and_sweep(new_team.team.id)
+    assert client.get(HASH) == last
+    told.append(
+        f"{AT_ONCE} at once ({', '.join(way.value for way in ways)}), {took_s:.0f} s: "
+        f"{AT_ONCE // 2 * writes} writes, {sum(seen.values())} whole reads {dict(seen)}, "
+        f"{left_behind} objects swept"
+    )
+
+
+def test_64_writers_and_readers_inside_the_service(new_team: Cloud) -> None:
+    """The functions' own work without the workers of the local cloud, which let only a few run side by side."""
+    owner, hash, written = new_team.team.id, ArtifactHash(HASH), Written()
+
+    def write_all(number: int) -> Work:
+        source = random.Random(SEED + number)
+
+        def write() -> None:
+            for _ in range(3):
+                artifact = stamp(Way.SIGNED, source.randrange(1, 20_000), source)
+                written.add(artifact)
+                store(owner, artifact)
+
+        return write
+
+    def read_all() -> None:
+        for _ in range(6):
+            entry = read_entry(owner, hash)
+            if entry.artifact is None:
+                continue
+            body = service.fetch(entry.artifact, now=clock.now())
+            assert isinstance(body, bytes)
+            metadata = entry.artifact.metadata
+            seen = stamped_seen(body, metadata)
+            written.find(seen)
+
+    jobs: list[Work] = []
+    for number in range(AT_ONCE // 2):
+        jobs += [write_all(number), read_all]
+    all_at_once(jobs)
+    check_books_and_sweep(owner)
+
+
+def store(owner: str, artifact: Stamped) -> None:
+    hash = ArtifactHash(HASH)
+    service.store(
+        owner,
+        hash,
+        artifact.body,
+        ArtifactMetadata(duration_ms=artifact.duration_ms, tag=artifact.tag),
+        writer="a-key",
+        replaces=read_entry(owner, hash).artifact,
+        quota_bytes=None,
+        now=clock.now(),
+    )
+
+
+def stamped_seen(body: bytes, metadata: ArtifactMetadata) -> Seen:
+    import hashlib
+
+    return Seen(hashlib.sha256(body).hexdigest(), metadata.tag, metadata.duration_ms or 0)
+
+
+def wait_for_events(server: LocalCloud) -> None:
+    """Until every event of a finished object has been delivered."""
+    deadline = time.monotonic() + DELIVERY_S
+    while any((server.data / "events").glob("*.json")):
+        assert time.monotonic() < deadline, "events of finished objects are not delivered"
+        time.sleep(0.1)
+    failed = server.data / "events" / "failed"
+    assert not failed.exists(), f"events that always failed: {list(failed.iterdir())}"
+
+
+def check_books_and_sweep(owner: str) -> int:
+    """One artifact in the index, totals that say so, and after the sweeps no object but its own. Returns the objects
+    that were swept.
+    """
+    entry = read_entry(owner, ArtifactHash(HASH))
+    assert entry.artifact is not None
+    assert index_sizes(owner) == {HASH: entry.artifact.size_bytes}
+    assert read_totals(owner) == Totals(size_bytes=entry.artifact.size_bytes, artifacts=1)
+    before = len(object_keys(owner))
+    sweep_all(clock.now())
+    assert object_keys(owner) == [entry.artifact.upload.object_key]
+    assert read_totals(owner) == Totals(size_bytes=entry.artifact.size_bytes, artifacts=1)
+    return before - 1
+
+
+def sweep_all(now: datetime) -> None:
+    """As the schedule would: once when offers that never came are given up, and again when what they left may go."""
+    for hours in (25, 26):
+        report = service.sweep(now=now + timedelta(hours=hours))
+        assert report.finished
+        assert report.failed == 0
+
+
+def index_sizes(owner: str) -> dict[str, int]:
+    """Sizes of the artifacts in the owner's index."""
+    pages = (
+        aws.dynamodb()
+        .get_paginator("query")
+        .paginate(
+            TableName=settings().artifacts_table,
+            KeyConditionExpression="#owner = :owner",
+            ExpressionAttributeNames={"#owner": "owner"},
+            ExpressionAttributeValues=aws.serialize({":owner": owner}),
+            ConsistentRead=True,
+        )
+    )
+    items = [aws.deserialize(item) for page in pages for item in page["Items"]]
+    return {item["hash"]: item["size_bytes"] for item in items if "#" not in item["hash"]}
+
+
+def object_keys(owner: str) -> list[str]:
+    pages = (
+        aws.s3()
+        .get_paginator("list_objects_v2")
+        .paginate(Bucket=settings().artifacts_bucket, Prefix=f"artifacts/{owner}/")
+    )
+    return [listed["Key"] for page in pages for listed in page.get("Contents", [])]
