@@ -68,6 +68,10 @@ class Seen:
     tag: str | None
     duration_ms: int
 
+    @classmethod
+    def of(cls, body: bytes, tag: str | None, duration_ms: int) -> "Seen":
+        return cls(hashlib.sha256(body).hexdigest(), tag, duration_ms)
+
 
 class Torn(AssertionError):
     """A reader got what nobody ever wrote."""
@@ -137,11 +141,8 @@ class Client:
             location = described["location"]
             reply = self.http.get(location)
             assert reply.status_code == 200, (reply.status_code, urlsplit(location).path)
-        return Seen(
-            hashlib.sha256(reply.content).hexdigest(),
-            described.get("x-artifact-tag"),
-            int(described["x-artifact-duration"]),
-        )
+        tag, duration = described.get("x-artifact-tag"), described["x-artifact-duration"]
+        return Seen.of(reply.content, tag, int(duration))
 
     def head(self, hash: str) -> httpx.Response:
         return self._send("HEAD", f"/{hash}")
