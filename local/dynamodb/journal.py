@@ -21,7 +21,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,7 +92,7 @@ class Journal:
             os.fsync(self._file)
         self.size_bytes += written
 
-    def compact(self, items: Iterable[tuple[str, Item, Item]]) -> Iterator[None]:
+    def compact(self, items: Iterable[tuple[str, Item, Item]]) -> Generator[None, None, None]:
         """Write (table, key, item) of everything as the snapshot of this generation; then older files go.
 
         `begin` must have been called just before the items are read. Yields now and then, so that a server can answer

@@ -1,5 +1,5 @@
-"""A small service of the tests' own, and the local cloud that runs it: what the gateway, workers, S3 and tables do is shown
-without the product's handlers.
+"""A small service of the tests' own, and the local cloud that runs it: what the gateway, workers, S3 and tables do is
+shown without the product's handlers.
 """
 
 import json
@@ -139,12 +139,12 @@ def write_service(folder: Path) -> Path:
 class StubCloud:
     """`python -m local serve` on free ports with a template of the tests' own. What it prints is in `screen`."""
 
-    def __init__(self, folder: Path, *, workers: int = 1, **variables: str) -> None:
+    def __init__(
+        self, folder: Path, *, template: Path | None = None, workers: int = 1, **variables: str
+    ) -> None:
         self.folder = folder
         self.data = folder / "data"
-        self.template = folder / "template.yaml"
-        if not self.template.exists():
-            write_service(folder)
+        self.template = template or write_service(folder)
         self.screen = ""
         self._variables = {"FUNCTION_WORKERS": str(workers), **variables}
         self.start()

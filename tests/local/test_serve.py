@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from botocore.exceptions import BotoCoreError, ClientError
 
 from tests.local.stub_service import BUCKET, ROOT, StubCloud, alive, eventually, write_service
 
@@ -43,33 +44,14 @@ def cache_status(lines: dict[str, str]) -> int:
     ).status_code
 
 
-class ProductCloud(StubCloud):
-    """The product's own template instead of a stub."""
-
-    def __init__(self, folder: Path) -> None:
-        self.template = ROOT / "template.yaml"
-        super().__init__(folder)
-
-
 @pytest.mark.parametrize("with_signal", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_stops_everything_and_keeps_what_was_stored(
-    tmp_path: Path, with_signal: signal.Signals
-) -> None:
+def test_a_signal_stops_everything(tmp_path: Path, with_signal: signal.Signals) -> None:
     cloud = StubCloud(tmp_path)
-    cloud.s3().put_object(Bucket=BUCKET, Key="kept", Body=b"1")
     children = cloud.children()
     assert len(children) >= 3
-    ports = {name: url for name, url in cloud.description["environment"].items() if "URL" in name}
     assert cloud.stop(with_signal) == 0
     assert not any(alive(pid) for pid in children)
     assert not (cloud.data / "cloud.json").exists()
-    cloud.start()
-    try:
-        assert cloud.s3().get_object(Bucket=BUCKET, Key="kept")["Body"].read() == b"1"
-        environment = cloud.description["environment"]
-        assert {name: environment[name] for name in ports} == ports
-    finally:
-        cloud.stop()
 
 
 def test_stops_promptly_with_requests_under_way(tmp_path: Path) -> None:
@@ -86,30 +68,37 @@ def test_stops_promptly_with_requests_under_way(tmp_path: Path) -> None:
     request.wait(20)
 
 
-def test_the_children_of_a_killed_server_end_too(tmp_path: Path) -> None:
+def test_after_a_kill_the_children_end_and_the_next_start_finds_everything(tmp_path: Path) -> None:
     cloud = StubCloud(tmp_path)
+    cloud.s3().put_object(Bucket=BUCKET, Key="kept", Body=b"1")
+    places = {name: url for name, url in cloud.description["environment"].items() if "URL" in name}
     children = cloud.children()
     cloud.kill()
     assert eventually(lambda: not any(alive(pid) for pid in children))
-
-
-@pytest.mark.parametrize("module", ["local.dynamodb", "local.object_storage", "local.workers"])
-def test_a_child_that_dies_is_replaced(tmp_path: Path, module: str) -> None:
-    cloud = StubCloud(tmp_path)
+    cloud.start()
     try:
-        victim = cloud.child(module)
-        os.kill(victim, signal.SIGKILL)
-        assert eventually(lambda: victim not in cloud.children())
+        assert cloud.s3().get_object(Bucket=BUCKET, Key="kept")["Body"].read() == b"1"
+        environment = cloud.description["environment"]
+        assert {name: environment[name] for name in places} == places
+    finally:
+        cloud.stop()
 
-        def works() -> bool:
-            try:
-                cloud.s3().head_bucket(Bucket=BUCKET)
-                cloud.dynamodb().list_tables()
-            except Exception:
-                return False
-            return httpx.get(f"{cloud.url}/echo/a", trust_env=False, timeout=20).status_code == 200
 
-        assert eventually(works)
+def test_a_child_that_dies_is_replaced(tmp_path: Path) -> None:
+    cloud = StubCloud(tmp_path)
+
+    def works() -> bool:
+        try:
+            cloud.s3().head_bucket(Bucket=BUCKET)
+            cloud.dynamodb().list_tables()
+        except (BotoCoreError, ClientError):
+            return False
+        return httpx.get(f"{cloud.url}/echo/a", trust_env=False, timeout=20).status_code == 200
+
+    try:
+        for module in ("local.dynamodb", "local.object_storage", "local.workers"):
+            os.kill(cloud.child(module), signal.SIGKILL)
+            assert eventually(works), module
     finally:
         assert cloud.stop() == 0
 
@@ -179,7 +168,7 @@ def test_on_every_address_it_gives_urls_that_others_can_reach(tmp_path: Path) ->
 
 
 def test_the_first_start_makes_a_key_and_later_ones_keep_it(tmp_path: Path) -> None:
-    cloud = ProductCloud(tmp_path)
+    cloud = StubCloud(tmp_path, template=ROOT / "template.yaml")
     try:
         first = turbo_env(cloud)
         assert stat.S_IMODE((cloud.data / "turbo.env").stat().st_mode) == 0o600
