@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+from local.demo.demonstration import demo
 from local.serve import Options, serve
 from local.template import template_path
 from local.workers.pool import default_size
@@ -20,6 +21,7 @@ def main() -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     _add_serve(commands)
+    _add_demo(commands)
     arguments = parser.parse_args()
     return int(arguments.run(arguments))
 
@@ -43,12 +45,7 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         default=os.environ.get("PUBLIC_HOST") or None,
         help="what other machines call this one, for the addresses of uploads and downloads (PUBLIC_HOST)",
     )
-    parser.add_argument(
-        "--data",
-        type=Path,
-        default=os.environ.get("DATA") or ".larder",
-        help="folder of everything that is stored (DATA, .larder)",
-    )
+    _add_data(parser)
     parser.add_argument(
         "--workers",
         type=_positive,
@@ -66,6 +63,23 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         action="store_true",
         default=os.environ.get("FSYNC") == "1",
         help="flush the disk at every write to a table, so that not even a power cut loses one (FSYNC=1)",
+    )
+
+
+def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "demo", help="build a sample monorepo twice, the second time from the cache"
+    )
+    parser.set_defaults(run=lambda arguments: demo(arguments.data))
+    _add_data(parser)
+
+
+def _add_data(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=os.environ.get("DATA") or ".larder",
+        help="folder of everything that is stored (DATA, .larder)",
     )
 
 

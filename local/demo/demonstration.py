@@ -1,0 +1,176 @@
+"""What the demo does, step by step."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from local.demo.sample import PACKAGES, outputs, wipe, write_sample
+from local.turbo_env import TurboEnv, read_turbo_env
+
+_REPOSITORY = Path(__file__).resolve().parents[2]
+_START_PATIENCE_S = 120.0
+_STOP_PATIENCE_S = 15.0
+_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+class DemoError(Exception):
+    """The demo cannot go on. The message says why and what to do."""
+
+
+def demo(data: Path) -> int:
+    """Run the demo against the local cloud of `data`, or against one of its own. Returns the exit status."""
+    try:
+        _check_tools()
+        with tempfile.TemporaryDirectory(prefix="larder-demo-") as folder:
+            _demonstrate(Path(folder), data)
+    except DemoError as error:
+        print(f"larder: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _check_tools() -> None:
+    for tool in ("node", "npm"):
+        if shutil.which(tool) is None:
+            raise DemoError(
+                f"the demo needs {tool}, which is not installed: see https://nodejs.org"
+            )
+
+
+def _demonstrate(folder: Path, data: Path) -> None:
+    monorepo = folder / "monorepo"
+    _say(f"1. A sample monorepo with {PACKAGES} packages, and turbo from npm")
+    write_sample(monorepo, secrets.token_hex(8))
+    _install(monorepo)
+    with _cloud(data, folder / "data") as turbo:
+        _say("3. The first build: nothing is in the cache yet")
+        first_s, _ = _build(monorepo, turbo)
+        made = outputs(monorepo)
+        _say("4. Away with every output and turbo's own cache, as on another machine")
+        wipe(monorepo)
+        _say("5. The second build: everything comes from Larder")
+        second_s, report = _build(monorepo, turbo)
+    if "FULL TURBO" not in report:
+        raise DemoError("the second build did not come from the cache whole")
+    if outputs(monorepo) != made:
+        raise DemoError("the restored outputs differ from the built ones")
+    _say(
+        f"FULL TURBO: {len(made)} outputs restored, byte for byte;"
+        f" {first_s:.1f} s became {second_s:.1f} s"
+    )
+
+
+def _install(monorepo: Path) -> None:
+    command = ["npm", "install", "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error"]
+    done = subprocess.run(command, cwd=monorepo, capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        raise DemoError(f"npm could not install turbo:\n{done.stderr.strip()}")
+
+
+@contextlib.contextmanager
+def _cloud(data: Path, own: Path) -> Iterator[TurboEnv]:
+    """The local cloud that runs on `data`; without one, one that lives as long as the demo."""
+    running = _running_cloud(data)
+    if running:
+        _say(f"2. The local cloud that runs at {running.api_url}")
+        yield running
+        return
+    _say("2. A local cloud for this demo (none runs)")
+    log = own.with_suffix(".log")
+    environ = {**os.environ, "PORT": "0", "HOST": "127.0.0.1", "DATA": str(own)}
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "local", "serve"],
+            cwd=_REPOSITORY,
+            env=environ,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        yield _wait_until_up(process, own, log)
+    finally:
+        process.terminate()
+        try:
+            process.wait(_STOP_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def _running_cloud(data: Path) -> TurboEnv | None:
+    turbo = read_turbo_env(data / "turbo.env")
+    try:
+        description = json.loads((data / "cloud.json").read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return turbo if turbo and _answers(description["api_url"]) else None
+
+
+def _answers(api_url: str) -> bool:
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        direct.open(f"{api_url}/", timeout=5).close()
+    except urllib.error.HTTPError:
+        return True  # a gateway that has no such route
+    except OSError:
+        return False
+    return True
+
+
+def _wait_until_up(process: subprocess.Popen[bytes], own: Path, log: Path) -> TurboEnv:
+    deadline = time.monotonic() + _START_PATIENCE_S
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            break
+        if (own / "cloud.json").exists() and (turbo := read_turbo_env(own / "turbo.env")):
+            return turbo
+        time.sleep(0.1)
+    raise DemoError(f"the local cloud did not start:\n{log.read_text().strip()}")
+
+
+def _build(monorepo: Path, turbo: TurboEnv) -> tuple[float, str]:
+    """Run turbo; returns the seconds that it took and what it printed."""
+    # Nothing of the caller's own set-up for turbo, and no proxy before this machine.
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("TURBO_")}
+    environ |= dict(line.split("=", 1) for line in turbo.lines())
+    environ |= {"TURBO_TELEMETRY_DISABLED": "1", "NO_PROXY": "*", "no_proxy": "*"}
+    command = [str(monorepo / "node_modules" / ".bin" / "turbo")]
+    command += ["run", "build", "--preflight", "--ui=stream", "--output-logs=hash-only"]
+    print(f"   $ turbo {' '.join(command[1:])}", flush=True)
+    started = time.monotonic()
+    lines: list[str] = []
+    with subprocess.Popen(  # noqa: S603 - what npm has just installed
+        command,
+        cwd=monorepo,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        for line in process.stdout or ():
+            lines.append(line)
+            print(f"   | {line.rstrip()}", flush=True)
+    if process.returncode:
+        raise DemoError(f"turbo failed (exit status {process.returncode})")
+    return time.monotonic() - started, _ANSI.sub("", "".join(lines))
+
+
+def _say(text: str) -> None:
+    print(f"\n{text}", flush=True)
