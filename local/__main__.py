@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+from local.child_processes import end_with_parent
 from local.demo.demonstration import demo
 from local.serve import Options, serve
 from local.template import template_path
@@ -64,6 +65,11 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         default=os.environ.get("FSYNC") == "1",
         help="flush the disk at every write to a table, so that not even a power cut loses one (FSYNC=1)",
     )
+    parser.add_argument(
+        "--end-with-parent",
+        action="store_true",
+        help="end at once when standard input ends, as the demo's own local cloud does",
+    )
 
 
 def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -84,6 +90,8 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
 
 
 def _serve(arguments: argparse.Namespace) -> int:
+    if arguments.end_with_parent:
+        end_with_parent()
     return serve(
         Options(
             host=arguments.host,

@@ -95,9 +95,10 @@ def _cloud(data: Path, own: Path) -> Iterator[TurboEnv]:
     environ = {**os.environ, "PORT": "0", "HOST": "127.0.0.1", "DATA": str(own)}
     with log.open("w") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "local", "serve"],
+            [sys.executable, "-m", "local", "serve", "--end-with-parent"],
             cwd=_REPOSITORY,
             env=environ,
+            stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,
             start_new_session=True,
@@ -105,11 +106,8 @@ def _cloud(data: Path, own: Path) -> Iterator[TurboEnv]:
     try:
         yield _wait_until_up(process, own, log)
     finally:
-        process.terminate()
-        try:
-            process.wait(_STOP_PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
+        # Closing its input is enough to end it, and happens too when the demo is killed.
+        process.communicate(timeout=_STOP_PATIENCE_S)
 
 
 def _running_cloud(data: Path) -> TurboEnv | None:

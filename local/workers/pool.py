@@ -20,6 +20,7 @@ from local.workers import messages
 _READ_AHEAD_BYTES = 2**20
 _RESPAWN_PAUSE_S = 1.0
 _START_PATIENCE_S = 60.0
+_END_PATIENCE_S = 1.0
 
 
 class FunctionFailed(Exception):
@@ -80,8 +81,8 @@ class WorkerPool:
         except TimeoutError:
             raise FunctionFailed(f"took longer than its {function.timeout_s} s") from None
         except messages.Gone:
-            code = await asyncio.to_thread(worker.process.wait)
-            raise FunctionFailed(f"ended its process (exit status {code})") from None
+            status = await asyncio.to_thread(_end, worker.process)
+            raise FunctionFailed(f"ended its process (exit status {status})") from None
         finally:
             if healthy:
                 self._idle.put_nowait(worker)
@@ -175,6 +176,14 @@ def _head(function: Function, request_id: str) -> dict[str, Any]:
         "memory_mb": function.memory_mb,
         "request_id": request_id,
     }
+
+
+def _end(process: subprocess.Popen[bytes]) -> int:
+    try:
+        return process.wait(_END_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
 
 
 async def _exchange(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import json
 import os
 import socket
@@ -35,6 +36,9 @@ def main() -> int:
     arguments = parser.parse_args()
     end_with_parent()
     sys.path[:0] = arguments.code
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # What a function said is in the log even when its worker is ended in the next moment.
+        sys.stdout.reconfigure(line_buffering=True)
     complaints = Complaints()
     sys.stdout = complaints
     handlers: dict[str, Handler] = {}

@@ -199,6 +199,29 @@ def test_the_first_start_makes_a_key_and_later_ones_keep_it(tmp_path: Path) -> N
         cloud.stop()
 
 
+def test_a_damaged_journal_is_told_and_nothing_is_guessed(tmp_path: Path) -> None:
+    journals = tmp_path / "data" / "dynamodb"
+    journals.mkdir(parents=True, mode=0o700)
+    (tmp_path / "data" / "lock").touch()
+    (journals / "journal-1.jsonl").write_text("0badc0de [[\n0badc0de [[\n")
+    result = serve(tmp_path, PORT="0", DATA=str(tmp_path / "data"))
+    assert result.returncode == 1
+    assert "journal-1.jsonl: line 1 is damaged" in result.stderr
+    assert (journals / "journal-1.jsonl").exists()
+
+
+def test_the_demo_says_what_it_lacks(tmp_path: Path) -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "local", "demo", "--data", str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 1
+    assert "the demo needs node, which is not installed" in result.stderr
+
+
 def test_help_names_every_setting() -> None:
     text = subprocess.run(
         [sys.executable, "-m", "local", "serve", "--help"],
