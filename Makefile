@@ -30,7 +30,7 @@ SAM := .tools/sam/.ready
 
 .PHONY: help
 help: ## list the commands
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 	@echo
 	@echo "PYTHON=python3.12 names the interpreter to use (CPython 3.11 or newer); without it the first fit one is taken."
 

@@ -65,11 +65,15 @@ CONCLUSIONS = """
 
 
 def read_rows(document: Path) -> "tuple[Row, ...]":
-    """The rows of the committed table, in its order; none when there is no document."""
+    """The rows of the committed table, in its order; none when it has other columns or is not there."""
     if not document.exists():
         return ()
-    lines = [line for line in document.read_text().splitlines() if line.startswith("| ")]
-    return tuple(Row(*(cell.strip() for cell in line.strip("|").split("|"))) for line in lines[1:])
+    header, *rows = [
+        tuple(cell.strip() for cell in line.strip("|").split("|"))
+        for line in document.read_text().splitlines()
+        if line.startswith("| ")
+    ]
+    return tuple(Row(*cells) for cells in rows) if header == COLUMNS else ()
 
 
 def write_row(
