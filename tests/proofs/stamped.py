@@ -4,8 +4,8 @@ import base64
 import hashlib
 import random
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 from urllib.parse import urlsplit
@@ -33,8 +33,9 @@ class Stamped:
     """One body and the way that it goes. `digest` is its SHA-256."""
 
     way: Way
-    body: bytes = field(repr=False)
+    size_bytes: int
     digest: str
+    body: bytes = field(repr=False)
 
     @property
     def tag(self) -> str | None:
@@ -57,7 +58,7 @@ class Stamped:
 
 def stamp(way: Way, size_bytes: int, source: random.Random) -> Stamped:
     body = source.randbytes(size_bytes)
-    return Stamped(way, body, hashlib.sha256(body).hexdigest())
+    return Stamped(way, size_bytes, hashlib.sha256(body).hexdigest(), body)
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Torn(AssertionError):
 
 
 class Written:
-    """Every artifact that was ever sent for one hash, whether or not it was acknowledged. Safe across threads."""
+    """Every artifact that was ever sent for one hash, acknowledged or not, without its bytes. Safe across threads."""
 
     def __init__(self) -> None:
         self._by_digest: dict[str, Stamped] = {}
@@ -86,7 +87,7 @@ class Written:
 
     def add(self, artifact: Stamped) -> None:
         with self._lock:
-            self._by_digest[artifact.digest] = artifact
+            self._by_digest[artifact.digest] = replace(artifact, body=b"")
 
     def find(self, seen: Seen) -> Stamped:
         """The artifact that a reader got, whole and with its own tag and duration. Raises Torn."""
@@ -100,7 +101,7 @@ class Written:
     def check_described(self, size: int, tag: str | None, duration_ms: int) -> None:
         """Size, tag and duration, as HEAD and query tell them, must be those of one artifact. Raises Torn."""
         with self._lock:
-            known = {(len(a.body), a.tag, a.duration_ms) for a in self._by_digest.values()}
+            known = {(a.size_bytes, a.tag, a.duration_ms) for a in self._by_digest.values()}
         if (size, tag, duration_ms) not in known:
             raise Torn(f"{size} bytes, tag {tag}, {duration_ms} ms: no artifact is so")
 
@@ -114,9 +115,12 @@ class Client:
     token: str
     slug: str
 
-    def put(self, hash: str, artifact: Stamped) -> httpx.Response:
-        """Through the API."""
-        return self._send("PUT", f"/{hash}", content=artifact.body, headers=_headers(artifact))
+    def put(
+        self, hash: str, artifact: Stamped, *, on_sent: Callable[[], None] = lambda: None
+    ) -> httpx.Response:
+        """Through the API. `on_sent` is called when the last byte is on its way."""
+        content = _pieces(artifact.body, on_sent)
+        return self._send("PUT", f"/{hash}", content=content, headers=_headers(artifact))
 
     def offer(self, hash: str) -> str:
         """Where a direct upload of the hash goes."""
@@ -124,11 +128,12 @@ class Client:
         assert reply.status_code == 204, (reply.status_code, reply.text)
         return reply.headers["location"]
 
-    def put_to(self, location: str, artifact: Stamped) -> httpx.Response:
-        """Straight to S3, in pieces, with all the headers that S3 forgets."""
-        length = {"content-length": str(len(artifact.body))}
-        headers = {**_headers(artifact), **length}
-        return self.http.put(location, content=_pieces(artifact.body), headers=headers)
+    def put_to(
+        self, location: str, artifact: Stamped, *, on_sent: Callable[[], None] = lambda: None
+    ) -> httpx.Response:
+        """Straight to S3, with all the headers that S3 forgets; `on_sent` as for `put`."""
+        content = _pieces(artifact.body, on_sent)
+        return self.http.put(location, content=content, headers=_headers(artifact))
 
     def get(self, hash: str) -> Seen | None:
         """The artifact, from wherever the API sends; None for a miss."""
@@ -181,6 +186,7 @@ def http_client(connections: int) -> httpx.Client:
 def _headers(artifact: Stamped) -> dict[str, str]:
     headers = {
         "content-type": "application/octet-stream",
+        "content-length": str(artifact.size_bytes),
         "x-artifact-duration": str(artifact.own_duration_ms),
     }
     if artifact.way is not Way.PLAIN:
@@ -188,6 +194,7 @@ def _headers(artifact: Stamped) -> dict[str, str]:
     return headers
 
 
-def _pieces(body: bytes) -> Iterator[bytes]:
+def _pieces(body: bytes, on_sent: Callable[[], None]) -> Iterator[bytes]:
     for start in range(0, len(body), CHUNK_BYTES):
         yield body[start : start + CHUNK_BYTES]
+    on_sent()

@@ -5,17 +5,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
 
 import pytest
 
-from larder import aws, clock
+from larder import clock
 from larder.artifacts import service
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
 from larder.artifacts.repository import read_entry, read_totals
-from larder.settings import settings
 from tests.e2e.cloud import LocalCloud
 from tests.proofs.stamped import Client, Seen, Stamped, Torn, Way, Written, http_client, stamp
+from tests.proofs.stored import index_sizes, object_keys, sweep_all, wait_for_events
 from tests.requests import Cloud
 
 pytestmark = pytest.mark.slow
@@ -23,7 +22,6 @@ pytestmark = pytest.mark.slow
 AT_ONCE = 64
 HASH = "5eedc0ffee5eedc0"
 SEED = 20_261_121
-DELIVERY_S = 60
 
 Work = Callable[[], None]
 
@@ -114,7 +112,7 @@ def test_every_read_is_one_written_artifact_with_its_own_tag_and_duration(
     began = time.monotonic()
     all_at_once(jobs)
     took_s = time.monotonic() - began
-    wait_for_events(local_cloud)
+    wait_for_events(local_cloud.data)
     last = client.get(HASH)
     assert last is not None
     written.find(last)
@@ -173,16 +171,6 @@ def store(owner: str, artifact: Stamped) -> None:
     )
 
 
-def wait_for_events(server: LocalCloud) -> None:
-    """Until every event of a finished object has been delivered."""
-    deadline = time.monotonic() + DELIVERY_S
-    while any((server.data / "events").glob("*.json")):
-        assert time.monotonic() < deadline, "events of finished objects are not delivered"
-        time.sleep(0.1)
-    failed = server.data / "events" / "failed"
-    assert not failed.exists(), f"events that always failed: {list(failed.iterdir())}"
-
-
 def check_books_and_sweep(owner: str) -> int:
     """One artifact in the index, totals that say so, and after the sweeps no object but its own. Returns the objects
     that were swept.
@@ -198,46 +186,12 @@ def check_books_and_sweep(owner: str) -> int:
     return before - 1
 
 
-def sweep_all(now: datetime) -> None:
-    """As the schedule would: once when offers that never came are given up, and again when what they left may go."""
-    for hours in (25, 26):
-        report = service.sweep(now=now + timedelta(hours=hours))
-        assert report.finished
-        assert report.failed == 0
-
-
-def index_sizes(owner: str) -> dict[str, int]:
-    """Sizes of the artifacts in the owner's index."""
-    pages = (
-        aws.dynamodb()
-        .get_paginator("query")
-        .paginate(
-            TableName=settings().artifacts_table,
-            KeyConditionExpression="#owner = :owner",
-            ExpressionAttributeNames={"#owner": "owner"},
-            ExpressionAttributeValues=aws.serialize({":owner": owner}),
-            ConsistentRead=True,
-        )
-    )
-    items = [aws.deserialize(item) for page in pages for item in page["Items"]]
-    return {item["hash"]: item["size_bytes"] for item in items if "#" not in item["hash"]}
-
-
-def object_keys(owner: str) -> list[str]:
-    pages = (
-        aws.s3()
-        .get_paginator("list_objects_v2")
-        .paginate(Bucket=settings().artifacts_bucket, Prefix=f"artifacts/{owner}/")
-    )
-    return [listed["Key"] for page in pages for listed in page.get("Contents", [])]
-
-
 def test_the_proof_tells_a_mixed_artifact_from_a_whole_one() -> None:
     source, written = random.Random(SEED), Written()
     one, other = stamp(Way.SIGNED, 1000, source), stamp(Way.SIGNED, 1001, source)
     written.add(one)
     written.add(other)
-    assert written.find(Seen.of(one.body, one.tag, one.duration_ms)) is one
+    assert written.find(Seen.of(one.body, one.tag, one.duration_ms)).digest == one.digest
     for mixed in (
         Seen.of(one.body[:999], one.tag, one.duration_ms),
         Seen.of(one.body[:500] + other.body[500:], one.tag, one.duration_ms),

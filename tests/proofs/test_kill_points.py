@@ -1,0 +1,312 @@
+"""kill -9 in the middle of uploads, then a start on the same data: an upload is there whole or not at all.
+
+Eight kill points by default; KILL_POINTS=50 for the full proof, KILL_SEED to draw the same moments again (what the
+machine does in them is never quite the same). At each, writers and readers work through the API and straight to S3
+until the server dies. Afterwards every hash that was ever written is read, at once and again when the events that the
+crash held up are delivered.
+"""
+
+import os
+import random
+import secrets
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import httpx
+import pytest
+
+from larder import clock
+from larder.artifacts.repository import read_totals
+from larder.teams.service import find_team
+from tests.e2e import cloud as local_clouds
+from tests.e2e.cloud import LocalCloud
+from tests.proofs.conftest import LayerOn
+from tests.proofs.stamped import Client, Seen, Stamped, Torn, Way, Written, http_client, stamp
+from tests.proofs.stored import index_sizes, object_keys, sweep_all, wait_for_events
+
+pytestmark = pytest.mark.slow
+
+KILL_POINTS = int(os.environ.get("KILL_POINTS") or 8)
+SEED = int(os.environ.get("KILL_SEED") or secrets.randbelow(10**9))
+SHARED_HASHES = [f"5eed{number:012x}" for number in range(4)]
+INLINE_WRITERS, DIRECT_WRITERS, READERS = 3, 2, 2
+MOMENTS = {"begin": 1.0, "inline sent": 0.1, "direct sent": 0.2, "stored": 1.0}
+"""The kill comes up to so many seconds after the work began, after the last byte of the first inline or direct upload
+was sent, or after the first one was acknowledged."""
+
+PATIENCE_S = 20
+OUTCOMES = (
+    "acknowledged",
+    "inline whole",
+    "inline absent",
+    "direct whole",
+    "direct absent",
+    "another kept",
+)
+SIZES = {
+    Way.SIGNED: [(100, 4_000), (300_000, 900_000), (3_000_000, 4_000_000)],
+    Way.PLAIN: [(100, 4_000), (300_000, 900_000), (3_000_000, 4_000_000)],
+    Way.DIRECT: [(8_000_000, 12_000_000), (20_000_000, 30_000_000)],
+}
+
+
+@dataclass
+class Attempt:
+    """One upload. `ended` is when it was acknowledged, or when the server died on it."""
+
+    point: int
+    hash: str
+    artifact: Stamped
+    began: float
+    ended: float | None = None
+    acknowledged: bool = False
+
+
+@dataclass
+class History:
+    """Every upload since the data folder was made."""
+
+    attempts: dict[str, list[Attempt]] = field(default_factory=lambda: defaultdict(list))
+    written: dict[str, Written] = field(default_factory=lambda: defaultdict(Written))
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    outcomes: Counter[str] = field(default_factory=Counter)
+
+    def begin(self, point: int, hash: str, artifact: Stamped) -> Attempt:
+        attempt = Attempt(point, hash, artifact, began=time.monotonic())
+        with self.lock:
+            self.written[hash].add(artifact)
+            self.attempts[hash].append(attempt)
+        return attempt
+
+    def hashes(self) -> list[str]:
+        with self.lock:
+            return list(self.attempts)
+
+    def check(self, hash: str, seen: Seen | None) -> Attempt | None:
+        """What a reader got must be one whole upload, and none older than an acknowledged one. Returns that upload."""
+        attempts = self.attempts[hash]
+        acknowledged = [attempt for attempt in attempts if attempt.acknowledged]
+        if seen is None:
+            assert not acknowledged, f"{hash}: an acknowledged upload is lost: {acknowledged[-1]}"
+            return None
+        found = self.written[hash].find(seen)
+        visible = next(one for one in attempts if one.artifact.digest == found.digest)
+        newer = [one for one in acknowledged if visible.ended and one.began > visible.ended]
+        assert not newer, f"{hash}: {visible} is there in place of acknowledged {newer[-1]}"
+        return visible
+
+
+@dataclass
+class Doomed:
+    """The work that goes on when the server is killed."""
+
+    client: Client
+    history: History
+    number: int
+    dying: threading.Event = field(default_factory=threading.Event)
+    happened: dict[str, threading.Event] = field(
+        default_factory=lambda: {moment: threading.Event() for moment in MOMENTS}
+    )
+    reads: int = 0
+    failures: list[BaseException] = field(default_factory=list)
+
+    def jobs(self) -> list[Callable[[], None]]:
+        inline = [self._writer(way) for way in self._ways(INLINE_WRITERS)]
+        direct = [self._writer(Way.DIRECT)] * DIRECT_WRITERS
+        return [*inline, *direct, *[self._read] * READERS]
+
+    def _ways(self, count: int) -> list[Way]:
+        return [(Way.SIGNED, Way.PLAIN)[number % 2] for number in range(count)]
+
+    def _writer(self, way: Way) -> Callable[[], None]:
+        def write() -> None:
+            source = random.Random(secrets.randbits(64))
+            for upload in range(1000):
+                if self.dying.is_set():
+                    return
+                low, high = source.choice(SIZES[way])
+                artifact = stamp(way, source.randrange(low, high), source)
+                fresh = f"{self.number:04x}{secrets.token_hex(6)}"
+                hash = source.choice([*SHARED_HASHES, fresh, fresh]) if upload else fresh
+                attempt = self.history.begin(self.number, hash, artifact)
+                status = self._upload(attempt)
+                attempt.ended = time.monotonic()
+                attempt.artifact = stamp_without_body(artifact)
+                if status is None:
+                    return
+                expected = 200 if way is Way.DIRECT else 202
+                attempt.acknowledged = status == expected
+                if attempt.acknowledged:
+                    self.happened["stored"].set()
+                if status != expected and not self.dying.is_set():
+                    self.failures.append(AssertionError(f"{way} answered {status}"))
+
+        return write
+
+    def _upload(self, attempt: Attempt) -> int | None:
+        """The status, or None when the connection broke."""
+        try:
+            if attempt.artifact.way is Way.DIRECT:
+                location = self.client.offer(attempt.hash)
+                sent = self.happened["direct sent"].set
+                return self.client.put_to(location, attempt.artifact, on_sent=sent).status_code
+            sent = self.happened["inline sent"].set
+            return self.client.put(attempt.hash, attempt.artifact, on_sent=sent).status_code
+        except (httpx.HTTPError, AssertionError) as error:
+            if not self.dying.is_set():
+                self.failures.append(error)
+            return None
+
+    def _read(self) -> None:
+        source = random.Random(secrets.randbits(64))
+        while not self.dying.is_set():
+            hash = source.choice([*SHARED_HASHES, *self.history.hashes()[-6:]])
+            try:
+                seen = self.client.get(hash)
+                if seen is not None:
+                    self.history.written[hash].find(seen)
+                    self.reads += 1
+            except (httpx.HTTPError, AssertionError) as error:
+                # What breaks off or answers with an error is told apart by the reader; what is torn is not.
+                if isinstance(error, Torn) or not self.dying.is_set():
+                    self.failures.append(error)
+
+
+def stamp_without_body(artifact: Stamped) -> Stamped:
+    return Stamped(artifact.way, artifact.size_bytes, artifact.digest, b"")
+
+
+@pytest.fixture(scope="module")
+def doomed_cloud(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalCloud]:
+    folder = tmp_path_factory.mktemp("doomed")
+    server = local_clouds.start(request.config.rootpath, folder / "data")
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="module")
+def history(told: list[str]) -> Iterator[History]:
+    told.append(f"kill points: {KILL_POINTS}, KILL_SEED={SEED}")
+    told.append(
+        f"   no  killed after                  {'  '.join(OUTCOMES)}  reads  totals off by, unknown"
+    )
+    made = History()
+    yield made
+    told.append(f"  in all: {dict(made.outcomes)}")
+
+
+@pytest.mark.parametrize("number", range(KILL_POINTS))
+def test_after_a_kill_each_upload_is_whole_or_absent_and_none_acknowledged_is_lost(
+    number: int,
+    doomed_cloud: LocalCloud,
+    history: History,
+    layer_on: LayerOn,
+    told: list[str],
+) -> None:
+    chance = random.Random(f"{SEED}/{number}")
+    everything = chance.random() < 0.5
+    moment = chance.choice(list(MOMENTS))
+    wait_s = chance.uniform(0, MOMENTS[moment])
+    with http_client(2 * (INLINE_WRITERS + DIRECT_WRITERS + READERS)) as http:
+        client = Client(http, doomed_cloud.url, doomed_cloud.token, doomed_cloud.team)
+        work = Doomed(client, history, number)
+        with ThreadPoolExecutor(max_workers=INLINE_WRITERS + DIRECT_WRITERS + READERS) as pool:
+            running = [pool.submit(job) for job in work.jobs()]
+            work.happened["begin"].set()
+            work.happened[moment].wait(PATIENCE_S)
+            time.sleep(wait_s)
+            work.dying.set()
+            kill(doomed_cloud, everything=everything)
+            for job in running:
+                job.result(timeout=60)
+    assert not work.failures, work.failures
+    doomed_cloud.start()
+    with http_client(4) as http:
+        client = Client(http, doomed_cloud.url, doomed_cloud.token, doomed_cloud.team)
+        assert client.status() == "enabled"
+        look_at_everything(client, history)
+        wait_for_events(doomed_cloud.data)
+        visible = look_at_everything(client, history)
+        layer_on(doomed_cloud)
+        sweep_all(clock.now())
+        assert look_at_everything(client, history) == visible
+    drift = check_stored(doomed_cloud.team, visible)
+    killed = f"{'all' if everything else 'parent':6} {moment:11} {wait_s * 1000:+5.0f} ms"
+    told.append(
+        f"  {number:3}  {killed}  {outcome(history, number, visible)}  {work.reads:4}  {drift}"
+    )
+
+
+def kill(server: LocalCloud, *, everything: bool) -> None:
+    """kill -9 of the server: alone, so that its children must see for themselves, or of all its processes at once."""
+    assert server.process is not None
+    pids = [server.process.pid, *(children(server.process.pid) if everything else [])]
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    server.kill()
+
+
+def children(pid: int) -> list[int]:
+    lines = subprocess.run(
+        ["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    pairs = [tuple(map(int, line.split())) for line in lines]
+    return [child for child, parent in pairs if parent == pid]
+
+
+def look_at_everything(client: Client, history: History) -> dict[str, Attempt]:
+    """Read every hash that was ever written, by all three ways of asking. Returns the uploads that are there."""
+    visible: dict[str, Attempt] = {}
+    entries = client.query(*history.hashes())
+    for hash in history.hashes():
+        attempt = history.check(hash, client.get(hash))
+        head = client.head(hash)
+        assert head.status_code == (200 if attempt else 404)
+        if attempt:
+            visible[hash] = attempt
+            assert int(head.headers["content-length"]) == attempt.artifact.size_bytes
+        entry = entries[hash]
+        if entry is not None:
+            history.written[hash].check_described(
+                entry["size"], entry.get("tag"), entry["taskDurationMs"]
+            )
+    return visible
+
+
+def check_stored(slug: str, visible: dict[str, Attempt]) -> str:
+    """The index holds what readers see. Tells by how much the totals are off, and how many objects nobody knows."""
+    team = find_team(slug)
+    assert team is not None
+    sizes = index_sizes(team.id)
+    assert sizes == {hash: attempt.artifact.size_bytes for hash, attempt in visible.items()}
+    totals = read_totals(team.id)
+    orphans = len(object_keys(team.id)) - len(sizes)
+    return f"{totals.size_bytes - sum(sizes.values()):+} bytes {totals.artifacts - len(sizes):+}, {orphans} objects"
+
+
+def outcome(history: History, point: int, visible: dict[str, Attempt]) -> str:
+    """What became of the uploads that the kill cut off, and how many were acknowledged before."""
+    attempts = [one for some in history.attempts.values() for one in some if one.point == point]
+    kinds = Counter(dict.fromkeys(OUTCOMES, 0))
+    for one in attempts:
+        way = "direct" if one.artifact.way is Way.DIRECT else "inline"
+        if one.acknowledged:
+            kinds["acknowledged"] += 1
+        elif visible.get(one.hash) is one:
+            kinds[f"{way} whole"] += 1
+        elif one.hash in visible:
+            kinds["another kept"] += 1
+        else:
+            kinds[f"{way} absent"] += 1
+    history.outcomes += kinds
+    return "  ".join(f"{kinds[kind]:{len(kind)}}" for kind in OUTCOMES)
