@@ -46,11 +46,16 @@ class Reply:
 
 @dataclass(frozen=True)
 class Sender:
-    """Sends requests with one token for one team. An argument of None leaves it out."""
+    """Sends requests with one token for one team. An argument of None leaves it out.
+
+    `authorization` and `query`, when given, are sent as they are in place of what token and team make.
+    """
 
     token: str | None
     slug: str | None = None
     team_id: str | None = None
+    authorization: str | None = None
+    query: str | None = None
 
     def __call__(
         self,
@@ -60,16 +65,22 @@ class Sender:
         body: bytes = b"",
         json_body: Any = None,
         headers: Headers | None = None,
-        query: str | None = None,
     ) -> Reply:
         if json_body is not None:
             body = json.dumps(json_body).encode()
         sent = self._headers(headers, body, is_json=json_body is not None)
-        return deliver(method, path, self._query() if query is None else query, sent, body)
+        return deliver(method, path, self._query(), sent, body)
 
     def _query(self) -> str:
+        if self.query is not None:
+            return self.query
         given = (("teamId", self.team_id), ("slug", self.slug))
         return "&".join(f"{name}={value}" for name, value in given if value is not None)
+
+    def _authorization(self) -> str | None:
+        if self.authorization is not None:
+            return self.authorization
+        return None if self.token is None else f"Bearer {self.token}"
 
     def _headers(
         self, headers: Headers | None, body: bytes, *, is_json: bool
@@ -77,7 +88,7 @@ class Sender:
         given = list(headers.items()) if isinstance(headers, Mapping) else list(headers or [])
         names = {name.lower() for name, _ in given}
         defaults = {
-            "authorization": None if self.token is None else f"Bearer {self.token}",
+            "authorization": self._authorization(),
             "content-type": "application/json" if is_json else "application/octet-stream",
             "content-length": str(len(body)) if body else None,
             "x-forwarded-proto": "https",

@@ -1,0 +1,75 @@
+"""AWS answering as it does on a bad day: replies put in place of the network's by botocore's own hooks."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+from botocore.exceptions import ConnectTimeoutError
+
+from larder import aws
+
+Answer = tuple[int, dict[str, Any]]
+"""A status and the parsed body."""
+
+
+def error(code: str, status: int = 400, **more: Any) -> Answer:
+    return status, {"Error": {"Code": code, "Message": code}, **more}
+
+
+def reply(body: dict[str, Any]) -> Answer:
+    return 200, body
+
+
+@contextmanager
+def answering(
+    service: str, operation: str, answer: Answer, *, times: int = 10**9
+) -> Iterator[list[str]]:
+    """Within, calls of one operation get `answer` and do nothing, `times` calls at most. Yields those calls."""
+    calls: list[str] = []
+
+    def instead(**_: Any) -> tuple[Any, dict[str, Any]] | None:
+        if len(calls) >= times:
+            return None
+        calls.append(operation)
+        status, parsed = answer
+        return SimpleNamespace(status_code=status), {**parsed, "ResponseMetadata": {}}
+
+    with _hooked(service, f"before-call.{service}.{operation}", instead):
+        yield calls
+
+
+@contextmanager
+def unreachable(service: str, operation: str) -> Iterator[None]:
+    """Within, calls of one operation find nobody at the other end."""
+
+    def no_connection(**_: Any) -> None:
+        raise ConnectTimeoutError(endpoint_url="https://aws")
+
+    with _hooked(service, f"before-send.{service}.{operation}", no_connection):
+        yield
+
+
+@contextmanager
+def just_before(service: str, operation: str, act: Callable[[], object]) -> Iterator[None]:
+    """Do `act` once, right before the next call of the operation leaves."""
+    done: list[bool] = []
+
+    def interrupt(**_: Any) -> None:
+        if not done:
+            done.append(True)
+            act()
+
+    with _hooked(service, f"before-call.{service}.{operation}", interrupt):
+        yield
+    assert done, f"{operation} was never called"
+
+
+@contextmanager
+def _hooked(service: str, event: str, hook: Callable[..., Any]) -> Iterator[None]:
+    client: Any = aws.dynamodb() if service == "dynamodb" else aws.s3()
+    client.meta.events.register_first(event, hook)
+    try:
+        yield
+    finally:
+        client.meta.events.unregister(event, hook)

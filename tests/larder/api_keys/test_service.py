@@ -1,0 +1,103 @@
+"""Make, verify and revoke API keys."""
+
+from datetime import timedelta
+
+import pytest
+
+from larder import clock
+from larder.api_keys import repository
+from larder.api_keys.models import NewKey
+from larder.api_keys.service import create_key, list_keys, revoke_key, verify_key
+from larder.errors import InvalidRequest, ReadOnly, Unauthenticated
+from larder.hashing import hash_key
+from tests.faults import answering, error
+from tests.requests import Cloud
+
+READ = {"artifacts": ("read",)}
+WRITE = {"artifacts": ("write",)}
+
+
+def test_a_key_is_a_prefix_and_64_letters(cloud: Cloud) -> None:
+    key, raw = create_key(NewKey(user_id=cloud.user.id, prefix="larder_"), now=clock.now())
+    assert raw.startswith("larder_")
+    assert raw.removeprefix("larder_").isalpha()
+    assert len(raw) == len("larder_") + 64
+    assert (key.start, key.prefix) == ("larder", "larder_")
+
+
+def test_the_table_holds_no_key(cloud: Cloud) -> None:
+    stored = repository.get(hash_key(cloud.token))
+    assert stored is not None
+    assert cloud.token not in repr(stored)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"name": ""}, "name"),
+        ({"name": "n" * 33}, "name"),
+        ({"prefix": ""}, "prefix"),
+        ({"prefix": "a b"}, "prefix"),
+        ({"prefix": "p" * 33}, "prefix"),
+        ({"expires_in_s": 0}, "expiresIn"),
+        ({"permissions": {"": ("read",)}}, "permissions"),
+        ({"permissions": {"artifacts": ("re ad",)}}, "permissions"),
+    ],
+)
+def test_a_bad_field_is_named(cloud: Cloud, changes: dict[str, object], field: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        create_key(NewKey(user_id=cloud.user.id, **changes), now=clock.now())  # type: ignore[arg-type]
+    assert refused.value.field == field
+
+
+def test_the_use_of_a_key_is_noted(cloud: Cloud) -> None:
+    now = clock.now()
+    assert verify_key(hash_key(cloud.token), READ, now=now).last_request == now
+
+
+def test_a_refused_use_is_not_noted(cloud: Cloud) -> None:
+    key, raw = create_key(NewKey(user_id=cloud.user.id, permissions=READ), now=clock.now())
+    with pytest.raises(ReadOnly):
+        verify_key(hash_key(raw), WRITE, now=clock.now())
+    stored = repository.get(key.key_hash)
+    assert stored is not None
+    assert stored.last_request is None
+
+
+def test_a_key_ends_at_its_expiry_to_the_millisecond(cloud: Cloud) -> None:
+    now = clock.now()
+    _, raw = create_key(NewKey(user_id=cloud.user.id, expires_in_s=60), now=now)
+    verify_key(hash_key(raw), READ, now=now + timedelta(seconds=60, milliseconds=-1))
+    with pytest.raises(Unauthenticated):
+        verify_key(hash_key(raw), READ, now=now + timedelta(seconds=60))
+
+
+def test_a_key_that_is_used_faster_than_its_partition_writes_is_read_instead(cloud: Cloud) -> None:
+    busy = error("ProvisionedThroughputExceededException")
+    with answering("dynamodb", "UpdateItem", busy):
+        assert verify_key(hash_key(cloud.token), READ, now=clock.now()).id == cloud.key.id
+        with pytest.raises(Unauthenticated):
+            verify_key(hash_key("unknown"), READ, now=clock.now())
+
+
+def test_a_read_instead_checks_the_same_rules(cloud: Cloud) -> None:
+    now = clock.now()
+    _, raw = create_key(NewKey(user_id=cloud.user.id, permissions=READ, expires_in_s=60), now=now)
+    busy = error("ThrottlingException")
+    with answering("dynamodb", "UpdateItem", busy):
+        with pytest.raises(ReadOnly):
+            verify_key(hash_key(raw), WRITE, now=now)
+        with pytest.raises(Unauthenticated):
+            verify_key(hash_key(raw), READ, now=now + timedelta(minutes=2))
+
+
+def test_the_keys_of_a_user_are_listed_oldest_first(cloud: Cloud) -> None:
+    now = clock.now() + timedelta(seconds=1)
+    second, _ = create_key(NewKey(user_id=cloud.user.id), now=now)
+    assert [key.id for key in list_keys(cloud.user.id)] == [cloud.key.id, second.id]
+
+
+def test_revoking_what_is_not_there_is_told(cloud: Cloud) -> None:
+    assert revoke_key(cloud.key.id)
+    assert not revoke_key(cloud.key.id)
+    assert list_keys(cloud.user.id) == []

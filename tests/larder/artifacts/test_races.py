@@ -1,0 +1,124 @@
+"""Writers that meet, and crashes between two calls: whatever happens, readers see one whole artifact and the totals add
+up in the end. The other writer here is a call that gets in between, by a hook of botocore's.
+"""
+
+import pytest
+
+from larder import clock
+from larder.artifacts import repository, service, storage
+from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload
+from larder.errors import ArtifactNotFound, CachingOverLimit, TryAgain
+from larder.hashing import time_ordered_id
+from larder.teams.service import change_state
+from tests.direct_uploads import object_keys
+from tests.faults import answering, error, just_before, unreachable
+from tests.requests import Cloud
+
+HASH = ArtifactHash("abc")
+
+
+def store(cloud: Cloud, body: bytes, replaces: Artifact | None = None) -> Artifact:
+    return service.store(
+        cloud.team.id,
+        HASH,
+        body,
+        ArtifactMetadata(),
+        writer="key",
+        replaces=replaces,
+        quota_bytes=1_000,
+        now=clock.now(),
+    )
+
+
+def seen(cloud: Cloud) -> bytes | None:
+    """What a reader gets, and the totals as they must be with it."""
+    now = clock.now()
+    try:
+        entry = repository.read_entry(cloud.team.id, HASH)
+        artifact = service.find(entry, quota_bytes=None, now=now)
+    except ArtifactNotFound:
+        assert repository.read_totals(cloud.team.id) == Totals()
+        return None
+    body = service.fetch(artifact, now=now)
+    assert isinstance(body, bytes)
+    assert repository.read_totals(cloud.team.id) == Totals(size_bytes=len(body), artifacts=1)
+    return body
+
+
+def test_of_two_first_uploads_at_once_one_is_seen_and_both_succeed(cloud: Cloud) -> None:
+    with just_before("dynamodb", "PutItem", lambda: store(cloud, b"the other")):
+        store(cloud, b"mine")
+    assert seen(cloud) == b"the other"
+
+
+def test_of_two_replacements_at_once_one_is_seen_and_both_succeed(cloud: Cloud) -> None:
+    first = store(cloud, b"first")
+    with just_before(
+        "dynamodb", "TransactWriteItems", lambda: store(cloud, b"the other", replaces=first)
+    ):
+        store(cloud, b"mine", replaces=first)
+    assert seen(cloud) == b"the other"
+
+
+def test_an_artifact_that_vanishes_while_it_is_replaced_is_counted_right(cloud: Cloud) -> None:
+    first = store(cloud, b"first")
+    with just_before(
+        "dynamodb", "TransactWriteItems", lambda: service.forget(first, now=clock.now())
+    ):
+        store(cloud, b"mine", replaces=first)
+    assert seen(cloud) == b"mine"
+
+
+def test_an_event_that_is_faster_than_the_function_is_no_second_upload(cloud: Cloud) -> None:
+    def commit() -> None:
+        (key,) = object_keys()
+        _, owner, hash, upload_id = key.split("/")
+        upload = Upload(owner=owner, hash=ArtifactHash(hash), id=upload_id)
+        service.commit(upload, now=clock.now())
+
+    with just_before("dynamodb", "PutItem", commit):
+        store(cloud, b"mine")
+    assert seen(cloud) == b"mine"
+
+
+def test_a_transaction_that_meets_another_is_tried_again(cloud: Cloud) -> None:
+    first = store(cloud, b"first")
+    reasons = [{"Code": "TransactionConflict"}, {"Code": "None"}, {"Code": "None"}]
+    conflict = error("TransactionCanceledException", CancellationReasons=reasons)
+    with answering("dynamodb", "TransactWriteItems", conflict, times=3):
+        store(cloud, b"mine", replaces=first)
+    assert seen(cloud) == b"mine"
+
+
+def test_what_a_parallel_upload_took_of_the_quota_is_not_given_twice(cloud: Cloud) -> None:
+    def other() -> None:
+        repository.add_to_totals(cloud.team.id, 990, 1, quota_bytes=1_000)
+
+    with (
+        just_before("dynamodb", "UpdateItem", other),
+        pytest.raises(CachingOverLimit),
+    ):
+        store(cloud, b"x" * 11)
+    assert repository.read_totals(cloud.team.id) == Totals(size_bytes=990, artifacts=1)
+    assert repository.read_entry(cloud.team.id, HASH).artifact is None
+
+
+def test_a_failed_upload_to_s3_leaves_nothing_behind(cloud: Cloud) -> None:
+    with unreachable("s3", "PutObject"), pytest.raises(TryAgain):
+        store(cloud, b"mine")
+    assert seen(cloud) is None
+
+
+@pytest.mark.parametrize("size", [0, 1_001])
+def test_an_upload_that_cannot_be_taken_is_deleted_by_the_sweep(cloud: Cloud, size: int) -> None:
+    now = clock.now()
+    upload = Upload(owner=cloud.team.id, hash=HASH, id=time_ordered_id(now))
+    storage.put(upload, b"x" * size, ArtifactMetadata(), "key")
+    entry = repository.read_entry(cloud.team.id, HASH)
+    with pytest.raises(ArtifactNotFound):
+        service.find(entry, quota_bytes=1_000, now=now)
+    change_state(cloud.team.id, quota_bytes=1_000)
+    assert service.commit(upload, now=now) is None
+    assert list(repository.due_items(now=now)) == []
+    later = now.replace(year=now.year + 1)
+    assert [due.sort_key for due in repository.due_items(now=later)] == [f"#discarded#{upload.id}"]

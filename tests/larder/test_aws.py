@@ -1,0 +1,61 @@
+"""What boto3 leaves to its callers."""
+
+import pytest
+
+from larder import aws
+from larder.errors import Throttled, TryAgain
+from larder.settings import settings
+from tests.faults import answering, error, reply, unreachable
+
+KEY = {"owner": "team_a", "hash": "abc"}
+
+
+@pytest.fixture
+def table(aws_in_memory: None) -> str:
+    return settings().artifacts_table
+
+
+def test_keys_that_were_left_unprocessed_are_asked_for_again(table: str) -> None:
+    aws.dynamodb().put_item(TableName=table, Item=aws.serialize(KEY))
+    unprocessed = {table: {"Keys": [aws.serialize(KEY)], "ConsistentRead": True}}
+    first = reply({"Responses": {table: []}, "UnprocessedKeys": unprocessed})
+    with answering("dynamodb", "BatchGetItem", first, times=1):
+        assert aws.batch_get({table: [KEY]}) == {table: [KEY]}
+
+
+def test_keys_that_stay_unprocessed_are_an_error_and_not_a_miss(table: str) -> None:
+    unprocessed = {table: {"Keys": [aws.serialize(KEY)], "ConsistentRead": True}}
+    always = reply({"Responses": {table: []}, "UnprocessedKeys": unprocessed})
+    with answering("dynamodb", "BatchGetItem", always), pytest.raises(TryAgain):
+        aws.batch_get({table: [KEY]})
+
+
+def test_a_busy_store_is_told_as_throttled(table: str) -> None:
+    busy = error("ThrottlingException")
+    with answering("dynamodb", "BatchGetItem", busy), pytest.raises(Throttled):
+        aws.batch_get({table: [KEY]})
+
+
+def test_a_store_in_trouble_is_told_as_try_again(table: str) -> None:
+    trouble = error("InternalServerError", 500)
+    with answering("dynamodb", "BatchGetItem", trouble), pytest.raises(TryAgain):
+        aws.batch_get({table: [KEY]})
+
+
+def test_a_store_that_cannot_be_reached_is_told_as_try_again(table: str) -> None:
+    with unreachable("dynamodb", "BatchGetItem"), pytest.raises(TryAgain):
+        aws.batch_get({table: [KEY]})
+
+
+def test_values_come_back_as_they_were_put() -> None:
+    item = {"s": "a", "n": 12, "b": True, "l": ["a", 1], "m": {"x": [False]}}
+    assert aws.deserialize(aws.serialize({**item, "none": None})) == item
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+def test_a_presigned_url_signs_host_alone_and_ends(environment: None, method: str) -> None:
+    url = aws.presign(method, "https://bucket.s3.eu-central-1.amazonaws.com/key", expires_s=60)
+    assert "X-Amz-Algorithm=AWS4-HMAC-SHA256" in url
+    assert "%2Feu-central-1%2Fs3%2Faws4_request" in url
+    assert "X-Amz-SignedHeaders=host&" in url
+    assert "X-Amz-Expires=60" in url
