@@ -38,6 +38,8 @@ class OperatorGroup(CommandGroup):
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
         except Exception as error:
             line = explanation(error)
             if line is None:

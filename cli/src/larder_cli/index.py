@@ -36,7 +36,7 @@ def _record(report: "RebuildReport", seconds: float) -> Record:
 )
 @json_option
 def rebuild_index(as_json: bool) -> None:
-    """Make the index of artifacts anew from the bucket.
+    """Make the index anew from the bucket.
 
     Of each hash the latest whole upload becomes the artifact, with the tag and duration that lie beside its bytes.
     Safe to run twice, to interrupt and to run while the cache serves.
@@ -54,7 +54,10 @@ def rebuild_index(as_json: bool) -> None:
 @click.command("sweep", cls=TargetCommand, epilog=examples("larder --stack larder sweep"))
 @json_option
 def sweep(as_json: bool) -> None:
-    """Clear away now what the hourly sweep would: expired artifacts, replaced objects, uploads that never came."""
+    """Run the hourly sweep now.
+
+    It clears away expired artifacts, replaced objects, and uploads that never came.
+    """
     from larder.artifacts import service
 
     print_record(asdict(service.sweep(now=clock.now())), as_json=as_json)

@@ -61,7 +61,7 @@ def _team_of_member(id_or_slug: str, email: str, user_id: str) -> "Team":
     ),
 )
 def keys() -> None:
-    """API keys: what the build client presents as TURBO_TOKEN."""
+    """API keys, which clients present as TURBO_TOKEN."""
 
 
 @keys.command(

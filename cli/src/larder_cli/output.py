@@ -7,13 +7,12 @@ accordingly: `size_bytes` 1500 is `1.5 kB` under `size`.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 Record = Mapping[str, object]
 
@@ -32,7 +31,9 @@ def print_record(record: Record, *, as_json: bool) -> None:
     if as_json:
         print_json(record)
         return
-    table = _table(show_header=False)
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 3, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in record.items():
@@ -51,10 +52,12 @@ def print_table(
         click.echo(empty)
         return
     columns = list(columns)
-    table = _table(show_header=True)
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name in columns:
-        numbers = all(_is_number(record[name]) for record in records)
-        table.add_column(_label(name), justify="right" if numbers else "left", overflow="fold")
+        table.add_column(_label(name), justify=_justify(records, name), overflow="fold")
     for record in records:
         table.add_row(*(_text(name, record[name]) for name in columns))
     _console().print(table)
@@ -70,15 +73,10 @@ def _console() -> "Console":
     return console
 
 
-def _table(*, show_header: bool) -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    return Table(box=box.SIMPLE_HEAD, show_header=show_header, pad_edge=False)
-
-
-def _is_number(value: object) -> bool:
-    return value is None or (isinstance(value, int) and not isinstance(value, bool))
+def _justify(records: Sequence[Record], name: str) -> Literal["left", "right"]:
+    values = [record[name] for record in records if record[name] is not None]
+    numbers = all(isinstance(value, int) and not isinstance(value, bool) for value in values)
+    return "right" if values and numbers else "left"
 
 
 def _label(name: str) -> str:
@@ -101,7 +99,7 @@ def _plain(name: str, value: object) -> str:
         case bool():
             return "yes" if value else "no"
         case int() if name.endswith("_bytes"):
-            return human_size(value)
+            return _human_size(value)
         case int() if name.endswith("_ms"):
             return _human_duration(timedelta(milliseconds=value))
         case int():
@@ -117,7 +115,7 @@ def _plain(name: str, value: object) -> str:
     return str(value)
 
 
-def human_size(size_bytes: int) -> str:
+def _human_size(size_bytes: int) -> str:
     """Thousands, as storage is sold: 1,500 bytes are `1.5 kB`."""
     size, unit = float(size_bytes), 0
     while abs(size) >= 999.95 and unit < len(_SIZE_UNITS) - 1:

@@ -6,17 +6,17 @@ from contextlib import contextmanager
 
 import click
 
-_SECONDS_BETWEEN_LINES = 10.0
+LINE_EVERY_S = 10.0
 
 
 @contextmanager
-def counting(what: str) -> Iterator[Callable[[int], None]]:
+def counting(what: str, *, line_every_s: float = LINE_EVERY_S) -> Iterator[Callable[[int], None]]:
     """Gives a function to call with how many are done. How many there will be is not known."""
     from rich.console import Console
 
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
-        yield _lines(what)
+        yield _lines(what, line_every_s)
         return
     from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
@@ -33,14 +33,14 @@ def counting(what: str) -> Iterator[Callable[[int], None]]:
         yield lambda done: progress.update(task, completed=done, rate=rate(done))
 
 
-def _lines(what: str) -> Callable[[int], None]:
+def _lines(what: str, line_every_s: float) -> Callable[[int], None]:
     began = last = time.monotonic()
     rate = _rate_since(began)
 
     def count(done: int) -> None:
         nonlocal last
         now = time.monotonic()
-        if now - last >= _SECONDS_BETWEEN_LINES:
+        if now - last >= line_every_s:
             last = now
             click.echo(f"{done:,} {what}, {rate(done)}, {now - began:.0f} s", err=True)
 

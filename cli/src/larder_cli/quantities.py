@@ -6,11 +6,12 @@ from decimal import Decimal
 import click
 
 _SIZE = re.compile(
-    r"(?P<number>\d{1,15}(?:\.\d{1,3})?)\s*(?:(?P<power>[kmgtp])(?P<binary>i?))?b?", re.IGNORECASE
+    r"(?P<number>[0-9]{1,15}(?:\.[0-9]{1,3})?)\s*(?:(?P<power>[kmgtp])(?P<binary>i?))?b?",
+    re.IGNORECASE,
 )
 _POWERS = "kmgtp"
 
-_DURATION = re.compile(r"(?P<number>\d{1,9})\s*(?P<unit>[smhdw])", re.IGNORECASE)
+_DURATION = re.compile(r"(?P<number>[0-9]{1,9})\s*(?P<unit>[smhdw])", re.IGNORECASE)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _LONGEST_S = 36_500 * 86_400
 

@@ -53,36 +53,37 @@ def enter(target: Target) -> None:
 
 
 def _enter_local_cloud(data: Path) -> None:
-    cloud = _running_cloud(data)
+    variables = _variables_of(data)
     # Nothing of the user's own AWS set-up may play a part: a profile, a session token or a switch that makes boto3
     # ignore endpoints would send local credentials to the real AWS.
     _remove("AWS_", "LARDER_")
-    os.environ.update(cloud["environment"])
+    os.environ.update(variables)
     _forget()
     _check_settings(f"the local cloud on {data}")
 
 
-def _running_cloud(data: Path) -> dict[str, Any]:
-    """The content of cloud.json, after a look whether the process behind it lives and answers."""
+def _variables_of(data: Path) -> dict[str, str]:
+    """The variables in cloud.json, after a look whether the process that wrote it lives and answers."""
     path = data / "cloud.json"
     absent = click.ClickException(
         f"no local cloud runs on {data}: start it with `make serve`"
         " (DATA=... names another folder than .larder)"
     )
     try:
-        cloud: dict[str, Any] = json.loads(path.read_text())
+        cloud = json.loads(path.read_text())
         pid, api_url = int(cloud["pid"]), str(cloud["api_url"])
+        variables = {str(name): str(value) for name, value in cloud["environment"].items()}
     except (FileNotFoundError, NotADirectoryError):
         raise absent from None
     except OSError as error:
         raise click.ClickException(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise click.ClickException(
             f"{path} is damaged: start the local cloud again with `make serve`"
         ) from error
     if not _lives(pid) or not _answers(api_url):
         raise absent
-    return cloud
+    return variables
 
 
 def _lives(pid: int) -> bool:

@@ -72,7 +72,10 @@ def _print_team(team: "Team", *, as_json: bool) -> None:
     ),
 )
 def teams() -> None:
-    """Teams, their members, and what they may do. TEAM is a slug or an id."""
+    """Teams, and what they may do.
+
+    TEAM is a slug or an id.
+    """
 
 
 @teams.command(

@@ -1,7 +1,9 @@
 """`larder usage`: what the cache saved."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import date, timedelta
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,19 +12,21 @@ from larder_cli.commands import TargetCommand, examples, json_option
 from larder_cli.output import Record, print_json, print_table
 from larder_cli.teams import require_team
 
+if TYPE_CHECKING:
+    from larder.usage.models import Figures
 
-def _read_days(owner: str, days: list[date]) -> list[Record]:
+
+def _read_days(owner: str, days: Sequence[date]) -> list["Figures"]:
     from larder.concurrency import in_background
     from larder.usage.repository import read_day
 
     reads = [in_background(read_day, owner, day) for day in days]
-    return [{"day": day, **asdict(read.result())} for day, read in zip(days, reads, strict=True)]
+    return [read.result() for read in reads]
 
 
-def _total(records: list[Record]) -> Record:
-    names = [name for name in records[0] if name != "day"]
-    sums = {name: sum(int(str(record[name])) for record in records) for name in names}
-    return {"day": "total", **sums}
+def _total(figures: Sequence["Figures"]) -> Record:
+    rows = [asdict(one) for one in figures]
+    return {name: sum(row[name] for row in rows) for name in rows[0]}
 
 
 @click.command(
@@ -40,16 +44,22 @@ def _total(records: list[Record]) -> Record:
 )
 @json_option
 def usage(team: str, days: int, as_json: bool) -> None:
-    """Show the hits, misses and time saved of TEAM (slug or id), day by day, as its clients reported them."""
+    """Show what the cache did for a team.
+
+    Hits, misses and time saved of TEAM (slug or id), day by day, as its clients reported them.
+    """
     found = require_team(team)
     today = clock.now().date()
-    records = _read_days(found.id, [today - timedelta(days=ago) for ago in reversed(range(days))])
+    dates = [today - timedelta(days=ago) for ago in reversed(range(days))]
+    figures = _read_days(found.id, dates)
+    total = _total(figures)
+    records = [{"day": day, **asdict(one)} for day, one in zip(dates, figures, strict=True)]
     if as_json:
-        print_json({"team": found.slug, "total": _total(records), "days": records})
+        print_json({"team": found.slug, "total": total, "days": records})
         return
     shown = [record for record in records if record["events"]]
     print_table(
-        [*shown, _total(records)] if shown else [],
+        [*shown, {"day": "total", **total}] if shown else [],
         ("day", "hits", "misses", "local_hits", "remote_hits", "remote_misses", "time_saved_ms"),
         empty=f"no client of {found.slug} reported anything in the last {days} days",
         as_json=False,

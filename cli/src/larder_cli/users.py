@@ -38,7 +38,7 @@ def _record(user: "User") -> Record:
     epilog=examples('larder users create --email ada@acme.example --name "Ada"'),
 )
 def users() -> None:
-    """People, who own keys and belong to teams."""
+    """People, who own keys and join teams."""
 
 
 @users.command(

@@ -1,0 +1,107 @@
+"""The command run in this process, on the cloud in memory of tests/conftest.py."""
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from moto.core.botocore_stubber import BotocoreStubber
+
+from larder import aws
+from larder_cli.main import cli
+
+from .fake_aws import FakeAws
+
+
+@dataclass(frozen=True)
+class Larder:
+    """Runs `larder` with the options that name its target."""
+
+    target: tuple[str, ...] = ()
+
+    def __call__(self, *arguments: str, status: int = 0) -> Result:
+        """Run it and expect this exit status. No failure may show a traceback."""
+        result = CliRunner().invoke(cli, [*self.target, *arguments], prog_name="larder")
+        assert result.exit_code == status, result.output
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        return result
+
+    def json(self, *arguments: str) -> Any:
+        return json.loads(self(*arguments, "--json").stdout)
+
+    def refusal(self, *arguments: str, status: int = 1) -> str:
+        """The one line that tells why it was refused."""
+        result = self(*arguments, status=status)
+        assert result.stdout == ""
+        *usage, line = result.stderr.splitlines()
+        assert all(not told or told.startswith(("Usage: ", "Try ")) for told in usage)
+        assert line.startswith("Error: ")
+        return line.removeprefix("Error: ")
+
+
+@pytest.fixture
+def own_environment(environment: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """The command changes the environment of its process: here it is as before after each test."""
+    for variable in ("LARDER_STACK", "LARDER_LOCAL"):
+        environment.delenv(variable, raising=False)
+    before = dict(os.environ)
+    yield environment
+    os.environ.clear()
+    os.environ.update(before)
+    aws.reset()
+
+
+@pytest.fixture
+def api_url() -> Iterator[str]:
+    """The address of something that answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.fixture
+def data_folder(tmp_path: Path, own_environment: pytest.MonkeyPatch, api_url: str) -> Path:
+    """The data folder of a local cloud that lives in this process: the one that is in memory."""
+    variables = {k: v for k, v in os.environ.items() if k.startswith(("LARDER_", "AWS_"))}
+    write_cloud_json(tmp_path, {"pid": os.getpid(), "api_url": api_url, "environment": variables})
+    return tmp_path
+
+
+def write_cloud_json(data: Path, cloud: dict[str, Any]) -> None:
+    (data / "cloud.json").write_text(json.dumps(cloud))
+
+
+def change_cloud_json(data: Path, **variables: str) -> None:
+    """Give the local cloud other variables."""
+    cloud = json.loads((data / "cloud.json").read_text())
+    cloud["environment"].update(variables)
+    write_cloud_json(data, cloud)
+
+
+@pytest.fixture
+def one_call_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """moto's stores lose updates that meet; a rebuild has many threads."""
+    lock, answer = RLock(), BotocoreStubber.__call__
+
+    def answer_alone(stubber: BotocoreStubber, *args: Any, **kwargs: Any) -> Any:
+        with lock:
+            return answer(stubber, *args, **kwargs)
+
+    monkeypatch.setattr(BotocoreStubber, "__call__", answer_alone)
+
+
+@pytest.fixture
+def larder(one_call_at_a_time: None, aws_in_memory: None, data_folder: Path) -> Larder:
+    """`larder --local DATA`."""
+    return Larder(("--local", str(data_folder)))
+
+
+@pytest.fixture
+def fake_aws() -> Iterator[FakeAws]:
+    with FakeAws.running() as server:
+        yield server

@@ -1,0 +1,86 @@
+"""A server that answers every AWS call with what the test says: for CloudFormation, which has no fake of its own here,
+and for refusals that moto never gives."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from urllib.parse import parse_qs
+from xml.sax.saxutils import escape
+
+
+@dataclass
+class FakeAws:
+    """`url` goes into an AWS_ENDPOINT_URL_* variable; `requests` are the bodies that came."""
+
+    url: str = ""
+    status: int = 200
+    body: bytes = b""
+    requests: list[dict[str, list[str]]] = field(default_factory=list)
+    authorizations: list[str] = field(default_factory=list)
+
+    @classmethod
+    @contextmanager
+    def running(cls) -> "Iterator[FakeAws]":
+        fake = cls()
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                sent = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+                fake.requests.append(parse_qs(sent))
+                fake.authorizations.append(self.headers.get("Authorization", ""))
+                self.send_response(fake.status)
+                self.send_header("Content-Length", str(len(fake.body)))
+                self.end_headers()
+                self.wfile.write(fake.body)
+
+            def log_message(self, *_: object) -> None:
+                """The test's output stays the test's."""
+
+        with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+            fake.url = f"http://127.0.0.1:{server.server_port}"
+            thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+            thread.start()
+            try:
+                yield fake
+            finally:
+                server.shutdown()
+                thread.join()
+
+    def holds_stack(self, outputs: Mapping[str, str], parameters: Mapping[str, str]) -> None:
+        """Answer DescribeStacks with one stack."""
+        described = _members("Outputs", "Output", outputs) + _members(
+            "Parameters", "Parameter", parameters
+        )
+        self.status = 200
+        self.body = (
+            '<DescribeStacksResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/">'
+            "<DescribeStacksResult><Stacks><member><StackName>larder</StackName>"
+            "<CreationTime>2026-01-01T00:00:00Z</CreationTime>"
+            f"<StackStatus>CREATE_COMPLETE</StackStatus>{described}</member></Stacks>"
+            "</DescribeStacksResult></DescribeStacksResponse>"
+        ).encode()
+
+    def refuses(self, status: int, code: str, message: str) -> None:
+        """Answer as CloudFormation does when it refuses."""
+        self.status = status
+        self.body = (
+            f"<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code>"
+            f"<Message>{escape(message)}</Message></Error></ErrorResponse>"
+        ).encode()
+
+    def refuses_in_json(self, status: int, code: str, message: str) -> None:
+        """Answer as DynamoDB does when it refuses."""
+        self.status = status
+        self.body = json.dumps({"__type": f"com.amazon#{code}", "message": message}).encode()
+
+
+def _members(plural: str, singular: str, values: Mapping[str, str]) -> str:
+    members = "".join(
+        f"<member><{singular}Key>{escape(key)}</{singular}Key>"
+        f"<{singular}Value>{escape(value)}</{singular}Value></member>"
+        for key, value in values.items()
+    )
+    return f"<{plural}>{members}</{plural}>"

@@ -1,0 +1,105 @@
+"""The command explains itself, quickly, and docs/operator-cli.md is complete."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+import click
+import pytest
+
+from larder_cli.main import cli
+
+from .conftest import Larder
+
+REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "operator-cli.md"
+
+
+def walk(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command, with the words that lead to it."""
+    yield path, command
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            yield from walk(inner, *path, name)
+
+
+COMMANDS = dict(walk(cli))
+IDS = [" ".join(("larder", *path)) for path in COMMANDS]
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=IDS)
+def test_help_tells_what_it_does_with_examples_and_without_a_target(path: tuple[str, ...]) -> None:
+    for flag in ("--help", "-h"):
+        shown = Larder()(*path, flag).stdout
+        assert shown.startswith(f"Usage: {' '.join(('larder', *path))}")
+        assert "Examples:\n    larder " in shown
+        assert COMMANDS[path].help
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=IDS)
+def test_every_option_has_a_help_text(path: tuple[str, ...]) -> None:
+    options = [one for one in COMMANDS[path].params if isinstance(one, click.Option)]
+    assert [option.name for option in options if not option.help] == []
+
+
+@pytest.mark.parametrize(
+    "path", [path for path, command in COMMANDS.items() if not isinstance(command, click.Group)]
+)
+def test_every_command_can_print_json(path: tuple[str, ...]) -> None:
+    assert "--json" in {name for one in COMMANDS[path].params for name in one.opts}
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=IDS)
+def test_the_reference_names_the_command_with_all_its_options(path: tuple[str, ...]) -> None:
+    sections = _sections(REFERENCE.read_text())
+    title = " ".join(("larder", *path))
+    assert title in sections
+    wanted = {
+        name
+        for one in COMMANDS[path].params
+        for name in (
+            one.opts if isinstance(one, click.Option) else [str(one.metavar or one.name).upper()]
+        )
+    }
+    assert [name for name in sorted(wanted) if name not in sections[title]] == []
+
+
+def _sections(text: str) -> dict[str, str]:
+    """The reference's text below each heading that is a command."""
+    sections: dict[str, str] = {}
+    title = ""
+    for line in text.splitlines():
+        if line.startswith("#"):
+            title = line.lstrip("# ").strip("`")
+        sections[title] = f"{sections.get(title, '')}\n{line}"
+    return sections
+
+
+def test_version() -> None:
+    assert Larder()("--version").stdout == f"larder, version {version('larder-cli')}\n"
+
+
+def test_an_unknown_command_is_a_usage_error() -> None:
+    assert "No such command" in Larder().refusal("eat", status=2)
+
+
+def test_help_loads_nothing_slow() -> None:
+    """boto3 and rich take longer to import than everything else together."""
+    program = (
+        "import sys\n"
+        "from larder_cli.main import cli\n"
+        "cli(['keys', 'create', '--help'], standalone_mode=False)\n"
+        "print([name for name in ('boto3', 'botocore', 'rich', 'pydantic') if name in sys.modules])"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert shown.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_installed_command_runs() -> None:
+    larder = Path(sys.executable).with_name("larder")
+    shown = subprocess.run([larder, "--help"], capture_output=True, text=True, timeout=60)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "rebuild-index" in shown.stdout

@@ -1,0 +1,184 @@
+"""The installed command against a local cloud that really runs, for what no store in memory can show."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import boto3
+import httpx
+import pytest
+
+from tests.e2e.cloud import LocalCloud, start
+
+pytestmark = pytest.mark.slow
+
+COMMAND = Path(sys.executable).with_name("larder")
+
+
+@pytest.fixture(scope="module")
+def local_cloud(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalCloud]:
+    server = start(request.config.rootpath, tmp_path_factory.mktemp("cloud") / "data")
+    yield server
+    server.stop()
+
+
+def larder(cloud: LocalCloud, *arguments: str) -> Any:
+    """Run the command as an operator's program does, with a foreign AWS set-up around it."""
+    done = subprocess.run(
+        [COMMAND, "--local", cloud.data, *arguments, "--json"],
+        env=os.environ | {"AWS_PROFILE": "of-another-account", "LARDER_STACK": "another"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def client(cloud: LocalCloud, token: str) -> httpx.Client:
+    return httpx.Client(
+        base_url=cloud.url,
+        params={"slug": cloud.team},
+        headers={"Authorization": f"Bearer {token}"},
+        timeout=30,
+        trust_env=False,
+    )
+
+
+def body_of(hash: str) -> bytes:
+    return f"the body of {hash}".encode() * 20
+
+
+def put(http: httpx.Client, number: int, kind: str) -> str:
+    hash = f"{kind}{number:015x}"
+    headers = {
+        "x-artifact-duration": str(number),
+        "x-artifact-tag": f"tag+{number:04d}",
+        "content-type": "application/octet-stream",
+    }
+    stored = http.put(f"/v8/artifacts/{hash}", content=body_of(hash), headers=headers)
+    assert stored.status_code == 202, stored.text
+    return hash
+
+
+def check(http: httpx.Client, hash: str) -> None:
+    got = http.get(f"/v8/artifacts/{hash}")
+    number = int(hash[1:], 16)
+    assert (got.status_code, got.content) == (200, body_of(hash))
+    assert got.headers["x-artifact-tag"] == f"tag+{number:04d}"
+    assert got.headers["x-artifact-duration"] == str(number)
+
+
+def lose_the_index(cloud: LocalCloud) -> int:
+    environment = json.loads((cloud.data / "cloud.json").read_text())["environment"]
+    dynamodb = boto3.resource(
+        "dynamodb",
+        endpoint_url=environment["AWS_ENDPOINT_URL_DYNAMODB"],
+        region_name=environment["AWS_REGION"],
+        aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
+    )
+    table = dynamodb.Table(environment["LARDER_ARTIFACTS_TABLE"])
+    items = cloud.items("LARDER_ARTIFACTS_TABLE")
+    for item in items:
+        table.delete_item(Key={name: item[name] for name in ("owner", "hash")})
+    return len(items)
+
+
+def test_a_key_that_the_command_makes_opens_the_cache(local_cloud: LocalCloud) -> None:
+    email = ("--email", "ada@acme.example", "--name", "Ada")
+    larder(local_cloud, "users", "create", *email)
+    larder(local_cloud, "teams", "add-member", local_cloud.team, "ada@acme.example")
+    user = ("--user", "ada@acme.example")
+    made = larder(local_cloud, "keys", "create", *user, "--team", local_cloud.team)
+    with client(local_cloud, made["key"]) as http:
+        check(http, put(http, 1, "a"))
+        larder(local_cloud, "keys", "revoke", made["id"])
+        assert http.get("/v8/artifacts/status").status_code == 401
+
+
+def test_an_index_is_rebuilt_while_a_writer_writes(local_cloud: LocalCloud) -> None:
+    with client(local_cloud, local_cloud.token) as http:
+        before = [put(http, number, "b") for number in range(40)]
+        assert lose_the_index(local_cloud) > len(before)
+        written: list[str] = []
+        done = Event()
+
+        def write() -> None:
+            with client(local_cloud, local_cloud.token) as other:
+                # New hashes and, now and then, one that is being rebuilt.
+                while not done.is_set() and len(written) < 500:
+                    number = len(written)
+                    written.append(
+                        put(other, number % 40, "b") if number % 3 == 0 else put(other, number, "c")
+                    )
+
+        writer = Thread(target=write)
+        writer.start()
+        try:
+            told = larder(local_cloud, "rebuild-index")
+        finally:
+            done.set()
+            writer.join(60)
+        assert told["objects"] >= len(before)
+        hashes = sorted({*before, *written})
+        for hash in hashes:
+            check(http, hash)
+
+    again = larder(local_cloud, "rebuild-index")
+    assert again["indexed"] == 0
+    items = [item for item in local_cloud.items("LARDER_ARTIFACTS_TABLE") if "created_at" in item]
+    shown = larder(local_cloud, "teams", "show", local_cloud.team)
+    assert shown["artifacts"] == len(items)
+    assert shown["stored_bytes"] == sum(int(item["size_bytes"]) for item in items)
+
+
+def test_a_terminal_sees_the_count_and_the_summary(local_cloud: LocalCloud) -> None:
+    terminal, theirs = pty.openpty()
+    with subprocess.Popen(
+        [COMMAND, "--local", local_cloud.data, "rebuild-index"],
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env=os.environ | {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"},
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        # A terminal whose last user is gone ends with an error instead of an end of file.
+        try:
+            while piece := os.read(terminal, 4096):
+                shown += piece
+        except OSError:
+            pass
+        finally:
+            os.close(terminal)
+        assert process.stdout is not None
+        summary = process.stdout.read().decode()
+    assert process.returncode == 0
+    assert b" objects" in shown
+    assert b"/s" in shown
+    assert "already current" in summary
+    assert "\x1b" not in summary
+
+
+def test_a_stopped_cloud_is_told(local_cloud: LocalCloud) -> None:
+    local_cloud.stop()
+    try:
+        done = subprocess.run(
+            [COMMAND, "--local", local_cloud.data, "teams", "list"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "no local cloud runs on" in done.stderr
+        assert "make serve" in done.stderr
+    finally:
+        local_cloud.start()

@@ -1,0 +1,315 @@
+"""Which Larder the command works on, and what it says when that one cannot be reached."""
+
+import json
+import os
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from larder import aws
+from larder.settings import Settings, environment_name, settings
+from larder_cli.main import cli
+from local.cloudformation import read_template
+from local.template import load_template, resource_name, template_path
+from tests.requests import Cloud
+
+from .conftest import Larder, change_cloud_json, write_cloud_json
+from .fake_aws import FakeAws
+
+TEMPLATE: dict[str, Any] = read_template(template_path())
+OUTPUTS = {name: resource_name(name) for name in TEMPLATE["Outputs"]} | {"Region": "eu-central-1"}
+PARAMETERS = {name: str(parameter["Default"]) for name, parameter in TEMPLATE["Parameters"].items()}
+
+
+@pytest.fixture
+def stack(own_environment: pytest.MonkeyPatch, fake_aws: FakeAws) -> FakeAws:
+    """A deployed stack of the template, whose tables and bucket are those in memory."""
+    fake_aws.holds_stack(OUTPUTS, PARAMETERS)
+    own_environment.setenv("AWS_ENDPOINT_URL_CLOUDFORMATION", fake_aws.url)
+    for name in load_template(environ={}).environment:
+        if name.startswith("LARDER_"):
+            own_environment.delenv(name)
+    return fake_aws
+
+
+@pytest.fixture
+def nothing_of_aws(own_environment: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    """A machine on which nobody ever signed in to AWS."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        own_environment.delenv(name)
+    own_environment.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    own_environment.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    own_environment.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    return own_environment
+
+
+def dead_pid() -> int:
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
+def closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+# ------------------------------------------------------------------------------------ which one
+
+
+def test_without_a_target_it_says_how_to_name_one(own_environment: pytest.MonkeyPatch) -> None:
+    refusal = Larder().refusal("teams", "list", status=2)
+    for expected in ("--stack NAME", "LARDER_STACK", "--local DATA", "LARDER_LOCAL"):
+        assert expected in refusal
+
+
+def test_two_targets_are_one_too_many(own_environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    target = ("--stack", "larder", "--local", str(tmp_path))
+    assert "both" in Larder(target).refusal("teams", "list", status=2)
+    own_environment.setenv("LARDER_STACK", "larder")
+    own_environment.setenv("LARDER_LOCAL", str(tmp_path))
+    assert "both" in Larder().refusal("teams", "list", status=2)
+
+
+def test_the_environment_names_the_target(
+    aws_in_memory: None, data_folder: Path, own_environment: pytest.MonkeyPatch
+) -> None:
+    own_environment.setenv("LARDER_LOCAL", str(data_folder))
+    assert Larder().json("teams", "list") == []
+
+
+def test_an_option_wins_over_the_other_ones_variable(
+    larder: Larder, own_environment: pytest.MonkeyPatch
+) -> None:
+    own_environment.setenv("LARDER_STACK", "larder")
+    assert larder.json("teams", "list") == []
+
+
+def test_a_stack_that_is_typed_wins_over_the_local_variable(
+    aws_in_memory: None, stack: FakeAws, own_environment: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    own_environment.setenv("LARDER_LOCAL", str(tmp_path))
+    assert Larder(("--stack", "larder")).json("teams", "list") == []
+
+
+# ---------------------------------------------------------------------------------- local cloud
+
+
+@pytest.mark.parametrize("missing", ["folder", "cloud.json"])
+def test_a_folder_without_a_running_cloud(
+    own_environment: pytest.MonkeyPatch, tmp_path: Path, missing: str
+) -> None:
+    data = tmp_path / "absent" if missing == "folder" else tmp_path
+    refusal = Larder(("--local", str(data))).refusal("teams", "list")
+    assert refusal.startswith(f"no local cloud runs on {data}: start it with `make serve`")
+
+
+def test_a_cloud_whose_process_is_dead(data_folder: Path, api_url: str) -> None:
+    write_cloud_json(data_folder, {"pid": dead_pid(), "api_url": api_url, "environment": {}})
+    refusal = Larder(("--local", str(data_folder))).refusal("teams", "list")
+    assert "no local cloud runs on" in refusal
+
+
+def test_a_cloud_that_does_not_answer(data_folder: Path) -> None:
+    url = f"http://127.0.0.1:{closed_port()}"
+    write_cloud_json(data_folder, {"pid": os.getpid(), "api_url": url, "environment": {}})
+    refusal = Larder(("--local", str(data_folder))).refusal("teams", "list")
+    assert "no local cloud runs on" in refusal
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"pid": "x", "api_url": ""}'])
+def test_a_damaged_cloud_json(data_folder: Path, text: str) -> None:
+    (data_folder / "cloud.json").write_text(text)
+    refusal = Larder(("--local", str(data_folder))).refusal("teams", "list")
+    assert "cloud.json is damaged" in refusal
+
+
+def test_a_cloud_json_without_the_environment(data_folder: Path, api_url: str) -> None:
+    (data_folder / "cloud.json").write_text(json.dumps({"pid": os.getpid(), "api_url": api_url}))
+    refusal = Larder(("--local", str(data_folder))).refusal("teams", "list")
+    assert "cloud.json is damaged" in refusal
+
+
+def test_a_cloud_of_another_version(data_folder: Path) -> None:
+    change_cloud_json(data_folder, LARDER_TEAMS_TABLE="")
+    refusal = Larder(("--local", str(data_folder))).refusal("teams", "list")
+    assert "another version" in refusal
+    assert "LARDER_TEAMS_TABLE" in refusal
+
+
+def test_the_users_own_aws_set_up_plays_no_part(
+    larder: Larder, own_environment: pytest.MonkeyPatch
+) -> None:
+    own_environment.setenv("AWS_PROFILE", "of-another-account")
+    own_environment.setenv("AWS_SESSION_TOKEN", "of-another-account")
+    own_environment.setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
+    own_environment.setenv("LARDER_RETENTION_DAYS", "no number")
+    assert larder.json("teams", "list") == []
+    assert not {"AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"} & {
+        *os.environ
+    }
+
+
+def test_a_store_that_is_gone_is_told_in_one_line(data_folder: Path) -> None:
+    gone = f"http://127.0.0.1:{closed_port()}"
+    change_cloud_json(data_folder, AWS_ENDPOINT_URL_DYNAMODB=gone)
+    refusal = Larder(("--local", str(data_folder))).refusal("teams", "list")
+    assert refusal.startswith("AWS did not answer in time")
+    assert gone in refusal
+
+
+def test_a_table_that_is_gone_is_told_in_one_line(larder: Larder, data_folder: Path) -> None:
+    change_cloud_json(data_folder, LARDER_TEAMS_TABLE="no-such-table")
+    refusal = larder.refusal("teams", "list")
+    assert refusal.startswith("AWS refused: ")
+    assert "a table or the bucket of this Larder is gone" in refusal
+
+
+def test_a_bucket_that_is_gone_is_told_in_one_line(larder: Larder, data_folder: Path) -> None:
+    change_cloud_json(data_folder, LARDER_ARTIFACTS_BUCKET="no-such-bucket")
+    assert "(NoSuchBucket)" in larder.refusal("rebuild-index")
+
+
+def test_a_denied_call_is_told_with_where_the_permissions_stand(
+    data_folder: Path, fake_aws: FakeAws
+) -> None:
+    fake_aws.refuses_in_json(
+        400, "AccessDeniedException", "User: ada is not authorized\nto perform: dynamodb:Scan"
+    )
+    change_cloud_json(data_folder, AWS_ENDPOINT_URL_DYNAMODB=fake_aws.url)
+    refusal = Larder(("--local", str(data_folder))).refusal("teams", "list")
+    assert "not authorized to perform: dynamodb:Scan (AccessDeniedException)" in refusal
+    assert "docs/operator-cli.md" in refusal
+
+
+def test_a_refusal_that_nobody_foresaw_shows_its_code(data_folder: Path, fake_aws: FakeAws) -> None:
+    fake_aws.refuses_in_json(400, "SomethingNewException", "No.")
+    change_cloud_json(data_folder, AWS_ENDPOINT_URL_DYNAMODB=fake_aws.url)
+    refusal = Larder(("--local", str(data_folder))).refusal("teams", "list")
+    assert refusal == "AWS refused: No (SomethingNewException)"
+
+
+# ---------------------------------------------------------------------------------------- stack
+
+
+def test_a_stack_is_reached_by_its_outputs(aws_in_memory: None, stack: FakeAws) -> None:
+    made = Larder(("--stack", "acme-cache")).json(
+        *("users", "create", "--email", "ada@acme.example", "--name", "Ada")
+    )
+    assert [request["StackName"] for request in stack.requests] == [["acme-cache"]]
+    assert settings().identity_table == resource_name("IdentityTable")
+    assert made["email"] == "ada@acme.example"
+
+
+def test_every_option_comes_from_the_stack(aws_in_memory: None, stack: FakeAws) -> None:
+    different = PARAMETERS | {"RetentionDays": "7", "DefaultQuotaBytes": "123"}
+    stack.holds_stack(OUTPUTS, different)
+    Larder(("--stack", "larder")).json("teams", "list")
+    assert (settings().retention_days, settings().default_quota_bytes) == (7, 123)
+    unset = [
+        option
+        for option in Settings.__dataclass_fields__
+        if environment_name(option) not in os.environ
+    ]
+    assert unset == []
+
+
+def test_the_stacks_default_quota_is_shown(
+    aws_in_memory: None, stack: FakeAws, cloud: Cloud
+) -> None:
+    stack.holds_stack(OUTPUTS, PARAMETERS | {"DefaultQuotaBytes": "50000000000"})
+    assert "50.0 GB" in Larder(("--stack", "larder"))("teams", "show", "acme").stdout
+
+
+def test_options_of_another_deployment_do_not_leak_in(
+    aws_in_memory: None, stack: FakeAws, own_environment: pytest.MonkeyPatch
+) -> None:
+    own_environment.setenv("LARDER_TEAMS_TABLE", "of-another-deployment")
+    own_environment.setenv("LARDER_RETENTION_DAYS", "no number")
+    assert Larder(("--stack", "larder")).json("teams", "list") == []
+
+
+def test_a_stack_without_the_outputs_is_no_larder(stack: FakeAws) -> None:
+    stack.holds_stack({"Other": "output"}, {})
+    refusal = Larder(("--stack", "other")).refusal("teams", "list")
+    assert refusal.startswith("the stack other is no Larder, or one of another version")
+
+
+def test_an_unknown_stack(stack: FakeAws) -> None:
+    stack.refuses(400, "ValidationError", "Stack with id nobody does not exist")
+    refusal = Larder(("--stack", "nobody", "--region", "eu-west-1")).refusal("teams", "list")
+    assert refusal.startswith("there is no stack nobody in eu-west-1")
+
+
+@pytest.mark.parametrize(
+    ("code", "next_step"),
+    [
+        ("AccessDenied", "docs/operator-cli.md"),
+        ("ExpiredToken", "sign in"),
+        ("InvalidClientTokenId", "sign in"),
+    ],
+)
+def test_a_refusal_of_aws_says_what_to_do_next(stack: FakeAws, code: str, next_step: str) -> None:
+    stack.refuses(403, code, "The credentials are not good enough.")
+    refusal = Larder(("--stack", "larder")).refusal("teams", "list")
+    assert f"({code})" in refusal
+    assert next_step in refusal
+
+
+def test_an_endpoint_that_is_not_there(stack: FakeAws, own_environment: pytest.MonkeyPatch) -> None:
+    gone = f"http://127.0.0.1:{closed_port()}"
+    own_environment.setenv("AWS_ENDPOINT_URL_CLOUDFORMATION", gone)
+    refusal = Larder(("--stack", "larder")).refusal("teams", "list")
+    assert refusal.startswith("AWS cannot be reached: ")
+    assert "check the network" in refusal
+
+
+def test_no_credentials(nothing_of_aws: pytest.MonkeyPatch) -> None:
+    refusal = Larder(("--stack", "larder", "--region", "eu-west-1")).refusal("teams", "list")
+    assert refusal.startswith("no AWS credentials were found: sign in")
+    assert "--profile" in refusal
+
+
+def test_no_region(nothing_of_aws: pytest.MonkeyPatch) -> None:
+    refusal = Larder(("--stack", "larder")).refusal("teams", "list", status=2)
+    assert "--region" in refusal
+
+
+def test_an_unknown_profile(nothing_of_aws: pytest.MonkeyPatch) -> None:
+    refusal = Larder(("--stack", "larder", "--profile", "nobody")).refusal("teams", "list")
+    assert refusal.startswith("there is no such AWS profile")
+
+
+def test_a_profile_brings_its_keys_and_its_region(
+    nothing_of_aws: pytest.MonkeyPatch, fake_aws: FakeAws, tmp_path: Path
+) -> None:
+    (tmp_path / "config").write_text("[profile ops]\nregion = ap-south-1\n")
+    (tmp_path / "credentials").write_text(
+        "[ops]\naws_access_key_id = KEYOFOPS\naws_secret_access_key = secret\n"
+    )
+    nothing_of_aws.setenv("AWS_ACCESS_KEY_ID", "KEYOFENVIRONMENT")
+    nothing_of_aws.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    nothing_of_aws.setenv("AWS_ENDPOINT_URL_CLOUDFORMATION", fake_aws.url)
+    fake_aws.refuses(400, "ValidationError", "Stack with id larder does not exist")
+    refusal = Larder(("--stack", "larder", "--profile", "ops")).refusal("teams", "list")
+    assert "there is no stack larder in ap-south-1" in refusal
+    (authorization,) = fake_aws.authorizations
+    assert "Credential=KEYOFOPS/" in authorization
+    assert "/ap-south-1/cloudformation/" in authorization
+
+
+def test_an_error_of_the_program_itself_is_not_hidden(
+    larder: Larder, data_folder: Path, aws_in_memory: None
+) -> None:
+    """A table that holds what no version ever wrote: whoever repairs that needs the traceback."""
+    claim = {"pk": "email#eve@acme.example", "sk": "email"}
+    aws.dynamodb().put_item(TableName=settings().identity_table, Item=aws.serialize(claim))
+    result = CliRunner().invoke(
+        cli, ["--local", str(data_folder), "users", "show", "eve@acme.example"]
+    )
+    assert isinstance(result.exception, KeyError)

@@ -1,0 +1,159 @@
+"""`larder teams`."""
+
+import pytest
+
+from larder import clock
+from larder.accounts.service import create_user
+from tests.requests import Cloud
+
+from .conftest import Larder
+
+
+def put(cloud: Cloud, hash: str, body: bytes) -> int:
+    return cloud.send("PUT", f"/v8/artifacts/{hash}", body=body).status
+
+
+def test_create_adds_a_team_that_its_owner_belongs_to(larder: Larder) -> None:
+    larder("users", "create", "--email", "ada@acme.example", "--name", "Ada")
+    made = larder.json(
+        *("teams", "create", "--name", "Acme", "--slug", "acme", "--owner", "ada@acme.example")
+    )
+    assert made["id"].startswith("team_")
+    assert (made["slug"], made["name"]) == ("acme", "Acme")
+    assert (made["caching"], made["status"], made["block"]) == ("enabled", "enabled", None)
+    assert (made["quota_bytes"], made["stored_bytes"], made["artifacts"]) == (None, 0, 0)
+    larder("keys", "create", "--user", "ada@acme.example", "--team", "acme")
+
+
+def test_a_slug_belongs_to_one_team(larder: Larder, cloud: Cloud) -> None:
+    refusal = larder.refusal(
+        *("teams", "create", "--name", "Other", "--slug", "acme", "--owner", "ada@acme.example")
+    )
+    assert refusal == "another team has the slug acme"
+
+
+@pytest.mark.parametrize(
+    ("slug", "owner", "expected"),
+    [
+        ("No Slug", "ada@acme.example", "slug: must be"),
+        ("other", "nobody@acme.example", "there is no user nobody@acme.example"),
+    ],
+)
+def test_a_team_needs_a_slug_and_an_owner(
+    larder: Larder, cloud: Cloud, slug: str, owner: str, expected: str
+) -> None:
+    arguments = ("teams", "create", "--name", "Other", "--slug", slug, "--owner", owner)
+    assert expected in larder.refusal(*arguments)
+
+
+def test_list_names_every_team_by_slug(larder: Larder, cloud: Cloud) -> None:
+    larder("teams", "create", "--name", "Zed", "--slug", "zed", "--owner", "ada@acme.example")
+    assert [team["slug"] for team in larder.json("teams", "list")] == ["acme", "zed"]
+    shown = larder("teams", "list").stdout
+    assert "acme" in shown
+    assert cloud.team.id in shown
+
+
+def test_list_says_that_there_is_none(larder: Larder) -> None:
+    assert "larder teams create" in larder("teams", "list").stdout
+    assert larder.json("teams", "list") == []
+
+
+def test_show_finds_a_team_by_slug_and_by_id(larder: Larder, cloud: Cloud) -> None:
+    assert larder.json("teams", "show", "acme") == larder.json("teams", "show", cloud.team.id)
+
+
+@pytest.mark.parametrize("team", ["nobody", "team_nobody", "", "no body/../x"])
+def test_an_unknown_team_is_told(larder: Larder, team: str) -> None:
+    assert f"there is no team {team}" in larder.refusal("teams", "show", team)
+
+
+def test_show_tells_what_is_stored_and_the_status_that_clients_see(
+    larder: Larder, cloud: Cloud
+) -> None:
+    assert put(cloud, "a1", b"x" * 700) == 202
+    assert put(cloud, "a2", b"x" * 800) == 202
+    larder("teams", "set", "acme", "--quota", "1kB")
+    shown = larder.json("teams", "show", "acme")
+    assert (shown["stored_bytes"], shown["artifacts"], shown["quota_bytes"]) == (1500, 2, 1000)
+    assert (shown["caching"], shown["status"]) == ("enabled", "over_limit")
+    assert cloud.send("GET", "/v8/artifacts/status").json == {"status": "over_limit"}
+    assert "1.5 kB" in larder("teams", "show", "acme").stdout
+
+
+def test_a_quota_stops_writes_until_the_default_is_back(larder: Larder, cloud: Cloud) -> None:
+    larder("teams", "set", "acme", "--quota", "1KiB")
+    assert put(cloud, "a1", b"x" * 1025) == 403
+    assert larder.json("teams", "set", "acme", "--default-quota")["quota_bytes"] is None
+    assert put(cloud, "a1", b"x" * 1025) == 202
+
+
+@pytest.mark.parametrize("caching", ["disabled", "paused"])
+def test_caching_is_switched_off_and_on(larder: Larder, cloud: Cloud, caching: str) -> None:
+    assert larder.json("teams", "set", "acme", "--caching", caching)["status"] == caching
+    assert cloud.send("PUT", "/v8/artifacts/a1", body=b"x").code == f"remote_caching_{caching}"
+    larder("teams", "set", "acme", "--caching", "enabled")
+    assert put(cloud, "a1", b"x") == 202
+
+
+@pytest.mark.parametrize("block", ["soft_block", "payment_missing"])
+def test_a_blocked_team_gets_402_until_it_is_unblocked(
+    larder: Larder, cloud: Cloud, block: str
+) -> None:
+    assert larder.json("teams", "set", "acme", "--block", block)["block"] == block
+    assert put(cloud, "a1", b"x") == 402
+    assert larder.json("teams", "set", "acme", "--unblock")["block"] is None
+    assert put(cloud, "a1", b"x") == 202
+
+
+def test_set_leaves_what_is_not_named(larder: Larder, cloud: Cloud) -> None:
+    larder("teams", "set", "acme", "--quota", "50GB", "--block", "soft_block")
+    shown = larder.json("teams", "set", "acme", "--caching", "paused")
+    assert shown["quota_bytes"] == 50 * 10**9
+    assert shown["block"] == "soft_block"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ((), "nothing to change"),
+        (("--block", "soft_block", "--unblock"), "--block and --unblock"),
+        (("--quota", "1GB", "--default-quota"), "--quota and --default-quota"),
+        (("--quota", "much"), "is no size"),
+        (("--caching", "over_limit"), "--caching"),
+        (("--block", "other"), "--block"),
+    ],
+)
+def test_set_refuses_what_makes_no_sense(
+    larder: Larder, cloud: Cloud, arguments: tuple[str, ...], expected: str
+) -> None:
+    assert expected in larder.refusal("teams", "set", "acme", *arguments, status=2)
+
+
+def test_set_refuses_a_quota_of_nothing_and_an_unknown_team(larder: Larder, cloud: Cloud) -> None:
+    assert larder.refusal("teams", "set", "acme", "--quota", "0").startswith("quota: ")
+    assert "there is no team nobody" in larder.refusal("teams", "set", "nobody", "--unblock")
+
+
+def test_a_member_can_be_added_promoted_and_removed(larder: Larder, cloud: Cloud) -> None:
+    create_user("bob@acme.example", "Bob", now=clock.now())
+    member = ("acme", "bob@acme.example")
+    assert larder.json("teams", "add-member", *member, "--role", "viewer")["role"] == "VIEWER"
+    token = larder.json("keys", "create", "--user", "bob@acme.example", "--team", "acme")["key"]
+    bob = Cloud(cloud.user, cloud.team, cloud.key, token, type(cloud.send)(token, slug="acme"))
+    assert put(bob, "a1", b"x") == 403
+    assert larder.json("teams", "add-member", *member)["role"] == "MEMBER"
+    assert put(bob, "a1", b"x") == 202
+    assert larder.json("teams", "remove-member", *member)["removed"] is True
+    assert put(bob, "a1", b"x") == 403
+
+
+def test_only_a_member_can_be_removed(larder: Larder, cloud: Cloud) -> None:
+    create_user("bob@acme.example", "Bob", now=clock.now())
+    refusal = larder.refusal("teams", "remove-member", "acme", "bob@acme.example")
+    assert refusal == "bob@acme.example is not a member of acme"
+
+
+def test_a_role_is_one_of_the_known(larder: Larder, cloud: Cloud) -> None:
+    arguments = ("teams", "add-member", "acme", "ada@acme.example", "--role", "KING")
+    assert "'KING' is not one of" in larder.refusal(*arguments, status=2)
