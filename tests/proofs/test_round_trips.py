@@ -203,7 +203,10 @@ REFUSED: dict[str, Refused] = {
     "malformed hash": Refused(400, 0, 0, lambda cloud: cloud.send("HEAD", "/v8/artifacts/a%2Fb")),
     "malformed header": Refused(400, 0, 0, bad_header),
     "malformed team": Refused(
-        400, 0, 0, lambda cloud: cloud.send("GET", "/v8/artifacts/status", query="teamId=x")
+        400,
+        0,
+        0,
+        lambda cloud: Sender(cloud.token, query="teamId=x")("GET", "/v8/artifacts/status"),
     ),
     "malformed query": Refused(
         400, 0, 0, lambda cloud: cloud.send("POST", "/v8/artifacts", json_body={"hashes": 1})
