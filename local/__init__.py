@@ -15,9 +15,14 @@
     schedules.py        runs the functions that have a schedule
 
     data_folder.py      what lies in $DATA, and who may read it
+    environment.py      the variables that the functions get
+    services.py         S3 and DynamoDB as children: started, watched, started again
     child_processes.py  children that end when their parent does
+    http_server.py      uvicorn, as each of them runs it
     first_start.py      the operator, team and key that a fresh data folder gets
-    request_log.py      the lines on the screen
+    turbo_env.py        the file with the lines for turbo
+    banner.py           what the screen says at the start
+    request_log.py      the lines on the screen after it
 
 Four kinds of process: the parent (gateway and supervisor), the workers, DynamoDB and S3. DynamoDB and S3 are processes
 of their own so that neither a large upload nor a large table holds up other requests.

@@ -39,6 +39,8 @@ def write_sample(folder: Path, seed: str) -> None:
         folder / "turbo.json",
         {"tasks": {"build": {"dependsOn": ["^build"], "outputs": ["dist/**"]}}},
     )
+    # What turbo writes is no source: it must not count in a package's hash.
+    (folder / ".gitignore").write_text("node_modules\n.turbo\ndist\n")
     for name, needs in _NEEDS.items():
         package = folder / "packages" / name
         package.mkdir(parents=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
+from nanio.errors import NoSuchKey
 from nanio.storage.backend import ObjectInfo
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -40,7 +41,9 @@ class Announcements:
 
         async def announce_then_send(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] == 200:
-                self._announce(*stored)
+                # Deleted again by now: there is nothing to tell.
+                with contextlib.suppress(NoSuchKey):
+                    self._announce(*stored)
             await send(message)
 
         await self._app(scope, receive, announce_then_send)
