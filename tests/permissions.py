@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +33,15 @@ def statements(logical_id: str) -> list[dict[str, Any]]:
     return found
 
 
-def grants(logical_id: str) -> set[Grant]:
-    return {
+@cache
+def grants(logical_id: str) -> frozenset[Grant]:
+    return frozenset(
         (action, target)
         for statement in statements(logical_id)
         for action in _as_list(statement["Action"])
         for resource in _as_list(statement["Resource"])
         for target in resource.values()
-    }
+    )
 
 
 def needs(operation: str, arguments: dict[str, Any]) -> set[Grant]:
