@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import os
 import socket
@@ -100,6 +99,7 @@ class WorkerPool:
         self._stopping = True
         for start in self._starts:
             start.cancel()
+        await asyncio.gather(*self._starts, return_exceptions=True)
         while not self._idle.empty():
             self._idle.get_nowait().writer.close()
 
@@ -133,12 +133,18 @@ class WorkerPool:
                 self._report("a worker ended before it was ready; trying again")
                 await asyncio.sleep(_RESPAWN_PAUSE_S)
             worker = await self._spawn()
-            with contextlib.suppress(messages.Gone):
+            try:
                 head, _ = await messages.receive_async(worker.reader)
-                self._report_once(head["errors"])
-                self._idle.put_nowait(worker)
-                self._first_ready.set()
-                return
+            except messages.Gone:
+                worker.writer.close()
+                continue
+            except asyncio.CancelledError:
+                worker.writer.close()
+                raise
+            self._report_once(head["errors"])
+            self._idle.put_nowait(worker)
+            self._first_ready.set()
+            return
 
     async def _spawn(self) -> _Worker:
         ours, theirs = socket.socketpair()
