@@ -54,3 +54,14 @@ def object_keys(owner: str = "") -> list[str]:
         .paginate(Bucket=settings().artifacts_bucket, Prefix=f"artifacts/{owner}/" if owner else "")
     )
     return [listed["Key"] for page in pages for listed in page.get("Contents", [])]
+
+
+def index_keys() -> list[tuple[str, str]]:
+    """Owner and sort key of everything in the index."""
+    pages = (
+        aws.dynamodb()
+        .get_paginator("scan")
+        .paginate(TableName=settings().artifacts_table, ConsistentRead=True)
+    )
+    items = [aws.deserialize(item) for page in pages for item in page["Items"]]
+    return [(item["owner"], item["hash"]) for item in items]
