@@ -1,5 +1,7 @@
 """A local cloud of the tests' own: `python -m local serve` on a free port with a data folder of its own."""
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os
@@ -26,7 +28,7 @@ _REQUEST = re.compile(r"\b(GET|HEAD|PUT|POST|OPTIONS)\s+(/\S*)\s.*?\b([1-5]\d\d)
 _FOREIGN_SETTINGS = ("LARDER_", "AWS_", "TURBO_")
 
 
-def start(root: Path, data: Path) -> "LocalCloud":
+def start(root: Path, data: Path) -> LocalCloud:
     """Start a server of the source tree `root` that keeps everything in `data`; return when it answers."""
     data.mkdir(parents=True)
     cloud = LocalCloud(root=root, data=data, port=_free_port())
@@ -57,7 +59,7 @@ class LocalCloud:
     root: Path
     data: Path
     port: int
-    process: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def start(self) -> None:
         if self.process is not None:

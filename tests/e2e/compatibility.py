@@ -1,5 +1,7 @@
 """docs/compatibility.md: the table that the client matrix writes and is compared with."""
 
+from __future__ import annotations
+
 import fcntl
 import os
 from collections.abc import Sequence
@@ -64,7 +66,7 @@ CONCLUSIONS = """
 """
 
 
-def read_rows(document: Path) -> "tuple[Row, ...]":
+def read_rows(document: Path) -> tuple[Row, ...]:
     """The rows of the committed table, in its order; none when it has other columns or is not there."""
     if not document.exists():
         return ()
@@ -76,9 +78,7 @@ def read_rows(document: Path) -> "tuple[Row, ...]":
     return tuple(Row(*cells) for cells in rows) if header == COLUMNS else ()
 
 
-def write_row(
-    document: Path, row: "Row", *, order: Sequence[tuple[str, str]], packages: int
-) -> None:
+def write_row(document: Path, row: Row, *, order: Sequence[tuple[str, str]], packages: int) -> None:
     """Put the row in its place, keep the others of `order`, write the prose anew. Safe for parallel writers."""
     folder = os.open(document.parent, os.O_RDONLY)
     try:

@@ -1,5 +1,7 @@
 """Fixtures of the tests with the real `turbo` client. They need node and npm, and npm's registry for the clients."""
 
+from __future__ import annotations
+
 import shutil
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -50,7 +52,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("home")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def client(
     request: pytest.FixtureRequest, local_cloud: cloud.LocalCloud, home: Path
 ) -> Callable[..., turbo.Client]:

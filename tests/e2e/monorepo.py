@@ -1,5 +1,7 @@
 """A real npm-workspaces monorepo, generated: packages that depend on each other and build in plain node."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
@@ -10,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BUILD_SCRIPT = Path(__file__).with_name("build.mjs")
-SMALL_PACKAGES = 30
+SMALL_PACKAGES = 24
 LARGE_PACKAGES = {"large-20": 20_000_000, "large-120": 120_000_000}
 SIZED_PACKAGES = {"sized-1k": 1_000, "sized-300k": 300_000, "sized-4m": 4_000_000}
 # New in every build: equal only where the output was restored.
 BUILD_ID = "dist/build-id.txt"
 
 
-def sample_packages() -> "tuple[Package, ...]":
-    """Thirty small packages in layers, three sized around the cache's thresholds, two far above its inline limit."""
+def sample_packages() -> tuple[Package, ...]:
+    """Thirty: small ones in layers, three around the cache's thresholds, two far above its inline limit, an app."""
     small = [
         Package(f"lib-{number:02}", 2_000 + 500 * number, _dependencies_of(number))
         for number in range(SMALL_PACKAGES)
@@ -26,11 +28,11 @@ def sample_packages() -> "tuple[Package, ...]":
     sized = [Package(name, size, ("lib-00",)) for name, size in SIZED_PACKAGES.items()]
     large = [Package(name, size, ("lib-01",)) for name, size in LARGE_PACKAGES.items()]
     # One package stands above the large ones: it can only build when they were built or restored.
-    app = Package("app", 10_000, ("lib-29", *LARGE_PACKAGES))
+    app = Package("app", 10_000, (f"lib-{SMALL_PACKAGES - 1:02}", *LARGE_PACKAGES))
     return (*small, *sized, *large, app)
 
 
-def generate(root: Path, packages: "Iterable[Package]", *, home: Path) -> None:
+def generate(root: Path, packages: Iterable[Package], *, home: Path) -> None:
     """Write the monorepo into `root` and let npm link its workspaces. No registry is asked."""
     npm_version = _run(["npm", "--version"], cwd=root.parent, home=home).strip()
     root.mkdir()

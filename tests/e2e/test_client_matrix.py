@@ -1,5 +1,7 @@
 """Old and new clients in every mode that they have. What they do is docs/compatibility.md's table."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,15 +1,20 @@
 """What turbo announces in a dry run and reports as events, compared with what the server stored."""
 
+from __future__ import annotations
+
+import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from . import turbo
-from .cloud import LocalCloud
+from .cloud import LocalCloud, Request
 from .monorepo import (
     LARGE_PACKAGES,
+    copy_with_sources_of_its_own,
     head_commit,
     sample_packages,
     wipe_outputs_and_local_cache,
@@ -32,68 +37,85 @@ COUNTERS = (
 EVENTS_SECONDS = 15
 
 
-def test_a_dry_run_shows_remote_hits_and_the_time_saved_from_one_query(
+@pytest.fixture(scope="module")
+def cold_dry_and_warm(
     client: Callable[..., turbo.Client],
-    fresh_monorepo: Callable[..., Path],
+    sample_monorepo: Path,
     local_cloud: LocalCloud,
-) -> None:
-    newest, root = client(turbo.NEWEST), fresh_monorepo(turbo.NEWEST, seed="dry run")
+    home: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Runs]:
+    """A build, then with wiped outputs and local cache a dry run and a second build. Nothing has a preflight."""
+    newest, root = client(turbo.NEWEST), tmp_path_factory.mktemp("runs") / "monorepo"
+    copy_with_sources_of_its_own(
+        sample_monorepo, root, seed="runs", turbo_json=turbo.turbo_json(turbo.NEWEST), home=home
+    )
     turbo.build(newest, root)
     wipe_outputs_and_local_cache(root)
     mark = local_cloud.log_size()
-
     announced = turbo.dry_run(newest, root)
-
     asked = local_cloud.requests_since(mark)
     mark = local_cloud.log_size()
     warm = turbo.build(newest, root)
-    redirected = {each.path for each in local_cloud.requests_since(mark) if each.status == 302}
-    queries = [each for each in asked if each.path == "/v8/artifacts"]
-    assert [(each.method, each.status) for each in queries] == [("POST", 200)]
-    assert not [each for each in asked if each.method == "HEAD"]
-    hits = {task.package: task for task in announced if task.remote}
-    assert hits.keys() == INLINE_PACKAGES
-    assert {task.cache["source"] for task in hits.values()} == {"REMOTE"}
-    assert {
-        task.package for task in announced if task.cache["status"] == "MISS"
-    } == LARGE_PACKAGES.keys()
-    assert min(task.time_saved_ms for task in hits.values()) > 0
+    downloads = {each.path: each.status for each in local_cloud.requests_since(mark)}
+    yield Runs(
+        announced=announced,
+        asked=asked,
+        restored=[task for task in warm.tasks if task.remote],
+        redirected={
+            task.package
+            for task in warm.tasks
+            if downloads.get(f"/v8/artifacts/{task.hash}") == 302
+        },
+        commit=head_commit(root),
+    )
+    shutil.rmtree(root)
+
+
+def test_a_dry_run_shows_the_remote_hits_from_one_query(cold_dry_and_warm: Runs) -> None:
+    runs = cold_dry_and_warm
+
+    requests = [(each.method, each.path, each.status) for each in runs.asked]
+    assert requests.count(("POST", "/v8/artifacts", 200)) == 1
+    assert not [method for method, _, _ in requests if method == "HEAD"]
+    by_status = {
+        status: {task.package for task in runs.announced if task.cache["status"] == status}
+        for status in ("HIT", "MISS")
+    }
+    assert by_status == {"HIT": INLINE_PACKAGES, "MISS": LARGE_PACKAGES.keys()}
+    assert {task.cache["source"] for task in runs.announced if task.remote} == {"REMOTE"}
+
+
+def test_a_dry_run_shows_the_time_saved(cold_dry_and_warm: Runs) -> None:
+    runs = cold_dry_and_warm
+
+    announced = {task.package: task.time_saved_ms for task in runs.announced if task.remote}
+    assert min(announced.values()) > 0
     # A run reads the duration from the final response of a download, and S3's carries none.
-    assert {task.package: task.time_saved_ms for task in warm.tasks if task.remote} == {
-        package: 0 if f"/v8/artifacts/{task.hash}" in redirected else task.time_saved_ms
-        for package, task in hits.items()
+    assert {task.package: task.time_saved_ms for task in runs.restored} == {
+        package: 0 if package in runs.redirected else saved for package, saved in announced.items()
     }
 
 
-def test_a_hit_through_the_api_names_the_commit_that_was_built(
-    client: Callable[..., turbo.Client],
-    fresh_monorepo: Callable[..., Path],
-    local_cloud: LocalCloud,
-) -> None:
-    newest, root = client(turbo.NEWEST), fresh_monorepo(turbo.NEWEST, seed="commit")
-    turbo.build(newest, root)
-    wipe_outputs_and_local_cache(root)
-    mark = local_cloud.log_size()
+def test_a_hit_through_the_api_names_the_commit_that_was_built(cold_dry_and_warm: Runs) -> None:
+    runs = cold_dry_and_warm
 
-    warm = turbo.build(newest, root)
-
-    redirected = {each.path for each in local_cloud.requests_since(mark) if each.status == 302}
-    through_the_api = [
-        task
-        for task in warm.tasks
-        if task.remote and f"/v8/artifacts/{task.hash}" not in redirected
-    ]
-    assert through_the_api
-    assert {task.cache["sha"] for task in through_the_api} == {head_commit(root)}
+    commits = {task.cache["sha"] for task in runs.restored if task.package not in runs.redirected}
+    assert commits == {runs.commit}
 
 
+# With preflight the client sends its events authorised only if the preflight of the events says so.
+@pytest.mark.parametrize("preflight", [False, True], ids=["normal", "preflight"])
 def test_the_usage_of_a_day_counts_what_turbo_reports(
+    preflight: bool,
     client: Callable[..., turbo.Client],
     fresh_monorepo: Callable[..., Path],
     local_cloud: LocalCloud,
 ) -> None:
-    newest, root = client(turbo.NEWEST), fresh_monorepo(turbo.NEWEST, seed="usage")
-    packages, inline = len(EVERY_PACKAGE), len(INLINE_PACKAGES)
+    newest = client(turbo.NEWEST, preflight=preflight)
+    root = fresh_monorepo(turbo.NEWEST, seed=f"usage {preflight}")
+    packages = len(EVERY_PACKAGE)
+    stored = packages if preflight else len(INLINE_PACKAGES)
     before = _usage(local_cloud)
 
     turbo.build(newest, root)
@@ -103,15 +125,15 @@ def test_the_usage_of_a_day_counts_what_turbo_reports(
 
     wipe_outputs_and_local_cache(root)
     warm = turbo.build(newest, root)
-    assert len(warm.remote_hits) == inline
+    assert len(warm.remote_hits) == stored
     counted = {
         "local_misses": packages,
-        "remote_hits": inline,
-        "remote_misses": packages - inline,
+        "remote_hits": stored,
+        "remote_misses": packages - stored,
         "time_saved_ms": sum(task.time_saved_ms for task in warm.tasks if task.remote),
     }
     expected = _sum(
-        expected, counted, hits=inline, misses=2 * packages - inline, events=2 * packages
+        expected, counted, hits=stored, misses=2 * packages - stored, events=2 * packages
     )
     assert _usage_once_it_is(expected, local_cloud) == expected
 
@@ -145,3 +167,17 @@ def _usage_once_it_is(expected: dict[str, int], server: LocalCloud) -> dict[str,
 def _sum(usage: dict[str, int], counted: dict[str, int], **more: int) -> dict[str, int]:
     added = counted | more
     return {counter: usage[counter] + added.get(counter, 0) for counter in COUNTERS}
+
+
+@dataclass(frozen=True)
+class Runs:
+    """`announced` and `asked`: the dry run's tasks and requests. `restored`: the second build's remote hits.
+
+    `redirected`: packages among them that came from storage. `commit`: what git says of the monorepo.
+    """
+
+    announced: tuple[turbo.Task, ...]
+    asked: list[Request]
+    restored: list[turbo.Task]
+    redirected: set[str]
+    commit: str

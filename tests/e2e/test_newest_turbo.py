@@ -1,5 +1,7 @@
 """The newest turbo builds the sample monorepo twice, its local cache and outputs wiped in between."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +11,8 @@ from . import turbo
 from .cloud import LocalCloud
 from .monorepo import (
     LARGE_PACKAGES,
+    Package,
+    generate,
     output_digests,
     sample_packages,
     wipe_outputs_and_local_cache,
@@ -90,8 +94,12 @@ def test_a_kill_of_the_server_between_the_runs_loses_no_artifact_and_no_key(
     client: Callable[..., turbo.Client],
     fresh_monorepo: Callable[..., Path],
     local_cloud: LocalCloud,
+    tmp_path: Path,
+    home: Path,
 ) -> None:
-    root = fresh_monorepo(turbo.NEWEST, seed="kill")
+    template = tmp_path / "template"
+    generate(template, [Package("small", 1_000), Package("large", 20_000_000)], home=home)
+    root = fresh_monorepo(turbo.NEWEST, seed="kill", template=template)
     turbo.build(client(turbo.NEWEST, preflight=True), root)
     printed = local_cloud.turbo_environment
     wipe_outputs_and_local_cache(root)

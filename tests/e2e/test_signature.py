@@ -1,5 +1,7 @@
 """Signed artifacts: `remoteCache.signature` makes the client check an HMAC that the cache must give back unchanged."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from pathlib import Path
 

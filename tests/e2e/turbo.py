@@ -1,5 +1,7 @@
 """The real `turbo` client: installed from npm once per version, run against a remote cache, its report parsed."""
 
+from __future__ import annotations
+
 import fcntl
 import json
 import os
@@ -49,7 +51,7 @@ def turbo_json(version: str, *, signature: bool = False) -> dict[str, object]:
     return {tasks: {"build": build}, "remoteCache": {"signature": signature}}
 
 
-def build(client: "Client", monorepo: Path) -> "Run":
+def build(client: Client, monorepo: Path) -> Run:
     """`turbo run build`, which must succeed whatever the remote cache answers."""
     summaries = monorepo / ".turbo" / "runs"
     before = set(summaries.glob("*.json"))
@@ -71,7 +73,7 @@ def build(client: "Client", monorepo: Path) -> "Run":
     )
 
 
-def dry_run(client: "Client", monorepo: Path) -> "tuple[Task, ...]":
+def dry_run(client: Client, monorepo: Path) -> tuple[Task, ...]:
     """`turbo run build --dry=json`: what turbo believes it would restore."""
     done = _run(client, monorepo, "--dry=json")
     if done.returncode != 0:
@@ -81,7 +83,7 @@ def dry_run(client: "Client", monorepo: Path) -> "tuple[Task, ...]":
     return _tasks(json.loads(done.stdout))
 
 
-def _tasks(summary: dict[str, Any]) -> tuple["Task", ...]:
+def _tasks(summary: dict[str, Any]) -> tuple[Task, ...]:
     return tuple(
         Task(
             package=task["package"].removeprefix("@sample/"),
@@ -95,7 +97,7 @@ def _tasks(summary: dict[str, Any]) -> tuple["Task", ...]:
     )
 
 
-def _run(client: "Client", monorepo: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+def _run(client: Client, monorepo: Path, *flags: str) -> subprocess.CompletedProcess[str]:
     """Nothing of the caller's environment reaches turbo except PATH: no CI detection, no user's configuration."""
     command = [str(client.command), "run", "build", *flags]
     if client.preflight:
