@@ -47,7 +47,7 @@ demo: $(SERVE_READY) ## build a sample monorepo twice with turbo, the second tim
 
 .PHONY: larder
 larder: $(SERVE_READY) ## the operator's command against the local cloud: ARGS="--help" PORT=3000 DATA=.larder
-	@PORT="$(PORT)" exec .venv/bin/larder --local "$(DATA)" $(ARGS)
+	@exec .venv/bin/larder --local "$(DATA)" $(ARGS)
 
 .PHONY: test
 test: $(READY) ## the tests that need no build and no npm: ARGS="-k name" WORKERS=auto

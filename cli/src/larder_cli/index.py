@@ -16,13 +16,12 @@ if TYPE_CHECKING:
 
 
 def _record(report: "RebuildReport", seconds: float) -> Record:
-    hashes = report.indexed + report.current + report.expired
     return {
         "objects": report.objects,
         "indexed": report.indexed,
         "already_current": report.current,
         "expired_or_refused": report.expired,
-        "replaced": report.objects - hashes,
+        "replaced": report.replaced,
         "seconds": round(seconds, 1),
     }
 
@@ -39,7 +38,8 @@ def rebuild_index(as_json: bool) -> None:
     """Make the index anew from the bucket.
 
     Of each hash the latest whole upload becomes the artifact, with the tag and duration that lie beside its bytes.
-    Safe to run twice, to interrupt and to run while the cache serves.
+    Safe to run twice, to interrupt and to run while the cache serves. No quota refuses what is stored already; at the
+    end the stored bytes of each team and user are counted anew.
     """
     from larder.artifacts import service
 

@@ -10,7 +10,7 @@ from larder.api_keys.models import ARTIFACT_ACTIONS, ApiKey, NewKey
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.output import Record, print_json, print_record, print_table
 from larder_cli.quantities import permission, seconds
-from larder_cli.teams import require_team, role_in
+from larder_cli.teams import require_team
 from larder_cli.users import require_user
 
 if TYPE_CHECKING:
@@ -43,8 +43,10 @@ def _team_slugs(keys: Iterable[ApiKey]) -> dict[str, str]:
 
 
 def _team_of_member(id_or_slug: str, email: str, user_id: str) -> "Team":
+    from larder.teams import service
+
     team = require_team(id_or_slug)
-    if role_in(team, user_id) is None:
+    if service.role_of(team.id, user_id) is None:
         raise click.ClickException(
             f"{email} is not a member of {team.slug}, so the key could not be used:"
             f" `larder teams add-member {team.slug} {email}` makes them one"

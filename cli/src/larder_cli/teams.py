@@ -31,13 +31,6 @@ def require_team(id_or_slug: str) -> "Team":
     return team
 
 
-def role_in(team: "Team", user_id: str) -> Role | None:
-    """The user's role, or None for somebody who is not a member."""
-    from larder.teams import repository
-
-    return repository.read_standing(team.id, user_id).role
-
-
 def _record(team: "Team") -> Record:
     return {
         "id": team.id,
@@ -53,12 +46,10 @@ def _record(team: "Team") -> Record:
 def _print_team(team: "Team", *, as_json: bool) -> None:
     """The team, what it stores, and the status that its clients are told."""
     from larder.artifacts.repository import read_totals
-    from larder.artifacts.service import is_over_limit
+    from larder.artifacts.service import caching_status
 
     totals = read_totals(team.id)
-    status = team.state.caching
-    if status is CachingStatus.ENABLED and is_over_limit(totals, team.state.quota_bytes):
-        status = CachingStatus.OVER_LIMIT
+    status = caching_status(team.state, totals)
     stored = {"stored_bytes": totals.size_bytes, "artifacts": totals.artifacts}
     print_record({**_record(team), "status": status.value, **stored}, as_json=as_json)
 
@@ -154,7 +145,7 @@ def remove_member(team: str, email: str, as_json: bool) -> None:
     from larder.teams import service
 
     found, user = require_team(team), require_user(email)
-    if role_in(found, user.id) is None:
+    if service.role_of(found.id, user.id) is None:
         raise click.ClickException(f"{user.email} is not a member of {found.slug}")
     service.remove_member(found.id, user.id)
     print_record({"team": found.slug, "email": user.email, "removed": True}, as_json=as_json)

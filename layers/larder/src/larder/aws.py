@@ -6,6 +6,7 @@ after the client's own tries raises TryAgain from every call, Throttled when it 
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import boto3
@@ -63,26 +64,40 @@ _S3_CONFIG = _CONFIG.merge(
 )
 
 
+# Clients may be used by many threads at once, but boto3's session makes them for one thread at a time.
+_making = RLock()
+
+
+def dynamodb() -> "DynamoDBClient":
+    with _making:
+        return _dynamodb()
+
+
+def s3() -> "S3Client":
+    with _making:
+        return _s3()
+
+
+def cloudformation() -> "CloudFormationClient":
+    with _making:
+        return _session().client("cloudformation", config=_CONFIG)
+
+
 @cache
 def _session() -> boto3.session.Session:
     return boto3.session.Session(region_name=settings.region())
 
 
 @cache
-def dynamodb() -> "DynamoDBClient":
+def _dynamodb() -> "DynamoDBClient":
     return _tell_failures(_session().client("dynamodb", config=_CONFIG))
 
 
 @cache
-def s3() -> "S3Client":
+def _s3() -> "S3Client":
     style: Literal["path", "virtual"] = "path" if settings.s3_endpoint() else "virtual"
     config = _S3_CONFIG.merge(Config(s3={"addressing_style": style}))
     return _tell_failures(_session().client("s3", config=config))
-
-
-@cache
-def cloudformation() -> "CloudFormationClient":
-    return _session().client("cloudformation", config=_CONFIG)
 
 
 def profile_region() -> str | None:
@@ -92,8 +107,9 @@ def profile_region() -> str | None:
 
 def reset() -> None:
     """Forget every client: credentials, region or endpoints have changed."""
-    for cached in (_session, dynamodb, s3, cloudformation):
-        cached.cache_clear()
+    with _making:
+        for cached in (_session, _dynamodb, _s3):
+            cached.cache_clear()
 
 
 def _tell_failures(client: C) -> C:
@@ -184,7 +200,8 @@ def presign(method: str, url: str, *, expires_s: int) -> str:
     botocore's signer is used without a client: a client's own presigning takes longer, and by default it signs for
     SigV2 or a global host (reference: toolchain.md, cold start).
     """
-    credentials = _session().get_credentials()
+    with _making:
+        credentials = _session().get_credentials()
     if credentials is None:
         raise TryAgain
     request = AWSRequest(method=method, url=url)

@@ -247,6 +247,46 @@ def add_to_totals(owner: str, size_bytes: int, artifacts: int, *, quota_bytes: i
     return True
 
 
+def replace_totals(owner: str, totals: Totals, *, was: Totals) -> bool:
+    """Set the owner's totals. False when they are no longer what they were."""
+    values = {
+        ":bytes": totals.size_bytes,
+        ":artifacts": totals.artifacts,
+        ":was_bytes": was.size_bytes,
+        ":was_artifacts": was.artifacts,
+    }
+    condition = "size_bytes = :was_bytes AND artifacts = :was_artifacts"
+    if was == Totals():
+        condition = f"attribute_not_exists(size_bytes) OR ({condition})"
+    update = {
+        "TableName": settings().artifacts_table,
+        "Key": aws.serialize(totals_key(owner)),
+        "UpdateExpression": "SET size_bytes = :bytes, artifacts = :artifacts",
+        "ConditionExpression": condition,
+        "ExpressionAttributeValues": aws.serialize(values),
+    }
+    return _write([{"Update": update}])
+
+
+def sum_index(owner: str) -> Totals:
+    """What the owner's items in the index come to. Reads all of them: for the operator, never on a request."""
+    pages = (
+        aws.dynamodb()
+        .get_paginator("query")
+        .paginate(
+            TableName=settings().artifacts_table,
+            KeyConditionExpression="#owner = :owner",
+            ProjectionExpression="#hash, size_bytes",
+            ExpressionAttributeNames={"#owner": "owner", "#hash": "hash"},
+            ExpressionAttributeValues=aws.serialize({":owner": owner}),
+            ConsistentRead=True,
+        )
+    )
+    items = (aws.deserialize(item) for page in pages for item in page["Items"])
+    sizes = [item["size_bytes"] for item in items if "#" not in item["hash"]]
+    return Totals(size_bytes=sum(sizes), artifacts=len(sizes))
+
+
 def due_items(*, now: datetime) -> Iterator[DueItem]:
     """What is to be swept, oldest first within each shard. The index it comes from may lag: read before acting."""
     for shard in range(SWEEP_SHARDS):

@@ -26,6 +26,7 @@ from larder.concurrency import in_background, wait_before_retry
 from larder.errors import ArtifactNotFound, CachingOverLimit, TryAgain
 from larder.hashing import time_ordered_id
 from larder.settings import settings
+from larder.teams.models import CachingStatus, OwnerState
 from larder.teams.service import quota_bytes as quota_of
 
 _ATTEMPTS = 8
@@ -49,12 +50,21 @@ class RebuildReport:
 
     objects: int = 0
     indexed: int = 0
+    """Hashes whose latest upload was put into the index."""
     current: int = 0
+    """Hashes whose latest upload was there already."""
+    replaced: int = 0
+    """Older uploads of a hash, listed for deletion."""
     expired: int = 0
+    """Hashes whose latest upload is past its retention, or no artifact: empty or too large."""
 
 
-def is_over_limit(totals: Totals, quota_bytes: int | None) -> bool:
-    return quota_bytes is not None and totals.size_bytes >= quota_bytes
+def caching_status(state: OwnerState, totals: Totals) -> CachingStatus:
+    """What the owner set, or `over_limit` when caching is on and the quota is used up."""
+    used_up = state.quota_bytes is not None and totals.size_bytes >= state.quota_bytes
+    if state.caching is CachingStatus.ENABLED and used_up:
+        return CachingStatus.OVER_LIMIT
+    return state.caching
 
 
 def store(
@@ -183,10 +193,14 @@ def commit(upload: Upload, *, now: datetime) -> Artifact | None:
 
     Returns the artifact that readers see afterwards. Raises TryAgain when other writers kept it from settling.
     """
+    return _commit(upload, quota_of(upload.owner), now)
+
+
+def _commit(upload: Upload, quota_bytes: int | None, now: datetime) -> Artifact | None:
     entry, discarded = repository.read_for_settling(upload)
     if discarded:
         return entry.artifact
-    return _settle(upload, entry, quota_of(upload.owner), now)
+    return _settle(upload, entry, quota_bytes, now)
 
 
 def sweep(
@@ -240,30 +254,54 @@ def rebuild_index(
 ) -> RebuildReport:
     """Make the index from the bucket: of each hash the latest upload becomes the artifact, as if its event came anew.
 
-    Safe to run twice and beside requests: every step is the one that an S3 event takes. Older uploads of a hash are
-    discarded.
+    Safe to run twice and beside requests: every step is the one that an S3 event takes, but that no quota refuses what
+    is stored already. Older uploads of a hash are discarded. At the end each owner's totals are counted anew.
     """
     report = RebuildReport()
+    owners: set[str] = set()
     by_hash = groupby(storage.list_uploads(), key=lambda upload: (upload.owner, upload.hash))
     oldest_first = (list(uploads) for _, uploads in by_hash)
-
-    def index(uploads: list[Upload]) -> tuple[int, str]:
-        *older, latest = uploads
-        before = repository.read_entry(latest.owner, latest.hash).artifact
-        artifact = commit(latest, now=now)
-        for upload in older:
-            commit(upload, now=now)
-        if artifact is None or not visible(artifact, now):
-            return len(uploads), "expired"
-        return len(uploads), "current" if _same(before, artifact) else "indexed"
-
     with ThreadPoolExecutor(max_workers=workers) as pool:
         while some := list(islice(oldest_first, 8 * workers)):
-            for objects, outcome in pool.map(index, some):
-                report.objects += objects
+            owners.update(uploads[0].owner for uploads in some)
+            for uploads, outcome in zip(
+                some, pool.map(lambda them: _index_latest(them, now), some), strict=True
+            ):
+                report.objects += len(uploads)
+                report.replaced += len(uploads) - 1
                 setattr(report, outcome, getattr(report, outcome) + 1)
                 on_progress(report)
+        list(pool.map(recount, owners))
     return report
+
+
+def _index_latest(uploads: Sequence[Upload], now: datetime) -> str:
+    """Returns what to count the hash as: `indexed`, `current` or `expired`."""
+    *older, latest = uploads
+    before = repository.read_entry(latest.owner, latest.hash).artifact
+    current = before is not None and before.upload.id == latest.id
+    after = before if current else _commit(latest, None, now)
+    for upload in older:
+        _commit(upload, None, now)
+    if after is None or not visible(after, now):
+        return "expired"
+    return "current" if _same(before, after) else "indexed"
+
+
+def recount(owner: str) -> Totals:
+    """Set an owner's totals to what the index holds, and return them.
+
+    While uploads go on, one that is counted but not published yet may be missed by its size.
+    """
+    before, counted = repository.read_totals(owner), repository.sum_index(owner)
+    for _ in range(_ATTEMPTS):
+        if counted == before or repository.replace_totals(owner, counted, was=before):
+            return counted
+        before, counted = repository.read_totals(owner), repository.sum_index(owner)
+    size_bytes = counted.size_bytes - before.size_bytes
+    artifacts = counted.artifacts - before.artifacts
+    repository.add_to_totals(owner, size_bytes, artifacts, quota_bytes=None)
+    return counted
 
 
 def _settled(entry: IndexEntry, quota_bytes: int | None, now: datetime) -> Artifact | None:

@@ -58,6 +58,11 @@ def list_teams() -> list[Team]:
     return repository.list_teams()
 
 
+def role_of(team_id: str, user_id: str) -> Role | None:
+    """The user's role in the team, or None for somebody who is not a member."""
+    return repository.read_standing(team_id, user_id).role
+
+
 def add_member(team_id: str, user_id: str, role: Role, *, now: datetime) -> None:
     """Make the user a member, or change the role of one."""
     repository.put_member(team_id, user_id, role, now=now)

@@ -23,7 +23,7 @@ from larder.api_keys.models import ApiKey, Permissions
 from larder.api_keys.service import verify_key
 from larder.artifacts.models import ArtifactHash, IndexEntry, Totals
 from larder.artifacts.repository import read_with_standing
-from larder.artifacts.service import is_over_limit
+from larder.artifacts.service import caching_status
 from larder.concurrency import in_background
 from larder.errors import (
     CachingDisabled,
@@ -74,11 +74,7 @@ class CacheCaller:
 
     @property
     def caching(self) -> CachingStatus:
-        """What the owner set, or `over_limit` when caching is on and the quota is used up."""
-        set_to = self.standing.state.caching
-        if set_to is CachingStatus.ENABLED and is_over_limit(self.totals, self.quota_bytes):
-            return CachingStatus.OVER_LIMIT
-        return set_to
+        return caching_status(self.standing.state, self.totals)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,91 @@
+"""The index made anew from the bucket."""
+
+from datetime import timedelta
+
+import pytest
+
+from larder import aws, clock
+from larder.artifacts import repository, service
+from larder.artifacts.models import ArtifactHash, Totals
+from larder.artifacts.service import RebuildReport
+from larder.settings import settings
+from larder.teams.service import change_state
+from tests.direct_uploads import upload
+from tests.requests import Cloud
+
+
+def lose(*, items: bool, totals: bool) -> None:
+    """Delete index items, totals or both, as a lost or restored table would."""
+    table = settings().artifacts_table
+    for item in aws.dynamodb().scan(TableName=table)["Items"]:
+        is_totals = item["hash"]["S"] == "#totals"
+        if totals if is_totals else items:
+            key = {name: item[name] for name in ("owner", "hash")}
+            aws.dynamodb().delete_item(TableName=table, Key=key)
+
+
+@pytest.fixture
+def stored(cloud: Cloud) -> Cloud:
+    """Two artifacts, 700 bytes together."""
+    headers = {"x-artifact-duration": "7", "x-artifact-tag": "QUJD"}
+    cloud.send("PUT", "/v8/artifacts/a1", body=b"x" * 300, headers=headers)
+    cloud.send("PUT", "/v8/artifacts/a2", body=b"y" * 400)
+    return cloud
+
+
+@pytest.mark.parametrize("totals_too", [True, False])
+@pytest.mark.parametrize("quota", [None, 700])
+def test_every_artifact_comes_back_and_is_counted_once(
+    stored: Cloud, totals_too: bool, quota: int | None
+) -> None:
+    if quota:
+        change_state(stored.team.id, quota_bytes=quota)
+    lose(items=True, totals=totals_too)
+    report = service.rebuild_index(now=clock.now(), workers=1)
+    assert report == RebuildReport(objects=2, indexed=2)
+    reply = stored.send("GET", "/v8/artifacts/a1")
+    assert (reply.body, reply.headers["x-artifact-tag"]) == (b"x" * 300, "QUJD")
+    assert reply.headers["x-artifact-duration"] == "7"
+    assert repository.read_totals(stored.team.id) == Totals(size_bytes=700, artifacts=2)
+
+
+def test_lost_totals_are_counted_anew(stored: Cloud) -> None:
+    lose(items=False, totals=True)
+    report = service.rebuild_index(now=clock.now(), workers=1)
+    assert report == RebuildReport(objects=2, current=2)
+    assert repository.read_totals(stored.team.id) == Totals(size_bytes=700, artifacts=2)
+
+
+def test_of_several_uploads_of_a_hash_the_latest_is_indexed(stored: Cloud) -> None:
+    stored.send("PUT", "/v8/artifacts/a1", body=b"newer")
+    lose(items=True, totals=True)
+    report = service.rebuild_index(now=clock.now(), workers=1)
+    assert report == RebuildReport(objects=3, indexed=2, replaced=1)
+    assert stored.send("GET", "/v8/artifacts/a1").body == b"newer"
+    assert service.sweep(now=clock.now() + timedelta(hours=1)).objects_deleted == 1
+
+
+def test_direct_uploads_come_back_without_the_metadata_that_s3_never_had(cloud: Cloud) -> None:
+    upload(cloud.send, "abc", b"straight to S3")
+    lose(items=True, totals=True)
+    service.rebuild_index(now=clock.now(), workers=1)
+    assert cloud.send("GET", "/v8/artifacts/abc").body == b"straight to S3"
+
+
+def test_what_is_past_its_retention_is_not_brought_back(stored: Cloud) -> None:
+    lose(items=True, totals=True)
+    in_a_year = clock.now() + timedelta(days=365)
+    assert service.rebuild_index(now=in_a_year, workers=1) == RebuildReport(objects=2, expired=2)
+    assert repository.read_entry(stored.team.id, ArtifactHash("a1")).artifact is None
+
+
+def test_a_second_rebuild_changes_nothing(stored: Cloud) -> None:
+    lose(items=True, totals=True)
+    service.rebuild_index(now=clock.now(), workers=1)
+    assert service.rebuild_index(now=clock.now(), workers=1) == RebuildReport(objects=2, current=2)
+
+
+def test_objects_that_larder_did_not_name_are_passed_over(stored: Cloud) -> None:
+    bucket = settings().artifacts_bucket
+    aws.s3().put_object(Bucket=bucket, Key="artifacts/notes.txt", Body=b"somebody's")
+    assert service.rebuild_index(now=clock.now(), workers=1).objects == 2
