@@ -1,16 +1,26 @@
-"""Make, verify and revoke API keys."""
+"""Make, verify, change, rotate and end API keys (spec 2)."""
 
 import re
 from datetime import datetime, timedelta
 
 from larder.api_keys import repository
-from larder.api_keys.models import ApiKey, NewKey, Permissions
+from larder.api_keys.models import (
+    ApiKey,
+    NewKey,
+    Permissions,
+    RateLimit,
+    Refusal,
+    Verification,
+)
+from larder.clock import to_ms
+from larder.concurrency import wait_before_retry
 from larder.errors import (
     InvalidRequest,
-    LarderError,
     MissingPermission,
+    RateLimited,
     ReadOnly,
     Throttled,
+    TryAgain,
     Unauthenticated,
 )
 from larder.hashing import hash_key, random_id, random_letters
@@ -22,21 +32,25 @@ START_LENGTH = 6
 """Characters of a key that are kept to recognise it by (reference: better-auth.md, 4)."""
 
 _PREFIX = re.compile(r"[a-zA-Z0-9_-]{1,32}")
-_RESOURCE = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+_WORD = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+_ATTEMPTS = 8
+
+DEFAULT_RATE_LIMIT = RateLimit(enabled=False, window_ms=86_400_000, max_requests=10)
+"""Off, so that five hundred jobs may share a key; the numbers are the specification's example."""
+
+MAX_NUMBER = 10**12
+"""Thirty years in milliseconds: nothing that a key counts is larger."""
 
 
 def create_key(new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
     """Store a new key; returns the record and the key itself, which exists nowhere else. Raises InvalidRequest."""
-    if new.name is not None and not 1 <= len(new.name) <= 32:
-        raise InvalidRequest("name", "must hold 1 to 32 characters")
-    if new.prefix is not None and not _PREFIX.fullmatch(new.prefix):
-        raise InvalidRequest("prefix", "must be 1 to 32 letters, digits, underscores or hyphens")
-    if new.expires_in_s is not None and new.expires_in_s < 1:
-        raise InvalidRequest("expiresIn", "must be a positive number of seconds")
-    for resource, actions in new.permissions.items():
-        if not all(_RESOURCE.fullmatch(word) for word in (resource, *actions)):
-            raise InvalidRequest("permissions", "must map resource names to lists of action names")
+    _check(new)
     raw = (new.prefix or "") + random_letters(KEY_LENGTH)
+    rate_limit = RateLimit(
+        enabled=new.rate_limit_max is not None,
+        window_ms=new.rate_limit_window_ms or DEFAULT_RATE_LIMIT.window_ms,
+        max_requests=new.rate_limit_max or DEFAULT_RATE_LIMIT.max_requests,
+    )
     key = ApiKey(
         id=random_id(),
         key_hash=hash_key(raw),
@@ -47,6 +61,13 @@ def create_key(new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
         prefix=new.prefix,
         enabled=True,
         permissions=new.permissions,
+        metadata=new.metadata,
+        remaining=new.remaining,
+        refill=new.refill,
+        last_refill_at=None,
+        rate_limit=rate_limit,
+        request_count=0,
+        window_ends_at=now + timedelta(milliseconds=rate_limit.window_ms),
         expires_at=None if new.expires_in_s is None else now + timedelta(seconds=new.expires_in_s),
         created_at=now,
         updated_at=now,
@@ -56,35 +77,57 @@ def create_key(new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
     return key, raw
 
 
-def verify_key(key_hash: str, required: Permissions, *, now: datetime) -> ApiKey:
-    """Check that a key exists, is enabled, is not expired and holds `required`.
+def verify(key_hash: str, required: Permissions, *, now: datetime) -> Verification:
+    """Check a key by every rule of specification 2 and take one use of it. Never raises for a bad key.
 
-    Raises Unauthenticated (which of the first three failed is not told), ReadOnly or MissingPermission.
+    The rules are checked, and the use is taken, in one conditional write: a refused use takes nothing from the
+    allowance. A second write is needed when a window is over or a refill is due, and once in a key's life, to remove it
+    with its last use. Raises TryAgain when the store does not answer: without it no allowance can be kept.
 
-    One DynamoDB call. When a single key is used faster than one partition takes writes, its use is not noted and the
-    same rules are checked on a read, so that a large build fleet is never refused for being large.
+    A key with neither allowance nor limit that is used faster than one partition takes writes is read instead, so that
+    a large build fleet is never refused for being large.
     """
+    passed, key, turning = False, None, None
     try:
-        passed, key = repository.use(key_hash, required, now=now)
+        for attempt in range(_ATTEMPTS):
+            passed, key = repository.use(key_hash, required, now=now, turning=turning)
+            if passed or key is None or _refusal(key, required, now) is not None:
+                break
+            # A window is over, a refill is due, or another request has just turned one of them.
+            turning = key if key.turns(now) else None
+            if attempt > 1:
+                wait_before_retry(attempt)
     except Throttled:
         key = repository.get(key_hash)
+        if key is not None and key.is_counted:
+            raise
         passed = key is not None and _refusal(key, required, now) is None
     if key is None:
-        raise Unauthenticated
+        return Verification(key=None, refusal=Refusal.INVALID)
     if not passed:
-        raise _refusal(key, required, now) or Unauthenticated()
-    return key
+        return _refused(key, required, now)
+    if key.remaining == 0 and key.refill is None:
+        repository.delete_if_ended(key_hash, now=now)
+    return Verification(key=key)
 
 
-def _refusal(key: ApiKey, required: Permissions, now: datetime) -> LarderError | None:
-    if not key.enabled or (key.expires_at is not None and key.expires_at <= now):
-        return Unauthenticated()
-    for resource, actions in required.items():
-        held = key.permissions.get(resource, ())
-        if missing := set(actions).difference(held):
-            reads_only = resource == "artifacts" and missing == {"write"} and "read" in held
-            return ReadOnly() if reads_only else MissingPermission()
-    return None
+def verify_key(key_hash: str, required: Permissions, *, now: datetime) -> ApiKey:
+    """The same for a request that presents the key.
+
+    Raises Unauthenticated for a key that is unknown, disabled, expired or used up, which of them is not told; ReadOnly
+    or MissingPermission; RateLimited.
+    """
+    verification = verify(key_hash, required, now=now)
+    if verification.valid and verification.key is not None:
+        return verification.key
+    match verification.refusal:
+        case Refusal.RATE_LIMITED:
+            raise RateLimited(verification.try_again_in_ms or 0)
+        case Refusal.LACKS_PERMISSION if verification.key is not None:
+            held = verification.key.permissions.get("artifacts", ())
+            reads_only = required == {"artifacts": ("write",)} and "read" in held
+            raise ReadOnly if reads_only else MissingPermission
+    raise Unauthenticated
 
 
 def list_keys(user_id: str) -> list[ApiKey]:
@@ -92,10 +135,106 @@ def list_keys(user_id: str) -> list[ApiKey]:
     return repository.list_by_user(user_id)
 
 
+def find_key(key_id: str) -> ApiKey | None:
+    return repository.find_by_id(key_id)
+
+
 def revoke_key(key_id: str) -> bool:
-    """Delete a key. Returns False when there is none with this id."""
+    """Delete a key; no verification succeeds afterwards. Returns False when there is none with this id."""
     key = repository.find_by_id(key_id)
-    if key is None:
-        return False
-    repository.delete(key.key_hash)
-    return True
+    return key is not None and repository.delete(key.key_hash)
+
+
+def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, str] | None:
+    """Make a key that takes over from another; the old one lives on for `overlap_s` seconds, or till its own expiry.
+
+    The new key has the old one's user, team, name, prefix, permissions, metadata and limits, what is left of its
+    allowance, and its lifetime anew. Returns None when there is no key with this id. Raises InvalidRequest.
+    """
+    if overlap_s < 0:
+        raise InvalidRequest("overlap", "must be a number of seconds from 0 on")
+    old = repository.find_by_id(key_id)
+    if old is None:
+        return None
+    lifetime = None if old.expires_at is None else old.expires_at - old.created_at
+    new = NewKey(
+        user_id=old.user_id,
+        team_id=old.team_id,
+        name=old.name,
+        prefix=old.prefix,
+        expires_in_s=None if lifetime is None else max(1, round(lifetime.total_seconds())),
+        permissions=old.permissions,
+        metadata=old.metadata,
+        remaining=old.remaining,
+        refill=old.refill,
+        rate_limit_window_ms=old.rate_limit.window_ms,
+        rate_limit_max=old.rate_limit.max_requests if old.rate_limit.enabled else None,
+    )
+    made = create_key(new, now=now)
+    end = now + timedelta(seconds=overlap_s)
+    if overlap_s == 0:
+        repository.delete(old.key_hash)
+    elif old.expires_at is None or old.expires_at > end:
+        repository.set_expiry(old.key_hash, end, now=now)
+    return made
+
+
+def delete_expired_keys(*, now: datetime) -> int:
+    """Remove every key whose expiry has passed; returns how many. They have been refused since the moment it passed."""
+    return sum(
+        repository.delete_if_ended(key_hash, now=now) for key_hash in repository.expired(now=now)
+    )
+
+
+def _refused(key: ApiKey, required: Permissions, now: datetime) -> Verification:
+    refusal = _refusal(key, required, now)
+    if refusal is None:
+        # Every rule would have let it pass: others were faster at each try.
+        raise TryAgain
+    wait_ms = None
+    if refusal is Refusal.RATE_LIMITED:
+        wait_ms = max(1, to_ms(key.window_ends_at) - to_ms(now))
+    return Verification(key=key, refusal=refusal, try_again_in_ms=wait_ms)
+
+
+def _refusal(key: ApiKey, required: Permissions, now: datetime) -> Refusal | None:
+    """The first rule that the key breaks, in the order of the reference (better-auth.md, 4: verify order)."""
+    if not key.enabled:
+        return Refusal.DISABLED
+    if key.expires_at is not None and key.expires_at <= now:
+        return Refusal.EXPIRED
+    for resource, actions in required.items():
+        if not set(actions) <= set(key.permissions.get(resource, ())):
+            return Refusal.LACKS_PERMISSION
+    if key.remaining is not None and key.remaining <= 0 and not key.refill_is_due(now):
+        return Refusal.USED_UP
+    limit = key.rate_limit
+    if limit.enabled and key.request_count >= limit.max_requests and now < key.window_ends_at:
+        return Refusal.RATE_LIMITED
+    return None
+
+
+def _check(new: NewKey) -> None:
+    if new.name is not None and not 1 <= len(new.name) <= 32:
+        raise InvalidRequest("name", "must hold 1 to 32 characters")
+    if new.prefix is not None and not _PREFIX.fullmatch(new.prefix):
+        raise InvalidRequest("prefix", "must be 1 to 32 letters, digits, underscores or hyphens")
+    _check_number("expiresIn", new.expires_in_s)
+    _check_number("remaining", new.remaining)
+    _check_number("rateLimitTimeWindow", new.rate_limit_window_ms)
+    _check_number("rateLimitMax", new.rate_limit_max)
+    if new.rate_limit_window_ms is not None and new.rate_limit_max is None:
+        raise InvalidRequest("rateLimitMax", "is needed with rateLimitTimeWindow")
+    if new.refill is not None:
+        _check_number("refillInterval", new.refill.interval_ms)
+        _check_number("refillAmount", new.refill.amount)
+        if new.remaining is None:
+            raise InvalidRequest("remaining", "is needed with refillAmount and refillInterval")
+    for resource, actions in new.permissions.items():
+        if not all(_WORD.fullmatch(word) for word in (resource, *actions)):
+            raise InvalidRequest("permissions", "must map resource names to lists of action names")
+
+
+def _check_number(field: str, number: int | None) -> None:
+    if number is not None and not 1 <= number <= MAX_NUMBER:
+        raise InvalidRequest(field, f"must be a whole number from 1 to {MAX_NUMBER}")
