@@ -57,6 +57,14 @@ test: $(READY) ## the tests that need no build and no npm: ARGS="-k name" WORKER
 e2e: $(READY) ## the long tests: npm's turbo clients, crashes, load (needs node and npm)
 	@.venv/bin/python -m pytest -m "slow or e2e" $(ARGS)
 
+.PHONY: proofs
+proofs: $(READY) ## the crash, load and hostile-request proofs at full length (about 15 minutes)
+	@KILL_POINTS=50 FUZZ_EXAMPLES=2000 .venv/bin/python -m pytest tests/proofs $(ARGS)
+
+.PHONY: fuzz
+fuzz: $(READY) ## hostile requests only, many of them: FUZZ_EXAMPLES=5000 FUZZ_SEED=0
+	@FUZZ_EXAMPLES="$${FUZZ_EXAMPLES:-5000}" .venv/bin/python -m pytest tests/proofs/test_hostile_requests.py $(ARGS)
+
 .PHONY: compatibility
 compatibility: $(READY) ## renew docs/compatibility.md from a run of the client matrix
 	@.venv/bin/python -m pytest -n 2 --write-compatibility tests/e2e/test_client_matrix.py $(ARGS)

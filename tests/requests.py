@@ -88,6 +88,8 @@ class Sender:
     ) -> list[tuple[str, str]]:
         given = list(headers.items()) if isinstance(headers, Mapping) else list(headers or [])
         names = {name.lower() for name, _ in given}
+        if "transfer-encoding" in names:
+            names.add("content-length")
         defaults = {
             "authorization": self._authorization(),
             "content-type": "application/json" if is_json else "application/octet-stream",

@@ -5,6 +5,7 @@ import pytest
 from larder.artifacts.models import ArtifactHash, Totals
 from larder.artifacts.repository import read_entry, read_totals
 from larder.teams.service import change_state
+from tests.conftest import SetOption
 from tests.direct_uploads import object_keys, offer, put_object
 from tests.requests import Cloud, Sender
 
@@ -171,11 +172,17 @@ def test_400_for_an_empty_body(send: Sender) -> None:
     assert (reply.status, reply.message) == (400, "body: must hold the artifact; it is empty")
 
 
+def test_400_for_an_artifact_above_the_deployments_limit(send: Sender, option: SetOption) -> None:
+    option("max_upload_bytes", 7)
+    assert send("PUT", "/v8/artifacts/abc", body=b"7 bytes").status == 202
+    reply = send("PUT", "/v8/artifacts/abc", body=b"8 bytes.")
+    assert (reply.status, reply.message) == (400, "content-length: must be at most 7 bytes, not 8")
+
+
 def test_old_build_clients_send_chunks_without_a_length_and_are_served(send: Sender) -> None:
-    token = f"Bearer {send.token}"
-    headers = [("authorization", token), ("transfer-encoding", "chunked")]
-    reply = Sender(None, slug="acme")("PUT", "/v8/artifacts/abc", body=b"chunks", headers=headers)
-    assert reply.status == 400 or send("GET", "/v8/artifacts/abc").body == b"chunks"
+    chunked = {"transfer-encoding": "chunked"}
+    assert send("PUT", "/v8/artifacts/abc", body=b"chunks", headers=chunked).status == 202
+    assert send("GET", "/v8/artifacts/abc").body == b"chunks"
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/json"])

@@ -113,7 +113,8 @@ def test_a_failed_upload_to_s3_leaves_nothing_behind(cloud: Cloud) -> None:
 def test_an_upload_that_cannot_be_taken_is_deleted_by_the_sweep(cloud: Cloud, size: int) -> None:
     now = clock.now()
     upload = Upload(owner=cloud.team.id, hash=HASH, id=time_ordered_id(now))
-    storage.put(upload, b"x" * size, ArtifactMetadata(), "key")
+    # No writer: it came straight to S3.
+    storage.put(upload, b"x" * size, ArtifactMetadata(), None)
     entry = repository.read_entry(cloud.team.id, HASH)
     with pytest.raises(ArtifactNotFound):
         service.find(entry, quota_bytes=1_000, now=now)

@@ -99,7 +99,9 @@ def store(
             _release(artifact, replaces)
         raise
     if not reserved:
-        repository.discard(artifact.upload, now=now)
+        if not repository.discard(artifact.upload, now=now):
+            # The event of the finished object came first and published it.
+            forget(artifact, now=now)
         raise CachingOverLimit
     for attempt in range(_ATTEMPTS):
         if repository.publish(artifact, replaces=replaces, now=now):
@@ -323,6 +325,9 @@ def _settle(
     stored = storage.head(upload)
     if stored is None:
         return entry.artifact
+    if stored.writer is not None:
+        # It came through a function, which holds it to the quota itself and may have counted it in a moment ago.
+        quota_bytes = None
     for attempt in range(_ATTEMPTS):
         current = entry.artifact
         if current is not None and current.upload.id == upload.id:

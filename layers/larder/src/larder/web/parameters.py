@@ -14,6 +14,7 @@ from aws_lambda_powertools.event_handler.depends import Depends
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, parse_hash
 from larder.errors import InvalidRequest, Unauthenticated
 from larder.hashing import hash_key
+from larder.settings import settings
 from larder.teams.service import parse_slug, parse_team_id
 
 MAX_TAG_LENGTH = 600
@@ -132,6 +133,8 @@ def artifact_body(_token: TokenHash, request: Request) -> bytes:
         )
     if not body:
         raise InvalidRequest("body", "must hold the artifact; it is empty")
+    if len(body) > (most := settings().max_upload_bytes):
+        raise InvalidRequest("content-length", f"must be at most {most} bytes, not {len(body)}")
     return body
 
 
