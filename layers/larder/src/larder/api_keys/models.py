@@ -21,6 +21,10 @@ class RateLimit:
     max_requests: int
 
 
+NO_RATE_LIMIT = RateLimit(enabled=False, window_ms=86_400_000, max_requests=10)
+"""Off, so that five hundred jobs may share a key; the numbers are the specification's example."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refill:
     """Every `interval_ms` the allowance is set to `amount` again, at the first use after it is due."""
@@ -87,7 +91,7 @@ class ApiKey:
 class NewKey:
     """What a new key is to be. Bound to `team_id` it acts for that team only, else for its user and all their teams.
 
-    A key has a rate limit when `rate_limit_max` is given, and an allowance when `remaining` is.
+    It has an allowance when `remaining` is given.
     """
 
     user_id: str
@@ -99,8 +103,7 @@ class NewKey:
     metadata: Any = None
     remaining: int | None = None
     refill: Refill | None = None
-    rate_limit_window_ms: int | None = None
-    rate_limit_max: int | None = None
+    rate_limit: RateLimit = NO_RATE_LIMIT
 
 
 class Refusal(StrEnum):

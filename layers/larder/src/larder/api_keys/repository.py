@@ -1,8 +1,8 @@
 """The table of API keys: one item a key, found by the hash of the key, indexed by id and by user.
 
-Three attributes exist so that one write fits every key: `limited` says whether `remaining` counts (it goes down for
-unlimited keys too, below 0), `refill_at` is when the next refill is due (`NEVER` without one), and `window_ends_at` when
-the window of the rate limit is over.
+Three attributes exist so that one write fits every key: `has_allowance` says whether `remaining` counts (it goes down
+for unlimited keys too, below 0), `refill_at` is when the next refill is due (`NEVER` without one), and
+`window_ends_at` when the window of the rate limit is over.
 """
 
 import json
@@ -32,7 +32,7 @@ def _to_item(key: ApiKey) -> aws.Item:
         "enabled": key.enabled,
         "permissions": {resource: list(actions) for resource, actions in key.permissions.items()},
         "metadata": None if key.metadata is None else json.dumps(key.metadata),
-        "limited": key.remaining is not None,
+        "has_allowance": key.remaining is not None,
         "remaining": key.remaining or 0,
         "refill_amount": key.refill.amount if key.refill else None,
         "refill_interval": key.refill.interval_ms if key.refill else None,
@@ -69,7 +69,7 @@ def _from_item(item: aws.Item) -> ApiKey:
         enabled=item["enabled"],
         permissions={name: tuple(actions) for name, actions in item["permissions"].items()},
         metadata=json.loads(item["metadata"]) if "metadata" in item else None,
-        remaining=item["remaining"] if item["limited"] else None,
+        remaining=item["remaining"] if item["has_allowance"] else None,
         refill=refill,
         last_refill_at=moment("last_refill_at"),
         rate_limit=RateLimit(
@@ -105,7 +105,7 @@ def use(
     When a window is over or a refill is due, the write fails too; a second one names the key as it was read, as
     `turning`, begins the window or refills, and takes the use with it. It fails when another request has turned first.
     """
-    values: aws.Item = {":now": to_ms(now), ":true": True, ":false": False, ":one": 1}
+    values: aws.Item = {":now": to_ms(now), ":true": True, ":one": 1}
     changes = ["last_request = :now"]
     conditions = [
         "attribute_exists(key_hash)",
@@ -119,8 +119,8 @@ def use(
         conditions.append("refill_at = :refill_was")
         changes += ["remaining = :refilled", "refill_at = :refill_next", "last_refill_at = :now"]
     else:
-        values[":zero"] = 0
-        conditions.append("(limited = :false OR (remaining > :zero AND refill_at >= :now))")
+        values |= {":false": False, ":zero": 0}
+        conditions.append("(has_allowance = :false OR (remaining > :zero AND refill_at >= :now))")
         changes.append("remaining = remaining - :one")
     if turning is not None and turning.window_is_over(now):
         values[":window_was"] = to_ms(turning.window_ends_at)
@@ -128,6 +128,7 @@ def use(
         conditions.append("window_ends_at = :window_was")
         changes += ["request_count = :one", "window_ends_at = :window_next"]
     else:
+        values[":false"] = False
         in_window = "(window_ends_at > :now AND request_count < rate_limit_max)"
         conditions.append(f"(rate_limit_enabled = :false OR {in_window})")
         changes.append("request_count = request_count + :one")
@@ -226,11 +227,12 @@ def delete(key_hash: str) -> bool:
 
 def delete_if_ended(key_hash: str, *, now: datetime) -> bool:
     """Delete a key that is past its expiry or used up for good; False when it is neither, or gone already."""
+    used_up = "has_allowance = :true AND remaining <= :zero AND refill_at = :never"
     try:
         reply = aws.dynamodb().delete_item(
             TableName=settings().api_keys_table,
             Key=aws.serialize({"key_hash": key_hash}),
-            ConditionExpression="expires_at <= :now OR (limited = :true AND remaining <= :zero AND refill_at = :never)",
+            ConditionExpression=f"expires_at <= :now OR ({used_up})",
             ExpressionAttributeValues=aws.serialize(
                 {":now": to_ms(now), ":true": True, ":zero": 0, ":never": NEVER}
             ),

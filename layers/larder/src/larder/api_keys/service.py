@@ -8,7 +8,6 @@ from larder.api_keys.models import (
     ApiKey,
     NewKey,
     Permissions,
-    RateLimit,
     Refusal,
     Verification,
 )
@@ -35,9 +34,6 @@ _PREFIX = re.compile(r"[a-zA-Z0-9_-]{1,32}")
 _WORD = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _ATTEMPTS = 8
 
-DEFAULT_RATE_LIMIT = RateLimit(enabled=False, window_ms=86_400_000, max_requests=10)
-"""Off, so that five hundred jobs may share a key; the numbers are the specification's example."""
-
 MAX_NUMBER = 10**12
 """Thirty years in milliseconds: nothing that a key counts is larger."""
 
@@ -46,11 +42,6 @@ def create_key(new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
     """Store a new key; returns the record and the key itself, which exists nowhere else. Raises InvalidRequest."""
     _check(new)
     raw = (new.prefix or "") + random_letters(KEY_LENGTH)
-    rate_limit = RateLimit(
-        enabled=new.rate_limit_max is not None,
-        window_ms=new.rate_limit_window_ms or DEFAULT_RATE_LIMIT.window_ms,
-        max_requests=new.rate_limit_max or DEFAULT_RATE_LIMIT.max_requests,
-    )
     key = ApiKey(
         id=random_id(),
         key_hash=hash_key(raw),
@@ -65,9 +56,9 @@ def create_key(new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
         remaining=new.remaining,
         refill=new.refill,
         last_refill_at=None,
-        rate_limit=rate_limit,
+        rate_limit=new.rate_limit,
         request_count=0,
-        window_ends_at=now + timedelta(milliseconds=rate_limit.window_ms),
+        window_ends_at=now + timedelta(milliseconds=new.rate_limit.window_ms),
         expires_at=None if new.expires_in_s is None else now + timedelta(seconds=new.expires_in_s),
         created_at=now,
         updated_at=now,
@@ -167,8 +158,7 @@ def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, s
         metadata=old.metadata,
         remaining=old.remaining,
         refill=old.refill,
-        rate_limit_window_ms=old.rate_limit.window_ms,
-        rate_limit_max=old.rate_limit.max_requests if old.rate_limit.enabled else None,
+        rate_limit=old.rate_limit,
     )
     made = create_key(new, now=now)
     end = now + timedelta(seconds=overlap_s)
@@ -220,11 +210,9 @@ def _check(new: NewKey) -> None:
     if new.prefix is not None and not _PREFIX.fullmatch(new.prefix):
         raise InvalidRequest("prefix", "must be 1 to 32 letters, digits, underscores or hyphens")
     _check_number("expiresIn", new.expires_in_s)
-    _check_number("remaining", new.remaining)
-    _check_number("rateLimitTimeWindow", new.rate_limit_window_ms)
-    _check_number("rateLimitMax", new.rate_limit_max)
-    if new.rate_limit_window_ms is not None and new.rate_limit_max is None:
-        raise InvalidRequest("rateLimitMax", "is needed with rateLimitTimeWindow")
+    _check_number("rateLimitTimeWindow", new.rate_limit.window_ms)
+    _check_number("rateLimitMax", new.rate_limit.max_requests)
+    _check_number("remaining", new.remaining, least=0 if new.refill else 1)
     if new.refill is not None:
         _check_number("refillInterval", new.refill.interval_ms)
         _check_number("refillAmount", new.refill.amount)
@@ -235,6 +223,6 @@ def _check(new: NewKey) -> None:
             raise InvalidRequest("permissions", "must map resource names to lists of action names")
 
 
-def _check_number(field: str, number: int | None) -> None:
-    if number is not None and not 1 <= number <= MAX_NUMBER:
-        raise InvalidRequest(field, f"must be a whole number from 1 to {MAX_NUMBER}")
+def _check_number(field: str, number: int | None, *, least: int = 1) -> None:
+    if number is not None and not least <= number <= MAX_NUMBER:
+        raise InvalidRequest(field, f"must be a whole number from {least} to {MAX_NUMBER}")
