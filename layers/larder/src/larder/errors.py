@@ -35,6 +35,23 @@ class InvalidRequest(LarderError):
         super().__init__(f"{field}: {rule}")
 
 
+class InvalidBody(LarderError):
+    """The same for `/api/auth`, in the words of its clients: `[body.name] the rule`."""
+
+    status = 400
+    code = "validation_error"
+
+    def __init__(self, field: str, rule: str) -> None:
+        self.field = field
+        super().__init__(f"[body.{field}] {rule}")
+
+
+class UnsupportedMediaType(LarderError):
+    status = 415
+    code = "unsupported_media_type"
+    message = "The body must be sent as application/json."
+
+
 class Unauthenticated(LarderError):
     """There is no credential, or it is malformed, unknown, disabled, expired or revoked. Which one is not told."""
 

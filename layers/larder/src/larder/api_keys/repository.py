@@ -7,7 +7,7 @@ for unlimited keys too, below 0), `refill_at` is when the next refill is due (`N
 
 import json
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from larder import aws
@@ -16,6 +16,9 @@ from larder.clock import from_ms, to_ms
 from larder.settings import settings
 
 NEVER = 10**15
+_CLEAN_UP = "#clean-up"
+_clean_up_not_before = datetime.min.replace(tzinfo=UTC)
+
 EXPIRING = "expiring"
 """The one partition of the index of keys that have an expiry: few do, and they are read in order of it."""
 
@@ -213,6 +216,35 @@ def expired(*, now: datetime) -> Iterator[str]:
     """The hashes of keys whose expiry has passed, oldest first. The index may lag: delete on condition."""
     values = {":all": EXPIRING, ":now": to_ms(now)}
     yield from _hashes("by_expiry", "expiring = :all AND expires_at <= :now", values)
+
+
+def claim_clean_up(*, now: datetime, every_s: int) -> bool:
+    """Whether the caller is the one to clean up: one of all instances, once in `every_s` seconds."""
+    global _clean_up_not_before  # noqa: PLW0603  # saves an instance that has just asked from asking again
+    if now < _clean_up_not_before:
+        return False
+    _clean_up_not_before = now + timedelta(seconds=every_s)
+    try:
+        aws.dynamodb().update_item(
+            TableName=settings().api_keys_table,
+            Key=aws.serialize({"key_hash": _CLEAN_UP}),
+            UpdateExpression="SET not_before = :next",
+            ConditionExpression="attribute_not_exists(not_before) OR not_before <= :now",
+            ExpressionAttributeValues=aws.serialize(
+                {":now": to_ms(now), ":next": to_ms(_clean_up_not_before)}
+            ),
+        )
+    except aws.ClientError as error:
+        if aws.error_code(error) == "ConditionalCheckFailedException":
+            return False
+        raise
+    return True
+
+
+def forget_clean_up() -> None:
+    """Forget when this instance last asked to clean up."""
+    global _clean_up_not_before  # noqa: PLW0603
+    _clean_up_not_before = datetime.min.replace(tzinfo=UTC)
 
 
 def delete(key_hash: str) -> bool:

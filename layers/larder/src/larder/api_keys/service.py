@@ -1,6 +1,7 @@
 """Make, verify, change, rotate and end API keys (spec 2)."""
 
 import re
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from larder.api_keys import repository
@@ -29,6 +30,9 @@ KEY_LENGTH = 64
 
 START_LENGTH = 6
 """Characters of a key that are kept to recognise it by (reference: better-auth.md, 4)."""
+
+CLEAN_UP_SECONDS = 10
+"""The least time between two automatic removals of expired keys (spec 2, limits)."""
 
 _PREFIX = re.compile(r"[a-zA-Z0-9_-]{1,32}")
 _WORD = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
@@ -167,6 +171,16 @@ def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, s
     elif old.expires_at is None or old.expires_at > end:
         repository.set_expiry(old.key_hash, end, now=now)
     return made
+
+
+def clean_up(*, now: datetime) -> None:
+    """Remove expired keys, at most once in ten seconds across all instances (spec 2, limits).
+
+    Tidying never fails the request that it comes with.
+    """
+    with suppress(TryAgain):
+        if repository.claim_clean_up(now=now, every_s=CLEAN_UP_SECONDS):
+            delete_expired_keys(now=now)
 
 
 def delete_expired_keys(*, now: datetime) -> int:
