@@ -224,6 +224,7 @@ def test_an_allowance_whose_store_does_not_answer_refuses(cloud: Cloud) -> None:
         ({"refill": Refill(interval_ms=1, amount=1)}, "remaining"),
         ({"remaining": 1, "refill": Refill(interval_ms=0, amount=1)}, "refillInterval"),
         ({"remaining": 1, "refill": Refill(interval_ms=1, amount=0)}, "refillAmount"),
+        ({"metadata": "x" * 10_000}, "metadata"),
         ({"rate_limit": limit(0)}, "rateLimitMax"),
         ({"rate_limit": limit(1, window_ms=-1)}, "rateLimitTimeWindow"),
     ],

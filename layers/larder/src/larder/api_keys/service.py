@@ -1,5 +1,6 @@
 """Make, verify, change, rotate and end API keys (spec 2)."""
 
+import json
 import re
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -37,6 +38,9 @@ CLEAN_UP_SECONDS = 10
 _PREFIX = re.compile(r"[a-zA-Z0-9_-]{1,32}")
 _WORD = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _ATTEMPTS = 8
+
+MAX_METADATA_LENGTH = 10_000
+"""Every verification reads and writes the whole item, and pays for each kilobyte of it."""
 
 MAX_NUMBER = 10**12
 """Thirty years in milliseconds: nothing that a key counts is larger."""
@@ -151,6 +155,8 @@ def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, s
     old = repository.find_by_id(key_id)
     if old is None:
         return None
+    if not old.enabled:
+        raise InvalidRequest("key", "is disabled; a rotation would make one that is not")
     lifetime = None if old.expires_at is None else old.expires_at - old.created_at
     new = NewKey(
         user_id=old.user_id,
@@ -232,6 +238,10 @@ def _check(new: NewKey) -> None:
         _check_number("refillAmount", new.refill.amount)
         if new.remaining is None:
             raise InvalidRequest("remaining", "is needed with refillAmount and refillInterval")
+    if len(json.dumps(new.metadata)) > MAX_METADATA_LENGTH:
+        raise InvalidRequest(
+            "metadata", f"must be at most {MAX_METADATA_LENGTH} characters of JSON"
+        )
     for resource, actions in new.permissions.items():
         if not all(_WORD.fullmatch(word) for word in (resource, *actions)):
             raise InvalidRequest("permissions", "must map resource names to lists of action names")
