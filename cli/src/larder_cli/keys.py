@@ -9,7 +9,6 @@ import click
 from larder import clock
 from larder.api_keys.models import (
     ARTIFACT_ACTIONS,
-    NO_RATE_LIMIT,
     ApiKey,
     NewKey,
     RateLimit,
@@ -141,16 +140,17 @@ def _refill(remaining: int | None, amount: int | None, interval_ms: int | None) 
     return Refill(interval_ms=interval_ms, amount=amount)
 
 
-def _rate_limit(max_requests: int | None, window_ms: int | None) -> RateLimit:
+def _rate_limit(max_requests: int | None, window_ms: int | None) -> RateLimit | None:
+    from larder.api_keys.service import default_rate_limit
+
     if max_requests is None:
         if window_ms is not None:
             raise click.UsageError(
                 "--rate-limit-window needs --rate-limit-max, the uses in one window"
             )
-        return NO_RATE_LIMIT
-    return RateLimit(
-        enabled=True, window_ms=window_ms or NO_RATE_LIMIT.window_ms, max_requests=max_requests
-    )
+        return None
+    window_ms = window_ms or default_rate_limit().window_ms
+    return RateLimit(enabled=True, window_ms=window_ms, max_requests=max_requests)
 
 
 def _print_raw(raw: str) -> None:
@@ -227,13 +227,13 @@ def keys() -> None:
     "--rate-limit-max",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How often it can be used in one window; else as often as wanted.",
+    help="How often it can be used in one window; else as the deployment sets it, as often as wanted.",
 )
 @click.option(
     "--rate-limit-window",
     type=period_ms,
     metavar="TIME",
-    help=f"How long the window is: 1m, 1h.  [default: {period(NO_RATE_LIMIT.window_ms)}]",
+    help="How long the window is: 1m, 1h; else as the deployment sets it, a day.",
 )
 @json_option
 def create(
@@ -264,7 +264,7 @@ def create(
         name=name,
         prefix=prefix,
         expires_in_s=expires_in,
-        permissions=dict(permissions) or {"artifacts": ARTIFACT_ACTIONS},
+        permissions=dict(permissions) or None,
         metadata=metadata,
         remaining=remaining,
         refill=refill,
