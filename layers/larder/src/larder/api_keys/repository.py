@@ -182,12 +182,8 @@ def set_expiry(key_hash: str, expires_at: datetime, *, now: datetime) -> bool:
 
 
 def get(key_hash: str) -> ApiKey | None:
-    reply = aws.dynamodb().get_item(
-        TableName=settings().api_keys_table,
-        Key=aws.serialize({"key_hash": key_hash}),
-        ConsistentRead=True,
-    )
-    return _from_item(aws.deserialize(reply["Item"])) if "Item" in reply else None
+    item = aws.get_item(settings().api_keys_table, {"key_hash": key_hash})
+    return None if item is None else _from_item(item)
 
 
 def find_by_id(key_id: str) -> ApiKey | None:
