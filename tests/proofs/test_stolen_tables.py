@@ -244,7 +244,7 @@ def test_log_lines_of_every_logger_and_error_bodies_hold_no_key(
     make_and_use(cloud, secrets)
     replies: list[Reply] = []
 
-    # Before the cache's own requests: a refused one of those may still be reading in the background after its answer, and
+    # Before the cache's own requests: a refused one of those may still read in the background after its answer, and
     # that must not be taken for a call of the function that is asked next.
     for raw, _ in secrets.raw:
         replies += [post_verify(body) for body in verify_bodies(raw)]
