@@ -11,6 +11,7 @@ from larder.api_keys.models import NewKey, RateLimit, Refill, Refusal
 from larder.api_keys.service import create_key, find_key, list_keys, rotate_key, verify
 from larder.errors import InvalidRequest
 from larder.hashing import hash_key
+from tests.faults import just_before
 from tests.requests import Cloud
 
 READ = {"artifacts": ("read",)}
@@ -66,6 +67,19 @@ def test_both_keys_pass_during_the_overlap_and_only_the_new_one_after(cloud: Clo
 def test_without_an_overlap_the_old_key_ends_at_once(cloud: Cloud) -> None:
     rotate_key(cloud.key.id, overlap_s=0, now=clock.now())
     assert find_key(cloud.key.id) is None
+
+
+def test_without_an_overlap_no_use_of_an_allowance_counts_twice(cloud: Cloud) -> None:
+    now = clock.now()
+    old, _ = create_key(NewKey(user_id=cloud.user.id, remaining=10), now=now)
+
+    def use() -> None:
+        assert verify(old.key_hash, READ, now=now).valid
+
+    with just_before("dynamodb", "UpdateItem", use):
+        rotated = rotate_key(old.id, overlap_s=0, now=now)
+    assert rotated is not None
+    assert rotated[0].remaining == 9
 
 
 def test_an_overlap_never_lengthens_a_life(cloud: Cloud) -> None:

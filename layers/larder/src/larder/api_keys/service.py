@@ -139,7 +139,9 @@ def verify(key_hash: str | None, required: Permissions, *, now: datetime) -> Ver
     if not passed:
         return _refused(key, required, now)
     if key.remaining == 0 and key.refill is None:
-        repository.delete_if_ended(key_hash, now=now)
+        # The use is taken; a key that cannot be removed now is refused all the same.
+        with suppress(TryAgain):
+            repository.delete_if_ended(key_hash, now=now)
     return Verification(key=key)
 
 
@@ -181,7 +183,8 @@ def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, s
     """Make a key that takes over from another; the old one lives on for `overlap_s` seconds, or till its own expiry.
 
     The new key has the old one's user, team, name, prefix, permissions, metadata and limits, what is left of its
-    allowance, and its lifetime anew. Returns None when there is no key with this id. Raises InvalidRequest.
+    allowance, and its lifetime anew. During an overlap both have what was left; without one, no use counts twice.
+    Returns None when there is no key with this id. Raises InvalidRequest.
     """
     if overlap_s < 0:
         raise InvalidRequest("overlap", "must be a number of seconds from 0 on")
@@ -190,10 +193,26 @@ def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, s
         return None
     if not old.enabled:
         raise InvalidRequest("key", "is disabled; a rotation would make one that is not")
+    if overlap_s == 0:
+        # Off first, so that what is left is known; a crash before the end leaves a key that is off, not one too many.
+        last = repository.disable(old.key_hash, now=now)
+        if last is None or (last.remaining == 0 and last.refill is None):
+            return None
+        made = create_key(_successor(last), now=now)
+        repository.delete(old.key_hash)
+        return made
+    made = create_key(_successor(old), now=now)
+    end = now + timedelta(seconds=overlap_s)
+    if old.expires_at is None or old.expires_at > end:
+        repository.set_expiry(old.key_hash, end, now=now)
+    return made
+
+
+def _successor(old: ApiKey) -> NewKey:
     lifetime = None
     if old.expires_at is not None and not settings().disable_custom_key_expiry:
         lifetime = old.expires_at - old.created_at
-    new = NewKey(
+    return NewKey(
         user_id=old.user_id,
         team_id=old.team_id,
         name=old.name,
@@ -205,13 +224,6 @@ def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, s
         refill=old.refill,
         rate_limit=old.rate_limit,
     )
-    made = create_key(new, now=now)
-    end = now + timedelta(seconds=overlap_s)
-    if overlap_s == 0:
-        repository.delete(old.key_hash)
-    elif old.expires_at is None or old.expires_at > end:
-        repository.set_expiry(old.key_hash, end, now=now)
-    return made
 
 
 def clean_up(*, now: datetime) -> None:
