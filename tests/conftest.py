@@ -11,6 +11,7 @@ from moto import mock_aws
 from larder import aws, clock
 from larder.accounts.service import create_user
 from larder.api_keys.models import NewKey
+from larder.api_keys.repository import forget_clean_up
 from larder.api_keys.service import create_key
 from larder.settings import environment_name, region, s3_endpoint, settings
 from larder.teams.models import Role
@@ -43,6 +44,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]
 def _forget() -> None:
     # Clients are kept: making them takes longer than most tests, and moto answers old ones too.
     auth.forget_scopes()
+    forget_clean_up()
     for cached in (settings, region, s3_endpoint):
         cached.cache_clear()
 

@@ -53,6 +53,8 @@ def test_every_default_and_bound_is_the_codes_and_the_templates(option: object) 
     limits = (
         f"from {bounds['min']}" if bounds["max"] is None else f"{bounds['min']} to {bounds['max']}"
     )
+    if isinstance(default, bool):
+        default, limits = str(default).lower(), "true or false"
     assert f"| {default} | {limits} |" in row
     assert load_template(environ={}).environment[environment_name(name)] == str(default)
 
@@ -61,8 +63,8 @@ def test_every_default_and_bound_is_the_codes_and_the_templates(option: object) 
     "function", load_template(environ={}).functions, ids=lambda function: function.logical_id
 )
 def test_every_function_is_on_the_map_of_the_architecture(function: object) -> None:
-    module = function.handler.split(".")[1]  # type: ignore[attr-defined]
-    assert f"../functions/artifacts/{module}.py" in (DOCS / "architecture.md").read_text()
+    domain, module, _ = function.handler.split(".")  # type: ignore[attr-defined]
+    assert f"../functions/{domain}/{module}.py" in (DOCS / "architecture.md").read_text()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

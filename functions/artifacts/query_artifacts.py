@@ -6,7 +6,7 @@ from larder import clock
 from larder.artifacts import service
 from larder.web.app import cache_api, lambda_handler
 from larder.web.auth import CacheReader
-from larder.web.bodies import QueryHashes
+from larder.web.cache_bodies import QueryHashes
 from larder.web.responses import json_response, query_entries
 
 app = cache_api()

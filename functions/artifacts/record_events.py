@@ -7,7 +7,7 @@ from larder.usage import service
 from larder.usage.models import Reporter
 from larder.web.app import cache_api, lambda_handler
 from larder.web.auth import CacheMember
-from larder.web.bodies import Events
+from larder.web.cache_bodies import Events
 from larder.web.parameters import Client
 from larder.web.responses import empty
 

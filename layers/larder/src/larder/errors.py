@@ -5,6 +5,8 @@ on `remote_caching_*` and on nothing else by name, and it posts the stored token
 code `forbidden`, which therefore does not exist here (reference: turbo-client.md, 2).
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import ClassVar
 
 
@@ -14,7 +16,7 @@ class LarderError(Exception):
     status: ClassVar[int]
     code: ClassVar[str]
     message: str
-    headers: ClassVar[dict[str, str]] = {}
+    headers: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, message: str | None = None) -> None:
         if message is not None:
@@ -33,13 +35,30 @@ class InvalidRequest(LarderError):
         super().__init__(f"{field}: {rule}")
 
 
+class InvalidBody(LarderError):
+    """The same for `/api/auth`, in the words of its clients: `[body.name] the rule`."""
+
+    status = 400
+    code = "validation_error"
+
+    def __init__(self, field: str, rule: str) -> None:
+        self.field = field
+        super().__init__(f"[body.{field}] {rule}")
+
+
+class UnsupportedMediaType(LarderError):
+    status = 415
+    code = "unsupported_media_type"
+    message = "The body must be sent as application/json."
+
+
 class Unauthenticated(LarderError):
     """There is no credential, or it is malformed, unknown, disabled, expired or revoked. Which one is not told."""
 
     status = 401
     code = "unauthorized"
     message = "A valid bearer token is required: it is missing, unknown, expired or revoked."
-    headers: ClassVar[dict[str, str]] = {"WWW-Authenticate": "Bearer"}
+    headers = MappingProxyType({"WWW-Authenticate": "Bearer"})
 
 
 class SoftBlocked(LarderError):
@@ -100,13 +119,25 @@ class ArtifactNotFound(LarderError):
     message = "There is no artifact with this hash."
 
 
+class RateLimited(LarderError):
+    """The key's own rate limit. `Retry-After` tells, in whole seconds, when its window is over."""
+
+    status = 429
+    code = "rate_limited"
+    message = "This token has been used as often as its rate limit allows. Try again later."
+
+    def __init__(self, try_again_in_ms: int) -> None:
+        super().__init__()
+        self.headers = {"Retry-After": str(-(-try_again_in_ms // 1000))}
+
+
 class TryAgain(LarderError):
     """A store that the answer depends on did not answer in time. Nothing was changed."""
 
     status = 503
     code = "try_again"
     message = "A part of the service did not answer in time. Try again in a moment."
-    headers: ClassVar[dict[str, str]] = {"Retry-After": "2"}
+    headers = MappingProxyType({"Retry-After": "2"})
 
 
 class Throttled(TryAgain):

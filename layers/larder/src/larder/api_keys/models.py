@@ -1,8 +1,10 @@
-"""What an API key is, and what it is asked for."""
+"""What an API key is, what it is asked for, and how its use is answered (spec 2)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
 
 Permissions = Mapping[str, tuple[str, ...]]
 """Resource to allowed actions, for instance `{"artifacts": ("read", "write")}` (spec 2, Permissions)."""
@@ -11,31 +13,118 @@ ARTIFACT_ACTIONS = ("read", "write")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimit:
+    """At most `max_requests` verifications in a window of `window_ms`, counted while `enabled`."""
+
+    enabled: bool
+    window_ms: int
+    max_requests: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refill:
+    """Every `interval_ms` the allowance is set to `amount` again, at the first use after it is due."""
+
+    interval_ms: int
+    amount: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
-    """A stored key without its secret. `key_hash` is all that the table keeps of the key itself."""
+    """A stored key without its secret (spec 2, ApiKey record).
+
+    `key_hash` is all that the table keeps of the key itself. `remaining` is None for unlimited use. `request_count` is
+    that of the window that ends at `window_ends_at`.
+    """
 
     id: str
     key_hash: str
     user_id: str
     team_id: str | None
     name: str | None
-    start: str
+    start: str | None
     prefix: str | None
     enabled: bool
     permissions: Permissions
+    metadata: Any
+    remaining: int | None
+    refill: Refill | None
+    last_refill_at: datetime | None
+    rate_limit: RateLimit
+    request_count: int
+    window_ends_at: datetime
     expires_at: datetime | None
     created_at: datetime
     updated_at: datetime
     last_request: datetime | None
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether a use must be counted to keep a limit or an allowance."""
+        return self.remaining is not None or self.rate_limit.enabled
+
+    @property
+    def refill_due_at(self) -> datetime | None:
+        """From when on a use refills the allowance; None for a key without one, or without a refill."""
+        if self.refill is None or self.remaining is None:
+            return None
+        last = self.last_refill_at or self.created_at
+        return last + timedelta(milliseconds=self.refill.interval_ms)
+
+    def refill_is_due(self, now: datetime) -> bool:
+        """The reference's rule: more than the interval has passed (better-auth.md, 4: refill)."""
+        return self.refill_due_at is not None and now > self.refill_due_at
+
+    def window_is_over(self, now: datetime) -> bool:
+        return self.rate_limit.enabled and now >= self.window_ends_at
+
+    def turns(self, now: datetime) -> bool:
+        """Whether a use at `now` begins a window or refills, and so takes a second write."""
+        return self.refill_is_due(now) or self.window_is_over(now)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewKey:
-    """What a new key is to be. Bound to `team_id` it acts for that team only, else for its user and all their teams."""
+    """What a new key is to be. Bound to `team_id` it acts for that team only, else for its user and all their teams.
+
+    It has an allowance when `remaining` is given. Name, prefix, lifetime, permissions and rate limit that are None come
+    from the deployment's options.
+    """
 
     user_id: str
     team_id: str | None = None
     name: str | None = None
     prefix: str | None = None
     expires_in_s: int | None = None
-    permissions: Permissions = field(default_factory=lambda: {"artifacts": ARTIFACT_ACTIONS})
+    permissions: Permissions | None = None
+    metadata: Any = None
+    remaining: int | None = None
+    refill: Refill | None = None
+    rate_limit: RateLimit | None = None
+
+
+class Refusal(StrEnum):
+    """Why a verification failed: the codes that `/api-key/verify` tells (reference: better-auth.md, 3)."""
+
+    INVALID = "INVALID_API_KEY"
+    DISABLED = "KEY_DISABLED"
+    EXPIRED = "KEY_EXPIRED"
+    LACKS_PERMISSION = "KEY_NOT_FOUND"
+    USED_UP = "USAGE_EXCEEDED"
+    RATE_LIMITED = "RATE_LIMITED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """The answer to one verification. `key` is the record as it stands after it, also for a key that was refused.
+
+    `try_again_in_ms` is how long the window of a rate limit still lasts.
+    """
+
+    key: ApiKey | None
+    refusal: Refusal | None = None
+    try_again_in_ms: int | None = None
+
+    @property
+    def valid(self) -> bool:
+        return self.refusal is None

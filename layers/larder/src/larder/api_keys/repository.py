@@ -1,12 +1,26 @@
-"""The table of API keys: one item a key, found by the hash of the key, indexed by id and by user."""
+"""The table of API keys: one item a key, found by the hash of the key, indexed by id and by user.
 
-from datetime import datetime
+Three attributes exist so that one write fits every key: `has_allowance` says whether `remaining` counts (it goes down
+for unlimited keys too, below 0), `refill_at` is when the next refill is due (`NEVER` without one), and
+`window_ends_at` when the window of the rate limit is over.
+"""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from larder import aws
-from larder.api_keys.models import ApiKey, Permissions
+from larder.api_keys.models import ApiKey, Permissions, RateLimit, Refill
 from larder.clock import from_ms, to_ms
 from larder.settings import settings
+
+NEVER = 10**15
+_CLEAN_UP = "#clean-up"
+_clean_up_not_before = datetime.min.replace(tzinfo=UTC)
+
+EXPIRING = "expiring"
+"""The one partition of the index of keys that have an expiry: few do, and they are read in order of it."""
 
 
 def _to_item(key: ApiKey) -> aws.Item:
@@ -20,28 +34,64 @@ def _to_item(key: ApiKey) -> aws.Item:
         "prefix": key.prefix,
         "enabled": key.enabled,
         "permissions": {resource: list(actions) for resource, actions in key.permissions.items()},
+        "metadata": None if key.metadata is None else json.dumps(key.metadata),
+        "has_allowance": key.remaining is not None,
+        "remaining": key.remaining or 0,
+        "refill_amount": key.refill.amount if key.refill else None,
+        "refill_interval": key.refill.interval_ms if key.refill else None,
+        "refill_at": NEVER if key.refill_due_at is None else to_ms(key.refill_due_at),
+        "last_refill_at": None if key.last_refill_at is None else to_ms(key.last_refill_at),
+        "rate_limit_enabled": key.rate_limit.enabled,
+        "rate_limit_window": key.rate_limit.window_ms,
+        "rate_limit_max": key.rate_limit.max_requests,
+        "request_count": key.request_count,
+        "window_ends_at": to_ms(key.window_ends_at),
         "expires_at": None if key.expires_at is None else to_ms(key.expires_at),
+        "expiring": None if key.expires_at is None else EXPIRING,
         "created_at": to_ms(key.created_at),
         "updated_at": to_ms(key.updated_at),
+        "last_request": None if key.last_request is None else to_ms(key.last_request),
     }
 
 
 def _from_item(item: aws.Item) -> ApiKey:
+    def moment(name: str) -> datetime | None:
+        return from_ms(item[name]) if name in item else None
+
+    refill = None
+    if "refill_amount" in item:
+        refill = Refill(interval_ms=item["refill_interval"], amount=item["refill_amount"])
     return ApiKey(
         id=item["id"],
         key_hash=item["key_hash"],
         user_id=item["user_id"],
         team_id=item.get("team_id"),
         name=item.get("name"),
-        start=item["start"],
+        start=item.get("start"),
         prefix=item.get("prefix"),
         enabled=item["enabled"],
         permissions={name: tuple(actions) for name, actions in item["permissions"].items()},
-        expires_at=from_ms(item["expires_at"]) if "expires_at" in item else None,
+        metadata=json.loads(item["metadata"]) if "metadata" in item else None,
+        remaining=item["remaining"] if item["has_allowance"] else None,
+        refill=refill,
+        last_refill_at=moment("last_refill_at"),
+        rate_limit=RateLimit(
+            enabled=item["rate_limit_enabled"],
+            window_ms=item["rate_limit_window"],
+            max_requests=item["rate_limit_max"],
+        ),
+        request_count=item["request_count"],
+        window_ends_at=from_ms(item["window_ends_at"]),
+        expires_at=moment("expires_at"),
         created_at=from_ms(item["created_at"]),
         updated_at=from_ms(item["updated_at"]),
-        last_request=from_ms(item["last_request"]) if "last_request" in item else None,
+        last_request=moment("last_request"),
     )
+
+
+def _key_of(item: aws.Item) -> ApiKey | None:
+    """None for the note of the last clean-up, which is no key whatever somebody presents."""
+    return _from_item(item) if "id" in item else None
 
 
 def add(key: ApiKey) -> None:
@@ -52,26 +102,52 @@ def add(key: ApiKey) -> None:
     )
 
 
-def use(key_hash: str, required: Permissions, *, now: datetime) -> tuple[bool, ApiKey | None]:
-    """Check a key and note its use in one conditional write.
+def use(
+    key_hash: str, required: Permissions, *, now: datetime, turning: ApiKey | None = None
+) -> tuple[bool, ApiKey | None]:
+    """Take one use of a key if it passes every rule, all in one conditional write.
 
     Returns whether the key passed, and the key as it stands (None: there is no such key). A failed condition changes
     nothing and brings the stored item back, so that a refusal costs no second call.
+
+    When a window is over or a refill is due, the write fails too; a second one names the key as it was read, as
+    `turning`, begins the window or refills, and takes the use with it. It fails when another request has turned first.
     """
-    names: dict[str, str] = {}
-    values: aws.Item = {":now": to_ms(now), ":true": True}
+    values: aws.Item = {":now": to_ms(now), ":true": True, ":one": 1}
+    changes = ["last_request = :now"]
     conditions = [
         "attribute_exists(key_hash)",
         "enabled = :true",
         "(attribute_not_exists(expires_at) OR expires_at > :now)",
     ]
+    if turning is not None and turning.refill is not None and turning.refill_is_due(now):
+        values[":refill_was"] = to_ms(turning.refill_due_at or now)
+        values[":refill_next"] = to_ms(now) + turning.refill.interval_ms
+        values[":refilled"] = turning.refill.amount - 1
+        conditions.append("refill_at = :refill_was")
+        changes += ["remaining = :refilled", "refill_at = :refill_next", "last_refill_at = :now"]
+    else:
+        values |= {":false": False, ":zero": 0}
+        conditions.append("(has_allowance = :false OR (remaining > :zero AND refill_at >= :now))")
+        changes.append("remaining = remaining - :one")
+    if turning is not None and turning.window_is_over(now):
+        values[":window_was"] = to_ms(turning.window_ends_at)
+        values[":window_next"] = to_ms(now) + turning.rate_limit.window_ms
+        conditions.append("window_ends_at = :window_was")
+        changes += ["request_count = :one", "window_ends_at = :window_next"]
+    else:
+        values[":false"] = False
+        in_window = "(window_ends_at > :now AND request_count < rate_limit_max)"
+        conditions.append(f"(rate_limit_enabled = :false OR {in_window})")
+        changes.append("request_count = request_count + :one")
+    names: dict[str, str] = {}
     needs = [(resource, action) for resource, actions in required.items() for action in actions]
     for number, (resource, action) in enumerate(needs):
         names |= {"#permissions": "permissions", f"#resource{number}": resource}
         values[f":action{number}"] = action
         conditions.append(f"contains(#permissions.#resource{number}, :action{number})")
     update: dict[str, Any] = {
-        "UpdateExpression": "SET last_request = :now",
+        "UpdateExpression": "SET " + ", ".join(changes),
         "ConditionExpression": " AND ".join(conditions),
         "ExpressionAttributeValues": aws.serialize(values),
         "ReturnValues": "ALL_NEW",
@@ -79,6 +155,10 @@ def use(key_hash: str, required: Permissions, *, now: datetime) -> tuple[bool, A
     }
     if names:
         update["ExpressionAttributeNames"] = names
+    return _update(key_hash, update)
+
+
+def _update(key_hash: str, update: dict[str, Any]) -> tuple[bool, ApiKey | None]:
     try:
         reply = aws.dynamodb().update_item(
             TableName=settings().api_keys_table,
@@ -88,18 +168,27 @@ def use(key_hash: str, required: Permissions, *, now: datetime) -> tuple[bool, A
     except aws.ClientError as error:
         if aws.error_code(error) == "ConditionalCheckFailedException":
             stored: Any = error.response.get("Item")
-            return False, None if not stored else _from_item(aws.deserialize(stored))
+            return False, _key_of(aws.deserialize(stored)) if stored else None
         raise
     return True, _from_item(aws.deserialize(reply["Attributes"]))
 
 
+def set_expiry(key_hash: str, expires_at: datetime, *, now: datetime) -> bool:
+    """False when there is no such key."""
+    values = {":at": to_ms(expires_at), ":expiring": EXPIRING, ":now": to_ms(now)}
+    update = {
+        "UpdateExpression": "SET expires_at = :at, expiring = :expiring, updated_at = :now",
+        "ConditionExpression": "attribute_exists(key_hash)",
+        "ExpressionAttributeValues": aws.serialize(values),
+        "ReturnValues": "ALL_NEW",
+    }
+    done, _ = _update(key_hash, update)
+    return done
+
+
 def get(key_hash: str) -> ApiKey | None:
-    reply = aws.dynamodb().get_item(
-        TableName=settings().api_keys_table,
-        Key=aws.serialize({"key_hash": key_hash}),
-        ConsistentRead=True,
-    )
-    return _from_item(aws.deserialize(reply["Item"])) if "Item" in reply else None
+    item = aws.get_item(settings().api_keys_table, {"key_hash": key_hash})
+    return None if item is None else _key_of(item)
 
 
 def find_by_id(key_id: str) -> ApiKey | None:
@@ -116,17 +205,7 @@ def find_by_id(key_id: str) -> ApiKey | None:
 
 def list_by_user(user_id: str) -> list[ApiKey]:
     """Every key of one user, oldest first."""
-    pages = (
-        aws.dynamodb()
-        .get_paginator("query")
-        .paginate(
-            TableName=settings().api_keys_table,
-            IndexName="by_user",
-            KeyConditionExpression="user_id = :user",
-            ExpressionAttributeValues=aws.serialize({":user": user_id}),
-        )
-    )
-    hashes = [aws.deserialize(item)["key_hash"] for page in pages for item in page["Items"]]
+    hashes = list(_hashes("by_user", "user_id = :user", {":user": user_id}))
     keys = []
     for batch in aws.in_batches(hashes):
         table = settings().api_keys_table
@@ -134,7 +213,94 @@ def list_by_user(user_id: str) -> list[ApiKey]:
     return sorted((_from_item(item) for item in keys), key=lambda key: key.created_at)
 
 
-def delete(key_hash: str) -> None:
-    aws.dynamodb().delete_item(
-        TableName=settings().api_keys_table, Key=aws.serialize({"key_hash": key_hash})
+def expired(*, now: datetime) -> Iterator[str]:
+    """The hashes of keys whose expiry has passed, oldest first. The index may lag: delete on condition."""
+    values = {":all": EXPIRING, ":now": to_ms(now)}
+    yield from _hashes("by_expiry", "expiring = :all AND expires_at <= :now", values)
+
+
+def claim_clean_up(*, now: datetime, every_s: int) -> bool:
+    """Whether the caller is the one to clean up: one of all instances, once in `every_s` seconds."""
+    global _clean_up_not_before  # noqa: PLW0603  # saves an instance that has just asked from asking again
+    if now < _clean_up_not_before:
+        return False
+    _clean_up_not_before = now + timedelta(seconds=every_s)
+    try:
+        aws.dynamodb().update_item(
+            TableName=settings().api_keys_table,
+            Key=aws.serialize({"key_hash": _CLEAN_UP}),
+            UpdateExpression="SET not_before = :next",
+            ConditionExpression="attribute_not_exists(not_before) OR not_before <= :now",
+            ExpressionAttributeValues=aws.serialize(
+                {":now": to_ms(now), ":next": to_ms(_clean_up_not_before)}
+            ),
+        )
+    except aws.ClientError as error:
+        if aws.error_code(error) == "ConditionalCheckFailedException":
+            return False
+        raise
+    return True
+
+
+def forget_clean_up() -> None:
+    """Forget when this instance last asked to clean up."""
+    global _clean_up_not_before  # noqa: PLW0603
+    _clean_up_not_before = datetime.min.replace(tzinfo=UTC)
+
+
+def disable(key_hash: str, *, now: datetime) -> ApiKey | None:
+    """Switch a key off and return it as its last use left it; None when there is no such key."""
+    update = {
+        "UpdateExpression": "SET enabled = :false, updated_at = :now",
+        "ConditionExpression": "attribute_exists(id)",
+        "ExpressionAttributeValues": aws.serialize({":false": False, ":now": to_ms(now)}),
+        "ReturnValues": "ALL_NEW",
+    }
+    done, key = _update(key_hash, update)
+    return key if done else None
+
+
+def delete(key_hash: str) -> bool:
+    """False when there was no such key."""
+    reply = aws.dynamodb().delete_item(
+        TableName=settings().api_keys_table,
+        Key=aws.serialize({"key_hash": key_hash}),
+        ReturnValues="ALL_OLD",
     )
+    return bool(reply.get("Attributes"))
+
+
+def delete_if_ended(key_hash: str, *, now: datetime) -> bool:
+    """Delete a key that is past its expiry or used up for good; False when it is neither, or gone already."""
+    used_up = "has_allowance = :true AND remaining <= :zero AND refill_at = :never"
+    try:
+        reply = aws.dynamodb().delete_item(
+            TableName=settings().api_keys_table,
+            Key=aws.serialize({"key_hash": key_hash}),
+            ConditionExpression=f"expires_at <= :now OR ({used_up})",
+            ExpressionAttributeValues=aws.serialize(
+                {":now": to_ms(now), ":true": True, ":zero": 0, ":never": NEVER}
+            ),
+            ReturnValues="ALL_OLD",
+        )
+    except aws.ClientError as error:
+        if aws.error_code(error) == "ConditionalCheckFailedException":
+            return False
+        raise
+    return bool(reply.get("Attributes"))
+
+
+def _hashes(index: str, condition: str, values: aws.Item) -> Iterator[str]:
+    pages = (
+        aws.dynamodb()
+        .get_paginator("query")
+        .paginate(
+            TableName=settings().api_keys_table,
+            IndexName=index,
+            KeyConditionExpression=condition,
+            ExpressionAttributeValues=aws.serialize(values),
+        )
+    )
+    for page in pages:
+        for item in page["Items"]:
+            yield str(aws.deserialize(item)["key_hash"])

@@ -92,7 +92,12 @@ def store(
         writer=writer,
     )
     saving = in_background(storage.put, artifact.upload, body, metadata, writer)
-    reserved = _reserve(artifact, replaces, quota_bytes)
+    try:
+        reserved = _reserve(artifact, replaces, quota_bytes)
+    except BaseException:
+        # Nothing of this request may run on into the next one.
+        saving.exception()
+        raise
     try:
         saving.result()
     except BaseException:

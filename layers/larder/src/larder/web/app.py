@@ -10,18 +10,36 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from larder.errors import InternalError, InvalidRequest, LarderError
 from larder.web.log import logger
-from larder.web.responses import error_response
+from larder.web.responses import auth_error_response, error_response
 
 Handler = Callable[[dict[str, Any], LambdaContext], dict[str, Any]]
 
 
 def cache_api(error_headers: dict[str, str] | None = None) -> APIGatewayHttpResolver:
     """A resolver for one endpoint of the cache API. `error_headers` go with every error reply."""
+    app = _resolver(lambda error: error_response(error, error_headers))
+
+    def no_route(_: NotFoundError) -> Response[str]:
+        # The gateway only sends what matches this function's route, so the hash has characters that no hash has.
+        return error_response(
+            InvalidRequest("hash", "has characters that no hash has"), error_headers
+        )
+
+    app.not_found(no_route)
+    return app
+
+
+def auth_api() -> APIGatewayHttpResolver:
+    """A resolver for one endpoint of `/api/auth`."""
+    return _resolver(auth_error_response)
+
+
+def _resolver(error_reply: Callable[[LarderError], Response[str]]) -> APIGatewayHttpResolver:
     app = APIGatewayHttpResolver()
 
     def reply(error: LarderError) -> Response[str]:
         logger().append_keys(error=error.code)
-        return error_response(error, error_headers)
+        return error_reply(error)
 
     def unwrapped(error: DependencyResolutionError) -> Response[str]:
         # Each dependency on the way wraps what the innermost one raised.
@@ -34,14 +52,9 @@ def cache_api(error_headers: dict[str, str] | None = None) -> APIGatewayHttpReso
         logger().error("unforeseen error", exc_info=error)
         return reply(InternalError())
 
-    def no_route(_: NotFoundError) -> Response[str]:
-        # The gateway only sends what matches this function's route, so the hash has characters that no hash has.
-        return reply(InvalidRequest("hash", "has characters that no hash has"))
-
     app.exception_handler(LarderError)(reply)
     app.exception_handler(DependencyResolutionError)(unwrapped)
     app.exception_handler(Exception)(unforeseen)
-    app.not_found(no_route)
     return app
 
 

@@ -41,6 +41,17 @@ def error_response(error: LarderError, headers: Mapping[str, str] | None = None)
     )
 
 
+def auth_error_response(error: LarderError) -> Response[str]:
+    """The shape that the Better Auth client parses; its codes are in upper case (reference: better-auth.md, 1)."""
+    body = {"message": error.message, "code": error.code.upper()}
+    return Response(
+        status_code=error.status,
+        content_type=_JSON,
+        headers=dict(error.headers),
+        body=json.dumps(body),
+    )
+
+
 def artifact_response(artifact: Artifact, body: bytes) -> Response[bytes]:
     return Response(
         status_code=200, content_type=_BYTES, headers=artifact_headers(artifact), body=body

@@ -1,6 +1,5 @@
 """JSON bodies, parsed and checked. A module of its own: pydantic costs a cold start what the other parameters don't."""
 
-import json
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -12,7 +11,8 @@ from larder.artifacts.models import HASH_PATTERN, ArtifactHash
 from larder.errors import InvalidRequest
 from larder.settings import settings
 from larder.usage.models import UsageEvent
-from larder.web.parameters import MAX_DURATION_MS, TokenHash, sent_bytes
+from larder.web.json_body import first_error, sent_json
+from larder.web.parameters import MAX_DURATION_MS, TokenHash
 
 _Hash = Annotated[str, StringConstraints(pattern=f"^{HASH_PATTERN}$")]
 
@@ -42,9 +42,9 @@ _Events = TypeAdapter(list[_Event])
 def query_hashes(_token: TokenHash, request: Request) -> list[ArtifactHash]:
     """`{"hashes": [...]}`, as many as the setting allows."""
     try:
-        hashes = _Query.model_validate(_json(request)).hashes
+        hashes = _Query.model_validate(sent_json(request)).hashes
     except ValidationError as error:
-        raise _invalid(error) from None
+        raise InvalidRequest(*first_error(error)) from None
     limit = settings().max_query_hashes
     if len(hashes) > limit:
         raise InvalidRequest("hashes", f"must name at most {limit} hashes, not {len(hashes)}")
@@ -54,9 +54,9 @@ def query_hashes(_token: TokenHash, request: Request) -> list[ArtifactHash]:
 def usage_events(_token: TokenHash, request: Request) -> list[UsageEvent]:
     """An array of events, as many as the setting allows."""
     try:
-        events = _Events.validate_python(_json(request))
+        events = _Events.validate_python(sent_json(request))
     except ValidationError as error:
-        raise _invalid(error) from None
+        raise InvalidRequest(*first_error(error)) from None
     limit = settings().max_events
     if len(events) > limit:
         raise InvalidRequest("body", f"must hold at most {limit} events, not {len(events)}")
@@ -70,31 +70,6 @@ def usage_events(_token: TokenHash, request: Request) -> list[UsageEvent]:
         )
         for event in events
     ]
-
-
-def _json(request: Request) -> object:
-    """The body as JSON in UTF-8. Python's parser would take NaN and Infinity, which JSON has not."""
-    try:
-        return json.loads(sent_bytes(request).decode(), parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        raise InvalidRequest("body", "must be JSON") from None
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(name)
-
-
-def _invalid(error: ValidationError) -> InvalidRequest:
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    field = ".".join(str(part) for part in first["loc"]) or "body"
-    more = error.error_count() - 1
-    others = f" ({more} more like it)" if more else ""
-    return InvalidRequest(_printable(field), f"{first['msg']}{others}")
-
-
-def _printable(field: str) -> str:
-    """A property's name comes from the client: keep it short and free of control characters."""
-    return "".join(c if c.isprintable() else "?" for c in field[:100])
 
 
 QueryHashes = Annotated[list[ArtifactHash], Depends(query_hashes)]

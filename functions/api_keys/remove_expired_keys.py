@@ -1,0 +1,18 @@
+"""The hourly schedule"""
+
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from larder import clock
+from larder.api_keys import service
+from larder.web.log import logger
+
+
+def remove_expired_keys() -> int:
+    """Every hour: remove the keys whose expiry has passed. They have been refused since then; this only tidies."""
+    return service.delete_expired_keys(now=clock.now())
+
+
+def handler(event: dict[str, Any], context: LambdaContext) -> None:
+    logger().info("removed expired keys", extra={"removed": remove_expired_keys()})

@@ -1,0 +1,24 @@
+"""POST /api/auth/api-key/verify"""
+
+from aws_lambda_powertools.event_handler import Response
+
+from larder import clock
+from larder.api_keys import service
+from larder.web.api_key_bodies import VerifyBody
+from larder.web.api_key_json import verification_json
+from larder.web.app import auth_api, lambda_handler
+from larder.web.responses import json_response
+
+app = auth_api()
+
+
+@app.post("/api/auth/api-key/verify")
+def verify_api_key(presented: VerifyBody) -> Response[str]:
+    """POST /api/auth/api-key/verify: whether a key passes now and holds what is required; takes one use."""
+    now = clock.now()
+    verification = service.verify(presented.key_hash, presented.permissions, now=now)
+    service.clean_up(now=now)
+    return json_response(verification_json(verification))
+
+
+handler = lambda_handler(app)

@@ -1,0 +1,35 @@
+"""JSON as it was sent, and what pydantic has against it in a message for the client."""
+
+import json
+
+from aws_lambda_powertools.event_handler import Request
+from pydantic import ValidationError
+
+from larder.errors import InvalidRequest
+from larder.web.parameters import sent_bytes
+
+
+def sent_json(request: Request) -> object:
+    """The body as JSON in UTF-8. Python's parser would take NaN and Infinity, which JSON has not."""
+    try:
+        return json.loads(sent_bytes(request).decode(), parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise InvalidRequest("body", "must be JSON") from None
+
+
+def first_error(error: ValidationError) -> tuple[str, str]:
+    """The field that breaks a rule, and the rule; of several the first, with the number of the others."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    field = ".".join(str(part) for part in first["loc"]) or "body"
+    more = error.error_count() - 1
+    others = f" ({more} more like it)" if more else ""
+    return _printable(field), f"{first['msg']}{others}"
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _printable(field: str) -> str:
+    """A property's name comes from the client: keep it short and free of control characters."""
+    return "".join(c if c.isprintable() else "?" for c in field[:100])

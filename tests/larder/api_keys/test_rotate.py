@@ -1,0 +1,110 @@
+"""A new key takes over from an old one."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from larder import clock
+from larder.api_keys import repository
+from larder.api_keys.models import NewKey, RateLimit, Refill, Refusal
+from larder.api_keys.service import create_key, find_key, list_keys, rotate_key, verify
+from larder.errors import InvalidRequest
+from larder.hashing import hash_key
+from tests.faults import just_before
+from tests.requests import Cloud
+
+READ = {"artifacts": ("read",)}
+HOUR = timedelta(hours=1)
+TAKEN_OVER = (
+    "user_id",
+    "team_id",
+    "name",
+    "prefix",
+    "permissions",
+    "metadata",
+    "remaining",
+    "refill",
+    "rate_limit",
+)
+
+
+def test_the_new_key_takes_over_name_permissions_and_limits(cloud: Cloud) -> None:
+    now = clock.now()
+    new = NewKey(
+        user_id=cloud.user.id,
+        team_id=cloud.team.id,
+        name="ci",
+        prefix="ci_",
+        permissions=READ,
+        metadata={"repo": "web"},
+        remaining=100,
+        refill=Refill(interval_ms=1_000, amount=100),
+        rate_limit=RateLimit(enabled=True, window_ms=60_000, max_requests=50),
+    )
+    old, _ = create_key(new, now=now)
+    rotated = rotate_key(old.id, overlap_s=3600, now=now + HOUR)
+    assert rotated is not None
+    key, raw = rotated
+    for name in TAKEN_OVER:
+        assert getattr(key, name) == getattr(old, name)
+    assert (key.id, key.key_hash) != (old.id, old.key_hash)
+    assert raw.startswith("ci_")
+
+
+def test_both_keys_pass_during_the_overlap_and_only_the_new_one_after(cloud: Cloud) -> None:
+    now = clock.now()
+    rotated = rotate_key(cloud.key.id, overlap_s=3600, now=now)
+    assert rotated is not None
+    old, new = hash_key(cloud.token), rotated[0].key_hash
+    before_the_end, end = now + HOUR - timedelta(seconds=1), now + HOUR
+    assert verify(old, READ, now=before_the_end).valid
+    assert verify(new, READ, now=before_the_end).valid
+    assert verify(old, READ, now=end).refusal is Refusal.EXPIRED
+    assert verify(new, READ, now=end).valid
+
+
+def test_without_an_overlap_the_old_key_ends_at_once(cloud: Cloud) -> None:
+    rotate_key(cloud.key.id, overlap_s=0, now=clock.now())
+    assert find_key(cloud.key.id) is None
+
+
+def test_without_an_overlap_no_use_of_an_allowance_counts_twice(cloud: Cloud) -> None:
+    now = clock.now()
+    old, _ = create_key(NewKey(user_id=cloud.user.id, remaining=10), now=now)
+
+    def use() -> None:
+        assert verify(old.key_hash, READ, now=now).valid
+
+    with just_before("dynamodb", "UpdateItem", use):
+        rotated = rotate_key(old.id, overlap_s=0, now=now)
+    assert rotated is not None
+    assert rotated[0].remaining == 9
+
+
+def test_an_overlap_never_lengthens_a_life(cloud: Cloud) -> None:
+    now = clock.now()
+    old, _ = create_key(NewKey(user_id=cloud.user.id, expires_in_s=60), now=now)
+    rotated = rotate_key(old.id, overlap_s=3600, now=now)
+    assert rotated is not None
+    kept = find_key(old.id)
+    assert kept is not None
+    assert kept.expires_at == old.expires_at
+    assert rotated[0].expires_at == now + timedelta(seconds=60)
+
+
+def test_a_key_that_is_not_there_cannot_be_rotated(cloud: Cloud) -> None:
+    assert rotate_key("no such key", overlap_s=60, now=clock.now()) is None
+
+
+def test_a_disabled_key_is_not_rotated_into_one_that_passes(cloud: Cloud) -> None:
+    repository.delete(cloud.key.key_hash)
+    repository.add(replace(cloud.key, enabled=False))
+    with pytest.raises(InvalidRequest, match=r"^key: "):
+        rotate_key(cloud.key.id, overlap_s=60, now=clock.now())
+    assert [key.id for key in list_keys(cloud.user.id)] == [cloud.key.id]
+
+
+def test_a_negative_overlap_is_refused(cloud: Cloud) -> None:
+    with pytest.raises(InvalidRequest, match=r"^overlap: "):
+        rotate_key(cloud.key.id, overlap_s=-1, now=clock.now())

@@ -1,0 +1,263 @@
+"""What a verification answers and what it changes: a test for each row of specification 2's table of states, named
+after it, and the order in which the rules are checked.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from larder import clock
+from larder.api_keys import repository
+from larder.api_keys.models import ApiKey, NewKey, RateLimit, Refill, Refusal, Verification
+from larder.api_keys.service import (
+    clean_up,
+    create_key,
+    delete_expired_keys,
+    find_key,
+    revoke_key,
+    verify,
+)
+from larder.errors import InvalidRequest, TryAgain
+from larder.hashing import hash_key
+from tests.faults import answering, error, unreachable
+from tests.requests import Cloud
+
+READ = {"artifacts": ("read",)}
+MINUTE = timedelta(minutes=1)
+MINUTE_MS = 60_000
+
+
+def limit(most: int, window_ms: int = MINUTE_MS) -> RateLimit:
+    return RateLimit(enabled=True, window_ms=window_ms, max_requests=most)
+
+
+class Key:
+    """A key under test, with a clock of its own."""
+
+    def __init__(self, cloud: Cloud, **properties: Any) -> None:
+        self.now = clock.now()
+        self.made, self.raw = create_key(NewKey(user_id=cloud.user.id, **properties), now=self.now)
+
+    def use(self, *, after: timedelta = timedelta()) -> Verification:
+        self.now += after
+        return verify(hash_key(self.raw), READ, now=self.now)
+
+    @property
+    def stored(self) -> ApiKey | None:
+        return repository.get(self.made.key_hash)
+
+
+def test_none_create_exists_and_never_expires_unless_told(cloud: Cloud) -> None:
+    key = Key(cloud)
+    assert key.made.expires_at is None
+    assert (key.made.remaining, key.made.refill) == (None, None)
+    assert key.stored == key.made
+
+
+def test_none_create_with_expires_in_expires_so_many_seconds_later(cloud: Cloud) -> None:
+    key = Key(cloud, expires_in_s=90)
+    assert key.made.expires_at == key.made.created_at + timedelta(seconds=90)
+
+
+def test_exists_use_remaining_null_is_unlimited(cloud: Cloud) -> None:
+    key = Key(cloud)
+    assert all(key.use().valid for _ in range(20))
+    assert key.stored is not None
+    assert key.stored.remaining is None
+
+
+def test_exists_use_remaining_above_0_goes_down_by_1(cloud: Cloud) -> None:
+    key = Key(cloud, remaining=3)
+    answer = key.use()
+    assert answer.key is not None
+    assert (answer.valid, answer.key.remaining) == (True, 2)
+
+
+def test_exists_use_remaining_reaches_0_the_key_is_removed(cloud: Cloud) -> None:
+    key = Key(cloud, remaining=2)
+    assert [key.use().valid for _ in range(2)] == [True, True]
+    assert key.stored is None
+    assert key.use().refusal is Refusal.INVALID
+
+
+def test_exists_use_remaining_reaches_0_but_a_refill_will_come(cloud: Cloud) -> None:
+    key = Key(cloud, remaining=1, refill=Refill(interval_ms=MINUTE_MS, amount=2))
+    assert key.use().valid
+    answer = key.use()
+    assert (answer.valid, answer.refusal) == (False, Refusal.USED_UP)
+    assert key.stored is not None
+
+
+def test_exists_verify_below_the_limit_counts_up(cloud: Cloud) -> None:
+    key = Key(cloud, rate_limit=limit(3))
+    counts = [key.use().key.request_count for _ in range(3)]  # type: ignore[union-attr]
+    assert counts == [1, 2, 3]
+
+
+def test_exists_verify_at_the_limit_is_rejected_until_the_window_has_passed(cloud: Cloud) -> None:
+    key = Key(cloud, rate_limit=limit(2))
+    assert [key.use().valid for _ in range(2)] == [True, True]
+    answer = key.use(after=timedelta(seconds=20))
+    assert (answer.refusal, answer.try_again_in_ms) == (Refusal.RATE_LIMITED, 40_000)
+    assert not key.use(after=timedelta(seconds=39)).valid
+    answer = key.use(after=timedelta(seconds=1))
+    assert answer.key is not None
+    assert (answer.valid, answer.key.request_count) == (True, 1)
+    assert answer.key.window_ends_at == key.now + MINUTE
+
+
+def test_exists_any_time_expires_at_has_passed_is_removed(cloud: Cloud) -> None:
+    key, other = Key(cloud, expires_in_s=60), Key(cloud)
+    assert key.use(after=MINUTE).refusal is Refusal.EXPIRED
+    assert delete_expired_keys(now=key.now) == 1
+    assert key.use().refusal is Refusal.INVALID
+    assert other.use().valid
+    assert delete_expired_keys(now=key.now) == 0
+
+
+def test_exists_delete_is_removed(cloud: Cloud) -> None:
+    key = Key(cloud)
+    assert revoke_key(key.made.id)
+    assert find_key(key.made.id) is None
+    assert key.use().refusal is Refusal.INVALID
+
+
+def test_exists_refill_sets_the_allowance_at_the_first_use_after_it_is_due(cloud: Cloud) -> None:
+    key = Key(cloud, remaining=1, refill=Refill(interval_ms=MINUTE_MS, amount=5))
+    assert key.use().valid
+    assert not key.use(after=MINUTE).valid, "more than the interval must have passed"
+    answer = key.use(after=timedelta(milliseconds=1))
+    assert answer.key is not None
+    assert (answer.valid, answer.key.remaining) == (True, 4)
+    assert answer.key.last_refill_at == key.now
+
+
+def test_a_refill_sets_the_allowance_and_does_not_add_to_it(cloud: Cloud) -> None:
+    key = Key(cloud, remaining=100, refill=Refill(interval_ms=MINUTE_MS, amount=5))
+    answer = key.use(after=2 * MINUTE)
+    assert answer.key is not None
+    assert answer.key.remaining == 4
+
+
+def test_a_window_and_a_refill_can_turn_in_one_use(cloud: Cloud) -> None:
+    key = Key(
+        cloud,
+        remaining=1,
+        refill=Refill(interval_ms=MINUTE_MS, amount=5),
+        rate_limit=limit(1),
+    )
+    key.use()
+    answer = key.use(after=2 * MINUTE)
+    assert answer.key is not None
+    assert (answer.valid, answer.key.remaining, answer.key.request_count) == (True, 4, 1)
+
+
+@pytest.mark.parametrize(
+    ("properties", "refusal"),
+    [
+        ({"permissions": {"artifacts": ("write",)}}, Refusal.LACKS_PERMISSION),
+        ({"rate_limit": limit(1)}, Refusal.RATE_LIMITED),
+    ],
+)
+def test_a_refused_use_takes_nothing(
+    cloud: Cloud, properties: dict[str, Any], refusal: Refusal
+) -> None:
+    key = Key(cloud, remaining=10, **properties)
+    key.use()
+    before = key.stored
+    assert key.use().refusal is refusal
+    assert key.stored == before
+
+
+def test_the_rules_are_checked_in_one_order(cloud: Cloud) -> None:
+    now = clock.now()
+    key = Key(
+        cloud,
+        permissions={},
+        remaining=1,
+        refill=Refill(interval_ms=MINUTE_MS, amount=1),
+        rate_limit=limit(1),
+        expires_in_s=1,
+    ).made
+    spent: dict[str, Any] = {"remaining": 0, "request_count": 1}
+    order: list[tuple[Refusal, dict[str, Any], datetime]] = [
+        (Refusal.DISABLED, {"enabled": False}, now + 2 * MINUTE),
+        (Refusal.EXPIRED, {"enabled": True}, now + timedelta(seconds=2)),
+        (Refusal.LACKS_PERMISSION, {"expires_at": None}, now),
+        (Refusal.USED_UP, {"permissions": {"artifacts": ("read",)}}, now),
+        (Refusal.RATE_LIMITED, {"remaining": 1}, now),
+    ]
+    for refusal, change, at in order:
+        key = _store_changed(key, {**spent, **change})
+        spent |= change
+        assert verify(key.key_hash, READ, now=at).refusal is refusal
+
+
+def _store_changed(key: ApiKey, changes: dict[str, Any]) -> ApiKey:
+    repository.delete(key.key_hash)
+    changed = replace(key, **changes)
+    repository.add(changed)
+    return changed
+
+
+def test_the_last_use_counts_though_the_key_cannot_be_removed_now(cloud: Cloud) -> None:
+    key = Key(cloud, remaining=1)
+    with unreachable("dynamodb", "DeleteItem"):
+        assert key.use().valid
+    assert key.use().refusal is Refusal.USED_UP
+
+
+def test_the_note_of_the_last_clean_up_is_no_key(cloud: Cloud) -> None:
+    clean_up(now=clock.now())
+    assert verify("#clean-up", READ, now=clock.now()).refusal is Refusal.INVALID
+
+
+def test_a_rate_limited_key_never_passes_unlimited_because_the_store_is_busy(cloud: Cloud) -> None:
+    key = Key(cloud, remaining=5)
+    with (
+        answering("dynamodb", "UpdateItem", error("ThrottlingException")),
+        pytest.raises(TryAgain),
+    ):
+        key.use()
+
+
+def test_an_allowance_whose_store_does_not_answer_refuses(cloud: Cloud) -> None:
+    key = Key(cloud, remaining=5)
+    with unreachable("dynamodb", "UpdateItem"), pytest.raises(TryAgain):
+        key.use()
+
+
+@pytest.mark.parametrize(
+    ("properties", "field"),
+    [
+        ({"remaining": 0}, "remaining"),
+        ({"remaining": 10**13}, "remaining"),
+        ({"refill": Refill(interval_ms=1, amount=1)}, "remaining"),
+        ({"remaining": 1, "refill": Refill(interval_ms=0, amount=1)}, "refillInterval"),
+        ({"remaining": 1, "refill": Refill(interval_ms=1, amount=0)}, "refillAmount"),
+        ({"metadata": "x" * 10_000}, "metadata"),
+        ({"rate_limit": limit(0)}, "rateLimitMax"),
+        ({"rate_limit": limit(1, window_ms=-1)}, "rateLimitTimeWindow"),
+    ],
+)
+def test_a_bad_limit_is_named(cloud: Cloud, properties: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        Key(cloud, **properties)
+    assert refused.value.field == field
+
+
+def test_any_json_comes_back_as_metadata(cloud: Cloud) -> None:
+    every: list[Any] = [{"plan": "ci", "depth": [1, {"x": None}]}, "text", 1.5, False, []]
+    for metadata in every:
+        key = Key(cloud, metadata=metadata)
+        assert key.stored is not None
+        assert key.stored.metadata == metadata
+
+
+def test_times_are_kept_to_the_millisecond(cloud: Cloud) -> None:
+    key = Key(cloud)
+    used_at = key.made.created_at + timedelta(milliseconds=7)
+    assert key.use(after=used_at - key.now).key.last_request == used_at  # type: ignore[union-attr]
+    assert isinstance(used_at, datetime)
