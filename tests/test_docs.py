@@ -53,6 +53,8 @@ def test_every_default_and_bound_is_the_codes_and_the_templates(option: object) 
     limits = (
         f"from {bounds['min']}" if bounds["max"] is None else f"{bounds['min']} to {bounds['max']}"
     )
+    if isinstance(default, bool):
+        default, limits = str(default).lower(), "true or false"
     assert f"| {default} | {limits} |" in row
     assert load_template(environ={}).environment[environment_name(name)] == str(default)
 

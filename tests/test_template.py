@@ -140,7 +140,11 @@ def test_an_option_comes_from_the_parameter_or_resource_of_its_name(option: Any)
 )
 def test_a_parameter_has_the_default_and_bounds_of_its_option(option: Any) -> None:
     parameter = PARAMETERS[camel_case(option.name)]
-    assert parameter["Default"] == option.default
+    if isinstance(option.default, bool):
+        assert parameter["AllowedValues"] == ["true", "false"]
+        assert parameter["Default"] == str(option.default).lower()
+    else:
+        assert parameter["Default"] == option.default
     assert parameter.get("MinValue") == option.metadata["min"]
     assert parameter.get("MaxValue") == option.metadata["max"]
 

@@ -128,6 +128,7 @@ def test_sweep_gives_up_uploads_that_never_came(larder: Larder, cloud: Cloud) ->
         "objects_deleted": 0,
         "uploads_settled": 0,
         "uploads_given_up": 1,
+        "totals_corrected": 0,
         "failed": 0,
         "finished": True,
     }

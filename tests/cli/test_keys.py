@@ -1,17 +1,61 @@
 """`larder keys`: what it makes is what the handlers take."""
 
+import time
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
 from larder import aws, clock
 from larder.accounts.service import create_user
+from larder.api_keys import repository
+from larder.api_keys.models import NewKey
+from larder.api_keys.service import create_key
 from larder.settings import settings
-from tests.requests import Cloud, Sender
+from tests.requests import Cloud, Reply, Sender
 
 from .conftest import Larder
 
 ADA = ("--user", "ada@acme.example")
+STATUS = "/v8/artifacts/status"
+FIELDS = {
+    *("id", "name", "start", "prefix", "user_id", "team_id", "team", "enabled", "permissions"),
+    *("metadata", "remaining", "refill_amount", "refill_interval_ms", "last_refill_at"),
+    *("rate_limit_enabled", "rate_limit_max", "rate_limit_window_ms", "window_ends_at"),
+    *("request_count", "expires_at", "created_at", "updated_at", "last_request_at"),
+}
+
+
+def facts(shown: str) -> dict[str, str]:
+    """What is told about one thing, by its label."""
+    lines = (line.split("  ", 1) for line in shown.splitlines() if "  " in line)
+    return {label.strip(): value.strip() for label, value in lines}
+
+
+def rows(shown: str) -> list[dict[str, str]]:
+    """The lines of a table by the heads of its columns, which stand where their cells stand."""
+    head, _, *lines = shown.splitlines()
+    labels = [label for label in head.split("   ") if label.strip()]
+    assert len(labels) == len(set(labels))
+    starts = [head.index(label) for label in labels]
+    ends = [*starts[1:], None]
+    return [
+        {
+            label.strip(): line[start:end].strip()
+            for label, start, end in zip(labels, starts, ends, strict=True)
+        }
+        for line in lines
+    ]
+
+
+def use(made: dict[str, Any]) -> Reply:
+    """Present a key that was made."""
+    return Sender(made["key"])("GET", STATUS)
+
+
+def lifetime(record: dict[str, Any], *, end: str = "expires_at") -> timedelta:
+    made_at = datetime.fromisoformat(record["created_at"])
+    return datetime.fromisoformat(record[end]) - made_at
 
 
 def test_a_key_stores_and_restores_an_artifact(larder: Larder, cloud: Cloud) -> None:
@@ -30,8 +74,7 @@ def test_the_json_tells_the_key_and_its_properties(larder: Larder, cloud: Cloud)
     assert made["key"].startswith(made["start"])
     assert (made["team"], made["team_id"], made["name"]) == ("acme", cloud.team.id, "ci")
     assert made["permissions"] == {"artifacts": ["read"]}
-    lives = datetime.fromisoformat(made["expires_at"]) - datetime.fromisoformat(made["created_at"])
-    assert lives == timedelta(days=30)
+    assert lifetime(made) == timedelta(days=30)
 
 
 def test_the_key_is_shown_once_and_stored_nowhere(larder: Larder, cloud: Cloud) -> None:
@@ -79,15 +122,23 @@ def test_a_team_key_needs_a_member(larder: Larder, cloud: Cloud) -> None:
     ("arguments", "expected"),
     [
         (("--team", "nobody"), "there is no team nobody"),
-        (("--name", "x" * 33), "name: must hold 1 to 32 characters"),
-        (("--prefix", "a b"), "prefix: must be"),
-        (("--permissions", "art facts=read"), "permissions: must map"),
+        (("--name", "x" * 33), "--name: must hold 1 to 32 characters"),
+        (("--prefix", "a b"), "--prefix: must be"),
+        (("--permissions", "art facts=read"), "--permissions: must map"),
+        (("--remaining", "0"), "--remaining: must be a whole number from 1"),
+        (("--remaining", f"{10**12 + 1}"), "--remaining: must be a whole number from 1 to"),
+        (("--rate-limit-max", f"{10**12 + 1}"), "--rate-limit-max: must be a whole number"),
+        (
+            ("--remaining", "1", "--refill-interval", "1d", "--refill-amount", f"{10**12 + 1}"),
+            "--refill-amount: must be a whole number",
+        ),
     ],
 )
 def test_create_refuses_what_the_rules_forbid(
     larder: Larder, cloud: Cloud, arguments: tuple[str, ...], expected: str
 ) -> None:
     assert expected in larder.refusal("keys", "create", *ADA, *arguments)
+    assert len(larder.json("keys", "list", *ADA)) == 1
 
 
 @pytest.mark.parametrize(
@@ -98,12 +149,36 @@ def test_create_refuses_what_the_rules_forbid(
         (("--expires-in", "99999w"), "out of bounds"),
         (("--permissions", "artifacts"), "is no permission"),
         (("--permissions", "artifacts=read,,write"), "is no permission"),
+        (("--metadata", "{repo: web}"), "'--metadata': this is no JSON"),
+        (("--metadata", "NaN"), "'--metadata': this is no JSON"),
+        (("--remaining", "-1"), "'--remaining': -1 is not in the range"),
+        (("--remaining", "many"), "'--remaining': 'many' is not a valid integer"),
+        (("--remaining", "1.5"), "'--remaining': '1.5' is not a valid integer"),
+        (("--refill-amount", "0"), "'--refill-amount': 0 is not in the range"),
+        (("--refill-interval", "daily"), "'--refill-interval': 'daily' is no time"),
+        (("--refill-interval", "10001d"), "out of bounds: from 1s to 10000d"),
+        (("--rate-limit-max", "0"), "'--rate-limit-max': 0 is not in the range"),
+        (("--rate-limit-window", "0s"), "'--rate-limit-window': '0s' is out of bounds"),
+        (("--rate-limit-window", "1h"), "--rate-limit-window needs --rate-limit-max"),
+        (
+            ("--remaining", "5", "--refill-amount", "5"),
+            "--refill-amount and --refill-interval come together",
+        ),
+        (
+            ("--remaining", "5", "--refill-interval", "1d"),
+            "--refill-amount and --refill-interval come together",
+        ),
+        (
+            ("--refill-amount", "5", "--refill-interval", "1d"),
+            "--refill-amount and --refill-interval need --remaining",
+        ),
     ],
 )
 def test_create_refuses_what_it_cannot_read(
     larder: Larder, cloud: Cloud, arguments: tuple[str, ...], expected: str
 ) -> None:
     assert expected in larder.refusal("keys", "create", *ADA, *arguments, status=2)
+    assert len(larder.json("keys", "list", *ADA)) == 1
 
 
 def test_list_names_the_keys_of_a_user_with_their_teams(larder: Larder, cloud: Cloud) -> None:
@@ -114,6 +189,215 @@ def test_list_names_the_keys_of_a_user_with_their_teams(larder: Larder, cloud: C
     shown = larder("keys", "list", *ADA).stdout
     assert cloud.key.id in shown
     assert "artifacts=read,write" in shown
+
+
+def test_a_key_has_every_field_that_create_is_given(larder: Larder, cloud: Cloud) -> None:
+    made = larder.json(
+        *("keys", "create", *ADA, "--team", "acme", "--name", "all", "--prefix", "all_"),
+        *("--expires-in", "1d", "--permissions", "artifacts=read"),
+        *("--metadata", '{"repo": "web", "tags": [1, null]}', "--remaining", "500"),
+        *("--refill-amount", "400", "--refill-interval", "12h"),
+        *("--rate-limit-max", "20", "--rate-limit-window", "1m"),
+    )
+    assert made.keys() == FIELDS | {"key"}
+    assert made["metadata"] == {"repo": "web", "tags": [1, None]}
+    assert (made["remaining"], made["refill_amount"]) == (500, 400)
+    assert made["refill_interval_ms"] == 12 * 3_600_000
+    assert (made["rate_limit_enabled"], made["rate_limit_max"]) == (True, 20)
+    assert made["rate_limit_window_ms"] == 60_000
+    assert (made["enabled"], made["request_count"], made["last_request_at"]) == (True, 0, None)
+    # What was stored is what was told, except for the key.
+    key = made.pop("key")
+    assert larder.json("keys", "show", made["id"]) == made
+    assert made in larder.json("keys", "list", *ADA)
+    assert key not in larder("keys", "show", made["id"]).stdout
+
+
+def test_a_key_has_no_limits_unless_they_are_given(larder: Larder, cloud: Cloud) -> None:
+    made = larder.json("keys", "create", *ADA)
+    unlimited = (
+        *("metadata", "remaining", "refill_amount", "refill_interval_ms", "last_refill_at"),
+        *("rate_limit_max", "rate_limit_window_ms", "window_ends_at", "expires_at"),
+    )
+    assert {made[name] for name in unlimited} == {None}
+    assert made["rate_limit_enabled"] is False
+    told = facts(larder("keys", "show", made["id"]).stdout)
+    for label in ("metadata", "remaining", "refill", "last refill", "rate limit", "expires"):
+        assert told[label] == "-"
+
+
+def test_limits_are_told_as_they_are_written(larder: Larder, cloud: Cloud) -> None:
+    result = larder(
+        *("keys", "create", *ADA, "--metadata", '{"repo": "wäb"}', "--remaining", "5000"),
+        *("--refill-amount", "5000", "--refill-interval", "24h"),
+        *("--rate-limit-max", "1000", "--rate-limit-window", "90s", "--expires-in", "1d"),
+    )
+    told = facts(result.stdout)
+    assert told["metadata"] == '{"repo": "wäb"}'
+    assert (told["remaining"], told["refill"]) == ("5,000", "5,000 per 1d")
+    assert told["rate limit"] == "1,000 per 90s"
+    tomorrow = clock.now() + timedelta(days=1)
+    assert told["expires"].startswith(f"{tomorrow:%Y-%m-}")
+    assert told["expires"].endswith(" UTC")
+
+
+def test_a_rate_limit_without_a_window_counts_by_day(larder: Larder, cloud: Cloud) -> None:
+    made = larder.json("keys", "create", *ADA, "--rate-limit-max", "3")
+    assert made["rate_limit_window_ms"] == 86_400_000
+
+
+def test_a_key_with_two_uses_works_twice_and_is_gone(larder: Larder, cloud: Cloud) -> None:
+    made = larder.json("keys", "create", *ADA, "--remaining", "2")
+    assert use(made).status == 200
+    assert larder.json("keys", "show", made["id"])["remaining"] == 1
+    assert use(made).status == 200
+    assert use(made).status == 401
+    assert "there is no key with the id" in larder.refusal("keys", "show", made["id"])
+
+
+def test_a_refill_gives_the_uses_back(larder: Larder, cloud: Cloud) -> None:
+    made = larder.json(
+        *("keys", "create", *ADA, "--remaining", "1"),
+        *("--refill-amount", "1", "--refill-interval", "2s"),
+    )
+    assert [use(made).status, use(made).status] == [200, 401]
+    time.sleep(2.1)
+    assert [use(made).status, use(made).status] == [200, 401]
+    assert larder.json("keys", "show", made["id"])["last_refill_at"] is not None
+
+
+def test_a_key_that_begins_without_uses_is_refused_but_kept_for_its_refill(
+    larder: Larder, cloud: Cloud
+) -> None:
+    made = larder.json(
+        *("keys", "create", *ADA, "--remaining", "0"),
+        *("--refill-amount", "5", "--refill-interval", "1d"),
+    )
+    assert made["remaining"] == 0
+    assert use(made).status == 401
+    assert larder.json("keys", "show", made["id"])["remaining"] == 0
+
+
+def test_a_key_over_its_rate_limit_is_told_when_to_come_again(larder: Larder, cloud: Cloud) -> None:
+    made = larder.json("keys", "create", *ADA, "--rate-limit-max", "2", "--rate-limit-window", "1h")
+    assert [use(made).status, use(made).status] == [200, 200]
+    refused = use(made)
+    assert (refused.status, refused.code) == (429, "rate_limited")
+    headers = {name.lower(): value for name, value in refused.headers.items()}
+    assert 3500 < int(headers["retry-after"]) <= 3600
+    told = larder.json("keys", "show", made["id"])
+    assert told["request_count"] == 2
+    assert told["window_ends_at"] == made["window_ends_at"]
+
+
+def test_list_shows_limits_expiry_and_last_use(larder: Larder, cloud: Cloud) -> None:
+    larder(
+        *("keys", "create", *ADA, "--name", "limited", "--remaining", "1200"),
+        *("--rate-limit-max", "20", "--rate-limit-window", "1h", "--expires-in", "90d"),
+    )
+    cloud.send("GET", STATUS)
+    free, limited = rows(larder("keys", "list", *ADA).stdout)
+    assert (free["remaining"], free["rate limit"], free["expires"]) == ("-", "-", "-")
+    assert free["last request"].endswith(" UTC")
+    assert (limited["remaining"], limited["rate limit"]) == ("1,200", "20 per 1h")
+    assert limited["expires"].endswith(" UTC")
+    assert limited["last request"] == "-"
+
+
+def test_show_tells_the_team_and_the_permissions(larder: Larder, cloud: Cloud) -> None:
+    told = facts(larder("keys", "show", cloud.key.id).stdout)
+    assert (told["id"], told["team"]) == (cloud.key.id, "acme")
+    assert (told["permissions"], told["enabled"]) == ("artifacts=read,write", "yes")
+    assert "key" not in told
+
+
+def test_a_key_that_is_not_there_cannot_be_shown_or_rotated(larder: Larder, cloud: Cloud) -> None:
+    for command in ("show", "rotate"):
+        refusal = larder.refusal("keys", command, "nothing")
+        assert refusal.startswith("there is no key with the id nothing")
+        assert "larder keys list" in refusal
+
+
+def test_rotation_makes_a_key_that_takes_over(larder: Larder, cloud: Cloud) -> None:
+    old = larder.json(
+        *("keys", "create", *ADA, "--team", "acme", "--name", "ci", "--prefix", "ci_"),
+        *("--permissions", "artifacts=read", "--metadata", '{"repo": "web"}', "--remaining", "9"),
+        *("--refill-amount", "9", "--refill-interval", "1d", "--rate-limit-max", "5"),
+        *("--rate-limit-window", "1h", "--expires-in", "30d"),
+    )
+    made = larder.json("keys", "rotate", old["id"])
+    assert made.keys() == FIELDS | {"key", "old_id", "old_expires_at"}
+    own = {"id", "start", "window_ends_at", "expires_at", "created_at", "updated_at"}
+    taken_over = FIELDS - own
+    assert {name: made[name] for name in taken_over} == {name: old[name] for name in taken_over}
+    assert made["id"] != old["id"] == made["old_id"]
+    assert made["key"].startswith("ci_")
+    assert lifetime(made) == timedelta(days=30)
+    assert lifetime(made, end="old_expires_at") == timedelta(days=1)
+    assert larder.json("keys", "show", old["id"])["expires_at"] == made["old_expires_at"]
+    assert (use(old).status, use(made).status) == (200, 200)
+
+
+def test_the_old_key_works_until_the_overlap_is_over(larder: Larder, cloud: Cloud) -> None:
+    old = larder.json("keys", "create", *ADA)
+    made = larder.json("keys", "rotate", old["id"], "--overlap", "2s")
+    assert (use(old).status, use(made).status) == (200, 200)
+    time.sleep(2.1)
+    assert (use(old).status, use(made).status) == (401, 200)
+
+
+def test_without_an_overlap_the_old_key_ends_at_once(larder: Larder, cloud: Cloud) -> None:
+    made = larder.json("keys", "rotate", cloud.key.id, "--overlap", "0")
+    assert (cloud.send("GET", STATUS).status, use(made).status) == (401, 200)
+    assert made["old_expires_at"] == made["created_at"]
+    assert [key["id"] for key in larder.json("keys", "list", *ADA)] == [made["id"]]
+
+
+def test_an_overlap_is_no_longer_than_the_old_keys_life(larder: Larder, cloud: Cloud) -> None:
+    old = larder.json("keys", "create", *ADA, "--expires-in", "1h")
+    made = larder.json("keys", "rotate", old["id"], "--overlap", "30d")
+    assert made["old_expires_at"] == old["expires_at"]
+
+
+def test_rotation_shows_the_key_once_and_when_the_old_one_ends(
+    larder: Larder, cloud: Cloud
+) -> None:
+    shown = larder("keys", "rotate", cloud.key.id, "--overlap", "1h").stdout
+    told, raw = facts(shown), shown.splitlines()[-1]
+    assert (len(raw), shown.count(raw)) == (64, 1)
+    assert use({"key": raw}).status == 200
+    assert told["old id"] == cloud.key.id
+    old = repository.get(cloud.key.key_hash)
+    assert old is not None
+    assert told["old expires"] == f"{old.expires_at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+@pytest.mark.parametrize(
+    ("overlap", "expected"),
+    [("soon", "is no time"), ("-1h", "is no time"), ("36501d", "out of bounds: from 0s")],
+)
+def test_rotation_refuses_an_overlap_that_it_cannot_read(
+    larder: Larder, cloud: Cloud, overlap: str, expected: str
+) -> None:
+    refusal = larder.refusal("keys", "rotate", cloud.key.id, "--overlap", overlap, status=2)
+    assert expected in refusal
+    assert "'--overlap'" in refusal
+    assert cloud.send("GET", STATUS).status == 200
+    assert len(larder.json("keys", "list", *ADA)) == 1
+
+
+def test_expired_keys_of_all_users_are_deleted_and_no_others(larder: Larder, cloud: Cloud) -> None:
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    yesterday = clock.now() - timedelta(days=1)
+    for user_id in (cloud.user.id, cloud.user.id, bob.id):
+        create_key(NewKey(user_id=user_id, expires_in_s=60), now=yesterday)
+    living = larder.json("keys", "create", *ADA, "--expires-in", "1h")
+    assert len(larder.json("keys", "list", *ADA)) == 4
+    assert larder.json("keys", "delete-expired") == {"deleted": 3}
+    left = {key["id"] for key in larder.json("keys", "list", *ADA)}
+    assert left == {cloud.key.id, living["id"]}
+    assert larder.json("keys", "list", "--user", "bob@acme.example") == []
+    assert facts(larder("keys", "delete-expired").stdout) == {"deleted": "0"}
 
 
 def test_list_tells_when_a_key_was_used(larder: Larder, cloud: Cloud) -> None:

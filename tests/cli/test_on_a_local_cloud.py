@@ -5,7 +5,9 @@ import os
 import pty
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -103,6 +105,30 @@ def test_a_key_that_the_command_makes_opens_the_cache(local_cloud: LocalCloud) -
         check(http, put(http, 1, "a"))
         larder(local_cloud, "keys", "revoke", made["id"])
         assert http.get("/v8/artifacts/status").status_code == 401
+
+
+def test_limits_rotation_and_removal_hold(local_cloud: LocalCloud) -> None:
+    larder(local_cloud, "users", "create", "--email", "bob@acme.example", "--name", "Bob")
+    user = ("--user", "bob@acme.example")
+
+    def statuses(token: str, times: int) -> list[int]:
+        with client(local_cloud, token) as http:
+            http.params = httpx.QueryParams()
+            return [http.get("/v8/artifacts/status").status_code for _ in range(times)]
+
+    counted = larder(local_cloud, "keys", "create", *user, "--remaining", "2")
+    assert statuses(counted["key"], 3) == [200, 200, 401]
+    limited = larder(local_cloud, "keys", "create", *user, "--rate-limit-max", "2")
+    assert statuses(limited["key"], 3) == [200, 200, 429]
+    old = larder(local_cloud, "keys", "create", *user, "--expires-in", "10m")
+    new = larder(local_cloud, "keys", "rotate", old["id"], "--overlap", "1s")
+    ended = datetime.fromisoformat(new["old_expires_at"])
+    time.sleep(max(0.0, (ended - datetime.now(UTC)).total_seconds()) + 0.1)
+    assert statuses(old["key"], 1) == [401]
+    assert statuses(new["key"], 1) == [200]
+    larder(local_cloud, "keys", "delete-expired")
+    left = [key["id"] for key in larder(local_cloud, "keys", "list", *user)]
+    assert left == [limited["id"], new["id"]]
 
 
 def test_an_index_is_rebuilt_while_a_writer_writes(local_cloud: LocalCloud) -> None:

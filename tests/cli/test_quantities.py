@@ -1,9 +1,17 @@
-"""What people write: sizes, times, permissions."""
+"""What people write: sizes, times, permissions, JSON."""
 
 import click
 import pytest
 
-from larder_cli.quantities import permission, seconds, size_bytes
+from larder_cli.quantities import (
+    json_value,
+    period,
+    period_ms,
+    permission,
+    seconds,
+    seconds_or_none,
+    size_bytes,
+)
 
 
 @pytest.mark.parametrize(
@@ -56,6 +64,61 @@ def test_times(text: str, expected: int) -> None:
 def test_what_is_no_time(text: str) -> None:
     with pytest.raises(click.BadParameter):
         seconds(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("0", 0), (" 0 ", 0), ("0s", 0), ("90s", 90), ("36500d", 3_153_600_000)]
+)
+def test_times_that_may_be_none(text: str, expected: int) -> None:
+    assert seconds_or_none(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "00", "-1s", "36501d"])
+def test_what_is_neither_a_time_nor_none(text: str) -> None:
+    with pytest.raises(click.BadParameter):
+        seconds_or_none(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("90s", "90s"), ("60s", "1m"), ("60m", "1h"), ("24h", "1d"), ("36h", "36h"), ("1w", "7d")],
+)
+def test_a_period_is_told_in_the_largest_unit_without_a_rest(text: str, told: str) -> None:
+    assert period(period_ms(text)) == told
+    assert period_ms(told) == period_ms(text)
+
+
+@pytest.mark.parametrize(("duration_ms", "told"), [(1_500, "1500ms"), (1, "1ms"), (0, "0ms")])
+def test_a_period_that_is_no_whole_second_is_told_to_the_millisecond(
+    duration_ms: int, told: str
+) -> None:
+    assert period(duration_ms) == told
+
+
+def test_the_longest_period() -> None:
+    assert period_ms("10000d") == 864_000_000_000
+    with pytest.raises(click.BadParameter, match="from 1s to 10000d"):
+        period_ms("10001d")
+    with pytest.raises(click.BadParameter, match="from 1s to 10000d"):
+        period_ms("0s")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [('{"a": [1, 2.5, "ü"]}', {"a": [1, 2.5, "ü"]}), ('"text"', "text"), ("null", None)],
+)
+def test_json(text: str, expected: object) -> None:
+    assert json_value(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "{'a': 1}", "repo=web", "NaN", "[-Infinity]", "1e999", "9" * 5000, "[" * 100_000],
+    ids=lambda text: text[:12],
+)
+def test_what_is_no_json(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="no JSON"):
+        json_value(text)
 
 
 def test_permissions() -> None:

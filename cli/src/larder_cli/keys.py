@@ -1,23 +1,49 @@
 """`larder keys`: API keys."""
 
+import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
 
 from larder import clock
-from larder.api_keys.models import ARTIFACT_ACTIONS, ApiKey, NewKey
+from larder.api_keys.models import (
+    ARTIFACT_ACTIONS,
+    ApiKey,
+    NewKey,
+    RateLimit,
+    Refill,
+)
+from larder.errors import InvalidRequest
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.output import Record, print_json, print_record, print_table
-from larder_cli.quantities import permission, seconds
+from larder_cli.quantities import (
+    json_value,
+    period,
+    period_ms,
+    permission,
+    seconds,
+    seconds_or_none,
+)
 from larder_cli.teams import require_team
 from larder_cli.users import require_user
 
 if TYPE_CHECKING:
     from larder.teams.models import Team
 
+_OPTIONS = {
+    "expiresIn": "--expires-in",
+    "refillAmount": "--refill-amount",
+    "refillInterval": "--refill-interval",
+    "rateLimitMax": "--rate-limit-max",
+    "rateLimitTimeWindow": "--rate-limit-window",
+}
+"""The fields of specification 2 whose options are written in another way."""
 
-def _record(key: ApiKey, team_slug: str | None) -> dict[str, object]:
+
+def _record(key: ApiKey, team_slug: str | None) -> Record:
+    """Every field of a key, as programs read it. A limit that does not count is null."""
+    limit = key.rate_limit if key.rate_limit.enabled else None
     return {
         "id": key.id,
         "name": key.name,
@@ -28,10 +54,46 @@ def _record(key: ApiKey, team_slug: str | None) -> dict[str, object]:
         "team": team_slug,
         "enabled": key.enabled,
         "permissions": key.permissions,
+        "metadata": key.metadata,
+        "remaining": key.remaining,
+        "refill_amount": key.refill.amount if key.refill else None,
+        "refill_interval_ms": key.refill.interval_ms if key.refill else None,
+        "last_refill_at": key.last_refill_at,
+        "rate_limit_enabled": key.rate_limit.enabled,
+        "rate_limit_max": limit.max_requests if limit else None,
+        "rate_limit_window_ms": limit.window_ms if limit else None,
+        "window_ends_at": key.window_ends_at if limit else None,
+        "request_count": key.request_count,
         "expires_at": key.expires_at,
         "created_at": key.created_at,
+        "updated_at": key.updated_at,
         "last_request_at": key.last_request,
     }
+
+
+def _summary(key: ApiKey, team_slug: str | None) -> dict[str, object]:
+    """The same for people: what belongs together is one line, periods are told as they are written."""
+    told: dict[str, object] = {}
+    for name, value in _record(key, team_slug).items():
+        match name:
+            case "metadata" if value is not None:
+                told[name] = json.dumps(value, ensure_ascii=False)
+            case "refill_amount":
+                told["refill"] = key.refill and _every(key.refill.amount, key.refill.interval_ms)
+            case "rate_limit_enabled":
+                limit = key.rate_limit
+                told["rate_limit"] = (
+                    _every(limit.max_requests, limit.window_ms) if limit.enabled else None
+                )
+            case "refill_interval_ms" | "rate_limit_max" | "rate_limit_window_ms":
+                pass
+            case _:
+                told[name] = value
+    return told
+
+
+def _every(count: int, duration_ms: int) -> str:
+    return f"{count:,} per {period(duration_ms)}"
 
 
 def _team_slugs(keys: Iterable[ApiKey]) -> dict[str, str]:
@@ -40,6 +102,10 @@ def _team_slugs(keys: Iterable[ApiKey]) -> dict[str, str]:
     team_ids = {key.team_id for key in keys if key.team_id is not None}
     found = {team_id: service.find_team(team_id) for team_id in team_ids}
     return {team_id: team.slug for team_id, team in found.items() if team is not None}
+
+
+def _team_slug(key: ApiKey) -> str | None:
+    return _team_slugs([key]).get(key.team_id or "")
 
 
 def _team_of_member(id_or_slug: str, email: str, user_id: str) -> "Team":
@@ -54,11 +120,50 @@ def _team_of_member(id_or_slug: str, email: str, user_id: str) -> "Team":
     return team
 
 
+def _no_such_key(key_id: str) -> click.ClickException:
+    return click.ClickException(
+        f"there is no key with the id {key_id}: `larder keys list --user EMAIL` names the ids"
+    )
+
+
+def _refill(remaining: int | None, amount: int | None, interval_ms: int | None) -> Refill | None:
+    if amount is None and interval_ms is None:
+        return None
+    if amount is None or interval_ms is None:
+        raise click.UsageError(
+            "--refill-amount and --refill-interval come together: give both or none"
+        )
+    if remaining is None:
+        raise click.UsageError(
+            "--refill-amount and --refill-interval need --remaining, the uses to begin with"
+        )
+    return Refill(interval_ms=interval_ms, amount=amount)
+
+
+def _rate_limit(max_requests: int | None, window_ms: int | None) -> RateLimit | None:
+    from larder.api_keys.service import default_rate_limit
+
+    if max_requests is None:
+        if window_ms is not None:
+            raise click.UsageError(
+                "--rate-limit-window needs --rate-limit-max, the uses in one window"
+            )
+        return None
+    window_ms = window_ms or default_rate_limit().window_ms
+    return RateLimit(enabled=True, window_ms=window_ms, max_requests=max_requests)
+
+
+def _print_raw(raw: str) -> None:
+    click.echo("The key, shown only now:")
+    click.echo(raw)
+
+
 @click.group(
     cls=CommandGroup,
     epilog=examples(
         "larder keys create --user ada@acme.example --team acme --name ci",
         "larder keys list --user ada@acme.example",
+        "larder keys rotate 3QbT... --overlap 12h",
         "larder keys revoke 3QbT...",
     ),
 )
@@ -71,6 +176,9 @@ def keys() -> None:
     epilog=examples(
         "larder keys create --user ada@acme.example --team acme --name ci --expires-in 90d",
         "larder keys create --user ada@acme.example --permissions artifacts=read",
+        "larder keys create --user ada@acme.example --remaining 500 --refill-amount 500"
+        " --refill-interval 1d",
+        "larder keys create --user ada@acme.example --rate-limit-max 1000 --rate-limit-window 1h",
         "TURBO_TOKEN=$(larder keys create --user ada@acme.example --json | jq -r .key)",
     ),
 )
@@ -96,6 +204,37 @@ def keys() -> None:
     help="What it may do; can be given again for other resources."
     f"  [default: artifacts={','.join(ARTIFACT_ACTIONS)}]",
 )
+@click.option(
+    "--metadata", type=json_value, metavar="JSON", help="What else to keep with it: a JSON value."
+)
+@click.option(
+    "--remaining",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="How often it can be used; with its last use it is gone, unless it is refilled."
+    " Else without end.",
+)
+@click.option(
+    "--refill-amount",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="What a refill sets the remaining uses to.",
+)
+@click.option(
+    "--refill-interval", type=period_ms, metavar="TIME", help="How long between refills: 1h, 1d."
+)
+@click.option(
+    "--rate-limit-max",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How often it can be used in one window; else as the deployment sets it, as often as wanted.",
+)
+@click.option(
+    "--rate-limit-window",
+    type=period_ms,
+    metavar="TIME",
+    help="How long the window is: 1m, 1h; else as the deployment sets it, a day.",
+)
 @json_option
 def create(
     user: str,
@@ -104,11 +243,19 @@ def create(
     prefix: str | None,
     expires_in: int | None,
     permissions: tuple[tuple[str, tuple[str, ...]], ...],
+    metadata: object,
+    remaining: int | None,
+    refill_amount: int | None,
+    refill_interval: int | None,
+    rate_limit_max: int | None,
+    rate_limit_window: int | None,
     as_json: bool,
 ) -> None:
     """Make a key and print it. It is shown this once: only its hash is stored."""
     from larder.api_keys import service
 
+    refill = _refill(remaining, refill_amount, refill_interval)
+    rate_limit = _rate_limit(rate_limit_max, rate_limit_window)
     owner = require_user(user)
     bound_to = None if team is None else _team_of_member(team, owner.email, owner.id)
     new = NewKey(
@@ -117,16 +264,24 @@ def create(
         name=name,
         prefix=prefix,
         expires_in_s=expires_in,
-        permissions=dict(permissions) or {"artifacts": ARTIFACT_ACTIONS},
+        permissions=dict(permissions) or None,
+        metadata=metadata,
+        remaining=remaining,
+        refill=refill,
+        rate_limit=rate_limit,
     )
-    key, raw = service.create_key(new, now=clock.now())
-    record: Record = _record(key, None if bound_to is None else bound_to.slug)
+    try:
+        key, raw = service.create_key(new, now=clock.now())
+    except InvalidRequest as refused:
+        option = _OPTIONS.get(refused.field, f"--{refused.field}")
+        rule = refused.message.removeprefix(refused.field)
+        raise click.ClickException(f"{option}{rule}") from refused
+    slug = None if bound_to is None else bound_to.slug
     if as_json:
-        print_json({"key": raw, **record})
+        print_json({"key": raw, **_record(key, slug)})
         return
-    print_record(record, as_json=False)
-    click.echo("The key, shown only now:")
-    click.echo(raw)
+    print_record(_summary(key, slug), as_json=False)
+    _print_raw(raw)
 
 
 @keys.command("list", epilog=examples("larder keys list --user ada@acme.example"))
@@ -139,12 +294,80 @@ def list_(user: str, as_json: bool) -> None:
     owner = require_user(user)
     found = service.list_keys(owner.id)
     slugs = _team_slugs(found)
+    tell = _record if as_json else _summary
     print_table(
-        [_record(key, slugs.get(key.team_id or "")) for key in found],
-        ("id", "name", "start", "team", "permissions", "enabled", "expires_at", "last_request_at"),
+        [tell(key, slugs.get(key.team_id or "")) for key in found],
+        (
+            *("id", "name", "start", "team", "permissions", "enabled"),
+            *("remaining", "rate_limit", "expires_at", "last_request_at"),
+        ),
         empty=f"{owner.email} has no keys: `larder keys create --user {owner.email}` makes one",
         as_json=as_json,
     )
+
+
+@keys.command("show", epilog=examples("larder keys show 3QbT..."))
+@click.argument("key_id", metavar="KEY_ID")
+@json_option
+def show(key_id: str, as_json: bool) -> None:
+    """Show the key with the id KEY_ID, with all its limits. The key itself is not stored."""
+    from larder.api_keys import service
+
+    key = service.find_key(key_id)
+    if key is None:
+        raise _no_such_key(key_id)
+    tell = _record if as_json else _summary
+    print_record(tell(key, _team_slug(key)), as_json=as_json)
+
+
+@keys.command(
+    "rotate",
+    epilog=examples(
+        "larder keys rotate 3QbT...",
+        "larder keys rotate 3QbT... --overlap 1h",
+        "larder keys rotate 3QbT... --overlap 0",
+    ),
+)
+@click.argument("key_id", metavar="KEY_ID")
+@click.option(
+    "--overlap",
+    type=seconds_or_none,
+    default="1d",
+    show_default=True,
+    metavar="TIME",
+    help="How long the old key still works: 90s, 30m, 12h, 30d; 0 ends it at once.",
+)
+@json_option
+def rotate(key_id: str, overlap: int, as_json: bool) -> None:
+    """Make a key that takes over from the one with the id KEY_ID, and print it, this once.
+
+    It has the old one's name, team, permissions and limits, and its lifetime anew.
+    """
+    from larder.api_keys import service
+
+    now = clock.now()
+    made = service.rotate_key(key_id, overlap_s=overlap, now=now)
+    if made is None:
+        raise _no_such_key(key_id)
+    key, raw = made
+    # Its own expiry may come before the end of the overlap.
+    old = service.find_key(key_id)
+    old_ends_at = now if old is None else old.expires_at
+    old_record = {"old_id": key_id, "old_expires_at": old_ends_at}
+    if as_json:
+        print_json({"key": raw, **_record(key, _team_slug(key)), **old_record})
+        return
+    print_record({**_summary(key, _team_slug(key)), **old_record}, as_json=False)
+    _print_raw(raw)
+
+
+@keys.command("delete-expired", epilog=examples("larder keys delete-expired"))
+@json_option
+def delete_expired(as_json: bool) -> None:
+    """Delete every key whose expiry has passed, now and not at the hour. They are refused already."""
+    from larder.api_keys import service
+
+    print_record({"deleted": service.delete_expired_keys(now=clock.now())}, as_json=as_json)
 
 
 @keys.command("revoke", epilog=examples("larder keys revoke 3QbT..."))
@@ -155,7 +378,5 @@ def revoke(key_id: str, as_json: bool) -> None:
     from larder.api_keys import service
 
     if not service.revoke_key(key_id):
-        raise click.ClickException(
-            f"there is no key with the id {key_id}: `larder keys list --user EMAIL` names the ids"
-        )
+        raise _no_such_key(key_id)
     print_record({"id": key_id, "revoked": True}, as_json=as_json)

@@ -1,5 +1,9 @@
-"""What people write on the command line: sizes, times, permissions. Each function is a type of option for click."""
+"""What people write on the command line: sizes, times, permissions, JSON.
 
+Each function that takes a text is a type of option for click.
+"""
+
+import json
 import re
 from decimal import Decimal
 
@@ -14,6 +18,8 @@ _POWERS = "kmgtp"
 _DURATION = re.compile(r"(?P<number>[0-9]{1,9})\s*(?P<unit>[smhdw])", re.IGNORECASE)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _LONGEST_S = 36_500 * 86_400
+_LONGEST_PERIOD_S = 10_000 * 86_400
+_EXAMPLE_OF_JSON = '{"repo": "web"}'
 
 
 def size_bytes(text: str) -> int:
@@ -28,12 +34,37 @@ def size_bytes(text: str) -> int:
 
 def seconds(text: str) -> int:
     """Seconds: `90s`, `30m`, `12h`, `30d`, `4w`."""
+    return _seconds(text, least=1, most=_LONGEST_S)
+
+
+def seconds_or_none(text: str) -> int:
+    """Seconds as above, or `0` for no time at all."""
+    return 0 if text.strip() == "0" else _seconds(text, least=0, most=_LONGEST_S)
+
+
+def period_ms(text: str) -> int:
+    """Milliseconds after which something begins anew, written in the same way."""
+    return _seconds(text, least=1, most=_LONGEST_PERIOD_S) * 1000
+
+
+def period(duration_ms: int) -> str:
+    """A period as it is written: `1d` for 86,400,000 milliseconds, in the largest unit that fits without a rest."""
+    for unit in "dhms":
+        count, rest = divmod(duration_ms, _SECONDS[unit] * 1000)
+        if count and not rest:
+            return f"{count}{unit}"
+    return f"{duration_ms}ms"
+
+
+def _seconds(text: str, *, least: int, most: int) -> int:
     match = _DURATION.fullmatch(text.strip())
     if match is None:
         raise click.BadParameter(f"{text!r} is no time: write 90s, 30m, 12h, 30d or 4w")
     duration_s = int(match["number"]) * _SECONDS[match["unit"].lower()]
-    if not 1 <= duration_s <= _LONGEST_S:
-        raise click.BadParameter(f"{text!r} is out of bounds: from 1s to 36500d")
+    if not least <= duration_s <= most:
+        raise click.BadParameter(
+            f"{text!r} is out of bounds: from {least}s to {most // _SECONDS['d']}d"
+        )
     return duration_s
 
 
@@ -44,3 +75,16 @@ def permission(text: str) -> tuple[str, tuple[str, ...]]:
     if not resource.strip() or not all(actions):
         raise click.BadParameter(f"{text!r} is no permission: write artifacts=read,write")
     return resource.strip(), actions
+
+
+def json_value(text: str) -> object:
+    """Any value that JSON can tell."""
+    try:
+        value: object = json.loads(text)
+        # Python also reads NaN, and makes an infinity of 1e999: nobody could read them back.
+        json.dumps(value, allow_nan=False)
+    except (ValueError, RecursionError) as error:
+        raise click.BadParameter(
+            f"this is no JSON: write for instance {_EXAMPLE_OF_JSON}"
+        ) from error
+    return value

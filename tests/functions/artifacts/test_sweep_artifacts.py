@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from larder import clock
-from larder.artifacts import service
+from larder.artifacts import repository, service
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
 from larder.artifacts.repository import read_entry, read_totals
 from larder.artifacts.service import SweepReport
@@ -95,3 +95,34 @@ def test_the_function_stops_in_time_and_leaves_the_rest_to_the_next_sweep(cloud:
     assert read_entry(cloud.team.id, ArtifactHash("old")).artifact is not None
     invoke("artifacts.sweep_artifacts.handler", {}, Context(remaining_ms=60_000))
     assert read_entry(cloud.team.id, ArtifactHash("old")).artifact is None
+
+
+def test_totals_that_a_crash_left_wrong_are_corrected_by_the_second_look(cloud: Cloud) -> None:
+    now = clock.now()
+    store(cloud, "abc", now=now)
+    repository.add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
+    assert service.sweep(now=now) == SweepReport()
+    assert service.sweep(now=now + HOUR) == SweepReport(totals_corrected=1)
+    assert read_totals(cloud.team.id) == Totals(size_bytes=8, artifacts=1)
+
+
+def test_an_upload_under_way_is_not_taken_for_a_drift(cloud: Cloud) -> None:
+    now = clock.now()
+    store(cloud, "a1", now=now)
+    repository.add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
+    service.sweep(now=now)
+    repository.add_to_totals(cloud.team.id, -500, -1, quota_bytes=None)
+    assert service.sweep(now=now + HOUR) == SweepReport()
+    assert service.sweep(now=now + 2 * HOUR) == SweepReport()
+    assert read_totals(cloud.team.id) == Totals(size_bytes=8, artifacts=1)
+
+
+def test_right_totals_are_looked_at_once_a_day(cloud: Cloud) -> None:
+    now = clock.now()
+    store(cloud, "abc", now=now)
+    service.sweep(now=now)
+    repository.add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
+    for hours in range(1, 24):
+        assert service.sweep(now=now + hours * HOUR) == SweepReport()
+    service.sweep(now=now + DAY)
+    assert service.sweep(now=now + DAY + HOUR) == SweepReport(totals_corrected=1)

@@ -1,14 +1,17 @@
 """A new key takes over from an old one."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from larder import clock
+from larder.api_keys import repository
 from larder.api_keys.models import NewKey, RateLimit, Refill, Refusal
-from larder.api_keys.service import create_key, find_key, rotate_key, verify
+from larder.api_keys.service import create_key, find_key, list_keys, rotate_key, verify
 from larder.errors import InvalidRequest
 from larder.hashing import hash_key
+from tests.faults import just_before
 from tests.requests import Cloud
 
 READ = {"artifacts": ("read",)}
@@ -66,6 +69,19 @@ def test_without_an_overlap_the_old_key_ends_at_once(cloud: Cloud) -> None:
     assert find_key(cloud.key.id) is None
 
 
+def test_without_an_overlap_no_use_of_an_allowance_counts_twice(cloud: Cloud) -> None:
+    now = clock.now()
+    old, _ = create_key(NewKey(user_id=cloud.user.id, remaining=10), now=now)
+
+    def use() -> None:
+        assert verify(old.key_hash, READ, now=now).valid
+
+    with just_before("dynamodb", "UpdateItem", use):
+        rotated = rotate_key(old.id, overlap_s=0, now=now)
+    assert rotated is not None
+    assert rotated[0].remaining == 9
+
+
 def test_an_overlap_never_lengthens_a_life(cloud: Cloud) -> None:
     now = clock.now()
     old, _ = create_key(NewKey(user_id=cloud.user.id, expires_in_s=60), now=now)
@@ -79,6 +95,14 @@ def test_an_overlap_never_lengthens_a_life(cloud: Cloud) -> None:
 
 def test_a_key_that_is_not_there_cannot_be_rotated(cloud: Cloud) -> None:
     assert rotate_key("no such key", overlap_s=60, now=clock.now()) is None
+
+
+def test_a_disabled_key_is_not_rotated_into_one_that_passes(cloud: Cloud) -> None:
+    repository.delete(cloud.key.key_hash)
+    repository.add(replace(cloud.key, enabled=False))
+    with pytest.raises(InvalidRequest, match=r"^key: "):
+        rotate_key(cloud.key.id, overlap_s=60, now=clock.now())
+    assert [key.id for key in list_keys(cloud.user.id)] == [cloud.key.id]
 
 
 def test_a_negative_overlap_is_refused(cloud: Cloud) -> None:

@@ -12,6 +12,7 @@ from larder import clock
 from larder.api_keys import repository
 from larder.api_keys.models import ApiKey, NewKey, RateLimit, Refill, Refusal, Verification
 from larder.api_keys.service import (
+    clean_up,
     create_key,
     delete_expired_keys,
     find_key,
@@ -201,6 +202,18 @@ def _store_changed(key: ApiKey, changes: dict[str, Any]) -> ApiKey:
     return changed
 
 
+def test_the_last_use_counts_though_the_key_cannot_be_removed_now(cloud: Cloud) -> None:
+    key = Key(cloud, remaining=1)
+    with unreachable("dynamodb", "DeleteItem"):
+        assert key.use().valid
+    assert key.use().refusal is Refusal.USED_UP
+
+
+def test_the_note_of_the_last_clean_up_is_no_key(cloud: Cloud) -> None:
+    clean_up(now=clock.now())
+    assert verify("#clean-up", READ, now=clock.now()).refusal is Refusal.INVALID
+
+
 def test_a_rate_limited_key_never_passes_unlimited_because_the_store_is_busy(cloud: Cloud) -> None:
     key = Key(cloud, remaining=5)
     with (
@@ -224,6 +237,7 @@ def test_an_allowance_whose_store_does_not_answer_refuses(cloud: Cloud) -> None:
         ({"refill": Refill(interval_ms=1, amount=1)}, "remaining"),
         ({"remaining": 1, "refill": Refill(interval_ms=0, amount=1)}, "refillInterval"),
         ({"remaining": 1, "refill": Refill(interval_ms=1, amount=0)}, "refillAmount"),
+        ({"metadata": "x" * 10_000}, "metadata"),
         ({"rate_limit": limit(0)}, "rateLimitMax"),
         ({"rate_limit": limit(1, window_ms=-1)}, "rateLimitTimeWindow"),
     ],

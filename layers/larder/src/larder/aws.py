@@ -165,6 +165,31 @@ def _plain(value: Any) -> Any:
     return int(value)
 
 
+def get_item(table: str, key: Item) -> Item | None:
+    """Read one item, consistently."""
+    reply = dynamodb().get_item(TableName=table, Key=serialize(key), ConsistentRead=True)
+    return deserialize(reply["Item"]) if "Item" in reply else None
+
+
+def put_new(table: str, items: Sequence[Item]) -> bool:
+    """Put items of a table with the key `pk`, all of them or, when one is there already, none. False for none."""
+    puts = [
+        {
+            "TableName": table,
+            "Item": serialize(item),
+            "ConditionExpression": "attribute_not_exists(pk)",
+        }
+        for item in items
+    ]
+    try:
+        dynamodb().transact_write_items(TransactItems=[{"Put": put} for put in puts])  # type: ignore[typeddict-item]
+    except ClientError as error:
+        if error_code(error) == "TransactionCanceledException":
+            return False
+        raise
+    return True
+
+
 def batch_get(keys: Mapping[str, Sequence[Item]]) -> dict[str, list[Item]]:
     """Read up to 100 items of any tables in one consistent BatchGetItem.
 

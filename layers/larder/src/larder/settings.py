@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, TypeVar
 
-T = TypeVar("T", str, int)
+T = TypeVar("T", str, int, bool)
 
 _REQUIRED: Any = object()
 
@@ -74,6 +74,75 @@ class Settings:
     max_events: int = _option(500, "Usage events taken in one request.", minimum=1, maximum=1000)
     max_query_hashes: int = _option(500, "Hashes that one query may name.", minimum=1, maximum=1000)
 
+    default_key_length: int = _option(
+        64, "Letters of a new key after its prefix.", minimum=64, maximum=128
+    )
+    default_key_prefix: str = _option(
+        "",
+        "What a new key begins with when it is given no prefix; an underscore at its end reads well.",
+    )
+    minimum_key_prefix_length: int = _option(
+        1, "Fewest characters of a prefix.", minimum=1, maximum=32
+    )
+    maximum_key_prefix_length: int = _option(
+        32, "Most characters of a prefix.", minimum=1, maximum=32
+    )
+    require_key_name: bool = _option(False, "Whether a new key must have a name.")
+    minimum_key_name_length: int = _option(
+        1, "Fewest characters of a name.", minimum=1, maximum=100
+    )
+    maximum_key_name_length: int = _option(32, "Most characters of a name.", minimum=1, maximum=100)
+    enable_key_metadata: bool = _option(True, "Whether keys may carry metadata.")
+    default_key_expires_in_seconds: int = _option(
+        0, "Lifetime of a new key that is given none; 0 for keys that never expire.", minimum=0
+    )
+    disable_custom_key_expiry: bool = _option(
+        False, "Whether every key must have the default lifetime."
+    )
+    minimum_key_expires_in_seconds: int = _option(
+        1, "Shortest lifetime that a key may be given.", minimum=1
+    )
+    maximum_key_expires_in_seconds: int = _option(
+        31_536_000,
+        "Longest lifetime that a key may be given: a year. A key that is given none never expires.",
+        minimum=1,
+    )
+    key_rate_limit_enabled: bool = _option(
+        False, "Whether a new key has a rate limit when it is given none."
+    )
+    key_rate_limit_window_ms: int = _option(
+        86_400_000,
+        "Window of a rate limit that is given none: a day.",
+        minimum=1,
+        maximum=1_000_000_000_000,
+    )
+    key_rate_limit_max: int = _option(
+        10,
+        "Uses in a window of a rate limit that is given none.",
+        minimum=1,
+        maximum=1_000_000_000_000,
+    )
+    store_key_start: bool = _option(
+        True, "Whether the first characters of a key are kept, to recognise it by."
+    )
+    key_start_length: int = _option(6, "How many first characters are kept.", minimum=1, maximum=16)
+    disable_key_hashing: bool = _option(
+        False,
+        "Whether the table holds keys as they are. Discouraged: whoever reads the table can use them.",
+    )
+    key_generator: str = _option(
+        "",
+        "`module:function` that makes new keys: called with `length` and `prefix`, returns the whole key.",
+    )
+    key_validator: str = _option(
+        "",
+        "`module:function` called with `key` before it is looked up; a key that it does not accept is invalid.",
+    )
+    default_key_permissions: str = _option(
+        '{"artifacts":["read","write"]}',
+        "Permissions of a new key that is given none: JSON, or `module:function` called with `user_id`.",
+    )
+
 
 def environment_name(option: str) -> str:
     """The environment variable of an option: `retention_days` is `LARDER_RETENTION_DAYS`."""
@@ -85,7 +154,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
 
     Raises SettingsError for a required option without a value, a number that is none, and a number out of bounds.
     """
-    values: dict[str, str | int] = {}
+    values: dict[str, str | int | bool] = {}
     for option in fields(Settings):
         name = environment_name(option.name)
         text = environ.get(name, "").strip()
@@ -93,7 +162,10 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
             if option.default is _REQUIRED:
                 raise SettingsError(f"{name} is not set: {option.metadata['help']}")
             continue
-        values[option.name] = _number(name, text, option.metadata) if option.type is int else text
+        if option.type is int:
+            values[option.name] = _number(name, text, option.metadata)
+        else:
+            values[option.name] = _truth(name, text) if option.type is bool else text
     return Settings(**values)  # type: ignore[arg-type]  # each value has its field's type by now
 
 
@@ -107,6 +179,12 @@ def _number(name: str, text: str, bounds: Mapping[str, Any]) -> int:
     if bounds["max"] is not None and number > bounds["max"]:
         raise SettingsError(f"{name} must be at most {bounds['max']}, not {number}")
     return number
+
+
+def _truth(name: str, text: str) -> bool:
+    if text not in ("true", "false"):
+        raise SettingsError(f"{name} must be true or false, not {text!r}")
+    return text == "true"
 
 
 @cache

@@ -17,7 +17,6 @@ def _user(item: aws.Item) -> User:
 
 def add(user: User) -> None:
     """Store the person and the claim on the address in one transaction. Raises EmailTaken."""
-    table = settings().identity_table
     person = {
         "pk": user.id,
         "sk": "user",
@@ -26,39 +25,15 @@ def add(user: User) -> None:
         "created_at": to_ms(user.created_at),
     }
     claim = {"pk": f"email#{user.email}", "sk": "email", "user_id": user.id}
-    try:
-        aws.dynamodb().transact_write_items(
-            TransactItems=[
-                {
-                    "Put": {
-                        "TableName": table,
-                        "Item": aws.serialize(item),
-                        "ConditionExpression": "attribute_not_exists(pk)",
-                    }
-                }
-                for item in (claim, person)
-            ]
-        )
-    except aws.ClientError as error:
-        if aws.error_code(error) == "TransactionCanceledException":
-            raise EmailTaken(user.email) from None
-        raise
+    if not aws.put_new(settings().identity_table, [claim, person]):
+        raise EmailTaken(user.email)
 
 
 def get(user_id: str) -> User | None:
-    found = _get(user_id, "user")
+    found = aws.get_item(settings().identity_table, {"pk": user_id, "sk": "user"})
     return None if found is None else _user(found)
 
 
 def find_by_email(email: str) -> User | None:
-    claim = _get(f"email#{email}", "email")
+    claim = aws.get_item(settings().identity_table, {"pk": f"email#{email}", "sk": "email"})
     return None if claim is None else get(claim["user_id"])
-
-
-def _get(pk: str, sk: str) -> aws.Item | None:
-    reply = aws.dynamodb().get_item(
-        TableName=settings().identity_table,
-        Key=aws.serialize({"pk": pk, "sk": sk}),
-        ConsistentRead=True,
-    )
-    return aws.deserialize(reply["Item"]) if "Item" in reply else None

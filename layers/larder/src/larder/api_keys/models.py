@@ -1,7 +1,7 @@
 """What an API key is, what it is asked for, and how its use is answered (spec 2)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -19,10 +19,6 @@ class RateLimit:
     enabled: bool
     window_ms: int
     max_requests: int
-
-
-NO_RATE_LIMIT = RateLimit(enabled=False, window_ms=86_400_000, max_requests=10)
-"""Off, so that five hundred jobs may share a key; the numbers are the specification's example."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +87,8 @@ class ApiKey:
 class NewKey:
     """What a new key is to be. Bound to `team_id` it acts for that team only, else for its user and all their teams.
 
-    It has an allowance when `remaining` is given.
+    It has an allowance when `remaining` is given. Name, prefix, lifetime, permissions and rate limit that are None come
+    from the deployment's options.
     """
 
     user_id: str
@@ -99,11 +96,11 @@ class NewKey:
     name: str | None = None
     prefix: str | None = None
     expires_in_s: int | None = None
-    permissions: Permissions = field(default_factory=lambda: {"artifacts": ARTIFACT_ACTIONS})
+    permissions: Permissions | None = None
     metadata: Any = None
     remaining: int | None = None
     refill: Refill | None = None
-    rate_limit: RateLimit = NO_RATE_LIMIT
+    rate_limit: RateLimit | None = None
 
 
 class Refusal(StrEnum):

@@ -89,6 +89,11 @@ def _from_item(item: aws.Item) -> ApiKey:
     )
 
 
+def _key_of(item: aws.Item) -> ApiKey | None:
+    """None for the note of the last clean-up, which is no key whatever somebody presents."""
+    return _from_item(item) if "id" in item else None
+
+
 def add(key: ApiKey) -> None:
     aws.dynamodb().put_item(
         TableName=settings().api_keys_table,
@@ -163,7 +168,7 @@ def _update(key_hash: str, update: dict[str, Any]) -> tuple[bool, ApiKey | None]
     except aws.ClientError as error:
         if aws.error_code(error) == "ConditionalCheckFailedException":
             stored: Any = error.response.get("Item")
-            return False, None if not stored else _from_item(aws.deserialize(stored))
+            return False, _key_of(aws.deserialize(stored)) if stored else None
         raise
     return True, _from_item(aws.deserialize(reply["Attributes"]))
 
@@ -182,12 +187,8 @@ def set_expiry(key_hash: str, expires_at: datetime, *, now: datetime) -> bool:
 
 
 def get(key_hash: str) -> ApiKey | None:
-    reply = aws.dynamodb().get_item(
-        TableName=settings().api_keys_table,
-        Key=aws.serialize({"key_hash": key_hash}),
-        ConsistentRead=True,
-    )
-    return _from_item(aws.deserialize(reply["Item"])) if "Item" in reply else None
+    item = aws.get_item(settings().api_keys_table, {"key_hash": key_hash})
+    return None if item is None else _key_of(item)
 
 
 def find_by_id(key_id: str) -> ApiKey | None:
@@ -245,6 +246,18 @@ def forget_clean_up() -> None:
     """Forget when this instance last asked to clean up."""
     global _clean_up_not_before  # noqa: PLW0603
     _clean_up_not_before = datetime.min.replace(tzinfo=UTC)
+
+
+def disable(key_hash: str, *, now: datetime) -> ApiKey | None:
+    """Switch a key off and return it as its last use left it; None when there is no such key."""
+    update = {
+        "UpdateExpression": "SET enabled = :false, updated_at = :now",
+        "ConditionExpression": "attribute_exists(id)",
+        "ExpressionAttributeValues": aws.serialize({":false": False, ":now": to_ms(now)}),
+        "ReturnValues": "ALL_NEW",
+    }
+    done, key = _update(key_hash, update)
+    return key if done else None
 
 
 def delete(key_hash: str) -> bool:

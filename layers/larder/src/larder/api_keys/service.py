@@ -1,5 +1,6 @@
 """Make, verify, change, rotate and end API keys (spec 2)."""
 
+import json
 import re
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -9,6 +10,7 @@ from larder.api_keys.models import (
     ApiKey,
     NewKey,
     Permissions,
+    RateLimit,
     Refusal,
     Verification,
 )
@@ -23,47 +25,55 @@ from larder.errors import (
     TryAgain,
     Unauthenticated,
 )
+from larder.extensions import load
 from larder.hashing import hash_key, random_id, random_letters
-
-KEY_LENGTH = 64
-"""Letters of a key after its prefix (spec 2, defaultKeyLength)."""
-
-START_LENGTH = 6
-"""Characters of a key that are kept to recognise it by (reference: better-auth.md, 4)."""
+from larder.settings import SettingsError, settings
 
 CLEAN_UP_SECONDS = 10
 """The least time between two automatic removals of expired keys (spec 2, limits)."""
 
-_PREFIX = re.compile(r"[a-zA-Z0-9_-]{1,32}")
+_PREFIX = re.compile(r"[a-zA-Z0-9_-]+")
+_TOKEN = re.compile(r"[\x21-\x7e]{64,256}")
 _WORD = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _ATTEMPTS = 8
+
+MAX_METADATA_LENGTH = 10_000
+"""Every verification reads and writes the whole item, and pays for each kilobyte of it."""
 
 MAX_NUMBER = 10**12
 """Thirty years in milliseconds: nothing that a key counts is larger."""
 
 
 def create_key(new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
-    """Store a new key; returns the record and the key itself, which exists nowhere else. Raises InvalidRequest."""
-    _check(new)
-    raw = (new.prefix or "") + random_letters(KEY_LENGTH)
+    """Store a new key; returns the record and the key itself, which exists nowhere else. Raises InvalidRequest.
+
+    What the caller leaves open comes from the deployment's options (spec 2, plugin options).
+    """
+    options = settings()
+    prefix = options.default_key_prefix or None if new.prefix is None else new.prefix
+    expires_in_s = new.expires_in_s or options.default_key_expires_in_seconds or None
+    rate_limit = new.rate_limit or default_rate_limit()
+    permissions = _default_permissions(new.user_id) if new.permissions is None else new.permissions
+    _check(new, prefix, rate_limit, permissions)
+    raw = _generate(prefix or "")
     key = ApiKey(
         id=random_id(),
-        key_hash=hash_key(raw),
+        key_hash=stored_form(raw),
         user_id=new.user_id,
         team_id=new.team_id,
         name=new.name,
-        start=raw[:START_LENGTH],
-        prefix=new.prefix,
+        start=raw[: options.key_start_length] if options.store_key_start else None,
+        prefix=prefix,
         enabled=True,
-        permissions=new.permissions,
+        permissions=permissions,
         metadata=new.metadata,
         remaining=new.remaining,
         refill=new.refill,
         last_refill_at=None,
-        rate_limit=new.rate_limit,
+        rate_limit=rate_limit,
         request_count=0,
-        window_ends_at=now + timedelta(milliseconds=new.rate_limit.window_ms),
-        expires_at=None if new.expires_in_s is None else now + timedelta(seconds=new.expires_in_s),
+        window_ends_at=now + timedelta(milliseconds=rate_limit.window_ms),
+        expires_at=None if expires_in_s is None else now + timedelta(seconds=expires_in_s),
         created_at=now,
         updated_at=now,
         last_request=None,
@@ -72,8 +82,33 @@ def create_key(new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
     return key, raw
 
 
-def verify(key_hash: str, required: Permissions, *, now: datetime) -> Verification:
+def default_rate_limit() -> RateLimit:
+    """The limit of a key that is given none: off by default, so that five hundred jobs may share a key."""
+    options = settings()
+    return RateLimit(
+        enabled=options.key_rate_limit_enabled,
+        window_ms=options.key_rate_limit_window_ms,
+        max_requests=options.key_rate_limit_max,
+    )
+
+
+def stored_form(raw: str) -> str:
+    """What the table keeps of a key: its hash, or the key itself where hashing is switched off."""
+    return raw if settings().disable_key_hashing else hash_key(raw)
+
+
+def presented_form(raw: str) -> str | None:
+    """What a presented key is looked up by; None for one that the deployment's own validator does not accept."""
+    validator = settings().key_validator
+    if validator and load(validator)(key=raw) is not True:
+        return None
+    return stored_form(raw)
+
+
+def verify(key_hash: str | None, required: Permissions, *, now: datetime) -> Verification:
     """Check a key by every rule of specification 2 and take one use of it. Never raises for a bad key.
+
+    `key_hash` is its `presented_form`; None is invalid without a look-up.
 
     The rules are checked, and the use is taken, in one conditional write: a refused use takes nothing from the
     allowance. A second write is needed when a window is over or a refill is due, and once in a key's life, to remove it
@@ -82,6 +117,8 @@ def verify(key_hash: str, required: Permissions, *, now: datetime) -> Verificati
     A key with neither allowance nor limit that is used faster than one partition takes writes is read instead, so that
     a large build fleet is never refused for being large.
     """
+    if key_hash is None:
+        return Verification(key=None, refusal=Refusal.INVALID)
     passed, key, turning = False, None, None
     try:
         for attempt in range(_ATTEMPTS):
@@ -102,11 +139,13 @@ def verify(key_hash: str, required: Permissions, *, now: datetime) -> Verificati
     if not passed:
         return _refused(key, required, now)
     if key.remaining == 0 and key.refill is None:
-        repository.delete_if_ended(key_hash, now=now)
+        # The use is taken; a key that cannot be removed now is refused all the same.
+        with suppress(TryAgain):
+            repository.delete_if_ended(key_hash, now=now)
     return Verification(key=key)
 
 
-def verify_key(key_hash: str, required: Permissions, *, now: datetime) -> ApiKey:
+def verify_key(key_hash: str | None, required: Permissions, *, now: datetime) -> ApiKey:
     """The same for a request that presents the key.
 
     Raises Unauthenticated for a key that is unknown, disabled, expired or used up, which of them is not told; ReadOnly
@@ -144,15 +183,36 @@ def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, s
     """Make a key that takes over from another; the old one lives on for `overlap_s` seconds, or till its own expiry.
 
     The new key has the old one's user, team, name, prefix, permissions, metadata and limits, what is left of its
-    allowance, and its lifetime anew. Returns None when there is no key with this id. Raises InvalidRequest.
+    allowance, and its lifetime anew. During an overlap both have what was left; without one, no use counts twice.
+    Returns None when there is no key with this id. Raises InvalidRequest.
     """
     if overlap_s < 0:
         raise InvalidRequest("overlap", "must be a number of seconds from 0 on")
     old = repository.find_by_id(key_id)
     if old is None:
         return None
-    lifetime = None if old.expires_at is None else old.expires_at - old.created_at
-    new = NewKey(
+    if not old.enabled:
+        raise InvalidRequest("key", "is disabled; a rotation would make one that is not")
+    if overlap_s == 0:
+        # Off first, so that what is left is known; a crash before the end leaves a key that is off, not one too many.
+        last = repository.disable(old.key_hash, now=now)
+        if last is None or (last.remaining == 0 and last.refill is None):
+            return None
+        made = create_key(_successor(last), now=now)
+        repository.delete(old.key_hash)
+        return made
+    made = create_key(_successor(old), now=now)
+    end = now + timedelta(seconds=overlap_s)
+    if old.expires_at is None or old.expires_at > end:
+        repository.set_expiry(old.key_hash, end, now=now)
+    return made
+
+
+def _successor(old: ApiKey) -> NewKey:
+    lifetime = None
+    if old.expires_at is not None and not settings().disable_custom_key_expiry:
+        lifetime = old.expires_at - old.created_at
+    return NewKey(
         user_id=old.user_id,
         team_id=old.team_id,
         name=old.name,
@@ -164,13 +224,6 @@ def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, s
         refill=old.refill,
         rate_limit=old.rate_limit,
     )
-    made = create_key(new, now=now)
-    end = now + timedelta(seconds=overlap_s)
-    if overlap_s == 0:
-        repository.delete(old.key_hash)
-    elif old.expires_at is None or old.expires_at > end:
-        repository.set_expiry(old.key_hash, end, now=now)
-    return made
 
 
 def clean_up(*, now: datetime) -> None:
@@ -218,25 +271,76 @@ def _refusal(key: ApiKey, required: Permissions, now: datetime) -> Refusal | Non
     return None
 
 
-def _check(new: NewKey) -> None:
-    if new.name is not None and not 1 <= len(new.name) <= 32:
-        raise InvalidRequest("name", "must hold 1 to 32 characters")
-    if new.prefix is not None and not _PREFIX.fullmatch(new.prefix):
-        raise InvalidRequest("prefix", "must be 1 to 32 letters, digits, underscores or hyphens")
-    _check_number("expiresIn", new.expires_in_s)
-    _check_number("rateLimitTimeWindow", new.rate_limit.window_ms)
-    _check_number("rateLimitMax", new.rate_limit.max_requests)
+def _generate(prefix: str) -> str:
+    length, generator = settings().default_key_length, settings().key_generator
+    if not generator:
+        return prefix + random_letters(length)
+    raw = load(generator)(length=length, prefix=prefix)
+    if not isinstance(raw, str) or not _TOKEN.fullmatch(raw):
+        raise SettingsError(
+            f"{generator} must return 64 to 256 printable ASCII characters without a space"
+        )
+    return raw
+
+
+def _default_permissions(user_id: str) -> Permissions:
+    """As JSON, or by a function that is called with the user's id."""
+    option = settings().default_key_permissions
+    given = json.loads(option) if option.startswith("{") else load(option)(user_id=user_id)
+    return {str(resource): tuple(map(str, actions)) for resource, actions in given.items()}
+
+
+def _check(
+    new: NewKey, prefix: str | None, rate_limit: RateLimit, permissions: Permissions
+) -> None:
+    options = settings()
+    _check_name(new.name)
+    if prefix is not None and not (
+        options.minimum_key_prefix_length <= len(prefix) <= options.maximum_key_prefix_length
+        and _PREFIX.fullmatch(prefix)
+    ):
+        bounds = f"{options.minimum_key_prefix_length} to {options.maximum_key_prefix_length}"
+        raise InvalidRequest("prefix", f"must be {bounds} letters, digits, underscores or hyphens")
+    if new.expires_in_s is not None and options.disable_custom_key_expiry:
+        raise InvalidRequest("expiresIn", "cannot be chosen here: every key has the same lifetime")
+    _check_number(
+        "expiresIn",
+        new.expires_in_s,
+        least=options.minimum_key_expires_in_seconds,
+        most=options.maximum_key_expires_in_seconds,
+    )
+    _check_number("rateLimitTimeWindow", rate_limit.window_ms)
+    _check_number("rateLimitMax", rate_limit.max_requests)
     _check_number("remaining", new.remaining, least=0 if new.refill else 1)
     if new.refill is not None:
         _check_number("refillInterval", new.refill.interval_ms)
         _check_number("refillAmount", new.refill.amount)
         if new.remaining is None:
             raise InvalidRequest("remaining", "is needed with refillAmount and refillInterval")
-    for resource, actions in new.permissions.items():
+    if new.metadata is not None and not options.enable_key_metadata:
+        raise InvalidRequest("metadata", "is switched off here")
+    if len(json.dumps(new.metadata)) > MAX_METADATA_LENGTH:
+        raise InvalidRequest(
+            "metadata", f"must be at most {MAX_METADATA_LENGTH} characters of JSON"
+        )
+    for resource, actions in permissions.items():
         if not all(_WORD.fullmatch(word) for word in (resource, *actions)):
             raise InvalidRequest("permissions", "must map resource names to lists of action names")
 
 
-def _check_number(field: str, number: int | None, *, least: int = 1) -> None:
-    if number is not None and not least <= number <= MAX_NUMBER:
-        raise InvalidRequest(field, f"must be a whole number from {least} to {MAX_NUMBER}")
+def _check_name(name: str | None) -> None:
+    options = settings()
+    if name is None:
+        if options.require_key_name:
+            raise InvalidRequest("name", "is required")
+        return
+    least, most = options.minimum_key_name_length, options.maximum_key_name_length
+    if not least <= len(name) <= most:
+        raise InvalidRequest("name", f"must hold {least} to {most} characters")
+
+
+def _check_number(
+    field: str, number: int | None, *, least: int = 1, most: int = MAX_NUMBER
+) -> None:
+    if number is not None and not least <= number <= most:
+        raise InvalidRequest(field, f"must be a whole number from {least} to {most}")

@@ -5,7 +5,7 @@
 | `<hash>` | the artifact that readers see |
 | `<hash>#pending` | the direct upload last offered for the hash |
 | `#discarded#<upload id>` | an object that nobody will see again; the sweep deletes it and then this item |
-| `#totals` | bytes and number of the owner's artifacts |
+| `#totals` | bytes and number of the owner's artifacts, and what the last check of them found too much |
 
 Every change of what readers see is one conditional write (or one transaction) that names the upload it replaces, so
 that each change has exactly one author, and a replaced object is listed as discarded in the same breath.
@@ -52,6 +52,15 @@ class DueItem:
 
     owner: str
     sort_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class DueTotals:
+    """An owner's totals that are to be checked, and the drift that the last check saw."""
+
+    owner: str
+    totals: Totals
+    drift_before: Totals
 
 
 def entry_keys(owner: str, hash: ArtifactHash) -> list[aws.Item]:
@@ -236,8 +245,11 @@ def add_to_totals(owner: str, size_bytes: int, artifacts: int, *, quota_bytes: i
         aws.dynamodb().update_item(
             TableName=settings().artifacts_table,
             Key=aws.serialize(totals_key(owner)),
-            UpdateExpression="ADD size_bytes :bytes, artifacts :artifacts",
-            ExpressionAttributeValues=aws.serialize(values),
+            # New totals are due to be checked at once; then the sweep says when again.
+            UpdateExpression="ADD size_bytes :bytes, artifacts :artifacts "
+            "SET sweep_shard = if_not_exists(sweep_shard, :shard), "
+            "sweep_at = if_not_exists(sweep_at, :due)",
+            ExpressionAttributeValues=aws.serialize({**values, ":shard": _shard(owner), ":due": 0}),
             **condition,
         )
     except aws.ClientError as error:
@@ -287,6 +299,25 @@ def sum_index(owner: str) -> Totals:
     return Totals(size_bytes=sum(sizes), artifacts=len(sizes))
 
 
+def check_totals(due: DueTotals, *, correct: bool, drift: Totals, next_at: datetime) -> None:
+    """Note what a check of the totals found: `drift` beyond the index, taken off when `correct`, else remembered."""
+    remembered = Totals() if correct else drift
+    values = {
+        ":bytes": -drift.size_bytes if correct else 0,
+        ":artifacts": -drift.artifacts if correct else 0,
+        ":drift_bytes": remembered.size_bytes,
+        ":drift_artifacts": remembered.artifacts,
+        ":next": to_epoch_seconds(next_at),
+    }
+    aws.dynamodb().update_item(
+        TableName=settings().artifacts_table,
+        Key=aws.serialize(totals_key(due.owner)),
+        UpdateExpression="ADD size_bytes :bytes, artifacts :artifacts SET sweep_at = :next, "
+        "drift_bytes = :drift_bytes, drift_artifacts = :drift_artifacts",
+        ExpressionAttributeValues=aws.serialize(values),
+    )
+
+
 def due_items(*, now: datetime) -> Iterator[DueItem]:
     """What is to be swept, oldest first within each shard. The index it comes from may lag: read before acting."""
     for shard in range(SWEEP_SHARDS):
@@ -308,12 +339,17 @@ def due_items(*, now: datetime) -> Iterator[DueItem]:
                 yield DueItem(key["owner"], key["hash"])
 
 
-def read_due(due: DueItem) -> Artifact | PendingUpload | Upload | None:
-    """The item as it stands: an artifact, a pending upload, a discarded object, or None when it is gone."""
+def read_due(due: DueItem) -> Artifact | PendingUpload | Upload | DueTotals | None:
+    """The item as it stands: an artifact, a pending upload, a discarded object, totals, or None when it is gone."""
     items = _read([{"owner": due.owner, "hash": due.sort_key}])
     if not items:
         return None
     item = items[0]
+    if due.sort_key == _TOTALS:
+        drift = Totals(
+            size_bytes=item.get("drift_bytes", 0), artifacts=item.get("drift_artifacts", 0)
+        )
+        return DueTotals(due.owner, parse_totals(items), drift)
     if due.sort_key.startswith(_DISCARDED):
         return Upload(owner=due.owner, hash=ArtifactHash(item["of"]), id=item["upload_id"])
     return _pending(item) if due.sort_key.endswith(_PENDING) else _artifact(item)
@@ -422,8 +458,11 @@ def _discarded_put(upload: Upload, now: datetime) -> dict[str, Any]:
 
 
 def _sweep(upload: Upload, at: datetime) -> aws.Item:
-    shard = zlib.crc32(upload.id.encode()) % SWEEP_SHARDS
-    return {"sweep_shard": str(shard), "sweep_at": to_epoch_seconds(at)}
+    return {"sweep_shard": _shard(upload.id), "sweep_at": to_epoch_seconds(at)}
+
+
+def _shard(text: str) -> str:
+    return str(zlib.crc32(text.encode()) % SWEEP_SHARDS)
 
 
 def _expiry_epoch(artifact: Artifact) -> int:

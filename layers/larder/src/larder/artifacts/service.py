@@ -7,7 +7,7 @@ one stays whole for whoever is reading it. docs/architecture.md tells the order 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import groupby, islice
 
 from larder.artifacts import repository, storage
@@ -40,6 +40,7 @@ class SweepReport:
     objects_deleted: int = 0
     uploads_settled: int = 0
     uploads_given_up: int = 0
+    totals_corrected: int = 0
     failed: int = 0
     finished: bool = True
 
@@ -91,7 +92,12 @@ def store(
         writer=writer,
     )
     saving = in_background(storage.put, artifact.upload, body, metadata, writer)
-    reserved = _reserve(artifact, replaces, quota_bytes)
+    try:
+        reserved = _reserve(artifact, replaces, quota_bytes)
+    except BaseException:
+        # Nothing of this request may run on into the next one.
+        saving.exception()
+        raise
     try:
         saving.result()
     except BaseException:
@@ -212,8 +218,8 @@ def sweep(
 ) -> SweepReport:
     """Clear away what is over: expired artifacts, discarded objects, uploads that never came.
 
-    Stops between two items when `may_go_on` says so; the next sweep goes on. An item that fails is left to the next
-    sweep too. Safe beside requests and other sweeps.
+    Also compares each owner's totals with the index, once a day. Stops between two items when `may_go_on` says so; the
+    next sweep goes on. An item that fails is left to the next sweep too. Safe beside requests and other sweeps.
     """
     report = SweepReport()
     for due in repository.due_items(now=now):
@@ -244,8 +250,26 @@ def _sweep_item(due: repository.DueItem, report: SweepReport, now: datetime) -> 
             storage.delete(discarded)
             repository.forget_discarded(discarded)
             report.objects_deleted += 1
+        case repository.DueTotals() as due_totals:
+            report.totals_corrected += _check_totals(due_totals, now)
         case None:
             pass
+
+
+def _check_totals(due: repository.DueTotals, now: datetime) -> bool:
+    """Compare the totals with the index, and correct them by a drift that two checks an hour apart have seen alike.
+
+    What differs at one moment may be an upload that is counted and not published yet; what a crash left stays.
+    """
+    counted = repository.sum_index(due.owner)
+    drift = Totals(
+        size_bytes=due.totals.size_bytes - counted.size_bytes,
+        artifacts=due.totals.artifacts - counted.artifacts,
+    )
+    stays = drift != Totals() and drift == due.drift_before
+    next_at = now + (timedelta(days=1) if stays or drift == Totals() else timedelta(minutes=50))
+    repository.check_totals(due, correct=stays, drift=drift, next_at=next_at)
+    return stays
 
 
 def rebuild_index(

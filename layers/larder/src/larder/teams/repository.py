@@ -86,7 +86,6 @@ def list_teams() -> list[Team]:
 
 def add_team(team: Team, owner_user_id: str) -> None:
     """Store the team, its claim on the slug and its first owner in one transaction. Raises SlugTaken."""
-    table = settings().teams_table
     items: list[aws.Item] = [
         {"pk": f"slug#{team.slug}", "sk": "slug", "team_id": team.id},
         {
@@ -98,23 +97,8 @@ def add_team(team: Team, owner_user_id: str) -> None:
         },
         _member_item(team.id, owner_user_id, Role.OWNER, team.created_at),
     ]
-    try:
-        aws.dynamodb().transact_write_items(
-            TransactItems=[
-                {
-                    "Put": {
-                        "TableName": table,
-                        "Item": aws.serialize(item),
-                        "ConditionExpression": "attribute_not_exists(pk)",
-                    }
-                }
-                for item in items
-            ]
-        )
-    except aws.ClientError as error:
-        if aws.error_code(error) == "TransactionCanceledException":
-            raise SlugTaken(team.slug) from None
-        raise
+    if not aws.put_new(settings().teams_table, items):
+        raise SlugTaken(team.slug)
 
 
 def put_member(team_id: str, user_id: str, role: Role, *, now: datetime) -> None:
@@ -193,9 +177,4 @@ def _state(item: aws.Item) -> OwnerState:
 
 
 def _get(pk: str, sk: str) -> aws.Item | None:
-    reply = aws.dynamodb().get_item(
-        TableName=settings().teams_table,
-        Key=aws.serialize({"pk": pk, "sk": sk}),
-        ConsistentRead=True,
-    )
-    return aws.deserialize(reply["Item"]) if "Item" in reply else None
+    return aws.get_item(settings().teams_table, {"pk": pk, "sk": sk})

@@ -82,10 +82,5 @@ def add_batch(
 
 def read_day(owner: str, day: date) -> Figures:
     """The figures of one day; all zero for a day without events."""
-    reply = aws.dynamodb().get_item(
-        TableName=settings().usage_table,
-        Key=aws.serialize({"owner": owner, "day": day.isoformat()}),
-        ConsistentRead=True,
-    )
-    item = aws.deserialize(reply.get("Item", {}))
+    item = aws.get_item(settings().usage_table, {"owner": owner, "day": day.isoformat()}) or {}
     return Figures(**{field.name: item.get(field.name, 0) for field in fields(Figures)})

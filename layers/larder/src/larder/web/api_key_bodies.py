@@ -8,8 +8,8 @@ from aws_lambda_powertools.event_handler.depends import Depends
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from larder.api_keys.models import Permissions
+from larder.api_keys.service import presented_form
 from larder.errors import InvalidBody, UnsupportedMediaType
-from larder.hashing import hash_key
 from larder.web.json_body import first_error, sent_json
 
 MAX_PERMISSIONS = 20
@@ -30,9 +30,9 @@ class _Verify(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class PresentedKey:
-    """A key to verify. The key itself goes no further than here."""
+    """A key to verify, by what it is looked up by; None when the deployment's own validator refused it."""
 
-    key_hash: str
+    key_hash: str | None
     permissions: Permissions
 
 
@@ -49,7 +49,7 @@ def verify_body(request: Request) -> PresentedKey:
     if sum(map(len, body.permissions.values())) > MAX_PERMISSIONS:
         raise InvalidBody("permissions", f"must require at most {MAX_PERMISSIONS} actions")
     permissions = {resource: tuple(actions) for resource, actions in body.permissions.items()}
-    return PresentedKey(hash_key(body.key), permissions)
+    return PresentedKey(presented_form(body.key), permissions)
 
 
 VerifyBody = Annotated[PresentedKey, Depends(verify_body)]

@@ -11,9 +11,9 @@ from typing import Annotated
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
 
+from larder.api_keys.service import presented_form
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, parse_hash
 from larder.errors import InvalidRequest, Unauthenticated
-from larder.hashing import hash_key
 from larder.settings import settings
 from larder.teams.service import parse_slug, parse_team_id
 
@@ -22,7 +22,7 @@ MAX_CI_LENGTH = 50
 MAX_DURATION_MS = 10**10
 """Four months: nothing that is built takes longer."""
 
-_KEY = re.compile(r"Bearer +(?P<key>[A-Za-z0-9_-]{64,256})", re.IGNORECASE)
+_KEY = re.compile(r"Bearer +(?P<key>[\x21-\x7e]{64,256})", re.IGNORECASE)
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _NUMBER = re.compile(r"[0-9]{1,11}(?:\.[0-9]{1,9})?")
 _REVISION = re.compile(r"[A-Za-z0-9]{1,128}")
@@ -53,7 +53,10 @@ def token_hash(request: Request) -> str:
     match = _KEY.fullmatch(request.headers.get("authorization", ""))
     if match is None:
         raise Unauthenticated
-    return hash_key(match["key"])
+    key_hash = presented_form(match["key"])
+    if key_hash is None:
+        raise Unauthenticated
+    return key_hash
 
 
 TokenHash = Annotated[str, Depends(token_hash)]

@@ -1,0 +1,358 @@
+"""What a verification costs: one DynamoDB call whatever its outcome, two when it begins a window, refills or is the
+last use of a key, and one write unit.
+
+Calls are counted where the client sends them, a repeated one included. In memory (moto) and, marked slow, on the local
+DynamoDB server, which also tells what a write would have been charged, by the size of the item and by the indexes that
+it changes.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from larder import aws, clock
+from larder.api_keys import repository
+from larder.api_keys.models import ApiKey, NewKey, Permissions, RateLimit, Refill, Refusal
+from larder.api_keys.service import create_key, verify
+from larder.hashing import hash_key
+from tests.proofs.aws_calls import Call, Calls, counted
+from tests.proofs.overlapping import Overlap, all_at_once
+from tests.requests import Cloud
+
+READ = {"artifacts": ("read",)}
+MINUTE = timedelta(minutes=1)
+MINUTE_MS = 60_000
+TIMES = 2_000
+AT_ONCE = 64
+USES_EACH = 10
+
+ONE = ["UpdateItem"]
+TWO = ["UpdateItem", "UpdateItem"]
+LAST = ["UpdateItem", "DeleteItem"]
+
+
+def limit(most: int, window_ms: int = MINUTE_MS) -> RateLimit:
+    return RateLimit(enabled=True, window_ms=window_ms, max_requests=most)
+
+
+def minutely(amount: int) -> Refill:
+    return Refill(interval_ms=MINUTE_MS, amount=amount)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One verification: of a key made with `properties` whose record then has `changed`, `after` its making."""
+
+    calls: list[str]
+    refusal: Refusal | None = None
+    properties: dict[str, Any] = field(default_factory=dict)
+    changed: dict[str, Any] = field(default_factory=dict)
+    after: timedelta = timedelta(seconds=1)
+    needs: Permissions = field(default_factory=lambda: READ)
+
+
+CASES: dict[str, Case] = {
+    "unlimited": Case(ONE),
+    "no permission asked for": Case(ONE, needs={}),
+    "many permissions": Case(
+        ONE,
+        properties={"permissions": {f"r{n}": ("a", "b", "c") for n in range(20)}},
+        needs={f"r{n}": ("a", "b", "c") for n in range(20)},
+    ),
+    "with an expiry": Case(ONE, properties={"expires_in_s": 3600}),
+    "with an allowance": Case(ONE, properties={"remaining": 10}),
+    "with a limit": Case(ONE, properties={"rate_limit": limit(10)}),
+    "with everything": Case(
+        ONE,
+        properties={
+            "remaining": 10,
+            "refill": minutely(10),
+            "rate_limit": limit(10),
+            "expires_in_s": 3600,
+        },
+    ),
+    "last use, a refill will come": Case(ONE, properties={"remaining": 1, "refill": minutely(10)}),
+    "last use": Case(LAST, properties={"remaining": 1}),
+    "begins a window": Case(TWO, properties={"rate_limit": limit(10)}, after=2 * MINUTE),
+    "refills": Case(TWO, properties={"remaining": 1, "refill": minutely(10)}, after=2 * MINUTE),
+    "begins a window and refills": Case(
+        TWO,
+        properties={"remaining": 1, "refill": minutely(10), "rate_limit": limit(10)},
+        after=2 * MINUTE,
+    ),
+    "refused: disabled": Case(ONE, Refusal.DISABLED, changed={"enabled": False}),
+    "refused: expired": Case(
+        ONE, Refusal.EXPIRED, properties={"expires_in_s": 60}, after=2 * MINUTE
+    ),
+    "refused: lacks the action": Case(ONE, Refusal.LACKS_PERMISSION, needs={"artifacts": ("x",)}),
+    "refused: lacks the resource": Case(ONE, Refusal.LACKS_PERMISSION, needs={"teams": ("read",)}),
+    "refused: used up, a refill will come": Case(
+        ONE,
+        Refusal.USED_UP,
+        properties={"remaining": 1, "refill": minutely(10)},
+        changed={"remaining": 0},
+    ),
+    "refused: used up, with a window to begin": Case(
+        ONE,
+        Refusal.USED_UP,
+        properties={
+            "remaining": 1,
+            "refill": Refill(interval_ms=10 * MINUTE_MS, amount=10),
+            "rate_limit": limit(10),
+        },
+        changed={"remaining": 0},
+        after=2 * MINUTE,
+    ),
+    "refused: rate limited": Case(
+        ONE,
+        Refusal.RATE_LIMITED,
+        properties={"remaining": 10, "rate_limit": limit(10)},
+        changed={"request_count": 10},
+    ),
+    "refused: rate limited, with a refill due": Case(
+        ONE,
+        Refusal.RATE_LIMITED,
+        properties={
+            "remaining": 1,
+            "refill": minutely(10),
+            "rate_limit": limit(10, 10 * MINUTE_MS),
+        },
+        changed={"remaining": 0, "request_count": 10},
+        after=2 * MINUTE,
+    ),
+}
+
+every_case = pytest.mark.parametrize("name", CASES)
+
+
+def make(team: Cloud, case: Case) -> ApiKey:
+    new = NewKey(user_id=team.user.id, team_id=team.team.id, name="ci", **case.properties)
+    key, _ = create_key(new, now=clock.now())
+    if case.changed:
+        repository.delete(key.key_hash)
+        key = replace(key, **case.changed)
+        repository.add(key)
+    return key
+
+
+def check(team: Cloud, case: Case) -> None:
+    key = make(team, case)
+    with counted() as calls:
+        answer = verify(key.key_hash, case.needs, now=key.created_at + case.after)
+    assert answer.refusal == case.refusal
+    assert [call.operation for call in calls.made] == case.calls
+
+
+@every_case
+def test_a_verification_costs(name: str, cloud: Cloud) -> None:
+    check(cloud, CASES[name])
+
+
+@pytest.mark.slow
+@every_case
+def test_a_verification_costs_on_the_local_server(name: str, new_team: Cloud) -> None:
+    check(new_team, CASES[name])
+
+
+def check_unknown() -> None:
+    with counted() as calls:
+        answer = verify(hash_key("unknown"), READ, now=clock.now())
+    assert answer.refusal is Refusal.INVALID
+    assert [call.operation for call in calls.made] == ONE
+
+
+def test_an_unknown_key_costs_one_call(cloud: Cloud) -> None:
+    check_unknown()
+
+
+@pytest.mark.slow
+def test_an_unknown_key_costs_one_call_on_the_local_server(new_team: Cloud) -> None:
+    check_unknown()
+
+
+def use_in_a_row(team: Cloud, where: str, told: list[str]) -> None:
+    """A key with an allowance of exactly so many uses, which the last one ends."""
+    case = Case(ONE, properties={"remaining": TIMES, "rate_limit": limit(TIMES, 10**9)})
+    key, now = make(team, case), clock.now()
+    began = time.monotonic()
+    with counted() as calls:
+        assert all(verify(key.key_hash, READ, now=now).valid for _ in range(TIMES - 1))
+        took_s = time.monotonic() - began
+        assert Counter(call.operation for call in calls.made) == {"UpdateItem": TIMES - 1}
+        assert verify(key.key_hash, READ, now=now).valid
+    assert Counter(call.operation for call in calls.made) == {"UpdateItem": TIMES, "DeleteItem": 1}
+    told.append(
+        f"one key {TIMES} times in a row, {where}: {TIMES} calls and 1 to remove it, "
+        f"{took_s:.1f} s, {took_s / TIMES * 1000:.2f} ms each"
+    )
+
+
+def refuse_in_a_row(team: Cloud, where: str, told: list[str]) -> None:
+    case = Case(
+        ONE,
+        properties={"remaining": 7, "rate_limit": limit(1, 10**9)},
+        changed={"request_count": 1},
+    )
+    key, now = make(team, case), clock.now()
+    began = time.monotonic()
+    with counted() as calls:
+        for _ in range(TIMES):
+            assert verify(key.key_hash, READ, now=now).refusal is Refusal.RATE_LIMITED
+    took_s = time.monotonic() - began
+    assert Counter(call.operation for call in calls.made) == {"UpdateItem": TIMES}
+    assert repository.get(key.key_hash) == key
+    told.append(f"one key refused {TIMES} times in a row, {where}: {TIMES} calls, {took_s:.1f} s")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("run", [use_in_a_row, refuse_in_a_row])
+def test_2000_in_a_row_cost_2000_calls(
+    run: Callable[[Cloud, str, list[str]], None], cloud: Cloud, told: list[str]
+) -> None:
+    run(cloud, "in memory", told)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("run", [use_in_a_row, refuse_in_a_row])
+def test_2000_in_a_row_cost_2000_calls_on_the_local_server(
+    run: Callable[[Cloud, str, list[str]], None], new_team: Cloud, told: list[str]
+) -> None:
+    run(new_team, "on the local server", told)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["unlimited", "with everything", "refused: rate limited"])
+def test_64_at_once_cost_one_call_each(name: str, new_team: Cloud, told: list[str]) -> None:
+    case, uses = CASES[name], AT_ONCE * USES_EACH
+    if name == "with everything":
+        case = replace(
+            case,
+            properties={"remaining": uses + 1, "refill": minutely(1), "rate_limit": limit(uses)},
+        )
+    key = make(new_team, case)
+
+    def use() -> list[Refusal | None]:
+        now = key.created_at + case.after
+        return [verify(key.key_hash, READ, now=now).refusal for _ in range(USES_EACH)]
+
+    began = time.monotonic()
+    with counted() as calls:
+        done = all_at_once([use] * AT_ONCE, Overlap(held=True, seed=0))
+    took_s = time.monotonic() - began
+    assert {refusal for one in done for refusal in one.answer} == {case.refusal}
+    assert Counter(call.operation for call in calls.made) == {"UpdateItem": uses}
+    told.append(
+        f"{AT_ONCE} threads, {USES_EACH} verifications each ({name}): {uses} calls, "
+        f"{took_s:.1f} s, {uses / took_s:.0f} a second"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["begins a window", "refills", "begins a window and refills"])
+def test_64_at_once_that_all_find_it_due_cost_two_calls_for_one_and_three_for_the_others(
+    name: str, new_team: Cloud, told: list[str]
+) -> None:
+    """The worst that can be: held back until each has seen that it is due. Who is overtaken then takes a use of what
+    the winner began, which is a third call."""
+    case = CASES[name]
+    case = replace(case, properties={**case.properties, **ample(case)})
+    for overlap in (Overlap(held=True, seed=1), Overlap(held=False, seed=2)):
+        key = make(new_team, case)
+        now = key.created_at + case.after
+
+        def use(key: ApiKey = key, now: datetime = now) -> bool:
+            return verify(key.key_hash, READ, now=now).valid
+
+        with counted() as calls:
+            done = all_at_once([use] * AT_ONCE, overlap, held_calls=2)
+        assert all(one.answer for one in done)
+        # Each thread makes its calls one after another: the steps count the threads that made so many.
+        first, second, third = (len(calls_of(calls, step)) for step in (1, 2, 3))
+        assert (first, second - third) == (AT_ONCE, 1)
+        assert calls.sequential <= 3
+        if overlap.held:
+            assert third == AT_ONCE - 1
+        told.append(
+            f"{AT_ONCE} at once, {name}, {'held' if overlap.held else 'free'}: "
+            f"{first - second} with one call, 1 with two, {third} with three"
+        )
+
+
+def calls_of(calls: Calls, step: int) -> list[Call]:
+    return [call for call in calls.made if call.step == step]
+
+
+def ample(case: Case) -> dict[str, Any]:
+    """Limits that let all of them pass."""
+    properties: dict[str, Any] = {}
+    if "refill" in case.properties:
+        properties["refill"] = minutely(AT_ONCE)
+    if "rate_limit" in case.properties:
+        properties["rate_limit"] = limit(AT_ONCE)
+    return properties
+
+
+# What DynamoDB would charge -----------------------------------------------------------------------
+
+
+@contextmanager
+def charged() -> Iterator[list[dict[str, Any]]]:
+    """Asks, with every update, for what it consumes, which the layer does not ask for."""
+    seen: list[dict[str, Any]] = []
+
+    def ask(params: dict[str, Any], **_: object) -> None:
+        params["ReturnConsumedCapacity"] = "INDEXES"
+
+    def note(parsed: dict[str, Any], **_: object) -> None:
+        if "ConsumedCapacity" in parsed:
+            seen.append(parsed["ConsumedCapacity"])
+
+    events = aws.dynamodb().meta.events
+    events.register("before-parameter-build.dynamodb.UpdateItem", ask)
+    events.register("after-call.dynamodb.UpdateItem", note)
+    try:
+        yield seen
+    finally:
+        events.unregister("before-parameter-build.dynamodb.UpdateItem", ask)
+        events.unregister("after-call.dynamodb.UpdateItem", note)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.refusal is None])
+def test_a_valid_use_is_charged_one_write_unit_and_writes_to_no_index(
+    name: str, new_team: Cloud
+) -> None:
+    case = CASES[name]
+    key = make(new_team, case)
+    with charged() as seen:
+        assert verify(key.key_hash, case.needs, now=key.created_at + case.after).valid
+    # A failed condition is charged too, as one unit for an item up to 1 KB, but its answer does not tell.
+    assert len(seen) == 1
+    assert seen[0]["CapacityUnits"] == 1
+    assert "GlobalSecondaryIndexes" not in seen[0]
+
+
+@pytest.mark.slow
+def test_the_server_tells_charges_by_size_and_by_index(new_team: Cloud, told: list[str]) -> None:
+    """So that the one unit above means something; and large metadata make every use of their key dearer."""
+    units = {}
+    for metadata_bytes in (0, 1_000, 9_000):
+        key = make(new_team, Case(ONE, properties={"metadata": "x" * metadata_bytes}))
+        with charged() as seen:
+            assert verify(key.key_hash, READ, now=clock.now()).valid
+        units[metadata_bytes] = seen[0]["CapacityUnits"]
+    with charged() as seen:
+        repository.set_expiry(new_team.key.key_hash, clock.now() + MINUTE, now=clock.now())
+    assert list(seen[0]["GlobalSecondaryIndexes"]) == ["by_expiry"]
+    assert units[0] == 1
+    assert all(units[size] > size / 1024 for size in units)
+    told.append(
+        "write units of a use by bytes of metadata: "
+        + ", ".join(f"{size}: {unit:g}" for size, unit in units.items())
+    )

@@ -1,0 +1,396 @@
+"""Counts of a key are exact under parallel requests, and a deleted key never passes: on the local DynamoDB server.
+
+The layer runs in this process, many threads at once. That server carries out one request after another, as DynamoDB
+does for one item; what is proved is that no gap between the layer's requests loses or invents a use. Answers tell more
+than the end: no two valid ones may show the same count, for each took a use of its own.
+"""
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from larder import aws, clock
+from larder.api_keys import repository
+from larder.api_keys.models import ApiKey, NewKey, RateLimit, Refill, Refusal, Verification
+from larder.api_keys.service import create_key, find_key, revoke_key, rotate_key, verify
+from larder.hashing import hash_key
+from larder.settings import settings
+from tests.e2e.cloud import LocalCloud
+from tests.proofs.overlapping import (
+    OVERLAPS,
+    PATIENCE_S,
+    Done,
+    Overlap,
+    all_at_once,
+    most_under_way,
+)
+from tests.proofs.stamped import http_client
+from tests.requests import Cloud
+
+pytestmark = pytest.mark.slow
+
+READ = {"artifacts": ("read",)}
+DAY_MS = 86_400_000
+MINUTE = timedelta(minutes=1)
+MINUTE_MS = 60_000
+RACES = 30
+HOT_THREADS = 8
+VALID = "valid"
+
+every_overlap = pytest.mark.parametrize("overlap", OVERLAPS, ids=str)
+
+
+def make(team: Cloud, *, age: timedelta = timedelta(), **properties: Any) -> ApiKey:
+    """A key of the team's owner, made `age` ago."""
+    new = NewKey(user_id=team.user.id, team_id=team.team.id, **properties)
+    return create_key(new, now=clock.now() - age)[0]
+
+
+def limit(most: int, window_ms: int = DAY_MS) -> RateLimit:
+    return RateLimit(enabled=True, window_ms=window_ms, max_requests=most)
+
+
+def verify_at_once(
+    key: ApiKey, times: int, overlap: Overlap, *, held_calls: int = 1
+) -> list[Done[Verification]]:
+    """Verify a key in `times` threads, whose clocks differ by up to as many milliseconds."""
+    now = clock.now()
+    skews = random.Random(overlap.seed).sample(range(times), times)
+
+    def verify_as_of(moment: datetime) -> Callable[[], Verification]:
+        return lambda: verify(key.key_hash, READ, now=moment)
+
+    jobs = [verify_as_of(now - timedelta(milliseconds=skew)) for skew in skews]
+    done = all_at_once(jobs, overlap, held_calls=held_calls)
+    assert most_under_way(done) >= (times if overlap.held else 4), "they did not overlap"
+    return done
+
+
+def outcomes(done: list[Done[Verification]]) -> Counter[str]:
+    return Counter(one.answer.refusal or VALID for one in done)
+
+
+def records(done: list[Done[Verification]]) -> list[ApiKey]:
+    """The key as each valid answer shows it."""
+    return [one.answer.key for one in done if one.answer.valid and one.answer.key is not None]
+
+
+def stored(key: ApiKey) -> ApiKey:
+    now = repository.get(key.key_hash)
+    assert now is not None
+    return now
+
+
+@every_overlap
+def test_five_remaining_and_40_at_once_five_pass_and_the_key_is_gone(
+    overlap: Overlap, new_team: Cloud
+) -> None:
+    key = make(new_team, remaining=5)
+    done = verify_at_once(key, 40, overlap)
+    assert outcomes(done)[VALID] == 5
+    assert set(outcomes(done)) <= {VALID, Refusal.USED_UP, Refusal.INVALID}
+    assert sorted(record.remaining or 0 for record in records(done)) == [0, 1, 2, 3, 4]
+    assert repository.get(key.key_hash) is None
+    assert find_key(key.id) is None
+    assert verify(key.key_hash, READ, now=clock.now()).refusal is Refusal.INVALID
+
+
+@every_overlap
+def test_a_limit_of_20_and_100_at_once_20_pass_and_the_refused_take_nothing(
+    overlap: Overlap, new_team: Cloud
+) -> None:
+    key = make(new_team, remaining=50, rate_limit=limit(20))
+    done = verify_at_once(key, 100, overlap)
+    assert outcomes(done) == {VALID: 20, Refusal.RATE_LIMITED: 80}
+    assert sorted(record.request_count for record in records(done)) == list(range(1, 21))
+    assert (stored(key).request_count, stored(key).remaining) == (20, 30)
+
+
+@pytest.mark.parametrize("most", [20, 39, 40, 1_000])
+@every_overlap
+def test_the_window_is_over_and_40_at_once_one_begins_the_next(
+    overlap: Overlap, most: int, new_team: Cloud
+) -> None:
+    key = make(new_team, age=MINUTE, rate_limit=limit(most, MINUTE_MS // 2))
+    used = replace(key, request_count=most)
+    repository.delete(key.key_hash)
+    repository.add(used)
+    done = verify_at_once(key, 40, overlap, held_calls=2)
+    passed = min(most, 40)
+    assert outcomes(done) == Counter({VALID: passed, Refusal.RATE_LIMITED: 40 - passed})
+    # Two that begin it would both show 1, or tell two different ends of it.
+    assert sorted(record.request_count for record in records(done)) == list(range(1, passed + 1))
+    assert {record.window_ends_at for record in records(done)} == {stored(key).window_ends_at}
+    assert stored(key).request_count == passed
+
+
+@every_overlap
+def test_a_refill_is_due_and_40_at_once_it_is_refilled_once(
+    overlap: Overlap, new_team: Cloud
+) -> None:
+    key = make(
+        new_team, age=MINUTE, remaining=3, refill=Refill(interval_ms=MINUTE_MS // 2, amount=100)
+    )
+    done = verify_at_once(key, 40, overlap, held_calls=2)
+    assert outcomes(done) == {VALID: 40}
+    assert sorted(record.remaining or 0 for record in records(done)) == list(range(60, 100))
+    assert {record.last_refill_at for record in records(done)} == {stored(key).last_refill_at}
+    assert stored(key).remaining == 60
+
+
+@every_overlap
+def test_a_refill_smaller_than_the_crowd_lets_exactly_its_amount_pass(
+    overlap: Overlap, new_team: Cloud
+) -> None:
+    key = make(
+        new_team, age=MINUTE, remaining=0, refill=Refill(interval_ms=MINUTE_MS // 2, amount=7)
+    )
+    done = verify_at_once(key, 40, overlap, held_calls=2)
+    assert outcomes(done) == {VALID: 7, Refusal.USED_UP: 33}
+    assert (stored(key).remaining, stored(key).request_count) == (0, 7)
+
+
+@every_overlap
+def test_a_refill_and_a_window_are_due_and_each_turns_once(
+    overlap: Overlap, new_team: Cloud
+) -> None:
+    key = make(
+        new_team,
+        age=MINUTE,
+        remaining=3,
+        refill=Refill(interval_ms=MINUTE_MS // 2, amount=100),
+        rate_limit=limit(30, MINUTE_MS // 2),
+    )
+    done = verify_at_once(key, 40, overlap, held_calls=2)
+    assert outcomes(done) == {VALID: 30, Refusal.RATE_LIMITED: 10}
+    assert sorted(record.request_count for record in records(done)) == list(range(1, 31))
+    assert sorted(record.remaining or 0 for record in records(done)) == list(range(70, 100))
+    assert {record.last_refill_at for record in records(done)} == {stored(key).last_refill_at}
+    assert {record.window_ends_at for record in records(done)} == {stored(key).window_ends_at}
+
+
+@every_overlap
+def test_a_refill_that_comes_due_between_the_claimed_times_is_made_once(
+    overlap: Overlap, new_team: Cloud
+) -> None:
+    """Clocks differ: for about half of the threads the refill is due, for the others it is not yet."""
+    age = MINUTE - timedelta(milliseconds=20)
+    key = make(new_team, age=age, remaining=100, refill=Refill(interval_ms=MINUTE_MS, amount=1_000))
+    due = key.created_at + MINUTE
+    skews = range(-20, 20)
+
+    def verify_as_of(moment: datetime) -> Callable[[], Verification]:
+        return lambda: verify(key.key_hash, READ, now=moment)
+
+    jobs = [verify_as_of(due + timedelta(milliseconds=skew)) for skew in skews]
+    done = all_at_once(jobs, overlap)
+    assert outcomes(done) == {VALID: 40}
+    before = [record for record in records(done) if record.last_refill_at is None]
+    after = [record for record in records(done) if record.last_refill_at is not None]
+    assert sorted(record.remaining or 0 for record in before) == list(range(100 - len(before), 100))
+    assert sorted(record.remaining or 0 for record in after) == list(
+        range(1_000 - len(after), 1_000)
+    )
+    assert {record.last_refill_at for record in after} == {stored(key).last_refill_at}
+
+
+def test_the_proof_fails_a_counter_that_reads_and_then_writes(new_team: Cloud) -> None:
+    """The same crowd on the same server, verified as one would without a condition: it grants uses twice."""
+    key = make(new_team, remaining=5)
+
+    def read_then_write() -> Verification:
+        now = repository.get(key.key_hash)
+        if now is None or not now.remaining:
+            return Verification(key=now, refusal=Refusal.USED_UP)
+        reply = aws.dynamodb().update_item(
+            TableName=settings().api_keys_table,
+            Key=aws.serialize({"key_hash": key.key_hash}),
+            UpdateExpression="SET remaining = :left",
+            ExpressionAttributeValues=aws.serialize({":left": now.remaining - 1}),
+            ReturnValues="ALL_NEW",
+        )
+        left: int = aws.deserialize(reply["Attributes"])["remaining"]
+        return Verification(key=replace(now, remaining=left))
+
+    done = all_at_once([read_then_write] * 40, OVERLAPS[0], held_calls=2)
+    assert outcomes(done)[VALID] == 40
+    assert {record.remaining for record in records(done)} == {4}
+
+
+class Users:
+    """Threads that verify one key without a pause, and note of each verification when it began and what it told."""
+
+    def __init__(self, key_hash: str, threads: int = HOT_THREADS) -> None:
+        self.seen: list[Done[Verification]] = []
+        self._hash = key_hash
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._use) for _ in range(threads)]
+
+    def __enter__(self) -> "Users":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(PATIENCE_S)
+        assert not any(thread.is_alive() for thread in self._threads)
+
+    def wait_for(self, verifications: int) -> None:
+        """Until so many more have been answered."""
+        deadline, target = time.monotonic() + PATIENCE_S, len(self.seen) + verifications
+        while len(self.seen) < target:
+            assert time.monotonic() < deadline, "no verification is answered"
+            time.sleep(0.001)
+
+    def _use(self) -> None:
+        while not self._stop.is_set():
+            began = time.monotonic()
+            answer = verify(self._hash, READ, now=clock.now())
+            self.seen.append(Done(answer, began, time.monotonic()))
+
+    @property
+    def valid(self) -> list[Done[Verification]]:
+        return [one for one in self.seen if one.answer.valid]
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "unlimited": {},
+    "counted": {"remaining": 10**6, "rate_limit": limit(10**6)},
+    "whose window turns every millisecond": {"rate_limit": limit(10**6, 1)},
+    "refilled every millisecond": {
+        "remaining": 100,
+        "refill": Refill(interval_ms=1, amount=100),
+    },
+}
+
+
+def race_of_delete(key: ApiKey, source: random.Random) -> tuple[int, int]:
+    """Delete a key that is in use. Returns how many passed, and how many of those ended after the delete answered."""
+    with Users(key.key_hash) as users:
+        users.wait_for(source.randrange(1, 20))
+        assert revoke_key(key.id)
+        answered = time.monotonic()
+        users.wait_for(2 * HOT_THREADS)
+    late = [one for one in users.valid if one.began >= answered]
+    assert not late, f"{len(late)} verifications passed that began after delete had answered"
+    assert users.valid, "the key was never used"
+    assert repository.get(key.key_hash) is None, "a verification brought the key back"
+    return len(users.valid), sum(one.ended >= answered for one in users.valid)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_verification_passes_that_began_after_delete_had_answered(
+    kind: str, new_team: Cloud, told: list[str]
+) -> None:
+    source = random.Random(kind)
+    began = time.monotonic()
+    races = [race_of_delete(make(new_team, **KINDS[kind]), source) for _ in range(RACES)]
+    told.append(
+        f"delete against {HOT_THREADS} threads, a key {kind}: {RACES} races in "
+        f"{time.monotonic() - began:.1f} s, {sum(passed for passed, _ in races)} passed before, "
+        f"{sum(late for _, late in races)} of them answered after it, none that began after it"
+    )
+
+
+@every_overlap
+def test_a_key_deleted_while_a_crowd_begins_its_window_is_not_brought_back(
+    overlap: Overlap, new_team: Cloud
+) -> None:
+    """All of them have read that the window is over; one deletes the key while the others try to begin the next."""
+    key = make(new_team, age=MINUTE, remaining=5, rate_limit=limit(100, MINUTE_MS // 2))
+
+    def begin_window() -> bool:
+        return repository.use(key.key_hash, READ, now=clock.now(), turning=key)[0]
+
+    done = all_at_once([*[begin_window] * 39, lambda: repository.delete(key.key_hash)], overlap)
+    *began, deleted = [one.answer for one in done]
+    assert deleted
+    assert sum(began) <= 1
+    assert repository.get(key.key_hash) is None
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_key_in_use_is_rotated_and_no_use_is_refused_during_the_overlap(
+    seed: int, new_team: Cloud
+) -> None:
+    key = make(new_team, remaining=10**6, rate_limit=limit(10**6))
+    with Users(key.key_hash) as users:
+        users.wait_for(random.Random(seed).randrange(1, 20))
+        rotated = rotate_key(key.id, overlap_s=3600, now=clock.now())
+        assert rotated is not None
+        assert verify(hash_key(rotated[1]), READ, now=clock.now()).valid
+        users.wait_for(5 * HOT_THREADS)
+    assert len(users.valid) == len(users.seen), outcomes(users.seen)
+    assert stored(key).remaining == 10**6 - len(users.valid)
+    after = stored(key).expires_at
+    assert after is not None
+    assert verify(key.key_hash, READ, now=after).refusal is Refusal.EXPIRED
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_key_in_use_is_rotated_without_overlap_and_passes_no_more(
+    seed: int, new_team: Cloud
+) -> None:
+    key = make(new_team)
+    with Users(key.key_hash) as users:
+        users.wait_for(random.Random(seed).randrange(1, 20))
+        rotated = rotate_key(key.id, overlap_s=0, now=clock.now())
+        answered = time.monotonic()
+        assert rotated is not None
+        users.wait_for(2 * HOT_THREADS)
+        assert verify(hash_key(rotated[1]), READ, now=clock.now()).valid
+    assert not [one for one in users.valid if one.began >= answered]
+    assert repository.get(key.key_hash) is None
+
+
+# Through the cache API --------------------------------------------------------------------------
+
+
+def get_at_once(cloud: LocalCloud, team: Cloud, token: str, times: int) -> list[httpx.Response]:
+    """As many GETs of an artifact that does not exist, each on a connection of its own."""
+    with http_client(times) as http:
+
+        def get() -> httpx.Response:
+            return http.get(
+                f"{cloud.url}/v8/artifacts/absent",
+                params={"slug": team.team.slug},
+                headers={"authorization": f"Bearer {token}"},
+            )
+
+        done = all_at_once([get] * times, Overlap(held=False, seed=times))
+    assert most_under_way(done) >= 4
+    return [one.answer for one in done]
+
+
+def test_five_remaining_and_40_requests_at_once_five_are_let_in(
+    local_cloud: LocalCloud, new_team: Cloud
+) -> None:
+    for _ in range(3):
+        new = NewKey(user_id=new_team.user.id, team_id=new_team.team.id, remaining=5)
+        key, token = create_key(new, now=clock.now())
+        replies = get_at_once(local_cloud, new_team, token, 40)
+        assert Counter(reply.status_code for reply in replies) == {404: 5, 401: 35}
+        assert repository.get(key.key_hash) is None
+
+
+def test_a_limit_of_20_and_100_requests_at_once_20_are_let_in(
+    local_cloud: LocalCloud, new_team: Cloud
+) -> None:
+    new = NewKey(
+        user_id=new_team.user.id, team_id=new_team.team.id, remaining=50, rate_limit=limit(20)
+    )
+    key, token = create_key(new, now=clock.now())
+    replies = get_at_once(local_cloud, new_team, token, 100)
+    assert Counter(reply.status_code for reply in replies) == {404: 20, 429: 80}
+    assert all(int(r.headers["retry-after"]) > 0 for r in replies if r.status_code == 429)
+    assert (stored(key).request_count, stored(key).remaining) == (20, 30)
