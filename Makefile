@@ -38,8 +38,8 @@ help: ## list the commands
 setup: $(READY) ## install everything for development (the other commands do it by themselves)
 
 .PHONY: serve
-serve: $(SERVE_READY) ## run the local cloud: PORT=3000 DATA=.larder HOST=127.0.0.1
-	@PORT="$(PORT)" HOST="$(HOST)" DATA="$(DATA)" exec .venv/bin/python -m local serve
+serve: $(SERVE_READY) ## run the local cloud: PORT=3000 DATA=.larder HOST=127.0.0.1; RUNTIME=1 runs what `make build` made, as Lambda does
+	@PORT="$(PORT)" HOST="$(HOST)" DATA="$(DATA)" RUNTIME="$(RUNTIME)" exec .venv/bin/python -m local serve
 
 .PHONY: demo
 demo: $(SERVE_READY) ## build a sample monorepo twice with turbo, the second time from the cache
@@ -97,8 +97,8 @@ build: $(SAM) ## validate the template and build layer and functions for Lambda 
 	done
 
 .PHONY: test-build
-test-build: build $(READY) ## build, then import every handler from what was built
-	@.venv/bin/python -m pytest -m build tests/build $(ARGS)
+test-build: build $(READY) ## build, then import every handler from what was built, and run it under AWS's runtime client
+	@.venv/bin/python -m pytest -m build $(ARGS)
 
 .PHONY: deploy
 deploy: build ## deploy to AWS with the settings of samconfig.toml: ENV=default or ENV=prod

@@ -9,6 +9,8 @@
     gateway/            the HTTP API: routes, limits, events in payload format 2.0, request log
     http_event.py       one request as an event
     workers/            the functions: processes that serve one event at a time, as Lambda does
+    lambda_runtime/     with --runtime in their place: what was built, under AWS's own runtime interface client
+    invocation.py       what the others need of either
     dynamodb/           the tables: ministack's engine behind a journal of our own
     object_storage/     the bucket: nanio, and an event for every object that arrives
     event_delivery.py   hands those events to the functions that match them, again when they fail
@@ -23,6 +25,7 @@
     turbo_env.py        the file with the lines for turbo
     banner.py           what the screen says at the start
     request_log.py      the lines on the screen after it
+    function_log.py     the errors among what functions log
 
 Four kinds of process: the parent (gateway and supervisor), the workers, DynamoDB and S3. DynamoDB and S3 are processes
 of their own so that neither a large upload nor a large table holds up other requests.

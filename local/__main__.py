@@ -66,6 +66,12 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="flush the disk at every write to a table, so that not even a power cut loses one (FSYNC=1)",
     )
     parser.add_argument(
+        "--runtime",
+        action="store_true",
+        default=os.environ.get("RUNTIME") == "1",
+        help="run what `make build` made under AWS's own runtime client instead of the source (RUNTIME=1)",
+    )
+    parser.add_argument(
         "--end-with-parent",
         action="store_true",
         help="end at once when standard input ends, as the demo's own local cloud does",
@@ -101,6 +107,7 @@ def _serve(arguments: argparse.Namespace) -> int:
             workers=arguments.workers,
             template=arguments.template.resolve(),
             fsync=arguments.fsync,
+            runtime=arguments.runtime,
         )
     )
 

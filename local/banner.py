@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from local.turbo_env import TurboEnv
 
 
-def banner(api_url: str, folder: Path, turbo: TurboEnv | None, *, first_start: bool) -> str:
+def banner(
+    api_url: str,
+    folder: Path,
+    turbo: TurboEnv | None,
+    *,
+    first_start: bool,
+    remarks: Sequence[str] = (),
+) -> str:
     made = "Made for you" if first_start else "Kept"
     short_env = _short(folder / "turbo.env")
     lines = ["", f"  Larder's local cloud is up at {api_url}", ""]
@@ -22,6 +30,7 @@ def banner(api_url: str, folder: Path, turbo: TurboEnv | None, *, first_start: b
             "",
             f"  {made}: an operator, the team {turbo.team}, and a key (also in {short_env})",
         ]
+    lines += [f"  {remark}" for remark in remarks]
     lines += [f"  Data: {_short(folder)}   logs: {_short(folder / 'logs')}   stop: Ctrl-C", ""]
     return "\n".join(lines)
 

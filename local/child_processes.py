@@ -46,16 +46,34 @@ class Family:
     ) -> subprocess.Popen[bytes]:
         """Run `python -m <module>` with these open file descriptors; what it prints goes to the end of `log`."""
         with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as output:
-            child = subprocess.Popen(  # noqa: S603 - our own modules
+            return self.run(
                 [sys.executable, "-m", module, *arguments],
-                env=environ,
-                stdin=self._read_end,
-                stdout=output,
-                stderr=output,
-                pass_fds=tuple(descriptors),
-                cwd=Path(__file__).resolve().parent.parent,
-                process_group=0,
+                environ=environ,
+                folder=Path(__file__).resolve().parent.parent,
+                output=output.fileno(),
+                descriptors=descriptors,
             )
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        environ: dict[str, str],
+        folder: Path,
+        output: int,
+        descriptors: Sequence[int] = (),
+    ) -> subprocess.Popen[bytes]:
+        """Run a command in `folder`; what it prints goes to the file descriptor `output`. Raises OSError."""
+        child = subprocess.Popen(  # noqa: S603 - our own modules
+            command,
+            env=environ,
+            stdin=self._read_end,
+            stdout=output,
+            stderr=output,
+            pass_fds=tuple(descriptors),
+            cwd=folder,
+            process_group=0,
+        )
         self._children = [known for known in self._children if known.poll() is None]
         self._children.append(child)
         return child

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from local.template import REGION
 
 _FROM_THE_SYSTEM = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "USER")
-_RUNTIME = "python3.13"
+RUNTIME = "python3.13"
+"""The functions' runtime in the cloud."""
 
 
 def cloud_environment(
@@ -47,7 +48,7 @@ def function_environment(cloud: Mapping[str, str]) -> dict[str, str]:
     """For a worker: what Lambda sets for a function, besides. The function's name follows with each event."""
     return {
         **process_environment(cloud),
-        "AWS_EXECUTION_ENV": f"AWS_Lambda_{_RUNTIME}",
+        "AWS_EXECUTION_ENV": f"AWS_Lambda_{RUNTIME}",
         "AWS_LAMBDA_FUNCTION_NAME": "larder",
         "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
         "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
@@ -55,3 +56,9 @@ def function_environment(cloud: Mapping[str, str]) -> dict[str, str]:
         "AWS_LAMBDA_LOG_STREAM_NAME": "functions.log",
         "TZ": ":UTC",
     }
+
+
+def runtime_environment(cloud: Mapping[str, str]) -> dict[str, str]:
+    """For an environment of Lambda's own runtime: the same without the caller's settings of Python."""
+    variables = function_environment(cloud).items()
+    return {name: value for name, value in variables if not name.startswith("PYTHON")}

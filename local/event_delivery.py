@@ -14,9 +14,9 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from local.invocation import FunctionFailed, Functions
 from local.request_log import RequestLog
 from local.template import EventRule
-from local.workers.pool import FunctionFailed, WorkerPool
 
 _ATTEMPTS = 3
 _PAUSE_S = 0.5
@@ -28,11 +28,11 @@ class EventDelivery:
     """Delivers the events in `folder`; `ring` says that there are new ones."""
 
     def __init__(
-        self, folder: Path, rules: list[EventRule], workers: WorkerPool, log: RequestLog
+        self, folder: Path, rules: list[EventRule], functions: Functions, log: RequestLog
     ) -> None:
         self._folder = folder
         self._rules = rules
-        self._workers = workers
+        self._functions = functions
         self._log = log
         self._bell = asyncio.Event()
         self._under_way: dict[str, asyncio.Task[None]] = {}
@@ -79,7 +79,7 @@ class EventDelivery:
         name = rule.function.logical_id
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                await self._workers.invoke(rule.function, payload, str(uuid.uuid4()))
+                await self._functions.invoke(rule.function, payload, str(uuid.uuid4()))
                 return True
             except FunctionFailed as error:
                 self._log.note(f"{name} failed on {key}, attempt {attempt} of {_ATTEMPTS}: {error}")

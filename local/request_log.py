@@ -29,6 +29,10 @@ class RequestLog:
         """Something that needs to be seen, with the time."""
         self.line(f"{_clock()} ! {text}")
 
+    def initialized(self, function: str, took_ms: float) -> None:
+        """A cold start: from the process's first moment until it asked for an event."""
+        self.line(f"{_clock()} Init {took_ms:.0f} ms  {function}")
+
     def request(
         self,
         method: str,

@@ -8,24 +8,24 @@ import uuid
 from datetime import UTC, datetime
 from typing import Any
 
+from local.invocation import FunctionFailed, Functions
 from local.request_log import RequestLog
 from local.template import ACCOUNT_ID, REGION, Schedule
-from local.workers.pool import FunctionFailed, WorkerPool
 
 
-async def run_schedules(schedules: list[Schedule], workers: WorkerPool, log: RequestLog) -> None:
+async def run_schedules(schedules: list[Schedule], functions: Functions, log: RequestLog) -> None:
     """Run them until cancelled; each for the first time when its period has passed."""
     async with asyncio.TaskGroup() as group:
         for schedule in schedules:
-            group.create_task(_run(schedule, workers, log))
+            group.create_task(_run(schedule, functions, log))
 
 
-async def _run(schedule: Schedule, workers: WorkerPool, log: RequestLog) -> None:
+async def _run(schedule: Schedule, functions: Functions, log: RequestLog) -> None:
     while True:
         await asyncio.sleep(schedule.every.total_seconds())
         event = json.dumps(scheduled_event(schedule.name, datetime.now(tz=UTC))).encode("ascii")
         try:
-            await workers.invoke(schedule.function, event, str(uuid.uuid4()))
+            await functions.invoke(schedule.function, event, str(uuid.uuid4()))
         except FunctionFailed as error:
             log.note(f"{schedule.function.logical_id} failed on its schedule: {error}")
 

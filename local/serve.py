@@ -13,7 +13,7 @@ import sys
 import time
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +21,24 @@ from local.banner import banner
 from local.child_processes import Family
 from local.cloudformation import TemplateError
 from local.data_folder import DataFolder, DataFolderError, open_data_folder, write_private
-from local.environment import cloud_environment, function_environment, process_environment
+from local.environment import (
+    cloud_environment,
+    function_environment,
+    process_environment,
+    runtime_environment,
+)
 from local.event_delivery import EventDelivery
 from local.gateway.app import Gateway
 from local.http_server import Server, http_server, listen, run, url
+from local.invocation import FunctionFailed, Functions
+from local.lambda_runtime.artifacts import Artifacts, ArtifactsError, open_artifacts
+from local.lambda_runtime.pool import RuntimePool
 from local.request_log import RequestLog
 from local.schedules import run_schedules
 from local.services import RunningService, Service, ServiceFailed
 from local.template import Function, Template, load_template
 from local.turbo_env import TurboEnv, read_turbo_env, write_turbo_env
-from local.workers.pool import FunctionFailed, WorkerPool
+from local.workers.pool import WorkerPool
 
 _DYNAMODB_HOST = "127.0.0.1"
 _GATEWAY_PATIENCE_S = 1.5
@@ -51,29 +59,40 @@ class Options:
     workers: int
     template: Path
     fsync: bool
+    runtime: bool
 
 
 def serve(options: Options) -> int:
     """Run until a signal comes. Returns the exit status; what is wrong is told on standard error."""
     try:
+        artifacts = open_artifacts(options.template) if options.runtime else None
+        if artifacts:
+            # The whole local cloud is as it was built, the routes and tables too.
+            options = replace(options, template=artifacts.template)
         template = load_template(options.template, os.environ)
         folder = open_data_folder(options.data)
         listener = _listen_in_front(options)
-    except (TemplateError, DataFolderError) as error:
+    except (TemplateError, DataFolderError, ArtifactsError) as error:
         print(f"larder: {error}", file=sys.stderr)
         return 1
     if listener is None:
         return 1
     with listener:
-        return run(_LocalCloud(options, template, folder, listener).run())
+        return run(_LocalCloud(options, template, artifacts, folder, listener).run())
 
 
 class _LocalCloud:
     def __init__(
-        self, options: Options, template: Template, folder: DataFolder, listener: socket.socket
+        self,
+        options: Options,
+        template: Template,
+        artifacts: Artifacts | None,
+        folder: DataFolder,
+        listener: socket.socket,
     ) -> None:
         self._options = options
         self._template = template
+        self._artifacts = artifacts
         self._folder = folder
         self._listener = listener
         self._family = Family()
@@ -83,7 +102,7 @@ class _LocalCloud:
         self._api_url = url(host, listener.getsockname()[1])
         self._tasks: list[asyncio.Task[Any]] = []
         self._services: list[RunningService] = []
-        self._workers: WorkerPool | None = None
+        self._running_functions: list[Functions] = []
         self._server: Server | None = None
 
     async def run(self) -> int:
@@ -136,34 +155,61 @@ class _LocalCloud:
             RunningService(service, self._family, process_environment(cloud), self._log)
             for service in (dynamodb, s3)
         ]
-        self._workers = workers = WorkerPool(
-            self._family,
-            self._template.functions,
-            function_environment(cloud),
-            size=self._options.workers,
-            log=self._folder.log("functions"),
-            report=self._log.note,
-        )
+        workers = self._worker_pool(cloud)
         await asyncio.gather(
             workers.start(), *(service.wait_until_ready() for service in self._services)
         )
         had_key = self._folder.turbo_env.exists()
         turbo = await self._first_start(workers) if _has_accounts(self._template) else None
+        functions = await self._deployed(workers, cloud)
         delivery = EventDelivery(
-            self._folder.events, self._template.event_rules, workers, self._log
+            self._folder.events, self._template.event_rules, functions, self._log
         )
         _watch(bell_read, delivery)
-        self._server = http_server(Gateway(self._template.routes, workers, self._log))
+        self._server = http_server(Gateway(self._template.routes, functions, self._log))
         self._tasks = [
             asyncio.create_task(self._server.serve(sockets=[self._listener])),
             asyncio.create_task(delivery.run()),
             *(asyncio.create_task(service.keep_running()) for service in self._services),
         ]
         if self._template.schedules:
-            schedules = run_schedules(self._template.schedules, workers, self._log)
+            schedules = run_schedules(self._template.schedules, functions, self._log)
             self._tasks.append(asyncio.create_task(schedules))
         self._write_cloud_json(cloud)
-        self._log.line(banner(self._api_url, self._folder.path, turbo, first_start=not had_key))
+        remarks = self._artifacts.remarks if self._artifacts else ()
+        text = banner(
+            self._api_url, self._folder.path, turbo, first_start=not had_key, remarks=remarks
+        )
+        self._log.line(text)
+
+    def _worker_pool(self, cloud: dict[str, str]) -> WorkerPool:
+        # Under AWS's runtime they serve the first start only, which is no function of the template's.
+        alone = self._artifacts is None
+        workers = WorkerPool(
+            self._family,
+            self._template.functions if alone else [],
+            function_environment(cloud),
+            size=self._options.workers if alone else 1,
+            log=self._folder.log("functions"),
+            report=self._log.note,
+        )
+        self._running_functions.append(workers)
+        return workers
+
+    async def _deployed(self, workers: WorkerPool, cloud: dict[str, str]) -> Functions:
+        """What runs the template's functions."""
+        if self._artifacts is None:
+            return workers
+        await workers.stop()
+        runtime = RuntimePool(
+            self._family,
+            self._artifacts,
+            runtime_environment(cloud),
+            log=self._folder.log("functions"),
+            screen=self._log,
+        )
+        self._running_functions.append(runtime)
+        return runtime
 
     def _describe_services(self, bell: int) -> tuple[Service, Service]:
         ports, template = self._folder.ports(), ["--template", str(self._options.template)]
@@ -217,8 +263,8 @@ class _LocalCloud:
             with contextlib.suppress(Exception):
                 await asyncio.wait_for(asyncio.shield(self._tasks[0]), _GATEWAY_PATIENCE_S)
         await _cancel(self._tasks)
-        if self._workers:
-            await self._workers.stop()
+        for functions in self._running_functions:
+            await functions.stop()
         for service, patience_s in zip(
             reversed(self._services), (_S3_PATIENCE_S, _DYNAMODB_PATIENCE_S), strict=False
         ):

@@ -41,13 +41,15 @@ _CREATE_TABLE = (
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One function. `code_folder` is where its module is imported from."""
+    """One function. `code_folder` is where its module is imported from; `layers` are the folders of its layers."""
 
     logical_id: str
     handler: str
     code_folder: Path
     timeout_s: int
     memory_mb: int
+    layers: tuple[Path, ...] = ()
+    log_format: str = "Text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +121,14 @@ def load_template(path: Path | None = None, environ: Mapping[str, str] | None = 
     functions = _properties_by_type(document, "AWS::Serverless::Function")
     shared = document.get("Globals", {}).get("Function", {})
     template = Template()
+    layers = {
+        names.ref(logical_id): (path.parent / str(properties.get("ContentUri", "."))).resolve()
+        for logical_id, properties in _properties_by_type(
+            document, "AWS::Serverless::LayerVersion"
+        ).items()
+    }
     for logical_id, properties in functions.items():
-        _add_function(template, logical_id, shared, properties, names, path.parent)
+        _add_function(template, logical_id, shared, properties, names, path.parent, layers)
     template.tables.extend(_tables(document, names))
     template.buckets.extend(
         names.ref(logical_id) for logical_id in _properties_by_type(document, "AWS::S3::Bucket")
@@ -144,6 +152,11 @@ def _given_options(template: Template, environ: Mapping[str, str]) -> dict[str, 
 def table_definitions(path: Path | None = None) -> list[dict[str, Any]]:
     """The `create_table` arguments of every table of the template, for tests against any DynamoDB."""
     return [table.create_table for table in load_template(path).tables]
+
+
+def function_arn(name: str) -> str:
+    """What a function's context tells as its ARN."""
+    return f"arn:aws:lambda:{REGION}:{ACCOUNT_ID}:function:{name}"
 
 
 def resource_name(logical_id: str) -> str:
@@ -193,14 +206,21 @@ def _add_function(
     own: dict[str, Any],
     names: _Names,
     root: Path,
+    layers: dict[str, Path],
 ) -> None:
     properties = {**shared, **own}
+    logging = {**shared.get("LoggingConfig", {}), **own.get("LoggingConfig", {})}
     function = Function(
         logical_id=logical_id,
         handler=str(properties["Handler"]),
         code_folder=(root / str(properties.get("CodeUri", "."))).resolve(),
         timeout_s=int(names.resolve(properties.get("Timeout", _DEFAULT_TIMEOUT_S))),
         memory_mb=int(names.resolve(properties.get("MemorySize", _DEFAULT_MEMORY_MB))),
+        # A layer of somebody else's has an ARN, and no folder on one machine.
+        layers=tuple(
+            layers[name] for name in names.resolve(properties.get("Layers", [])) if name in layers
+        ),
+        log_format=str(logging.get("LogFormat", "Text")),
     )
     template.functions.append(function)
     for source in (shared, own):

@@ -16,9 +16,9 @@ from local.gateway import limits
 from local.gateway.replies import InvalidReply, Reply, parse_reply, refusal
 from local.gateway.routing import Routes
 from local.http_event import build_http_event
+from local.invocation import FunctionFailed, Functions
 from local.request_log import RequestLog
 from local.template import Function, Route
-from local.workers.pool import FunctionFailed, WorkerPool
 
 _ARTIFACT_UPLOAD = re.compile(r"/v8/artifacts/[^/]+")
 _PREFLIGHT_REMARK = (
@@ -41,9 +41,9 @@ class ClientGone(Exception):
 class Gateway:
     """The ASGI application."""
 
-    def __init__(self, routes: list[Route], workers: WorkerPool, log: RequestLog) -> None:
+    def __init__(self, routes: list[Route], functions: Functions, log: RequestLog) -> None:
         self._routes = Routes(routes)
-        self._workers = workers
+        self._functions = functions
         self._log = log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -110,7 +110,7 @@ class Gateway:
     ) -> Reply:
         try:
             result = await asyncio.wait_for(
-                self._workers.invoke(function, payload, request_id), limits.INTEGRATION_TIMEOUT_S
+                self._functions.invoke(function, payload, request_id), limits.INTEGRATION_TIMEOUT_S
             )
             if len(result) > limits.MAX_EVENT_BYTES:
                 raise InvalidReply(f"is {len(result)} bytes, and Lambda returns at most 6 MB")

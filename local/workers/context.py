@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from local.template import ACCOUNT_ID, REGION
+from local.template import function_arn
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Context:
 
     @property
     def invoked_function_arn(self) -> str:
-        return f"arn:aws:lambda:{REGION}:{ACCOUNT_ID}:function:{self.function_name}"
+        return function_arn(self.function_name)
 
     def get_remaining_time_in_millis(self) -> int:
         return max(0, round((self.deadline_s - time.monotonic()) * 1000))

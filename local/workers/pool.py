@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from local.child_processes import Family
+from local.invocation import FunctionFailed
 from local.template import Function
 from local.workers import messages
 
@@ -20,10 +21,6 @@ _READ_AHEAD_BYTES = 2**20
 _RESPAWN_PAUSE_S = 1.0
 _START_PATIENCE_S = 60.0
 _END_PATIENCE_S = 1.0
-
-
-class FunctionFailed(Exception):
-    """A function raised an error, took too long, or ended its process. The message says which."""
 
 
 @dataclass(slots=True)
@@ -73,9 +70,9 @@ class WorkerPool:
         worker = await self._take()
         healthy = False
         try:
-            reply = await asyncio.wait_for(
-                _exchange(worker, _head(function, request_id), event), function.timeout_s
-            )
+            # Not wait_for: in Python 3.11 it may return a reply where it was cancelled, and the caller goes on.
+            async with asyncio.timeout(function.timeout_s):
+                reply = await _exchange(worker, _head(function, request_id), event)
             healthy = True
         except TimeoutError:
             raise FunctionFailed(f"took longer than its {function.timeout_s} s") from None

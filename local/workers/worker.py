@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from local.child_processes import end_with_parent
+from local.function_log import logged_errors
 from local.workers.context import Context
 from local.workers.messages import Gone, receive, send
 
@@ -62,8 +63,7 @@ class Complaints:
 
     def write(self, text: str) -> int:
         self._log.write(text)
-        if '"ERROR"' in text or '"CRITICAL"' in text:
-            self._errors.extend(_readable(line) for line in text.splitlines() if line.strip())
+        self._errors.extend(logged_errors(text))
         return len(text)
 
     def flush(self) -> None:
@@ -72,16 +72,6 @@ class Complaints:
     def take(self) -> list[str]:
         errors, self._errors = self._errors, []
         return errors
-
-
-def _readable(line: str) -> str:
-    try:
-        record = json.loads(line)
-        message = str(record["message"])
-    except (ValueError, KeyError, TypeError):
-        return line
-    cause = record.get("exception")
-    return f"{message}: {str(cause).strip().splitlines()[-1]}" if cause else message
 
 
 def _warm_up(handlers: dict[str, Handler], names: list[str]) -> list[str]:

@@ -230,5 +230,5 @@ def test_help_names_every_setting() -> None:
         text=True,
         check=True,
     ).stdout
-    for variable in ("PORT", "HOST", "PUBLIC_HOST", "DATA", "FUNCTION_WORKERS"):
+    for variable in ("PORT", "HOST", "PUBLIC_HOST", "DATA", "FUNCTION_WORKERS", "RUNTIME"):
         assert re.search(rf"\b{variable}\b", text)

@@ -1,0 +1,21 @@
+"""What gateway, event delivery and schedules need of whatever runs the functions."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from local.template import Function
+
+
+class FunctionFailed(Exception):
+    """A function raised an error, took too long, or ended its process. The message says which."""
+
+
+class Functions(Protocol):
+    """The functions, ready to be invoked: workers/pool.py and lambda_runtime/pool.py."""
+
+    async def invoke(self, function: Function, event: bytes, request_id: str) -> bytes:
+        """The function's reply (JSON) to an event (JSON). Raises FunctionFailed."""
+
+    async def stop(self) -> None:
+        """End what runs the functions. What they are doing is cut off."""

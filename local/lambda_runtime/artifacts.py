@@ -1,0 +1,222 @@
+"""What `make build` made, and the parts of Lambda's runtime that stand around it on this machine.
+
+Beside the function's folder and its layers, which are taken as they were built, an environment needs Python of the
+runtime's version, the packages that the runtime brings (AWS's interface client, boto3), and, where the machine is not
+what the layers' libraries were compiled for, those few packages in a build for it. Versions and hashes are the lock
+file's; what is installed is kept in .tools/.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import hashlib
+import importlib.metadata
+import platform
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from local.cloudformation import TemplateError
+from local.environment import RUNTIME
+from local.template import Function, Template, load_template
+
+_REPOSITORY = Path(__file__).resolve().parents[2]
+_TOOLS = _REPOSITORY / ".tools"
+_BUILD = Path(".aws-sam", "build", "template.yaml")
+_ARM64 = ("aarch64", "arm64")
+_EXPORT_RUNTIME = ("export", "--quiet", "--frozen", "--no-header", "--only-group", "runtime")
+_EXPORT_LAYER = (
+    *("export", "--quiet", "--frozen", "--no-header", "--package", "larder"),
+    *("--no-dev", "--no-emit-workspace"),
+)
+_INSTALL = (
+    *("pip", "install", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"),
+    *("--compile-bytecode", "--link-mode", "copy"),
+)
+_COMMAND_PATIENCE_S = 300.0
+
+
+class ArtifactsError(Exception):
+    """The functions cannot be run as they were built. The message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Artifacts:
+    """The built template, and what its functions run on. `remarks` are for the screen."""
+
+    template: Path
+    python: Path
+    runtime_packages: Path
+    stand_ins: tuple[Path, ...]
+    remarks: tuple[str, ...]
+
+    def search_path(self, function: Function) -> str:
+        """PYTHONPATH: the layers' packages (/opt/python) and then the runtime's own (/var/runtime)."""
+        layers = [layer / "python" for layer in function.layers]
+        return ":".join(map(str, [*self.stand_ins, *layers, self.runtime_packages]))
+
+
+def open_artifacts(template: Path) -> Artifacts:
+    """What was built from `template`; installs what is missing around it. Raises ArtifactsError."""
+    if platform.system() != "Linux":
+        raise ArtifactsError(
+            "AWS's runtime interface client runs on Linux only: leave RUNTIME out, or use a virtual machine"
+        )
+    built_template = template.parent / _BUILD
+    if not built_template.is_file():
+        raise ArtifactsError("nothing is built: run `make build`, then this again")
+    built = _load(built_template)
+    for folder in {place for one in built.functions for place in (one.code_folder, *one.layers)}:
+        if not folder.is_dir():
+            raise ArtifactsError(f"{folder.name} is not built: run `make build`, then this again")
+    python = _find_python()
+    runtime_packages = _installed("lambda-runtime", _uv(*_EXPORT_RUNTIME), python)
+    native = sorted(_native_distributions(built))
+    stand_ins = (
+        (_installed("this-machine", _only(native, _uv(*_EXPORT_LAYER)), python),) if native else ()
+    )
+    client = _version(runtime_packages, "awslambdaric")
+    remarks = [f"Functions run as built, under AWS's runtime interface client {client}"]
+    if native:
+        remarks.append(f"For this machine instead of arm64: {', '.join(native)} (in .tools)")
+    if not _up_to_date(_load(template), built):
+        remarks.append("The source has changed since it was built: `make build` builds it anew")
+    return Artifacts(built_template, python, runtime_packages, stand_ins, tuple(remarks))
+
+
+def _load(template: Path) -> Template:
+    try:
+        return load_template(template)
+    except TemplateError as error:
+        raise ArtifactsError(str(error)) from error
+
+
+def _find_python() -> Path:
+    """An interpreter of the runtime's minor version: the modules were compiled for exactly that one."""
+    version = RUNTIME.removeprefix("python")
+    done = _run([str(_REPOSITORY / "tools" / "find-python"), version])
+    if done.returncode:
+        raise ArtifactsError(f"RUNTIME=1 runs the functions on Python {version}\n{done.stderr}")
+    return Path(done.stdout.strip())
+
+
+def _native_distributions(built: Template) -> set[str]:
+    """The distributions in the layers that hold libraries, unless this machine is what they are for."""
+    if platform.machine() in _ARM64:
+        return set()
+    layers = {str(layer / "python") for one in built.functions for layer in one.layers}
+    return {
+        _normalized(found.metadata["Name"])
+        for found in importlib.metadata.distributions(path=sorted(layers))
+        if any(".so" in file.suffixes for file in found.files or [])
+    }
+
+
+def _only(names: Iterable[str], requirements: str) -> str:
+    """The requirements of those names: each is a line that begins it and indented ones with its hashes."""
+    entries = re.split(r"\n(?=\S)", requirements)
+    wanted = [entry for entry in entries if _normalized(entry.partition("==")[0]) in names]
+    return "\n".join(wanted) + "\n"
+
+
+def _installed(name: str, requirements: str, python: Path) -> Path:
+    """The folder where exactly these requirements are installed; made when it is not there yet."""
+    made_for = "\0".join([requirements, str(python), platform.machine()])
+    digest = hashlib.sha256(made_for.encode("utf-8")).hexdigest()[:16]
+    folder = _TOOLS / "runtime" / f"{name}-{digest}"
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    print(f"Installing packages for {name} in .tools (the first time only) ...", flush=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+        listed, target = Path(temporary, "requirements.txt"), Path(temporary, "packages")
+        listed.write_text(requirements, encoding="utf-8")
+        where = ("--python", str(python), "--target", str(target), "--requirements", str(listed))
+        _uv(*_INSTALL, *where)
+        try:
+            target.rename(folder)
+        except OSError as error:
+            # Another local cloud was faster.
+            if not folder.is_dir():
+                raise ArtifactsError(f"cannot make {folder}: {error.strerror}") from error
+    return folder
+
+
+def _uv(*arguments: str) -> str:
+    own = _TOOLS / "uv" / "bin" / "uv"
+    uv = str(own) if own.exists() else shutil.which("uv")
+    if uv is None:
+        raise ArtifactsError("uv is not installed: run `make build`, which brings it")
+    done = _run([uv, *arguments])
+    if done.returncode:
+        raise ArtifactsError(f"uv {arguments[0]} failed:\n{done.stderr}")
+    return done.stdout
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(  # noqa: S603 - our own tools
+            command,
+            cwd=_REPOSITORY,
+            capture_output=True,
+            text=True,
+            timeout=_COMMAND_PATIENCE_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ArtifactsError(f"{command[0]}: {error}") from error
+
+
+def _version(folder: Path, name: str) -> str:
+    (found,) = importlib.metadata.distributions(name=name, path=[str(folder)])
+    return found.version
+
+
+def _normalized(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _up_to_date(source: Template, built: Template) -> bool:
+    if _meaning(source) != _meaning(built):
+        return False
+    folders = {
+        pair
+        for old, new in zip(source.functions, built.functions, strict=True)
+        for pair in [
+            (old.code_folder, new.code_folder),
+            *(
+                (theirs / "src", ours / "python")
+                for theirs, ours in zip(old.layers, new.layers, strict=True)
+            ),
+        ]
+    }
+    return all(_same_modules(*pair) for pair in folders)
+
+
+def _meaning(template: Template) -> list[Any]:
+    """Everything but where the code lies."""
+
+    def function(one: Function) -> tuple[Any, ...]:
+        return one.logical_id, one.handler, one.timeout_s, one.memory_mb, one.log_format
+
+    return [
+        [(function(one), len(one.layers)) for one in template.functions],
+        [(one.method, one.path, one.function.logical_id) for one in template.routes],
+        [(one.pattern, one.function.logical_id) for one in template.event_rules],
+        [(one.name, one.every, one.function.logical_id) for one in template.schedules],
+        [template.tables, template.buckets, template.environment],
+    ]
+
+
+def _same_modules(source: Path, built: Path) -> bool:
+    """Whether every module of the source is in what was built, byte for byte."""
+    return all(
+        (built / module.relative_to(source)).is_file()
+        and filecmp.cmp(module, built / module.relative_to(source), shallow=False)
+        for module in source.rglob("*.py")
+    )

@@ -1,0 +1,31 @@
+"""An environment's first lines, in place of Lambda's /var/runtime/bootstrap.py: the search path, then AWS's client.
+
+Run by its path under the runtime's Python, where nothing of this repository can be imported: as in the cloud, a
+function finds its own folder, its layers and the runtime's packages, and nothing else.
+"""
+
+import os
+import signal
+import sys
+import threading
+
+
+def _end_with_parent() -> None:
+    # As local/child_processes.py says: standard input ends when the parent does.
+    while os.read(0, 1):
+        pass
+    os._exit(0)
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
+    sys.path.insert(0, os.environ["LAMBDA_TASK_ROOT"])
+    # Here, not above: only this process has the package.
+    from awslambdaric.__main__ import main as serve
+
+    serve([os.environ["LAMBDA_TASK_ROOT"], os.environ["_HANDLER"]])
+
+
+if __name__ == "__main__":
+    main()

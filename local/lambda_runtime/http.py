@@ -1,0 +1,116 @@
+"""HTTP/1.1 on a port of loopback, for one process that speaks to it.
+
+uvicorn serves one list of sockets for its whole life; here a port comes and goes with every environment, by which the
+API knows who asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+import h11
+
+from local.http_server import listen
+
+_READ_BYTES = 2**18
+_HOST = "127.0.0.1"
+_MOST_HEADER_BYTES = 2**21
+"""AWS's client tells an error's cause in a header of up to 1 MiB."""
+
+Headers = list[tuple[str, str]]
+
+
+class Request(NamedTuple):
+    """`size` is what was sent; of a body over the limit, `body` is empty."""
+
+    method: str
+    path: str
+    body: bytes
+    size: int
+
+
+class Response(NamedTuple):
+    status: int
+    body: bytes
+    headers: Headers
+
+
+Answer = Callable[[Request], Awaitable[Response]]
+
+
+class Listener:
+    """Answers requests on a free port until it is closed."""
+
+    def __init__(self, answer: Answer, *, max_body_bytes: int) -> None:
+        self._answer = answer
+        self._max_body_bytes = max_body_bytes
+        self._server: asyncio.Server | None = None
+        self._conversations: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> str:
+        """Returns `host:port`."""
+        socket = listen(_HOST, 0)
+        self._server = await asyncio.start_server(self._connected, sock=socket)
+        return f"{_HOST}:{socket.getsockname()[1]}"
+
+    def close(self) -> None:
+        """Close the port and the connections."""
+        if self._server:
+            self._server.close()
+        for conversation in self._conversations:
+            conversation.cancel()
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._converse(reader, writer))
+        self._conversations.add(task)
+        task.add_done_callback(self._conversations.discard)
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = h11.Connection(h11.SERVER, max_incomplete_event_size=_MOST_HEADER_BYTES)
+        # A process that is killed leaves its connection as it is.
+        with contextlib.suppress(ConnectionError, h11.RemoteProtocolError):
+            try:
+                while request := await self._receive(connection, reader):
+                    response = await self._answer(request)
+                    writer.writelines(_packed(connection, response))
+                    await writer.drain()
+                    if connection.our_state is h11.MUST_CLOSE:
+                        return
+                    connection.start_next_cycle()
+            finally:
+                writer.close()
+
+    async def _receive(
+        self, connection: h11.Connection, reader: asyncio.StreamReader
+    ) -> Request | None:
+        """The next request, None when there will be none."""
+        method, path, body, size = "", "", bytearray(), 0
+        while True:
+            event = connection.next_event()
+            if event is h11.NEED_DATA:
+                connection.receive_data(await reader.read(_READ_BYTES))
+            elif isinstance(event, h11.Request):
+                method, path = event.method.decode("ascii"), event.target.decode("ascii")
+            elif isinstance(event, h11.Data):
+                size += len(event.data)
+                if size <= self._max_body_bytes:
+                    body += event.data
+                else:
+                    body.clear()
+            elif isinstance(event, h11.EndOfMessage):
+                return Request(method, path, bytes(body), size)
+            else:
+                return None
+
+
+def _packed(connection: h11.Connection, response: Response) -> list[bytes]:
+    headers = [*response.headers, ("content-length", str(len(response.body)))]
+    events: list[h11.Event] = [
+        h11.Response(status_code=response.status, headers=headers),
+        h11.Data(data=response.body),
+        h11.EndOfMessage(),
+    ]
+    return [connection.send(event) or b"" for event in events]

@@ -1,0 +1,101 @@
+"""Environments by function: an event goes to an idle one or starts another, and a broken or late one is ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from pathlib import Path
+
+from local.child_processes import Family
+from local.lambda_runtime.api import HandlerFailed, InitFailed, RuntimeApi
+from local.lambda_runtime.artifacts import Artifacts
+from local.lambda_runtime.environment import Environment
+from local.request_log import RequestLog
+from local.template import Function
+
+_AT_ONCE = 4
+"""Environments of one function at most. Lambda starts a thousand; one machine soon has no core left for another."""
+
+
+class RuntimePool:
+    """Starts an environment when an event finds none idle, and keeps it. `screen` is told how long that took."""
+
+    def __init__(
+        self,
+        family: Family,
+        artifacts: Artifacts,
+        environ: dict[str, str],
+        *,
+        log: Path,
+        screen: RequestLog,
+    ) -> None:
+        self._family = family
+        self._artifacts = artifacts
+        self._environ = environ
+        self._log = log
+        self._screen = screen
+        self._turns: dict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(_AT_ONCE))
+        # The last to finish is the first to work again, as in the cloud.
+        self._idle: dict[str, list[Environment]] = defaultdict(list)
+        self._running: set[Environment] = set()
+
+    async def invoke(self, function: Function, event: bytes, request_id: str) -> bytes:
+        """The function's reply (JSON) to an event (JSON). Raises FunctionFailed."""
+        async with self._turns[function.logical_id]:
+            environment = await self._idle_one(function) or await self._start(function)
+            healthy = False
+            try:
+                reply = await environment.invoke(event, request_id)
+                healthy = True
+            except HandlerFailed:
+                healthy = True
+                raise
+            finally:
+                if healthy:
+                    self._idle[function.logical_id].append(environment)
+                else:
+                    await self._end(environment)
+            return reply
+
+    async def stop(self) -> None:
+        """End the environments. What they are doing is cut off."""
+        await asyncio.gather(*(self._end(environment) for environment in list(self._running)))
+
+    async def _idle_one(self, function: Function) -> Environment | None:
+        idle = self._idle[function.logical_id]
+        while idle:
+            environment = idle.pop()
+            if environment.alive():
+                return environment
+            await self._end(environment)
+        return None
+
+    async def _start(self, function: Function) -> Environment:
+        environment = Environment(function, RuntimeApi(function), self._log, self._screen.note)
+        self._running.add(environment)
+        try:
+            await environment.start(self._family, self._artifacts, self._variables(function))
+        except BaseException as error:
+            await self._end(environment)
+            if isinstance(error, InitFailed) and error.frames:
+                self._screen.line("".join(error.frames).rstrip())
+            raise
+        name = function.handler.rpartition(".")[0].rpartition(".")[2]
+        self._screen.initialized(name, environment.init_ms)
+        return environment
+
+    async def _end(self, environment: Environment) -> None:
+        await environment.end()
+        self._running.discard(environment)
+
+    def _variables(self, function: Function) -> dict[str, str]:
+        return {
+            **self._environ,
+            "_HANDLER": function.handler,
+            "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(function.memory_mb),
+            "AWS_LAMBDA_FUNCTION_NAME": function.logical_id,
+            "AWS_LAMBDA_LOG_FORMAT": function.log_format,
+            "LAMBDA_RUNTIME_DIR": str(self._artifacts.runtime_packages),
+            "LAMBDA_TASK_ROOT": str(function.code_folder),
+            "PYTHONPATH": self._artifacts.search_path(function),
+        }
