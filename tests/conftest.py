@@ -2,7 +2,7 @@
 the template's routes. moto proves no signature, no durability and no speed: tests/local and tests/e2e do.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import cache
 
 import pytest
@@ -19,6 +19,18 @@ from larder.teams.service import add_member, create_team
 from larder.web import auth
 from local.template import Template, load_template
 from tests.requests import Cloud, Sender
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failed test shows the log of the server that it ran against."""
+    report = yield
+    server = getattr(item, "funcargs", {}).get("local_cloud")
+    if report.failed and server is not None:
+        report.sections.append(("log of the local cloud (its end)", server.log_text()[-8_000:]))
+    return report
 
 
 @cache

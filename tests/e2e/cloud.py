@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -34,6 +35,17 @@ def start(root: Path, data: Path) -> LocalCloud:
     cloud = LocalCloud(root=root, data=data, port=_free_port())
     cloud.start()
     return cloud
+
+
+@contextlib.contextmanager
+def running(root: Path, data: Path) -> Iterator[LocalCloud]:
+    """The same for the time of a `with`; what it kept is gone afterwards."""
+    server = start(root, data)
+    try:
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(server.data)
 
 
 def _free_port() -> int:

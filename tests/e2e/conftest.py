@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,30 +20,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A failed test shows the log of the server that it ran against."""
-    report = yield
-    server = getattr(item, "funcargs", {}).get("local_cloud")
-    if report.failed and server is not None:
-        report.sections.append(("log of the local cloud (its end)", server.log_text()[-8_000:]))
-    return report
-
-
 @pytest.fixture(scope="module")
 def local_cloud(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[cloud.LocalCloud]:
     """A running local cloud with empty stores, shared by the tests of one module."""
     folder = tmp_path_factory.mktemp("cloud")
-    server = cloud.start(request.config.rootpath, folder / "data")
-    try:
+    with cloud.running(request.config.rootpath, folder / "data") as server:
         yield server
-    finally:
-        server.stop()
-        shutil.rmtree(server.data)
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,7 @@ Long proofs run in a short form unless the environment asks for more: KILL_POINT
 
 import json
 import secrets
-import shutil
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -21,18 +20,6 @@ from tests.e2e import cloud as local_clouds
 from tests.requests import Cloud, Sender
 
 REPORT = pytest.StashKey[list[str]]()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A failed test shows the log of the server that it ran against."""
-    report = yield
-    server = getattr(item, "funcargs", {}).get("local_cloud")
-    if report.failed and server is not None:
-        report.sections.append(("log of the local cloud (its end)", server.log_text()[-8_000:]))
-    return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -55,12 +42,8 @@ def local_cloud(
 ) -> Iterator[local_clouds.LocalCloud]:
     """A running local cloud that the proofs share; each works with teams of its own."""
     folder = tmp_path_factory.mktemp("cloud")
-    server = local_clouds.start(request.config.rootpath, folder / "data")
-    try:
+    with local_clouds.running(request.config.rootpath, folder / "data") as server:
         yield server
-    finally:
-        server.stop()
-        shutil.rmtree(server.data)
 
 
 @pytest.fixture
