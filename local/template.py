@@ -149,11 +149,6 @@ def _given_options(template: Template, environ: Mapping[str, str]) -> dict[str, 
     }
 
 
-def table_definitions(path: Path | None = None) -> list[dict[str, Any]]:
-    """The `create_table` arguments of every table of the template, for tests against any DynamoDB."""
-    return [table.create_table for table in load_template(path).tables]
-
-
 def function_arn(name: str) -> str:
     """What a function's context tells as its ARN."""
     return f"arn:aws:lambda:{REGION}:{ACCOUNT_ID}:function:{name}"

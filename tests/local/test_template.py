@@ -8,7 +8,7 @@ import pytest
 from moto import mock_aws
 
 from local.cloudformation import TemplateError
-from local.template import load_template, table_definitions
+from local.template import load_template
 from tests.local.stub_service import write_service
 
 
@@ -33,14 +33,15 @@ def test_reads_every_trigger_of_the_repositorys_own_template() -> None:
 
 
 def test_table_definitions_are_what_create_table_takes() -> None:
+    definitions = [table.create_table for table in load_template().tables]
     with mock_aws():
         client = boto3.client(
             "dynamodb", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b"
         )
-        for definition in table_definitions():
+        for definition in definitions:
             client.create_table(**definition)
         names = client.list_tables()["TableNames"]
-    assert sorted(names) == sorted(definition["TableName"] for definition in table_definitions())
+    assert sorted(names) == sorted(definition["TableName"] for definition in definitions)
 
 
 def test_a_given_variable_wins_over_the_templates(tmp_path: Path) -> None:
