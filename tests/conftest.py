@@ -9,11 +9,13 @@ import pytest
 from moto import mock_aws
 
 from larder import aws, clock
+from larder.accounts.repository import forget_holders
 from larder.accounts.service import create_user
 from larder.api_keys.models import NewKey
 from larder.api_keys.repository import forget_clean_up
 from larder.api_keys.service import create_key
 from larder.settings import environment_name, region, s3_endpoint, settings
+from larder.signing import forget_secrets
 from larder.teams.models import Role
 from larder.teams.service import add_member, create_team
 from larder.web import auth
@@ -57,6 +59,8 @@ def _forget() -> None:
     # Clients are kept: making them takes longer than most tests, and moto answers old ones too.
     auth.forget_scopes()
     forget_clean_up()
+    forget_holders()
+    forget_secrets()
     for cached in (settings, region, s3_endpoint):
         cached.cache_clear()
 

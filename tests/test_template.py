@@ -125,6 +125,23 @@ def test_the_functions_get_every_option_and_nothing_that_is_none() -> None:
     assert not [name for name, own in FUNCTIONS.items() if "Environment" in own]
 
 
+def test_the_variables_fit_in_the_4_kb_that_lambda_takes() -> None:
+    stack = "a-stack-with-a-rather-long-name"
+    arn = f"arn:aws:secretsmanager:ap-southeast-2:123456789012:secret:{stack}-SigningSecret-ABCDEFGH-abcdef"
+    size = 0
+    for name, value in SHARED["Environment"]["Variables"].items():
+        logical_id = value.get("Ref") if isinstance(value, dict) else None
+        if logical_id in PARAMETERS:
+            # Room for an integrator's `module:function`, or a few addresses, in each option that is a text.
+            text = str(PARAMETERS[logical_id]["Default"]) or "their_module:function"
+        elif logical_id is None:
+            text = str(value)
+        else:
+            text = arn if logical_id == "SigningSecret" else f"{stack}-{logical_id}-1A2B3C4D5E6F7"
+        size += len(name) + len(text)
+    assert size < 4096 - 256
+
+
 @pytest.mark.parametrize("option", fields(Settings), ids=lambda option: str(option.name))
 def test_an_option_comes_from_the_parameter_or_resource_of_its_name(option: Any) -> None:
     name = camel_case(option.name)

@@ -13,6 +13,7 @@ REQUIRED = {
         "artifacts_table",
         "usage_table",
         "artifacts_bucket",
+        "signing_secret",
     )
 }
 

@@ -17,12 +17,14 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from larder import settings
+from larder.concurrency import wait_before_retry
 from larder.errors import Throttled, TryAgain
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_secretsmanager import SecretsManagerClient
 
 __all__ = ["BotoCoreError", "ClientError", "TryAgain"]
 
@@ -35,6 +37,7 @@ BATCH_GET_KEYS = 100
 """Keys that DynamoDB takes in one BatchGetItem (reference: aws-limits.md)."""
 
 _BATCH_ROUNDS = 3
+_TRANSACTION_ATTEMPTS = 8
 _THROTTLES = frozenset(
     {
         "ProvisionedThroughputExceededException",
@@ -94,6 +97,11 @@ def _dynamodb() -> "DynamoDBClient":
 
 
 @cache
+def _secrets_manager() -> "SecretsManagerClient":
+    return _tell_failures(_session().client("secretsmanager", config=_CONFIG))
+
+
+@cache
 def _s3() -> "S3Client":
     style: Literal["path", "virtual"] = "path" if settings.s3_endpoint() else "virtual"
     config = _S3_CONFIG.merge(Config(s3={"addressing_style": style}))
@@ -108,7 +116,7 @@ def profile_region() -> str | None:
 def reset() -> None:
     """Forget every client: credentials, region or endpoints have changed."""
     with _making:
-        for cached in (_session, _dynamodb, _s3):
+        for cached in (_session, _dynamodb, _s3, _secrets_manager):
             cached.cache_clear()
 
 
@@ -173,21 +181,36 @@ def get_item(table: str, key: Item) -> Item | None:
 
 def put_new(table: str, items: Sequence[Item]) -> bool:
     """Put items of a table with the key `pk`, all of them or, when one is there already, none. False for none."""
-    puts = [
-        {
-            "TableName": table,
-            "Item": serialize(item),
-            "ConditionExpression": "attribute_not_exists(pk)",
-        }
-        for item in items
-    ]
-    try:
-        dynamodb().transact_write_items(TransactItems=[{"Put": put} for put in puts])  # type: ignore[typeddict-item]
-    except ClientError as error:
-        if error_code(error) == "TransactionCanceledException":
-            return False
-        raise
-    return True
+    condition = {"ConditionExpression": "attribute_not_exists(pk)"}
+    return write_together(
+        [{"Put": {"TableName": table, "Item": serialize(item), **condition}} for item in items]
+    )
+
+
+def write_together(writes: Sequence[Mapping[str, Any]]) -> bool:
+    """All of the writes in one transaction or, when a condition fails, none. False for none.
+
+    One that only met another transaction on its way is tried again; TryAgain when it meets one each time.
+    """
+    for attempt in range(_TRANSACTION_ATTEMPTS):
+        try:
+            dynamodb().transact_write_items(TransactItems=list(writes))  # type: ignore[arg-type]
+        except ClientError as error:
+            if is_conflict(error):
+                wait_before_retry(attempt)
+                continue
+            if error_code(error) == "TransactionCanceledException":
+                return False
+            raise
+        return True
+    raise TryAgain
+
+
+def read_secret(arn: str) -> str:
+    """The text of a secret in Secrets Manager."""
+    with _making:
+        client = _secrets_manager()
+    return client.get_secret_value(SecretId=arn)["SecretString"]
 
 
 def batch_get(keys: Mapping[str, Sequence[Item]]) -> dict[str, list[Item]]:
