@@ -11,7 +11,10 @@ class User:
     id: str
     email: str
     name: str
+    image: str | None = None
+    email_verified: bool = False
     created_at: datetime
+    updated_at: datetime
 
 
 class EmailTaken(Exception):

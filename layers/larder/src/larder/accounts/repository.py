@@ -11,7 +11,9 @@ def _user(item: aws.Item) -> User:
         id=item["pk"],
         email=item["email"],
         name=item["name"],
+        email_verified=item.get("email_verified", False),
         created_at=from_ms(item["created_at"]),
+        updated_at=from_ms(item["created_at"]),
     )
 
 

@@ -16,7 +16,7 @@ def create_user(email: str, name: str, *, now: datetime) -> User:
     address = _address(email)
     if not 1 <= len(name.strip()) <= 100:
         raise InvalidRequest("name", "must hold 1 to 100 characters")
-    user = User(id=random_id(), email=address, name=name.strip(), created_at=now)
+    user = User(id=random_id(), email=address, name=name.strip(), created_at=now, updated_at=now)
     repository.add(user)
     return user
 
@@ -30,3 +30,13 @@ def _address(email: str) -> str:
     if not _EMAIL.fullmatch(address):
         raise InvalidRequest("email", "must be an e-mail address")
     return address
+
+
+def issue_verification_token(user: User, *, now: datetime) -> str:  # noqa: ARG001
+    """Stands for the real one, which is made elsewhere."""
+    return f"{random_id()}.{random_id()}.{random_id()}"
+
+
+def issue_reset_token(user: User, *, now: datetime) -> str:  # noqa: ARG001
+    """Stands for the real one, which is made elsewhere."""
+    return random_id(24)
