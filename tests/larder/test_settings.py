@@ -13,6 +13,8 @@ REQUIRED = {
         "artifacts_table",
         "usage_table",
         "artifacts_bucket",
+        "outbox_table",
+        "email_function",
     )
 }
 

@@ -22,7 +22,9 @@ from larder.errors import Throttled, TryAgain
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_sesv2 import SESV2Client
 
 __all__ = ["BotoCoreError", "ClientError", "TryAgain"]
 
@@ -41,6 +43,7 @@ _THROTTLES = frozenset(
         "RequestLimitExceeded",
         "ThrottlingException",
         "SlowDown",
+        "TooManyRequestsException",
     }
 )
 
@@ -78,6 +81,16 @@ def s3() -> "S3Client":
         return _s3()
 
 
+def lambda_() -> "LambdaClient":
+    with _making:
+        return _lambda()
+
+
+def sesv2() -> "SESV2Client":
+    with _making:
+        return _sesv2()
+
+
 def cloudformation() -> "CloudFormationClient":
     with _making:
         return _session().client("cloudformation", config=_CONFIG)
@@ -100,6 +113,16 @@ def _s3() -> "S3Client":
     return _tell_failures(_session().client("s3", config=config))
 
 
+@cache
+def _lambda() -> "LambdaClient":
+    return _tell_failures(_session().client("lambda", config=_CONFIG))
+
+
+@cache
+def _sesv2() -> "SESV2Client":
+    return _tell_failures(_session().client("sesv2", config=_CONFIG))
+
+
 def profile_region() -> str | None:
     """The region that the AWS profile in use names. Lambda names its own; a person at a terminal has a profile."""
     return boto3.session.Session().region_name
@@ -108,7 +131,7 @@ def profile_region() -> str | None:
 def reset() -> None:
     """Forget every client: credentials, region or endpoints have changed."""
     with _making:
-        for cached in (_session, _dynamodb, _s3):
+        for cached in (_session, _dynamodb, _s3, _lambda, _sesv2):
             cached.cache_clear()
 
 

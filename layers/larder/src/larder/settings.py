@@ -36,6 +36,8 @@ class Settings:
     )
     usage_table: str = _option(_REQUIRED, "Name of the table of usage events and daily figures.")
     artifacts_bucket: str = _option(_REQUIRED, "Name of the bucket that holds the artifacts.")
+    outbox_table: str = _option(_REQUIRED, "Name of the table of mail that nobody sends on.")
+    email_function: str = _option(_REQUIRED, "Name of the function that makes and sends mail.")
 
     retention_days: int = _option(
         30, "Days an artifact is kept after its upload.", minimum=1, maximum=3650
@@ -141,6 +143,25 @@ class Settings:
     default_key_permissions: str = _option(
         '{"artifacts":["read","write"]}',
         "Permissions of a new key that is given none: JSON, or `module:function` called with `user_id`.",
+    )
+
+    product_name: str = _option("Larder", "What mail calls this service, and whom it is from.")
+    email_sender: str = _option(
+        "",
+        "Address that mail is sent from through SES. Without one, mail goes to the outbox.",
+    )
+    outbox_retention_days: int = _option(
+        7, "Days that mail is kept in the outbox.", minimum=1, maximum=365
+    )
+    send_verification_email: str = _option(
+        "",
+        "`module:function` that delivers a verification link in place of Larder: "
+        "called with `{user, url, token}` and the request.",
+    )
+    send_reset_password: str = _option(
+        "",
+        "`module:function` that delivers a reset link in place of Larder: "
+        "called with `{user, url, token}` and the request.",
     )
 
 
