@@ -20,6 +20,7 @@ from larder.teams.models import Role
 from larder.teams.service import add_member, create_team
 from larder.web import auth
 from local.template import Template, load_template
+from tests.mailbox import Mailbox, handed_over
 from tests.requests import Cloud, Sender
 
 
@@ -101,6 +102,13 @@ def cloud(aws_in_memory: None) -> Cloud:
     team = create_team("Acme", "acme", owner_user_id=ada.id, now=now)
     key, token = create_key(NewKey(user_id=ada.id, team_id=team.id, name="ci"), now=now)
     return Cloud(user=ada, team=team, key=key, token=token, send=Sender(token, slug=team.slug))
+
+
+@pytest.fixture
+def mailbox(aws_in_memory: None) -> Iterator[Mailbox]:
+    """The mail that requests of this test ask for: jobs, and on `deliver()` the messages that come of them."""
+    with handed_over() as payloads:
+        yield Mailbox(payloads)
 
 
 @pytest.fixture

@@ -14,6 +14,8 @@ REQUIRED = {
         "usage_table",
         "artifacts_bucket",
         "signing_secret",
+        "outbox_table",
+        "email_function",
     )
 }
 

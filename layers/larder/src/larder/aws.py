@@ -23,8 +23,10 @@ from larder.errors import Throttled, TryAgain
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_secretsmanager import SecretsManagerClient
+    from mypy_boto3_sesv2 import SESV2Client
 
 __all__ = ["BotoCoreError", "ClientError", "TryAgain"]
 
@@ -44,6 +46,7 @@ _THROTTLES = frozenset(
         "RequestLimitExceeded",
         "ThrottlingException",
         "SlowDown",
+        "TooManyRequestsException",
     }
 )
 
@@ -81,6 +84,16 @@ def s3() -> "S3Client":
         return _s3()
 
 
+def lambda_() -> "LambdaClient":
+    with _making:
+        return _lambda()
+
+
+def sesv2() -> "SESV2Client":
+    with _making:
+        return _sesv2()
+
+
 def cloudformation() -> "CloudFormationClient":
     with _making:
         return _session().client("cloudformation", config=_CONFIG)
@@ -108,6 +121,16 @@ def _s3() -> "S3Client":
     return _tell_failures(_session().client("s3", config=config))
 
 
+@cache
+def _lambda() -> "LambdaClient":
+    return _tell_failures(_session().client("lambda", config=_CONFIG))
+
+
+@cache
+def _sesv2() -> "SESV2Client":
+    return _tell_failures(_session().client("sesv2", config=_CONFIG))
+
+
 def profile_region() -> str | None:
     """The region that the AWS profile in use names. Lambda names its own; a person at a terminal has a profile."""
     return boto3.session.Session().region_name
@@ -116,7 +139,7 @@ def profile_region() -> str | None:
 def reset() -> None:
     """Forget every client: credentials, region or endpoints have changed."""
     with _making:
-        for cached in (_session, _dynamodb, _s3, _secrets_manager):
+        for cached in (_session, _dynamodb, _s3, _secrets_manager, _lambda, _sesv2):
             cached.cache_clear()
 
 

@@ -41,6 +41,8 @@ class Settings:
         "ARN of the secret, in Secrets Manager, that signs cookies and links. On one machine the secret itself; a "
         "comma and the one before it, which is still accepted, may follow.",
     )
+    outbox_table: str = _option(_REQUIRED, "Name of the table of mail that nobody sends on.")
+    email_function: str = _option(_REQUIRED, "Name of the function that makes and sends mail.")
 
     retention_days: int = _option(
         30, "Days an artifact is kept after its upload.", minimum=1, maximum=3650
@@ -209,6 +211,24 @@ class Settings:
     )
     verification_token_expires_in_seconds: int = _option(
         3600, "Lifetime of the link that verifies an address.", minimum=60, maximum=604_800
+    )
+    product_name: str = _option("Larder", "What mail calls this service, and whom it is from.")
+    email_sender: str = _option(
+        "",
+        "Address that mail is sent from through SES. Without one, mail goes to the outbox.",
+    )
+    outbox_retention_days: int = _option(
+        7, "Days that mail is kept in the outbox.", minimum=1, maximum=365
+    )
+    send_verification_email: str = _option(
+        "",
+        "`module:function` that delivers a verification link in place of Larder: "
+        "called with `{user, url, token}` and the request.",
+    )
+    send_reset_password: str = _option(
+        "",
+        "`module:function` that delivers a reset link in place of Larder: "
+        "called with `{user, url, token}` and the request.",
     )
 
 

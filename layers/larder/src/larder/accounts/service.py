@@ -95,6 +95,55 @@ def check_password(user: User, password: str) -> None:
         raise InvalidPassword
 
 
+def change_password(
+    user: User, *, current: str, new: str, ends_sessions: bool, now: datetime
+) -> User:
+    """Set another password, and end the user's sessions if that is asked for, in one transaction.
+
+    Raises PasswordTooShort, PasswordTooLong, InvalidPassword.
+    """
+    check_length(new)
+
+    def changed(account: Account) -> Account:
+        if not verify_password(current, account.password_hash):
+            raise InvalidPassword
+        return with_password(account, hash_password(new), ends_sessions=ends_sessions, now=now)
+
+    return change_account(user.id, changed).user
+
+
+def delete_user(user: User, *, now: datetime) -> None:
+    """Delete the user; every session of theirs ends with it. Raises Unauthenticated for one who is gone."""
+    for attempt in range(_ATTEMPTS):
+        if repository.remove(read_account(user.id), now=now):
+            return
+        wait_before_retry(attempt)
+    raise TryAgain
+
+
+def deleted_users() -> list[tuple[str, datetime]]:
+    """The users who were deleted of late, by id, and when: what is left of their keys is to be found."""
+    return list(repository.deleted_users())
+
+
+def forget_deleted_user(user_id: str) -> None:
+    """Nothing of the user is left: so may be the note of their deletion."""
+    repository.forget_deleted(user_id)
+
+
+def with_password(
+    account: Account, password_hash: str, *, ends_sessions: bool, now: datetime
+) -> Account:
+    """The account with another password; reset links for the old one end, and all sessions if that is asked for."""
+    user = replace(
+        account.user,
+        password_version=account.user.password_version + 1,
+        session_generation=account.user.session_generation + ends_sessions,
+        updated_at=now,
+    )
+    return replace(account, user=user, password_hash=password_hash)
+
+
 def change_account(user_id: str, changed: Callable[[Account], Account]) -> Account:
     """Apply a change to the user as they are now, again when another change came first. Raises Unauthenticated for a
     user who is gone, EmailTaken, and what `changed` raises.
