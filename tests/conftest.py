@@ -13,6 +13,7 @@ from larder.accounts.service import create_user
 from larder.api_keys.models import NewKey
 from larder.api_keys.repository import forget_clean_up
 from larder.api_keys.service import create_key
+from larder.rate_limits.service import forget_full_windows
 from larder.settings import environment_name, region, s3_endpoint, settings
 from larder.teams.models import Role
 from larder.teams.service import add_member, create_team
@@ -48,6 +49,8 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]
     monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
     for name, value in template().environment.items():
         monkeypatch.setenv(name, value)
+    # All requests of the tests come from one address. Those of the limits switch them on.
+    monkeypatch.setenv(environment_name("http_rate_limit_enabled"), "false")
     _forget()
     yield monkeypatch
     _forget()
@@ -57,6 +60,7 @@ def _forget() -> None:
     # Clients are kept: making them takes longer than most tests, and moto answers old ones too.
     auth.forget_scopes()
     forget_clean_up()
+    forget_full_windows()
     for cached in (settings, region, s3_endpoint):
         cached.cache_clear()
 
