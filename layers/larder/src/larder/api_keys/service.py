@@ -26,7 +26,6 @@ from larder.errors import (
 )
 from larder.extensions import load
 from larder.hashing import hash_key, random_id, random_letters
-from larder.rate_limits.service import report_store_failure
 from larder.settings import SettingsError, settings
 
 CLEAN_UP_SECONDS = 10
@@ -136,6 +135,9 @@ def verify(key_hash: str | None, required: Permissions, *, now: datetime) -> Ver
             raise
         passed = key is not None and _refusal(key, required, now) is None
         if passed and key is not None and key.rate_limit.enabled:
+            # Imported when it is needed: every request to the cache API loads this module.
+            from larder.rate_limits.service import report_store_failure
+
             report_store_failure("key")
     if key is None:
         return Verification(key=None, refusal=Refusal.INVALID)
