@@ -14,6 +14,7 @@ from larder.accounts.service import create_user
 from larder.api_keys.models import NewKey
 from larder.api_keys.repository import forget_clean_up
 from larder.api_keys.service import create_key
+from larder.rate_limits.service import forget_full_windows
 from larder.settings import environment_name, region, s3_endpoint, settings
 from larder.signing import forget_secrets
 from larder.teams.models import Role
@@ -51,6 +52,8 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]
     monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
     for name, value in template().environment.items():
         monkeypatch.setenv(name, value)
+    # All requests of the tests come from one address. Those of the limits switch them on.
+    monkeypatch.setenv(environment_name("http_rate_limit_enabled"), "false")
     _forget()
     yield monkeypatch
     _forget()
@@ -62,6 +65,7 @@ def _forget() -> None:
     forget_clean_up()
     forget_holders()
     forget_secrets()
+    forget_full_windows()
     for cached in (settings, region, s3_endpoint):
         cached.cache_clear()
 

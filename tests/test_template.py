@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from larder.rate_limits.models import BY_PATH
 from larder.settings import Settings, environment_name
 from tests.permissions import RESOURCES, TEMPLATE, grants, statements
 
@@ -303,10 +304,21 @@ FOR_ANYBODY = {"VerifyApiKey"}
 """Whoever is shown a key may ask whether it is valid: nobody is authenticated."""
 
 
+UNCOUNTED = {f"/api/auth{path}" for path, limit in BY_PATH.items() if limit is None}
+"""Paths whose requests are not counted by their client's address."""
+
+
 @pytest.mark.parametrize("logical_id", HTTP_FUNCTIONS)
 def test_a_function_with_a_route_may_authenticate_its_caller(logical_id: str) -> None:
     first = FUNCTIONS[logical_id]["Policies"][0]
     assert (first == {"Ref": "AuthenticateCaller"}) is (logical_id not in FOR_ANYBODY)
+
+
+@pytest.mark.parametrize("logical_id", FUNCTIONS)
+def test_a_function_counts_the_requests_of_paths_that_have_a_limit(logical_id: str) -> None:
+    paths = [route["Path"] for route in events(logical_id, "HttpApi").values()]
+    counted = [path for path in paths if path.startswith("/api/auth/") and path not in UNCOUNTED]
+    assert ({"Ref": "GuardRequests"} in FUNCTIONS[logical_id]["Policies"]) is bool(counted)
 
 
 @pytest.mark.parametrize("logical_id", BACKGROUND_FUNCTIONS)
@@ -414,6 +426,7 @@ def test_data_outlives_a_replacement_of_what_holds_it(logical_id: str) -> None:
         ("ArtifactsTable", None),
         ("UsageTable", "expires_at"),
         ("OutboxTable", "expires_at"),
+        ("RateLimitsTable", "expires_at"),
     ],
 )
 def test_dynamodb_removes_only_what_needs_no_code(logical_id: str, ttl: str | None) -> None:

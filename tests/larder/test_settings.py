@@ -12,6 +12,7 @@ REQUIRED = {
         "teams_table",
         "artifacts_table",
         "usage_table",
+        "rate_limits_table",
         "artifacts_bucket",
         "signing_secret",
         "outbox_table",

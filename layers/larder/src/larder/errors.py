@@ -219,6 +219,61 @@ class RateLimited(LarderError):
         self.headers = {"Retry-After": str(-(-try_again_in_ms // 1000))}
 
 
+class MissingOrNullOrigin(LarderError):
+    status = 403
+    code = "missing_or_null_origin"
+    message = "The request must tell the origin of the page that sends it."
+
+
+class InvalidOrigin(LarderError):
+    status = 403
+    code = "invalid_origin"
+    message = "The page that sends the request is of no trusted origin."
+
+
+class CrossSiteNavigation(LarderError):
+    """A page of another site posts a sign-in as if its visitor had filled it in."""
+
+    status = 403
+    code = "cross_site_navigation_login_blocked"
+    message = "A page of another site may not sign its visitors in."
+
+
+class InvalidCallbackUrl(LarderError):
+    """A URL to return to that would lead to an origin that is not trusted."""
+
+    status = 403
+    code = "invalid_callback_url"
+    message = "callbackURL leads to no trusted origin."
+
+
+class InvalidRedirectUrl(InvalidCallbackUrl):
+    code = "invalid_redirect_url"
+    message = "redirectTo leads to no trusted origin."
+
+
+class InvalidErrorCallbackUrl(InvalidCallbackUrl):
+    code = "invalid_error_callback_url"
+    message = "errorCallbackURL leads to no trusted origin."
+
+
+class InvalidNewUserCallbackUrl(InvalidCallbackUrl):
+    code = "invalid_new_user_callback_url"
+    message = "newUserCallbackURL leads to no trusted origin."
+
+
+class TooManyRequests(LarderError):
+    """The limit by client address and path. Its reply has no code, which is how the client knows it."""
+
+    status = 429
+    code = "too_many_requests"
+    message = "Too many requests. Please try again later."
+
+    def __init__(self, retry_after_s: int) -> None:
+        super().__init__()
+        self.headers = {"X-Retry-After": str(retry_after_s), "Retry-After": str(retry_after_s)}
+
+
 class TryAgain(LarderError):
     """A store that the answer depends on did not answer in time. Nothing was changed."""
 

@@ -35,6 +35,7 @@ class Settings:
         _REQUIRED, "Name of the table that indexes the stored artifacts."
     )
     usage_table: str = _option(_REQUIRED, "Name of the table of usage events and daily figures.")
+    rate_limits_table: str = _option(_REQUIRED, "Name of the table that counts requests.")
     artifacts_bucket: str = _option(_REQUIRED, "Name of the bucket that holds the artifacts.")
     signing_secret: str = _option(
         _REQUIRED,
@@ -229,6 +230,35 @@ class Settings:
         "",
         "`module:function` that delivers a reset link in place of Larder: "
         "called with `{user, url, token}` and the request.",
+    )
+    base_url: str = _option(
+        "",
+        "The origin under which clients reach this deployment, such as `https://cache.example.com`; "
+        "empty for the API's own.",
+    )
+    trusted_origins: str = _option(
+        "",
+        "Other origins whose pages may sign people in and be returned to, separated by commas; `*` stands for a part "
+        "of a host name without a dot, as in `https://*.example.com`.",
+    )
+    trusted_proxy_hops: int = _option(
+        0,
+        "Proxies of the operator's own in front of the API, each adding to X-Forwarded-For; "
+        "0 counts who calls the API.",
+        minimum=0,
+        maximum=10,
+    )
+    http_rate_limit_enabled: bool = _option(
+        True, "Whether requests to `/api/auth` are limited by client address and path."
+    )
+    http_rate_limit_window_seconds: int = _option(
+        10, "Window of the limit of paths that have no stricter one.", minimum=1, maximum=86_400
+    )
+    http_rate_limit_max: int = _option(
+        100,
+        "Requests of one address to one path in that window.",
+        minimum=1,
+        maximum=1_000_000,
     )
 
 
