@@ -2,6 +2,7 @@
 the template's routes. moto proves no signature, no durability and no speed: tests/local and tests/e2e do.
 """
 
+import json
 from collections.abc import Generator, Iterator
 from functools import cache
 
@@ -85,10 +86,19 @@ class SetOption:
         settings.cache_clear()
 
 
+def _signing_secret() -> str:
+    secret = aws.secrets_manager().create_secret(
+        Name="larder-signing-secret",
+        SecretString=json.dumps({"current": "the-signing-secret-of-the-tests", "previous": ""}),
+    )
+    return secret["ARN"]
+
+
 @pytest.fixture
-def aws_in_memory(environment: pytest.MonkeyPatch) -> Iterator[None]:
-    """Empty tables and an empty bucket."""
+def aws_in_memory(environment: pytest.MonkeyPatch, option: "SetOption") -> Iterator[None]:
+    """Empty tables, an empty bucket, and a signing secret in Secrets Manager."""
     with mock_aws():
+        option("signing_secret", _signing_secret())
         for table in template().tables:
             aws.dynamodb().create_table(**table.create_table)
         aws.s3().create_bucket(

@@ -271,7 +271,7 @@ def test_permissions_name_their_actions_and_resources(logical_id: str) -> None:
     for action, target in grants(logical_id):
         if action == "ses:SendEmail":
             continue
-        assert re.fullmatch(r"(dynamodb|lambda|s3):[A-Za-z]+", action)
+        assert re.fullmatch(r"(dynamodb|lambda|s3|secretsmanager):[A-Za-z]+", action)
         assert re.fullmatch(
             r"[A-Za-z]+Table\.Arn"
             r"|\$\{[A-Za-z]+Table\.Arn\}/index/[a-z_]+"

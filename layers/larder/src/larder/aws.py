@@ -99,6 +99,11 @@ def cloudformation() -> "CloudFormationClient":
         return _session().client("cloudformation", config=_CONFIG)
 
 
+def secrets_manager() -> "SecretsManagerClient":
+    with _making:
+        return _secrets_manager()
+
+
 @cache
 def _session() -> boto3.session.Session:
     return boto3.session.Session(region_name=settings.region())
@@ -231,9 +236,7 @@ def write_together(writes: Sequence[Mapping[str, Any]]) -> bool:
 
 def read_secret(arn: str) -> str:
     """The text of a secret in Secrets Manager."""
-    with _making:
-        client = _secrets_manager()
-    return client.get_secret_value(SecretId=arn)["SecretString"]
+    return secrets_manager().get_secret_value(SecretId=arn)["SecretString"]
 
 
 def batch_get(keys: Mapping[str, Sequence[Item]]) -> dict[str, list[Item]]:
