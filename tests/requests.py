@@ -9,9 +9,13 @@ from datetime import UTC, datetime
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote
 
+from larder import clock
 from larder.accounts.models import User
+from larder.accounts.sessions import start_session
 from larder.api_keys.models import ApiKey
+from larder.signing import sign
 from larder.teams.models import Team
 from local.gateway.routing import Routes
 from local.http_event import build_http_event
@@ -19,6 +23,7 @@ from local.template import load_template
 from tests.permissions import held_to_its_grants
 
 DOMAIN = "cache.example.com"
+SESSION_COOKIE = "__Secure-better-auth.session_token"
 
 Headers = Mapping[str, str] | Sequence[tuple[str, str]]
 
@@ -118,7 +123,12 @@ class Browser:
         return self._ask("GET", path, headers, b"")
 
     def post(
-        self, path: str, body: Any = None, *, raw: bytes | None = None, headers: Headers | None = None
+        self,
+        path: str,
+        body: Any = None,
+        *,
+        raw: bytes | None = None,
+        headers: Headers | None = None,
     ) -> Reply:
         sent = json.dumps({} if body is None else body).encode() if raw is None else raw
         return self._ask("POST", path, headers, sent)
@@ -173,6 +183,13 @@ class Context:
 
     def get_remaining_time_in_millis(self) -> int:
         return self.remaining_ms
+
+
+def browser_of(user: User, *, token: str | None = None) -> Browser:
+    """A browser in which the user is signed in: since now or, with a token, by a session that began before."""
+    if token is None:
+        _, token = start_session(user, now=clock.now())
+    return Browser(cookies={SESSION_COOKIE: quote(f"{token}.{sign(token)}", safe="")})
 
 
 @cache

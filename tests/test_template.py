@@ -475,7 +475,9 @@ def test_an_object_that_arrives_reaches_commit_upload() -> None:
     }
 
 
-@pytest.mark.parametrize("logical_id", ["SweepArtifacts", "RemoveExpiredKeys"])
+@pytest.mark.parametrize(
+    "logical_id", ["SweepArtifacts", "RemoveExpiredKeys", "ForgetDeletedUsers"]
+)
 def test_what_tidies_runs_every_hour(logical_id: str) -> None:
     (schedule,) = events(logical_id, "Schedule").values()
     assert schedule["Schedule"] == "rate(1 hour)"
