@@ -13,13 +13,21 @@ RUNTIME = "python3.13"
 
 
 def cloud_environment(
-    template: Mapping[str, str], *, credentials: tuple[str, str], dynamodb_url: str, s3_url: str
+    template: Mapping[str, str],
+    *,
+    credentials: tuple[str, str],
+    dynamodb_url: str,
+    lambda_url: str,
+    s3_url: str,
 ) -> dict[str, str]:
     """The template's variables, and where this local cloud's services are."""
     access_key_id, secret_access_key = credentials
     return {
         **template,
+        # There is no SES on one machine: mail always goes to the outbox.
+        "LARDER_EMAIL_SENDER": "",
         "AWS_ENDPOINT_URL_DYNAMODB": dynamodb_url,
+        "AWS_ENDPOINT_URL_LAMBDA": lambda_url,
         "AWS_ENDPOINT_URL_S3": s3_url,
         "AWS_ACCESS_KEY_ID": access_key_id,
         "AWS_SECRET_ACCESS_KEY": secret_access_key,
