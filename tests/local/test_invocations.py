@@ -1,6 +1,7 @@
 """Lambda's Invoke on one machine: what one function hands to another, for which nobody waits."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,14 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.local.stub_service import StubCloud, eventually
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StubCloud]:
+    """One of this module's own: its function sees events that other tests do not expect."""
+    cloud = StubCloud(tmp_path_factory.mktemp("invocations"), workers=2)
+    yield cloud
+    cloud.stop()
 
 
 def event(key: str) -> dict[str, Any]:
@@ -40,7 +49,6 @@ def test_what_is_handed_over_is_taken_at_once_and_done_afterwards(cloud: StubClo
 
 
 def test_what_fails_is_tried_again(cloud: StubCloud) -> None:
-    (cloud.folder / "functions" / "things" / "failed-once").unlink(missing_ok=True)
     handed = event("by invocation, fails-once")
     invoke(cloud, json.dumps(handed))
     assert eventually(lambda: cloud.arrived().count(handed) == 2)
