@@ -78,6 +78,8 @@ class OutboxPages:
 
     def _is_near(self, scope: Scope) -> bool:
         """Does the request come from this machine, and not by a name that another site has made up for it?"""
+        if not (scope.get("client") and scope.get("server")):
+            return False  # It has gone already.
         client, server = scope["client"][0], scope["server"][0]
         if client != server and not ip_address(client).is_loopback:
             return False

@@ -129,6 +129,18 @@ def test_a_second_start_keeps_the_outbox(tmp_path: Path) -> None:
         cloud.stop()
 
 
+@pytest.mark.build
+def test_what_was_built_sends_mail_too(tmp_path: Path) -> None:
+    cloud = StubCloud(tmp_path, template=ROOT / "template.yaml", RUNTIME="1")
+    try:
+        ask_for_mail(cloud)
+        assert eventually(lambda: messages(cloud), seconds=30)
+        assert eventually(lambda: " ms  send_account_email\n" in cloud.screen)
+        assert " ! " not in cloud.screen
+    finally:
+        cloud.stop()
+
+
 def test_a_service_without_an_outbox_has_no_such_page(cloud: StubCloud) -> None:
     assert get(cloud, "/_local/outbox").status_code == 404
     assert "Mail that is sent" not in cloud.screen
