@@ -2,7 +2,7 @@
 
 turbo.env    the lines for turbo: address, key, team
 cloud.json   how to reach the running local cloud; gone when it is stopped
-local.json   the credentials of its services, and their ports
+local.json   the credentials of its services, their ports, and what signs cookies and links
 dynamodb/    the tables        s3/      the objects
 events/      events of objects that no function has had yet
 invocations/ work that functions have handed to one another and that is not done yet
@@ -34,6 +34,7 @@ class DataFolder:
     path: Path
     access_key_id: str
     secret_access_key: str
+    signing_secret: str
 
     @property
     def dynamodb(self) -> Path:
@@ -82,10 +83,14 @@ def open_data_folder(path: Path) -> DataFolder:
         if "access_key_id" not in local:
             local["access_key_id"] = "LOCAL" + secrets.token_hex(8).upper()
             local["secret_access_key"] = secrets.token_hex(32)
+        if "signing_secret" not in local:
+            local["signing_secret"] = secrets.token_hex(32)
             _write_local(path, local)
     except OSError as error:
         raise DataFolderError(f"cannot use {path}: {error.strerror}") from error
-    return DataFolder(path, local["access_key_id"], local["secret_access_key"])
+    return DataFolder(
+        path, local["access_key_id"], local["secret_access_key"], local["signing_secret"]
+    )
 
 
 def write_private(path: Path, text: str) -> None:

@@ -162,6 +162,7 @@ class _LocalCloud:
         cloud = cloud_environment(
             self._template.environment,
             credentials=(self._folder.access_key_id, self._folder.secret_access_key),
+            signing_secret=self._folder.signing_secret,
             dynamodb_url=url(_LOOPBACK, dynamodb.port),
             lambda_url=await self._invocations.open(lambda_listener),
             s3_url=url(self._public_host, s3.port),

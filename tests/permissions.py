@@ -57,6 +57,8 @@ def needs(operation: str, arguments: dict[str, Any]) -> set[Grant]:
     if operation in ("HeadObject", "GetObject"):
         # Without the second a missing object is 403.
         return {("s3:GetObject", _objects(arguments)), ("s3:ListBucket", "ArtifactsBucket.Arn")}
+    if operation == "GetSecretValue":
+        return {("secretsmanager:GetSecretValue", "SigningSecret")}
     if operation in ("PutObject", "DeleteObject"):
         return {(f"s3:{operation}", _objects(arguments))}
     if operation == "TransactWriteItems":
@@ -88,7 +90,13 @@ def held_to_its_grants(handler: str) -> Iterator[None]:
     def check(params: dict[str, Any], model: Any, **_: object) -> None:
         missing.update(needs(model.name, params) - grants(logical_id))
 
-    clients: tuple[Any, ...] = (aws.dynamodb(), aws.s3(), aws.lambda_(), aws.sesv2())
+    clients: tuple[Any, ...] = (
+        aws.dynamodb(),
+        aws.s3(),
+        aws.lambda_(),
+        aws.secrets_manager(),
+        aws.sesv2(),
+    )
     for client in clients:
         client.meta.events.register("provide-client-params", check)
     try:

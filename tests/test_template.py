@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from larder.rate_limits.models import BY_PATH
 from larder.settings import Settings, environment_name
 from tests.permissions import RESOURCES, TEMPLATE, grants, statements
 
@@ -127,6 +128,23 @@ def test_the_functions_get_every_option_and_nothing_that_is_none() -> None:
     assert not [name for name, own in FUNCTIONS.items() if "Environment" in own]
 
 
+def test_the_variables_fit_in_the_4_kb_that_lambda_takes() -> None:
+    stack = "a-stack-with-a-rather-long-name"
+    arn = f"arn:aws:secretsmanager:ap-southeast-2:123456789012:secret:{stack}-SigningSecret-ABCDEFGH-abcdef"
+    size = 0
+    for name, value in SHARED["Environment"]["Variables"].items():
+        logical_id = value.get("Ref") if isinstance(value, dict) else None
+        if logical_id in PARAMETERS:
+            # Room for an integrator's `module:function`, or a few addresses, in each option that is a text.
+            text = str(PARAMETERS[logical_id]["Default"]) or "their_module:function"
+        elif logical_id is None:
+            text = str(value)
+        else:
+            text = arn if logical_id == "SigningSecret" else f"{stack}-{logical_id}-1A2B3C4D5E6F7"
+        size += len(name) + len(text)
+    assert size < 4096 - 256
+
+
 @pytest.mark.parametrize(
     "option",
     [
@@ -170,6 +188,29 @@ def test_a_parameter_has_the_default_and_bounds_of_its_option(option: Any) -> No
         assert parameter["Default"] == option.default
     assert parameter.get("MinValue") == option.metadata["min"]
     assert parameter.get("MaxValue") == option.metadata["max"]
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "taken"),
+    [
+        ("BaseUrl", "", True),
+        ("BaseUrl", "https://cache.example.com", True),
+        ("BaseUrl", "http://localhost:3000/", True),
+        ("BaseUrl", "cache.example.com", False),
+        ("BaseUrl", "https://cache.example.com/path", False),
+        ("TrustedOrigins", "", True),
+        ("TrustedOrigins", "https://app.example.org", True),
+        ("TrustedOrigins", "https://*.example.org:8443/, http://localhost:5173", True),
+        ("TrustedOrigins", "*", False),
+        ("TrustedOrigins", "*.example.org", False),
+        ("TrustedOrigins", "https://app.example.org/path", False),
+        ("TrustedOrigins", "https://a.example, b.example", False),
+    ],
+)
+def test_origins_that_the_code_would_not_take_stop_the_deployment(
+    parameter: str, value: str, taken: bool
+) -> None:
+    assert bool(re.fullmatch(PARAMETERS[parameter]["AllowedPattern"], value)) is taken
 
 
 def test_every_parameter_is_described() -> None:
@@ -257,7 +298,7 @@ def test_permissions_name_their_actions_and_resources(logical_id: str) -> None:
     for action, target in grants(logical_id):
         if action == "ses:SendEmail":
             continue
-        assert re.fullmatch(r"(dynamodb|lambda|s3):[A-Za-z]+", action)
+        assert re.fullmatch(r"(dynamodb|lambda|s3|secretsmanager):[A-Za-z]+", action)
         assert re.fullmatch(
             r"[A-Za-z]+Table\.Arn"
             r"|\$\{[A-Za-z]+Table\.Arn\}/index/[a-z_]+"
@@ -290,10 +331,21 @@ FOR_ANYBODY = {"VerifyApiKey"}
 """Whoever is shown a key may ask whether it is valid: nobody is authenticated."""
 
 
+UNCOUNTED = {f"/api/auth{path}" for path, limit in BY_PATH.items() if limit is None}
+"""Paths whose requests are not counted by their client's address."""
+
+
 @pytest.mark.parametrize("logical_id", HTTP_FUNCTIONS)
 def test_a_function_with_a_route_may_authenticate_its_caller(logical_id: str) -> None:
     first = FUNCTIONS[logical_id]["Policies"][0]
     assert (first == {"Ref": "AuthenticateCaller"}) is (logical_id not in FOR_ANYBODY)
+
+
+@pytest.mark.parametrize("logical_id", FUNCTIONS)
+def test_a_function_counts_the_requests_of_paths_that_have_a_limit(logical_id: str) -> None:
+    paths = [route["Path"] for route in events(logical_id, "HttpApi").values()]
+    counted = [path for path in paths if path.startswith("/api/auth/") and path not in UNCOUNTED]
+    assert ({"Ref": "GuardRequests"} in FUNCTIONS[logical_id]["Policies"]) is bool(counted)
 
 
 @pytest.mark.parametrize("logical_id", BACKGROUND_FUNCTIONS)
@@ -401,6 +453,7 @@ def test_data_outlives_a_replacement_of_what_holds_it(logical_id: str) -> None:
         ("ArtifactsTable", None),
         ("UsageTable", "expires_at"),
         ("OutboxTable", "expires_at"),
+        ("RateLimitsTable", "expires_at"),
     ],
 )
 def test_dynamodb_removes_only_what_needs_no_code(logical_id: str, ttl: str | None) -> None:

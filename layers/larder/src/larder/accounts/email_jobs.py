@@ -23,6 +23,7 @@ class EmailKind(StrEnum):
     VERIFY_EMAIL = "verify_email"
     RESET_PASSWORD = "reset_password"  # noqa: S105 - no password
     SIGN_UP_AGAIN = "sign_up_again"
+    CHANGE_EMAIL = "change_email"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,8 @@ class RequestDescription:
 class EmailJob:
     """`email` as the client gave it. `callback_url` is where the link leads in the end; empty for none.
 
-    `base_url` is the origin of this service without a slash at its end: `https://cache.example.com`.
+    `base_url` is the origin of this service without a slash at its end: `https://cache.example.com`. `user_id` is who
+    wants the address as their new one; None where it is the address that tells whom the job is about.
     """
 
     kind: EmailKind
@@ -47,6 +49,7 @@ class EmailJob:
     callback_url: str
     base_url: str
     request: RequestDescription
+    user_id: str | None = None
 
 
 def enqueue(job: EmailJob) -> None:
@@ -70,4 +73,5 @@ def parse_job(record: Mapping[str, Any]) -> EmailJob:
         callback_url=record["callback_url"],
         base_url=record["base_url"],
         request=RequestDescription(**record["request"]),
+        user_id=record.get("user_id"),
     )

@@ -2,14 +2,15 @@
 
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 from urllib.parse import quote, urljoin
 
 from larder import clock, extensions
-from larder.accounts import service
+from larder.accounts import links, service
+from larder.accounts.addresses import parse_address
 from larder.accounts.email_jobs import EmailJob, EmailKind, RequestDescription
 from larder.accounts.models import User
 from larder.mail import service as mail
@@ -23,6 +24,8 @@ class Outcome(StrEnum):
     HANDED_OVER = "handed over"
     UNKNOWN_ADDRESS = "unknown address"
     VERIFIED_ALREADY = "verified already"
+    TAKEN_ADDRESS = "taken address"
+    UNKNOWN_USER = "unknown user"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,8 @@ def deliver(job: EmailJob, *, now: datetime) -> Delivery:
     A job that comes twice sends two messages. Both links work: a verification can be followed again, and of several
     reset links the first one used ends the others. Raises TryAgain, MailRefused, IntegratorFailed.
     """
+    if job.kind is EmailKind.CHANGE_EMAIL:
+        return _send_change_link(job, now)
     user = service.find_user_by_email(job.email)
     if user is None:
         return Delivery(outcome=Outcome.UNKNOWN_ADDRESS)
@@ -57,16 +62,34 @@ def deliver(job: EmailJob, *, now: datetime) -> Delivery:
 def _send_verification_link(user: User, job: EmailJob, now: datetime) -> Delivery:
     if user.email_verified:
         return Delivery(outcome=Outcome.VERIFIED_ALREADY, user_id=user.id)
-    token = service.issue_verification_token(user, now=now)
+    token = links.issue_verification_token(user, now=now)
+    return _send_token(templates.verify_email, user, token, job, now)
+
+
+def _send_change_link(job: EmailJob, now: datetime) -> Delivery:
+    """To the new address, which is the user's once the link is followed. Its owner alone can say that it is theirs."""
+    user = service.find_user(job.user_id or "")
+    if user is None:
+        return Delivery(outcome=Outcome.UNKNOWN_USER)
+    if service.find_user_by_email(job.email) is not None:
+        return Delivery(outcome=Outcome.TAKEN_ADDRESS, user_id=user.id)
+    new_email = parse_address(job.email)
+    token = links.issue_verification_token(user, new_email=new_email, now=now)
+    return _send_token(templates.change_email, replace(user, email=new_email), token, job, now)
+
+
+def _send_token(
+    template: Callable[..., Message], user: User, token: str, job: EmailJob, now: datetime
+) -> Delivery:
     callback = _quoted(job.callback_url or "/")
     url = f"{job.base_url}/api/auth/verify-email?token={token}&callbackURL={callback}"
     if settings().send_verification_email:
         return _hand_over(settings().send_verification_email, user, url, token, job.request)
-    return _send(templates.verify_email, user, url, now)
+    return _send(template, user, url, now)
 
 
 def _send_reset_link(user: User, job: EmailJob, now: datetime) -> Delivery:
-    token = service.issue_reset_token(user, now=now)
+    token = links.issue_reset_token(user, now=now)
     callback = _quoted(job.callback_url)
     url = f"{job.base_url}/api/auth/reset-password/{token}?callbackURL={callback}"
     if settings().send_reset_password:

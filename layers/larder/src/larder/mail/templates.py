@@ -60,6 +60,20 @@ def verify_email(*, to: str, product: str, url: str) -> Message:
     )
 
 
+def change_email(*, to: str, product: str, url: str) -> Message:
+    """Take a new address on; it goes to that address. `url` is the link."""
+    return _message(
+        to,
+        product,
+        title="Confirm your new address",
+        lead="Somebody, most likely you, wants {to} to be their address at {product}. "
+        "Open this link to confirm that it is yours:",
+        action="Use this address",
+        url=url,
+        note="The link works for one hour. If it was not you, do nothing, and nothing changes.",
+    )
+
+
 def reset_password(*, to: str, product: str, url: str) -> Message:
     """Choose another password. `url` is the link."""
     return _message(
