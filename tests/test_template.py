@@ -304,6 +304,7 @@ def test_permissions_name_their_actions_and_resources(logical_id: str) -> None:
             r"|\$\{[A-Za-z]+Table\.Arn\}/index/[a-z_]+"
             r"|ArtifactsBucket\.Arn"
             r"|SendAccountEmail\.Arn"
+            r"|SigningSecret"
             r"|\$\{ArtifactsBucket\.Arn\}/artifacts/\*",
             target,
         )
