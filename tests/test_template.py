@@ -251,6 +251,10 @@ def test_routes_belong_to_the_api_and_keep_the_default_payload_format(logical_id
         assert route["ApiId"] == {"Ref": "HttpApi"}
 
 
+def test_the_pages_of_the_local_cloud_are_no_part_of_the_api() -> None:
+    assert not [path for _, path in ROUTES if path.startswith("/_local") or "+}" in path]
+
+
 def test_the_api_is_throttled() -> None:
     assert RESOURCES["HttpApi"]["Properties"]["DefaultRouteSettings"] == {
         "ThrottlingRateLimit": {"Ref": "ThrottlingRate"},
@@ -300,6 +304,7 @@ def test_permissions_name_their_actions_and_resources(logical_id: str) -> None:
             r"|\$\{[A-Za-z]+Table\.Arn\}/index/[a-z_]+"
             r"|ArtifactsBucket\.Arn"
             r"|SendAccountEmail\.Arn"
+            r"|SigningSecret"
             r"|\$\{ArtifactsBucket\.Arn\}/artifacts/\*",
             target,
         )

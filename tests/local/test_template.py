@@ -51,10 +51,15 @@ def test_a_given_variable_wins_over_the_templates(tmp_path: Path) -> None:
     assert load_template(path, {"LARDER_GREETING": "x"}).environment["LARDER_GREETING"] == "x"
 
 
-def test_a_given_name_of_another_table_does_not_win() -> None:
-    given = {"LARDER_IDENTITY_TABLE": "a-deployed-table", "LARDER_RETENTION_DAYS": "3"}
+def test_a_given_name_of_another_table_or_function_does_not_win() -> None:
+    given = {
+        "LARDER_IDENTITY_TABLE": "a-deployed-table",
+        "LARDER_EMAIL_FUNCTION": "a-deployed-function",
+        "LARDER_RETENTION_DAYS": "3",
+    }
     environment = load_template(environ=given).environment
     assert environment["LARDER_IDENTITY_TABLE"] == "larder-identity-table"
+    assert environment["LARDER_EMAIL_FUNCTION"] == "larder-send-account-email"
     assert environment["LARDER_RETENTION_DAYS"] == "3"
 
 
