@@ -172,3 +172,11 @@ def test_an_operator_is_named_by_the_deployment_and_has_verified_the_address(
         False,
         False,
     ]
+
+
+def test_an_address_is_looked_at_no_further_than_an_address_is_long(aws_in_memory: None) -> None:
+    ada = make()
+    padded = " " * 1_000_000 + "ada@example.com"
+    assert find_user_by_email(padded) == ada
+    with pytest.raises(InvalidEmail):
+        find_user_by_email("a" * 1_000_000 + "@example.com")
