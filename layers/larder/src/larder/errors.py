@@ -32,6 +32,7 @@ class InvalidRequest(LarderError):
 
     def __init__(self, field: str, rule: str) -> None:
         self.field = field
+        self.rule = rule
         super().__init__(f"{field}: {rule}")
 
 
@@ -139,6 +140,18 @@ class UserAlreadyExists(LarderError):
     status = 422
     code = "user_already_exists_use_another_email"
     message = "There is a user with this e-mail address. Use another one, or sign in."
+
+
+class EmailCannotBeUpdated(LarderError):
+    status = 400
+    code = "email_can_not_be_updated"
+    message = "The e-mail address has an endpoint of its own: /change-email."
+
+
+class NoFieldsToUpdate(LarderError):
+    status = 400
+    code = "no_fields_to_update"
+    message = "No fields to update"
 
 
 class InvalidLinkToken(LarderError):

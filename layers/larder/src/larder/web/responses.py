@@ -1,11 +1,12 @@
 """What clients get back."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
 from aws_lambda_powertools.event_handler import Request, Response
+from aws_lambda_powertools.shared.cookies import Cookie
 
 from larder.artifacts.models import Artifact, ArtifactHash, QueryResult
 from larder.errors import LarderError, TooManyRequests
@@ -15,12 +16,26 @@ from larder.web.parameters import TeamQuery
 _JSON = "application/json"
 _BYTES = "application/octet-stream"
 
+NO_STORE = {"Cache-Control": "no-store"}
+
 AUTHORIZATION_ALLOWED = {"Access-Control-Allow-Headers": "Authorization"}
 """Tells the build client, in a reply to OPTIONS, to send its token with the request itself (turbo-client.md, 3)."""
 
 
-def json_response(body: Any, status: int = 200) -> Response[str]:
-    return Response(status_code=status, content_type=_JSON, body=json.dumps(body))
+def json_response(
+    body: Any,
+    status: int = 200,
+    *,
+    headers: Mapping[str, str] | None = None,
+    cookies: Sequence[Cookie] = (),
+) -> Response[str]:
+    return Response(
+        status_code=status,
+        content_type=_JSON,
+        headers=dict(headers or {}),
+        cookies=list(cookies),
+        body=json.dumps(body),
+    )
 
 
 def empty(status: int, headers: Mapping[str, str] | None = None) -> Response[None]:
