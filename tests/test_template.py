@@ -328,7 +328,16 @@ def test_no_function_may_scan_a_table(logical_id: str) -> None:
     assert "dynamodb:Scan" not in {action for action, _ in grants(logical_id)}
 
 
-FOR_ANYBODY = {"VerifyApiKey", "SignUp", "SignIn", "GetOk"}
+FOR_ANYBODY = {
+    "FollowResetLink",
+    "GetOk",
+    "RequestPasswordReset",
+    "ResetPassword",
+    "SignIn",
+    "SignUp",
+    "VerifyApiKey",
+    "VerifyEmail",
+}
 """Functions that authenticate nobody."""
 
 

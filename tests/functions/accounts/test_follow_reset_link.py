@@ -30,9 +30,7 @@ def test_following_it_does_not_spend_the_token(ada: User) -> None:
         assert reply.headers["location"].endswith(f"/reset?token={token}")
 
 
-def test_an_expired_used_or_unknown_token_is_told_to_the_page(
-    ada: User, mailbox: Mailbox
-) -> None:
+def test_an_expired_used_or_unknown_token_is_told_to_the_page(ada: User, mailbox: Mailbox) -> None:
     now = clock.now()
     expired = issue_reset_token(ada, now=now - timedelta(hours=1))
     used = issue_reset_token(ada, now=now)
