@@ -2,7 +2,7 @@
 
 turbo.env    the lines for turbo: address, key, team
 cloud.json   how to reach the running local cloud; gone when it is stopped
-local.json   the credentials of its S3 and DynamoDB, their ports, and which engine the tables are in
+local.json   the credentials of its S3 and DynamoDB, their ports, what signs cookies and links, and the tables' engine
 dynamodb/    the tables        s3/      the objects
 events/      events of objects that no function has had yet
 logs/        functions.log  s3.log  dynamodb.log
@@ -38,6 +38,7 @@ class DataFolder:
     path: Path
     access_key_id: str
     secret_access_key: str
+    signing_secret: str
 
     @property
     def dynamodb(self) -> Path:
@@ -86,6 +87,8 @@ def open_data_folder(path: Path, engine: str = MINISTACK) -> DataFolder:
             local["access_key_id"] = "LOCAL" + secrets.token_hex(8).upper()
             local["secret_access_key"] = secrets.token_hex(32)
             local["engine"] = engine
+        if "signing_secret" not in local:
+            local["signing_secret"] = secrets.token_hex(32)
             _write_local(path, local)
     except OSError as error:
         raise DataFolderError(f"cannot use {path}: {error.strerror}") from error
@@ -94,7 +97,9 @@ def open_data_folder(path: Path, engine: str = MINISTACK) -> DataFolder:
         raise DataFolderError(
             f"the tables in {path} are in {kept_in}: start with ENGINE={kept_in}, or name another folder by DATA=..."
         )
-    return DataFolder(path, local["access_key_id"], local["secret_access_key"])
+    return DataFolder(
+        path, local["access_key_id"], local["secret_access_key"], local["signing_secret"]
+    )
 
 
 def write_private(path: Path, text: str) -> None:

@@ -13,12 +13,18 @@ RUNTIME = "python3.13"
 
 
 def cloud_environment(
-    template: Mapping[str, str], *, credentials: tuple[str, str], dynamodb_url: str, s3_url: str
+    template: Mapping[str, str],
+    *,
+    credentials: tuple[str, str],
+    signing_secret: str,
+    dynamodb_url: str,
+    s3_url: str,
 ) -> dict[str, str]:
-    """The template's variables, and where this local cloud's services are."""
+    """The template's variables, and where this local cloud's services and secrets are."""
     access_key_id, secret_access_key = credentials
     return {
         **template,
+        "LARDER_SIGNING_SECRET": signing_secret,
         "AWS_ENDPOINT_URL_DYNAMODB": dynamodb_url,
         "AWS_ENDPOINT_URL_S3": s3_url,
         "AWS_ACCESS_KEY_ID": access_key_id,

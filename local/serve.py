@@ -163,6 +163,7 @@ class _LocalCloud:
         cloud = cloud_environment(
             self._template.environment,
             credentials=(self._folder.access_key_id, self._folder.secret_access_key),
+            signing_secret=self._folder.signing_secret,
             dynamodb_url=url(_DYNAMODB_HOST, dynamodb.port),
             s3_url=url(self._public_host, s3.port),
         )

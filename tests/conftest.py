@@ -5,6 +5,7 @@ ENGINE=dynamodb-local puts the tables into AWS's DynamoDB Local instead, here as
 `make test-dynamodb-local`.
 """
 
+import json
 import os
 from collections.abc import Generator, Iterator
 from functools import cache
@@ -13,11 +14,14 @@ import pytest
 from moto import mock_aws
 
 from larder import aws, clock
+from larder.accounts.repository import forget_holders
 from larder.accounts.service import create_user
 from larder.api_keys.models import NewKey
 from larder.api_keys.repository import forget_clean_up
 from larder.api_keys.service import create_key
+from larder.rate_limits.service import forget_full_windows
 from larder.settings import environment_name, region, s3_endpoint, settings
+from larder.signing import forget_secrets
 from larder.teams.models import Role
 from larder.teams.service import add_member, create_team
 from larder.web import auth
@@ -25,6 +29,7 @@ from local.data_folder import DYNAMODB_LOCAL
 from local.dynamodb_local.engine import Engine
 from local.dynamodb_local.installation import open_installation
 from local.template import Template, load_template
+from tests.mailbox import Mailbox, handed_over
 from tests.requests import Cloud, Sender
 
 
@@ -74,6 +79,8 @@ def environment(
         monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb_local)
     for name, value in template().environment.items():
         monkeypatch.setenv(name, value)
+    # All requests of the tests come from one address. Those of the limits switch them on.
+    monkeypatch.setenv(environment_name("http_rate_limit_enabled"), "false")
     _forget()
     yield monkeypatch
     _forget()
@@ -83,6 +90,9 @@ def _forget() -> None:
     # Clients are kept: making them takes longer than most tests, and moto answers old ones too.
     auth.forget_scopes()
     forget_clean_up()
+    forget_holders()
+    forget_secrets()
+    forget_full_windows()
     for cached in (settings, region, s3_endpoint):
         cached.cache_clear()
 
@@ -102,10 +112,19 @@ class SetOption:
         settings.cache_clear()
 
 
+def _signing_secret() -> str:
+    secret = aws.secrets_manager().create_secret(
+        Name="larder-signing-secret",
+        SecretString=json.dumps({"current": "the-signing-secret-of-the-tests", "previous": ""}),
+    )
+    return secret["ARN"]
+
+
 @pytest.fixture
-def aws_in_memory(environment: pytest.MonkeyPatch) -> Iterator[None]:
-    """Empty tables and an empty bucket."""
+def aws_in_memory(environment: pytest.MonkeyPatch, option: "SetOption") -> Iterator[None]:
+    """Empty tables, an empty bucket, and a signing secret in Secrets Manager."""
     with mock_aws():
+        option("signing_secret", _signing_secret())
         # moto begins with none.
         for name in aws.dynamodb().list_tables()["TableNames"]:
             aws.dynamodb().delete_table(TableName=name)
@@ -126,6 +145,13 @@ def cloud(aws_in_memory: None) -> Cloud:
     team = create_team("Acme", "acme", owner_user_id=ada.id, now=now)
     key, token = create_key(NewKey(user_id=ada.id, team_id=team.id, name="ci"), now=now)
     return Cloud(user=ada, team=team, key=key, token=token, send=Sender(token, slug=team.slug))
+
+
+@pytest.fixture
+def mailbox(aws_in_memory: None) -> Iterator[Mailbox]:
+    """The mail that requests of this test ask for: jobs, and on `deliver()` the messages that come of them."""
+    with handed_over() as payloads:
+        yield Mailbox(payloads)
 
 
 @pytest.fixture

@@ -3,12 +3,14 @@
 import base64
 import json
 import re
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from larder.accounts.email_jobs import parse_job
 from local.http_event import build_http_event
 from local.template import Schedule, load_template
 
@@ -93,6 +95,11 @@ def test_the_s3_event_matches_the_rule_of_its_function() -> None:
     assert event["detail"]["bucket"]["name"] in rule.pattern["detail"]["bucket"]["name"]
     (prefix,) = (one["prefix"] for one in rule.pattern["detail"]["object"]["key"])
     assert event["detail"]["object"]["key"].startswith(prefix)
+
+
+def test_the_job_of_mail_is_one_that_a_request_hands_over() -> None:
+    event = sample("send_account_email")
+    assert json.loads(json.dumps(asdict(parse_job(event)))) == event
 
 
 @pytest.mark.parametrize("schedule", TEMPLATE.schedules, ids=lambda schedule: schedule.name)

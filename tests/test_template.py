@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from larder.rate_limits.models import BY_PATH
 from larder.settings import Settings, environment_name
 from tests.permissions import RESOURCES, TEMPLATE, grants, statements
 
@@ -36,13 +37,15 @@ QUEUES = of_type("AWS::SQS::Queue")
 def events(logical_id: str, kind: str) -> dict[str, dict[str, Any]]:
     return {
         name: event["Properties"]
-        for name, event in FUNCTIONS[logical_id]["Events"].items()
+        for name, event in FUNCTIONS[logical_id].get("Events", {}).items()
         if event["Type"] == kind
     }
 
 
 HTTP_FUNCTIONS = [name for name in FUNCTIONS if events(name, "HttpApi")]
 BACKGROUND_FUNCTIONS = [name for name in FUNCTIONS if name not in HTTP_FUNCTIONS]
+INVOKED_FUNCTIONS = {"SendAccountEmail": "LARDER_EMAIL_FUNCTION"}
+"""Functions without a trigger, by which variable the others know them: they hand over work and do not wait."""
 ROUTES = {
     (route["Method"], route["Path"]): name
     for name in HTTP_FUNCTIONS
@@ -98,9 +101,9 @@ def test_module_function_trigger_event_and_test_carry_one_name(logical_id: str) 
     domain, module, handler = FUNCTIONS[logical_id]["Handler"].split(".")
     assert handler == "handler"
     assert logical_id == camel_case(module)
-    triggers = FUNCTIONS[logical_id]["Events"]
+    triggers = list(FUNCTIONS[logical_id].get("Events", {}))
     # One that has several routes names each after itself and the route.
-    assert list(triggers) == [logical_id] or (
+    assert triggers == ([] if logical_id in INVOKED_FUNCTIONS else [logical_id]) or (
         len(triggers) > 1 and all(name.startswith(logical_id) for name in triggers)
     )
     assert (ROOT / "events" / f"{module}.json").is_file()
@@ -125,12 +128,50 @@ def test_the_functions_get_every_option_and_nothing_that_is_none() -> None:
     assert not [name for name, own in FUNCTIONS.items() if "Environment" in own]
 
 
-@pytest.mark.parametrize("option", fields(Settings), ids=lambda option: str(option.name))
+def test_the_variables_fit_in_the_4_kb_that_lambda_takes() -> None:
+    stack = "a-stack-with-a-rather-long-name"
+    arn = f"arn:aws:secretsmanager:ap-southeast-2:123456789012:secret:{stack}-SigningSecret-ABCDEFGH-abcdef"
+    size = 0
+    for name, value in SHARED["Environment"]["Variables"].items():
+        logical_id = value.get("Ref") if isinstance(value, dict) else None
+        if logical_id in PARAMETERS:
+            # Room for an integrator's `module:function`, or a few addresses, in each option that is a text.
+            text = str(PARAMETERS[logical_id]["Default"]) or "their_module:function"
+        elif logical_id is None:
+            text = str(value)
+        else:
+            text = arn if logical_id == "SigningSecret" else f"{stack}-{logical_id}-1A2B3C4D5E6F7"
+        size += len(name) + len(text)
+    assert size < 4096 - 256
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        one
+        for one in fields(Settings)
+        if environment_name(one.name) not in INVOKED_FUNCTIONS.values()
+    ],
+    ids=lambda option: str(option.name),
+)
 def test_an_option_comes_from_the_parameter_or_resource_of_its_name(option: Any) -> None:
     name = camel_case(option.name)
     value = SHARED["Environment"]["Variables"][environment_name(option.name)]
     assert value == {"Ref": name}
     assert name in PARAMETERS or name in RESOURCES
+
+
+@pytest.mark.parametrize(("logical_id", "variable"), INVOKED_FUNCTIONS.items())
+def test_a_function_that_others_invoke_has_the_name_that_all_are_told(
+    logical_id: str, variable: str
+) -> None:
+    # No reference: the function is told too, and would have to be there before it is made.
+    name = SHARED["Environment"]["Variables"][variable]
+    assert name.keys() == {"Fn::Sub"}
+    assert FUNCTIONS[logical_id]["FunctionName"] == name
+    assert not [
+        other for other, own in FUNCTIONS.items() if "Events" not in own and other != logical_id
+    ]
 
 
 @pytest.mark.parametrize(
@@ -225,17 +266,33 @@ def test_logs_end_some_day(logical_id: str) -> None:
 @pytest.mark.parametrize("logical_id", FUNCTIONS)
 def test_permissions_name_their_actions_and_resources(logical_id: str) -> None:
     for statement in statements(logical_id):
-        assert statement.keys() == {"Effect", "Action", "Resource"}
+        assert statement.keys() - {"Condition"} == {"Effect", "Action", "Resource"}
         assert statement["Effect"] == "Allow"
     for action, target in grants(logical_id):
-        assert re.fullmatch(r"(dynamodb|s3):[A-Za-z]+", action)
+        if action == "ses:SendEmail":
+            continue
+        assert re.fullmatch(r"(dynamodb|lambda|s3|secretsmanager):[A-Za-z]+", action)
         assert re.fullmatch(
             r"[A-Za-z]+Table\.Arn"
             r"|\$\{[A-Za-z]+Table\.Arn\}/index/[a-z_]+"
             r"|ArtifactsBucket\.Arn"
+            r"|SendAccountEmail\.Arn"
             r"|\$\{ArtifactsBucket\.Arn\}/artifacts/\*",
             target,
         )
+
+
+def test_mail_leaves_by_one_function_and_from_the_deployments_sender_alone() -> None:
+    senders = {name for name in FUNCTIONS if "ses:SendEmail" in {one for one, _ in grants(name)}}
+    assert senders == {"SendAccountEmail"}
+    (statement,) = (one for one in statements("SendAccountEmail") if "Condition" in one)
+    assert statement["Action"] == "ses:SendEmail"
+    assert statement["Condition"] == {"StringEquals": {"ses:FromAddress": {"Ref": "EmailSender"}}}
+
+
+@pytest.mark.parametrize("logical_id", HTTP_FUNCTIONS)
+def test_who_asks_for_mail_cannot_read_the_outbox(logical_id: str) -> None:
+    assert not [target for _, target in grants(logical_id) if target.startswith("OutboxTable")]
 
 
 @pytest.mark.parametrize("logical_id", FUNCTIONS)
@@ -247,10 +304,21 @@ FOR_ANYBODY = {"VerifyApiKey"}
 """Whoever is shown a key may ask whether it is valid: nobody is authenticated."""
 
 
+UNCOUNTED = {f"/api/auth{path}" for path, limit in BY_PATH.items() if limit is None}
+"""Paths whose requests are not counted by their client's address."""
+
+
 @pytest.mark.parametrize("logical_id", HTTP_FUNCTIONS)
 def test_a_function_with_a_route_may_authenticate_its_caller(logical_id: str) -> None:
     first = FUNCTIONS[logical_id]["Policies"][0]
     assert (first == {"Ref": "AuthenticateCaller"}) is (logical_id not in FOR_ANYBODY)
+
+
+@pytest.mark.parametrize("logical_id", FUNCTIONS)
+def test_a_function_counts_the_requests_of_paths_that_have_a_limit(logical_id: str) -> None:
+    paths = [route["Path"] for route in events(logical_id, "HttpApi").values()]
+    counted = [path for path in paths if path.startswith("/api/auth/") and path not in UNCOUNTED]
+    assert ({"Ref": "GuardRequests"} in FUNCTIONS[logical_id]["Policies"]) is bool(counted)
 
 
 @pytest.mark.parametrize("logical_id", BACKGROUND_FUNCTIONS)
@@ -357,6 +425,8 @@ def test_data_outlives_a_replacement_of_what_holds_it(logical_id: str) -> None:
         ("TeamsTable", None),
         ("ArtifactsTable", None),
         ("UsageTable", "expires_at"),
+        ("OutboxTable", "expires_at"),
+        ("RateLimitsTable", "expires_at"),
     ],
 )
 def test_dynamodb_removes_only_what_needs_no_code(logical_id: str, ttl: str | None) -> None:
@@ -389,13 +459,21 @@ def test_what_tidies_runs_every_hour(logical_id: str) -> None:
 
 @pytest.mark.parametrize("logical_id", BACKGROUND_FUNCTIONS)
 def test_what_a_background_function_could_not_do_is_kept(logical_id: str) -> None:
+    invocations = FUNCTIONS[logical_id]["EventInvokeConfig"]
+    assert invocations["MaximumRetryAttempts"] > 0
+    failures = invocations["DestinationConfig"]["OnFailure"]
+    assert failures["Type"] == "SQS"
+    assert failures["Destination"]["Fn::GetAtt"].removesuffix(".Arn") in QUEUES
+
+
+@pytest.mark.parametrize(
+    "logical_id", [name for name in BACKGROUND_FUNCTIONS if name not in INVOKED_FUNCTIONS]
+)
+def test_what_eventbridge_could_not_deliver_is_kept(logical_id: str) -> None:
     ((name, trigger),) = FUNCTIONS[logical_id]["Events"].items()
     delivery = trigger["Properties"]
     assert delivery["RetryPolicy"]["MaximumRetryAttempts"] > 0
     undelivered = delivery["DeadLetterConfig"]["Arn"]["Fn::GetAtt"].removesuffix(".Arn")
-    failures = FUNCTIONS[logical_id]["EventInvokeConfig"]["DestinationConfig"]["OnFailure"]
-    assert failures["Type"] == "SQS"
-    assert failures["Destination"]["Fn::GetAtt"].removesuffix(".Arn") in QUEUES
     # SAM lets the function send to its queue; for EventBridge the template must.
     (grant,) = (
         policy["PolicyDocument"]["Statement"][0]
@@ -426,8 +504,9 @@ def test_the_outputs_name_what_the_command_line_needs() -> None:
     outputs = TEMPLATE["Outputs"]
     named = {camel_case(option.name) for option in fields(Settings)} - PARAMETERS.keys()
     assert outputs.keys() == named | {"ApiUrl", "Region"}
+    references = {name: name for name in named} | {"EmailFunction": "SendAccountEmail"}
     assert {name: outputs[name]["Value"] for name in named} == {
-        name: {"Ref": name} for name in named
+        name: {"Ref": reference} for name, reference in references.items()
     }
 
 

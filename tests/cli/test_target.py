@@ -307,7 +307,7 @@ def test_an_error_of_the_program_itself_is_not_hidden(
     larder: Larder, data_folder: Path, aws_in_memory: None
 ) -> None:
     """A table that holds what no version ever wrote: whoever repairs that needs the traceback."""
-    claim = {"pk": "email#eve@acme.example", "sk": "email"}
+    claim = {"pk": "email#eve@acme.example", "sk": "user"}
     aws.dynamodb().put_item(TableName=settings().identity_table, Item=aws.serialize(claim))
     result = CliRunner().invoke(
         cli, ["--local", str(data_folder), "users", "show", "eve@acme.example"]

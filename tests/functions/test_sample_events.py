@@ -11,6 +11,8 @@ from larder import aws, clock
 from larder.artifacts import repository
 from larder.artifacts.models import PendingUpload, parse_object_key
 from larder.settings import settings
+from local.template import load_template
+from tests.mailbox import Mailbox
 from tests.requests import Cloud, invoke
 
 EVENTS = Path(__file__).resolve().parents[2] / "events"
@@ -28,8 +30,12 @@ def sample(name: str, cloud: Cloud) -> dict[str, Any]:
 
 
 def run(name: str, cloud: Cloud) -> Any:
-    domain = "api_keys" if name.endswith(("_key", "_keys")) else "artifacts"
-    return invoke(f"{domain}.{name}.handler", sample(name, cloud))
+    (handler,) = (
+        function.handler
+        for function in load_template(environ={}).functions
+        if function.handler.split(".")[1] == name
+    )
+    return invoke(handler, sample(name, cloud))
 
 
 def test_put_artifact(cloud: Cloud) -> None:
@@ -112,6 +118,12 @@ def test_verify_api_key(cloud: Cloud) -> None:
 
 def test_remove_expired_keys(cloud: Cloud) -> None:
     assert run("remove_expired_keys", cloud) is None
+
+
+def test_send_account_email(cloud: Cloud, mailbox: Mailbox) -> None:
+    run("send_account_email", cloud)
+    (message,) = mailbox.messages()
+    assert message.to == cloud.user.email
 
 
 def arrive(cloud: Cloud) -> Any:

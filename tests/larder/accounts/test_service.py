@@ -1,27 +1,174 @@
-"""Users, as the operator makes them."""
+"""Users: made, found by any spelling of their address, changed without losing a change."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from larder import clock
-from larder.accounts.models import EmailTaken
-from larder.accounts.service import create_user, find_user_by_email
-from larder.errors import InvalidRequest
+from larder.accounts import service
+from larder.accounts.models import Account, EmailTaken, User
+from larder.accounts.service import check_credentials, create_user, find_user_by_email
+from larder.errors import (
+    InvalidEmail,
+    InvalidEmailOrPassword,
+    InvalidRequest,
+    PasswordTooLong,
+    PasswordTooShort,
+)
+from tests.conftest import SetOption
+
+PASSWORD = "correct horse battery staple"
+
+
+def make(email: str = "ada@example.com", password: str | None = PASSWORD) -> User:
+    return create_user(email, "Ada", password=password, now=clock.now())
 
 
 def test_a_user_is_found_by_address_in_any_letter_case(aws_in_memory: None) -> None:
-    ada = create_user("Ada@Example.com", "Ada", now=clock.now())
+    ada = make("Ada@Example.com")
     assert ada.email == "ada@example.com"
     assert find_user_by_email(" ADA@example.COM ") == ada
     assert find_user_by_email("bob@example.com") is None
 
 
-def test_an_address_belongs_to_one_user(aws_in_memory: None) -> None:
-    create_user("ada@example.com", "Ada", now=clock.now())
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("ada@example.com", "ADA@example.com"),
+        ("ada@example.com", "ada@EXAMPLE.com"),
+        ("jos\u00e9@example.com", "jose\u0301@example.com"),
+        ("jos\u00e9@example.com", "JOS\u00c9@example.com"),
+        ("ada@ex\u00e4mple.com", "ada@xn--exmple-cua.com"),
+        ("ada@example.com", "ada@\uff45xample.com"),
+        ("strasse@example.com", "stra\u00dfe@example.com"),
+    ],
+)
+def test_an_address_belongs_to_one_user_in_every_spelling_that_mail_treats_as_the_same(
+    aws_in_memory: None, first: str, second: str
+) -> None:
+    make(first)
     with pytest.raises(EmailTaken):
-        create_user("ADA@example.com", "Another Ada", now=clock.now())
+        make(second)
 
 
-@pytest.mark.parametrize("email", ["", "ada", "@example.com", "ada@", "a b@c", "a@b@c", "a\x00@b"])
+@pytest.mark.parametrize(
+    "email",
+    [
+        "",
+        "ada",
+        "@example.com",
+        "ada@",
+        "a b@c.de",
+        "a@b@c.de",
+        "a\x00@b.de",
+        "a@b.de\r\nBcc: c@d.ef",
+    ],
+)
 def test_a_bad_address_is_refused(aws_in_memory: None, email: str) -> None:
-    with pytest.raises(InvalidRequest, match=r"^email: "):
-        create_user(email, "Ada", now=clock.now())
+    with pytest.raises(InvalidEmail, match=r"^email: "):
+        make(email)
+
+
+@pytest.mark.parametrize("name", ["", " ", "x" * 101, "a\nb", "a\u2028b", "\ud800"])
+def test_a_bad_name_is_refused(aws_in_memory: None, name: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"^name: "):
+        create_user("ada@example.com", name, now=clock.now())
+
+
+@pytest.mark.parametrize(
+    "image", ["javascript:alert(1)", "//evil.example/x", "https://a b", "x" * 3000]
+)
+def test_a_bad_picture_is_refused(aws_in_memory: None, image: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"^image: "):
+        create_user("ada@example.com", "Ada", image=image, now=clock.now())
+
+
+def test_the_right_password_shows_who_somebody_is(aws_in_memory: None) -> None:
+    ada = make()
+    assert check_credentials("ADA@example.com", PASSWORD) == ada
+
+
+@pytest.mark.parametrize("email", ["ada@example.com", "nobody@example.com", "command@example.com"])
+def test_a_wrong_password_an_unknown_address_and_a_user_without_a_password_are_alike(
+    aws_in_memory: None, email: str
+) -> None:
+    make()
+    make("command@example.com", password=None)
+    with pytest.raises(InvalidEmailOrPassword):
+        check_credentials(email, "wrong password")
+
+
+def test_a_password_has_8_to_128_characters(aws_in_memory: None) -> None:
+    with pytest.raises(PasswordTooShort):
+        make("a@example.com", "x" * 7)
+    make("b@example.com", "x" * 8)
+    make("c@example.com", "x" * 128)
+    with pytest.raises(PasswordTooLong):
+        make("d@example.com", "x" * 129)
+
+
+def test_a_hash_made_with_other_parameters_is_made_anew_at_the_next_sign_in(
+    aws_in_memory: None, option: SetOption
+) -> None:
+    option("scrypt_cost", 1024)
+    ada = make()
+    before = service.read_account(ada.id).password_hash
+    option("scrypt_cost", 2048)
+    check_credentials(ada.email, PASSWORD)
+    after = service.read_account(ada.id).password_hash
+    assert before is not None
+    assert after is not None
+    assert (before.split("$")[1], after.split("$")[1]) == ("1024", "2048")
+    assert check_credentials(ada.email, PASSWORD).id == ada.id
+
+
+def test_no_change_is_lost_when_several_come_at_once(aws_in_memory: None) -> None:
+    ada = make()
+
+    def rename(number: int) -> None:
+        def changed(account: Account) -> Account:
+            return replace(account, user=replace(account.user, name=f"{account.user.name}."))
+
+        service.change_account(ada.id, changed)
+
+    with ThreadPoolExecutor(5) as threads:
+        list(threads.map(rename, range(5)))
+    assert service.read_account(ada.id).user.name == "Ada....."
+
+
+def test_a_changed_address_is_the_users_and_the_old_one_is_free_again(aws_in_memory: None) -> None:
+    ada = make()
+    new = service.change_account(
+        ada.id,
+        lambda account: replace(account, user=replace(account.user, email="ada@new.example")),
+    ).user
+    assert find_user_by_email("ada@new.example") == new
+    assert find_user_by_email("ada@example.com") is None
+    assert check_credentials("ada@new.example", PASSWORD) == new
+    make("ada@example.com")
+
+
+def test_a_taken_address_is_not_changed_to(aws_in_memory: None) -> None:
+    ada = make()
+    make("bob@example.com")
+    with pytest.raises(EmailTaken):
+        service.change_account(
+            ada.id,
+            lambda account: replace(account, user=replace(account.user, email="Bob@example.com")),
+        )
+    assert find_user_by_email("ada@example.com") == ada
+
+
+def test_an_operator_is_named_by_the_deployment_and_has_verified_the_address(
+    aws_in_memory: None, option: SetOption
+) -> None:
+    option("operator_emails", "Root@Example.com, ops@example.com")
+    verified = create_user("root@example.com", "Root", email_verified=True, now=clock.now())
+    squatter = create_user("ops@example.com", "Ops", now=clock.now())
+    other = create_user("ada@example.com", "Ada", email_verified=True, now=clock.now())
+    assert [service.is_operator(user) for user in (verified, squatter, other)] == [
+        True,
+        False,
+        False,
+    ]

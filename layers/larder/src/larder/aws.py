@@ -17,12 +17,16 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from larder import settings
+from larder.concurrency import wait_before_retry
 from larder.errors import Throttled, TryAgain
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_secretsmanager import SecretsManagerClient
+    from mypy_boto3_sesv2 import SESV2Client
 
 __all__ = ["BotoCoreError", "ClientError", "TryAgain"]
 
@@ -35,12 +39,14 @@ BATCH_GET_KEYS = 100
 """Keys that DynamoDB takes in one BatchGetItem (reference: aws-limits.md)."""
 
 _BATCH_ROUNDS = 3
+_TRANSACTION_ATTEMPTS = 8
 _THROTTLES = frozenset(
     {
         "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
         "ThrottlingException",
         "SlowDown",
+        "TooManyRequestsException",
     }
 )
 
@@ -78,9 +84,24 @@ def s3() -> "S3Client":
         return _s3()
 
 
+def lambda_() -> "LambdaClient":
+    with _making:
+        return _lambda()
+
+
+def sesv2() -> "SESV2Client":
+    with _making:
+        return _sesv2()
+
+
 def cloudformation() -> "CloudFormationClient":
     with _making:
         return _session().client("cloudformation", config=_CONFIG)
+
+
+def secrets_manager() -> "SecretsManagerClient":
+    with _making:
+        return _secrets_manager()
 
 
 @cache
@@ -94,10 +115,25 @@ def _dynamodb() -> "DynamoDBClient":
 
 
 @cache
+def _secrets_manager() -> "SecretsManagerClient":
+    return _tell_failures(_session().client("secretsmanager", config=_CONFIG))
+
+
+@cache
 def _s3() -> "S3Client":
     style: Literal["path", "virtual"] = "path" if settings.s3_endpoint() else "virtual"
     config = _S3_CONFIG.merge(Config(s3={"addressing_style": style}))
     return _tell_failures(_session().client("s3", config=config))
+
+
+@cache
+def _lambda() -> "LambdaClient":
+    return _tell_failures(_session().client("lambda", config=_CONFIG))
+
+
+@cache
+def _sesv2() -> "SESV2Client":
+    return _tell_failures(_session().client("sesv2", config=_CONFIG))
 
 
 def profile_region() -> str | None:
@@ -108,7 +144,7 @@ def profile_region() -> str | None:
 def reset() -> None:
     """Forget every client: credentials, region or endpoints have changed."""
     with _making:
-        for cached in (_session, _dynamodb, _s3):
+        for cached in (_session, _dynamodb, _s3, _secrets_manager, _lambda, _sesv2):
             cached.cache_clear()
 
 
@@ -173,21 +209,34 @@ def get_item(table: str, key: Item) -> Item | None:
 
 def put_new(table: str, items: Sequence[Item]) -> bool:
     """Put items of a table with the key `pk`, all of them or, when one is there already, none. False for none."""
-    puts = [
-        {
-            "TableName": table,
-            "Item": serialize(item),
-            "ConditionExpression": "attribute_not_exists(pk)",
-        }
-        for item in items
-    ]
-    try:
-        dynamodb().transact_write_items(TransactItems=[{"Put": put} for put in puts])  # type: ignore[typeddict-item]
-    except ClientError as error:
-        if error_code(error) == "TransactionCanceledException":
-            return False
-        raise
-    return True
+    condition = {"ConditionExpression": "attribute_not_exists(pk)"}
+    return write_together(
+        [{"Put": {"TableName": table, "Item": serialize(item), **condition}} for item in items]
+    )
+
+
+def write_together(writes: Sequence[Mapping[str, Any]]) -> bool:
+    """All of the writes in one transaction or, when a condition fails, none. False for none.
+
+    One that only met another transaction on its way is tried again; TryAgain when it meets one each time.
+    """
+    for attempt in range(_TRANSACTION_ATTEMPTS):
+        try:
+            dynamodb().transact_write_items(TransactItems=list(writes))  # type: ignore[arg-type]
+        except ClientError as error:
+            if is_conflict(error):
+                wait_before_retry(attempt)
+                continue
+            if error_code(error) == "TransactionCanceledException":
+                return False
+            raise
+        return True
+    raise TryAgain
+
+
+def read_secret(arn: str) -> str:
+    """The text of a secret in Secrets Manager."""
+    return secrets_manager().get_secret_value(SecretId=arn)["SecretString"]
 
 
 def batch_get(keys: Mapping[str, Sequence[Item]]) -> dict[str, list[Item]]:

@@ -61,6 +61,94 @@ class Unauthenticated(LarderError):
     headers = MappingProxyType({"WWW-Authenticate": "Bearer"})
 
 
+class UnauthorizedSession(LarderError):
+    """Nobody is signed in: there is no session, or it is unknown, expired or ended. Which one is not told."""
+
+    status = 401
+    code = "unauthorized_session"
+    message = "You need to be signed in."
+
+
+class SessionNotFresh(LarderError):
+    status = 403
+    code = "session_not_fresh"
+    message = "You signed in too long ago for this. Sign in again."
+
+
+class OperatorOnly(LarderError):
+    status = 403
+    code = "operator_only"
+    message = "Only an operator of this deployment may do this."
+
+
+class InvalidEmail(LarderError):
+    status = 400
+    code = "invalid_email"
+    message = "email: must be an e-mail address"
+
+
+class PasswordTooShort(LarderError):
+    status = 400
+    code = "password_too_short"
+    message = "The password is too short."
+
+
+class PasswordTooLong(LarderError):
+    status = 400
+    code = "password_too_long"
+    message = "The password is too long."
+
+
+class InvalidPassword(LarderError):
+    """Somebody who is signed in gave a wrong password."""
+
+    status = 400
+    code = "invalid_password"
+    message = "The password is wrong."
+
+
+class InvalidEmailOrPassword(LarderError):
+    """Also the answer for an address that nobody has: what is wrong is not told."""
+
+    status = 401
+    code = "invalid_email_or_password"
+    message = "The e-mail address or the password is wrong."
+
+
+class EmailNotVerified(LarderError):
+    """Only told to somebody who knows the password."""
+
+    status = 403
+    code = "email_not_verified"
+    message = "The e-mail address is not verified yet. A new link is on its way to it."
+
+
+class EmailPasswordDisabled(LarderError):
+    status = 400
+    code = "email_password_disabled"
+    message = "Signing in with e-mail and password is switched off here."
+
+
+class SignUpDisabled(LarderError):
+    status = 400
+    code = "email_password_sign_up_disabled"
+    message = "Signing up is switched off here. The operator can add you."
+
+
+class UserAlreadyExists(LarderError):
+    status = 422
+    code = "user_already_exists_use_another_email"
+    message = "There is a user with this e-mail address. Use another one, or sign in."
+
+
+class InvalidLinkToken(LarderError):
+    """The token of a link is unknown, used, or past its time."""
+
+    status = 400
+    code = "invalid_token"
+    message = "The link is not valid, or not any more. Ask for a new one."
+
+
 class SoftBlocked(LarderError):
     status = 402
     code = "account_soft_blocked"
@@ -129,6 +217,61 @@ class RateLimited(LarderError):
     def __init__(self, try_again_in_ms: int) -> None:
         super().__init__()
         self.headers = {"Retry-After": str(-(-try_again_in_ms // 1000))}
+
+
+class MissingOrNullOrigin(LarderError):
+    status = 403
+    code = "missing_or_null_origin"
+    message = "The request must tell the origin of the page that sends it."
+
+
+class InvalidOrigin(LarderError):
+    status = 403
+    code = "invalid_origin"
+    message = "The page that sends the request is of no trusted origin."
+
+
+class CrossSiteNavigation(LarderError):
+    """A page of another site posts a sign-in as if its visitor had filled it in."""
+
+    status = 403
+    code = "cross_site_navigation_login_blocked"
+    message = "A page of another site may not sign its visitors in."
+
+
+class InvalidCallbackUrl(LarderError):
+    """A URL to return to that would lead to an origin that is not trusted."""
+
+    status = 403
+    code = "invalid_callback_url"
+    message = "callbackURL leads to no trusted origin."
+
+
+class InvalidRedirectUrl(InvalidCallbackUrl):
+    code = "invalid_redirect_url"
+    message = "redirectTo leads to no trusted origin."
+
+
+class InvalidErrorCallbackUrl(InvalidCallbackUrl):
+    code = "invalid_error_callback_url"
+    message = "errorCallbackURL leads to no trusted origin."
+
+
+class InvalidNewUserCallbackUrl(InvalidCallbackUrl):
+    code = "invalid_new_user_callback_url"
+    message = "newUserCallbackURL leads to no trusted origin."
+
+
+class TooManyRequests(LarderError):
+    """The limit by client address and path. Its reply has no code, which is how the client knows it."""
+
+    status = 429
+    code = "too_many_requests"
+    message = "Too many requests. Please try again later."
+
+    def __init__(self, retry_after_s: int) -> None:
+        super().__init__()
+        self.headers = {"X-Retry-After": str(retry_after_s), "Retry-After": str(retry_after_s)}
 
 
 class TryAgain(LarderError):

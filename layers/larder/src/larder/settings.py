@@ -35,7 +35,15 @@ class Settings:
         _REQUIRED, "Name of the table that indexes the stored artifacts."
     )
     usage_table: str = _option(_REQUIRED, "Name of the table of usage events and daily figures.")
+    rate_limits_table: str = _option(_REQUIRED, "Name of the table that counts requests.")
     artifacts_bucket: str = _option(_REQUIRED, "Name of the bucket that holds the artifacts.")
+    signing_secret: str = _option(
+        _REQUIRED,
+        "ARN of the secret, in Secrets Manager, that signs cookies and links. On one machine the secret itself; a "
+        "comma and the one before it, which is still accepted, may follow.",
+    )
+    outbox_table: str = _option(_REQUIRED, "Name of the table of mail that nobody sends on.")
+    email_function: str = _option(_REQUIRED, "Name of the function that makes and sends mail.")
 
     retention_days: int = _option(
         30, "Days an artifact is kept after its upload.", minimum=1, maximum=3650
@@ -141,6 +149,116 @@ class Settings:
     default_key_permissions: str = _option(
         '{"artifacts":["read","write"]}',
         "Permissions of a new key that is given none: JSON, or `module:function` called with `user_id`.",
+    )
+
+    operator_emails: str = _option(
+        "",
+        "Addresses, separated by commas, whose users are operators once their address is verified.",
+    )
+    enable_email_and_password: bool = _option(
+        True, "Whether people can sign up and in with e-mail and password."
+    )
+    disable_sign_up: bool = _option(
+        False, "Whether nobody can sign up; the operator's command makes users all the same."
+    )
+    allowed_email_domains: str = _option(
+        "", "Domains, separated by commas, whose addresses may sign up; all may when it is empty."
+    )
+    require_email_verification: bool = _option(
+        False, "Whether a user must verify their address before they can sign in."
+    )
+    enable_change_email: bool = _option(True, "Whether users can change their address.")
+    enable_delete_user: bool = _option(True, "Whether users can delete themselves.")
+    minimum_password_length: int = _option(
+        8, "Fewest characters of a password.", minimum=1, maximum=128
+    )
+    maximum_password_length: int = _option(
+        128, "Most characters of a password.", minimum=8, maximum=1024
+    )
+    scrypt_cost: int = _option(
+        16384,
+        "Scrypt's N, a power of two: each doubling doubles time and memory of a sign-in.",
+        minimum=1024,
+        maximum=262_144,
+    )
+    password_hash: str = _option(
+        "", "`module:function` called with `password`; returns the hash that is stored."
+    )
+    password_verify: str = _option(
+        "",
+        "`module:function` called with `hash` and `password`; returns whether they belong together.",
+    )
+    on_password_reset: str = _option(
+        "", "`module:function` called with `data` and `request` after a password was reset."
+    )
+    revoke_sessions_on_password_reset: bool = _option(
+        True, "Whether a reset of the password ends the user's sessions."
+    )
+    session_expires_in_seconds: int = _option(
+        604_800, "Lifetime of a session that is not used: seven days.", minimum=60
+    )
+    session_update_age_seconds: int = _option(
+        86_400,
+        "How much of its lifetime a session is used before it begins anew: a day.",
+        minimum=0,
+    )
+    session_fresh_age_seconds: int = _option(
+        86_400,
+        "How long after a sign-in a session may list the others and delete its user: a day.",
+        minimum=60,
+    )
+    reset_token_expires_in_seconds: int = _option(
+        3600, "Lifetime of the link that resets a password.", minimum=60, maximum=86_400
+    )
+    verification_token_expires_in_seconds: int = _option(
+        3600, "Lifetime of the link that verifies an address.", minimum=60, maximum=604_800
+    )
+    product_name: str = _option("Larder", "What mail calls this service, and whom it is from.")
+    email_sender: str = _option(
+        "",
+        "Address that mail is sent from through SES. Without one, mail goes to the outbox.",
+    )
+    outbox_retention_days: int = _option(
+        7, "Days that mail is kept in the outbox.", minimum=1, maximum=365
+    )
+    send_verification_email: str = _option(
+        "",
+        "`module:function` that delivers a verification link in place of Larder: "
+        "called with `{user, url, token}` and the request.",
+    )
+    send_reset_password: str = _option(
+        "",
+        "`module:function` that delivers a reset link in place of Larder: "
+        "called with `{user, url, token}` and the request.",
+    )
+    base_url: str = _option(
+        "",
+        "The origin under which clients reach this deployment, such as `https://cache.example.com`; "
+        "empty for the API's own.",
+    )
+    trusted_origins: str = _option(
+        "",
+        "Other origins whose pages may sign people in and be returned to, separated by commas; `*` stands for a part "
+        "of a host name without a dot, as in `https://*.example.com`.",
+    )
+    trusted_proxy_hops: int = _option(
+        0,
+        "Proxies of the operator's own in front of the API, each adding to X-Forwarded-For; "
+        "0 counts who calls the API.",
+        minimum=0,
+        maximum=10,
+    )
+    http_rate_limit_enabled: bool = _option(
+        True, "Whether requests to `/api/auth` are limited by client address and path."
+    )
+    http_rate_limit_window_seconds: int = _option(
+        10, "Window of the limit of paths that have no stricter one.", minimum=1, maximum=86_400
+    )
+    http_rate_limit_max: int = _option(
+        100,
+        "Requests of one address to one path in that window.",
+        minimum=1,
+        maximum=1_000_000,
     )
 
 

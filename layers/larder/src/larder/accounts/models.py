@@ -1,4 +1,4 @@
-"""What a user is."""
+"""What a user is, how they sign in, and what a session is (spec 3, resources)."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,13 +6,53 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """A person. `email` is in lower case and belongs to one user only."""
+    """A person. `email` is the address as mail is sent to it; nobody else has one that mail treats as the same.
+
+    A session counts while its generation is the user's: raising `session_generation` ends all of them at once.
+    `version` goes up with every change, `password_version` with every password.
+    """
 
     id: str
     email: str
     name: str
+    image: str | None = None
+    email_verified: bool = False
     created_at: datetime
+    updated_at: datetime
+    session_generation: int = 0
+    password_version: int = 0
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """A user as sign-in knows them, with the hash of their password; None for somebody who has none.
+
+    It is the account with the provider `credential` of specification 3.
+    """
+
+    user: User
+    password_hash: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One sign-in. `token_hash` is all that the table keeps of its token.
+
+    One that is not `remembered` ends when the browser closes, or a day after it began, whichever is first.
+    """
+
+    id: str
+    token_hash: str
+    user_id: str
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime
+    generation: int
+    remembered: bool
+    ip_address: str | None
+    user_agent: str | None
 
 
 class EmailTaken(Exception):
-    """Another user has this address."""
+    """Another user has this address, or one that mail treats as the same."""

@@ -1,39 +1,327 @@
-"""The identity table: `(user id, "user")` is the person, `("email#<address>", "email")` keeps an address to one."""
+"""The identity table.
+
+| pk | sk | holds |
+|---|---|---|
+| `email#<canonical address>` | `user` | the user with the hash of their password: all that a sign-in reads |
+| user id | `user` | the user without it: all that a session's look-up reads besides the session |
+| user id | `session#<token hash>` | a session |
+| `session#<token hash>` | `session` | whose session it is; means nothing once the session itself is gone |
+| `reset#<token hash>` | `reset` | whose password a reset link may change |
+
+The two items of a user are written in one transaction, on condition of the user's version: they never differ.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
 
 from larder import aws
-from larder.accounts.models import EmailTaken, User
-from larder.clock import from_ms, to_ms
+from larder.accounts.addresses import canonical
+from larder.accounts.models import Account, EmailTaken, Session, User
+from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.settings import settings
+
+_USER = "user"
+_SESSION = "session#"
+_REMEMBERED = 1000
+
+_holders: OrderedDict[str, str] = OrderedDict()
+"""Whose sessions this instance has seen. It only says what to read: the answer rests on what the items hold now."""
+
+
+def add(account: Account) -> None:
+    """Store a new user. Raises EmailTaken."""
+    if not aws.put_new(settings().identity_table, _account_items(account)):
+        raise EmailTaken(account.user.email)
+
+
+def get(user_id: str) -> User | None:
+    item = _get(user_id, _USER)
+    return None if item is None else _user(item)
+
+
+def get_account(email: str) -> Account | None:
+    item = _get(f"email#{canonical(email)}", _USER)
+    return None if item is None else _account(item)
+
+
+def change(was: Account, becomes: Account, *, spending: str | None = None) -> Account | None:
+    """Replace `was` by `becomes`, if it still is as it was; returns what is stored now, None when it was not.
+
+    `spending` is the hash of a reset token that goes with the change: it is deleted, or nothing is changed. Raises
+    EmailTaken.
+    """
+    user = replace(becomes.user, version=was.user.version + 1)
+    stored = Account(user=user, password_hash=becomes.password_hash)
+    by_email, by_id = _account_items(stored)
+    unchanged = _at_version(was.user)
+    writes = [_put(by_id, unchanged)]
+    old_key = f"email#{canonical(was.user.email)}"
+    if by_email["pk"] == old_key:
+        writes.append(_put(by_email, unchanged))
+    else:
+        if _get(by_email["pk"], _USER) is not None:
+            raise EmailTaken(user.email)
+        writes.append(_put(by_email, {"ConditionExpression": "attribute_not_exists(pk)"}))
+        writes.append(_delete(old_key, _USER, unchanged))
+    if spending is not None:
+        exists = {"ConditionExpression": "attribute_exists(pk)"}
+        writes.append(_delete(f"reset#{spending}", "reset", exists))
+    return stored if aws.write_together(writes) else None
+
+
+def remove(account: Account, *, now: datetime) -> bool:
+    """Delete the user: no session of theirs counts from now on. False when they have changed meanwhile.
+
+    A note stays for a while, by which keys that the index did not show yet are found.
+    """
+    user = account.user
+    unchanged = _at_version(user)
+    note = {"pk": "deleted", "sk": user.id, "deleted_at": to_ms(now)}
+    return aws.write_together(
+        [
+            _delete(user.id, _USER, unchanged),
+            _delete(f"email#{canonical(user.email)}", _USER, unchanged),
+            _put(note, {}),
+        ]
+    )
+
+
+def deleted_users() -> Iterator[tuple[str, datetime]]:
+    """Users whose deletion is noted, and since when."""
+    for item in _query("deleted", ""):
+        yield item["sk"], from_ms(item["deleted_at"])
+
+
+def forget_deleted(user_id: str) -> None:
+    _delete_item("deleted", user_id)
+
+
+def add_session(session: Session) -> None:
+    if not aws.put_new(settings().identity_table, _session_items(session)):
+        raise AssertionError("two session tokens are alike")  # of 190 random bits
+
+
+def find_session(token_hash: str) -> tuple[Session, User] | None:
+    """The session of a token and its user, expired or of an old generation as it may be."""
+    user_id = _holders.get(token_hash)
+    if user_id is None:
+        pointer = _get(_SESSION + token_hash, "session")
+        if pointer is None:
+            return None
+        user_id = str(pointer["user_id"])
+    table = settings().identity_table
+    keys = [{"pk": user_id, "sk": _SESSION + token_hash}, {"pk": user_id, "sk": _USER}]
+    items = {item["sk"]: item for item in aws.batch_get({table: keys})[table]}
+    if len(items) < len(keys):
+        _holders.pop(token_hash, None)
+        return None
+    _holders[token_hash] = user_id
+    if len(_holders) > _REMEMBERED:
+        _holders.popitem(last=False)
+    return _session(items[_SESSION + token_hash]), _user(items[_USER])
+
+
+def forget_holders() -> None:
+    """Forget whose sessions this instance has seen."""
+    _holders.clear()
+
+
+def list_sessions(user_id: str) -> list[Session]:
+    """Every stored session of a user, newest first; those that no longer count too."""
+    sessions = [_session(item) for item in _query(user_id, _SESSION)]
+    return sorted(sessions, key=lambda session: session.created_at, reverse=True)
+
+
+def extend_session(session: Session) -> bool:
+    """Store the new expiry. False when the session has been ended meanwhile."""
+    exists = {"ConditionExpression": "attribute_exists(pk)"}
+    return aws.write_together([_put(item, exists) for item in _session_items(session)])
+
+
+def delete_session(user_id: str, token_hash: str) -> bool:
+    """End a session of this user; False when they have no such session."""
+    reply = aws.dynamodb().delete_item(
+        TableName=settings().identity_table,
+        Key=aws.serialize({"pk": user_id, "sk": _SESSION + token_hash}),
+        ReturnValues="ALL_OLD",
+    )
+    if not reply.get("Attributes"):
+        return False
+    _delete_item(_SESSION + token_hash, "session")
+    return True
+
+
+def end_other_sessions(account: Account, kept: Session | None) -> bool:
+    """Raise the user's generation, and that of the one session that stays. False when either has changed meanwhile."""
+    generation = account.user.session_generation + 1
+    user = replace(account.user, session_generation=generation, version=account.user.version + 1)
+    by_email, by_id = _account_items(Account(user=user, password_hash=account.password_hash))
+    unchanged = _at_version(account.user)
+    writes = [_put(by_id, unchanged), _put(by_email, unchanged)]
+    if kept is not None:
+        item, _ = _session_items(replace(kept, generation=generation))
+        writes.append(_put(item, {"ConditionExpression": "attribute_exists(pk)"}))
+    return aws.write_together(writes)
+
+
+def add_reset_token(token_hash: str, user: User, *, expires_at: datetime) -> None:
+    item = {
+        "pk": f"reset#{token_hash}",
+        "sk": "reset",
+        "user_id": user.id,
+        "password_version": user.password_version,
+        "ends_at": to_ms(expires_at),
+        "expires_at": to_epoch_seconds(expires_at),
+    }
+    _put_if(item, {})
+
+
+def find_reset_token(token_hash: str) -> tuple[str, int, datetime] | None:
+    """The user that a reset token is for, the version of the password that it may replace, and its expiry."""
+    item = _get(f"reset#{token_hash}", "reset")
+    if item is None:
+        return None
+    return item["user_id"], item["password_version"], from_ms(item["ends_at"])
+
+
+def _account_items(account: Account) -> tuple[aws.Item, aws.Item]:
+    """The user by address, and by id."""
+    user = account.user
+    record = {
+        "user_id": user.id,
+        "email": user.email,
+        "name": user.name,
+        "image": user.image,
+        "email_verified": user.email_verified,
+        "created_at": to_ms(user.created_at),
+        "updated_at": to_ms(user.updated_at),
+        "session_generation": user.session_generation,
+        "password_version": user.password_version,
+        "version": user.version,
+    }
+    by_email = {
+        "pk": f"email#{canonical(user.email)}",
+        "sk": _USER,
+        **record,
+        "password": account.password_hash,
+    }
+    return by_email, {"pk": user.id, "sk": _USER, **record}
+
+
+def _account(item: aws.Item) -> Account:
+    return Account(user=_user(item), password_hash=item.get("password"))
 
 
 def _user(item: aws.Item) -> User:
     return User(
-        id=item["pk"],
+        id=item["user_id"],
         email=item["email"],
         name=item["name"],
+        image=item.get("image"),
+        email_verified=item["email_verified"],
         created_at=from_ms(item["created_at"]),
+        updated_at=from_ms(item["updated_at"]),
+        session_generation=item["session_generation"],
+        password_version=item["password_version"],
+        version=item["version"],
     )
 
 
-def add(user: User) -> None:
-    """Store the person and the claim on the address in one transaction. Raises EmailTaken."""
-    person = {
-        "pk": user.id,
-        "sk": "user",
-        "email": user.email,
-        "name": user.name,
-        "created_at": to_ms(user.created_at),
+def _session_items(session: Session) -> tuple[aws.Item, aws.Item]:
+    """The session, and by which user it is found."""
+    expires_at = to_epoch_seconds(session.expires_at)
+    record = {
+        "pk": session.user_id,
+        "sk": _SESSION + session.token_hash,
+        "id": session.id,
+        "created_at": to_ms(session.created_at),
+        "updated_at": to_ms(session.updated_at),
+        "ends_at": to_ms(session.expires_at),
+        "expires_at": expires_at,
+        "generation": session.generation,
+        "remembered": session.remembered,
+        "ip_address": session.ip_address,
+        "user_agent": session.user_agent,
     }
-    claim = {"pk": f"email#{user.email}", "sk": "email", "user_id": user.id}
-    if not aws.put_new(settings().identity_table, [claim, person]):
-        raise EmailTaken(user.email)
+    holder = {
+        "pk": _SESSION + session.token_hash,
+        "sk": "session",
+        "user_id": session.user_id,
+        "expires_at": expires_at,
+    }
+    return record, holder
 
 
-def get(user_id: str) -> User | None:
-    found = aws.get_item(settings().identity_table, {"pk": user_id, "sk": "user"})
-    return None if found is None else _user(found)
+def _session(item: aws.Item) -> Session:
+    return Session(
+        id=item["id"],
+        token_hash=item["sk"].removeprefix(_SESSION),
+        user_id=item["pk"],
+        created_at=from_ms(item["created_at"]),
+        updated_at=from_ms(item["updated_at"]),
+        expires_at=from_ms(item["ends_at"]),
+        generation=item["generation"],
+        remembered=item["remembered"],
+        ip_address=item.get("ip_address"),
+        user_agent=item.get("user_agent"),
+    )
 
 
-def find_by_email(email: str) -> User | None:
-    claim = aws.get_item(settings().identity_table, {"pk": f"email#{email}", "sk": "email"})
-    return None if claim is None else get(claim["user_id"])
+def _at_version(user: User) -> dict[str, Any]:
+    return {
+        "ConditionExpression": "version = :version",
+        "ExpressionAttributeValues": aws.serialize({":version": user.version}),
+    }
+
+
+def _put(item: aws.Item, condition: dict[str, Any]) -> dict[str, Any]:
+    put = {"TableName": settings().identity_table, "Item": aws.serialize(item), **condition}
+    return {"Put": put}
+
+
+def _delete(pk: str, sk: str, condition: dict[str, Any]) -> dict[str, Any]:
+    key = aws.serialize({"pk": pk, "sk": sk})
+    return {"Delete": {"TableName": settings().identity_table, "Key": key, **condition}}
+
+
+def _put_if(item: aws.Item, condition: dict[str, Any]) -> bool:
+    try:
+        aws.dynamodb().put_item(**_put(item, condition)["Put"])
+    except aws.ClientError as error:
+        if aws.error_code(error) == "ConditionalCheckFailedException":
+            return False
+        raise
+    return True
+
+
+def _delete_item(pk: str, sk: str) -> None:
+    aws.dynamodb().delete_item(
+        TableName=settings().identity_table, Key=aws.serialize({"pk": pk, "sk": sk})
+    )
+
+
+def _get(pk: str, sk: str) -> aws.Item | None:
+    return aws.get_item(settings().identity_table, {"pk": pk, "sk": sk})
+
+
+def _query(pk: str, prefix: str) -> Iterator[aws.Item]:
+    condition, values = "pk = :pk", {":pk": pk}
+    if prefix:
+        condition += " AND begins_with(sk, :prefix)"
+        values[":prefix"] = prefix
+    pages = (
+        aws.dynamodb()
+        .get_paginator("query")
+        .paginate(
+            TableName=settings().identity_table,
+            KeyConditionExpression=condition,
+            ExpressionAttributeValues=aws.serialize(values),
+            ConsistentRead=True,
+        )
+    )
+    for page in pages:
+        for item in page["Items"]:
+            yield aws.deserialize(item)

@@ -1,32 +1,198 @@
-"""Users, as the operator and the local cloud make them."""
+"""Users: make, find and change them, and check their passwords (spec 3)."""
 
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 
 from larder.accounts import repository
-from larder.accounts.models import User
-from larder.errors import InvalidRequest
+from larder.accounts.addresses import canonical, parse_address
+from larder.accounts.models import Account, User
+from larder.accounts.passwords import check_length, hash_password, needs_rehash, verify_password
+from larder.concurrency import wait_before_retry
+from larder.errors import (
+    InvalidEmailOrPassword,
+    InvalidPassword,
+    InvalidRequest,
+    TryAgain,
+    Unauthenticated,
+)
 from larder.hashing import random_id
+from larder.settings import settings
 
-_EMAIL = re.compile(r"[^@\s\x00-\x1f]{1,64}@[^@\s\x00-\x1f]{1,189}")
+MAX_NAME_LENGTH = 100
+MAX_IMAGE_LENGTH = 2048
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
+_ATTEMPTS = 8
 
 
-def create_user(email: str, name: str, *, now: datetime) -> User:
-    """Add a person. Raises InvalidRequest for an address or name that is none, EmailTaken for a second user of one."""
-    address = _address(email)
-    if not 1 <= len(name.strip()) <= 100:
-        raise InvalidRequest("name", "must hold 1 to 100 characters")
-    user = User(id=random_id(), email=address, name=name.strip(), created_at=now)
-    repository.add(user)
+def create_user(
+    email: str,
+    name: str,
+    *,
+    password: str | None = None,
+    image: str | None = None,
+    email_verified: bool = False,
+    now: datetime,
+) -> User:
+    """Add a person.
+
+    Raises InvalidEmail, InvalidRequest for a name or image that is none, PasswordTooShort, PasswordTooLong, EmailTaken
+    for a second user of one address.
+    """
+    address = parse_address(email)
+    user = User(
+        id=random_id(),
+        email=address,
+        name=parse_name(name),
+        image=parse_image(image),
+        email_verified=email_verified,
+        created_at=now,
+        updated_at=now,
+    )
+    password_hash = None
+    if password is not None:
+        check_length(password)
+        password_hash = hash_password(password)
+    repository.add(Account(user=user, password_hash=password_hash))
     return user
 
 
+def find_user(user_id: str) -> User | None:
+    return repository.get(user_id)
+
+
 def find_user_by_email(email: str) -> User | None:
-    return repository.find_by_email(_address(email))
+    """Raises InvalidEmail."""
+    account = repository.get_account(email)
+    return None if account is None else account.user
 
 
-def _address(email: str) -> str:
-    address = email.strip().lower()
-    if not _EMAIL.fullmatch(address):
-        raise InvalidRequest("email", "must be an e-mail address")
-    return address
+def check_credentials(email: str, password: str) -> User:
+    """The user whose address and password these are.
+
+    Raises InvalidEmail, and InvalidEmailOrPassword for an unknown address, a user without a password and a wrong
+    password alike: each takes one read and one hash. A hash that was made with other parameters than today's is made
+    anew.
+    """
+    account = repository.get_account(email)
+    stored = None if account is None else account.password_hash
+    if not verify_password(password, stored) or account is None or stored is None:
+        raise InvalidEmailOrPassword
+    if needs_rehash(stored):
+        renewed = replace(account, password_hash=hash_password(password))
+        # Another change at the same moment leaves the old hash, which is as good till the next sign-in.
+        return (repository.change(account, renewed) or account).user
+    return account.user
+
+
+def check_password(user: User, password: str) -> None:
+    """For somebody who is signed in. Raises InvalidPassword."""
+    account = repository.get_account(user.email)
+    stored = account.password_hash if account and account.user.id == user.id else None
+    if not verify_password(password, stored):
+        raise InvalidPassword
+
+
+def change_password(
+    user: User, *, current: str, new: str, ends_sessions: bool, now: datetime
+) -> User:
+    """Set another password, and end the user's sessions if that is asked for, in one transaction.
+
+    Raises PasswordTooShort, PasswordTooLong, InvalidPassword.
+    """
+    check_length(new)
+
+    def changed(account: Account) -> Account:
+        if not verify_password(current, account.password_hash):
+            raise InvalidPassword
+        return with_password(account, hash_password(new), ends_sessions=ends_sessions, now=now)
+
+    return change_account(user.id, changed).user
+
+
+def delete_user(user: User, *, now: datetime) -> None:
+    """Delete the user; every session of theirs ends with it. Raises Unauthenticated for one who is gone."""
+    for attempt in range(_ATTEMPTS):
+        if repository.remove(read_account(user.id), now=now):
+            return
+        wait_before_retry(attempt)
+    raise TryAgain
+
+
+def deleted_users() -> list[tuple[str, datetime]]:
+    """The users who were deleted of late, by id, and when: what is left of their keys is to be found."""
+    return list(repository.deleted_users())
+
+
+def forget_deleted_user(user_id: str) -> None:
+    """Nothing of the user is left: so may be the note of their deletion."""
+    repository.forget_deleted(user_id)
+
+
+def with_password(
+    account: Account, password_hash: str, *, ends_sessions: bool, now: datetime
+) -> Account:
+    """The account with another password; reset links for the old one end, and all sessions if that is asked for."""
+    user = replace(
+        account.user,
+        password_version=account.user.password_version + 1,
+        session_generation=account.user.session_generation + ends_sessions,
+        updated_at=now,
+    )
+    return replace(account, user=user, password_hash=password_hash)
+
+
+def change_account(user_id: str, changed: Callable[[Account], Account]) -> Account:
+    """Apply a change to the user as they are now, again when another change came first. Raises Unauthenticated for a
+    user who is gone, EmailTaken, and what `changed` raises.
+    """
+    for attempt in range(_ATTEMPTS):
+        account = read_account(user_id)
+        stored = repository.change(account, changed(account))
+        if stored is not None:
+            return stored
+        wait_before_retry(attempt)
+    raise TryAgain
+
+
+def read_account(user_id: str) -> Account:
+    """Raises Unauthenticated for a user who is gone."""
+    for _ in range(_ATTEMPTS):
+        user = repository.get(user_id)
+        if user is None:
+            raise Unauthenticated
+        account = repository.get_account(user.email)
+        if account is not None and account.user == user:
+            return account
+        # Between the two reads the user was changed.
+    raise TryAgain
+
+
+def is_operator(user: User) -> bool:
+    """Whether the deployment's options name the user; an address that is not verified proves nothing."""
+    named = settings().operator_emails
+    return user.email_verified and canonical(user.email) in {
+        canonical(email) for email in named.split(",") if email.strip()
+    }
+
+
+def parse_name(name: str) -> str:
+    """Raises InvalidRequest."""
+    if not 1 <= len(name.strip()) <= MAX_NAME_LENGTH or _CONTROL.search(name):
+        raise InvalidRequest(
+            "name", f"must hold 1 to {MAX_NAME_LENGTH} characters and no control character"
+        )
+    return name.strip()
+
+
+def parse_image(image: str | None) -> str | None:
+    """A picture's address. Raises InvalidRequest."""
+    if image is not None and not (
+        len(image) <= MAX_IMAGE_LENGTH and re.fullmatch(r"https?://[\x21-\x7e]+", image)
+    ):
+        raise InvalidRequest(
+            "image", f"must be an http or https address of at most {MAX_IMAGE_LENGTH} characters"
+        )
+    return image

@@ -9,8 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from larder.api_keys.models import Permissions
 from larder.api_keys.service import presented_form
-from larder.errors import InvalidBody, UnsupportedMediaType
-from larder.web.json_body import first_error, sent_json
+from larder.errors import InvalidBody
+from larder.web.auth_body import auth_body
+from larder.web.json_body import first_error
 
 MAX_PERMISSIONS = 20
 """Actions that one verification may require: all of them are checked in one condition."""
@@ -37,12 +38,9 @@ class PresentedKey:
 
 
 def verify_body(request: Request) -> PresentedKey:
-    """`{"key", "permissions"?}`. Raises UnsupportedMediaType, InvalidBody."""
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != "application/json":
-        raise UnsupportedMediaType
+    """`{"key", "permissions"?}`. Raises InvalidBody."""
     try:
-        body = _Verify.model_validate(sent_json(request))
+        body = _Verify.model_validate(auth_body(request))
     except ValidationError as error:
         field, rule = first_error(error)
         raise InvalidBody(field, rule) from None

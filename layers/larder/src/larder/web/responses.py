@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 from aws_lambda_powertools.event_handler import Request, Response
 
 from larder.artifacts.models import Artifact, ArtifactHash, QueryResult
-from larder.errors import LarderError
+from larder.errors import LarderError, TooManyRequests
+from larder.web.base_url import base_url
 from larder.web.parameters import TeamQuery
 
 _JSON = "application/json"
@@ -43,7 +44,9 @@ def error_response(error: LarderError, headers: Mapping[str, str] | None = None)
 
 def auth_error_response(error: LarderError) -> Response[str]:
     """The shape that the Better Auth client parses; its codes are in upper case (reference: better-auth.md, 1)."""
-    body = {"message": error.message, "code": error.code.upper()}
+    body = {"message": error.message}
+    if not isinstance(error, TooManyRequests):
+        body["code"] = error.code.upper()
     return Response(
         status_code=error.status,
         content_type=_JSON,
@@ -105,9 +108,6 @@ def _query_entry(artifact: Artifact) -> dict[str, Any]:
 
 
 def artifact_url(request: Request, hash: ArtifactHash, team: TeamQuery) -> str:
-    """Where the artifact can be fetched again: at the address that the gateway, not the client's Host header, tells."""
-    event = request.resolved_event
-    domain = event["requestContext"]["domainName"]
-    scheme = "http" if request.headers.get("x-forwarded-proto") == "http" else "https"
+    """Where the artifact can be fetched again: under the deployment's own address."""
     query = urlencode({k: v for k, v in (("teamId", team.team_id), ("slug", team.slug)) if v})
-    return f"{scheme}://{domain}/v8/artifacts/{hash}" + (f"?{query}" if query else "")
+    return f"{base_url(request)}/v8/artifacts/{hash}" + (f"?{query}" if query else "")

@@ -1,0 +1,104 @@
+"""Sessions: one begins with each sign-in and is known by its token, which only its holder has."""
+
+import re
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from larder.accounts import repository
+from larder.accounts.models import Session, User
+from larder.accounts.service import read_account
+from larder.concurrency import wait_before_retry
+from larder.errors import TryAgain
+from larder.hashing import hash_key, random_id
+from larder.settings import settings
+
+TOKEN_LENGTH = 32
+NOT_REMEMBERED_SECONDS = 86_400
+"""How long the store keeps a session that ends with its browser (reference: better-auth.md, 4, rememberMe)."""
+
+_MAX_USER_AGENT_LENGTH = 256
+_TOKEN = re.compile(rf"[A-Za-z0-9]{{{TOKEN_LENGTH}}}")
+_TOKEN_HASH = re.compile(r"[A-Za-z0-9_-]{43}")
+_ATTEMPTS = 8
+
+
+def start_session(
+    user: User,
+    *,
+    remembered: bool = True,
+    ip_address: str | None = None,
+    user_agent: str | None = None,
+    now: datetime,
+) -> tuple[Session, str]:
+    """Begin a session; returns it and its token, which exists nowhere else."""
+    token = random_id(TOKEN_LENGTH)
+    session = Session(
+        id=random_id(),
+        token_hash=hash_key(token),
+        user_id=user.id,
+        created_at=now,
+        updated_at=now,
+        expires_at=now + _lifetime(remembered),
+        generation=user.session_generation,
+        remembered=remembered,
+        ip_address=ip_address,
+        user_agent=None if user_agent is None else user_agent[:_MAX_USER_AGENT_LENGTH],
+    )
+    repository.add_session(session)
+    return session, token
+
+
+def find_session(token: str, *, now: datetime) -> tuple[Session, User] | None:
+    """The session of a token and its user; None for one that is unknown, expired or ended."""
+    if not _TOKEN.fullmatch(token):
+        return None
+    found = repository.find_session(hash_key(token))
+    if found is None or not _counts(*found, now):
+        return None
+    return found
+
+
+def extend_session(session: Session, *, now: datetime) -> Session:
+    """Begin the session's lifetime anew when enough of it is used; a session that is not remembered stays as it is."""
+    used = now - session.updated_at
+    if not session.remembered or used < timedelta(seconds=settings().session_update_age_seconds):
+        return session
+    extended = replace(session, updated_at=now, expires_at=now + _lifetime(remembered=True))
+    return extended if repository.extend_session(extended) else session
+
+
+def is_fresh(session: Session, *, now: datetime) -> bool:
+    """Whether its user has signed in lately: what is hard to undo asks for it."""
+    return now - session.created_at < timedelta(seconds=settings().session_fresh_age_seconds)
+
+
+def list_sessions(user: User, *, now: datetime) -> list[Session]:
+    """The sessions that count, newest first."""
+    stored = repository.list_sessions(user.id)
+    return [session for session in stored if _counts(session, user, now)]
+
+
+def end_session(user_id: str, token: str) -> None:
+    """End the session of a token, or of the hash of one, if it is the user's; another's is left alone."""
+    if _TOKEN.fullmatch(token):
+        repository.delete_session(user_id, hash_key(token))
+    elif _TOKEN_HASH.fullmatch(token):
+        repository.delete_session(user_id, token)
+
+
+def end_sessions(user_id: str, *, kept: Session | None = None) -> None:
+    """End all of the user's sessions, or all but one, from the next request on. Raises Unauthenticated, TryAgain."""
+    for attempt in range(_ATTEMPTS):
+        if repository.end_other_sessions(read_account(user_id), kept):
+            return
+        wait_before_retry(attempt)
+    raise TryAgain
+
+
+def _counts(session: Session, user: User, now: datetime) -> bool:
+    return now < session.expires_at and session.generation == user.session_generation
+
+
+def _lifetime(remembered: bool) -> timedelta:
+    seconds = settings().session_expires_in_seconds if remembered else NOT_REMEMBERED_SECONDS
+    return timedelta(seconds=seconds)

@@ -1,0 +1,69 @@
+"""The session's cookies, as the Better Auth client and a browser keep them (reference: better-auth.md, 4)."""
+
+from urllib.parse import quote, unquote
+
+from aws_lambda_powertools.event_handler import Request
+from aws_lambda_powertools.shared.cookies import Cookie, SameSite
+
+from larder.settings import settings
+from larder.signing import is_signed, sign
+
+_SESSION_TOKEN = "better-auth.session_token"  # noqa: S105  # a name
+_SESSION_DATA = "better-auth.session_data"
+_DONT_REMEMBER = "better-auth.dont_remember"
+_SECURE = "__Secure-"
+
+
+def session_token(request: Request) -> str | None:
+    """The token in the cookie, if one of the accepted secrets signed it. On https only the secure cookie counts."""
+    token, _, signature = unquote(_sent(request, _SESSION_TOKEN)).rpartition(".")
+    return token if token and is_signed(token, signature) else None
+
+
+def session_cookies(request: Request, token: str, *, remembered: bool) -> list[Cookie]:
+    """What a browser gets at a sign-in. A session that is not remembered ends with the browser."""
+    lifetime = settings().session_expires_in_seconds if remembered else None
+    cookies = [_cookie(request, _SESSION_TOKEN, _signed(token), max_age=lifetime)]
+    if not remembered:
+        cookies.append(_cookie(request, _DONT_REMEMBER, _signed("true"), max_age=None))
+    return cookies
+
+
+def clearing_cookies(request: Request) -> list[Cookie]:
+    """What makes a browser forget the session."""
+    return [
+        _cookie(request, name, "", max_age=0)
+        for name in (_SESSION_TOKEN, _SESSION_DATA, _DONT_REMEMBER)
+    ]
+
+
+def is_https(request: Request) -> bool:
+    """Whether the client came by https. The gateway says so; only the local cloud has plain http."""
+    return request.headers.get("x-forwarded-proto") != "http"
+
+
+def _sent(request: Request, name: str) -> str:
+    """The value of a cookie, or nothing. The gateway hands cookies over in a list of their own."""
+    start = f"{_name(request, name)}="
+    sent: list[str] = request.resolved_event.get("cookies") or []
+    return next((cookie.removeprefix(start) for cookie in sent if cookie.startswith(start)), "")
+
+
+def _cookie(request: Request, name: str, value: str, *, max_age: int | None) -> Cookie:
+    return Cookie(
+        name=_name(request, name),
+        value=value,
+        path="/",
+        secure=is_https(request),
+        http_only=True,
+        max_age=max_age,
+        same_site=SameSite.LAX_MODE,
+    )
+
+
+def _name(request: Request, name: str) -> str:
+    return _SECURE + name if is_https(request) else name
+
+
+def _signed(value: str) -> str:
+    return quote(f"{value}.{sign(value)}", safe="")

@@ -1,0 +1,155 @@
+"""Sessions: each begins with a sign-in, is found by its token alone, and ends for good."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from larder import clock
+from larder.accounts import repository, sessions
+from larder.accounts.models import Session, User
+from larder.accounts.service import create_user
+from larder.accounts.sessions import (
+    end_session,
+    end_sessions,
+    extend_session,
+    find_session,
+    list_sessions,
+    start_session,
+)
+from tests.conftest import SetOption
+
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def now() -> datetime:
+    return clock.now()
+
+
+@pytest.fixture
+def ada(aws_in_memory: None, now: datetime) -> User:
+    return create_user("ada@example.com", "Ada", now=now)
+
+
+@pytest.fixture(params=["by an instance that knows it", "by another instance"])
+def find(request: pytest.FixtureRequest) -> object:
+    """Looks a session up, with and without what an instance remembers."""
+
+    def look_up(token: str, *, now: datetime) -> tuple[Session, User] | None:
+        if request.param == "by another instance":
+            repository.forget_holders()
+        return find_session(token, now=now)
+
+    return look_up
+
+
+def test_a_session_is_found_by_its_token(ada: User, now: datetime, find: object) -> None:
+    session, token = start_session(ada, ip_address="192.0.2.1", user_agent="x" * 300, now=now)
+    assert len(token) == 32
+    assert session.user_agent == "x" * 256
+    assert find(token, now=now) == (session, ada)  # type: ignore[operator]
+    assert find(token, now=now) == (session, ada)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("token", ["", "A" * 32, "A" * 31, "A" * 3000, "#" * 32, "\ud800" * 32])
+def test_an_unknown_token_finds_nothing(ada: User, now: datetime, token: str) -> None:
+    assert find_session(token, now=now) is None
+
+
+def test_a_session_lives_for_seven_days(ada: User, now: datetime, find: object) -> None:
+    _, token = start_session(ada, now=now)
+    assert find(token, now=now + 7 * DAY - timedelta(milliseconds=1))  # type: ignore[operator]
+    assert find(token, now=now + 7 * DAY) is None  # type: ignore[operator]
+
+
+def test_one_that_is_not_remembered_lives_for_a_day_and_is_never_extended(
+    ada: User, now: datetime
+) -> None:
+    session, token = start_session(ada, remembered=False, now=now)
+    assert find_session(token, now=now + DAY) is None
+    assert extend_session(session, now=now + DAY / 2) == session
+
+
+def test_a_session_begins_anew_once_a_day_of_it_is_used(ada: User, now: datetime) -> None:
+    session, token = start_session(ada, now=now)
+    assert extend_session(session, now=now + DAY - timedelta(seconds=1)) == session
+    extended = extend_session(session, now=now + DAY)
+    assert extended.expires_at == now + 8 * DAY
+    assert find_session(token, now=now + 7 * DAY + DAY / 2) == (extended, ada)
+
+
+def test_an_ended_session_is_not_extended(ada: User, now: datetime) -> None:
+    session, token = start_session(ada, now=now)
+    end_session(ada.id, token)
+    assert extend_session(session, now=now + DAY) == session
+    assert find_session(token, now=now + DAY) is None
+
+
+@pytest.mark.parametrize("by", ["token", "token_hash"])
+def test_an_ended_session_is_gone_at_the_next_request(
+    ada: User, now: datetime, find: object, by: str
+) -> None:
+    session, token = start_session(ada, now=now)
+    _, other = start_session(ada, now=now)
+    find(token, now=now)  # type: ignore[operator]
+    end_session(ada.id, token if by == "token" else session.token_hash)
+    assert find(token, now=now) is None  # type: ignore[operator]
+    assert find(other, now=now)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("by", ["token", "token_hash"])
+def test_nobody_ends_anothers_session(ada: User, now: datetime, find: object, by: str) -> None:
+    bob = create_user("bob@example.com", "Bob", now=now)
+    session, token = start_session(ada, now=now)
+    end_session(bob.id, token if by == "token" else session.token_hash)
+    assert find(token, now=now)  # type: ignore[operator]
+
+
+def test_all_sessions_end_at_once(ada: User, now: datetime, find: object) -> None:
+    tokens = [start_session(ada, now=now)[1] for _ in range(3)]
+    for token in tokens:
+        find(token, now=now)  # type: ignore[operator]
+    end_sessions(ada.id)
+    assert [find(token, now=now) for token in tokens] == [None] * 3  # type: ignore[operator]
+
+
+def test_all_but_one_end_at_once(ada: User, now: datetime, find: object) -> None:
+    kept, kept_token = start_session(ada, now=now)
+    _, other = start_session(ada, now=now)
+    end_sessions(ada.id, kept=kept)
+    assert find(kept_token, now=now)  # type: ignore[operator]
+    assert find(other, now=now) is None  # type: ignore[operator]
+    later = sessions.find_session(kept_token, now=now)
+    assert later is not None
+    _, fresh = start_session(later[1], now=now)
+    assert find(fresh, now=now)  # type: ignore[operator]
+
+
+def test_a_session_of_a_sign_in_that_raced_with_the_end_of_all_does_not_count(
+    ada: User, now: datetime
+) -> None:
+    end_sessions(ada.id)
+    _, token = start_session(ada, now=now)  # with the user as read before
+    assert find_session(token, now=now) is None
+
+
+def test_the_list_shows_what_counts_newest_first(
+    ada: User, now: datetime, option: SetOption
+) -> None:
+    old, _ = start_session(ada, now=now - 8 * DAY)
+    first, _ = start_session(ada, now=now - DAY)
+    second, token = start_session(ada, now=now)
+    assert list_sessions(ada, now=now) == [second, first]
+    end_session(ada.id, token)
+    assert list_sessions(ada, now=now) == [first]
+    assert old.expires_at < now
+
+
+def test_no_token_is_stored(ada: User, now: datetime) -> None:
+    from larder import aws
+    from larder.settings import settings
+
+    _, token = start_session(ada, now=now)
+    stored = aws.dynamodb().scan(TableName=settings().identity_table)
+    assert stored["Count"] == 4
+    assert token not in str(stored)
