@@ -1,8 +1,7 @@
 """A cloud in memory: the template's tables and bucket on moto, with a team, people and keys, and the handlers behind
 the template's routes. moto proves no signature, no durability and no speed: tests/local and tests/e2e do.
 
-ENGINE=dynamodb-local puts the tables into AWS's DynamoDB Local instead, here as in every local cloud that a test starts:
-`make test-dynamodb-local`.
+ENGINE=dynamodb-local puts the tables into AWS's DynamoDB Local, here as in every local cloud that a test starts.
 """
 
 import json
