@@ -190,6 +190,29 @@ def test_a_parameter_has_the_default_and_bounds_of_its_option(option: Any) -> No
     assert parameter.get("MaxValue") == option.metadata["max"]
 
 
+@pytest.mark.parametrize(
+    ("parameter", "value", "taken"),
+    [
+        ("BaseUrl", "", True),
+        ("BaseUrl", "https://cache.example.com", True),
+        ("BaseUrl", "http://localhost:3000/", True),
+        ("BaseUrl", "cache.example.com", False),
+        ("BaseUrl", "https://cache.example.com/path", False),
+        ("TrustedOrigins", "", True),
+        ("TrustedOrigins", "https://app.example.org", True),
+        ("TrustedOrigins", "https://*.example.org:8443/, http://localhost:5173", True),
+        ("TrustedOrigins", "*", False),
+        ("TrustedOrigins", "*.example.org", False),
+        ("TrustedOrigins", "https://app.example.org/path", False),
+        ("TrustedOrigins", "https://a.example, b.example", False),
+    ],
+)
+def test_origins_that_the_code_would_not_take_stop_the_deployment(
+    parameter: str, value: str, taken: bool
+) -> None:
+    assert bool(re.fullmatch(PARAMETERS[parameter]["AllowedPattern"], value)) is taken
+
+
 def test_every_parameter_is_described() -> None:
     assert not [name for name, parameter in PARAMETERS.items() if not parameter.get("Description")]
 
