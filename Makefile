@@ -30,7 +30,7 @@ SAM := .tools/sam/.ready
 
 .PHONY: help
 help: ## list the commands
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' Makefile
 	@echo
 	@echo "PYTHON=python3.12 names the interpreter to use (CPython 3.11 or newer); without it the first fit one is taken."
 
@@ -38,8 +38,8 @@ help: ## list the commands
 setup: $(READY) ## install everything for development (the other commands do it by themselves)
 
 .PHONY: serve
-serve: $(SERVE_READY) ## run the local cloud: PORT=3000 DATA=.larder HOST=127.0.0.1; RUNTIME=1 runs what `make build` made, as Lambda does
-	@PORT="$(PORT)" HOST="$(HOST)" DATA="$(DATA)" RUNTIME="$(RUNTIME)" exec .venv/bin/python -m local serve
+serve: $(SERVE_READY) ## run the local cloud: PORT=3000 DATA=.larder HOST=127.0.0.1; RUNTIME=1 runs what `make build` made, as Lambda does; ENGINE=dynamodb-local keeps the tables in AWS's own engine (needs Java)
+	@PORT="$(PORT)" HOST="$(HOST)" DATA="$(DATA)" RUNTIME="$(RUNTIME)" ENGINE="$(ENGINE)" exec .venv/bin/python -m local serve
 
 .PHONY: demo
 demo: $(SERVE_READY) ## build a sample monorepo twice with turbo, the second time from the cache
@@ -52,6 +52,14 @@ larder: $(SERVE_READY) ## the operator's command against the local cloud: ARGS="
 .PHONY: test
 test: $(READY) ## the tests that need no build and no npm: ARGS="-k name" WORKERS=auto
 	@.venv/bin/python -m pytest -n $(WORKERS) -m "not build and not slow and not e2e" $(ARGS)
+
+# What is not about tables would only run twice.
+.PHONY: test-dynamodb-local
+test-dynamodb-local: TESTS := tests/larder tests/functions tests/cli tests/local tests/proofs
+test-dynamodb-local: export ENGINE := dynamodb-local
+test-dynamodb-local: $(READY) ## the tests of whatever uses tables, on AWS's DynamoDB Local (about 20 minutes; needs Java 17 and npm)
+	@.venv/bin/python -m pytest -n $(WORKERS) -m "not build and not slow and not e2e" $(TESTS) $(ARGS)
+	@.venv/bin/python -m pytest -m "slow and not build and not e2e" $(TESTS) $(ARGS)
 
 .PHONY: e2e
 e2e: $(READY) ## the long tests: npm's turbo clients, crashes, load (needs node and npm)
@@ -110,6 +118,7 @@ lock: $(UV) ## renew the lock files of the tools (uv.lock: uv lock)
 		uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock" \
 			$$tool-requirements.in --output-file $$tool-requirements.txt; \
 	done
+	cd tools/dynamodb-local && npm install --package-lock-only --ignore-scripts --no-audit --no-fund --loglevel=error
 
 .PHONY: clean
 clean: ## remove what was installed and built; the local cloud's data stays

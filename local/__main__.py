@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from local.child_processes import end_with_parent
+from local.data_folder import ENGINES
 from local.demo.demonstration import demo
 from local.serve import Options, serve
 from local.template import template_path
@@ -72,6 +73,12 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="run what `make build` made under AWS's own runtime client instead of the source (RUNTIME=1)",
     )
     parser.add_argument(
+        "--engine",
+        type=_engine,
+        default=os.environ.get("ENGINE") or ENGINES[0],
+        help="what the tables are in: ministack behind a journal, or AWS's DynamoDB Local, which needs Java (ENGINE)",
+    )
+    parser.add_argument(
         "--end-with-parent",
         action="store_true",
         help="end at once when standard input ends, as the demo's own local cloud does",
@@ -108,6 +115,7 @@ def _serve(arguments: argparse.Namespace) -> int:
             template=arguments.template.resolve(),
             fsync=arguments.fsync,
             runtime=arguments.runtime,
+            engine=arguments.engine,
         )
     )
 
@@ -117,6 +125,13 @@ def _port(text: str) -> int:
     if not 0 <= number <= 65535:
         raise argparse.ArgumentTypeError("a port is a number from 0 to 65535")
     return number
+
+
+def _engine(text: str) -> str:
+    # Given as `choices`, a variable's value would not be checked.
+    if text not in ENGINES:
+        raise argparse.ArgumentTypeError(f"the engines are {' and '.join(ENGINES)}")
+    return text
 
 
 def _positive(text: str) -> int:

@@ -2,7 +2,7 @@
 
 turbo.env    the lines for turbo: address, key, team
 cloud.json   how to reach the running local cloud; gone when it is stopped
-local.json   the credentials of its services, their ports, and what signs cookies and links
+local.json   the credentials of its services, their ports, what signs cookies and links, and the tables' engine
 dynamodb/    the tables        s3/      the objects
 events/      events of objects that no function has had yet
 invocations/ work that functions have handed to one another and that is not done yet
@@ -19,6 +19,11 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+MINISTACK = "ministack"
+DYNAMODB_LOCAL = "dynamodb-local"
+ENGINES = (MINISTACK, DYNAMODB_LOCAL)
+"""What the tables may be in; the first is the default."""
 
 _MAX_LOG_BYTES = 50 * 2**20
 
@@ -72,8 +77,11 @@ class DataFolder:
         _write_local(self.path, {**_read_local(self.path), "ports": ports})
 
 
-def open_data_folder(path: Path) -> DataFolder:
-    """Make or take the folder and lock it until this process ends. Raises DataFolderError."""
+def open_data_folder(path: Path, engine: str = MINISTACK) -> DataFolder:
+    """Make or take the folder and lock it until this process ends. Raises DataFolderError.
+
+    A folder's tables stay in the engine of its first start: another would find none, and hide accounts and keys.
+    """
     path = path.absolute()
     try:
         _make_private(path)
@@ -83,11 +91,17 @@ def open_data_folder(path: Path) -> DataFolder:
         if "access_key_id" not in local:
             local["access_key_id"] = "LOCAL" + secrets.token_hex(8).upper()
             local["secret_access_key"] = secrets.token_hex(32)
+            local["engine"] = engine
         if "signing_secret" not in local:
             local["signing_secret"] = secrets.token_hex(32)
             _write_local(path, local)
     except OSError as error:
         raise DataFolderError(f"cannot use {path}: {error.strerror}") from error
+    kept_in = local.get("engine", MINISTACK)
+    if kept_in != engine:
+        raise DataFolderError(
+            f"the tables in {path} are in {kept_in}: start with ENGINE={kept_in}, or name another folder by DATA=..."
+        )
     return DataFolder(
         path, local["access_key_id"], local["secret_access_key"], local["signing_secret"]
     )

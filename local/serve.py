@@ -20,7 +20,18 @@ from typing import Any
 from local.banner import banner
 from local.child_processes import Family
 from local.cloudformation import TemplateError
-from local.data_folder import DataFolder, DataFolderError, open_data_folder, write_private
+from local.data_folder import (
+    DYNAMODB_LOCAL,
+    DataFolder,
+    DataFolderError,
+    open_data_folder,
+    write_private,
+)
+from local.dynamodb_local.installation import (
+    Installation,
+    InstallationError,
+    open_installation,
+)
 from local.environment import (
     cloud_environment,
     function_environment,
@@ -62,6 +73,7 @@ class Options:
     template: Path
     fsync: bool
     runtime: bool
+    engine: str
 
 
 def serve(options: Options) -> int:
@@ -72,15 +84,16 @@ def serve(options: Options) -> int:
             # The whole local cloud is as it was built, the routes and tables too.
             options = replace(options, template=artifacts.template)
         template = load_template(options.template, os.environ)
-        folder = open_data_folder(options.data)
+        installation = open_installation() if options.engine == DYNAMODB_LOCAL else None
+        folder = open_data_folder(options.data, options.engine)
         listener = _listen_in_front(options)
-    except (TemplateError, DataFolderError, ArtifactsError) as error:
+    except (TemplateError, DataFolderError, ArtifactsError, InstallationError) as error:
         print(f"larder: {error}", file=sys.stderr)
         return 1
     if listener is None:
         return 1
     with listener:
-        return run(_LocalCloud(options, template, artifacts, folder, listener).run())
+        return run(_LocalCloud(options, template, artifacts, installation, folder, listener).run())
 
 
 class _LocalCloud:
@@ -89,12 +102,14 @@ class _LocalCloud:
         options: Options,
         template: Template,
         artifacts: Artifacts | None,
+        installation: Installation | None,
         folder: DataFolder,
         listener: socket.socket,
     ) -> None:
         self._options = options
         self._template = template
         self._artifacts = artifacts
+        self._installation = installation
         self._folder = folder
         self._listener = listener
         self._family = Family()
@@ -196,7 +211,9 @@ class _LocalCloud:
             schedules = run_schedules(self._template.schedules, functions, self._log)
             self._tasks.append(asyncio.create_task(schedules))
         self._write_cloud_json(cloud)
-        remarks = self._artifacts.remarks if self._artifacts else ()
+        remarks = [*self._artifacts.remarks] if self._artifacts else []
+        if self._installation:
+            remarks.append("The tables are in AWS's DynamoDB Local")
         text = banner(
             self._api_url,
             self._folder.path,
@@ -237,6 +254,7 @@ class _LocalCloud:
 
     def _describe_services(self, bell: int) -> tuple[Service, Service]:
         ports, template = self._folder.ports(), ["--template", str(self._options.template)]
+        java = self._installation
         dynamodb = Service(
             name="DynamoDB",
             module="local.dynamodb",
@@ -244,6 +262,7 @@ class _LocalCloud:
                 *template,
                 *("--folder", str(self._folder.dynamodb)),
                 *(["--fsync"] if self._options.fsync else []),
+                *(["--dynamodb-local", str(java.java), str(java.jar)] if java else []),
             ],
             listener=_listen_again(_LOOPBACK, ports.get("dynamodb", 0)),
             descriptors=[],

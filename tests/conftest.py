@@ -1,8 +1,11 @@
 """A cloud in memory: the template's tables and bucket on moto, with a team, people and keys, and the handlers behind
 the template's routes. moto proves no signature, no durability and no speed: tests/local and tests/e2e do.
+
+ENGINE=dynamodb-local puts the tables into AWS's DynamoDB Local, here as in every local cloud that a test starts.
 """
 
 import json
+import os
 from collections.abc import Generator, Iterator
 from functools import cache
 
@@ -21,6 +24,9 @@ from larder.signing import forget_secrets
 from larder.teams.models import Role
 from larder.teams.service import add_member, create_team
 from larder.web import auth
+from local.data_folder import DYNAMODB_LOCAL
+from local.dynamodb_local.engine import Engine
+from local.dynamodb_local.installation import open_installation
 from local.template import Template, load_template
 from tests.mailbox import Mailbox, handed_over
 from tests.requests import Cloud, Sender
@@ -44,13 +50,32 @@ def template() -> Template:
     return load_template(environ={})
 
 
+@pytest.fixture(scope="session")
+def dynamodb_local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str | None]:
+    """The address of a DynamoDB Local in memory when ENGINE asks for it; None for moto."""
+    if os.environ.get("ENGINE") != DYNAMODB_LOCAL:
+        yield None
+        return
+    with (tmp_path_factory.mktemp("dynamodb-local") / "log").open("wb") as log:
+        engine = Engine(open_installation(), "testing", folder=None, output=log.fileno())
+        try:
+            engine.wait_until_ready()
+            yield f"http://127.0.0.1:{engine.port}"
+        finally:
+            engine.stop()
+
+
 @pytest.fixture
-def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+def environment(
+    monkeypatch: pytest.MonkeyPatch, dynamodb_local: str | None
+) -> Iterator[pytest.MonkeyPatch]:
     """The variables that a function has in the cloud; what a test sets through it is read at the next use."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
     monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
+    if dynamodb_local:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb_local)
     for name, value in template().environment.items():
         monkeypatch.setenv(name, value)
     # All requests of the tests come from one address. Those of the limits switch them on.
@@ -99,6 +124,9 @@ def aws_in_memory(environment: pytest.MonkeyPatch, option: "SetOption") -> Itera
     """Empty tables, an empty bucket, and a signing secret in Secrets Manager."""
     with mock_aws():
         option("signing_secret", _signing_secret())
+        # moto begins with none.
+        for name in aws.dynamodb().list_tables()["TableNames"]:
+            aws.dynamodb().delete_table(TableName=name)
         for table in template().tables:
             aws.dynamodb().create_table(**table.create_table)
         aws.s3().create_bucket(

@@ -14,8 +14,13 @@ import time
 from pathlib import Path
 
 from local.child_processes import end_with_parent
+from local.dynamodb.front import Database, Front
 from local.dynamodb.journal import DamagedJournal, Journal
-from local.dynamodb.server import DynamoDb
+from local.dynamodb.journalled import Journalled
+from local.dynamodb_local.database import DynamoDbLocal
+from local.dynamodb_local.engine import EngineFailed
+from local.dynamodb_local.installation import Installation
+from local.dynamodb_local.tables import TablesRefused
 from local.http_server import http_server, run
 from local.template import load_template
 
@@ -27,11 +32,18 @@ def main() -> int:
     parser.add_argument(
         "--socket", type=int, required=True, help="file descriptor of the listening socket"
     )
-    parser.add_argument("--folder", type=Path, required=True, help="where the journal lies")
+    parser.add_argument("--folder", type=Path, required=True, help="where the tables are kept")
     parser.add_argument(
         "--template", type=Path, required=True, help="the template that names the tables"
     )
     parser.add_argument("--fsync", action="store_true", help="flush the disk at every write")
+    parser.add_argument(
+        "--dynamodb-local",
+        nargs=2,
+        type=Path,
+        metavar=("JAVA", "JAR"),
+        help="run DynamoDB Local instead of ministack and its journal",
+    )
     arguments = parser.parse_args()
     end_with_parent()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s dynamodb %(levelname)s %(message)s")
@@ -40,17 +52,28 @@ def main() -> int:
         if not _lock(lock.fileno()):
             print(f"{arguments.folder} is used by another process", file=sys.stderr)
             return 1
-        credentials = os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]
-        journal = Journal(arguments.folder, fsync=arguments.fsync)
-        database = DynamoDb(load_template(arguments.template).tables, journal, credentials)
+        database = _database(arguments, lock.fileno())
         try:
             database.open()
-        except DamagedJournal as error:
+            run(_serve(database, socket.socket(fileno=arguments.socket)))
+            database.close()
+        except (DamagedJournal, EngineFailed, TablesRefused) as error:
             print(error, file=sys.stderr)
             return 1
-        run(_serve(database, socket.socket(fileno=arguments.socket)))
-        database.close()
     return 0
+
+
+def _database(arguments: argparse.Namespace, lock: int) -> Database:
+    tables = load_template(arguments.template).tables
+    if arguments.dynamodb_local:
+        return DynamoDbLocal(
+            tables,
+            Installation(*arguments.dynamodb_local),
+            arguments.folder,
+            lock=lock,
+            secret_access_key=os.environ["AWS_SECRET_ACCESS_KEY"],
+        )
+    return Journalled(tables, Journal(arguments.folder, fsync=arguments.fsync))
 
 
 def _lock(descriptor: int) -> bool:
@@ -66,8 +89,9 @@ def _lock(descriptor: int) -> bool:
             time.sleep(0.05)
 
 
-async def _serve(database: DynamoDb, listener: socket.socket) -> None:
-    server = http_server(database)
+async def _serve(database: Database, listener: socket.socket) -> None:
+    credentials = os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]
+    server = http_server(Front(database, credentials))
 
     def stop() -> None:
         server.should_exit = True

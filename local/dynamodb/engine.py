@@ -15,28 +15,11 @@ from typing import Any
 
 from ministack.services import dynamodb as ministack
 
+from local.dynamodb.front import Reply
 from local.dynamodb.journal import Change, Item
 from local.template import Table
 
 log = logging.getLogger("local.dynamodb")
-
-READS = frozenset(
-    {
-        "BatchGetItem",
-        "DescribeEndpoints",
-        "DescribeLimits",
-        "DescribeTable",
-        "GetItem",
-        "ListTables",
-        "Query",
-        "Scan",
-        "TransactGetItems",
-    }
-)
-WRITES = frozenset({"BatchWriteItem", "DeleteItem", "PutItem", "TransactWriteItems", "UpdateItem"})
-
-Reply = tuple[int, dict[str, str], bytes]
-"""Status, headers, body."""
 
 
 def create_tables(tables: list[Table]) -> None:

@@ -160,6 +160,7 @@ def test_no_acknowledged_write_is_lost_by_kill_9(tmp_path: Path, victim: str) ->
         for thread in threads:
             thread.start()
         time.sleep(1.0)
+        assert eventually(lambda: len(acknowledged) > 30)
         if victim == "server process":
             os.kill(cloud.child("local.dynamodb"), signal.SIGKILL)
         else:

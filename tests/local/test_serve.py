@@ -204,7 +204,7 @@ def test_a_damaged_journal_is_told_and_nothing_is_guessed(tmp_path: Path) -> Non
     journals.mkdir(parents=True, mode=0o700)
     (tmp_path / "data" / "lock").touch()
     (journals / "journal-1.jsonl").write_text("0badc0de [[\n0badc0de [[\n")
-    result = serve(tmp_path, PORT="0", DATA=str(tmp_path / "data"))
+    result = serve(tmp_path, ENGINE="ministack", PORT="0", DATA=str(tmp_path / "data"))
     assert result.returncode == 1
     assert "journal-1.jsonl: line 1 is damaged" in result.stderr
     assert (journals / "journal-1.jsonl").exists()

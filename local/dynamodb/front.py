@@ -1,0 +1,120 @@
+"""What stands before every engine: HTTP, signatures, and which operations are let in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Protocol
+
+from nanio.auth.sigv4 import verify_header_auth
+from nanio.errors import S3Error
+from starlette.types import Receive, Scope, Send
+
+READS = frozenset(
+    {
+        "BatchGetItem",
+        "DescribeEndpoints",
+        "DescribeLimits",
+        "DescribeTable",
+        "GetItem",
+        "ListTables",
+        "Query",
+        "Scan",
+        "TransactGetItems",
+    }
+)
+WRITES = frozenset({"BatchWriteItem", "DeleteItem", "PutItem", "TransactWriteItems", "UpdateItem"})
+
+Reply = tuple[int, dict[str, str], bytes]
+"""Status, headers, body."""
+
+_MAX_BODY_BYTES = 17 * 2**20  # BatchWriteItem takes 16 MB
+
+
+def refusal(code: str, message: str, status: int = 400) -> Reply:
+    body = json.dumps(
+        {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": message}
+    ).encode()
+    return status, {"content-type": "application/x-amz-json-1.0"}, body
+
+
+async def _read_body(receive: Receive) -> bytes | None:
+    """The body; None when it is larger than any request may be."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        if len(body) > _MAX_BODY_BYTES:
+            return None
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+class Database(Protocol):
+    """The tables in an engine. `open` before the first request, `close` after the last."""
+
+    def open(self) -> None: ...
+
+    def start_housekeeping(self) -> None:
+        """Begin what goes on beside the requests. Needs the event loop."""
+
+    async def answer(self, action: str, body: bytes) -> Reply:
+        """Carry out an operation (`PutItem`) with the body of its request."""
+
+    def close(self) -> None: ...
+
+
+class Front:
+    """The ASGI application before the tables. `credentials` are the only ones that it knows: id and secret."""
+
+    def __init__(self, database: Database, credentials: tuple[str, str]) -> None:
+        self._database = database
+        self._access_key, self._secret_key = credentials
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        body = await _read_body(receive)
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        status, reply_headers, reply = await self._reply(scope, headers, body)
+        raw = [
+            (name.lower().encode("ascii"), str(value).encode("ascii"))
+            for name, value in reply_headers.items()
+        ]
+        raw = [pair for pair in raw if pair[0] != b"content-length"]
+        raw.append((b"content-length", str(len(reply)).encode("ascii")))
+        await send({"type": "http.response.start", "status": status, "headers": raw})
+        await send({"type": "http.response.body", "body": reply})
+
+    async def _reply(self, scope: Scope, headers: dict[str, str], body: bytes | None) -> Reply:
+        if body is None:
+            return refusal("ValidationException", "The request is too large")
+        try:
+            self._check_signature(scope, headers, body)
+        except S3Error:
+            return refusal(
+                "UnrecognizedClientException",
+                "The security token included in the request is invalid.",
+            )
+        action = headers.get("x-amz-target", "").rpartition(".")[2]
+        if action not in READS and action not in WRITES:
+            # An operation whose effect is not kept must not look as if it had worked.
+            return refusal(
+                "UnknownOperationException",
+                f"The local cloud has no {action or 'operation without a name'}",
+            )
+        return await self._database.answer(action, body)
+
+    def _check_signature(self, scope: Scope, headers: dict[str, str], body: bytes) -> None:
+        verify_header_auth(
+            method=scope["method"],
+            path=scope["path"],
+            query=scope["query_string"].decode("latin-1"),
+            # Only S3's clients send the body's hash; for DynamoDB the server computes it.
+            headers={**headers, "x-amz-content-sha256": hashlib.sha256(body).hexdigest()},
+            secret_lookup=lambda key: self._secret_key if key == self._access_key else None,
+        )

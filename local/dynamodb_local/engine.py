@@ -1,0 +1,160 @@
+"""DynamoDB Local as a process of its own, and requests to it.
+
+It takes any signature, and listens on every address of the machine: there is no option against that. What it does keep
+apart is tables by the access key id of whoever asks, so the id that stands here in every request is a secret that no
+client of the local cloud knows; whoever comes past the front finds no table.
+"""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from local.child_processes import Family
+from local.dynamodb.front import Reply
+from local.dynamodb_local.installation import Installation
+from local.environment import process_environment
+from local.template import REGION
+
+_START_PATIENCE_S = 60.0
+_STOP_PATIENCE_S = 5.0
+_REPLY_PATIENCE_S = 30.0
+_LOOK_PAUSE_S = 0.05
+_KEEP_IDLE_S = 5.0
+"""The engine closes a connection that has been idle for 30 s; a request that meets that would be lost."""
+
+_KEPT_HEADERS = ("content-type", "x-amzn-requestid", "x-amz-crc32")
+
+# A small heap and the plain collector and compiler: it starts in half the time, and one team is no load.
+_JAVA_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+# Java cannot be told to end with its parent. The shell leaves a child behind that waits for the end of its input, as
+# local/child_processes.py has it, and then becomes Java itself: `$$` is its process in both.
+_JAVA_THAT_ENDS_WITH_PARENT = (
+    'exec 3<&0; (cat <&3 >/dev/null; kill -9 $$ 2>/dev/null) & exec "$@" 3<&- </dev/null'
+)
+
+
+class EngineFailed(Exception):
+    """The engine does not start, or has ended."""
+
+
+class Engine:
+    """The process. Its methods may be called by many threads at once."""
+
+    def __init__(
+        self,
+        installation: Installation,
+        access_key_id: str,
+        *,
+        folder: Path | None,
+        output: int,
+        descriptors: Sequence[int] = (),
+    ) -> None:
+        """Start it on the tables in `folder`, or on none, in memory; what it prints goes to the descriptor `output`.
+
+        `descriptors` stay open as long as it runs.
+        """
+        self._port = _free_port()
+        self._headers = {
+            "authorization": "AWS4-HMAC-SHA256 "
+            f"Credential={access_key_id}/20000101/{REGION}/dynamodb/aws4_request, "
+            "SignedHeaders=host, Signature=0",
+            "content-type": "application/x-amz-json-1.0",
+        }
+        self._local = _Connection()
+        self._family = Family()
+        self._process = self._family.run(
+            [
+                *("/bin/sh", "-c", _JAVA_THAT_ENDS_WITH_PARENT, "sh"),
+                *(str(installation.java), *_JAVA_OPTIONS),
+                f"-Djava.library.path={installation.jar.parent / 'DynamoDBLocal_lib'}",
+                *("-jar", str(installation.jar), "-port", str(self._port)),
+                *(["-inMemory"] if folder is None else ["-dbPath", str(folder)]),
+                # It would tell AWS how it is used, and let any web page in.
+                *("-disableTelemetry", "-cors", "localhost"),
+            ],
+            environ=process_environment({}),
+            folder=installation.jar.parent,
+            output=output,
+            descriptors=descriptors,
+        )
+
+    @property
+    def port(self) -> int:
+        return self._port
+
+    def wait_until_ready(self) -> None:
+        """Returns when it answers. Raises EngineFailed."""
+        deadline = time.monotonic() + _START_PATIENCE_S
+        while not self.ended():
+            try:
+                self.call("ListTables", b"{}")
+            except (OSError, http.client.HTTPException):
+                if time.monotonic() > deadline:
+                    break
+                time.sleep(_LOOK_PAUSE_S)
+            else:
+                return
+        raise EngineFailed("DynamoDB Local does not start")
+
+    def call(self, action: str, body: bytes) -> Reply:
+        """One request. Raises OSError and HTTPException when no reply comes: the engine may have done it or not."""
+        connection = self._local.connection(self._port)
+        headers = {**self._headers, "x-amz-target": f"DynamoDB_20120810.{action}"}
+        try:
+            connection.request("POST", "/", body, headers)
+            reply = connection.getresponse()
+            kept = {name: value for name in _KEPT_HEADERS if (value := reply.headers.get(name))}
+            return reply.status, kept, reply.read()
+        except (OSError, http.client.HTTPException):
+            self._local.drop()
+            raise
+
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def stop(self) -> None:
+        self._local.drop()
+        self._process.terminate()
+        try:
+            self._process.wait(_STOP_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            # Every write that was answered is in its file.
+            self._family.kill_all()
+
+
+class _Connection(threading.local):
+    """One connection a thread."""
+
+    def __init__(self) -> None:
+        self._open: http.client.HTTPConnection | None = None
+        self._last_used = 0.0
+
+    def connection(self, port: int) -> http.client.HTTPConnection:
+        now = time.monotonic()
+        if self._open is not None and now - self._last_used > _KEEP_IDLE_S:
+            self.drop()
+        if self._open is None:
+            self._open = http.client.HTTPConnection("127.0.0.1", port, timeout=_REPLY_PATIENCE_S)
+            self._open.connect()
+            # Head and body are sent one after the other: Nagle's delay between them costs 40 ms a request.
+            self._open.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._last_used = now
+        return self._open
+
+    def drop(self) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
