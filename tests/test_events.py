@@ -16,6 +16,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "events"
 TEMPLATE = load_template()
 ROUTES = {f"{route.method} {route.path}": route for route in TEMPLATE.routes}
 SAMPLE_TOKEN = "larder_sample_key"
+SAMPLE_SESSION = "larder_sample_session"
 
 
 def module_of(handler: str) -> str:
@@ -79,7 +80,8 @@ def test_a_request_has_the_payload_format_of_the_gateway(name: str) -> None:
 @pytest.mark.parametrize("name", HTTP_EVENTS)
 def test_a_request_carries_the_sample_token_and_its_length(name: str) -> None:
     event = sample(name)
-    carries_token = event["headers"].get("authorization") == f"Bearer {SAMPLE_TOKEN}"
+    bearers = (f"Bearer {SAMPLE_TOKEN}", f"Bearer {SAMPLE_SESSION}")
+    carries_token = event["headers"].get("authorization") in bearers
     assert carries_token or json.loads(event["body"])["key"] == SAMPLE_TOKEN
     assert int(event["headers"].get("content-length", 0)) == len(body_of(event))
 

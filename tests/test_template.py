@@ -245,11 +245,12 @@ def test_permissions_name_their_actions_and_resources(logical_id: str) -> None:
         assert statement.keys() == {"Effect", "Action", "Resource"}
         assert statement["Effect"] == "Allow"
     for action, target in grants(logical_id):
-        assert re.fullmatch(r"(dynamodb|s3):[A-Za-z]+", action)
+        assert re.fullmatch(r"(dynamodb|s3|secretsmanager):[A-Za-z]+", action)
         assert re.fullmatch(
             r"[A-Za-z]+Table\.Arn"
             r"|\$\{[A-Za-z]+Table\.Arn\}/index/[a-z_]+"
             r"|ArtifactsBucket\.Arn"
+            r"|SigningSecret"
             r"|\$\{ArtifactsBucket\.Arn\}/artifacts/\*",
             target,
         )
@@ -266,8 +267,10 @@ FOR_ANYBODY = {"VerifyApiKey"}
 
 @pytest.mark.parametrize("logical_id", HTTP_FUNCTIONS)
 def test_a_function_with_a_route_may_authenticate_its_caller(logical_id: str) -> None:
+    (path, *_) = (route["Path"] for route in events(logical_id, "HttpApi").values())
+    policy = "FindSession" if path.startswith("/api/auth/") else "AuthenticateCaller"
     first = FUNCTIONS[logical_id]["Policies"][0]
-    assert (first == {"Ref": "AuthenticateCaller"}) is (logical_id not in FOR_ANYBODY)
+    assert (first == {"Ref": policy}) is (logical_id not in FOR_ANYBODY)
 
 
 @pytest.mark.parametrize("logical_id", BACKGROUND_FUNCTIONS)

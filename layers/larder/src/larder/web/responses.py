@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from aws_lambda_powertools.event_handler import Request, Response
 
 from larder.artifacts.models import Artifact, ArtifactHash, QueryResult
-from larder.errors import LarderError
+from larder.errors import InvalidBody, InvalidRequest, LarderError
 from larder.web.parameters import TeamQuery
 
 _JSON = "application/json"
@@ -43,6 +43,9 @@ def error_response(error: LarderError, headers: Mapping[str, str] | None = None)
 
 def auth_error_response(error: LarderError) -> Response[str]:
     """The shape that the Better Auth client parses; its codes are in upper case (reference: better-auth.md, 1)."""
+    if type(error) is InvalidRequest and error.field != "body":
+        # A service told the field and the rule, without knowing by which API it was asked.
+        error = InvalidBody(error.field, error.rule)
     body = {"message": error.message, "code": error.code.upper()}
     return Response(
         status_code=error.status,
