@@ -139,7 +139,8 @@ def test_an_api_key_as_bearer_token_is_no_session(cloud: Cloud) -> None:
 
 
 def test_a_bad_body_without_a_session_is_400(cloud: Cloud) -> None:
-    assert refused(create(Sender(None), name=1)) == (400, "VALIDATION_ERROR")
+    for body in ({"name": 1}, {"teamId": "acme"}, {"userId": 5}):
+        assert refused(create(Sender(None), **body)) == (400, "VALIDATION_ERROR")
 
 
 def test_415_for_another_content_type(ada: Sender) -> None:
@@ -222,6 +223,25 @@ def test_of_the_deployments_own_resources_people_hold_what_every_key_of_theirs_g
     reply = create(ada, permissions={"reports": ["share", "delete"]})
     assert refused(reply) == (403, "PERMISSION_NOT_HELD")
     assert "reports: delete" in reply.json["message"]
+
+
+def test_a_key_that_stands_for_a_session_makes_keys_within_itself(
+    cloud: Cloud, option: SetOption
+) -> None:
+    option("session_for_api_keys", "true")
+
+    def create_by_key(**body: Any) -> Reply:
+        return Sender(None)("POST", PATH, json_body=body, headers={"x-api-key": cloud.token})
+
+    record = made(create_by_key(permissions={"artifacts": ["read"]}))
+    assert (record["userId"], record["teamId"]) == (cloud.user.id, cloud.team.id)
+    assert refused(create_by_key(remaining=5)) == (400, "SERVER_ONLY_PROPERTY")
+    assert refused(create_by_key(userId="A" * 32)) == (401, "UNAUTHORIZED_SESSION")
+    reply = create_by_key(permissions={"billing": ["refund"]})
+    assert refused(reply) == (403, "PERMISSION_NOT_HELD")
+    with counted() as calls:
+        made(create_by_key())
+    assert calls.steps == [["UpdateItem"], ["GetItem"], ["BatchGetItem"], ["TransactWriteItems"]]
 
 
 # Operators ----------------------------------------------------------------------------------------

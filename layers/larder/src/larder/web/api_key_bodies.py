@@ -5,7 +5,14 @@ from typing import Annotated, Any, TypeVar
 
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
 
 from larder.api_keys.models import UNSET, KeyChanges, NewKey, Permissions, RateLimit, Refill, Unset
 from larder.api_keys.service import default_rate_limit, presented_form
@@ -67,7 +74,7 @@ class _Create(_Limits):
     prefix: str | None = None
     metadata: Any = None
     permissions: _Permissions | None = None
-    teamId: str | None = None  # noqa: N815
+    teamId: Annotated[str, AfterValidator(parse_team_id)] | None = None  # noqa: N815
 
 
 class _Update(_Limits):
@@ -128,7 +135,7 @@ def new_key(body: Annotated[_Create, Depends(_create_body)], caller: SignedIn) -
     _check_server_only(body, caller)
     return NewKey(
         user_id=caller.user.id if body.userId is None else body.userId,
-        team_id=None if body.teamId is None else parse_team_id(body.teamId),
+        team_id=body.teamId,
         name=body.name,
         prefix=body.prefix,
         expires_in_s=body.expiresIn,
