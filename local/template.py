@@ -41,7 +41,10 @@ _CREATE_TABLE = (
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One function. `code_folder` is where its module is imported from; `layers` are the folders of its layers."""
+    """One function. `code_folder` is where its module is imported from; `layers` are the folders of its layers.
+
+    `name` is what it is invoked by; `logical_id` is what the screen and the logs call it.
+    """
 
     logical_id: str
     handler: str
@@ -50,6 +53,7 @@ class Function:
     memory_mb: int
     layers: tuple[Path, ...] = ()
     log_format: str = "Text"
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +142,10 @@ def load_template(path: Path | None = None, environ: Mapping[str, str] | None = 
 
 
 def _given_options(template: Template, environ: Mapping[str, str]) -> dict[str, str]:
-    # The names of tables and bucket are the local cloud's own: a deployed stack's, exported for the operator's
-    # command, would point the functions at tables that are not here.
+    # The names of tables, bucket and functions are the local cloud's own: a deployed stack's, exported for the
+    # operator's command, would point the functions at what is not here.
     own_names = {table.name for table in template.tables} | set(template.buckets)
+    own_names |= {function.name for function in template.functions}
     return {
         name: text
         for name, text in environ.items()
@@ -216,6 +221,7 @@ def _add_function(
             layers[name] for name in names.resolve(properties.get("Layers", [])) if name in layers
         ),
         log_format=str(logging.get("LogFormat", "Text")),
+        name=str(names.resolve(properties.get("FunctionName", resource_name(logical_id)))),
     )
     template.functions.append(function)
     for source in (shared, own):

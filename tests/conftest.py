@@ -2,6 +2,7 @@
 the template's routes. moto proves no signature, no durability and no speed: tests/local and tests/e2e do.
 """
 
+import json
 from collections.abc import Generator, Iterator
 from functools import cache
 
@@ -14,12 +15,14 @@ from larder.accounts.service import create_user
 from larder.api_keys.models import NewKey
 from larder.api_keys.repository import forget_clean_up
 from larder.api_keys.service import create_key
+from larder.rate_limits.service import forget_full_windows
 from larder.settings import environment_name, region, s3_endpoint, settings
 from larder.signing import forget_secrets
 from larder.teams.models import Role
 from larder.teams.service import add_member, create_team
 from larder.web import auth
 from local.template import Template, load_template
+from tests.mailbox import Mailbox, handed_over
 from tests.requests import Cloud, Sender
 
 
@@ -50,6 +53,8 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]
     monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
     for name, value in template().environment.items():
         monkeypatch.setenv(name, value)
+    # All requests of the tests come from one address. Those of the limits switch them on.
+    monkeypatch.setenv(environment_name("http_rate_limit_enabled"), "false")
     _forget()
     yield monkeypatch
     _forget()
@@ -61,6 +66,7 @@ def _forget() -> None:
     forget_clean_up()
     forget_holders()
     forget_secrets()
+    forget_full_windows()
     for cached in (settings, region, s3_endpoint):
         cached.cache_clear()
 
@@ -80,10 +86,19 @@ class SetOption:
         settings.cache_clear()
 
 
+def _signing_secret() -> str:
+    secret = aws.secrets_manager().create_secret(
+        Name="larder-signing-secret",
+        SecretString=json.dumps({"current": "the-signing-secret-of-the-tests", "previous": ""}),
+    )
+    return secret["ARN"]
+
+
 @pytest.fixture
-def aws_in_memory(environment: pytest.MonkeyPatch) -> Iterator[None]:
-    """Empty tables and an empty bucket."""
+def aws_in_memory(environment: pytest.MonkeyPatch, option: "SetOption") -> Iterator[None]:
+    """Empty tables, an empty bucket, and a signing secret in Secrets Manager."""
     with mock_aws():
+        option("signing_secret", _signing_secret())
         for table in template().tables:
             aws.dynamodb().create_table(**table.create_table)
         aws.s3().create_bucket(
@@ -101,6 +116,13 @@ def cloud(aws_in_memory: None) -> Cloud:
     team = create_team("Acme", "acme", owner_user_id=ada.id, now=now)
     key, token = create_key(NewKey(user_id=ada.id, team_id=team.id, name="ci"), now=now)
     return Cloud(user=ada, team=team, key=key, token=token, send=Sender(token, slug=team.slug))
+
+
+@pytest.fixture
+def mailbox(aws_in_memory: None) -> Iterator[Mailbox]:
+    """The mail that requests of this test ask for: jobs, and on `deliver()` the messages that come of them."""
+    with handed_over() as payloads:
+        yield Mailbox(payloads)
 
 
 @pytest.fixture

@@ -9,6 +9,13 @@ from botocore.exceptions import ConnectTimeoutError
 
 from larder import aws
 
+_CLIENTS: dict[str, Callable[[], Any]] = {
+    "dynamodb": aws.dynamodb,
+    "lambda": aws.lambda_,
+    "s3": aws.s3,
+    "sesv2": aws.sesv2,
+}
+
 Answer = tuple[int, dict[str, Any]]
 """A status and the parsed body."""
 
@@ -67,7 +74,7 @@ def just_before(service: str, operation: str, act: Callable[[], object]) -> Iter
 
 @contextmanager
 def _hooked(service: str, event: str, hook: Callable[..., Any]) -> Iterator[None]:
-    client: Any = aws.dynamodb() if service == "dynamodb" else aws.s3()
+    client: Any = _CLIENTS[service]()
     client.meta.events.register_first(event, hook)
     try:
         yield

@@ -8,7 +8,7 @@ from typing import Any
 
 from larder import aws
 from local.cloudformation import read_template
-from local.template import resource_name
+from local.template import load_template, resource_name
 
 TEMPLATE = read_template(Path(__file__).resolve().parent.parent / "template.yaml")
 RESOURCES: dict[str, Any] = TEMPLATE["Resources"]
@@ -17,6 +17,10 @@ Grant = tuple[str, str]
 """An action and what it may be done to, as the template writes it: `("dynamodb:GetItem", "TeamsTable.Arn")`."""
 
 _OBJECTS = "${ArtifactsBucket.Arn}/artifacts/*"
+_IDENTITIES = "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:identity/*"
+_FUNCTIONS = {
+    function.name: function.logical_id for function in load_template(environ={}).functions
+}
 _TABLES = {
     resource_name(logical_id): logical_id
     for logical_id, resource in RESOURCES.items()
@@ -45,10 +49,16 @@ def grants(logical_id: str) -> frozenset[Grant]:
 
 
 def needs(operation: str, arguments: dict[str, Any]) -> set[Grant]:
-    """What one call of boto3 must be granted. Source: the service authorization reference of DynamoDB and S3."""
+    """What one call of boto3 must be granted. Source: the service authorization reference of each service."""
+    if operation == "Invoke":
+        return {("lambda:InvokeFunction", f"{_FUNCTIONS[arguments['FunctionName']]}.Arn")}
+    if operation == "SendEmail":
+        return {("ses:SendEmail", _IDENTITIES)}
     if operation in ("HeadObject", "GetObject"):
         # Without the second a missing object is 403.
         return {("s3:GetObject", _objects(arguments)), ("s3:ListBucket", "ArtifactsBucket.Arn")}
+    if operation == "GetSecretValue":
+        return {("secretsmanager:GetSecretValue", "SigningSecret")}
     if operation in ("PutObject", "DeleteObject"):
         return {(f"s3:{operation}", _objects(arguments))}
     if operation == "TransactWriteItems":
@@ -80,7 +90,13 @@ def held_to_its_grants(handler: str) -> Iterator[None]:
     def check(params: dict[str, Any], model: Any, **_: object) -> None:
         missing.update(needs(model.name, params) - grants(logical_id))
 
-    clients = (aws.dynamodb(), aws.s3())
+    clients: tuple[Any, ...] = (
+        aws.dynamodb(),
+        aws.s3(),
+        aws.lambda_(),
+        aws.secrets_manager(),
+        aws.sesv2(),
+    )
     for client in clients:
         client.meta.events.register("provide-client-params", check)
     try:

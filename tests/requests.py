@@ -9,9 +9,13 @@ from datetime import UTC, datetime
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote
 
+from larder import clock
 from larder.accounts.models import User
+from larder.accounts.sessions import start_session
 from larder.api_keys.models import ApiKey
+from larder.signing import sign
 from larder.teams.models import Team
 from local.gateway.routing import Routes
 from local.http_event import build_http_event
@@ -19,6 +23,7 @@ from local.template import load_template
 from tests.permissions import held_to_its_grants
 
 DOMAIN = "cache.example.com"
+SESSION_COOKIE = "__Secure-better-auth.session_token"
 
 Headers = Mapping[str, str] | Sequence[tuple[str, str]]
 
@@ -30,6 +35,8 @@ class Reply:
     status: int
     headers: dict[str, str]
     body: bytes
+    cookies: tuple[str, ...] = ()
+    """The values of Set-Cookie, in their order."""
 
     @property
     def json(self) -> Any:
@@ -39,6 +46,11 @@ class Reply:
     def code(self) -> str:
         """The code of an error, in the nested shape that the build client parses."""
         return str(self.json["error"]["code"])
+
+    @property
+    def refusal(self) -> tuple[int, str]:
+        """Status and code of an error of `/api/auth`, in the flat shape that its client reads."""
+        return self.status, str(self.json["code"])
 
     @property
     def message(self) -> str:
@@ -100,6 +112,53 @@ class Sender:
         return [*added, *given]
 
 
+@dataclass
+class Browser:
+    """Somebody at a page of this deployment: keeps the cookies that replies set, and sends them to `/api/auth`."""
+
+    https: bool = True
+    cookies: dict[str, str] = field(default_factory=dict)
+
+    def get(self, path: str, *, headers: Headers | None = None) -> Reply:
+        return self._ask("GET", path, headers, b"")
+
+    def post(
+        self,
+        path: str,
+        body: Any = None,
+        *,
+        raw: bytes | None = None,
+        headers: Headers | None = None,
+    ) -> Reply:
+        sent = json.dumps({} if body is None else body).encode() if raw is None else raw
+        return self._ask("POST", path, headers, sent)
+
+    def _ask(self, method: str, path: str, headers: Headers | None, body: bytes) -> Reply:
+        scheme = "https" if self.https else "http"
+        given = list(headers.items()) if isinstance(headers, Mapping) else list(headers or [])
+        sent = {
+            "x-forwarded-proto": scheme,
+            "origin": f"{scheme}://{DOMAIN}",
+            "user-agent": "Browser/1.0",
+            **({"content-type": "application/json"} if method == "POST" else {}),
+            **dict(given),
+        }
+        if self.cookies:
+            sent["cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        path, _, query = path.partition("?")
+        reply = deliver(method, f"/api/auth{path}", query, list(sent.items()), body)
+        for line in reply.cookies:
+            self._keep(line)
+        return reply
+
+    def _keep(self, line: str) -> None:
+        cookie, *attributes = line.split("; ")
+        name, _, value = cookie.partition("=")
+        self.cookies.pop(name, None)
+        if "Max-Age=0" not in attributes:
+            self.cookies[name] = value
+
+
 @dataclass(frozen=True)
 class Cloud:
     """What the tests start from."""
@@ -124,6 +183,13 @@ class Context:
 
     def get_remaining_time_in_millis(self) -> int:
         return self.remaining_ms
+
+
+def browser_of(user: User, *, token: str | None = None) -> Browser:
+    """A browser in which the user is signed in: since now or, with a token, by a session that began before."""
+    if token is None:
+        _, token = start_session(user, now=clock.now())
+    return Browser(cookies={SESSION_COOKIE: quote(f"{token}.{sign(token)}", safe="")})
 
 
 @cache
@@ -162,4 +228,4 @@ def deliver(
     text = reply.get("body") or ""
     content = base64.b64decode(text) if reply.get("isBase64Encoded") else text.encode()
     given = {name.lower(): value for name, value in reply.get("headers", {}).items()}
-    return Reply(reply["statusCode"], given, content)
+    return Reply(reply["statusCode"], given, content, tuple(reply.get("cookies", [])))

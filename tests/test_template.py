@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from larder.rate_limits.models import BY_PATH
 from larder.settings import Settings, environment_name
 from tests.permissions import RESOURCES, TEMPLATE, grants, statements
 
@@ -36,13 +37,15 @@ QUEUES = of_type("AWS::SQS::Queue")
 def events(logical_id: str, kind: str) -> dict[str, dict[str, Any]]:
     return {
         name: event["Properties"]
-        for name, event in FUNCTIONS[logical_id]["Events"].items()
+        for name, event in FUNCTIONS[logical_id].get("Events", {}).items()
         if event["Type"] == kind
     }
 
 
 HTTP_FUNCTIONS = [name for name in FUNCTIONS if events(name, "HttpApi")]
 BACKGROUND_FUNCTIONS = [name for name in FUNCTIONS if name not in HTTP_FUNCTIONS]
+INVOKED_FUNCTIONS = {"SendAccountEmail": "LARDER_EMAIL_FUNCTION"}
+"""Functions without a trigger, by which variable the others know them: they hand over work and do not wait."""
 ROUTES = {
     (route["Method"], route["Path"]): name
     for name in HTTP_FUNCTIONS
@@ -98,9 +101,9 @@ def test_module_function_trigger_event_and_test_carry_one_name(logical_id: str) 
     domain, module, handler = FUNCTIONS[logical_id]["Handler"].split(".")
     assert handler == "handler"
     assert logical_id == camel_case(module)
-    triggers = FUNCTIONS[logical_id]["Events"]
+    triggers = list(FUNCTIONS[logical_id].get("Events", {}))
     # One that has several routes names each after itself and the route.
-    assert list(triggers) == [logical_id] or (
+    assert triggers == ([] if logical_id in INVOKED_FUNCTIONS else [logical_id]) or (
         len(triggers) > 1 and all(name.startswith(logical_id) for name in triggers)
     )
     assert (ROOT / "events" / f"{module}.json").is_file()
@@ -142,12 +145,33 @@ def test_the_variables_fit_in_the_4_kb_that_lambda_takes() -> None:
     assert size < 4096 - 256
 
 
-@pytest.mark.parametrize("option", fields(Settings), ids=lambda option: str(option.name))
+@pytest.mark.parametrize(
+    "option",
+    [
+        one
+        for one in fields(Settings)
+        if environment_name(one.name) not in INVOKED_FUNCTIONS.values()
+    ],
+    ids=lambda option: str(option.name),
+)
 def test_an_option_comes_from_the_parameter_or_resource_of_its_name(option: Any) -> None:
     name = camel_case(option.name)
     value = SHARED["Environment"]["Variables"][environment_name(option.name)]
     assert value == {"Ref": name}
     assert name in PARAMETERS or name in RESOURCES
+
+
+@pytest.mark.parametrize(("logical_id", "variable"), INVOKED_FUNCTIONS.items())
+def test_a_function_that_others_invoke_has_the_name_that_all_are_told(
+    logical_id: str, variable: str
+) -> None:
+    # No reference: the function is told too, and would have to be there before it is made.
+    name = SHARED["Environment"]["Variables"][variable]
+    assert name.keys() == {"Fn::Sub"}
+    assert FUNCTIONS[logical_id]["FunctionName"] == name
+    assert not [
+        other for other, own in FUNCTIONS.items() if "Events" not in own and other != logical_id
+    ]
 
 
 @pytest.mark.parametrize(
@@ -164,6 +188,29 @@ def test_a_parameter_has_the_default_and_bounds_of_its_option(option: Any) -> No
         assert parameter["Default"] == option.default
     assert parameter.get("MinValue") == option.metadata["min"]
     assert parameter.get("MaxValue") == option.metadata["max"]
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "taken"),
+    [
+        ("BaseUrl", "", True),
+        ("BaseUrl", "https://cache.example.com", True),
+        ("BaseUrl", "http://localhost:3000/", True),
+        ("BaseUrl", "cache.example.com", False),
+        ("BaseUrl", "https://cache.example.com/path", False),
+        ("TrustedOrigins", "", True),
+        ("TrustedOrigins", "https://app.example.org", True),
+        ("TrustedOrigins", "https://*.example.org:8443/, http://localhost:5173", True),
+        ("TrustedOrigins", "*", False),
+        ("TrustedOrigins", "*.example.org", False),
+        ("TrustedOrigins", "https://app.example.org/path", False),
+        ("TrustedOrigins", "https://a.example, b.example", False),
+    ],
+)
+def test_origins_that_the_code_would_not_take_stop_the_deployment(
+    parameter: str, value: str, taken: bool
+) -> None:
+    assert bool(re.fullmatch(PARAMETERS[parameter]["AllowedPattern"], value)) is taken
 
 
 def test_every_parameter_is_described() -> None:
@@ -204,6 +251,10 @@ def test_routes_belong_to_the_api_and_keep_the_default_payload_format(logical_id
         assert route["ApiId"] == {"Ref": "HttpApi"}
 
 
+def test_the_pages_of_the_local_cloud_are_no_part_of_the_api() -> None:
+    assert not [path for _, path in ROUTES if path.startswith("/_local") or "+}" in path]
+
+
 def test_the_api_is_throttled() -> None:
     assert RESOURCES["HttpApi"]["Properties"]["DefaultRouteSettings"] == {
         "ThrottlingRateLimit": {"Ref": "ThrottlingRate"},
@@ -242,18 +293,34 @@ def test_logs_end_some_day(logical_id: str) -> None:
 @pytest.mark.parametrize("logical_id", FUNCTIONS)
 def test_permissions_name_their_actions_and_resources(logical_id: str) -> None:
     for statement in statements(logical_id):
-        assert statement.keys() == {"Effect", "Action", "Resource"}
+        assert statement.keys() - {"Condition"} == {"Effect", "Action", "Resource"}
         assert statement["Effect"] == "Allow"
     for action, target in grants(logical_id):
-        assert re.fullmatch(r"(dynamodb|s3|secretsmanager):[A-Za-z]+", action)
+        if action == "ses:SendEmail":
+            continue
+        assert re.fullmatch(r"(dynamodb|lambda|s3|secretsmanager):[A-Za-z]+", action)
         assert re.fullmatch(
             r"[A-Za-z]+Table\.Arn"
             r"|\$\{[A-Za-z]+Table\.Arn\}/index/[a-z_]+"
             r"|ArtifactsBucket\.Arn"
+            r"|SendAccountEmail\.Arn"
             r"|SigningSecret"
             r"|\$\{ArtifactsBucket\.Arn\}/artifacts/\*",
             target,
         )
+
+
+def test_mail_leaves_by_one_function_and_from_the_deployments_sender_alone() -> None:
+    senders = {name for name in FUNCTIONS if "ses:SendEmail" in {one for one, _ in grants(name)}}
+    assert senders == {"SendAccountEmail"}
+    (statement,) = (one for one in statements("SendAccountEmail") if "Condition" in one)
+    assert statement["Action"] == "ses:SendEmail"
+    assert statement["Condition"] == {"StringEquals": {"ses:FromAddress": {"Ref": "EmailSender"}}}
+
+
+@pytest.mark.parametrize("logical_id", HTTP_FUNCTIONS)
+def test_who_asks_for_mail_cannot_read_the_outbox(logical_id: str) -> None:
+    assert not [target for _, target in grants(logical_id) if target.startswith("OutboxTable")]
 
 
 @pytest.mark.parametrize("logical_id", FUNCTIONS)
@@ -261,8 +328,21 @@ def test_no_function_may_scan_a_table(logical_id: str) -> None:
     assert "dynamodb:Scan" not in {action for action, _ in grants(logical_id)}
 
 
-FOR_ANYBODY = {"VerifyApiKey"}
-"""Whoever is shown a key may ask whether it is valid: nobody is authenticated."""
+FOR_ANYBODY = {
+    "FollowResetLink",
+    "GetOk",
+    "RequestPasswordReset",
+    "ResetPassword",
+    "SignIn",
+    "SignUp",
+    "VerifyApiKey",
+    "VerifyEmail",
+}
+"""Functions that authenticate nobody."""
+
+
+UNCOUNTED = {f"/api/auth{path}" for path, limit in BY_PATH.items() if limit is None}
+"""Paths whose requests are not counted by their client's address."""
 
 
 @pytest.mark.parametrize("logical_id", HTTP_FUNCTIONS)
@@ -271,6 +351,13 @@ def test_a_function_with_a_route_may_authenticate_its_caller(logical_id: str) ->
     policy = "FindSession" if path.startswith("/api/auth/") else "AuthenticateCaller"
     first = FUNCTIONS[logical_id]["Policies"][0]
     assert (first == {"Ref": policy}) is (logical_id not in FOR_ANYBODY)
+
+
+@pytest.mark.parametrize("logical_id", FUNCTIONS)
+def test_a_function_counts_the_requests_of_paths_that_have_a_limit(logical_id: str) -> None:
+    paths = [route["Path"] for route in events(logical_id, "HttpApi").values()]
+    counted = [path for path in paths if path.startswith("/api/auth/") and path not in UNCOUNTED]
+    assert ({"Ref": "GuardRequests"} in FUNCTIONS[logical_id]["Policies"]) is bool(counted)
 
 
 @pytest.mark.parametrize("logical_id", BACKGROUND_FUNCTIONS)
@@ -377,6 +464,8 @@ def test_data_outlives_a_replacement_of_what_holds_it(logical_id: str) -> None:
         ("TeamsTable", None),
         ("ArtifactsTable", None),
         ("UsageTable", "expires_at"),
+        ("OutboxTable", "expires_at"),
+        ("RateLimitsTable", "expires_at"),
     ],
 )
 def test_dynamodb_removes_only_what_needs_no_code(logical_id: str, ttl: str | None) -> None:
@@ -401,7 +490,9 @@ def test_an_object_that_arrives_reaches_commit_upload() -> None:
     }
 
 
-@pytest.mark.parametrize("logical_id", ["SweepArtifacts", "RemoveExpiredKeys"])
+@pytest.mark.parametrize(
+    "logical_id", ["SweepArtifacts", "RemoveExpiredKeys", "ForgetDeletedUsers"]
+)
 def test_what_tidies_runs_every_hour(logical_id: str) -> None:
     (schedule,) = events(logical_id, "Schedule").values()
     assert schedule["Schedule"] == "rate(1 hour)"
@@ -409,13 +500,21 @@ def test_what_tidies_runs_every_hour(logical_id: str) -> None:
 
 @pytest.mark.parametrize("logical_id", BACKGROUND_FUNCTIONS)
 def test_what_a_background_function_could_not_do_is_kept(logical_id: str) -> None:
+    invocations = FUNCTIONS[logical_id]["EventInvokeConfig"]
+    assert invocations["MaximumRetryAttempts"] > 0
+    failures = invocations["DestinationConfig"]["OnFailure"]
+    assert failures["Type"] == "SQS"
+    assert failures["Destination"]["Fn::GetAtt"].removesuffix(".Arn") in QUEUES
+
+
+@pytest.mark.parametrize(
+    "logical_id", [name for name in BACKGROUND_FUNCTIONS if name not in INVOKED_FUNCTIONS]
+)
+def test_what_eventbridge_could_not_deliver_is_kept(logical_id: str) -> None:
     ((name, trigger),) = FUNCTIONS[logical_id]["Events"].items()
     delivery = trigger["Properties"]
     assert delivery["RetryPolicy"]["MaximumRetryAttempts"] > 0
     undelivered = delivery["DeadLetterConfig"]["Arn"]["Fn::GetAtt"].removesuffix(".Arn")
-    failures = FUNCTIONS[logical_id]["EventInvokeConfig"]["DestinationConfig"]["OnFailure"]
-    assert failures["Type"] == "SQS"
-    assert failures["Destination"]["Fn::GetAtt"].removesuffix(".Arn") in QUEUES
     # SAM lets the function send to its queue; for EventBridge the template must.
     (grant,) = (
         policy["PolicyDocument"]["Statement"][0]
@@ -446,8 +545,9 @@ def test_the_outputs_name_what_the_command_line_needs() -> None:
     outputs = TEMPLATE["Outputs"]
     named = {camel_case(option.name) for option in fields(Settings)} - PARAMETERS.keys()
     assert outputs.keys() == named | {"ApiUrl", "Region"}
+    references = {name: name for name in named} | {"EmailFunction": "SendAccountEmail"}
     assert {name: outputs[name]["Value"] for name in named} == {
-        name: {"Ref": name} for name in named
+        name: {"Ref": reference} for name, reference in references.items()
     }
 
 

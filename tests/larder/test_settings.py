@@ -12,8 +12,11 @@ REQUIRED = {
         "teams_table",
         "artifacts_table",
         "usage_table",
+        "rate_limits_table",
         "artifacts_bucket",
         "signing_secret",
+        "outbox_table",
+        "email_function",
     )
 }
 

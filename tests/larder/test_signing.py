@@ -88,7 +88,7 @@ def test_a_forged_token_is_refused_whatever_its_header_says(
 def secret_arn(environment: pytest.MonkeyPatch, option: SetOption) -> Iterator[str]:
     with mock_aws():
         forget_secrets()
-        manager = aws._secrets_manager()
+        manager = aws.secrets_manager()
         stored = json.dumps({"current": "one", "previous": ""})
         arn = manager.create_secret(Name="signing", SecretString=stored)["ARN"]
         option("signing_secret", arn)
@@ -100,7 +100,7 @@ def test_a_stacks_secrets_come_from_secrets_manager(secret_arn: str) -> None:
     signature = sign("text")
     assert is_signed("text", signature)
     rotated = json.dumps({"current": "two", "previous": "one"})
-    aws._secrets_manager().put_secret_value(SecretId=secret_arn, SecretString=rotated)
+    aws.secrets_manager().put_secret_value(SecretId=secret_arn, SecretString=rotated)
     assert sign("text") == signature  # an instance asks again after five minutes
     forget_secrets()
     assert sign("text") != signature

@@ -226,11 +226,12 @@ def post_verify(body: bytes) -> Reply:
 
 
 def failures() -> list[AbstractContextManager[object]]:
-    """The keys' table too busy, refusing, and out of reach."""
+    """The keys' table too busy, refusing, and out of reach, for writes and altogether."""
     return [
         answering("dynamodb", "UpdateItem", error("ThrottlingException")),
         answering("dynamodb", "UpdateItem", error("ValidationException")),
         unreachable("dynamodb", "UpdateItem"),
+        unreachable("dynamodb", "*"),
     ]
 
 

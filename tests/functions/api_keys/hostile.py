@@ -57,7 +57,6 @@ BODIES: dict[str, tuple[dict[str, Any], tuple[int, str]]] = {
 }
 
 NOT_JSON = {
-    "nothing": b"",
     "half an object": b'{"name":',
     "no UTF-8": b"\xff\xfe",
     "a number that JSON has not": b'{"metadata": NaN}',

@@ -64,6 +64,10 @@ def test_without_a_body_of_its_own_a_key_has_the_deployments_defaults(ada: Sende
     assert (record["enabled"], record["metadata"], record["teamId"]) == (True, None, None)
 
 
+def test_no_body_at_all_is_an_empty_one(ada: Sender) -> None:
+    assert made(ada("POST", PATH))["permissions"] == {"artifacts": ["read", "write"]}
+
+
 def test_fields_that_are_null_are_fields_that_are_not_sent(ada: Sender) -> None:
     nulls = dict.fromkeys(["name", "expiresIn", "prefix", "metadata", "permissions", "remaining"])
     assert made(create(ada, **nulls))["permissions"] == {"artifacts": ["read", "write"]}

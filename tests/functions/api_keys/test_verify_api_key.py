@@ -126,7 +126,13 @@ def test_400_names_the_field(cloud: Cloud, body: Any, field: str) -> None:
     assert reply.json["message"].startswith(f"[body.{field}] ")
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 50_000])
+def test_no_body_is_an_empty_object(cloud: Cloud) -> None:
+    reply = nobody("POST", PATH)
+    assert (reply.status, reply.json["code"]) == (400, "VALIDATION_ERROR")
+    assert reply.json["message"].startswith("[body.key] ")
+
+
+@pytest.mark.parametrize("body", [b"{", b"\xff", b"[" * 50_000])
 def test_400_for_what_is_not_json(cloud: Cloud, body: bytes) -> None:
     reply = nobody("POST", PATH, body=body, headers={"content-type": "application/json"})
     assert (reply.status, reply.json["code"]) == (400, "BAD_REQUEST")

@@ -61,6 +61,12 @@ def test_a_replaced_object_stays_for_whoever_is_reading_it(send: Sender) -> None
     assert len(object_keys()) == 2
 
 
+def test_the_url_follows_the_deployments_own_address(send: Sender, option: SetOption) -> None:
+    option("base_url", "https://builds.acme.example/")
+    reply = send("PUT", "/v8/artifacts/abc", body=b"x")
+    assert reply.json == {"urls": ["https://builds.acme.example/v8/artifacts/abc?slug=acme"]}
+
+
 def test_what_is_stored_is_counted(cloud: Cloud) -> None:
     cloud.send("PUT", "/v8/artifacts/a1", body=b"x" * 100)
     cloud.send("PUT", "/v8/artifacts/a2", body=b"x" * 50)

@@ -16,6 +16,7 @@ from larder.accounts.sessions import (
     list_sessions,
     start_session,
 )
+from larder.errors import UnauthorizedSession
 from tests.conftest import SetOption
 
 DAY = timedelta(days=1)
@@ -123,6 +124,32 @@ def test_all_but_one_end_at_once(ada: User, now: datetime, find: object) -> None
     assert later is not None
     _, fresh = start_session(later[1], now=now)
     assert find(fresh, now=now)  # type: ignore[operator]
+
+
+def test_two_that_end_each_other_at_once_do_not_both_stay(ada: User, now: datetime) -> None:
+    mine, my_token = start_session(ada, now=now)
+    other, other_token = start_session(ada, now=now)
+    end_sessions(ada.id, kept=mine)
+    with pytest.raises(UnauthorizedSession):
+        end_sessions(ada.id, kept=other)  # with the session as read before
+    assert find_session(my_token, now=now)
+    assert find_session(other_token, now=now) is None
+
+
+def test_one_that_asks_twice_at_once_stays(ada: User, now: datetime) -> None:
+    mine, token = start_session(ada, now=now)
+    end_sessions(ada.id, kept=mine)
+    end_sessions(ada.id, kept=mine)  # with the session as read before
+    assert find_session(token, now=now)
+
+
+def test_a_session_that_stays_is_not_lost_to_an_extension_at_the_same_time(
+    ada: User, now: datetime
+) -> None:
+    session, token = start_session(ada, now=now - DAY)
+    end_sessions(ada.id, kept=session)
+    assert extend_session(session, now=now) == session  # with the session as read before
+    assert find_session(token, now=now)
 
 
 def test_a_session_of_a_sign_in_that_raced_with_the_end_of_all_does_not_count(

@@ -2,6 +2,9 @@
 after it, and the order in which the rules are checked.
 """
 
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -225,19 +228,70 @@ def test_the_note_of_the_last_clean_up_is_no_key(cloud: Cloud) -> None:
     assert verify("#clean-up", READ, now=clock.now()).refusal is Refusal.INVALID
 
 
-def test_a_rate_limited_key_never_passes_unlimited_because_the_store_is_busy(cloud: Cloud) -> None:
-    key = Key(cloud, remaining=5)
-    with (
-        answering("dynamodb", "UpdateItem", error("ThrottlingException")),
-        pytest.raises(TryAgain),
-    ):
-        key.use()
+FAILING_WRITES = {
+    "too busy": lambda: answering("dynamodb", "UpdateItem", error("ThrottlingException")),
+    "failing": lambda: answering("dynamodb", "UpdateItem", error("InternalServerError", 500)),
+    "out of reach": lambda: unreachable("dynamodb", "UpdateItem"),
+}
+failing_writes = pytest.mark.parametrize("failing", FAILING_WRITES.values(), ids=FAILING_WRITES)
+Failing = Callable[[], AbstractContextManager[object]]
 
 
-def test_an_allowance_whose_store_does_not_answer_refuses(cloud: Cloud) -> None:
-    key = Key(cloud, remaining=5)
-    with unreachable("dynamodb", "UpdateItem"), pytest.raises(TryAgain):
-        key.use()
+def metrics(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The limits whose store failed, as the metric tells them."""
+    lines = map(json.loads, capsys.readouterr().out.splitlines())
+    return [line["limit"] for line in lines if "RateLimitStoreFailures" in line]
+
+
+@failing_writes
+def test_an_allowance_whose_store_fails_refuses(
+    cloud: Cloud, failing: Failing, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for key in (Key(cloud, remaining=5), Key(cloud, remaining=5, rate_limit=limit(5))):
+        with failing(), pytest.raises(TryAgain):
+            key.use()
+        assert key.stored == key.made
+    assert metrics(capsys) == []
+
+
+@failing_writes
+def test_a_rate_limit_whose_store_fails_lets_the_key_pass_and_raises_a_metric(
+    cloud: Cloud, failing: Failing, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = Key(cloud, rate_limit=limit(2))
+    with failing():
+        assert [key.use().valid for _ in range(3)] == [True] * 3
+    assert metrics(capsys) == ["key"] * 3
+    assert key.stored == key.made
+
+
+@failing_writes
+def test_a_window_that_is_known_to_be_full_refuses_though_the_store_fails(
+    cloud: Cloud, failing: Failing, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = Key(cloud, rate_limit=limit(1))
+    assert key.use().valid
+    with failing():
+        assert key.use().refusal is Refusal.RATE_LIMITED
+        assert key.use(after=2 * MINUTE).valid
+    assert metrics(capsys) == ["key"]
+
+
+@failing_writes
+def test_a_key_without_limits_passes_though_its_use_cannot_be_noted(
+    cloud: Cloud, failing: Failing, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with failing():
+        assert Key(cloud).use().valid
+        assert verify(hash_key("unknown"), READ, now=clock.now()).refusal is Refusal.INVALID
+    assert metrics(capsys) == []
+
+
+@failing_writes
+def test_a_key_that_cannot_be_read_either_is_refused(cloud: Cloud, failing: Failing) -> None:
+    for key in (Key(cloud), Key(cloud, rate_limit=limit(5)), Key(cloud, remaining=5)):
+        with failing(), unreachable("dynamodb", "GetItem"), pytest.raises(TryAgain):
+            key.use()
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,10 @@ from larder.errors import Throttled, TryAgain
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_secretsmanager import SecretsManagerClient
+    from mypy_boto3_sesv2 import SESV2Client
 
 __all__ = ["BotoCoreError", "ClientError", "TryAgain"]
 
@@ -44,6 +46,7 @@ _THROTTLES = frozenset(
         "RequestLimitExceeded",
         "ThrottlingException",
         "SlowDown",
+        "TooManyRequestsException",
     }
 )
 
@@ -81,9 +84,24 @@ def s3() -> "S3Client":
         return _s3()
 
 
+def lambda_() -> "LambdaClient":
+    with _making:
+        return _lambda()
+
+
+def sesv2() -> "SESV2Client":
+    with _making:
+        return _sesv2()
+
+
 def cloudformation() -> "CloudFormationClient":
     with _making:
         return _session().client("cloudformation", config=_CONFIG)
+
+
+def secrets_manager() -> "SecretsManagerClient":
+    with _making:
+        return _secrets_manager()
 
 
 @cache
@@ -108,6 +126,16 @@ def _s3() -> "S3Client":
     return _tell_failures(_session().client("s3", config=config))
 
 
+@cache
+def _lambda() -> "LambdaClient":
+    return _tell_failures(_session().client("lambda", config=_CONFIG))
+
+
+@cache
+def _sesv2() -> "SESV2Client":
+    return _tell_failures(_session().client("sesv2", config=_CONFIG))
+
+
 def profile_region() -> str | None:
     """The region that the AWS profile in use names. Lambda names its own; a person at a terminal has a profile."""
     return boto3.session.Session().region_name
@@ -116,7 +144,7 @@ def profile_region() -> str | None:
 def reset() -> None:
     """Forget every client: credentials, region or endpoints have changed."""
     with _making:
-        for cached in (_session, _dynamodb, _s3, _secrets_manager):
+        for cached in (_session, _dynamodb, _s3, _secrets_manager, _lambda, _sesv2):
             cached.cache_clear()
 
 
@@ -208,9 +236,7 @@ def write_together(writes: Sequence[Mapping[str, Any]]) -> bool:
 
 def read_secret(arn: str) -> str:
     """The text of a secret in Secrets Manager."""
-    with _making:
-        client = _secrets_manager()
-    return client.get_secret_value(SecretId=arn)["SecretString"]
+    return secrets_manager().get_secret_value(SecretId=arn)["SecretString"]
 
 
 def batch_get(keys: Mapping[str, Sequence[Item]]) -> dict[str, list[Item]]:

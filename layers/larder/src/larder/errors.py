@@ -153,6 +153,91 @@ class UserAlreadyExists(LarderError):
     message = "There is a user with this e-mail address. Use another one, or sign in."
 
 
+class EmailCannotBeUpdated(LarderError):
+    status = 400
+    code = "email_can_not_be_updated"
+    message = "The e-mail address has an endpoint of its own: /change-email."
+
+
+class NoFieldsToUpdate(LarderError):
+    status = 400
+    code = "no_fields_to_update"
+    message = "No fields to update"
+
+
+class InvalidVerificationToken(LarderError):
+    """A verification link was not made here, or leads to what has been overtaken."""
+
+    status = 401
+    code = "invalid_token"
+    message = "The link is not valid. Ask for a new one."
+
+
+class VerificationTokenExpired(InvalidVerificationToken):
+    code = "token_expired"
+    message = "The link is too old. Ask for a new one."
+
+
+class VerifiedUserNotFound(InvalidVerificationToken):
+    code = "user_not_found"
+    message = "The link is genuine, but its user is gone or has another address by now."
+
+
+class EmailMismatch(LarderError):
+    status = 400
+    code = "email_mismatch"
+    message = "This is not the e-mail address of who is signed in."
+
+
+class EmailAlreadyVerified(LarderError):
+    status = 400
+    code = "email_already_verified"
+    message = "The e-mail address is verified already."
+
+
+class EmailUnchanged(LarderError):
+    status = 400
+    code = "email_is_the_same"
+    message = "newEmail is the address that the user has."
+
+
+class ChangeEmailDisabled(LarderError):
+    status = 400
+    code = "change_email_disabled"
+    message = "Changing the e-mail address is switched off here."
+
+
+class ResetPasswordDisabled(LarderError):
+    status = 400
+    code = "reset_password_disabled"
+    message = "Signing in with e-mail and password is switched off here, and so is resetting one."
+
+
+class SessionExpired(LarderError):
+    """Deleting a user asks for their password, or for a session that began lately."""
+
+    status = 400
+    code = "session_expired"
+    message = "You signed in too long ago for this. Sign in again, or send your password along."
+
+
+class SoleTeamOwner(LarderError):
+    status = 400
+    code = "sole_team_owner"
+
+    def __init__(self, slugs: list[str]) -> None:
+        teams = ", ".join(slugs)
+        super().__init__(f"You are the only owner of {teams}. Make somebody else an owner first.")
+
+
+class DeleteUserDisabled(LarderError):
+    """Told like a path that does not exist."""
+
+    status = 404
+    code = "not_found"
+    message = "Deleting users is switched off here."
+
+
 class InvalidLinkToken(LarderError):
     """The token of a link is unknown, used, or past its time."""
 
@@ -312,6 +397,61 @@ class RateLimited(LarderError):
     def __init__(self, try_again_in_ms: int) -> None:
         super().__init__()
         self.headers = {"Retry-After": str(-(-try_again_in_ms // 1000))}
+
+
+class MissingOrNullOrigin(LarderError):
+    status = 403
+    code = "missing_or_null_origin"
+    message = "The request must tell the origin of the page that sends it."
+
+
+class InvalidOrigin(LarderError):
+    status = 403
+    code = "invalid_origin"
+    message = "The page that sends the request is of no trusted origin."
+
+
+class CrossSiteNavigation(LarderError):
+    """A page of another site posts a sign-in as if its visitor had filled it in."""
+
+    status = 403
+    code = "cross_site_navigation_login_blocked"
+    message = "A page of another site may not sign its visitors in."
+
+
+class InvalidCallbackUrl(LarderError):
+    """A URL to return to that would lead to an origin that is not trusted."""
+
+    status = 403
+    code = "invalid_callback_url"
+    message = "callbackURL leads to no trusted origin."
+
+
+class InvalidRedirectUrl(InvalidCallbackUrl):
+    code = "invalid_redirect_url"
+    message = "redirectTo leads to no trusted origin."
+
+
+class InvalidErrorCallbackUrl(InvalidCallbackUrl):
+    code = "invalid_error_callback_url"
+    message = "errorCallbackURL leads to no trusted origin."
+
+
+class InvalidNewUserCallbackUrl(InvalidCallbackUrl):
+    code = "invalid_new_user_callback_url"
+    message = "newUserCallbackURL leads to no trusted origin."
+
+
+class TooManyRequests(LarderError):
+    """The limit by client address and path. Its reply has no code, which is how the client knows it."""
+
+    status = 429
+    code = "too_many_requests"
+    message = "Too many requests. Please try again later."
+
+    def __init__(self, retry_after_s: int) -> None:
+        super().__init__()
+        self.headers = {"X-Retry-After": str(retry_after_s), "Retry-After": str(retry_after_s)}
 
 
 class TryAgain(LarderError):

@@ -35,12 +35,15 @@ class Settings:
         _REQUIRED, "Name of the table that indexes the stored artifacts."
     )
     usage_table: str = _option(_REQUIRED, "Name of the table of usage events and daily figures.")
+    rate_limits_table: str = _option(_REQUIRED, "Name of the table that counts requests.")
     artifacts_bucket: str = _option(_REQUIRED, "Name of the bucket that holds the artifacts.")
     signing_secret: str = _option(
         _REQUIRED,
         "ARN of the secret, in Secrets Manager, that signs cookies and links. On one machine the secret itself; a "
         "comma and the one before it, which is still accepted, may follow.",
     )
+    outbox_table: str = _option(_REQUIRED, "Name of the table of mail that nobody sends on.")
+    email_function: str = _option(_REQUIRED, "Name of the function that makes and sends mail.")
 
     retention_days: int = _option(
         30, "Days an artifact is kept after its upload.", minimum=1, maximum=3650
@@ -229,6 +232,53 @@ class Settings:
     )
     verification_token_expires_in_seconds: int = _option(
         3600, "Lifetime of the link that verifies an address.", minimum=60, maximum=604_800
+    )
+    product_name: str = _option("Larder", "What mail calls this service, and whom it is from.")
+    email_sender: str = _option(
+        "",
+        "Address that mail is sent from through SES. Without one, mail goes to the outbox.",
+    )
+    outbox_retention_days: int = _option(
+        7, "Days that mail is kept in the outbox.", minimum=1, maximum=365
+    )
+    send_verification_email: str = _option(
+        "",
+        "`module:function` that delivers a verification link in place of Larder: "
+        "called with `{user, url, token}` and the request.",
+    )
+    send_reset_password: str = _option(
+        "",
+        "`module:function` that delivers a reset link in place of Larder: "
+        "called with `{user, url, token}` and the request.",
+    )
+    base_url: str = _option(
+        "",
+        "The origin under which clients reach this deployment, such as `https://cache.example.com`; "
+        "empty for the API's own.",
+    )
+    trusted_origins: str = _option(
+        "",
+        "Other origins whose pages may sign people in and be returned to, separated by commas; `*` stands for a part "
+        "of a host name without a dot, as in `https://*.example.com`.",
+    )
+    trusted_proxy_hops: int = _option(
+        0,
+        "Proxies of the operator's own in front of the API, each adding to X-Forwarded-For; "
+        "0 counts who calls the API.",
+        minimum=0,
+        maximum=10,
+    )
+    http_rate_limit_enabled: bool = _option(
+        True, "Whether requests to `/api/auth` are limited by client address and path."
+    )
+    http_rate_limit_window_seconds: int = _option(
+        10, "Window of the limit of paths that have no stricter one.", minimum=1, maximum=86_400
+    )
+    http_rate_limit_max: int = _option(
+        100,
+        "Requests of one address to one path in that window.",
+        minimum=1,
+        maximum=1_000_000,
     )
 
 

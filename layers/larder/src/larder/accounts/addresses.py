@@ -16,12 +16,21 @@ def parse_address(text: str) -> str:
     return f"{local}@{domain}"
 
 
-@lru_cache(maxsize=1000)
 def canonical(text: str) -> str:
     """The same for all addresses that mail, or an eye, takes for the same: in any letter case and Unicode form.
 
     It tells users apart; mail goes to the address as it is stored, never to another that has the same canonical form.
     """
+    return _canonical(_shortened(text))
+
+
+def _shortened(text: str) -> str:
+    """Enough of a text to tell whether it is an address, so that none of any length is looked at, or remembered."""
+    return text.strip()[: MAX_ADDRESS_LENGTH + 1]
+
+
+@lru_cache(maxsize=1000)
+def _canonical(text: str) -> str:
     local, _, ascii_domain = _parts(text)
     return f"{unicodedata.normalize('NFKC', local).casefold()}@{ascii_domain}"
 
@@ -31,7 +40,7 @@ def _parts(text: str) -> tuple[str, str, str]:
     validate = _validator()
     try:
         valid = validate(
-            text.strip()[: MAX_ADDRESS_LENGTH + 1],
+            _shortened(text),
             check_deliverability=False,
             globally_deliverable=False,
         )

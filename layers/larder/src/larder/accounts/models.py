@@ -54,5 +54,23 @@ class Session:
     user_agent: str | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileChange:
+    """What a user changes of their own; None for what stays."""
+
+    name: str | None = None
+    image: str | None = None
+    removes_image: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PasswordChange:
+    """What somebody who is signed in wants their password to be."""
+
+    current: str
+    new: str
+    ends_other_sessions: bool
+
+
 class EmailTaken(Exception):
     """Another user has this address, or one that mail treats as the same."""

@@ -20,12 +20,17 @@ _REFERENCE = (16384, 16, 1)
 
 def check_length(password: str) -> None:
     """Raises PasswordTooShort, PasswordTooLong. Counted as JavaScript counts: in UTF-16 code units."""
-    units = len(password.encode("utf-16-le", "surrogatepass")) // 2
+    units = _utf16_units(password)
     # To HMAC, which scrypt begins with, NULs at the end are nothing.
     told = units - (len(password) - len(password.rstrip("\0")))
     if told < settings().minimum_password_length:
         raise PasswordTooShort
-    if units > settings().maximum_password_length:
+    check_not_too_long(password)
+
+
+def check_not_too_long(password: str) -> None:
+    """What no password can be costs no hash. Raises PasswordTooLong."""
+    if _utf16_units(password) > settings().maximum_password_length:
         raise PasswordTooLong
 
 
@@ -57,6 +62,10 @@ def needs_rehash(stored: str) -> bool:
     if settings().password_hash or settings().password_verify:
         return False
     return _parse(stored)[0] != _parameters()
+
+
+def _utf16_units(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _scrypt(password: str, salt: str, parameters: tuple[int, int, int]) -> bytes:

@@ -136,6 +136,11 @@ def forget_holders() -> None:
     _holders.clear()
 
 
+def get_session(user_id: str, token_hash: str) -> Session | None:
+    item = _get(user_id, _SESSION + token_hash)
+    return None if item is None else _session(item)
+
+
 def list_sessions(user_id: str) -> list[Session]:
     """Every stored session of a user, newest first; those that no longer count too."""
     sessions = [_session(item) for item in _query(user_id, _SESSION)]
@@ -144,8 +149,11 @@ def list_sessions(user_id: str) -> list[Session]:
 
 def extend_session(session: Session) -> bool:
     """Store the new expiry. False when the session has been ended meanwhile."""
+    record, holder = _session_items(session)
     exists = {"ConditionExpression": "attribute_exists(pk)"}
-    return aws.write_together([_put(item, exists) for item in _session_items(session)])
+    return aws.write_together(
+        [_put(record, _of_generation(session.generation)), _put(holder, exists)]
+    )
 
 
 def delete_session(user_id: str, token_hash: str) -> bool:
@@ -162,7 +170,9 @@ def delete_session(user_id: str, token_hash: str) -> bool:
 
 
 def end_other_sessions(account: Account, kept: Session | None) -> bool:
-    """Raise the user's generation, and that of the one session that stays. False when either has changed meanwhile."""
+    """Raise the user's generation, and that of the one session that stays. False when either has changed meanwhile,
+    or when the session does not count any more.
+    """
     generation = account.user.session_generation + 1
     user = replace(account.user, session_generation=generation, version=account.user.version + 1)
     by_email, by_id = _account_items(Account(user=user, password_hash=account.password_hash))
@@ -170,7 +180,7 @@ def end_other_sessions(account: Account, kept: Session | None) -> bool:
     writes = [_put(by_id, unchanged), _put(by_email, unchanged)]
     if kept is not None:
         item, _ = _session_items(replace(kept, generation=generation))
-        writes.append(_put(item, {"ConditionExpression": "attribute_exists(pk)"}))
+        writes.append(_put(item, _of_generation(account.user.session_generation)))
     return aws.write_together(writes)
 
 
@@ -281,6 +291,13 @@ def _at_version(user: User) -> dict[str, Any]:
     return {
         "ConditionExpression": "version = :version",
         "ExpressionAttributeValues": aws.serialize({":version": user.version}),
+    }
+
+
+def _of_generation(generation: int) -> dict[str, Any]:
+    return {
+        "ConditionExpression": "generation = :generation",
+        "ExpressionAttributeValues": aws.serialize({":generation": generation}),
     }
 
 

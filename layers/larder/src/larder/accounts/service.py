@@ -7,8 +7,14 @@ from datetime import datetime
 
 from larder.accounts import repository
 from larder.accounts.addresses import canonical, parse_address
-from larder.accounts.models import Account, User
-from larder.accounts.passwords import check_length, hash_password, needs_rehash, verify_password
+from larder.accounts.models import Account, PasswordChange, ProfileChange, User
+from larder.accounts.passwords import (
+    check_length,
+    check_not_too_long,
+    hash_password,
+    needs_rehash,
+    verify_password,
+)
 from larder.concurrency import wait_before_retry
 from larder.errors import (
     InvalidEmailOrPassword,
@@ -36,10 +42,26 @@ def create_user(
     email_verified: bool = False,
     now: datetime,
 ) -> User:
-    """Add a person.
+    """Add a person. Raises what new_account raises, and EmailTaken for a second user of one address."""
+    account = new_account(
+        email, name, password=password, image=image, email_verified=email_verified, now=now
+    )
+    repository.add(account)
+    return account.user
 
-    Raises InvalidEmail, InvalidRequest for a name or image that is none, PasswordTooShort, PasswordTooLong, EmailTaken
-    for a second user of one address.
+
+def new_account(
+    email: str,
+    name: str,
+    *,
+    password: str | None = None,
+    image: str | None = None,
+    email_verified: bool = False,
+    now: datetime,
+) -> Account:
+    """A person who is not stored yet.
+
+    Raises InvalidEmail, InvalidRequest for a name or image that is none, PasswordTooShort, PasswordTooLong.
     """
     address = parse_address(email)
     user = User(
@@ -55,8 +77,7 @@ def create_user(
     if password is not None:
         check_length(password)
         password_hash = hash_password(password)
-    repository.add(Account(user=user, password_hash=password_hash))
-    return user
+    return Account(user=user, password_hash=password_hash)
 
 
 def find_user(user_id: str) -> User | None:
@@ -88,11 +109,74 @@ def check_credentials(email: str, password: str) -> User:
 
 
 def check_password(user: User, password: str) -> None:
-    """For somebody who is signed in. Raises InvalidPassword."""
+    """For somebody who is signed in. Raises InvalidPassword, PasswordTooLong."""
+    check_not_too_long(password)
     account = repository.get_account(user.email)
     stored = account.password_hash if account and account.user.id == user.id else None
     if not verify_password(password, stored):
         raise InvalidPassword
+
+
+def update_profile(user: User, change: ProfileChange, *, now: datetime) -> User:
+    """Change name or picture. Raises InvalidRequest, Unauthenticated for a user who is gone."""
+    name = None if change.name is None else parse_name(change.name)
+    image = parse_image(change.image)
+
+    def changed(account: Account) -> Account:
+        was = account.user
+        kept = None if change.removes_image else was.image
+        becomes = replace(was, name=name or was.name, image=image or kept, updated_at=now)
+        return replace(account, user=becomes)
+
+    return change_account(user.id, changed).user
+
+
+def change_password(user_id: str, change: PasswordChange, *, now: datetime) -> User:
+    """Set another password, and end the user's sessions if that is asked for, in one transaction.
+
+    Raises PasswordTooShort, PasswordTooLong, InvalidPassword.
+    """
+    check_length(change.new)
+
+    def changed(account: Account) -> Account:
+        if not verify_password(change.current, account.password_hash):
+            raise InvalidPassword
+        password_hash, ends = hash_password(change.new), change.ends_other_sessions
+        return with_password(account, password_hash, ends_sessions=ends, now=now)
+
+    return change_account(user_id, changed).user
+
+
+def remove_user(user_id: str, *, now: datetime) -> None:
+    """Delete the user; every session of theirs ends with it. Raises Unauthenticated for one who is gone."""
+    for attempt in range(_ATTEMPTS):
+        if repository.remove(read_account(user_id), now=now):
+            return
+        wait_before_retry(attempt)
+    raise TryAgain
+
+
+def deleted_users() -> list[tuple[str, datetime]]:
+    """The users who were deleted of late, by id, and when: what is left of their keys is to be found."""
+    return list(repository.deleted_users())
+
+
+def forget_deleted_user(user_id: str) -> None:
+    """Nothing of the user is left: so may be the note of their deletion."""
+    repository.forget_deleted(user_id)
+
+
+def with_password(
+    account: Account, password_hash: str, *, ends_sessions: bool, now: datetime
+) -> Account:
+    """The account with another password; reset links for the old one end, and all sessions if that is asked for."""
+    user = replace(
+        account.user,
+        password_version=account.user.password_version + 1,
+        session_generation=account.user.session_generation + ends_sessions,
+        updated_at=now,
+    )
+    return replace(account, user=user, password_hash=password_hash)
 
 
 def change_account(user_id: str, changed: Callable[[Account], Account]) -> Account:

@@ -59,11 +59,6 @@ class ApiKey:
     last_request: datetime | None
 
     @property
-    def is_counted(self) -> bool:
-        """Whether a use must be counted to keep a limit or an allowance."""
-        return self.remaining is not None or self.rate_limit.enabled
-
-    @property
     def refill_due_at(self) -> datetime | None:
         """From when on a use refills the allowance; None for a key without one, or without a refill."""
         if self.refill is None or self.remaining is None:

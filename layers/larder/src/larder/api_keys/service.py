@@ -29,7 +29,6 @@ from larder.errors import (
     MissingPermission,
     RateLimited,
     ReadOnly,
-    Throttled,
     TryAgain,
     Unauthenticated,
 )
@@ -133,10 +132,11 @@ def verify(key_hash: str | None, required: Permissions, *, now: datetime) -> Ver
 
     The rules are checked, and the use is taken, in one conditional write: a refused use takes nothing from the
     allowance. A second write is needed when a window is over or a refill is due, and once in a key's life, to remove it
-    with its last use. Raises TryAgain when the store does not answer: without it no allowance can be kept.
+    with its last use.
 
-    A key with neither allowance nor limit that is used faster than one partition takes writes is read instead, so that
-    a large build fleet is never refused for being large.
+    When the write fails, because the store does not answer or one partition takes no more writes, the key is read
+    instead. One without an allowance then passes by its other rules: a rate limit gives way, and a metric tells. One
+    with an allowance raises TryAgain: nothing can be promised without the count. So does a read that fails too.
     """
     if key_hash is None:
         return Verification(key=None, refusal=Refusal.INVALID)
@@ -150,11 +150,16 @@ def verify(key_hash: str | None, required: Permissions, *, now: datetime) -> Ver
             turning = key if key.turns(now) else None
             if attempt > 1:
                 wait_before_retry(attempt)
-    except Throttled:
+    except TryAgain:
         key = repository.get(key_hash)
-        if key is not None and key.is_counted:
+        if key is not None and key.remaining is not None:
             raise
         passed = key is not None and _refusal(key, required, now) is None
+        if passed and key is not None and key.rate_limit.enabled:
+            # Imported when it is needed: every request to the cache API loads this module.
+            from larder.rate_limits.service import report_store_failure
+
+            report_store_failure("key")
     if key is None:
         return Verification(key=None, refusal=Refusal.INVALID)
     if not passed:
@@ -245,6 +250,12 @@ def _successor(old: ApiKey) -> NewKey:
         refill=old.refill,
         rate_limit=old.rate_limit,
     )
+
+
+def delete_keys_of(user_id: str) -> int:
+    """Delete every key of a user who is gone; returns how many. A key made a moment ago may not be found yet."""
+    keys = list_keys(user_id)
+    return sum(repository.delete(key.key_hash) for key in keys)
 
 
 def clean_up(*, now: datetime) -> None:

@@ -1,36 +1,21 @@
 """The JSON bodies of the API key endpoints, parsed and checked."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    ValidationError,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from larder.api_keys.models import UNSET, KeyChanges, NewKey, Permissions, RateLimit, Refill, Unset
 from larder.api_keys.service import default_rate_limit, presented_form
-from larder.errors import (
-    InvalidBody,
-    InvalidQuery,
-    ServerOnlyProperty,
-    UnauthorizedSession,
-    UnsupportedMediaType,
-)
+from larder.errors import InvalidBody, InvalidQuery, ServerOnlyProperty, UnauthorizedSession
 from larder.teams.service import parse_team_id
-from larder.web.json_body import first_error, sent_json
+from larder.web.auth_body import parsed
 from larder.web.signed_in import Caller, SignedIn
 
 MAX_PERMISSIONS = 20
 """Actions that one verification may require: all of them are checked in one condition."""
-
-B = TypeVar("B", bound=BaseModel)
 
 _Word = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 _Permissions = dict[str, list[str]]
@@ -114,19 +99,19 @@ class SentUpdate:
 
 
 def verify_body(request: Request) -> PresentedKey:
-    """`{"key", "permissions"?}`. Raises UnsupportedMediaType, InvalidBody."""
-    body = _parsed(_Verify, request)
+    """`{"key", "permissions"?}`. Raises InvalidBody."""
+    body = parsed(request, _Verify)
     if sum(map(len, body.permissions.values())) > MAX_PERMISSIONS:
         raise InvalidBody("permissions", f"must require at most {MAX_PERMISSIONS} actions")
     return PresentedKey(presented_form(body.key), _permissions(body.permissions))
 
 
 def _create_body(request: Request) -> _Create:
-    return _parsed(_Create, request)
+    return parsed(request, _Create)
 
 
 def _update_body(request: Request) -> _Update:
-    return _parsed(_Update, request)
+    return parsed(request, _Update)
 
 
 # The body stands before the caller: a bad one is told to anybody (better-auth.md, 1).
@@ -167,7 +152,7 @@ def sent_update(body: Annotated[_Update, Depends(_update_body)], caller: SignedI
 
 def named_key(request: Request) -> str:
     """`{"keyId"}`."""
-    return _parsed(_Named, request).keyId
+    return parsed(request, _Named).keyId
 
 
 def queried_key(request: Request) -> str:
@@ -177,17 +162,6 @@ def queried_key(request: Request) -> str:
     if not key_id:
         raise InvalidQuery("id", "is required")
     return key_id
-
-
-def _parsed(model: type[B], request: Request) -> B:
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != "application/json":
-        raise UnsupportedMediaType
-    try:
-        return model.model_validate(sent_json(request))
-    except ValidationError as error:
-        field, rule = first_error(error)
-        raise InvalidBody(field, rule) from None
 
 
 def _check_server_only(body: _Limits, caller: Caller) -> None:

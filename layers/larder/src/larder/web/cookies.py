@@ -29,6 +29,13 @@ def session_cookies(request: Request, token: str, *, remembered: bool) -> list[C
     return cookies
 
 
+def renewed_cookies(request: Request, token: str, *, remembered: bool) -> list[Cookie]:
+    """The session's cookies anew, for a client that has come with them; none for one with a bearer token."""
+    if session_token(request) != token:
+        return []
+    return session_cookies(request, token, remembered=remembered)
+
+
 def clearing_cookies(request: Request) -> list[Cookie]:
     """What makes a browser forget the session."""
     return [

@@ -1,12 +1,16 @@
 """JSON as it was sent, and what pydantic has against it in a message for the client."""
 
 import json
+from typing import TYPE_CHECKING
 
 from aws_lambda_powertools.event_handler import Request
-from pydantic import ValidationError
 
 from larder.errors import InvalidRequest
-from larder.web.parameters import sent_bytes
+from larder.web.sent_bytes import sent_bytes
+
+if TYPE_CHECKING:
+    # Endpoints that read a body but check none of it start without pydantic.
+    from pydantic import ValidationError
 
 
 def sent_json(request: Request) -> object:
@@ -17,7 +21,7 @@ def sent_json(request: Request) -> object:
         raise InvalidRequest("body", "must be JSON") from None
 
 
-def first_error(error: ValidationError) -> tuple[str, str]:
+def first_error(error: "ValidationError") -> tuple[str, str]:
     """The field that breaks a rule, and the rule; of several the first, with the number of the others."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     field = ".".join(str(part) for part in first["loc"]) or "body"

@@ -3,7 +3,6 @@
 Each raises InvalidRequest naming the parameter and the rule (spec 1, parts 2 and 4).
 """
 
-import base64
 import re
 from dataclasses import dataclass
 from typing import Annotated
@@ -17,6 +16,7 @@ from larder.errors import InvalidRequest, Unauthenticated
 from larder.hashing import hash_key
 from larder.settings import settings
 from larder.teams.service import parse_slug, parse_team_id
+from larder.web.sent_bytes import sent_bytes
 
 MAX_TAG_LENGTH = 600
 MAX_CI_LENGTH = 50
@@ -121,15 +121,6 @@ def artifact_metadata(client: Client, request: Request) -> ArtifactMetadata:
         ci=client.ci,
         interactive=client.interactive,
     )
-
-
-def sent_bytes(request: Request) -> bytes:
-    """The body as it was on the wire; the gateway hands over text types as text and all others in base64."""
-    event = request.resolved_event
-    text = event.body
-    if not text:
-        return b""
-    return base64.b64decode(text) if event.get("isBase64Encoded") else text.encode()
 
 
 def artifact_body(_token: BearerToken, request: Request) -> bytes:

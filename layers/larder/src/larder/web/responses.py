@@ -1,25 +1,47 @@
 """What clients get back."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
 from aws_lambda_powertools.event_handler import Request, Response
+from aws_lambda_powertools.shared.cookies import Cookie
 
 from larder.artifacts.models import Artifact, ArtifactHash, QueryResult
-from larder.errors import InvalidBody, InvalidRequest, LarderError
+from larder.errors import (
+    DeleteUserDisabled,
+    InvalidBody,
+    InvalidRequest,
+    LarderError,
+    TooManyRequests,
+)
+from larder.web.base_url import base_url
 from larder.web.parameters import TeamQuery
 
 _JSON = "application/json"
 _BYTES = "application/octet-stream"
 
+NO_STORE = {"Cache-Control": "no-store"}
+
 AUTHORIZATION_ALLOWED = {"Access-Control-Allow-Headers": "Authorization"}
 """Tells the build client, in a reply to OPTIONS, to send its token with the request itself (turbo-client.md, 3)."""
 
 
-def json_response(body: Any, status: int = 200) -> Response[str]:
-    return Response(status_code=status, content_type=_JSON, body=json.dumps(body))
+def json_response(
+    body: Any,
+    status: int = 200,
+    *,
+    headers: Mapping[str, str] | None = None,
+    cookies: Sequence[Cookie] = (),
+) -> Response[str]:
+    return Response(
+        status_code=status,
+        content_type=_JSON,
+        headers=dict(headers or {}),
+        cookies=list(cookies),
+        body=json.dumps(body),
+    )
 
 
 def empty(status: int, headers: Mapping[str, str] | None = None) -> Response[None]:
@@ -41,12 +63,16 @@ def error_response(error: LarderError, headers: Mapping[str, str] | None = None)
     )
 
 
-def auth_error_response(error: LarderError) -> Response[str]:
+def auth_error_response(error: LarderError) -> Response[str] | Response[None]:
     """The shape that the Better Auth client parses; its codes are in upper case (reference: better-auth.md, 1)."""
+    if isinstance(error, DeleteUserDisabled):
+        return empty(error.status)
     if type(error) is InvalidRequest and error.field != "body":
         # A service told the field and the rule, without knowing by which API it was asked.
         error = InvalidBody(error.field, error.rule)
-    body = {"message": error.message, "code": error.code.upper()}
+    body = {"message": error.message}
+    if not isinstance(error, TooManyRequests):
+        body["code"] = error.code.upper()
     return Response(
         status_code=error.status,
         content_type=_JSON,
@@ -107,10 +133,16 @@ def _query_entry(artifact: Artifact) -> dict[str, Any]:
     return entry
 
 
+def sent_on(url: str, **query: str) -> Response[None]:
+    """302 to a page, with what it is told in its query, before any `#`. It may be secret: nothing keeps it."""
+    page, hash_sign, fragment = url.partition("#")
+    if query:
+        page += ("&" if "?" in page else "?") + urlencode(query)
+    headers = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+    return Response(status_code=302, headers={"Location": page + hash_sign + fragment, **headers})
+
+
 def artifact_url(request: Request, hash: ArtifactHash, team: TeamQuery) -> str:
-    """Where the artifact can be fetched again: at the address that the gateway, not the client's Host header, tells."""
-    event = request.resolved_event
-    domain = event["requestContext"]["domainName"]
-    scheme = "http" if request.headers.get("x-forwarded-proto") == "http" else "https"
+    """Where the artifact can be fetched again: under the deployment's own address."""
     query = urlencode({k: v for k, v in (("teamId", team.team_id), ("slug", team.slug)) if v})
-    return f"{scheme}://{domain}/v8/artifacts/{hash}" + (f"?{query}" if query else "")
+    return f"{base_url(request)}/v8/artifacts/{hash}" + (f"?{query}" if query else "")

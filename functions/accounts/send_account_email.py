@@ -1,0 +1,31 @@
+"""Jobs that requests hand over, by asynchronous invocation"""
+
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from larder import clock
+from larder.accounts import emails
+from larder.accounts.email_jobs import EmailJob, parse_job
+from larder.accounts.emails import Delivery
+from larder.web.log import logger
+
+
+def send_account_email(job: EmailJob) -> Delivery:
+    """A job of mail: look the address up, make the link, and send it or have the integrator's function do so."""
+    return emails.deliver(job, now=clock.now())
+
+
+def handler(event: dict[str, Any], context: LambdaContext) -> None:
+    """What Lambda calls. An error is tried again and ends in the dead-letter queue."""
+    job = parse_job(event)
+    delivery = send_account_email(job)
+    logger().info(
+        "e-mail job done",
+        extra={
+            "kind": job.kind,
+            "outcome": delivery.outcome,
+            "user_id": delivery.user_id,
+            "message_id": delivery.message_id,
+        },
+    )

@@ -1,0 +1,25 @@
+"""POST /api/auth/sign-up/email"""
+
+from aws_lambda_powertools.event_handler import Request, Response
+
+from larder import clock
+from larder.accounts import credentials
+from larder.web.account_bodies import SignUpBody
+from larder.web.account_json import user_json
+from larder.web.app import auth_api, lambda_handler
+from larder.web.cookies import session_cookies
+from larder.web.responses import json_response
+from larder.web.visit import VisitBy
+
+app = auth_api()
+
+
+@app.post("/api/auth/sign-up/email")
+def sign_up(given: SignUpBody, visit: VisitBy, request: Request) -> Response[str]:
+    """POST /api/auth/sign-up/email: add a user and sign them in or, where addresses must be verified, send a link."""
+    user, token = credentials.sign_up(given, visit, now=clock.now())
+    cookies = session_cookies(request, token, remembered=given.remembered) if token else []
+    return json_response({"token": token, "user": user_json(user)}, cookies=cookies)
+
+
+handler = lambda_handler(app)

@@ -1,0 +1,27 @@
+"""POST /api/auth/update-user"""
+
+from aws_lambda_powertools.event_handler import Request, Response
+
+from larder import clock
+from larder.accounts.service import update_profile
+from larder.web.account_bodies import ProfileBody
+from larder.web.app import auth_api, lambda_handler
+from larder.web.cookies import renewed_cookies
+from larder.web.responses import json_response
+from larder.web.signed_in import SignedIn
+
+app = auth_api()
+
+
+@app.post("/api/auth/update-user")
+def update_user(change: ProfileBody, caller: SignedIn, request: Request) -> Response[str]:
+    """POST /api/auth/update-user: change the caller's name or picture."""
+    update_profile(caller.user, change, now=clock.now())
+    if caller.key is not None:
+        return json_response({"status": True})
+    remembered = caller.session.remembered
+    cookies = renewed_cookies(request, caller.token, remembered=remembered)
+    return json_response({"status": True}, cookies=cookies)
+
+
+handler = lambda_handler(app)

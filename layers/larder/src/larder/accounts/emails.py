@@ -1,0 +1,156 @@
+"""Makes the links that mail carries and sends them, or has the integrator's own functions do so."""
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from urllib.parse import quote, urljoin
+
+from larder import clock, extensions
+from larder.accounts import links, service
+from larder.accounts.addresses import parse_address
+from larder.accounts.email_jobs import EmailJob, EmailKind, RequestDescription
+from larder.accounts.models import User
+from larder.mail import service as mail
+from larder.mail import templates
+from larder.mail.models import Message
+from larder.settings import settings
+
+
+class Outcome(StrEnum):
+    SENT = "sent"
+    HANDED_OVER = "handed over"
+    UNKNOWN_ADDRESS = "unknown address"
+    VERIFIED_ALREADY = "verified already"
+    TAKEN_ADDRESS = "taken address"
+    UNKNOWN_USER = "unknown user"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """What became of a job, in ids alone. `message_id` is SES's or the outbox's."""
+
+    outcome: Outcome
+    user_id: str | None = None
+    message_id: str | None = None
+
+
+class IntegratorFailed(Exception):
+    """The integrator's function raised an error. Its message may hold the link, so only type and place are told."""
+
+
+def deliver(job: EmailJob, *, now: datetime) -> Delivery:
+    """Send what the job asks for, if there is somebody to send it to.
+
+    A job that comes twice sends two messages. Both links work: a verification can be followed again, and of several
+    reset links the first one used ends the others. Raises TryAgain, MailRefused, IntegratorFailed.
+    """
+    if job.kind is EmailKind.CHANGE_EMAIL:
+        return _send_change_link(job, now)
+    user = service.find_user_by_email(job.email)
+    if user is None:
+        return Delivery(outcome=Outcome.UNKNOWN_ADDRESS)
+    if job.kind is EmailKind.RESET_PASSWORD:
+        return _send_reset_link(user, job, now)
+    if job.kind is EmailKind.VERIFY_EMAIL:
+        return _send_verification_link(user, job, now)
+    if job.kind is EmailKind.PASSWORD_RESET:
+        return _tell_of_reset(user, job, now)
+    return _send(templates.sign_up_again, user, urljoin(job.base_url, job.callback_url), now)
+
+
+def _send_verification_link(user: User, job: EmailJob, now: datetime) -> Delivery:
+    if user.email_verified:
+        return Delivery(outcome=Outcome.VERIFIED_ALREADY, user_id=user.id)
+    token = links.issue_verification_token(user, now=now)
+    return _send_token(templates.verify_email, user, token, job, now)
+
+
+def _send_change_link(job: EmailJob, now: datetime) -> Delivery:
+    """To the new address, which is the user's once the link is followed. Its owner alone can say that it is theirs."""
+    user = service.find_user(job.user_id or "")
+    if user is None:
+        return Delivery(outcome=Outcome.UNKNOWN_USER)
+    if service.find_user_by_email(job.email) is not None:
+        return Delivery(outcome=Outcome.TAKEN_ADDRESS, user_id=user.id)
+    new_email = parse_address(job.email)
+    token = links.issue_verification_token(user, new_email=new_email, now=now)
+    return _send_token(templates.change_email, replace(user, email=new_email), token, job, now)
+
+
+def _send_token(
+    template: Callable[..., Message], user: User, token: str, job: EmailJob, now: datetime
+) -> Delivery:
+    callback = _quoted(job.callback_url or "/")
+    url = f"{job.base_url}/api/auth/verify-email?token={token}&callbackURL={callback}"
+    if settings().send_verification_email:
+        return _hand_over(settings().send_verification_email, user, url, token, job.request)
+    return _send(template, user, url, now)
+
+
+def _send_reset_link(user: User, job: EmailJob, now: datetime) -> Delivery:
+    token = links.issue_reset_token(user, now=now)
+    callback = _quoted(job.callback_url)
+    url = f"{job.base_url}/api/auth/reset-password/{token}?callbackURL={callback}"
+    if settings().send_reset_password:
+        return _hand_over(settings().send_reset_password, user, url, token, job.request)
+    return _send(templates.reset_password, user, url, now)
+
+
+def _tell_of_reset(user: User, job: EmailJob, now: datetime) -> Delivery:
+    """Whoever reads this and did not do it learns that somebody else has their mail."""
+    if settings().on_password_reset:
+        return _call(settings().on_password_reset, {"user": _public(user)}, user, job.request)
+    return _send(templates.password_was_reset, user, job.base_url, now)
+
+
+def _send(template: Callable[..., Message], user: User, url: str, now: datetime) -> Delivery:
+    message = template(to=user.email, product=settings().product_name, url=url)
+    message_id = mail.send(message, now=now)
+    return Delivery(outcome=Outcome.SENT, user_id=user.id, message_id=message_id)
+
+
+def _hand_over(
+    option: str, user: User, url: str, token: str, request: RequestDescription
+) -> Delivery:
+    return _call(option, {"user": _public(user), "url": url, "token": token}, user, request)
+
+
+def _call(option: str, data: dict[str, Any], user: User, request: RequestDescription) -> Delivery:
+    function = extensions.load(option)
+    try:
+        function(data, _described(request))
+    except Exception as error:  # noqa: BLE001 - whatever it is, it must not be told in its own words
+        *_, last = traceback.extract_tb(error.__traceback__)
+        where = f"{last.filename}:{last.lineno} in {last.name}"
+        raise IntegratorFailed(f"{option}: {type(error).__name__} at {where}") from None
+    return Delivery(outcome=Outcome.HANDED_OVER, user_id=user.id)
+
+
+def _public(user: User) -> dict[str, Any]:
+    """A user as clients know them."""
+    return {
+        "id": user.id,
+        "name": user.name,
+        "email": user.email,
+        "emailVerified": user.email_verified,
+        "image": user.image,
+        "createdAt": clock.to_iso(user.created_at),
+        "updatedAt": clock.to_iso(user.updated_at),
+    }
+
+
+def _described(request: RequestDescription) -> dict[str, Any]:
+    return {
+        "method": request.method,
+        "path": request.path,
+        "ipAddress": request.ip_address,
+        "userAgent": request.user_agent,
+    }
+
+
+def _quoted(url: str) -> str:
+    # JSON may hold half a character, which has no bytes.
+    return quote(url, safe="", errors="replace")

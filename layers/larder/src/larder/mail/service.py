@@ -1,0 +1,38 @@
+"""Send mail, and read what was put into the outbox."""
+
+from datetime import datetime, timedelta
+
+from larder.hashing import time_ordered_id
+from larder.mail import repository, ses
+from larder.mail.models import Message, OutboxPage, StoredMessage
+from larder.mail.templates import one_line
+from larder.settings import settings
+
+MOST_ON_A_PAGE = 100
+
+
+def send(message: Message, *, now: datetime) -> str:
+    """By SES when the deployment has a sender, else into the outbox. Returns the id that it has there.
+
+    Raises TryAgain, and MailRefused when SES does not take it.
+    """
+    sender = settings().email_sender
+    if sender:
+        return ses.send(message, sender=sender, sender_name=one_line(settings().product_name))
+    stored = StoredMessage(id=time_ordered_id(now), sent_at=now, message=message)
+    days = settings().outbox_retention_days
+    repository.add(stored, expires_at=now + timedelta(days=days))
+    return stored.id
+
+
+def read_outbox(*, limit: int = 50, before: str | None = None, now: datetime) -> OutboxPage:
+    """A page of at most `limit` messages (100 at most), newest first; `before` is the `next_before` of the page before.
+
+    A page may hold fewer, even none, although others follow: `next_before` alone tells.
+    """
+    messages, more = repository.newest(min(limit, MOST_ON_A_PAGE), before=before, now=now)
+    return OutboxPage(messages=tuple(messages), next_before=more)
+
+
+def find_message(message_id: str, *, now: datetime) -> StoredMessage | None:
+    return repository.get(message_id, now=now)

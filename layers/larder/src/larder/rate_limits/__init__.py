@@ -1,0 +1,1 @@
+"""How often one client address may ask: fixed windows, counted in DynamoDB."""

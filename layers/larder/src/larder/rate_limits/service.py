@@ -1,0 +1,68 @@
+"""Count requests against a limit. A store that fails lets them pass, and a metric tells."""
+
+from datetime import datetime
+from math import ceil
+
+from larder.errors import TooManyRequests, TryAgain
+from larder.rate_limits import repository
+from larder.rate_limits.models import BY_PATH, Limit
+from larder.settings import settings
+
+_REMEMBERED = 1000
+
+# Windows that this instance has seen full. A count never goes down, so the store need not be asked again: who keeps
+# asking costs no write, and cannot wear out the partition that counts them until it fails and lets them pass.
+_full: dict[tuple[str, int], None] = {}
+
+
+def limit_of(path: str) -> Limit | None:
+    """The limit of a path under `/api/auth`, given without that prefix; None when requests are not counted."""
+    options = settings()
+    if not options.http_rate_limit_enabled:
+        return None
+    for prefix, limit in BY_PATH.items():
+        if path == prefix or path.startswith(f"{prefix}/"):
+            return limit
+    return Limit(most=options.http_rate_limit_max, window_s=options.http_rate_limit_window_seconds)
+
+
+def take(what: str, limit: Limit, *, now: datetime) -> None:
+    """Count one request for `what`. Raises TooManyRequests when the window of `now` has no place left.
+
+    Exact under parallel requests: the count and the check are one conditional write.
+    """
+    window = limit.window_at(now)
+    if (what, window) not in _full:
+        try:
+            if repository.count(what, window=window, window_s=limit.window_s, most=limit.most):
+                return
+        except TryAgain:
+            report_store_failure("http")
+            return
+        _remember(what, window)
+    raise TooManyRequests(max(1, ceil(window + limit.window_s - now.timestamp())))
+
+
+def report_store_failure(limit: str) -> None:
+    """Emit the metric of a request that passed uncounted. `limit` is `http`, or `key` for an API key's own limit."""
+    # Imported when it is needed, which is hardly ever.
+    from aws_lambda_powertools.metrics import MetricUnit, single_metric
+
+    with single_metric(
+        name="RateLimitStoreFailures",
+        unit=MetricUnit.Count,
+        value=1,
+        default_dimensions={"limit": limit},
+    ):
+        pass
+
+
+def forget_full_windows() -> None:
+    """Forget which windows this instance has seen full."""
+    _full.clear()
+
+
+def _remember(what: str, window: int) -> None:
+    if len(_full) >= _REMEMBERED:
+        _full.clear()
+    _full[what, window] = None

@@ -1,0 +1,119 @@
+"""The JSON bodies of the account endpoints, parsed and checked: the types that handlers name in their signatures.
+
+A field that is unknown here is ignored: newer clients send some of their own, and nobody chooses their own `id`, `role`
+or `emailVerified`.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, TypeVar
+
+from aws_lambda_powertools.event_handler import Request
+from aws_lambda_powertools.event_handler.depends import Depends
+from pydantic import BaseModel, ConfigDict, Field
+
+from larder.accounts.credentials import SignIn, SignUp
+from larder.accounts.models import ProfileChange
+from larder.accounts.service import parse_image, parse_name
+from larder.errors import EmailCannotBeUpdated, InvalidBody, InvalidRequest, NoFieldsToUpdate
+from larder.web.auth_body import parsed
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+
+class _SignUp(_Body):
+    name: str
+    email: str
+    password: str
+    image: str | None = None
+    callback_url: str | None = Field(default=None, alias="callbackURL")
+    remember_me: bool | None = Field(default=None, alias="rememberMe")
+
+
+class _SignIn(_Body):
+    email: str
+    password: str
+    callback_url: str | None = Field(default=None, alias="callbackURL")
+    remember_me: bool | None = Field(default=None, alias="rememberMe")
+
+
+class _RevokeSession(_Body):
+    token: str
+
+
+class _VerifyPassword(_Body):
+    password: str
+
+
+class _UpdateUser(_Body):
+    name: str = ""
+    image: str | None = None
+    email: object = None
+
+
+V = TypeVar("V", str, str | None)
+
+
+def sign_up_body(request: Request) -> SignUp:
+    """`{"name", "email", "password", "image"?, "callbackURL"?, "rememberMe"?}`"""
+    body = parsed(request, _SignUp)
+    return SignUp(
+        name=_checked(parse_name, body.name),
+        email=body.email,
+        password=body.password,
+        image=_checked(parse_image, body.image or None),
+        callback_url=body.callback_url or "",
+        remembered=body.remember_me is not False,
+    )
+
+
+def sign_in_body(request: Request) -> SignIn:
+    """`{"email", "password", "callbackURL"?, "rememberMe"?}`"""
+    body = parsed(request, _SignIn)
+    return SignIn(
+        email=body.email,
+        password=body.password,
+        callback_url=body.callback_url or "",
+        remembered=body.remember_me is not False,
+    )
+
+
+def revoked_token(request: Request) -> str:
+    """`{"token"}`"""
+    return parsed(request, _RevokeSession).token
+
+
+def given_password(request: Request) -> str:
+    """`{"password"}`"""
+    return parsed(request, _VerifyPassword).password
+
+
+def profile_change(request: Request) -> ProfileChange:
+    """`{"name"?, "image"?}`; an image of null is taken away. Raises EmailCannotBeUpdated, NoFieldsToUpdate too."""
+    body = parsed(request, _UpdateUser)
+    given = body.model_fields_set
+    if "email" in given:
+        raise EmailCannotBeUpdated
+    if not given:
+        raise NoFieldsToUpdate
+    return ProfileChange(
+        name=_checked(parse_name, body.name) if "name" in given else None,
+        image=_checked(parse_image, body.image or None),
+        removes_image="image" in given and not body.image,
+    )
+
+
+def _checked(parse: Callable[[V], V], value: V) -> V:
+    """A rule that the service keeps, told in the words of these endpoints. Raises InvalidBody."""
+    try:
+        return parse(value)
+    except InvalidRequest as error:
+        raise InvalidBody(error.field, error.rule) from None
+
+
+SignUpBody = Annotated[SignUp, Depends(sign_up_body)]
+SignInBody = Annotated[SignIn, Depends(sign_in_body)]
+RevokedToken = Annotated[str, Depends(revoked_token)]
+GivenPassword = Annotated[str, Depends(given_password)]
+ProfileBody = Annotated[ProfileChange, Depends(profile_change)]

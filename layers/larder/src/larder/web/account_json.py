@@ -1,0 +1,42 @@
+"""Users and sessions on the wire, as the Better Auth client reads them (reference: better-auth.md, 1 and 2)."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from larder.accounts.models import Session, User
+from larder.clock import to_iso
+from larder.web.signed_in import Caller
+
+
+def user_json(user: User) -> dict[str, Any]:
+    return {
+        "id": user.id,
+        "email": user.email,
+        "name": user.name,
+        "image": user.image,
+        "emailVerified": user.email_verified,
+        "createdAt": to_iso(user.created_at),
+        "updatedAt": to_iso(user.updated_at),
+    }
+
+
+def session_json(session: Session, token: str) -> dict[str, Any]:
+    """`token` is the session's own only where its holder is told; elsewhere what `/revoke-session` knows it by."""
+    return {
+        "id": session.id,
+        "token": token,
+        "userId": session.user_id,
+        "expiresAt": to_iso(session.expires_at),
+        "createdAt": to_iso(session.created_at),
+        "updatedAt": to_iso(session.updated_at),
+        "ipAddress": session.ip_address,
+        "userAgent": session.user_agent,
+    }
+
+
+def sessions_json(sessions: Iterable[Session], caller: Caller) -> list[dict[str, Any]]:
+    """The caller's own session with its token, the others with its hash: who steals a session gets one, not all."""
+    return [
+        session_json(one, caller.token if one.id == caller.session.id else one.token_hash)
+        for one in sessions
+    ]

@@ -1,0 +1,164 @@
+"""Which pages may send requests, and where a reply may send people on to (reference: better-auth.md, 4).
+
+A URL is only trusted in a spelling that no two programs can read differently: what browsers repair (tabs, backslashes,
+user names, Unicode dots, `0x7f.1`, one slash too few) is refused, never repaired in a way of our own.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+
+from aws_lambda_powertools.event_handler import Request
+
+from larder.errors import (
+    CrossSiteNavigation,
+    InvalidCallbackUrl,
+    InvalidErrorCallbackUrl,
+    InvalidNewUserCallbackUrl,
+    InvalidOrigin,
+    InvalidRedirectUrl,
+    MissingOrNullOrigin,
+)
+from larder.settings import SettingsError, settings
+from larder.web.base_url import base_url
+
+MAX_URL_LENGTH = 2048
+"""A URL to return to travels in a header, and a reply's headers have an end."""
+
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+_FETCH_METADATA = ("sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest", "sec-fetch-user")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_HIGHEST_PORT = 65_535
+
+CALLBACKS: Mapping[str, type[InvalidCallbackUrl]] = {
+    "callbackURL": InvalidCallbackUrl,
+    "redirectTo": InvalidRedirectUrl,
+    "errorCallbackURL": InvalidErrorCallbackUrl,
+    "newUserCallbackURL": InvalidNewUserCallbackUrl,
+}
+"""The fields of bodies and queries that name a URL to return to, and how a bad one is refused."""
+
+# Printable ASCII without what a URL holds only in percent-encoding, and without the backslash, which browsers read
+# as a slash.
+_CHARACTER = r"[!#-;=?-\[\]^_a-z{|}~]"
+_ABSOLUTE = re.compile(
+    rf"(?P<scheme>https?)://(?P<host>[A-Z0-9._-]+|\[[0-9A-F:.]+\])(?::(?P<port>[0-9]{{1,5}}))?"
+    rf"(?:[/?#]{_CHARACTER}*)?",
+    re.IGNORECASE | re.ASCII,
+)
+# No empty segment, so that no part of it can be read as `//host`; nothing encoded that would be a slash, a backslash
+# or a control character.
+_RELATIVE = re.compile(
+    rf"/(?!/)(?P<path>(?:(?!//)(?![?#]){_CHARACTER})*)(?:[?#]{_CHARACTER}*)?",
+    re.IGNORECASE | re.ASCII,
+)
+_ENCODED_IN_PATH = re.compile(r"%(?:[01][0-9a-f]|2f|5c|7f)", re.IGNORECASE)
+_PATTERN = re.compile(
+    r"(?P<scheme>https?)://(?P<host>[A-Z0-9._*-]+)(?::(?P<port>[0-9]{1,5}))?/?",
+    re.IGNORECASE | re.ASCII,
+)
+_WILDCARD = "[a-z0-9_-]+"
+
+
+def origin_of(url: str) -> str | None:
+    """`https://host:port` of an absolute URL, in lower case and without its scheme's own port; None if it has none."""
+    match = _ABSOLUTE.fullmatch(url)
+    return None if match is None else _origin(match)
+
+
+def is_trusted_origin(origin: str | None, request: Request) -> bool:
+    """Whether an origin, as `origin_of` spells it, is this deployment's own or one of its `trusted_origins`."""
+    if origin is None:
+        return False
+    if origin == _own_origin(request):
+        return True
+    return any(pattern.fullmatch(origin) for pattern in _patterns(settings().trusted_origins))
+
+
+def is_trusted_url(url: str, request: Request) -> bool:
+    """Whether people may be sent on to `url`: a path of this deployment, or a URL of a trusted origin."""
+    if len(url) > MAX_URL_LENGTH:
+        return False
+    if relative := _RELATIVE.fullmatch(url):
+        return _ENCODED_IN_PATH.search(relative["path"]) is None
+    return is_trusted_origin(origin_of(url), request)
+
+
+def absolute(url: str, request: Request) -> str:
+    """A URL that people may be sent on to, with this deployment's origin in front of a path."""
+    return base_url(request) + url if url.startswith("/") else url
+
+
+def check_origin(request: Request, *, signs_in: bool) -> None:
+    """Refuse what another site's page sends with its visitor's cookies, or to sign its visitor in.
+
+    Raises MissingOrNullOrigin, InvalidOrigin, CrossSiteNavigation. Requests that carry no cookie and come from no
+    browser pass: there is nothing that they could misuse.
+    """
+    if request.method in _SAFE_METHODS:
+        return
+    headers = request.headers
+    origin = headers.get("origin") or headers.get("referer") or ""
+    if not _has_cookies(request):
+        from_browser = any(headers.get(name) for name in _FETCH_METADATA)
+        if not signs_in or not (origin or from_browser):
+            return
+        if (headers.get("sec-fetch-site"), headers.get("sec-fetch-mode")) == (
+            "cross-site",
+            "navigate",
+        ):
+            raise CrossSiteNavigation
+    if origin in ("", "null"):
+        raise MissingOrNullOrigin
+    if not is_trusted_origin(origin_of(origin), request):
+        raise InvalidOrigin
+
+
+def check_callbacks(request: Request, body: object) -> None:
+    """Refuse a URL to return to that is not trusted, in body or query. Raises what CALLBACKS says.
+
+    One that is no text is left to the body's own validation.
+    """
+    for given in (body, request.query_parameters):
+        if not isinstance(given, Mapping):
+            continue
+        for field, error in CALLBACKS.items():
+            url = given.get(field)
+            if isinstance(url, str) and url and not is_trusted_url(url, request):
+                raise error
+
+
+def _has_cookies(request: Request) -> bool:
+    # The gateway takes the Cookie header apart.
+    return bool(request.resolved_event.get("cookies")) or "cookie" in request.headers
+
+
+def _own_origin(request: Request) -> str | None:
+    url = base_url(request)
+    origin = origin_of(url)
+    if origin is None and settings().base_url:
+        raise SettingsError(f"LARDER_BASE_URL must be an origin, https://host, not {url!r}")
+    return origin
+
+
+@cache
+def _patterns(option: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(_pattern(entry.strip()) for entry in option.split(",") if entry.strip())
+
+
+def _pattern(entry: str) -> re.Pattern[str]:
+    match = _PATTERN.fullmatch(entry)
+    origin = None if match is None else _origin(match)
+    if origin is None:
+        raise SettingsError(
+            f"LARDER_TRUSTED_ORIGINS must hold origins such as https://*.example.com, not {entry!r}"
+        )
+    return re.compile(re.escape(origin).replace(r"\*", _WILDCARD))
+
+
+def _origin(match: re.Match[str]) -> str | None:
+    scheme, host = match["scheme"].lower(), match["host"].lower()
+    port = int(match["port"] or _DEFAULT_PORTS[scheme])
+    if port > _HIGHEST_PORT:
+        return None
+    return f"{scheme}://{host}" + ("" if port == _DEFAULT_PORTS[scheme] else f":{port}")

@@ -1,0 +1,41 @@
+"""What stands in front of every handler of `/api/auth`, in this order (reference: better-auth.md, 1):
+
+1. the rate limit of the client's address and the path,
+2. the body: its media type, and that it can be read,
+3. the origin of the page that sends it,
+4. the URLs to return to, in body and query.
+"""
+
+from typing import Any
+
+from aws_lambda_powertools.event_handler import Request, Response
+from aws_lambda_powertools.event_handler.api_gateway import ApiGatewayResolver
+from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
+
+from larder import clock
+from larder.rate_limits.service import limit_of, take
+from larder.web.auth_body import auth_body
+from larder.web.client_address import counted_address
+from larder.web.origins import check_callbacks, check_origin
+
+PREFIX = "/api/auth"
+
+_BODYLESS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+def guard_request(app: ApiGatewayResolver, next_middleware: NextMiddleware) -> Response[Any]:
+    """Let a request through to its handler, or raise what it is refused for."""
+    request: Request = app.request
+    path = request.route.removeprefix(PREFIX)
+    signs_in = path.startswith(("/sign-in", "/sign-up"))
+    _check_rate(request, path)
+    body = None if request.method in _BODYLESS else auth_body(request, takes_forms=signs_in)
+    check_origin(request, signs_in=signs_in)
+    check_callbacks(request, body)
+    return next_middleware(app)
+
+
+def _check_rate(request: Request, path: str) -> None:
+    # Counted by the path's pattern: every token of a link counts as the same path.
+    if limit := limit_of(path):
+        take(f"http#{path}#{counted_address(request)}", limit, now=clock.now())

@@ -1,0 +1,26 @@
+"""What accounts keep and tell of a request: where it came from, and where links in mail begin."""
+
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Request
+from aws_lambda_powertools.event_handler.depends import Depends
+
+from larder.accounts.email_jobs import RequestDescription, Visit
+from larder.web.base_url import base_url
+from larder.web.client_address import client_address
+
+
+def described(request: Request) -> RequestDescription:
+    return RequestDescription(
+        method=request.method,
+        path=request.resolved_event.path,
+        ip_address=client_address(request),
+        user_agent=request.headers.get("user-agent"),
+    )
+
+
+def visit(request: Request) -> Visit:
+    return Visit(base_url=base_url(request), request=described(request))
+
+
+VisitBy = Annotated[Visit, Depends(visit)]

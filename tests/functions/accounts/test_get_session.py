@@ -1,0 +1,199 @@
+"""GET /api/auth/get-session"""
+
+from datetime import timedelta
+from urllib.parse import quote, unquote
+
+import pytest
+
+from larder import clock
+from larder.accounts import repository
+from larder.accounts.models import User
+from larder.accounts.sessions import end_session, find_session, start_session
+from larder.signing import sign
+from tests.conftest import SetOption
+from tests.faults import unreachable
+from tests.proofs.aws_calls import counted
+from tests.requests import SESSION_COOKIE, Browser, Reply, browser_of
+
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+
+
+def is_nobody(reply: Reply) -> bool:
+    return (reply.status, reply.body, reply.cookies) == (200, b"null", ())
+
+
+def begun(user: User, age: timedelta, *, remembered: bool = True) -> Browser:
+    """A browser in which the user signed in `age` ago."""
+    _, token = start_session(user, remembered=remembered, now=clock.now() - age)
+    return browser_of(user, token=token)
+
+
+def test_who_is_signed_in_and_by_which_session(ada: User, browser: Browser) -> None:
+    reply = browser.get("/get-session")
+    assert reply.status == 200
+    assert list(reply.json) == ["session", "user"]
+    assert reply.json["user"]["id"] == ada.id
+    session = reply.json["session"]
+    assert list(session) == [
+        "id", "token", "userId", "expiresAt", "createdAt", "updatedAt", "ipAddress", "userAgent",
+    ]  # fmt: skip
+    assert (session["userId"], session["createdAt"]) == (ada.id, session["updatedAt"])
+    assert unquote(browser.cookies[SESSION_COOKIE]).startswith(f"{session['token']}.")
+
+
+def test_nobody_is_the_literal_null(aws_in_memory: None) -> None:
+    assert is_nobody(Browser().get("/get-session"))
+
+
+def test_no_reply_is_kept_by_a_cache(browser: Browser) -> None:
+    for anybody in (browser, Browser()):
+        assert anybody.get("/get-session").headers["cache-control"] == "no-store"
+
+
+def test_a_bearer_token_does_as_well(ada: User) -> None:
+    _, token = start_session(ada, now=clock.now())
+    reply = Browser().get("/get-session", headers={"authorization": f"Bearer {token}"})
+    assert (reply.json["session"]["token"], reply.cookies) == (token, ())
+
+
+# Which cookies count ----------------------------------------------------------------------------
+
+
+def cookie(browser: Browser) -> tuple[str, str]:
+    """Token and signature."""
+    token, _, signature = unquote(browser.cookies[SESSION_COOKIE]).rpartition(".")
+    return token, signature
+
+
+def test_on_https_a_cookie_without_the_prefix_is_ignored(browser: Browser) -> None:
+    # A page on another port or a subdomain could have set it.
+    browser.cookies = {"better-auth.session_token": browser.cookies[SESSION_COOKIE]}
+    assert is_nobody(browser.get("/get-session"))
+
+
+def test_on_http_only_the_cookie_without_the_prefix_counts(browser: Browser) -> None:
+    value = browser.cookies[SESSION_COOKIE]
+    browser.https = False
+    assert is_nobody(browser.get("/get-session"))
+    browser.cookies = {"better-auth.session_token": value}
+    assert browser.get("/get-session").json["user"]["name"] == "Ada"
+
+
+def test_a_forged_signature_is_nobodys(browser: Browser) -> None:
+    token, signature = cookie(browser)
+    other = sign("another token")
+    for forged in ("", "x", signature[:-2], f"{signature}=", signature.swapcase(), other, "\u00e9"):
+        browser.cookies = {SESSION_COOKIE: quote(f"{token}.{forged}", safe="")}
+        assert is_nobody(browser.get("/get-session"))
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", ".", "..", "null", "%", "%00", "%ff%fe", "%ED%A0%80.x", "x" * 8000, "a.b;Path=/", '"a.b"'],
+)
+def test_a_cookie_that_is_none_is_nobodys(aws_in_memory: None, value: str) -> None:
+    browser = Browser(cookies={SESSION_COOKIE: value})
+    assert is_nobody(browser.get("/get-session"))
+
+
+def test_a_signed_token_that_no_session_has_is_nobodys(aws_in_memory: None) -> None:
+    for token in ("A" * 32, "short", "../../etc", "a.b"):
+        value = quote(f"{token}.{sign(token)}", safe="")
+        assert is_nobody(Browser(cookies={SESSION_COOKIE: value}).get("/get-session"))
+
+
+def test_what_the_previous_secret_signed_is_still_accepted(ada: User, option: SetOption) -> None:
+    option("signing_secret", "the-old-secret")
+    browser = browser_of(ada)
+    option("signing_secret", "the-new-secret,the-old-secret")
+    assert browser.get("/get-session").json["user"]["id"] == ada.id
+    option("signing_secret", "the-newest-secret,the-new-secret")
+    assert is_nobody(browser.get("/get-session"))
+
+
+# When it ends ------------------------------------------------------------------------------------
+
+
+def test_a_session_ends_after_seven_days_without_use(ada: User) -> None:
+    assert begun(ada, 7 * DAY - HOUR).get("/get-session").json["user"]["id"] == ada.id
+    assert is_nobody(begun(ada, 7 * DAY).get("/get-session"))
+
+
+def test_a_session_that_is_not_remembered_ends_after_a_day(ada: User) -> None:
+    assert begun(ada, DAY - HOUR, remembered=False).get("/get-session").json
+    assert is_nobody(begun(ada, DAY, remembered=False).get("/get-session"))
+
+
+def test_an_ended_session_is_nobodys_at_the_next_request_of_another_instance(
+    ada: User, browser: Browser
+) -> None:
+    token, _ = cookie(browser)
+    assert browser.get("/get-session").json
+    end_session(ada.id, token)
+    assert is_nobody(browser.get("/get-session"))
+    repository.forget_holders()
+    assert is_nobody(browser.get("/get-session"))
+
+
+# A session in use begins anew once a day -------------------------------------------------------
+
+
+def test_a_session_in_use_lives_on_and_the_browser_gets_its_cookie_again(ada: User) -> None:
+    browser = begun(ada, DAY + HOUR)
+    before = browser.cookies[SESSION_COOKIE]
+    reply = browser.get("/get-session")
+    session = reply.json["session"]
+    assert session["updatedAt"] > session["createdAt"]
+    assert reply.cookies == (
+        f"{SESSION_COOKIE}={before}; Path=/; Max-Age=604800; HttpOnly; Secure; SameSite=Lax",
+    )
+    found = find_session(cookie(browser)[0], now=clock.now() + 6 * DAY)
+    assert found is not None
+    assert clock.to_iso(found[0].expires_at) == session["expiresAt"]
+
+
+def test_it_does_so_once_a_day(ada: User) -> None:
+    browser = begun(ada, DAY + HOUR)
+    assert browser.get("/get-session").cookies
+    assert browser.get("/get-session").cookies == ()
+    assert begun(ada, DAY - HOUR).get("/get-session").cookies == ()
+
+
+def test_one_that_is_not_remembered_never_does(ada: User, option: SetOption) -> None:
+    option("session_update_age_seconds", 60)
+    browser = begun(ada, HOUR, remembered=False)
+    reply = browser.get("/get-session")
+    assert reply.cookies == ()
+    assert reply.json["session"]["updatedAt"] == reply.json["session"]["createdAt"]
+
+
+def test_who_comes_with_a_bearer_token_gets_no_cookie(ada: User) -> None:
+    _, token = start_session(ada, now=clock.now() - DAY - HOUR)
+    reply = Browser().get("/get-session", headers={"authorization": f"Bearer {token}"})
+    assert reply.json["session"]["updatedAt"] > reply.json["session"]["createdAt"]
+    assert reply.cookies == ()
+
+
+# What it costs ----------------------------------------------------------------------------------
+
+
+def test_it_takes_two_reads_and_one_in_an_instance_that_knows_the_session(browser: Browser) -> None:
+    browser.get("/get-session")
+    repository.forget_holders()
+    for expected in (["GetItem", "BatchGetItem"], ["BatchGetItem"]):
+        with counted() as calls:
+            assert browser.get("/get-session").json
+        assert [call.operation for call in calls.made] == expected
+
+
+def test_a_forged_cookie_costs_no_call(aws_in_memory: None) -> None:
+    browser = Browser(cookies={SESSION_COOKIE: f"{'A' * 32}.forged"})
+    with counted() as calls:
+        assert is_nobody(browser.get("/get-session"))
+    assert calls.made == []
+
+
+def test_a_table_that_does_not_answer_makes_nobody_a_stranger(browser: Browser) -> None:
+    with unreachable("dynamodb", "BatchGetItem"):
+        assert browser.get("/get-session").refusal == (503, "TRY_AGAIN")

@@ -1,0 +1,86 @@
+"""POST /api/auth/revoke-session"""
+
+import json
+from typing import Any
+
+import pytest
+
+from larder import clock
+from larder.accounts import repository
+from larder.accounts.models import User
+from larder.accounts.sessions import find_session, start_session
+from tests.functions.accounts.hostile import BODIES, NOT_TEXTS, TEXTS, with_lone_surrogate
+from tests.requests import Browser, Reply
+
+PATH = "/revoke-session"
+
+
+def is_done(reply: Reply) -> bool:
+    return (reply.status, reply.json) == (200, {"status": True})
+
+
+@pytest.mark.parametrize("by", ["token", "what the list shows"])
+def test_a_session_ends_at_the_next_request_everywhere(
+    ada: User, browser: Browser, by: str
+) -> None:
+    session, token = start_session(ada, now=clock.now())
+    assert find_session(token, now=clock.now())
+    shown = token if by == "token" else session.token_hash
+    assert is_done(browser.post(PATH, {"token": shown}))
+    assert find_session(token, now=clock.now()) is None
+    repository.forget_holders()
+    assert find_session(token, now=clock.now()) is None
+    assert browser.get("/get-session").json
+
+
+def test_the_callers_own_session_too(browser: Browser) -> None:
+    token = browser.get("/get-session").json["session"]["token"]
+    assert is_done(browser.post(PATH, {"token": token}))
+    assert browser.get("/get-session").json is None
+
+
+@pytest.mark.parametrize("by", ["token", "what the list shows"])
+def test_anothers_session_goes_on_and_nothing_tells_that_there_is_one(
+    bob: User, browser: Browser, by: str
+) -> None:
+    session, token = start_session(bob, now=clock.now())
+    shown = token if by == "token" else session.token_hash
+    anothers = browser.post(PATH, {"token": shown})
+    assert is_done(anothers)
+    assert anothers == browser.post(PATH, {"token": "A" * len(shown)})
+    assert find_session(token, now=clock.now())
+
+
+@pytest.mark.parametrize("token", TEXTS, ids=lambda text: ascii(text[:12]))
+def test_a_token_that_is_none_ends_nothing(browser: Browser, token: str) -> None:
+    assert is_done(browser.post(PATH, {"token": token}))
+    assert browser.get("/get-session").json
+
+
+@pytest.mark.parametrize("value", NOT_TEXTS, ids=json.dumps)
+def test_what_is_no_text_is_refused(browser: Browser, value: Any) -> None:
+    reply = browser.post(PATH, {"token": value})
+    assert reply.refusal == (400, "VALIDATION_ERROR")
+    assert reply.json["message"].startswith("[body.token] ")
+
+
+def test_half_a_character_is_refused_or_ends_nothing(browser: Browser) -> None:
+    assert browser.post(PATH, raw=with_lone_surrogate({}, "token")).status in (200, 400)
+    assert browser.get("/get-session").json
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: ascii(body[:20]))
+def test_a_body_that_is_none_is_refused(browser: Browser, body: bytes) -> None:
+    assert browser.post(PATH, raw=body).status == 400
+
+
+def test_a_bad_body_is_told_before_a_missing_session(aws_in_memory: None) -> None:
+    assert Browser().post(PATH, {}).refusal == (400, "VALIDATION_ERROR")
+    assert Browser().post(PATH, {"token": "x"}).refusal == (401, "UNAUTHORIZED_SESSION")
+
+
+def test_another_sites_page_ends_nothing(ada: User, browser: Browser) -> None:
+    _, token = start_session(ada, now=clock.now())
+    reply = browser.post(PATH, {"token": token}, headers={"origin": "https://evil.example"})
+    assert reply.refusal == (403, "INVALID_ORIGIN")
+    assert find_session(token, now=clock.now())

@@ -1,0 +1,43 @@
+"""POST /api/auth/revoke-sessions"""
+
+from larder.accounts import repository
+from larder.accounts.models import User
+from tests.faults import unreachable
+from tests.functions.accounts.conftest import PASSWORD
+from tests.requests import Browser, browser_of
+
+PATH = "/revoke-sessions"
+
+
+def test_every_session_of_the_caller_ends_this_one_too(ada: User, browser: Browser) -> None:
+    browsers = [browser, *(browser_of(ada) for _ in range(3))]
+    for one in browsers:
+        assert one.get("/get-session").json
+    reply = browser.post(PATH)
+    assert (reply.status, reply.json) == (200, {"status": True})
+    for _ in ("an instance that has seen them", "another one"):
+        assert [one.get("/get-session").json for one in browsers] == [None] * 4
+        repository.forget_holders()
+
+
+def test_nobody_elses_ends(bob: User, browser: Browser) -> None:
+    theirs = browser_of(bob)
+    browser.post(PATH)
+    assert theirs.get("/get-session").json["user"]["id"] == bob.id
+
+
+def test_the_user_can_sign_in_again_at_once(ada: User, browser: Browser) -> None:
+    browser.post(PATH)
+    again = Browser()
+    again.post("/sign-in/email", {"email": ada.email, "password": PASSWORD})
+    assert again.get("/get-session").json["user"]["id"] == ada.id
+
+
+def test_nobody_is_told_so(aws_in_memory: None) -> None:
+    assert Browser().post(PATH).refusal == (401, "UNAUTHORIZED_SESSION")
+
+
+def test_a_table_that_does_not_answer_is_no_success(browser: Browser) -> None:
+    with unreachable("dynamodb", "TransactWriteItems"):
+        assert browser.post(PATH).refusal == (503, "TRY_AGAIN")
+    assert browser.get("/get-session").json

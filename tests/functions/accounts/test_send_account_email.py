@@ -1,0 +1,296 @@
+"""Jobs that requests hand over, by asynchronous invocation"""
+
+import sys
+from dataclasses import replace
+from datetime import timedelta
+from types import ModuleType
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from larder import aws, clock, extensions
+from larder.accounts.email_jobs import EmailJob, EmailKind, RequestDescription, enqueue
+from larder.accounts.emails import IntegratorFailed
+from larder.accounts.models import User
+from larder.mail import service
+from larder.mail.models import MailRefused
+from larder.settings import settings
+from tests.conftest import SetOption
+from tests.faults import answering, error
+from tests.mailbox import Mailbox, link_in, sent_by_ses
+from tests.requests import Cloud
+
+REQUEST = RequestDescription(
+    method="POST", path="/api/auth/some", ip_address="192.0.2.1", user_agent="Mozilla/5.0"
+)
+VERIFY = EmailJob(
+    kind=EmailKind.VERIFY_EMAIL,
+    email="ada@acme.example",
+    callback_url="",
+    base_url="https://cache.example.com",
+    request=REQUEST,
+)
+RESET = replace(VERIFY, kind=EmailKind.RESET_PASSWORD)
+SIGN_UP_AGAIN = replace(VERIFY, kind=EmailKind.SIGN_UP_AGAIN)
+JOBS = {job.kind: job for job in (VERIFY, RESET, SIGN_UP_AGAIN)}
+
+
+def mark_verified(user: User) -> None:
+    for key in (user.id, f"email#{user.email}"):
+        aws.dynamodb().update_item(
+            TableName=settings().identity_table,
+            Key=aws.serialize({"pk": key, "sk": "user"}),
+            UpdateExpression="SET email_verified = :yes",
+            ExpressionAttributeValues=aws.serialize({":yes": True}),
+        )
+
+
+class Integrator(ModuleType):
+    """A module of the integrator's that keeps what it was called with."""
+
+    def __init__(self) -> None:
+        super().__init__("integrator")
+        self.calls: list[tuple[dict[str, Any], dict[str, Any]]] = []
+
+    def deliver(self, data: dict[str, Any], request: dict[str, Any]) -> None:
+        self.calls.append((data, request))
+
+    def fail(self, data: dict[str, Any], request: dict[str, Any]) -> None:
+        raise ValueError(f"cannot reach {data['user']['email']} with {data['url']}")
+
+
+@pytest.fixture
+def integrator(monkeypatch: pytest.MonkeyPatch) -> Integrator:
+    module = Integrator()
+    monkeypatch.setitem(sys.modules, "integrator", module)
+    extensions.load.cache_clear()
+    return module
+
+
+# ----------------------------------------------------------------------------------- verify_email
+
+
+def test_a_verification_link_leads_to_the_callback(cloud: Cloud, mailbox: Mailbox) -> None:
+    enqueue(replace(VERIFY, callback_url="/welcome?to=a&b=ä"))
+    (message,) = mailbox.deliver()
+    assert (message.to, message.subject) == ("ada@acme.example", "Larder: Verify your address")
+    link = urlsplit(link_in(message))
+    assert link.path == "/api/auth/verify-email"
+    query = parse_qs(link.query, strict_parsing=True)
+    assert query.keys() == {"token", "callbackURL"}
+    assert query["callbackURL"] == ["/welcome?to=a&b=ä"]
+
+
+def test_without_a_callback_it_leads_to_the_root(cloud: Cloud, mailbox: Mailbox) -> None:
+    enqueue(VERIFY)
+    assert mailbox.link().endswith("&callbackURL=%2F")
+
+
+def test_who_is_verified_already_gets_no_mail(cloud: Cloud, mailbox: Mailbox) -> None:
+    mark_verified(cloud.user)
+    enqueue(VERIFY)
+    assert mailbox.deliver() == []
+
+
+# --------------------------------------------------------------------------------- reset_password
+
+
+def test_a_reset_link_holds_its_token_in_the_path(cloud: Cloud, mailbox: Mailbox) -> None:
+    enqueue(replace(RESET, callback_url="https://app.example.com/reset"))
+    (message,) = mailbox.deliver()
+    assert message.subject == "Larder: Reset your password"
+    link = urlsplit(link_in(message))
+    *before, token = link.path.split("/")
+    assert before == ["", "api", "auth", "reset-password"]
+    assert len(token) == 24
+    assert parse_qs(link.query) == {"callbackURL": ["https://app.example.com/reset"]}
+
+
+def test_without_a_callback_it_holds_an_empty_one(cloud: Cloud, mailbox: Mailbox) -> None:
+    enqueue(RESET)
+    assert mailbox.link().endswith("?callbackURL=")
+
+
+def test_a_verified_user_can_reset_too(cloud: Cloud, mailbox: Mailbox) -> None:
+    mark_verified(cloud.user)
+    enqueue(RESET)
+    assert len(mailbox.deliver()) == 1
+
+
+# ---------------------------------------------------------------------------------- sign_up_again
+
+
+def test_the_owner_of_an_address_is_told_that_somebody_signed_up_with_it(
+    cloud: Cloud, mailbox: Mailbox
+) -> None:
+    enqueue(replace(SIGN_UP_AGAIN, callback_url="/app"))
+    (message,) = mailbox.deliver()
+    assert message.subject == "Larder: You have an account already"
+    assert "\nhttps://cache.example.com/app\n" in message.text
+
+
+# ------------------------------------------------------------------------------------- every kind
+
+
+@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+def test_nobody_gets_mail_at_an_address_that_has_no_user(
+    cloud: Cloud, mailbox: Mailbox, job: EmailJob
+) -> None:
+    enqueue(replace(job, email="nobody@acme.example"))
+    assert mailbox.deliver() == []
+
+
+@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+def test_mail_goes_to_the_address_as_it_is_stored(
+    cloud: Cloud, mailbox: Mailbox, job: EmailJob
+) -> None:
+    enqueue(replace(job, email="ADA@ACME.example"))
+    (message,) = mailbox.deliver()
+    assert message.to == "ada@acme.example"
+
+
+@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+def test_a_job_that_comes_twice_sends_two_messages_and_fails_neither_time(
+    cloud: Cloud, mailbox: Mailbox, job: EmailJob
+) -> None:
+    enqueue(job)
+    mailbox.payloads.append(mailbox.payloads[0])
+    assert len(mailbox.deliver()) == 2
+
+
+def test_a_callback_with_half_a_character_is_sent_as_a_question_mark(
+    cloud: Cloud, mailbox: Mailbox
+) -> None:
+    enqueue(replace(RESET, callback_url="/\ud800"))
+    assert mailbox.link().endswith("?callbackURL=%2F%3F")
+
+
+def test_what_is_no_job_ends_in_the_dead_letter_queue(mailbox: Mailbox) -> None:
+    mailbox.payloads.append({"kind": "advertisement"})
+    with pytest.raises(ValueError, match="advertisement"):
+        mailbox.deliver()
+
+
+def test_mail_is_kept_for_the_time_that_the_deployment_sets(
+    cloud: Cloud, mailbox: Mailbox, option: SetOption
+) -> None:
+    option("outbox_retention_days", 2)
+    enqueue(RESET)
+    mailbox.deliver()
+    now = clock.now()
+    assert service.read_outbox(now=now + timedelta(hours=47)).messages
+    assert not service.read_outbox(now=now + timedelta(hours=49)).messages
+
+
+# ------------------------------------------------------------------- the integrator's own functions
+
+
+@pytest.mark.parametrize(
+    ("name", "job", "path"),
+    [
+        ("send_verification_email", VERIFY, "/api/auth/verify-email"),
+        ("send_reset_password", RESET, "/api/auth/reset-password/"),
+    ],
+)
+def test_the_integrators_function_delivers_in_place_of_larder(
+    cloud: Cloud,
+    mailbox: Mailbox,
+    option: SetOption,
+    integrator: Integrator,
+    name: str,
+    job: EmailJob,
+    path: str,
+) -> None:
+    option(name, "integrator:deliver")
+    enqueue(job)
+    assert mailbox.deliver() == []
+    ((data, request),) = integrator.calls
+    assert data.keys() == {"user", "url", "token"}
+    assert data["user"] == {
+        "id": cloud.user.id,
+        "name": "Ada",
+        "email": "ada@acme.example",
+        "emailVerified": False,
+        "image": None,
+        "createdAt": clock.to_iso(cloud.user.created_at),
+        "updatedAt": clock.to_iso(cloud.user.created_at),
+    }
+    assert data["url"].startswith(f"https://cache.example.com{path}")
+    assert data["token"] in data["url"]
+    assert request == {
+        "method": "POST",
+        "path": "/api/auth/some",
+        "ipAddress": "192.0.2.1",
+        "userAgent": "Mozilla/5.0",
+    }
+
+
+def test_it_is_not_called_for_an_address_that_has_no_user(
+    cloud: Cloud, mailbox: Mailbox, option: SetOption, integrator: Integrator
+) -> None:
+    option("send_reset_password", "integrator:deliver")
+    enqueue(replace(RESET, email="nobody@acme.example"))
+    mailbox.deliver()
+    assert integrator.calls == []
+
+
+def test_its_failure_is_tried_again_and_told_without_what_it_was_given(
+    cloud: Cloud, mailbox: Mailbox, option: SetOption, integrator: Integrator
+) -> None:
+    option("send_reset_password", "integrator:fail")
+    enqueue(RESET)
+    with pytest.raises(IntegratorFailed) as failed:
+        mailbox.deliver()
+    told = str(failed.value)
+    assert told.startswith("integrator:fail: ValueError at ")
+    assert "ada@acme" not in told
+    assert "http" not in told
+    assert failed.value.__suppress_context__
+
+
+# ---------------------------------------------------------------------------------------- the log
+
+
+def test_the_log_holds_ids_and_nothing_that_could_be_used(
+    cloud: Cloud, mailbox: Mailbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    for job in JOBS.values():
+        enqueue(job)
+    messages = mailbox.deliver()
+    lines = [str(vars(record)) for record in caplog.records if record.name == "larder"]
+    assert len(lines) == len(JOBS)
+    assert all(cloud.user.id in line for line in lines)
+    for message in messages:
+        link = urlsplit(link_in(message))
+        secrets = [*link.path.split("/")[4:], *parse_qs(link.query).get("token", [])]
+        assert not [line for line in lines for secret in secrets if secret in line]
+    assert not [line for line in lines if "ada@acme" in line or "http" in line]
+
+
+# --------------------------------------------------------------------------------------------- SES
+
+
+@pytest.fixture
+def ses(option: SetOption, aws_in_memory: None) -> None:
+    option("email_sender", "larder@acme.example")
+    aws.sesv2().create_email_identity(EmailIdentity="acme.example")
+
+
+def test_with_a_sender_mail_leaves_by_ses_and_the_outbox_stays_empty(
+    ses: None, cloud: Cloud, mailbox: Mailbox
+) -> None:
+    enqueue(VERIFY)
+    assert mailbox.deliver() == []
+    assert [sent.destinations["ToAddresses"] for sent in sent_by_ses()] == [["ada@acme.example"]]
+
+
+def test_what_ses_refuses_is_tried_again_and_told_by_its_code_alone(
+    ses: None, cloud: Cloud, mailbox: Mailbox
+) -> None:
+    enqueue(VERIFY)
+    refusal = error("MessageRejected")
+    with answering("sesv2", "SendEmail", refusal), pytest.raises(MailRefused) as refused:
+        mailbox.deliver()
+    assert str(refused.value) == "MessageRejected"
+    assert refused.value.__suppress_context__

@@ -1,0 +1,371 @@
+"""POST /api/auth/sign-up/email"""
+
+import json
+import re
+from collections import Counter
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from larder import aws
+from larder.accounts.email_jobs import EmailKind
+from larder.accounts.models import User
+from larder.accounts.service import check_credentials, find_user_by_email, read_account
+from larder.settings import settings
+from larder.signing import sign
+from tests.conftest import SetOption
+from tests.functions.accounts.conftest import PASSWORD
+from tests.functions.accounts.hostile import BODIES, NOT_TEXTS, TEXTS, with_lone_surrogate
+from tests.mailbox import Mailbox
+from tests.proofs.aws_calls import counted
+from tests.requests import DOMAIN, Browser, Reply
+
+PATH = "/sign-up/email"
+EVE = {"name": "Eve", "email": "eve@example.com", "password": PASSWORD}
+
+
+def sign_up(browser: Browser | None = None, /, **fields: Any) -> Reply:
+    return (browser or Browser()).post(PATH, {**EVE, **fields})
+
+
+def sessions() -> int:
+    items = aws.dynamodb().scan(TableName=settings().identity_table)["Items"]
+    return sum("session#" in item["pk"]["S"] for item in items)
+
+
+def test_a_user_is_added_and_signed_in(aws_in_memory: None) -> None:
+    browser = Browser()
+    reply = sign_up(browser)
+    assert reply.status == 200
+    assert list(reply.json) == ["token", "user"]
+    assert re.fullmatch(r"[A-Za-z0-9]{32}", reply.json["token"])
+    user = reply.json["user"]
+    moment = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+    assert re.fullmatch(moment, user["createdAt"])
+    assert user == {
+        "id": user["id"],
+        "email": "eve@example.com",
+        "name": "Eve",
+        "image": None,
+        "emailVerified": False,
+        "createdAt": user["createdAt"],
+        "updatedAt": user["createdAt"],
+    }
+    assert browser.get("/get-session").json["user"] == user
+
+
+def test_the_cookie_holds_the_signed_token_for_seven_days(aws_in_memory: None) -> None:
+    reply = sign_up()
+    token = reply.json["token"]
+    value = quote(f"{token}.{sign(token)}", safe="")
+    assert reply.cookies == (
+        f"__Secure-better-auth.session_token={value}; Path=/; Max-Age=604800; HttpOnly; Secure; SameSite=Lax",
+    )
+
+
+def test_on_plain_http_the_cookie_is_not_for_https_only(aws_in_memory: None) -> None:
+    (cookie,) = sign_up(Browser(https=False)).cookies
+    name, _, rest = cookie.partition("=")
+    assert name == "better-auth.session_token"
+    assert rest.partition("; ")[2] == "Path=/; Max-Age=604800; HttpOnly; SameSite=Lax"
+
+
+def test_a_session_that_is_not_remembered_ends_with_the_browser(aws_in_memory: None) -> None:
+    reply = sign_up(rememberMe=False)
+    assert len(reply.cookies) == 2
+    assert not [cookie for cookie in reply.cookies if "Max-Age" in cookie]
+    assert reply.cookies[1].startswith("__Secure-better-auth.dont_remember=true.")
+
+
+def test_the_session_tells_where_it_began(aws_in_memory: None) -> None:
+    browser = Browser()
+    sign_up(browser)
+    session = browser.get("/get-session").json["session"]
+    assert (session["ipAddress"], session["userAgent"]) == ("192.0.2.1", "Browser/1.0")
+
+
+def test_the_password_is_kept_as_its_hash_alone(aws_in_memory: None, option: SetOption) -> None:
+    option("scrypt_cost", 16384)
+    user_id = sign_up().json["user"]["id"]
+    stored = read_account(user_id).password_hash
+    assert stored is not None
+    assert re.fullmatch(r"[0-9a-f]{32}:[0-9a-f]{128}", stored)
+    assert PASSWORD not in str(aws.dynamodb().scan(TableName=settings().identity_table))
+
+
+def test_nobody_chooses_what_is_not_theirs_to_choose(aws_in_memory: None) -> None:
+    reply = sign_up(
+        id="root",
+        role="admin",
+        emailVerified=True,
+        email_verified=True,
+        version=7,
+        createdAt="1970-01-01T00:00:00.000Z",
+    )
+    assert reply.json["user"]["id"] != "root"
+    assert "role" not in reply.json["user"]
+    user = find_user_by_email("eve@example.com")
+    assert user is not None
+    assert (user.id, user.email_verified, user.version) == (reply.json["user"]["id"], False, 0)
+    assert user.created_at.year > 2000
+
+
+def test_a_picture_is_kept(aws_in_memory: None) -> None:
+    picture = "https://pictures.example/eve.png"
+    assert sign_up(image=picture).json["user"]["image"] == picture
+
+
+def test_a_form_is_taken_as_well(aws_in_memory: None) -> None:
+    form = b"name=Eve&email=eve%40example.com&password=correct+horse"
+    headers = {"content-type": "application/x-www-form-urlencoded"}
+    assert Browser().post(PATH, raw=form, headers=headers).status == 200
+    assert check_credentials("eve@example.com", "correct horse").name == "Eve"
+
+
+@pytest.mark.parametrize(
+    "spelling", ["ada@example.com", "ADA@EXAMPLE.COM", " ada@example.com ", "ada@\uff45xample.com"]
+)
+def test_a_taken_address_is_refused_in_every_spelling(ada: User, spelling: str) -> None:
+    reply = sign_up(email=spelling, password="another password")
+    assert reply.refusal == (422, "USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL")
+    assert reply.cookies == ()
+    assert check_credentials("ada@example.com", PASSWORD) == ada
+
+
+# The password's length --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("password", "refused"),
+    [
+        ("x" * 7, "PASSWORD_TOO_SHORT"),
+        ("x" * 8, None),
+        ("x" * 128, None),
+        ("x" * 129, "PASSWORD_TOO_LONG"),
+        ("\U0001f511" * 3, "PASSWORD_TOO_SHORT"),
+        ("\U0001f511" * 4, None),
+        ("\U0001f511" * 64, None),
+        ("\U0001f511" * 64 + "x", "PASSWORD_TOO_LONG"),
+        ("\x00" * 8, "PASSWORD_TOO_SHORT"),
+        ("1234567\x00", "PASSWORD_TOO_SHORT"),
+        ("\x001234567", None),
+        ("", "PASSWORD_TOO_SHORT"),
+    ],
+)
+def test_a_password_has_8_to_128_utf16_units(
+    aws_in_memory: None, password: str, refused: str | None
+) -> None:
+    reply = sign_up(password=password)
+    if refused:
+        assert reply.refusal == (400, refused)
+        assert find_user_by_email("eve@example.com") is None
+    else:
+        assert reply.status == 200
+        assert check_credentials("eve@example.com", password).name == "Eve"
+
+
+def test_a_password_is_the_same_in_every_unicode_form(aws_in_memory: None) -> None:
+    sign_up(password="p\u00e4ssw\u00f6rd \ufb01")
+    assert check_credentials("eve@example.com", "pa\u0308sswo\u0308rd fi").name == "Eve"
+
+
+# Options ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("disable_sign_up", "true"), ("enable_email_and_password", "false")]
+)
+def test_signing_up_can_be_switched_off(
+    aws_in_memory: None, option: SetOption, name: str, value: str
+) -> None:
+    option(name, value)
+    assert sign_up().refusal == (400, "EMAIL_PASSWORD_SIGN_UP_DISABLED")
+    assert find_user_by_email("eve@example.com") is None
+
+
+@pytest.mark.parametrize(
+    ("email", "status"),
+    [
+        ("eve@example.com", 200),
+        ("eve@EXAMPLE.com", 200),
+        ("eve@b\u00fccher.example", 200),
+        ("eve@xn--bcher-kva.example", 200),
+        ("eve@sub.example.com", 400),
+        ("eve@evilexample.com", 400),
+        ("eve@example.com.evil.example", 400),
+    ],
+)
+def test_only_addresses_of_the_allowed_domains_sign_up(
+    aws_in_memory: None, option: SetOption, email: str, status: int
+) -> None:
+    option("allowed_email_domains", "Example.com, b\u00fccher.example")
+    reply = sign_up(email=email)
+    assert reply.status == status
+    assert status == 200 or reply.json["code"] == "EMAIL_PASSWORD_SIGN_UP_DISABLED"
+
+
+# With required verification, nothing tells whether an address is taken ---------------------------
+
+
+@pytest.fixture
+def verification(option: SetOption) -> None:
+    option("require_email_verification", "true")
+
+
+def test_nobody_is_signed_in_before_their_address_is_verified(
+    aws_in_memory: None, verification: None, mailbox: Mailbox
+) -> None:
+    reply = sign_up(callbackURL="/welcome")
+    assert (reply.status, reply.json["token"], reply.cookies) == (200, None, ())
+    assert sessions() == 0
+    (job,) = mailbox.jobs
+    assert (job.kind, job.email) == (EmailKind.VERIFY_EMAIL, "eve@example.com")
+    assert (job.callback_url, job.base_url) == ("/welcome", f"https://{DOMAIN}")
+    assert (job.request.method, job.request.path) == ("POST", f"/api/auth{PATH}")
+    assert (job.request.ip_address, job.request.user_agent) == ("192.0.2.1", "Browser/1.0")
+    (message,) = mailbox.deliver()
+    assert message.to == "eve@example.com"
+    assert "callbackURL=%2Fwelcome" in message.text
+
+
+def test_a_taken_address_gets_the_same_answer(
+    ada: User, verification: None, mailbox: Mailbox
+) -> None:
+    new, taken = sign_up(), sign_up(email="Ada@Example.com", name="Eve")
+    assert (new.status, new.cookies) == (taken.status, taken.cookies) == (200, ())
+    assert list(new.headers.items()) == list(taken.headers.items())
+    assert shape(new.json) == shape(taken.json)
+    assert list(new.json["user"]) == list(taken.json["user"])
+    assert len(new.body) == len(taken.body) + len("eve@") - len("ada@")
+    shown = taken.json["user"]
+    assert (shown["name"], shown["email"], shown["emailVerified"]) == (
+        "Eve",
+        "ada@example.com",
+        False,
+    )
+    assert shown["id"] != ada.id
+    assert check_credentials("ada@example.com", PASSWORD) == ada
+
+
+def shape(value: Any) -> Any:
+    """The keys in their order, and of texts the length."""
+    if isinstance(value, dict):
+        return [(name, shape(inner)) for name, inner in value.items()]
+    return len(value) if isinstance(value, str) else value
+
+
+def test_a_taken_address_costs_the_same(
+    ada: User, verification: None, mailbox: Mailbox, hashes: list[int]
+) -> None:
+    sign_up(email="first@example.com")
+    costs = []
+    for email in ("eve@example.com", "ada@example.com"):
+        hashes.clear()
+        jobs = len(mailbox.jobs)
+        with counted() as calls:
+            assert sign_up(email=email).status == 200
+        made = Counter(call.operation for call in calls.made)
+        costs.append((made, list(hashes), len(mailbox.jobs) - jobs))
+    assert costs[0] == costs[1] == ({"TransactWriteItems": 1}, [1024], 1)
+
+
+def test_who_has_the_address_already_is_told_so_by_mail_and_gets_no_link_to_verify_it(
+    ada: User, verification: None, mailbox: Mailbox
+) -> None:
+    sign_up(email="ada@example.com", password="a stranger's password")
+    (message,) = mailbox.deliver()
+    assert message.to == "ada@example.com"
+    assert "You have an account already" in message.subject
+    assert "verify-email" not in message.text
+
+
+def test_what_is_wrong_is_told_for_every_address_alike(
+    ada: User, verification: None, mailbox: Mailbox
+) -> None:
+    for email in ("eve@example.com", "ada@example.com"):
+        assert sign_up(email=email, password="short").refusal == (400, "PASSWORD_TOO_SHORT")
+        assert sign_up(email=email, name="").refusal == (400, "VALIDATION_ERROR")
+    assert mailbox.jobs == []
+
+
+# What is no sign-up ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"name": ""}, "name"),
+        ({"name": " "}, "name"),
+        ({"name": "x" * 101}, "name"),
+        ({"name": "Eve\r\nBcc: mallory@example.com"}, "name"),
+        ({"name": "Eve\x00"}, "name"),
+        ({"image": "javascript:alert(1)"}, "image"),
+        ({"image": "https://x.example/\r\nx"}, "image"),
+        ({"image": "https://x.example/" + "x" * 2048}, "image"),
+        ({"rememberMe": "yes"}, "rememberMe"),
+        ({"callbackURL": 1}, "callbackURL"),
+    ],
+)
+def test_a_field_that_breaks_a_rule_is_named(
+    aws_in_memory: None, fields: dict[str, Any], field: str
+) -> None:
+    reply = sign_up(**fields)
+    assert reply.refusal == (400, "VALIDATION_ERROR")
+    assert reply.json["message"].startswith(f"[body.{field}] ")
+    assert find_user_by_email("eve@example.com") is None
+
+
+@pytest.mark.parametrize("field", ["name", "email", "password"])
+def test_a_field_that_is_missing_is_named(aws_in_memory: None, field: str) -> None:
+    body = {name: value for name, value in EVE.items() if name != field}
+    reply = Browser().post(PATH, body)
+    assert reply.refusal == (400, "VALIDATION_ERROR")
+    assert reply.json["message"].startswith(f"[body.{field}] ")
+
+
+@pytest.mark.parametrize("field", ["name", "email", "password", "image", "callbackURL"])
+@pytest.mark.parametrize("value", NOT_TEXTS, ids=json.dumps)
+def test_what_is_no_text_is_refused(aws_in_memory: None, field: str, value: Any) -> None:
+    reply = sign_up(**{field: value})
+    if value is None and field in ("image", "callbackURL"):
+        assert reply.status == 200
+    else:
+        assert reply.refusal == (400, "VALIDATION_ERROR")
+
+
+@pytest.mark.parametrize("field", ["name", "email", "password", "image", "callbackURL"])
+@pytest.mark.parametrize("value", TEXTS, ids=lambda text: ascii(text[:12]))
+def test_no_text_breaks_anything(aws_in_memory: None, field: str, value: str) -> None:
+    reply = sign_up(**{field: value})
+    assert reply.status in (200, 400, 403)
+    assert not [name for name, text in reply.headers.items() if set("\r\n") & set(name + text)]
+    assert len(reply.body) < 1000
+    assert reply.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("field", ["name", "email", "image", "callbackURL"])
+def test_half_a_character_is_refused(aws_in_memory: None, field: str) -> None:
+    reply = Browser().post(PATH, raw=with_lone_surrogate(EVE, field))
+    assert reply.status in (400, 403)
+
+
+def test_half_a_character_in_a_password_is_hashed_as_the_reference_does(
+    aws_in_memory: None,
+) -> None:
+    raw = with_lone_surrogate(EVE, "password")
+    assert Browser().post(PATH, raw=raw).status == 200
+    assert check_credentials("eve@example.com", "\ufffdabcdefgh").name == "Eve"
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: ascii(body[:20]))
+def test_a_body_that_is_none_is_refused(aws_in_memory: None, body: bytes) -> None:
+    reply = Browser().post(PATH, raw=body)
+    assert reply.status == 400
+    assert len(reply.body) < 1000
+
+
+def test_a_callback_elsewhere_is_refused(aws_in_memory: None) -> None:
+    reply = sign_up(callbackURL="https://evil.example/")
+    assert reply.refusal == (403, "INVALID_CALLBACK_URL")
+    assert find_user_by_email("eve@example.com") is None

@@ -1,0 +1,106 @@
+"""POST /api/auth/update-user"""
+
+import json
+from typing import Any
+
+import pytest
+
+from larder import clock
+from larder.accounts.models import User
+from larder.accounts.service import check_credentials, find_user
+from larder.accounts.sessions import start_session
+from tests.functions.accounts.conftest import PASSWORD
+from tests.functions.accounts.hostile import BODIES, NOT_TEXTS, TEXTS, with_lone_surrogate
+from tests.requests import SESSION_COOKIE, Browser, browser_of
+
+PATH = "/update-user"
+PICTURE = "https://pictures.example/ada.png"
+
+
+def test_name_and_picture_change_and_nothing_else(ada: User, browser: Browser) -> None:
+    reply = browser.post(PATH, {"name": "Ada Lovelace", "image": PICTURE})
+    assert (reply.status, reply.json) == (200, {"status": True})
+    shown = browser.get("/get-session").json["user"]
+    assert (shown["name"], shown["image"]) == ("Ada Lovelace", PICTURE)
+    assert shown["updatedAt"] >= shown["createdAt"]
+    assert check_credentials(ada.email, PASSWORD).name == "Ada Lovelace"
+
+
+def test_what_is_not_sent_stays(browser: Browser) -> None:
+    browser.post(PATH, {"image": PICTURE})
+    browser.post(PATH, {"name": "Countess"})
+    shown = browser.get("/get-session").json["user"]
+    assert (shown["name"], shown["image"]) == ("Countess", PICTURE)
+
+
+@pytest.mark.parametrize("none", [None, ""])
+def test_a_picture_can_be_taken_away(browser: Browser, none: str | None) -> None:
+    browser.post(PATH, {"image": PICTURE})
+    browser.post(PATH, {"image": none})
+    assert browser.get("/get-session").json["user"]["image"] is None
+
+
+def test_the_browser_gets_its_cookie_again(browser: Browser) -> None:
+    value = browser.cookies[SESSION_COOKIE]
+    assert browser.post(PATH, {"name": "Ada"}).cookies == (
+        f"{SESSION_COOKIE}={value}; Path=/; Max-Age=604800; HttpOnly; Secure; SameSite=Lax",
+    )
+
+
+def test_that_of_a_session_that_is_not_remembered_still_ends_with_the_browser(ada: User) -> None:
+    _, token = start_session(ada, remembered=False, now=clock.now())
+    cookies = browser_of(ada, token=token).post(PATH, {"name": "Ada"}).cookies
+    assert len(cookies) == 2
+    assert not [line for line in cookies if "Max-Age" in line]
+
+
+@pytest.mark.parametrize("body", [{"email": "new@example.com"}, {"email": None, "name": "Ada"}])
+def test_the_address_has_an_endpoint_of_its_own(browser: Browser, body: dict[str, Any]) -> None:
+    assert browser.post(PATH, body).refusal == (400, "EMAIL_CAN_NOT_BE_UPDATED")
+
+
+def test_nobody_becomes_what_they_are_not(ada: User, browser: Browser) -> None:
+    fields = {"id": "root", "role": "admin", "emailVerified": True, "version": 9, "password": "x"}
+    reply = browser.post(PATH, fields)
+    assert reply.refusal == (400, "NO_FIELDS_TO_UPDATE")
+    assert reply.json["message"] == "No fields to update"
+    browser.post(PATH, {**fields, "name": "Ada"})
+    user = find_user(ada.id)
+    assert user is not None
+    assert (user.email_verified, user.version) == (False, 1)
+    assert check_credentials(ada.email, PASSWORD).id == ada.id
+
+
+@pytest.mark.parametrize("field", ["name", "image"])
+@pytest.mark.parametrize("value", NOT_TEXTS, ids=json.dumps)
+def test_what_is_no_text_is_refused(browser: Browser, field: str, value: Any) -> None:
+    reply = browser.post(PATH, {field: value})
+    if (field, value) == ("image", None):
+        assert reply.status == 200
+    else:
+        assert reply.refusal == (400, "VALIDATION_ERROR")
+        assert reply.json["message"].startswith(f"[body.{field}] ")
+
+
+@pytest.mark.parametrize("field", ["name", "image"])
+@pytest.mark.parametrize("value", TEXTS, ids=lambda text: ascii(text[:12]))
+def test_no_text_breaks_anything(browser: Browser, field: str, value: str) -> None:
+    assert browser.post(PATH, {field: value}).status in (200, 400)
+    shown = browser.get("/get-session").json["user"]
+    assert 1 <= len(shown["name"]) <= 100
+    assert shown["name"].isprintable() or "\u202e" in shown["name"] or "\ufeff" in shown["name"]
+
+
+@pytest.mark.parametrize("field", ["name", "image"])
+def test_half_a_character_is_refused(browser: Browser, field: str) -> None:
+    assert browser.post(PATH, raw=with_lone_surrogate({}, field)).status == 400
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: ascii(body[:20]))
+def test_a_body_that_is_none_is_refused(browser: Browser, body: bytes) -> None:
+    assert browser.post(PATH, raw=body).status == 400
+
+
+def test_a_bad_body_is_told_before_a_missing_session(aws_in_memory: None) -> None:
+    assert Browser().post(PATH, {"name": ""}).refusal == (400, "VALIDATION_ERROR")
+    assert Browser().post(PATH, {"name": "Eve"}).refusal == (401, "UNAUTHORIZED_SESSION")

@@ -1,0 +1,172 @@
+"""Sending by SES or into the outbox, and reading the outbox."""
+
+from datetime import timedelta
+
+import pytest
+
+from larder import aws, clock
+from larder.errors import Throttled, TryAgain
+from larder.mail import service
+from larder.mail.models import MailRefused, Message
+from larder.settings import settings
+from tests.conftest import SetOption
+from tests.faults import answering, error, unreachable
+from tests.mailbox import sent_by_ses
+
+MESSAGE = Message(to="ada@acme.example", subject="Hello", text="a text", html="<p>a text</p>")
+
+
+def message(subject: str) -> Message:
+    return Message(to="ada@acme.example", subject=subject, text="", html="")
+
+
+def send_many(number: int) -> None:
+    now = clock.now() - timedelta(seconds=number)
+    for count in range(number):
+        service.send(message(str(count)), now=now + timedelta(seconds=count))
+
+
+# -------------------------------------------------------------------------------------- the outbox
+
+
+def test_without_a_sender_a_message_is_put_into_the_outbox(aws_in_memory: None) -> None:
+    now = clock.now()
+    message_id = service.send(MESSAGE, now=now)
+    stored = service.find_message(message_id, now=now)
+    assert stored is not None
+    assert (stored.id, stored.sent_at, stored.message) == (message_id, now, MESSAGE)
+
+
+def test_the_newest_message_comes_first(aws_in_memory: None) -> None:
+    send_many(3)
+    page = service.read_outbox(now=clock.now())
+    assert [stored.message.subject for stored in page.messages] == ["2", "1", "0"]
+    assert page.next_before is None
+
+
+def test_pages_follow_one_another_to_the_end(aws_in_memory: None) -> None:
+    send_many(7)
+    subjects: list[str] = []
+    before = None
+    for _ in range(4):
+        page = service.read_outbox(limit=2, before=before, now=clock.now())
+        subjects += [stored.message.subject for stored in page.messages]
+        before = page.next_before
+        if before is None:
+            break
+    assert subjects == ["6", "5", "4", "3", "2", "1", "0"]
+
+
+def test_a_message_is_gone_when_its_time_is_over_though_dynamodb_still_has_it(
+    aws_in_memory: None, option: SetOption
+) -> None:
+    option("outbox_retention_days", 1)
+    now = clock.now()
+    message_id = service.send(MESSAGE, now=now)
+    later = now + timedelta(days=1, seconds=1)
+    assert service.find_message(message_id, now=later) is None
+    assert service.read_outbox(now=later).messages == ()
+    assert len(aws.dynamodb().scan(TableName=settings().outbox_table)["Items"]) == 1
+
+
+def test_an_unknown_message_is_none(aws_in_memory: None) -> None:
+    assert service.find_message("nobody's", now=clock.now()) is None
+
+
+def test_an_outbox_that_cannot_be_reached_is_told(aws_in_memory: None) -> None:
+    with unreachable("dynamodb", "PutItem"), pytest.raises(TryAgain):
+        service.send(MESSAGE, now=clock.now())
+
+
+# --------------------------------------------------------------------------------------------- SES
+
+
+@pytest.fixture
+def ses(option: SetOption, aws_in_memory: None) -> None:
+    """A deployment with a sender, whose domain SES knows."""
+    option("email_sender", "larder@acme.example")
+    aws.sesv2().create_email_identity(EmailIdentity="acme.example")
+
+
+def test_with_a_sender_a_message_leaves_by_ses(ses: None) -> None:
+    message_id = service.send(MESSAGE, now=clock.now())
+    (sent,) = sent_by_ses()
+    assert sent.id == message_id
+    assert sent.source == "Larder <larder@acme.example>"
+    assert sent.destinations == {"ToAddresses": ["ada@acme.example"]}
+    assert sent.subject == "Hello"
+    assert service.read_outbox(now=clock.now()).messages == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "sender"),
+    [
+        ("Acme, Inc.", '"Acme, Inc." <larder@acme.example>'),
+        ('The "best" <cache>', '"The \\"best\\" <cache>" <larder@acme.example>'),
+        ("Lärder", "=?utf-8?q?L=C3=A4rder?= <larder@acme.example>"),
+        ("Larder\r\nBcc: eve@evil.example", '"Larder Bcc: eve@evil.example" <larder@acme.example>'),
+    ],
+)
+def test_the_products_name_is_quoted_and_cannot_add_a_header(
+    ses: None, option: SetOption, name: str, sender: str
+) -> None:
+    option("product_name", name)
+    service.send(MESSAGE, now=clock.now())
+    assert sent_by_ses()[0].source == sender
+
+
+@pytest.mark.parametrize(
+    ("address", "on_the_wire"),
+    [
+        ("eve,ada@acme.example", '"eve,ada"@acme.example'),
+        ("a<b>@acme.example", '"a<b>"@acme.example'),
+        ("ada@bücher.example", "ada@xn--bcher-kva.example"),
+        ("ada@faß.example", "ada@xn--fa-hia.example"),
+    ],
+)
+def test_an_address_stays_one_address(ses: None, address: str, on_the_wire: str) -> None:
+    service.send(Message(to=address, subject="", text="", html=""), now=clock.now())
+    assert sent_by_ses()[0].destinations == {"ToAddresses": [on_the_wire]}
+
+
+def test_text_and_html_are_both_sent_as_utf_8(ses: None) -> None:
+    bodies: list[dict[str, dict[str, str]]] = []
+
+    def look(params: dict[str, object], **_: object) -> None:
+        bodies.append(params["Content"]["Simple"]["Body"])  # type: ignore[index]
+
+    events = aws.sesv2().meta.events
+    events.register("provide-client-params.sesv2.SendEmail", look)
+    service.send(MESSAGE, now=clock.now())
+    events.unregister("provide-client-params.sesv2.SendEmail", look)
+    assert bodies == [
+        {
+            "Text": {"Data": "a text", "Charset": "UTF-8"},
+            "Html": {"Data": "<p>a text</p>", "Charset": "UTF-8"},
+        }
+    ]
+
+
+@pytest.mark.parametrize("code", ["MessageRejected", "MailFromDomainNotVerifiedException"])
+def test_what_ses_refuses_is_told_by_its_code_alone(ses: None, code: str) -> None:
+    with answering("sesv2", "SendEmail", error(code)), pytest.raises(MailRefused) as refused:
+        service.send(MESSAGE, now=clock.now())
+    assert str(refused.value) == code
+    assert refused.value.__suppress_context__
+
+
+def test_an_unknown_sender_is_refused(aws_in_memory: None, option: SetOption) -> None:
+    option("email_sender", "larder@acme.example")
+    with pytest.raises(MailRefused, match="MessageRejected"):
+        service.send(MESSAGE, now=clock.now())
+
+
+def test_a_busy_ses_can_be_asked_again(ses: None) -> None:
+    busy = error("TooManyRequestsException", 429)
+    with answering("sesv2", "SendEmail", busy), pytest.raises(Throttled):
+        service.send(MESSAGE, now=clock.now())
+
+
+def test_an_ses_that_does_not_answer_can_be_asked_again(ses: None) -> None:
+    with unreachable("sesv2", "SendEmail"), pytest.raises(TryAgain):
+        service.send(MESSAGE, now=clock.now())

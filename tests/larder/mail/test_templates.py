@@ -1,0 +1,71 @@
+"""What mail says, and that nothing in it is more than text."""
+
+import html
+from collections.abc import Callable
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from larder.mail import templates
+from larder.mail.models import Message
+
+URL = "https://cache.example.com/api/auth/verify-email?token=a.b.c&callbackURL=%2F"
+TEMPLATES = [templates.verify_email, templates.reset_password, templates.sign_up_again]
+Template = Callable[..., Message]
+
+
+class Elements(HTMLParser):
+    """The tags, the addresses of links, and the text of an HTML page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.links: list[str | None] = []
+        self.text = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.links += [value for name, value in attrs if name == "href"]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_text_and_html_say_the_same_and_hold_the_link(template: Template) -> None:
+    message = template(to="ada@acme.example", product="Larder", url=URL)
+    page = Elements(message.html)
+    assert message.to == "ada@acme.example"
+    assert message.subject.startswith("Larder: ")
+    assert set(page.links) == {URL}
+    assert f"\n{URL}\n" in message.text
+    for paragraph in message.text.split("\n\n"):
+        assert paragraph.removeprefix("--\n").strip() in page.text
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+@given(to=st.text().filter(str.isprintable), product=st.text(), url=st.text())
+def test_no_value_adds_an_element_to_the_page_or_a_line_to_a_header(
+    template: Template, to: str, product: str, url: str
+) -> None:
+    plain = template(to="a@b.example", product="Larder", url="https://c.example")
+    message = template(to=to, product=product, url=url)
+    assert Elements(message.html).tags == Elements(plain.html).tags
+    assert message.subject.isprintable()
+    assert html.escape(url) in message.html
+
+
+def test_a_value_is_not_taken_for_a_template() -> None:
+    message = templates.verify_email(to="{url}@b.example", product="{to}", url="{title}")
+    assert message.subject == "{to}: Verify your address"
+    assert "gave {to} the address {url}@b.example." in message.text
+
+
+@pytest.mark.parametrize("bad", ["a@b.example\r\nBcc: eve@evil.example", "a@b.example\n", "a\0@b"])
+def test_an_address_that_could_add_a_header_makes_no_message(bad: str) -> None:
+    with pytest.raises(ValueError, match="control character"):
+        templates.verify_email(to=bad, product="Larder", url=URL)

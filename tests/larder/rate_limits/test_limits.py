@@ -1,0 +1,140 @@
+"""Fixed windows: what is let in, what is refused and until when, and what happens when the store fails."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from larder import aws
+from larder.errors import TooManyRequests
+from larder.rate_limits.models import CREDENTIALS, MAIL, Limit
+from larder.rate_limits.service import forget_full_windows, limit_of, take
+from larder.settings import settings
+from tests.conftest import SetOption
+from tests.faults import answering, error, unreachable
+from tests.proofs.aws_calls import counted
+
+NOON = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+THREE_IN_TEN = Limit(most=3, window_s=10)
+
+
+def ask(times: int, what: str = "somebody", *, at: datetime = NOON) -> list[int | None]:
+    """None for each request that is let in, the seconds to wait for each that is not."""
+    return [ask_once(what, at) for _ in range(times)]
+
+
+def ask_once(what: str, at: datetime) -> int | None:
+    try:
+        take(what, THREE_IN_TEN, now=at)
+    except TooManyRequests as refused:
+        return int(refused.headers["X-Retry-After"])
+    return None
+
+
+@pytest.mark.usefixtures("aws_in_memory")
+class TestWindows:
+    def test_as_many_as_the_limit_are_let_in(self) -> None:
+        assert ask(5) == [None, None, None, 10, 10]
+
+    def test_the_wait_is_told_in_whole_seconds_and_never_as_none(self) -> None:
+        ask(3)
+        assert ask(1, at=NOON + 3.2 * SECOND) == [7]
+        assert ask(1, at=NOON + 9.999 * SECOND) == [1]
+
+    def test_the_next_window_begins_anew(self) -> None:
+        ask(4)
+        assert ask(4, at=NOON + 10 * SECOND) == [None, None, None, 10]
+
+    def test_each_is_counted_alone(self) -> None:
+        ask(4, "one")
+        assert ask(1, "another") == [None]
+
+    def test_refused_requests_do_not_count(self) -> None:
+        ask(10)
+        forget_full_windows()
+        ask(10)
+        (item,) = aws.dynamodb().scan(TableName=settings().rate_limits_table)["Items"]
+        assert item["request_count"] == {"N": "3"}
+
+    def test_a_window_is_removed_a_minute_after_its_end(self) -> None:
+        ask(1)
+        (item,) = aws.dynamodb().scan(TableName=settings().rate_limits_table)["Items"]
+        assert aws.deserialize(item) == {
+            "what": "somebody",
+            "window": int(NOON.timestamp()),
+            "request_count": 1,
+            "expires_at": int(NOON.timestamp()) + 70,
+        }
+
+    def test_a_request_costs_one_call_and_a_refused_one_no_more(self) -> None:
+        with counted() as calls:
+            ask(4)
+        assert [call.operation for call in calls.made] == ["UpdateItem"] * 4
+
+    def test_who_keeps_asking_is_refused_without_a_call(self) -> None:
+        ask(4)
+        with counted() as calls:
+            assert ask(100) == [10] * 100
+        assert calls.made == []
+
+
+@pytest.mark.usefixtures("aws_in_memory")
+class TestAStoreThatFails:
+    @pytest.mark.parametrize(
+        "code", ["ThrottlingException", "AccessDeniedException", "ResourceNotFoundException"]
+    )
+    def test_lets_requests_pass_and_raises_a_metric(
+        self, code: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with answering("dynamodb", "UpdateItem", error(code)):
+            assert ask(5) == [None] * 5
+        lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert len(lines) == 5
+        assert lines[0]["RateLimitStoreFailures"] == [1.0]
+        assert lines[0]["limit"] == "http"
+        assert lines[0]["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "Larder"
+
+    def test_out_of_reach_does_so_too(self) -> None:
+        with unreachable("dynamodb", "UpdateItem"):
+            assert ask(4) == [None] * 4
+
+    def test_forgets_no_window_that_was_full_before(self) -> None:
+        ask(4)
+        with unreachable("dynamodb", "UpdateItem"):
+            assert ask(1) == [10]
+
+
+@pytest.mark.usefixtures("environment")
+class TestWhichLimitHolds:
+    @pytest.fixture(autouse=True)
+    def _switched_on(self, option: SetOption) -> None:
+        option("http_rate_limit_enabled", "true")
+
+    @pytest.mark.parametrize(
+        "path", ["/sign-in/email", "/sign-up/email", "/change-password", "/change-email"]
+    )
+    def test_three_in_ten_seconds_where_a_password_is_taken(self, path: str) -> None:
+        assert limit_of(path) == CREDENTIALS == Limit(most=3, window_s=10)
+
+    @pytest.mark.parametrize("path", ["/request-password-reset", "/send-verification-email"])
+    def test_three_in_a_minute_where_mail_is_sent(self, path: str) -> None:
+        assert limit_of(path) == MAIL == Limit(most=3, window_s=60)
+
+    @pytest.mark.parametrize(
+        "path", ["/get-session", "/reset-password/{token}", "/api-key/create", "/sign-inn", "/ok"]
+    )
+    def test_a_hundred_in_ten_seconds_everywhere_else(self, path: str) -> None:
+        assert limit_of(path) == Limit(most=100, window_s=10)
+
+    def test_the_default_is_an_option(self, option: SetOption) -> None:
+        option("http_rate_limit_max", 7)
+        option("http_rate_limit_window_seconds", 60)
+        assert limit_of("/get-session") == Limit(most=7, window_s=60)
+
+    def test_none_for_the_verification_of_keys(self) -> None:
+        assert limit_of("/api-key/verify") is None
+
+    def test_none_when_switched_off(self, option: SetOption) -> None:
+        option("http_rate_limit_enabled", "false")
+        assert limit_of("/sign-in/email") is None

@@ -1,0 +1,105 @@
+"""Which address a request is counted by, and what can't change it."""
+
+import ipaddress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from larder.web.client_address import UNKNOWN, client_address, counted_address
+from tests.conftest import SetOption
+from tests.larder.web.endpoints import CLIENT, http_request
+
+pytestmark = pytest.mark.usefixtures("environment")
+
+
+def counted(client: str = CLIENT, forwarded: str | None = None) -> str:
+    headers = {} if forwarded is None else {"x-forwarded-for": forwarded}
+    return counted_address(http_request(client=client, headers=headers))
+
+
+def test_the_caller_of_the_api_is_counted_whatever_it_says_of_itself() -> None:
+    assert counted(forwarded=None) == CLIENT
+    assert counted(forwarded=f"198.51.100.7, {CLIENT}") == CLIENT
+    assert counted(forwarded="198.51.100.7") == CLIENT
+
+
+@pytest.mark.parametrize(
+    ("hops", "forwarded", "address"),
+    [
+        (1, f"203.0.113.5, {CLIENT}", "203.0.113.5"),
+        (1, f"198.51.100.7, 203.0.113.5, {CLIENT}", "203.0.113.5"),
+        (1, f"198.51.100.7,198.51.100.8,203.0.113.5,{CLIENT}", "203.0.113.5"),
+        (2, f"198.51.100.7, 203.0.113.5, 192.0.2.99, {CLIENT}", "203.0.113.5"),
+        (1, f"203.0.113.5:4711, {CLIENT}", "203.0.113.5"),
+        (1, f"[2001:db8::1]:4711, {CLIENT}", "2001:db8::/64"),
+        (1, f"  203.0.113.5\t, {CLIENT}", "203.0.113.5"),
+        (1, f"198.51.100.7, forged, {CLIENT}", UNKNOWN),
+        (1, f"198.51.100.7, , {CLIENT}", UNKNOWN),
+    ],
+)
+def test_behind_proxies_the_entry_of_the_outermost_is_counted_never_the_leftmost(
+    hops: int, forwarded: str, address: str, option: SetOption
+) -> None:
+    option("trusted_proxy_hops", hops)
+    assert counted(forwarded=forwarded) == address
+
+
+@pytest.mark.parametrize("forwarded", [None, CLIENT])
+def test_who_comes_past_the_proxies_is_counted_itself(
+    forwarded: str | None, option: SetOption
+) -> None:
+    option("trusted_proxy_hops", 1)
+    assert counted(forwarded=forwarded) == CLIENT
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "192.0.2.1",
+        "::ffff:192.0.2.1",
+        "::FFFF:192.0.2.1",
+        "::ffff:c000:201",
+        "::ffff:C000:0201",
+        "0:0:0:0:0:ffff:c000:0201",
+        "0000:0000:0000:0000:0000:FFFF:192.0.2.1",
+        "::ffff:192.0.2.1%eth0",
+    ],
+)
+def test_ipv4_is_one_address_in_every_spelling(spelling: str) -> None:
+    assert counted(spelling) == "192.0.2.1"
+    assert client_address(http_request(client=spelling)) == "192.0.2.1"
+
+
+@pytest.mark.parametrize(
+    "spelling", ["2001:db8:1:2::1", "2001:DB8:1:2:ffff:ffff:ffff:ffff", "2001:0db8:0001:0002::9%x"]
+)
+def test_ipv6_is_counted_by_its_64(spelling: str) -> None:
+    assert counted(spelling) == "2001:db8:1:2::/64"
+
+
+def test_neighbouring_networks_are_counted_apart() -> None:
+    assert counted("2001:db8:1:3::1") != counted("2001:db8:1:2::1")
+
+
+@pytest.mark.parametrize(
+    "garbage", ["", "x", "1.2.3", "010.0.0.1", "1.2.3.4.5", "::g", "\u0661.\u0662.\u0663.\u0664", "1.2.3.4\n",
+                "[", "a" * 9999]
+)  # fmt: skip
+def test_garbage_is_counted_under_one_name(garbage: str) -> None:
+    assert counted(garbage) == UNKNOWN
+    assert client_address(http_request(client=garbage)) is None
+
+
+@given(st.ip_addresses())
+def test_the_whole_address_is_told_in_its_one_spelling(
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address,
+) -> None:
+    told = client_address(http_request(client=address.exploded.upper()))
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    assert told == str(mapped or address)
+
+
+@given(st.text(max_size=60))
+def test_no_text_fails(text: str) -> None:
+    assert counted(text)

@@ -1,0 +1,48 @@
+"""The HTTP rate limit is exact under parallel requests: on the local DynamoDB server, as test_key_exactness has it."""
+
+import secrets
+from datetime import timedelta
+
+import pytest
+
+from larder import aws, clock
+from larder.errors import TooManyRequests
+from larder.rate_limits.models import Limit
+from larder.rate_limits.service import take
+from larder.settings import settings
+from tests.e2e.cloud import LocalCloud
+from tests.layer_on import LayerOn
+from tests.proofs.aws_calls import counted
+from tests.proofs.overlapping import OVERLAPS, Overlap, all_at_once, most_under_way
+
+pytestmark = pytest.mark.slow
+
+AT_ONCE = 100
+
+
+@pytest.mark.parametrize("most", [1, 3, 99, 100, 1000])
+@pytest.mark.parametrize("overlap", OVERLAPS, ids=str)
+def test_of_100_requests_at_once_as_many_pass_as_the_limit_says(
+    most: int, overlap: Overlap, local_cloud: LocalCloud, layer_on: LayerOn
+) -> None:
+    layer_on(local_cloud)
+    what, limit, now = secrets.token_hex(8), Limit(most=most, window_s=3600), clock.now()
+
+    def ask() -> bool:
+        try:
+            take(what, limit, now=now)
+        except TooManyRequests:
+            return False
+        return True
+
+    with counted() as calls:
+        done = all_at_once([ask] * AT_ONCE, overlap)
+    assert most_under_way(done) >= (AT_ONCE if overlap.held else 4), "they did not overlap"
+    assert sum(one.answer for one in done) == min(most, AT_ONCE)
+    assert len(calls.made) <= AT_ONCE
+    stored = aws.get_item(
+        settings().rate_limits_table, {"what": what, "window": limit.window_at(now)}
+    )
+    assert stored is not None
+    assert stored["request_count"] == min(most, AT_ONCE)
+    take(what, limit, now=now + timedelta(seconds=3600))

@@ -1,0 +1,145 @@
+"""Sign-ups of one address at once make one user: on the local DynamoDB server, as test_key_exactness has it."""
+
+import secrets
+from collections import Counter
+from collections.abc import Callable
+from itertools import cycle, islice
+
+import pytest
+
+from larder import aws, clock
+from larder.accounts.credentials import SignIn, SignUp, sign_in, sign_up
+from larder.accounts.email_jobs import EmailKind, RequestDescription, Visit
+from larder.accounts.sessions import end_sessions, find_session
+from larder.errors import InvalidEmailOrPassword, UnauthorizedSession, UserAlreadyExists
+from larder.settings import settings
+from tests.conftest import SetOption
+from tests.e2e.cloud import LocalCloud
+from tests.layer_on import LayerOn
+from tests.mailbox import Mailbox, handed_over
+from tests.proofs.overlapping import OVERLAPS, Overlap, all_at_once, most_under_way
+
+pytestmark = pytest.mark.slow
+
+AT_ONCE = 20
+VISIT = Visit(
+    base_url="https://cache.example.com",
+    request=RequestDescription(method="POST", path="/", ip_address=None, user_agent=None),
+)
+
+every_overlap = pytest.mark.parametrize("overlap", OVERLAPS, ids=str)
+
+
+@pytest.fixture
+def address(local_cloud: LocalCloud, layer_on: LayerOn, option: SetOption) -> str:
+    """An address that nobody has, on the local server."""
+    layer_on(local_cloud)
+    option("scrypt_cost", 1024)
+    return f"jos\u00e9-{secrets.token_hex(6)}@b\u00fccher.example"
+
+
+def spellings(address: str) -> list[str]:
+    """The address as different people, and programs, write it."""
+    return [
+        address,
+        address.upper(),
+        address.replace("\u00e9", "e\u0301"),
+        address.replace("b\u00fccher.example", "xn--bcher-kva.example"),
+        address.replace("example", "\uff45xample"),
+    ]
+
+
+def sign_ups(address: str) -> list[Callable[[], tuple[str, str | None] | None]]:
+    """As many as there are threads, each with a password of its own; what each answers: the user's id and the token."""
+
+    def job(number: int, email: str) -> Callable[[], tuple[str, str | None] | None]:
+        def run() -> tuple[str, str | None] | None:
+            given = SignUp(name=f"No. {number}", email=email, password=f"password {number}")
+            try:
+                user, token = sign_up(given, VISIT, now=clock.now())
+            except UserAlreadyExists:
+                return None
+            return user.id, token
+
+        return run
+
+    emails = islice(cycle(spellings(address)), AT_ONCE)
+    return [job(number, email) for number, email in enumerate(emails)]
+
+
+def users_of(address: str) -> set[str]:
+    """The ids of the users who were stored for any spelling, by both of their items."""
+    pages = aws.dynamodb().get_paginator("scan").paginate(TableName=settings().identity_table)
+    items = [aws.deserialize(item) for page in pages for item in page["Items"]]
+    unique = address.partition("@")[0].partition("-")[2]
+    return {
+        item["user_id"]
+        for item in items
+        if item["sk"] == "user" and unique in item["email"].lower()
+    }
+
+
+def can_sign_in(address: str, number: int) -> bool:
+    try:
+        sign_in(SignIn(email=address, password=f"password {number}"), VISIT, now=clock.now())
+    except InvalidEmailOrPassword:
+        return False
+    return True
+
+
+@every_overlap
+def test_one_of_many_sign_ups_of_an_address_makes_a_user(overlap: Overlap, address: str) -> None:
+    done = all_at_once(sign_ups(address), overlap)
+    assert most_under_way(done) >= (AT_ONCE if overlap.held else 4), "they did not overlap"
+    (winner,) = [number for number, one in enumerate(done) if one.answer is not None]
+    answer = done[winner].answer
+    assert answer is not None
+    user_id, token = answer
+    assert users_of(address) == {user_id}
+    assert token is not None
+    assert find_session(token, now=clock.now()) is not None
+    assert [number for number in range(AT_ONCE) if can_sign_in(address, number)] == [winner]
+
+
+@every_overlap
+def test_with_required_verification_no_answer_tells_which_one_did(
+    overlap: Overlap, address: str, option: SetOption
+) -> None:
+    option("require_email_verification", "true")
+    with handed_over() as payloads:
+        done = all_at_once(sign_ups(address), overlap)
+    answers = [one.answer for one in done]
+    assert all(answer is not None and answer[1] is None for answer in answers)
+    ids = {answer[0] for answer in answers if answer is not None}
+    assert len(ids) == AT_ONCE
+    assert len(users_of(address) & ids) == len(users_of(address)) == 1
+    kinds = Counter(job.kind for job in Mailbox(payloads).jobs)
+    assert kinds == {EmailKind.VERIFY_EMAIL: 1, EmailKind.SIGN_UP_AGAIN: AT_ONCE - 1}
+
+
+@every_overlap
+def test_of_sessions_that_end_each_other_at_once_one_stays(overlap: Overlap, address: str) -> None:
+    user, first = sign_up(
+        SignUp(name="Ada", email=address, password="password 0"), VISIT, now=clock.now()
+    )
+    given = SignIn(email=address, password="password 0")
+    tokens = [first, *(sign_in(given, VISIT, now=clock.now())[1] for _ in range(5))]
+    kept = [
+        found[0] for token in tokens if token and (found := find_session(token, now=clock.now()))
+    ]
+    assert len(kept) == len(tokens)
+
+    def keep(number: int) -> Callable[[], bool]:
+        def run() -> bool:
+            try:
+                end_sessions(user.id, kept=kept[number])
+            except UnauthorizedSession:
+                return False
+            return True
+
+        return run
+
+    answers = [one.answer for one in all_at_once([keep(n) for n in range(len(kept))], overlap)]
+    alive = [bool(token and find_session(token, now=clock.now())) for token in tokens]
+    assert alive.count(True) == answers.count(True) == 1
+    assert alive == answers
