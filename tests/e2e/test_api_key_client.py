@@ -123,3 +123,16 @@ def test_nobody_is_told_so(request: pytest.FixtureRequest, local_cloud: LocalClo
     with better_auth.client(folder, local_cloud.url, {}) as nobody:
         assert nobody.error("apiKey.list") == (401, "UNAUTHORIZED_SESSION")
         assert nobody.error("apiKey.create", name="ci") == (401, "UNAUTHORIZED_SESSION")
+
+
+def test_who_signs_up_and_in_by_the_client_makes_a_key(
+    request: pytest.FixtureRequest, local_cloud: LocalCloud
+) -> None:
+    folder = better_auth.installed(request.config.rootpath / ".tools" / "better-auth")
+    email, password = f"hedy-{secrets.token_hex(6)}@acme.example", secrets.token_hex(12)
+    with better_auth.client(folder, local_cloud.url, {}) as page:
+        page.data("signUp.email", name="Hedy", email=email, password=password)
+        token = page.data("signIn.email", email=email, password=password)["token"]
+    with better_auth.client(folder, local_cloud.url, {"authorization": f"Bearer {token}"}) as page:
+        made = page.data("apiKey.create", name="laptop")
+        assert [key["id"] for key in page.data("apiKey.list")] == [made["id"]]
