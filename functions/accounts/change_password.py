@@ -9,7 +9,7 @@ from larder.web.app import auth_api, lambda_handler
 from larder.web.cookies import session_cookies
 from larder.web.credential_bodies import PasswordChangeBody
 from larder.web.responses import json_response
-from larder.web.signed_in import SignedIn
+from larder.web.signed_in import SignedInInPerson
 from larder.web.visit import VisitBy
 
 app = auth_api()
@@ -17,7 +17,7 @@ app = auth_api()
 
 @app.post("/api/auth/change-password")
 def change_password(
-    change: PasswordChangeBody, caller: SignedIn, visit: VisitBy, request: Request
+    change: PasswordChangeBody, caller: SignedInInPerson, visit: VisitBy, request: Request
 ) -> Response[str]:
     """POST /api/auth/change-password: set another password; with revokeOtherSessions one new session takes over."""
     user, token = credentials.change_password(caller.session, change, visit, now=clock.now())

@@ -10,13 +10,15 @@ from larder.web.app import auth_api, lambda_handler
 from larder.web.cookies import clearing_cookies
 from larder.web.credential_bodies import FarewellPassword
 from larder.web.responses import json_response
-from larder.web.signed_in import SignedIn
+from larder.web.signed_in import SignedInInPerson
 
 app = auth_api()
 
 
 @app.post("/api/auth/delete-user")
-def delete_user(password: FarewellPassword, caller: SignedIn, request: Request) -> Response[str]:
+def delete_user(
+    password: FarewellPassword, caller: SignedInInPerson, request: Request
+) -> Response[str]:
     """POST /api/auth/delete-user: delete the caller, their sessions, keys and memberships."""
     credentials.delete_user(caller.user, caller.session, password, now=clock.now())
     delete_keys_of(caller.user.id)

@@ -5,13 +5,13 @@ from aws_lambda_powertools.event_handler import Response
 from larder.accounts.sessions import end_sessions
 from larder.web.app import auth_api, lambda_handler
 from larder.web.responses import json_response
-from larder.web.signed_in import SignedIn
+from larder.web.signed_in import SignedInInPerson
 
 app = auth_api()
 
 
 @app.post("/api/auth/revoke-other-sessions")
-def revoke_other_sessions(caller: SignedIn) -> Response[str]:
+def revoke_other_sessions(caller: SignedInInPerson) -> Response[str]:
     """POST /api/auth/revoke-other-sessions: end all of the caller's sessions but this one."""
     end_sessions(caller.user.id, kept=caller.session)
     return json_response({"status": True})

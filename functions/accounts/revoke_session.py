@@ -6,13 +6,13 @@ from larder.accounts.sessions import end_session
 from larder.web.account_bodies import RevokedToken
 from larder.web.app import auth_api, lambda_handler
 from larder.web.responses import json_response
-from larder.web.signed_in import SignedIn
+from larder.web.signed_in import SignedInInPerson
 
 app = auth_api()
 
 
 @app.post("/api/auth/revoke-session")
-def revoke_session(token: RevokedToken, caller: SignedIn) -> Response[str]:
+def revoke_session(token: RevokedToken, caller: SignedInInPerson) -> Response[str]:
     """POST /api/auth/revoke-session: end a session of the caller's, by its token or what the list shows for it."""
     end_session(caller.user.id, token)
     return json_response({"status": True})

@@ -17,6 +17,8 @@ app = auth_api()
 def update_user(change: ProfileBody, caller: SignedIn, request: Request) -> Response[str]:
     """POST /api/auth/update-user: change the caller's name or picture."""
     update_profile(caller.user, change, now=clock.now())
+    if caller.key is not None:
+        return json_response({"status": True})
     remembered = caller.session.remembered
     cookies = renewed_cookies(request, caller.token, remembered=remembered)
     return json_response({"status": True}, cookies=cookies)

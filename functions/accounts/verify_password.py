@@ -6,13 +6,13 @@ from larder.accounts.service import check_password
 from larder.web.account_bodies import GivenPassword
 from larder.web.app import auth_api, lambda_handler
 from larder.web.responses import json_response
-from larder.web.signed_in import SignedIn
+from larder.web.signed_in import SignedInInPerson
 
 app = auth_api()
 
 
 @app.post("/api/auth/verify-password")
-def verify_password(password: GivenPassword, caller: SignedIn) -> Response[str]:
+def verify_password(password: GivenPassword, caller: SignedInInPerson) -> Response[str]:
     """POST /api/auth/verify-password: whether the caller knows the password of whose session this is."""
     check_password(caller.user, password)
     return json_response({"status": True})

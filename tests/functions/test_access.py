@@ -4,11 +4,15 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from larder import clock
-from larder.accounts.service import create_user
+from larder.accounts import repository as accounts
+from larder.accounts.models import User
+from larder.accounts.service import create_user, read_account
+from larder.accounts.sessions import end_sessions, start_session
 from larder.api_keys import repository as key_store
 from larder.api_keys.models import NewKey, Permissions
 from larder.api_keys.service import create_key, revoke_key
@@ -200,6 +204,77 @@ def test_leaving_a_team_takes_effect_at_the_next_request(stored: Cloud, endpoint
     assert ask(sender, endpoint).status == SUCCESS[endpoint]
     remove_member(stored.team.id, member.id)
     assert outcome(ask(sender, endpoint)) == (403, "not_a_team_member")
+
+
+# Session tokens, which have 32 characters, in place of keys -------------------------------------
+
+
+def session_of(user: User, **properties: Any) -> Sender:
+    token = start_session(user, now=properties.pop("since", clock.now()))[1]
+    return Sender(token, **properties)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["first", "known"])
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_a_members_session_acts_for_the_team_that_it_names(
+    stored: Cloud, endpoint: str, again: bool
+) -> None:
+    for send in (
+        session_of(stored.user, slug="acme"),
+        session_of(stored.user, team_id=stored.team.id),
+    ):
+        for _ in range(1 + again):
+            assert ask(send, endpoint).status == SUCCESS[endpoint]
+
+
+def test_without_a_team_a_session_acts_for_its_user(stored: Cloud) -> None:
+    send = session_of(stored.user)
+    assert ask(send, "PUT").status == 202
+    assert ask(send, "GET").status == 200
+    assert ask(session_of(stored.user, slug="acme"), "GET").status == 200
+
+
+@pytest.mark.parametrize("role", list(Role))
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_a_session_does_what_the_role_allows(stored: Cloud, role: Role, endpoint: str) -> None:
+    now = clock.now()
+    member = create_user("member@acme.example", "Member", now=now)
+    add_member(stored.team.id, member.id, role, now=now)
+    writes = endpoint in ("PUT", "preflight")
+    expected = (403, "read_only") if role is Role.VIEWER and writes else (SUCCESS[endpoint], "")
+    assert outcome(ask(session_of(member, slug="acme"), endpoint)) == expected
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+@pytest.mark.parametrize("kind", ["unknown", "expired", "ended", "of a deleted user"])
+@pytest.mark.parametrize("slug", ["acme", "nobody", None])
+def test_401_for_a_session_that_is(
+    stored: Cloud, endpoint: str, kind: str, slug: str | None
+) -> None:
+    since = clock.now() - timedelta(days=8) if kind == "expired" else clock.now()
+    send = session_of(stored.user, slug=slug, since=since)
+    match kind:
+        case "unknown":
+            send = Sender("A" * 32, slug=slug)
+        case "ended":
+            assert ask(replace(send, slug="acme"), endpoint).status == SUCCESS[endpoint]
+            end_sessions(stored.user.id)
+        case "of a deleted user":
+            assert ask(replace(send, slug="acme"), endpoint).status == SUCCESS[endpoint]
+            assert accounts.remove(read_account(stored.user.id), now=clock.now())
+    assert outcome(ask(send, endpoint)) == (401, "unauthorized")
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_403_for_the_session_of_a_stranger_to_the_team(stored: Cloud, endpoint: str) -> None:
+    mallory = create_user("mallory@elsewhere.example", "Mallory", now=clock.now())
+    for team in ({"slug": "acme"}, {"team_id": stored.team.id}, {"slug": "nobody"}):
+        assert outcome(ask(session_of(mallory, **team), endpoint)) == (403, "not_a_team_member")
+
+
+@pytest.mark.parametrize("length", [31, 33, 63])
+def test_401_for_a_token_of_no_known_length(stored: Cloud, length: int) -> None:
+    assert outcome(ask(Sender("A" * length, slug="acme"), "GET")) == (401, "unauthorized")
 
 
 OFF = ["PUT", "preflight", "GET", "HEAD", "query"]

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
@@ -9,30 +10,48 @@ from unittest.mock import ANY
 import pytest
 
 from larder import aws, clock
+from larder.accounts import repository as accounts
+from larder.accounts.models import User
+from larder.accounts.service import read_account
 from larder.accounts.sessions import start_session
 from larder.artifacts import repository
 from larder.artifacts.models import PendingUpload, parse_object_key
 from larder.settings import settings
 from local.template import load_template
+from tests.conftest import SetOption
 from tests.mailbox import Mailbox
 from tests.requests import Cloud, invoke
 
 EVENTS = Path(__file__).resolve().parents[2] / "events"
 SAMPLE_TOKEN = "larder_sample_key"
+SAMPLE_KEY_ID = "larder_sample_key_id"
 SAMPLE_OWNER = "team_sample"
 SAMPLE_SESSION = "LarderSampleSession0000000000000"
 
 
 def sample(name: str, cloud: Cloud) -> dict[str, Any]:
-    """The event with the token and team of `cloud`, and a session of its owner, in place of the sample's."""
+    """The event with the tokens, key and team of `cloud` in place of the sample's."""
     text = (EVENTS / f"{name}.json").read_text()
     if SAMPLE_SESSION in text:
-        _, session = start_session(cloud.user, now=clock.now())
-        text = text.replace(SAMPLE_SESSION, session)
-    event: dict[str, Any] = json.loads(
-        text.replace(SAMPLE_TOKEN, cloud.token).replace(SAMPLE_OWNER, cloud.team.id)
-    )
+        text = text.replace(SAMPLE_SESSION, session_token(cloud.user))
+    # The id's sample begins as the key's.
+    for sample, real in (
+        (SAMPLE_KEY_ID, cloud.key.id),
+        (SAMPLE_TOKEN, cloud.token),
+        (SAMPLE_OWNER, cloud.team.id),
+    ):
+        text = text.replace(sample, real)
+    event: dict[str, Any] = json.loads(text)
     return event
+
+
+def session_token(user: User) -> str:
+    """Of a session of the user, who is an operator."""
+    account = read_account(user.id)
+    verified = replace(account, user=replace(account.user, email_verified=True))
+    stored = accounts.change(account, verified)
+    assert stored is not None
+    return start_session(stored.user, now=clock.now())[1]
 
 
 def run(name: str, cloud: Cloud) -> Any:
@@ -125,6 +144,32 @@ def test_verify_api_key(cloud: Cloud) -> None:
     reply = run("verify_api_key", cloud)
     assert reply["statusCode"] == 200
     assert json.loads(reply["body"])["valid"] is True
+
+
+def test_create_api_key(cloud: Cloud) -> None:
+    made = answer("create_api_key", cloud)
+    assert (len(made["key"]), made["name"]) == (64, "ci")
+
+
+def test_get_api_key(cloud: Cloud) -> None:
+    assert answer("get_api_key", cloud)["id"] == cloud.key.id
+
+
+def test_list_api_keys(cloud: Cloud) -> None:
+    assert [key["id"] for key in answer("list_api_keys", cloud)] == [cloud.key.id]
+
+
+def test_update_api_key(cloud: Cloud) -> None:
+    assert answer("update_api_key", cloud)["name"] == "deploy"
+
+
+def test_delete_api_key(cloud: Cloud) -> None:
+    assert answer("delete_api_key", cloud) == {"success": True}
+
+
+def test_delete_expired_api_keys(cloud: Cloud, option: SetOption) -> None:
+    option("operator_emails", cloud.user.email)
+    assert answer("delete_expired_api_keys", cloud)["success"] is True
 
 
 def test_remove_expired_keys(cloud: Cloud) -> None:

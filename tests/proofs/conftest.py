@@ -3,20 +3,18 @@
 Long proofs run in a short form unless the environment asks for more: KILL_POINTS=50, FUZZ_EXAMPLES=5000.
 """
 
-import json
 import secrets
 from collections.abc import Iterator
 
 import pytest
 
-from larder import aws, clock
+from larder import clock
 from larder.accounts.service import create_user
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key
-from larder.settings import region, s3_endpoint, settings
 from larder.teams.service import create_team
-from larder.web import auth
 from tests.e2e import cloud as local_clouds
+from tests.layer_on import LayerOn, forget
 from tests.requests import Cloud, Sender
 
 REPORT = pytest.StashKey[list[str]]()
@@ -47,29 +45,10 @@ def local_cloud(
 
 
 @pytest.fixture
-def layer_on(environment: pytest.MonkeyPatch) -> Iterator["LayerOn"]:
+def layer_on(environment: pytest.MonkeyPatch) -> Iterator[LayerOn]:
     """Lets the layer in this process work on the tables and the bucket of a running local cloud."""
     yield LayerOn(environment)
     forget()
-
-
-class LayerOn:
-    def __init__(self, environment: pytest.MonkeyPatch) -> None:
-        self._environment = environment
-
-    def __call__(self, server: local_clouds.LocalCloud) -> None:
-        described = json.loads((server.data / "cloud.json").read_text())
-        for name, value in described["environment"].items():
-            self._environment.setenv(name, value)
-        forget()
-
-
-def forget() -> None:
-    """What the layer remembers of its environment: clients, options, whom keys act for."""
-    aws.reset()
-    auth.forget_scopes()
-    for cached in (settings, region, s3_endpoint):
-        cached.cache_clear()
 
 
 @pytest.fixture

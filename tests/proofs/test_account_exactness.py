@@ -17,8 +17,8 @@ from larder.hashing import random_id
 from tests.conftest import SetOption
 from tests.e2e.cloud import LocalCloud
 from tests.functions.accounts.conftest import PASSWORD, VISIT
+from tests.layer_on import LayerOn
 from tests.mailbox import handed_over
-from tests.proofs.conftest import LayerOn
 from tests.proofs.overlapping import OVERLAPS, Overlap, all_at_once
 
 pytestmark = pytest.mark.slow

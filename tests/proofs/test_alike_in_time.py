@@ -16,8 +16,8 @@ from larder import clock
 from larder.accounts.service import create_user
 from tests.conftest import SetOption
 from tests.e2e.cloud import LocalCloud
+from tests.layer_on import LayerOn
 from tests.mailbox import handed_over
-from tests.proofs.conftest import LayerOn
 from tests.requests import Browser
 
 pytestmark = pytest.mark.slow

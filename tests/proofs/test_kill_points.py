@@ -29,7 +29,7 @@ from larder.artifacts.repository import read_totals
 from larder.teams.service import find_team
 from tests.e2e import cloud as local_clouds
 from tests.e2e.cloud import LocalCloud
-from tests.proofs.conftest import LayerOn
+from tests.layer_on import LayerOn
 from tests.proofs.stamped import Client, Seen, Stamped, Torn, Way, Written, http_client, stamp
 from tests.proofs.stored import index_sizes, object_keys, sweep_all, wait_for_events
 

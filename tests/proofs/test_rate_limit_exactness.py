@@ -11,8 +11,8 @@ from larder.rate_limits.models import Limit
 from larder.rate_limits.service import take
 from larder.settings import settings
 from tests.e2e.cloud import LocalCloud
+from tests.layer_on import LayerOn
 from tests.proofs.aws_calls import counted
-from tests.proofs.conftest import LayerOn
 from tests.proofs.overlapping import OVERLAPS, Overlap, all_at_once, most_under_way
 
 pytestmark = pytest.mark.slow

@@ -13,6 +13,7 @@ from uuid import UUID
 import pytest
 
 from larder import aws, clock
+from larder.accounts.sessions import start_session
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, revoke_key
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata
@@ -102,7 +103,13 @@ IDENTITIES: dict[str, Identity] = {
     "slug": lambda cloud: Sender(cloud.token, slug=cloud.team.slug),
     "teamId": lambda cloud: Sender(cloud.token, team_id=cloud.team.id),
     "neither": lambda cloud: Sender(cloud.token),
+    "session, slug": lambda cloud: Sender(session_token(cloud), slug=cloud.team.slug),
+    "session, teamId": lambda cloud: Sender(session_token(cloud), team_id=cloud.team.id),
 }
+
+
+def session_token(cloud: Cloud) -> str:
+    return start_session(cloud.user, now=clock.now())[1]
 
 
 @pytest.fixture
@@ -199,6 +206,9 @@ REFUSED: dict[str, Refused] = {
     "malformed token": Refused(401, 0, 0, lambda cloud: Sender("no")("GET", "/v8/artifacts/small")),
     "unknown key": Refused(
         401, 1, 1, lambda cloud: Sender("k" * 64, slug="acme")("GET", "/v8/artifacts/small")
+    ),
+    "unknown session": Refused(
+        401, 1, 1, lambda cloud: Sender("s" * 32, slug="acme")("GET", "/v8/artifacts/small")
     ),
     "malformed hash": Refused(400, 0, 0, lambda cloud: cloud.send("HEAD", "/v8/artifacts/a%2Fb")),
     "malformed header": Refused(400, 0, 0, bad_header),

@@ -15,8 +15,8 @@ from larder.errors import InvalidEmailOrPassword, UnauthorizedSession, UserAlrea
 from larder.settings import settings
 from tests.conftest import SetOption
 from tests.e2e.cloud import LocalCloud
+from tests.layer_on import LayerOn
 from tests.mailbox import Mailbox, handed_over
-from tests.proofs.conftest import LayerOn
 from tests.proofs.overlapping import OVERLAPS, Overlap, all_at_once, most_under_way
 
 pytestmark = pytest.mark.slow

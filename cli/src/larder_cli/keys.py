@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from larder.teams.models import Team
 
 _OPTIONS = {
+    "userId": "--user",
     "expiresIn": "--expires-in",
     "refillAmount": "--refill-amount",
     "refillInterval": "--refill-interval",

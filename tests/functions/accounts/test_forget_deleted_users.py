@@ -14,8 +14,9 @@ HANDLER = "accounts.forget_deleted_users.handler"
 
 def test_what_a_deletion_left_over_is_ended(cloud: Cloud) -> None:
     """The request was cut off after the user was gone, before their keys were."""
-    remove_user(cloud.user.id, now=clock.now())
     create_key(NewKey(user_id=cloud.user.id), now=clock.now())
+    remove_user(cloud.user.id, now=clock.now())
+    assert len(list_keys(cloud.user.id)) == 2
     invoke(HANDLER, {})
     assert list_keys(cloud.user.id) == []
     assert role_of(cloud.team.id, cloud.user.id) is None

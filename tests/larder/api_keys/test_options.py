@@ -1,5 +1,9 @@
-"""The options of specification 2, a test for each row of its table that rules how keys are made and verified."""
+"""The options of specification 2, a test for each row of its table that rules how keys are made, stored and verified.
 
+Those of sessions from keys (headers, getter, session for API keys) are in tests/larder/web/test_signed_in.py.
+"""
+
+import json
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
@@ -10,8 +14,10 @@ import pytest
 
 from larder import aws, clock, extensions
 from larder.api_keys import repository
-from larder.api_keys.models import ApiKey, NewKey, RateLimit, Refusal
-from larder.api_keys.service import create_key, presented_form, verify
+from larder.api_keys.grants import Grantor
+from larder.api_keys.models import ApiKey, KeyChanges, NewKey, RateLimit, Refill, Refusal
+from larder.api_keys.own_keys import update_key
+from larder.api_keys.service import create_key, list_keys, presented_form, rotate_key, verify
 from larder.errors import InvalidRequest
 from larder.settings import SettingsError, settings
 from tests.conftest import SetOption
@@ -67,6 +73,17 @@ def test_custom_key_generator_makes_the_whole_key(
     _, raw = make(cloud, prefix="p_")
     assert raw == "p_64" + "~" * 64
     assert Sender(raw, slug="acme")("GET", "/v8/artifacts/status").status == 200
+
+
+def test_custom_key_generator_that_makes_a_key_twice_is_told(
+    cloud: Cloud, option: SetOption, integrator: ModuleType
+) -> None:
+    integrator.make = lambda length, prefix: "~" * 64  # type: ignore[attr-defined]
+    option("key_generator", "integrator:make")
+    first, _ = make(cloud)
+    with pytest.raises(SettingsError, match="made a key that exists already"):
+        make(cloud)
+    assert repository.get(first.key_hash) == first
 
 
 @pytest.mark.parametrize("made", ["short", "with space" + "a" * 64, None, "é" * 64])
@@ -207,3 +224,93 @@ def test_without_that_option_a_stolen_table_opens_nothing(cloud: Cloud) -> None:
     table = str(aws.dynamodb().scan(TableName=settings().api_keys_table)["Items"])
     assert raw not in table
     assert raw[6:] not in table
+
+
+RENAMED = {
+    "name": "label", "start": "first", "prefix": "kind", "teamId": "team", "refillInterval": "refill every",
+    "refillAmount": "refill-by", "lastRefillAt": "refilled.at", "enabled": "on", "rateLimitEnabled": "limited",
+    "rateLimitTimeWindow": "window", "rateLimitMax": "size", "requestCount": "count", "remaining": "left",
+    "lastRequest": "used_at", "updatedAt": "changed_at", "permissions": "may", "metadata": "data",
+}  # fmt: skip
+
+
+def test_schema_gives_attributes_the_names_of_the_deployment(
+    cloud: Cloud, option: SetOption
+) -> None:
+    option("api_key_schema", json.dumps(RENAMED))
+    key, _ = make(
+        cloud,
+        name="ci",
+        prefix="ci_",
+        team_id=cloud.team.id,
+        metadata={"a": 1},
+        remaining=1,
+        refill=Refill(interval_ms=60_000, amount=5),
+        rate_limit=RateLimit(enabled=True, window_ms=30_000, max_requests=1),
+    )
+    later = key.created_at + timedelta(minutes=2)
+    used = verify(key.key_hash, READ, now=later).key
+    assert used is not None
+    (stored,) = (
+        aws.deserialize(item)
+        for item in aws.dynamodb().scan(TableName=settings().api_keys_table)["Items"]
+        if item["key_hash"]["S"] == key.key_hash
+    )
+    assert {stored[name] for name in ("label", "kind", "team")} == {"ci", "ci_", cloud.team.id}
+    assert (stored["left"], stored["count"], stored["may"]) == (4, 1, {"artifacts": ["read", "write"]})  # fmt: skip
+    assert set(RENAMED.values()) <= stored.keys()
+    assert not {"name", "remaining", "last_request", "permissions", "enabled"} & stored.keys()
+    assert repository.get(key.key_hash) == used
+
+
+def test_schema_holds_for_everything_that_is_done_with_a_key(
+    cloud: Cloud, option: SetOption
+) -> None:
+    option("api_key_schema", json.dumps(RENAMED))
+    ada, now = Grantor(user_id=cloud.user.id), clock.now()
+    key, raw = make(cloud, name="ci", team_id=cloud.team.id)
+    assert list_keys(cloud.user.id)[-1] == key
+    assert Sender(raw, slug="acme")("PUT", "/v8/artifacts/abc", body=b"x").status == 202
+    changed = update_key(ada, key.id, KeyChanges(enabled=False, metadata=[1]), now=now)
+    assert (changed.enabled, changed.metadata) == (False, [1])
+    assert verify(key.key_hash, READ, now=now).refusal is Refusal.DISABLED
+    changed = update_key(ada, key.id, KeyChanges(enabled=True, metadata=None), now=now)
+    assert (changed.enabled, changed.metadata) == (True, None)
+    assert verify(key.key_hash, {"artifacts": ("x",)}, now=now).refusal is Refusal.LACKS_PERMISSION
+    rotated = rotate_key(key.id, overlap_s=60, now=now)
+    assert rotated is not None
+    assert rotated[0].name == "ci"
+    once, _ = make(cloud, remaining=1)
+    assert verify(once.key_hash, READ, now=now).valid
+    assert repository.get(once.key_hash) is None
+    assert rotate_key(rotated[0].id, overlap_s=0, now=now) is not None
+
+
+@pytest.mark.parametrize(
+    ("schema", "rule"),
+    [
+        ("{", "must be JSON"),
+        ("[]", "must map fields"),
+        ('{"name": 1}', "must map fields"),
+        ('{"nothing": "x"}', "cannot rename nothing"),
+        ('{"userId": "owner"}', "cannot rename userId"),
+        ('{"name": ""}', "a name that no other has"),
+        ('{"name": "prefix"}', "a name that no other has"),
+        ('{"name": "refill_at"}', "a name that no other has"),
+        ('{"name": "x", "start": "x"}', "a name that no other has"),
+    ],
+)
+def test_schema_that_cannot_be_is_told(
+    cloud: Cloud, option: SetOption, schema: str, rule: str
+) -> None:
+    option("api_key_schema", schema)
+    with pytest.raises(SettingsError, match=f"LARDER_API_KEY_SCHEMA .*{rule}"):
+        make(cloud)
+
+
+def test_schema_can_swap_two_names(cloud: Cloud, option: SetOption) -> None:
+    option("api_key_schema", '{"name": "prefix", "prefix": "name"}')
+    key, _ = make(cloud, name="ci", prefix="p_")
+    stored = repository.get(key.key_hash)
+    assert stored is not None
+    assert (stored.name, stored.prefix) == ("ci", "p_")

@@ -5,12 +5,14 @@ from datetime import timedelta
 import pytest
 
 from larder import clock
+from larder.accounts import repository as accounts
+from larder.accounts.service import read_account
 from larder.api_keys import repository
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, list_keys, revoke_key, verify_key
 from larder.errors import InvalidRequest, ReadOnly, Unauthenticated
 from larder.hashing import hash_key
-from tests.faults import answering, error
+from tests.faults import answering, error, just_before
 from tests.requests import Cloud
 
 READ = {"artifacts": ("read",)}
@@ -23,6 +25,23 @@ def test_a_key_is_a_prefix_and_64_letters(cloud: Cloud) -> None:
     assert raw.removeprefix("larder_").isalpha()
     assert len(raw) == len("larder_") + 64
     assert (key.start, key.prefix) == ("larder", "larder_")
+
+
+def test_nobody_gets_no_key(cloud: Cloud) -> None:
+    with pytest.raises(InvalidRequest, match=r"^userId: there is no such user$"):
+        create_key(NewKey(user_id="B" * 32), now=clock.now())
+
+
+def test_a_user_who_is_deleted_at_this_moment_gets_no_key(cloud: Cloud) -> None:
+    def delete() -> None:
+        assert accounts.remove(read_account(cloud.user.id), now=clock.now())
+
+    with (
+        just_before("dynamodb", "TransactWriteItems", delete),
+        pytest.raises(InvalidRequest, match=r"^userId: "),
+    ):
+        create_key(NewKey(user_id=cloud.user.id), now=clock.now())
+    assert [key.id for key in list_keys(cloud.user.id)] == [cloud.key.id]
 
 
 def test_the_table_holds_no_key(cloud: Cloud) -> None:

@@ -13,7 +13,9 @@ import pytest
 
 from larder import clock
 from larder.api_keys import repository
+from larder.api_keys.grants import Grantor
 from larder.api_keys.models import ApiKey, NewKey, RateLimit, Refill, Refusal, Verification
+from larder.api_keys.own_keys import delete_key
 from larder.api_keys.service import (
     clean_up,
     create_key,
@@ -22,7 +24,7 @@ from larder.api_keys.service import (
     revoke_key,
     verify,
 )
-from larder.errors import InvalidRequest, TryAgain
+from larder.errors import InvalidRequest, KeyNotFound, TryAgain
 from larder.hashing import hash_key
 from tests.faults import answering, error, unreachable
 from tests.requests import Cloud
@@ -124,6 +126,15 @@ def test_exists_delete_is_removed(cloud: Cloud) -> None:
     key = Key(cloud)
     assert revoke_key(key.made.id)
     assert find_key(key.made.id) is None
+    assert key.use().refusal is Refusal.INVALID
+
+
+def test_exists_delete_only_when_the_callers_user_id_equals_the_owners(cloud: Cloud) -> None:
+    key = Key(cloud)
+    with pytest.raises(KeyNotFound):
+        delete_key(Grantor(user_id="B" * 32), key.made.id)
+    assert key.use().valid
+    delete_key(Grantor(user_id=cloud.user.id), key.made.id)
     assert key.use().refusal is Refusal.INVALID
 
 

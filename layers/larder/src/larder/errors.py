@@ -47,6 +47,17 @@ class InvalidBody(LarderError):
         super().__init__(f"[body.{field}] {rule}")
 
 
+class InvalidQuery(LarderError):
+    """The same for a parameter of the query."""
+
+    status = 400
+    code = "validation_error"
+
+    def __init__(self, field: str, rule: str) -> None:
+        self.field = field
+        super().__init__(f"[query.{field}] {rule}")
+
+
 class UnsupportedMediaType(LarderError):
     status = 415
     code = "unsupported_media_type"
@@ -233,6 +244,89 @@ class InvalidLinkToken(LarderError):
     status = 400
     code = "invalid_token"
     message = "The link is not valid, or not any more. Ask for a new one."
+
+
+class NameRequired(InvalidRequest):
+    """The names of these are the reference's (better-auth.md, 3), so that its clients tell them apart."""
+
+    code = "name_required"
+
+
+class InvalidNameLength(InvalidRequest):
+    code = "invalid_name_length"
+
+
+class InvalidPrefixLength(InvalidRequest):
+    code = "invalid_prefix_length"
+
+
+class ExpiresInTooSmall(InvalidRequest):
+    code = "expires_in_is_too_small"
+
+
+class ExpiresInTooLarge(InvalidRequest):
+    code = "expires_in_is_too_large"
+
+
+class KeyExpirationDisabled(InvalidRequest):
+    code = "key_disabled_expiration"
+
+
+class MetadataDisabled(InvalidRequest):
+    code = "metadata_disabled"
+
+
+class InvalidMetadata(InvalidRequest):
+    """Metadata that cannot be kept: too long, too deep, or with names that harm who reads them."""
+
+    code = "invalid_metadata_type"
+
+
+class NoValuesToUpdate(LarderError):
+    status = 400
+    code = "no_values_to_update"
+    message = "The body names no property that is to change."
+
+
+class ServerOnlyProperty(LarderError):
+    """A property of a key that only an operator may set."""
+
+    status = 400
+    code = "server_only_property"
+
+    def __init__(self, field: str) -> None:
+        super().__init__(f"{field} can only be set by an operator of this deployment.")
+
+
+class InvalidApiKey(LarderError):
+    """What was sent as a key is too short to be one."""
+
+    status = 403
+    code = "invalid_api_key"
+    message = "Invalid API key."
+
+
+class PermissionNotHeld(LarderError):
+    """Nobody gives a key more than they hold themselves. The message tells what is too much."""
+
+    status = 403
+    code = "permission_not_held"
+
+
+class KeyNotFound(LarderError):
+    """Also the answer for somebody else's key, so that nobody learns which ids there are."""
+
+    status = 404
+    code = "key_not_found"
+    message = "There is no such API key."
+
+
+class UsageExceeded(LarderError):
+    """The key that was presented has no uses left until its next refill."""
+
+    status = 429
+    code = "usage_exceeded"
+    message = "This API key has no uses left until its next refill."
 
 
 class SoftBlocked(LarderError):

@@ -150,6 +150,26 @@ class Settings:
         '{"artifacts":["read","write"]}',
         "Permissions of a new key that is given none: JSON, or `module:function` called with `user_id`.",
     )
+    session_for_api_keys: bool = _option(
+        False,
+        "Whether a key in a header of a request to `/api/auth` stands for a session of its user.",
+    )
+    disable_session_for_api_keys: bool = _option(
+        False, "Whether it does not, whatever the option above says."
+    )
+    api_key_headers: str = _option(
+        "x-api-key",
+        "Headers, separated by commas, in which such a key is looked for, in this order.",
+    )
+    api_key_getter: str = _option(
+        "",
+        "`module:function` called with `headers`, by lower-case name; returns such a key or None. "
+        "It takes the place of the headers.",
+    )
+    api_key_schema: str = _option(
+        "{}",
+        "Names of attributes in the table of API keys: JSON that maps fields of the record to them.",
+    )
 
     operator_emails: str = _option(
         "",

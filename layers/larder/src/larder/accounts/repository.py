@@ -106,22 +106,29 @@ def add_session(session: Session) -> None:
 
 def find_session(token_hash: str) -> tuple[Session, User] | None:
     """The session of a token and its user, expired or of an old generation as it may be."""
-    user_id = _holders.get(token_hash)
+    user_id = holder_of(token_hash)
     if user_id is None:
-        pointer = _get(_SESSION + token_hash, "session")
-        if pointer is None:
-            return None
-        user_id = str(pointer["user_id"])
+        return None
     table = settings().identity_table
     keys = [{"pk": user_id, "sk": _SESSION + token_hash}, {"pk": user_id, "sk": _USER}]
     items = {item["sk"]: item for item in aws.batch_get({table: keys})[table]}
     if len(items) < len(keys):
         _holders.pop(token_hash, None)
         return None
-    _holders[token_hash] = user_id
-    if len(_holders) > _REMEMBERED:
-        _holders.popitem(last=False)
     return _session(items[_SESSION + token_hash]), _user(items[_USER])
+
+
+def holder_of(token_hash: str) -> str | None:
+    """Whose session a token is of, if it ever was one; whether it counts, only the session itself tells."""
+    user_id = _holders.get(token_hash)
+    if user_id is None:
+        pointer = _get(_SESSION + token_hash, "session")
+        if pointer is None:
+            return None
+        user_id = _holders[token_hash] = str(pointer["user_id"])
+        if len(_holders) > _REMEMBERED:
+            _holders.popitem(last=False)
+    return user_id
 
 
 def forget_holders() -> None:

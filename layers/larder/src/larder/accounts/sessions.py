@@ -50,9 +50,12 @@ def start_session(
 
 def find_session(token: str, *, now: datetime) -> tuple[Session, User] | None:
     """The session of a token and its user; None for one that is unknown, expired or ended."""
-    if not _TOKEN.fullmatch(token):
-        return None
-    found = repository.find_session(hash_key(token))
+    return find_session_of(hash_key(token), now=now) if _TOKEN.fullmatch(token) else None
+
+
+def find_session_of(token_hash: str, *, now: datetime) -> tuple[Session, User] | None:
+    """The same by the hash of the token."""
+    found = repository.find_session(token_hash)
     if found is None or not _counts(*found, now):
         return None
     return found

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
-from typing import Any
+from enum import Enum, StrEnum
+from typing import Any, Literal
 
 Permissions = Mapping[str, tuple[str, ...]]
 """Resource to allowed actions, for instance `{"artifacts": ("read", "write")}` (spec 2, Permissions)."""
@@ -96,6 +96,34 @@ class NewKey:
     remaining: int | None = None
     refill: Refill | None = None
     rate_limit: RateLimit | None = None
+
+
+class Unset(Enum):
+    """Tells a property that is left as it is from one that is set to nothing."""
+
+    UNSET = "unset"
+
+
+UNSET: Literal[Unset.UNSET] = Unset.UNSET
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyChanges:
+    """What is to change of a key; the rest stays.
+
+    Of what can be nothing, None is nothing: no metadata, no expiry, no allowance, no refill.
+    """
+
+    name: str | None = None
+    enabled: bool | None = None
+    permissions: Permissions | None = None
+    metadata: Any = UNSET
+    expires_in_s: int | Unset | None = UNSET
+    remaining: int | Unset | None = UNSET
+    refill: Refill | Unset | None = UNSET
+    rate_limit_enabled: bool | None = None
+    rate_limit_window_ms: int | None = None
+    rate_limit_max: int | None = None
 
 
 class Refusal(StrEnum):

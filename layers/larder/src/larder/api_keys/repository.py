@@ -3,20 +3,26 @@
 Three attributes exist so that one write fits every key: `has_allowance` says whether `remaining` counts (it goes down
 for unlimited keys too, below 0), `refill_at` is when the next refill is due (`NEVER` without one), and
 `window_ends_at` when the window of the rate limit is over.
+
+A deployment may call attributes otherwise: expressions name them as `#remaining`, which `_names` resolves.
 """
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 from larder import aws
 from larder.api_keys.models import ApiKey, Permissions, RateLimit, Refill
+from larder.api_keys.schema import attribute_names
 from larder.clock import from_ms, to_ms
 from larder.settings import settings
 
 NEVER = 10**15
 _CLEAN_UP = "#clean-up"
+_NAME = re.compile(r"#([a-z_]+)(?![a-z_0-9])")
 _clean_up_not_before = datetime.min.replace(tzinfo=UTC)
 
 EXPIRING = "expiring"
@@ -24,6 +30,12 @@ EXPIRING = "expiring"
 
 
 def _to_item(key: ApiKey) -> aws.Item:
+    """The item, with None for what it has not, under the names of the deployment."""
+    names = attribute_names()
+    return {names.get(name, name): value for name, value in _attributes(key).items()}
+
+
+def _attributes(key: ApiKey) -> aws.Item:
     return {
         "key_hash": key.key_hash,
         "id": key.id,
@@ -54,7 +66,10 @@ def _to_item(key: ApiKey) -> aws.Item:
     }
 
 
-def _from_item(item: aws.Item) -> ApiKey:
+def _from_item(stored: aws.Item) -> ApiKey:
+    ours = {theirs: name for name, theirs in attribute_names().items()}
+    item = {ours.get(name, name): value for name, value in stored.items()}
+
     def moment(name: str) -> datetime | None:
         return from_ms(item[name]) if name in item else None
 
@@ -94,12 +109,23 @@ def _key_of(item: aws.Item) -> ApiKey | None:
     return _from_item(item) if "id" in item else None
 
 
-def add(key: ApiKey) -> None:
-    aws.dynamodb().put_item(
-        TableName=settings().api_keys_table,
-        Item=aws.serialize(_to_item(key)),
-        ConditionExpression="attribute_not_exists(key_hash)",
-    )
+def add(key: ApiKey) -> bool:
+    """Store a new key; False when its user is not there.
+
+    In one transaction with a look at the user, so that a key made while its user is deleted is either seen by who
+    removes the user's keys, or not made.
+    """
+    put = {
+        "TableName": settings().api_keys_table,
+        "Item": aws.serialize(_to_item(key)),
+        "ConditionExpression": "attribute_not_exists(key_hash)",
+    }
+    user = {
+        "TableName": settings().identity_table,
+        "Key": aws.serialize({"pk": key.user_id, "sk": "user"}),
+        "ConditionExpression": "attribute_exists(pk)",
+    }
+    return aws.write_together([{"Put": put}, {"ConditionCheck": user}])
 
 
 def use(
@@ -114,10 +140,10 @@ def use(
     `turning`, begins the window or refills, and takes the use with it. It fails when another request has turned first.
     """
     values: aws.Item = {":now": to_ms(now), ":true": True, ":one": 1}
-    changes = ["last_request = :now"]
+    changes = ["#last_request = :now"]
     conditions = [
         "attribute_exists(key_hash)",
-        "enabled = :true",
+        "#enabled = :true",
         "(attribute_not_exists(expires_at) OR expires_at > :now)",
     ]
     if turning is not None and turning.refill is not None and turning.refill_is_due(now):
@@ -125,45 +151,78 @@ def use(
         values[":refill_next"] = to_ms(now) + turning.refill.interval_ms
         values[":refilled"] = turning.refill.amount - 1
         conditions.append("refill_at = :refill_was")
-        changes += ["remaining = :refilled", "refill_at = :refill_next", "last_refill_at = :now"]
+        changes += ["#remaining = :refilled", "refill_at = :refill_next", "#last_refill_at = :now"]
     else:
         values |= {":false": False, ":zero": 0}
-        conditions.append("(has_allowance = :false OR (remaining > :zero AND refill_at >= :now))")
-        changes.append("remaining = remaining - :one")
+        conditions.append("(has_allowance = :false OR (#remaining > :zero AND refill_at >= :now))")
+        changes.append("#remaining = #remaining - :one")
     if turning is not None and turning.window_is_over(now):
         values[":window_was"] = to_ms(turning.window_ends_at)
         values[":window_next"] = to_ms(now) + turning.rate_limit.window_ms
         conditions.append("window_ends_at = :window_was")
-        changes += ["request_count = :one", "window_ends_at = :window_next"]
+        changes += ["#request_count = :one", "window_ends_at = :window_next"]
     else:
         values[":false"] = False
-        in_window = "(window_ends_at > :now AND request_count < rate_limit_max)"
-        conditions.append(f"(rate_limit_enabled = :false OR {in_window})")
-        changes.append("request_count = request_count + :one")
-    names: dict[str, str] = {}
+        in_window = "(window_ends_at > :now AND #request_count < #rate_limit_max)"
+        conditions.append(f"(#rate_limit_enabled = :false OR {in_window})")
+        changes.append("#request_count = #request_count + :one")
+    resources: dict[str, str] = {}
     needs = [(resource, action) for resource, actions in required.items() for action in actions]
     for number, (resource, action) in enumerate(needs):
-        names |= {"#permissions": "permissions", f"#resource{number}": resource}
+        resources[f"#resource{number}"] = resource
         values[f":action{number}"] = action
         conditions.append(f"contains(#permissions.#resource{number}, :action{number})")
-    update: dict[str, Any] = {
-        "UpdateExpression": "SET " + ", ".join(changes),
-        "ConditionExpression": " AND ".join(conditions),
-        "ExpressionAttributeValues": aws.serialize(values),
-        "ReturnValues": "ALL_NEW",
-        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-    }
-    if names:
-        update["ExpressionAttributeNames"] = names
-    return _update(key_hash, update)
+    return _update(key_hash, changes, conditions, values, resources)
 
 
-def _update(key_hash: str, update: dict[str, Any]) -> tuple[bool, ApiKey | None]:
+def change(was: ApiKey, becomes: ApiKey) -> ApiKey | None:
+    """Write what differs between two states of a key, and nothing else: uses go on being counted beside it.
+
+    Returns the key as it stands, None when it is gone. A change of the refill fails as well, when the key has just been
+    refilled: the next refill follows from the last one.
+    """
+    before, after = _attributes(was), _attributes(becomes)
+    differing = [name for name in after if after[name] != before[name]]
+    values: aws.Item = {":id": was.id}
+    conditions = ["id = :id"]
+    changes, removed = [], []
+    for name in differing:
+        if after[name] is None:
+            removed.append(f"#{name}")
+        else:
+            changes.append(f"#{name} = :{name}")
+            values[f":{name}"] = after[name]
+    if "refill_at" in differing:
+        conditions.append("refill_at = :refill_was")
+        values[":refill_was"] = before["refill_at"]
+    done, key = _update(was.key_hash, changes, conditions, values, removed=removed)
+    return key if done else None
+
+
+def _update(
+    key_hash: str,
+    changes: list[str],
+    conditions: list[str],
+    values: aws.Item,
+    names: Mapping[str, str] = MappingProxyType({}),
+    *,
+    removed: Sequence[str] = (),
+) -> tuple[bool, ApiKey | None]:
+    """Whether all conditions held, and the key as it stands now; None when there is none."""
+    update = "SET " + ", ".join(changes)
+    if removed:
+        update += " REMOVE " + ", ".join(removed)
+    condition = " AND ".join(conditions)
     try:
         reply = aws.dynamodb().update_item(
             TableName=settings().api_keys_table,
             Key=aws.serialize({"key_hash": key_hash}),
-            **update,
+            UpdateExpression=update,
+            ConditionExpression=condition,
+            ExpressionAttributeValues=aws.serialize(values),
+            ReturnValues="ALL_NEW",
+            ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            ExpressionAttributeNames={**_names(f"{update} {condition}"), **names},
         )
     except aws.ClientError as error:
         if aws.error_code(error) == "ConditionalCheckFailedException":
@@ -173,16 +232,17 @@ def _update(key_hash: str, update: dict[str, Any]) -> tuple[bool, ApiKey | None]
     return True, _from_item(aws.deserialize(reply["Attributes"]))
 
 
+def _names(expression: str) -> dict[str, str]:
+    """What the deployment calls the attributes that an expression names."""
+    names = attribute_names()
+    return {f"#{name}": names.get(name, name) for name in _NAME.findall(expression)}
+
+
 def set_expiry(key_hash: str, expires_at: datetime, *, now: datetime) -> bool:
     """False when there is no such key."""
     values = {":at": to_ms(expires_at), ":expiring": EXPIRING, ":now": to_ms(now)}
-    update = {
-        "UpdateExpression": "SET expires_at = :at, expiring = :expiring, updated_at = :now",
-        "ConditionExpression": "attribute_exists(key_hash)",
-        "ExpressionAttributeValues": aws.serialize(values),
-        "ReturnValues": "ALL_NEW",
-    }
-    done, _ = _update(key_hash, update)
+    changes = ["expires_at = :at", "expiring = :expiring", "#updated_at = :now"]
+    done, _ = _update(key_hash, changes, ["attribute_exists(key_hash)"], values)
     return done
 
 
@@ -250,13 +310,9 @@ def forget_clean_up() -> None:
 
 def disable(key_hash: str, *, now: datetime) -> ApiKey | None:
     """Switch a key off and return it as its last use left it; None when there is no such key."""
-    update = {
-        "UpdateExpression": "SET enabled = :false, updated_at = :now",
-        "ConditionExpression": "attribute_exists(id)",
-        "ExpressionAttributeValues": aws.serialize({":false": False, ":now": to_ms(now)}),
-        "ReturnValues": "ALL_NEW",
-    }
-    done, key = _update(key_hash, update)
+    values = {":false": False, ":now": to_ms(now)}
+    changes = ["#enabled = :false", "#updated_at = :now"]
+    done, key = _update(key_hash, changes, ["attribute_exists(id)"], values)
     return key if done else None
 
 
@@ -272,12 +328,13 @@ def delete(key_hash: str) -> bool:
 
 def delete_if_ended(key_hash: str, *, now: datetime) -> bool:
     """Delete a key that is past its expiry or used up for good; False when it is neither, or gone already."""
-    used_up = "has_allowance = :true AND remaining <= :zero AND refill_at = :never"
+    used_up = "has_allowance = :true AND #remaining <= :zero AND refill_at = :never"
     try:
         reply = aws.dynamodb().delete_item(
             TableName=settings().api_keys_table,
             Key=aws.serialize({"key_hash": key_hash}),
             ConditionExpression=f"expires_at <= :now OR ({used_up})",
+            ExpressionAttributeNames=_names(used_up),
             ExpressionAttributeValues=aws.serialize(
                 {":now": to_ms(now), ":true": True, ":zero": 0, ":never": NEVER}
             ),

@@ -14,6 +14,14 @@ from larder.api_keys.models import (
     Refusal,
     Verification,
 )
+from larder.api_keys.rules import (
+    check_expires_in,
+    check_limits,
+    check_metadata,
+    check_name,
+    check_permissions,
+    check_prefix,
+)
 from larder.clock import to_ms
 from larder.concurrency import wait_before_retry
 from larder.errors import (
@@ -31,16 +39,8 @@ from larder.settings import SettingsError, settings
 CLEAN_UP_SECONDS = 10
 """The least time between two automatic removals of expired keys (spec 2, limits)."""
 
-_PREFIX = re.compile(r"[a-zA-Z0-9_-]+")
 _TOKEN = re.compile(r"[\x21-\x7e]{64,256}")
-_WORD = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _ATTEMPTS = 8
-
-MAX_METADATA_LENGTH = 10_000
-"""Every verification reads and writes the whole item, and pays for each kilobyte of it."""
-
-MAX_NUMBER = 10**12
-"""Thirty years in milliseconds: nothing that a key counts is larger."""
 
 
 def create_key(new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
@@ -48,12 +48,25 @@ def create_key(new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
 
     What the caller leaves open comes from the deployment's options (spec 2, plugin options).
     """
+    key, raw = prepare_key(new, now=now)
+    store_key(key)
+    return key, raw
+
+
+def prepare_key(new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
+    """A new key as it will be, and the key itself. Raises InvalidRequest."""
     options = settings()
     prefix = options.default_key_prefix or None if new.prefix is None else new.prefix
+    check_name(new.name)
+    check_prefix(prefix)
+    if new.expires_in_s is not None:
+        check_expires_in(new.expires_in_s)
+    check_metadata(new.metadata)
+    permissions = default_permissions(new.user_id) if new.permissions is None else new.permissions
+    check_permissions(permissions)
     expires_in_s = new.expires_in_s or options.default_key_expires_in_seconds or None
     rate_limit = new.rate_limit or default_rate_limit()
-    permissions = _default_permissions(new.user_id) if new.permissions is None else new.permissions
-    _check(new, prefix, rate_limit, permissions)
+    check_limits(new.remaining, new.refill, rate_limit)
     raw = _generate(prefix or "")
     key = ApiKey(
         id=random_id(),
@@ -77,8 +90,16 @@ def create_key(new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
         updated_at=now,
         last_request=None,
     )
-    repository.add(key)
     return key, raw
+
+
+def store_key(key: ApiKey) -> None:
+    """Raises InvalidRequest when its user does not exist, or not any more: nobody's key would never end."""
+    if repository.add(key):
+        return
+    if repository.get(key.key_hash) is not None:
+        raise SettingsError(f"{settings().key_generator} made a key that exists already")
+    raise InvalidRequest("userId", "there is no such user")
 
 
 def default_rate_limit() -> RateLimit:
@@ -294,64 +315,8 @@ def _generate(prefix: str) -> str:
     return raw
 
 
-def _default_permissions(user_id: str) -> Permissions:
-    """As JSON, or by a function that is called with the user's id."""
+def default_permissions(user_id: str) -> Permissions:
+    """What a key of this user holds that is given nothing else (spec 2, option permissions)."""
     option = settings().default_key_permissions
     given = json.loads(option) if option.startswith("{") else load(option)(user_id=user_id)
     return {str(resource): tuple(map(str, actions)) for resource, actions in given.items()}
-
-
-def _check(
-    new: NewKey, prefix: str | None, rate_limit: RateLimit, permissions: Permissions
-) -> None:
-    options = settings()
-    _check_name(new.name)
-    if prefix is not None and not (
-        options.minimum_key_prefix_length <= len(prefix) <= options.maximum_key_prefix_length
-        and _PREFIX.fullmatch(prefix)
-    ):
-        bounds = f"{options.minimum_key_prefix_length} to {options.maximum_key_prefix_length}"
-        raise InvalidRequest("prefix", f"must be {bounds} letters, digits, underscores or hyphens")
-    if new.expires_in_s is not None and options.disable_custom_key_expiry:
-        raise InvalidRequest("expiresIn", "cannot be chosen here: every key has the same lifetime")
-    _check_number(
-        "expiresIn",
-        new.expires_in_s,
-        least=options.minimum_key_expires_in_seconds,
-        most=options.maximum_key_expires_in_seconds,
-    )
-    _check_number("rateLimitTimeWindow", rate_limit.window_ms)
-    _check_number("rateLimitMax", rate_limit.max_requests)
-    _check_number("remaining", new.remaining, least=0 if new.refill else 1)
-    if new.refill is not None:
-        _check_number("refillInterval", new.refill.interval_ms)
-        _check_number("refillAmount", new.refill.amount)
-        if new.remaining is None:
-            raise InvalidRequest("remaining", "is needed with refillAmount and refillInterval")
-    if new.metadata is not None and not options.enable_key_metadata:
-        raise InvalidRequest("metadata", "is switched off here")
-    if len(json.dumps(new.metadata)) > MAX_METADATA_LENGTH:
-        raise InvalidRequest(
-            "metadata", f"must be at most {MAX_METADATA_LENGTH} characters of JSON"
-        )
-    for resource, actions in permissions.items():
-        if not all(_WORD.fullmatch(word) for word in (resource, *actions)):
-            raise InvalidRequest("permissions", "must map resource names to lists of action names")
-
-
-def _check_name(name: str | None) -> None:
-    options = settings()
-    if name is None:
-        if options.require_key_name:
-            raise InvalidRequest("name", "is required")
-        return
-    least, most = options.minimum_key_name_length, options.maximum_key_name_length
-    if not least <= len(name) <= most:
-        raise InvalidRequest("name", f"must hold {least} to {most} characters")
-
-
-def _check_number(
-    field: str, number: int | None, *, least: int = 1, most: int = MAX_NUMBER
-) -> None:
-    if number is not None and not least <= number <= most:
-        raise InvalidRequest(field, f"must be a whole number from {least} to {most}")

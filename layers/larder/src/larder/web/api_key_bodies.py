@@ -1,31 +1,87 @@
 """The JSON bodies of the API key endpoints, parsed and checked."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from larder.api_keys.models import Permissions
-from larder.api_keys.service import presented_form
-from larder.errors import InvalidBody
+from larder.api_keys.models import UNSET, KeyChanges, NewKey, Permissions, RateLimit, Refill, Unset
+from larder.api_keys.service import default_rate_limit, presented_form
+from larder.errors import InvalidBody, InvalidQuery, ServerOnlyProperty, UnauthorizedSession
+from larder.teams.service import parse_team_id
 from larder.web.auth_body import parsed
+from larder.web.signed_in import Caller, SignedIn
 
 MAX_PERMISSIONS = 20
 """Actions that one verification may require: all of them are checked in one condition."""
 
 _Word = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+_Permissions = dict[str, list[str]]
 
 
-class _Verify(BaseModel):
+class _Body(BaseModel):
     # A field that is unknown here is ignored: newer clients send some of their own.
     model_config = ConfigDict(strict=True)
 
+
+class _Verify(_Body):
     key: Annotated[str, StringConstraints(max_length=1024)]
     permissions: Annotated[dict[_Word, list[_Word]], Field(max_length=MAX_PERMISSIONS)] = Field(
         default_factory=dict
     )
+
+
+class _Limits(_Body):
+    """Whose key it is, and how often it can be used: what people may not set (better-auth.md, 3)."""
+
+    userId: str | None = None  # noqa: N815  # the names on the wire
+    remaining: int | None = None
+    refillAmount: int | None = None  # noqa: N815
+    refillInterval: int | None = None  # noqa: N815
+    rateLimitEnabled: bool | None = None  # noqa: N815
+    rateLimitTimeWindow: int | None = None  # noqa: N815
+    rateLimitMax: int | None = None  # noqa: N815
+
+    @property
+    def server_only(self) -> list[str]:
+        """The fields that were sent of those that only operators may set."""
+        return [name for name in _Limits.model_fields if name != "userId" and self.has(name)]
+
+    def has(self, name: str) -> bool:
+        return getattr(self, name) is not None
+
+
+class _Create(_Limits):
+    name: str | None = None
+    expiresIn: int | None = None  # noqa: N815
+    prefix: str | None = None
+    metadata: Any = None
+    permissions: _Permissions | None = None
+    teamId: Annotated[str, AfterValidator(parse_team_id)] | None = None  # noqa: N815
+
+
+class _Update(_Limits):
+    """Of what can be set to nothing, null is that; a field that is not there stays as it is."""
+
+    keyId: str  # noqa: N815
+    name: str = ""
+    enabled: bool = True
+    expiresIn: int | None = None  # noqa: N815
+    metadata: Any = None
+    permissions: _Permissions = Field(default_factory=dict)
+
+    def has(self, name: str) -> bool:
+        return name in self.model_fields_set
+
+    def given(self, name: str) -> Any:
+        """The value that was sent; UNSET when none was."""
+        return getattr(self, name) if self.has(name) else UNSET
+
+
+class _Named(_Body):
+    keyId: str  # noqa: N815
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +92,122 @@ class PresentedKey:
     permissions: Permissions
 
 
+@dataclass(frozen=True, slots=True)
+class SentUpdate:
+    key_id: str
+    changes: KeyChanges
+
+
 def verify_body(request: Request) -> PresentedKey:
     """`{"key", "permissions"?}`. Raises InvalidBody."""
     body = parsed(request, _Verify)
     if sum(map(len, body.permissions.values())) > MAX_PERMISSIONS:
         raise InvalidBody("permissions", f"must require at most {MAX_PERMISSIONS} actions")
-    permissions = {resource: tuple(actions) for resource, actions in body.permissions.items()}
-    return PresentedKey(presented_form(body.key), permissions)
+    return PresentedKey(presented_form(body.key), _permissions(body.permissions))
+
+
+def _create_body(request: Request) -> _Create:
+    return parsed(request, _Create)
+
+
+def _update_body(request: Request) -> _Update:
+    return parsed(request, _Update)
+
+
+# The body stands before the caller: a bad one is told to anybody (better-auth.md, 1).
+def new_key(body: Annotated[_Create, Depends(_create_body)], caller: SignedIn) -> NewKey:
+    """What a key is to be. Raises ServerOnlyProperty, UnauthorizedSession, InvalidRequest."""
+    _check_server_only(body, caller)
+    return NewKey(
+        user_id=caller.user.id if body.userId is None else body.userId,
+        team_id=body.teamId,
+        name=body.name,
+        prefix=body.prefix,
+        expires_in_s=body.expiresIn,
+        permissions=None if body.permissions is None else _permissions(body.permissions),
+        metadata=body.metadata,
+        remaining=body.remaining,
+        refill=_refill(body),
+        rate_limit=_rate_limit(body),
+    )
+
+
+def sent_update(body: Annotated[_Update, Depends(_update_body)], caller: SignedIn) -> SentUpdate:
+    """`{"keyId", ...}`: what is to change. Raises ServerOnlyProperty, UnauthorizedSession, InvalidRequest."""
+    _check_server_only(body, caller)
+    changes = KeyChanges(
+        name=body.name if body.has("name") else None,
+        enabled=body.enabled if body.has("enabled") else None,
+        permissions=_permissions(body.permissions) if body.has("permissions") else None,
+        metadata=body.given("metadata"),
+        expires_in_s=body.given("expiresIn"),
+        remaining=body.given("remaining"),
+        refill=_refill_change(body),
+        rate_limit_enabled=body.rateLimitEnabled,
+        rate_limit_window_ms=body.rateLimitTimeWindow,
+        rate_limit_max=body.rateLimitMax,
+    )
+    return SentUpdate(body.keyId, changes)
+
+
+def named_key(request: Request) -> str:
+    """`{"keyId"}`."""
+    return parsed(request, _Named).keyId
+
+
+def queried_key(request: Request) -> str:
+    """`?id=`, or `?keyId=` as the specification's example has it. Raises InvalidQuery."""
+    query = request.query_parameters or {}
+    key_id = query.get("id") or query.get("keyId")
+    if not key_id:
+        raise InvalidQuery("id", "is required")
+    return key_id
+
+
+def _check_server_only(body: _Limits, caller: Caller) -> None:
+    if caller.is_operator:
+        return
+    if body.userId not in (None, caller.user.id):
+        # Taking it was CVE-2025-61928.
+        raise UnauthorizedSession
+    if fields := body.server_only:
+        raise ServerOnlyProperty(fields[0])
+
+
+def _permissions(sent: _Permissions) -> Permissions:
+    return {resource: tuple(actions) for resource, actions in sent.items()}
+
+
+def _refill(body: _Limits) -> Refill | None:
+    amount, interval_ms = body.refillAmount, body.refillInterval
+    if amount is None and interval_ms is None:
+        return None
+    if amount is None or interval_ms is None:
+        missing = "refillAmount" if amount is None else "refillInterval"
+        raise InvalidBody(missing, "is required: refillAmount and refillInterval come together")
+    return Refill(interval_ms=interval_ms, amount=amount)
+
+
+def _refill_change(body: _Update) -> Refill | Unset | None:
+    sent = body.has("refillAmount") or body.has("refillInterval")
+    return _refill(body) if sent else UNSET
+
+
+def _rate_limit(body: _Limits) -> RateLimit | None:
+    """What is not said of a limit comes from the options; that there is one is said by its numbers."""
+    enabled, window_ms, most = body.rateLimitEnabled, body.rateLimitTimeWindow, body.rateLimitMax
+    if enabled is None and window_ms is None and most is None:
+        return None
+    default = default_rate_limit()
+    return RateLimit(
+        enabled=True if enabled is None else enabled,
+        window_ms=default.window_ms if window_ms is None else window_ms,
+        max_requests=default.max_requests if most is None else most,
+    )
 
 
 VerifyBody = Annotated[PresentedKey, Depends(verify_body)]
+SentNewKey = Annotated[NewKey, Depends(new_key)]
+SentKeyUpdate = Annotated[SentUpdate, Depends(sent_update)]
+NamedKey = Annotated[str, Depends(named_key)]
+QueriedKey = Annotated[str, Depends(queried_key)]

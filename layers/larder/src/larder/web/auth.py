@@ -2,24 +2,28 @@
 
 | Type | The caller |
 |---|---|
-| `CacheMember` | presents a valid key and, if a team is named, belongs to it |
+| `CacheMember` | presents a valid key or session token and, if a team is named, belongs to it |
 | `CacheReader` | may also read artifacts now: permission `artifacts: read`, caching neither disabled nor paused |
 | `CacheWriter` | may also write them: permission `artifacts: write`, a role that writes, the quota not used up |
 
+Permissions are a key's. Somebody with a session does what their role allows.
+
 A request costs two sequential round trips to AWS: the key, in one conditional write, then in one consistent batch
 everything else that the request needs to know. An instance that has seen the same key act for the same team before
-makes both at once; what it remembers only says which items to read, and the answer rests on what they hold now.
+makes both at once; what it remembers only says which items to read, and the answer rests on what they hold now. So does
+one that meets a session: whose it is, which it looks up first, already says what to read.
 """
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
 
 from larder import clock
-from larder.api_keys.models import ApiKey, Permissions
+from larder.api_keys.models import Permissions
 from larder.api_keys.service import verify_key
 from larder.artifacts.models import ArtifactHash, IndexEntry, Totals
 from larder.artifacts.repository import read_with_standing
@@ -33,20 +37,22 @@ from larder.errors import (
     PaymentMissing,
     ReadOnly,
     SoftBlocked,
+    Unauthenticated,
 )
 from larder.teams.models import Block, CachingStatus, Membership
 from larder.teams.repository import is_team_id, team_of_slug
 from larder.web.build_clients import keeps_presigned_urls
 from larder.web.log import logger
 from larder.web.parameters import (
+    BearerToken,
     Client,
     NamedTeam,
     TeamQuery,
-    TokenHash,
+    Token,
+    bearer_token,
     client_info,
     named_hash,
     team_query,
-    token_hash,
 )
 
 _REMEMBERED = 1000
@@ -60,9 +66,12 @@ _SWITCHED_OFF = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheCaller:
-    """Who calls, and what the request's one batch told of the owner and of the hash in the path."""
+    """Who calls, and what the request's one batch told of the owner and of the hash in the path.
 
-    key: ApiKey
+    `credential_id` is the id of the key or of the session.
+    """
+
+    credential_id: str
     owner: str
     standing: Membership
     entry: IndexEntry
@@ -78,23 +87,32 @@ class CacheCaller:
 
 
 @dataclass(frozen=True, slots=True)
-class _Scope:
-    """Whom a key acts for."""
+class _Bearer:
+    """Whose token it is, and which team it is bound to, if any."""
 
     user_id: str
-    key_team: str | None
+    team_id: str | None
+    credential_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """Whom a token acts for."""
+
+    user_id: str
+    bound_to: str | None
     owner: str
 
 
-_scopes: OrderedDict[tuple[str, TeamQuery], _Scope] = OrderedDict()
+_scopes: OrderedDict[tuple[Token, TeamQuery], _Scope] = OrderedDict()
 
 
-def cache_member(token: TokenHash, team: NamedTeam, _client: Client) -> CacheCaller:
+def cache_member(token: BearerToken, team: NamedTeam, _client: Client) -> CacheCaller:
     return _caller(token, team, None, {}, totals=True)
 
 
 def cache_reader(
-    token: TokenHash, team: NamedTeam, _client: Client, request: Request
+    token: BearerToken, team: NamedTeam, _client: Client, request: Request
 ) -> CacheCaller:
     caller = _caller(token, team, named_hash(request), {"artifacts": ("read",)}, totals=False)
     _require_caching(caller)
@@ -102,7 +120,7 @@ def cache_reader(
 
 
 def cache_writer(
-    token: TokenHash, team: NamedTeam, _client: Client, request: Request
+    token: BearerToken, team: NamedTeam, _client: Client, request: Request
 ) -> CacheCaller:
     caller = _caller(token, team, named_hash(request), {"artifacts": ("write",)}, totals=True)
     if caller.standing.role is not None and not caller.standing.role.writes_cache:
@@ -122,7 +140,7 @@ def announced_writer(request: Request) -> CacheCaller | None:
     announced = headers.get("access-control-request-method", "").upper()
     if announced != "PUT" or not keeps_presigned_urls(headers.get("user-agent", "")):
         return None
-    token = token_hash(request)
+    token = bearer_token(request)
     return cache_writer(token, team_query(token, request), client_info(token, request), request)
 
 
@@ -132,54 +150,96 @@ def _require_caching(caller: CacheCaller) -> None:
 
 
 def _caller(
-    token: str, team: TeamQuery, hash: ArtifactHash | None, needs: Permissions, *, totals: bool
+    token: Token, team: TeamQuery, hash: ArtifactHash | None, needs: Permissions, *, totals: bool
 ) -> CacheCaller:
     now = clock.now()
-    guess = _scopes.get((token, team))
+    guess = _scopes.get((token, team)) or _foreseen(token, team)
     if guess is not None:
         reading = in_background(read_with_standing, guess.owner, guess.user_id, hash, totals=totals)
-        key = verify_key(token, needs, now=now)
+        bearer = _verified(token, needs, now)
         standing, entry, sums = reading.result()
-        right = (key.user_id, key.team_id) == (guess.user_id, guess.key_team)
+        right = (bearer.user_id, bearer.team_id) == (guess.user_id, guess.bound_to)
         if right and _is_named(team, standing):
-            return _admitted(key, guess.owner, standing, entry, sums)
-        del _scopes[token, team]
+            caller = _admitted(bearer, guess.owner, standing, entry, sums)
+            _remember(token, team, guess)
+            return caller
+        _scopes.pop((token, team), None)
         slug_team = team_of_slug(team.slug) if team.slug and not team.team_id else None
     elif team.slug and not team.team_id:
         looking_up = in_background(team_of_slug, team.slug)
-        key = verify_key(token, needs, now=now)
+        bearer = _verified(token, needs, now)
         slug_team = looking_up.result()
     else:
-        key = verify_key(token, needs, now=now)
+        bearer = _verified(token, needs, now)
         slug_team = None
-    owner = _owner(key, team, slug_team)
-    standing, entry, sums = read_with_standing(owner, key.user_id, hash, totals=totals)
-    caller = _admitted(key, owner, standing, entry, sums)
-    _remember(token, team, _Scope(key.user_id, key.team_id, owner))
+    owner = _owner(bearer, team, slug_team)
+    standing, entry, sums = read_with_standing(owner, bearer.user_id, hash, totals=totals)
+    caller = _admitted(bearer, owner, standing, entry, sums)
+    _remember(token, team, _Scope(bearer.user_id, bearer.team_id, owner))
     return caller
 
 
+def _foreseen(token: Token, team: TeamQuery) -> _Scope | None:
+    """Whom the token of a session will act for, if the session counts; None where only a look tells."""
+    if not token.is_session:
+        return None
+    # Imported here: builds, which present keys, start faster without what people need.
+    from larder.accounts.repository import holder_of
+
+    looking_up = in_background(team_of_slug, team.slug) if team.slug and not team.team_id else None
+    user_id = holder_of(token.hash)
+    slug_team = None if looking_up is None else looking_up.result()
+    if user_id is None:
+        raise Unauthenticated
+    owner = team.team_id or slug_team
+    if owner is None and _needs_slug(team):
+        return None
+    return _Scope(user_id, None, owner or user_id)
+
+
+def _verified(token: Token, needs: Permissions, now: datetime) -> _Bearer:
+    """Who presents the token, by a key that is valid and holds what is needed, or by a session that counts."""
+    if not token.is_session:
+        key = verify_key(token.hash, needs, now=now)
+        logger().append_keys(key_id=key.id)
+        return _Bearer(key.user_id, key.team_id, key.id)
+    from larder.accounts.sessions import find_session_of
+
+    found = find_session_of(token.hash, now=now)
+    if found is None:
+        raise Unauthenticated
+    session, user = found
+    logger().append_keys(session_id=session.id)
+    return _Bearer(user.id, None, session.id)
+
+
 def _admitted(
-    key: ApiKey, owner: str, standing: Membership, entry: IndexEntry, totals: Totals
+    bearer: _Bearer, owner: str, standing: Membership, entry: IndexEntry, totals: Totals
 ) -> CacheCaller:
     if is_team_id(owner) and (standing.team is None or standing.role is None):
         raise NotATeamMember
-    logger().append_keys(owner=owner, key_id=key.id)
+    logger().append_keys(owner=owner)
     if standing.state.block is not None:
         raise _BLOCKS[standing.state.block]
-    return CacheCaller(key=key, owner=owner, standing=standing, entry=entry, totals=totals)
+    return CacheCaller(
+        credential_id=bearer.credential_id,
+        owner=owner,
+        standing=standing,
+        entry=entry,
+        totals=totals,
+    )
 
 
-def _owner(key: ApiKey, team: TeamQuery, slug_team: str | None) -> str:
+def _owner(bearer: _Bearer, team: TeamQuery, slug_team: str | None) -> str:
     """The team that the request names, else the one that the key is bound to, else the user."""
     if _needs_slug(team) and slug_team is None:
         raise NotATeamMember
     named = team.team_id or slug_team
-    if key.team_id is None:
-        return named or key.user_id
-    if named not in (None, key.team_id):
+    if bearer.team_id is None:
+        return named or bearer.user_id
+    if named not in (None, bearer.team_id):
         raise NotATeamMember
-    return key.team_id
+    return bearer.team_id
 
 
 def _needs_slug(team: TeamQuery) -> bool:
@@ -193,14 +253,14 @@ def _is_named(team: TeamQuery, standing: Membership) -> bool:
     return standing.team is not None and standing.team.slug == team.slug
 
 
-def _remember(token: str, team: TeamQuery, scope: _Scope) -> None:
+def _remember(token: Token, team: TeamQuery, scope: _Scope) -> None:
     _scopes[token, team] = scope
     if len(_scopes) > _REMEMBERED:
         _scopes.popitem(last=False)
 
 
 def forget_scopes() -> None:
-    """Forget whom the keys seen so far act for."""
+    """Forget whom the tokens seen so far act for."""
     _scopes.clear()
 
 

@@ -12,7 +12,7 @@ from larder.errors import InvalidRequest
 from larder.settings import settings
 from larder.usage.models import UsageEvent
 from larder.web.json_body import first_error, sent_json
-from larder.web.parameters import MAX_DURATION_MS, TokenHash
+from larder.web.parameters import MAX_DURATION_MS, BearerToken
 
 _Hash = Annotated[str, StringConstraints(pattern=f"^{HASH_PATTERN}$")]
 
@@ -39,7 +39,7 @@ class _Event(BaseModel):
 _Events = TypeAdapter(list[_Event])
 
 
-def query_hashes(_token: TokenHash, request: Request) -> list[ArtifactHash]:
+def query_hashes(_token: BearerToken, request: Request) -> list[ArtifactHash]:
     """`{"hashes": [...]}`, as many as the setting allows."""
     try:
         hashes = _Query.model_validate(sent_json(request)).hashes
@@ -51,7 +51,7 @@ def query_hashes(_token: TokenHash, request: Request) -> list[ArtifactHash]:
     return [ArtifactHash(hash) for hash in hashes]
 
 
-def usage_events(_token: TokenHash, request: Request) -> list[UsageEvent]:
+def usage_events(_token: BearerToken, request: Request) -> list[UsageEvent]:
     """An array of events, as many as the setting allows."""
     try:
         events = _Events.validate_python(sent_json(request))

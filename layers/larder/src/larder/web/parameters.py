@@ -13,6 +13,7 @@ from aws_lambda_powertools.event_handler.depends import Depends
 from larder.api_keys.service import presented_form
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, parse_hash
 from larder.errors import InvalidRequest, Unauthenticated
+from larder.hashing import hash_key
 from larder.settings import settings
 from larder.teams.service import parse_slug, parse_team_id
 from larder.web.sent_bytes import sent_bytes
@@ -23,10 +24,19 @@ MAX_DURATION_MS = 10**10
 """Four months: nothing that is built takes longer."""
 
 _KEY = re.compile(r"Bearer +(?P<key>[\x21-\x7e]{64,256})", re.IGNORECASE)
+_SESSION = re.compile(r"Bearer +(?P<token>[A-Za-z0-9]{32})", re.IGNORECASE)
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _NUMBER = re.compile(r"[0-9]{1,11}(?:\.[0-9]{1,9})?")
 _REVISION = re.compile(r"[A-Za-z0-9]{1,128}")
 _PRINTABLE = re.compile(r"[\x20-\x7e]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What a bearer token is looked up by: the hash of an API key, or of a session's token."""
+
+    hash: str
+    is_session: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,24 +55,26 @@ class ClientInfo:
     interactive: bool | None
 
 
-def token_hash(request: Request) -> str:
-    """The hash of the bearer token; the token itself goes no further. Keys have 64 characters or more.
+def bearer_token(request: Request) -> Token:
+    """What the bearer token is looked up by; the token itself goes no further.
 
-    Whatever else is parsed depends on it: a request without a token learns nothing but that it needs one.
+    Keys have 64 characters or more, tokens of sessions 32. Whatever else is parsed depends on it: a request without a
+    token learns nothing but that it needs one.
     """
-    match = _KEY.fullmatch(request.headers.get("authorization", ""))
-    if match is None:
-        raise Unauthenticated
-    key_hash = presented_form(match["key"])
+    header = request.headers.get("authorization", "")
+    if session := _SESSION.fullmatch(header):
+        return Token(hash=hash_key(session["token"]), is_session=True)
+    key = _KEY.fullmatch(header)
+    key_hash = None if key is None else presented_form(key["key"])
     if key_hash is None:
         raise Unauthenticated
-    return key_hash
+    return Token(hash=key_hash, is_session=False)
 
 
-TokenHash = Annotated[str, Depends(token_hash)]
+BearerToken = Annotated[Token, Depends(bearer_token)]
 
 
-def team_query(_token: TokenHash, request: Request) -> TeamQuery:
+def team_query(_token: BearerToken, request: Request) -> TeamQuery:
     query = request.query_parameters or {}
     # `teamId=` is how a client with an unset variable says that it names no team.
     team_id, slug = query.get("teamId"), query.get("slug")
@@ -78,7 +90,7 @@ def named_hash(request: Request) -> ArtifactHash | None:
     return None if text is None else parse_hash(text)
 
 
-def client_info(_token: TokenHash, request: Request) -> ClientInfo:
+def client_info(_token: BearerToken, request: Request) -> ClientInfo:
     ci = request.headers.get("x-artifact-client-ci")
     if ci is not None and not (len(ci) <= MAX_CI_LENGTH and _PRINTABLE.fullmatch(ci)):
         raise InvalidRequest(
@@ -111,7 +123,7 @@ def artifact_metadata(client: Client, request: Request) -> ArtifactMetadata:
     )
 
 
-def artifact_body(_token: TokenHash, request: Request) -> bytes:
+def artifact_body(_token: BearerToken, request: Request) -> bytes:
     """The body of an upload, as long as Content-Length says.
 
     Build clients before 2.2 send chunked bodies without a length; the gateway has put those together, so that the

@@ -9,7 +9,13 @@ from aws_lambda_powertools.event_handler import Request, Response
 from aws_lambda_powertools.shared.cookies import Cookie
 
 from larder.artifacts.models import Artifact, ArtifactHash, QueryResult
-from larder.errors import DeleteUserDisabled, LarderError, TooManyRequests
+from larder.errors import (
+    DeleteUserDisabled,
+    InvalidBody,
+    InvalidRequest,
+    LarderError,
+    TooManyRequests,
+)
 from larder.web.base_url import base_url
 from larder.web.parameters import TeamQuery
 
@@ -61,6 +67,9 @@ def auth_error_response(error: LarderError) -> Response[str] | Response[None]:
     """The shape that the Better Auth client parses; its codes are in upper case (reference: better-auth.md, 1)."""
     if isinstance(error, DeleteUserDisabled):
         return empty(error.status)
+    if type(error) is InvalidRequest and error.field != "body":
+        # A service told the field and the rule, without knowing by which API it was asked.
+        error = InvalidBody(error.field, error.rule)
     body = {"message": error.message}
     if not isinstance(error, TooManyRequests):
         body["code"] = error.code.upper()

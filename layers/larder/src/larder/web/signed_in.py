@@ -2,14 +2,16 @@
 
 | Type | The caller |
 |---|---|
-| `SignedIn` | has a session, by its cookie or its token as a bearer token |
-| `SignedInLately` | has one that began lately: a day by default |
-| `Operator` | is signed in, and one of the deployment's operators |
+| `SignedIn` | has a session, by its cookie or its token as a bearer token, or by a key where keys stand for sessions |
+| `SignedInInPerson` | has one, and not by a key |
+| `SignedInLately` | in person, by one that began lately: a day by default |
+| `Operator` | is signed in, in person, and one of the deployment's operators |
 | `MaybeSignedIn` | is signed in or is None |
 """
 
 import re
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Request
@@ -18,28 +20,49 @@ from aws_lambda_powertools.event_handler.depends import Depends
 from larder import clock
 from larder.accounts import sessions
 from larder.accounts.models import Session, User
-from larder.accounts.service import is_operator
+from larder.accounts.service import find_user, is_operator
+from larder.api_keys.grants import Grantor
+from larder.api_keys.models import ApiKey
 from larder.errors import OperatorOnly, SessionNotFresh, UnauthorizedSession
+from larder.settings import settings
 from larder.web.cookies import session_token
 from larder.web.log import logger
+from larder.web.presented_key import presented_key
 
 _BEARER = re.compile(r"Bearer +(?P<token>[A-Za-z0-9]{32})", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Somebody who is signed in. `token` is the session's own, which the caller has sent."""
+    """Somebody who is signed in. `token` is the session's own, which the caller has sent.
+
+    `key` is the API key that stands for the session, if one does; the token then is the key's id, never the key.
+    """
 
     user: User
     session: Session
     token: str
+    key: ApiKey | None = None
 
     @property
     def is_operator(self) -> bool:
-        return is_operator(self.user)
+        """A key, which lies in a build's environment, never acts for the deployment."""
+        return self.key is None and is_operator(self.user)
+
+    @property
+    def grantor(self) -> Grantor:
+        """The same to the services of API keys."""
+        return Grantor(user_id=self.user.id, is_operator=self.is_operator, key=self.key)
 
 
 def maybe_signed_in(request: Request) -> Caller | None:
+    """A key goes before a session's token; one that is not valid is refused, whatever else the request carries.
+
+    Raises InvalidApiKey, UnauthorizedSession, RateLimited, UsageExceeded for a key.
+    """
+    key = presented_key(request)
+    if key is not None:
+        return _signed_in_by(key)
     token = presented_token(request)
     found = sessions.find_session(token, now=clock.now()) if token else None
     if token is None or found is None:
@@ -47,6 +70,29 @@ def maybe_signed_in(request: Request) -> Caller | None:
     session, user = found
     logger().append_keys(user_id=user.id)
     return Caller(user=user, session=session, token=token)
+
+
+def _signed_in_by(key: ApiKey) -> Caller:
+    """The session that a key stands for. It is nowhere stored: it begins and ends with the request."""
+    user = find_user(key.user_id)
+    if user is None:
+        raise UnauthorizedSession
+    now = clock.now()
+    lifetime = timedelta(seconds=settings().session_expires_in_seconds)
+    session = Session(
+        id=key.id,
+        token_hash="",
+        user_id=user.id,
+        created_at=now,
+        updated_at=now,
+        expires_at=key.expires_at or now + lifetime,
+        generation=user.session_generation,
+        remembered=False,
+        ip_address=None,
+        user_agent=None,
+    )
+    logger().append_keys(user_id=user.id, key_id=key.id)
+    return Caller(user=user, session=session, token=key.id, key=key)
 
 
 def presented_token(request: Request) -> str | None:
@@ -67,7 +113,17 @@ def signed_in(caller: MaybeSignedIn) -> Caller:
 SignedIn = Annotated[Caller, Depends(signed_in)]
 
 
-def signed_in_lately(caller: SignedIn) -> Caller:
+def signed_in_in_person(caller: SignedIn) -> Caller:
+    """What a leaked key must not reach: passwords, addresses, sessions, the end of the account."""
+    if caller.key is not None:
+        raise UnauthorizedSession
+    return caller
+
+
+SignedInInPerson = Annotated[Caller, Depends(signed_in_in_person)]
+
+
+def signed_in_lately(caller: SignedInInPerson) -> Caller:
     if not sessions.is_fresh(caller.session, now=clock.now()):
         raise SessionNotFresh
     return caller

@@ -1,0 +1,23 @@
+"""POST /api/auth/api-key/delete"""
+
+from aws_lambda_powertools.event_handler import Response
+
+from larder import clock
+from larder.api_keys import own_keys, service
+from larder.web.api_key_bodies import NamedKey
+from larder.web.app import auth_api, lambda_handler
+from larder.web.responses import json_response
+from larder.web.signed_in import SignedIn
+
+app = auth_api()
+
+
+@app.post("/api/auth/api-key/delete")
+def delete_api_key(key_id: NamedKey, caller: SignedIn) -> Response[str]:
+    """POST /api/auth/api-key/delete: end one of the caller's keys, from the next request on."""
+    own_keys.delete_key(caller.grantor, key_id)
+    service.clean_up(now=clock.now())
+    return json_response({"success": True})
+
+
+handler = lambda_handler(app)

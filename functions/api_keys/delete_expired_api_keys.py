@@ -1,0 +1,21 @@
+"""POST /api/auth/api-key/delete-all-expired-api-keys"""
+
+from aws_lambda_powertools.event_handler import Response
+
+from larder import clock
+from larder.api_keys import service
+from larder.web.app import auth_api, lambda_handler
+from larder.web.responses import json_response
+from larder.web.signed_in import Operator
+
+app = auth_api()
+
+
+@app.post("/api/auth/api-key/delete-all-expired-api-keys")
+def delete_expired_api_keys(operator: Operator) -> Response[str]:
+    """POST /api/auth/api-key/delete-all-expired-api-keys: remove everybody's keys whose expiry has passed."""
+    service.delete_expired_keys(now=clock.now())
+    return json_response({"success": True, "error": None})
+
+
+handler = lambda_handler(app)

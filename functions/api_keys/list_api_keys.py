@@ -1,0 +1,23 @@
+"""GET /api/auth/api-key/list"""
+
+from aws_lambda_powertools.event_handler import Response
+
+from larder import clock
+from larder.api_keys import service
+from larder.web.api_key_json import api_key_json
+from larder.web.app import auth_api, lambda_handler
+from larder.web.responses import json_response
+from larder.web.signed_in import SignedIn
+
+app = auth_api()
+
+
+@app.get("/api/auth/api-key/list")
+def list_api_keys(caller: SignedIn) -> Response[str]:
+    """GET /api/auth/api-key/list: an array of the caller's keys, oldest first, without the keys themselves."""
+    keys = service.list_keys(caller.user.id)
+    service.clean_up(now=clock.now())
+    return json_response([api_key_json(key) for key in keys])
+
+
+handler = lambda_handler(app)

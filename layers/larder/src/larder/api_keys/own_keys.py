@@ -1,0 +1,122 @@
+"""What somebody who is signed in does with keys: their own, and as an operator with anybody's."""
+
+import re
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from larder.api_keys import repository
+from larder.api_keys.grants import Grantor, check_grant, held, within
+from larder.api_keys.models import ApiKey, KeyChanges, NewKey, Unset
+from larder.api_keys.rules import (
+    check_expires_in,
+    check_limits,
+    check_metadata,
+    check_name,
+    check_permissions,
+)
+from larder.api_keys.service import prepare_key, store_key
+from larder.concurrency import wait_before_retry
+from larder.errors import InvalidRequest, KeyNotFound, NoValuesToUpdate, TryAgain
+
+_ID = re.compile(r"[A-Za-z0-9]{32}")
+_MILLISECOND = timedelta(milliseconds=1)
+_ATTEMPTS = 8
+
+
+def create_key(grantor: Grantor, new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
+    """Make a key; returns the record and the key itself, which exists nowhere else.
+
+    A key that is given no permissions gets those of the deployment's option, as far as its maker holds them. Raises
+    InvalidRequest, PermissionNotHeld, NotATeamMember.
+    """
+    if not _ID.fullmatch(new.user_id):
+        raise InvalidRequest("userId", "there is no such user")
+    if new.team_id is None and grantor.key is not None:
+        new = replace(new, team_id=grantor.key.team_id)
+    key, raw = prepare_key(new, now=now)
+    holds = held(grantor, user_id=key.user_id, team_id=key.team_id)
+    if new.permissions is None and holds is not None:
+        key = replace(key, permissions=within(key.permissions, holds))
+    check_grant(grantor, key, holds)
+    store_key(key)
+    return key, raw
+
+
+def get_key(grantor: Grantor, key_id: str) -> ApiKey:
+    """Raises KeyNotFound for a key that is somebody else's too, unless an operator asks."""
+    key = repository.find_by_id(key_id) if _ID.fullmatch(key_id) else None
+    if key is None or not (grantor.is_operator or key.user_id == grantor.user_id):
+        raise KeyNotFound
+    return key
+
+
+def update_key(grantor: Grantor, key_id: str, changes: KeyChanges, *, now: datetime) -> ApiKey:
+    """Change a key and return it as it is then.
+
+    What a person may not give is checked when permissions change; by a key, whatever changes, for all that the changed
+    key then holds. Raises KeyNotFound, NoValuesToUpdate, InvalidRequest, PermissionNotHeld, NotATeamMember.
+    """
+    if changes == KeyChanges():
+        raise NoValuesToUpdate
+    for attempt in range(_ATTEMPTS):
+        key = get_key(grantor, key_id)
+        changed = _apply(key, changes, now)
+        if changes.permissions is not None or grantor.key is not None:
+            holds = held(grantor, user_id=key.user_id, team_id=key.team_id)
+            check_grant(grantor, changed, holds)
+        stored = repository.change(key, changed)
+        if stored is not None:
+            return stored
+        # It is gone, or a use has refilled it at this moment.
+        wait_before_retry(attempt)
+    raise TryAgain
+
+
+def delete_key(grantor: Grantor, key_id: str) -> None:
+    """No verification succeeds afterwards. Raises KeyNotFound."""
+    if not repository.delete(get_key(grantor, key_id).key_hash):
+        raise KeyNotFound
+
+
+def _apply(key: ApiKey, changes: KeyChanges, now: datetime) -> ApiKey:
+    """The key with what is to change, checked where it does. Two changes never have the same time."""
+    changed = replace(key, updated_at=max(now, key.updated_at + _MILLISECOND))
+    if changes.name is not None:
+        check_name(changes.name)
+        changed = replace(changed, name=changes.name)
+    if changes.enabled is not None:
+        changed = replace(changed, enabled=changes.enabled)
+    if changes.permissions is not None:
+        check_permissions(changes.permissions)
+        changed = replace(changed, permissions=changes.permissions)
+    if changes.metadata is not Unset.UNSET:
+        check_metadata(changes.metadata)
+        changed = replace(changed, metadata=changes.metadata)
+    if changes.expires_in_s is not Unset.UNSET:
+        check_expires_in(changes.expires_in_s)
+        seconds = changes.expires_in_s
+        ends_at = None if seconds is None else now + timedelta(seconds=seconds)
+        changed = replace(changed, expires_at=ends_at)
+    return _apply_limits(changed, changes, now)
+
+
+def _apply_limits(key: ApiKey, changes: KeyChanges, now: datetime) -> ApiKey:
+    changed = key
+    if changes.remaining is not Unset.UNSET:
+        changed = replace(changed, remaining=changes.remaining)
+    if changes.refill is not Unset.UNSET:
+        changed = replace(changed, refill=changes.refill)
+    limit = key.rate_limit
+    if changes.rate_limit_enabled is not None:
+        limit = replace(limit, enabled=changes.rate_limit_enabled)
+    if changes.rate_limit_window_ms is not None:
+        limit = replace(limit, window_ms=changes.rate_limit_window_ms)
+    if changes.rate_limit_max is not None:
+        limit = replace(limit, max_requests=changes.rate_limit_max)
+    changed = replace(changed, rate_limit=limit)
+    if changed != key:
+        check_limits(changed.remaining, changed.refill, limit)
+    if (limit.enabled, limit.window_ms) != (key.rate_limit.enabled, key.rate_limit.window_ms):
+        window = timedelta(milliseconds=limit.window_ms)
+        changed = replace(changed, window_ends_at=now + window, request_count=0)
+    return changed

@@ -1,0 +1,53 @@
+"""An API key in a header of a request to `/api/auth`, which stands for a session where the deployment allows it."""
+
+from aws_lambda_powertools.event_handler import Request
+
+from larder import clock
+from larder.api_keys.models import ApiKey, Refusal
+from larder.api_keys.service import presented_form, verify
+from larder.errors import InvalidApiKey, RateLimited, UnauthorizedSession, UsageExceeded
+from larder.extensions import load
+from larder.settings import SettingsError, settings
+
+MAX_KEY_LENGTH = 256
+"""No key is longer, by whatever function it was made."""
+
+
+def presented_key(request: Request) -> ApiKey | None:
+    """The key that the request carries, verified, which takes one use of it; None when it carries none.
+
+    Raises InvalidApiKey for one that is too short, UnauthorizedSession for one that is unknown, disabled or expired,
+    RateLimited, UsageExceeded.
+    """
+    options = settings()
+    if not options.session_for_api_keys or options.disable_session_for_api_keys:
+        return None
+    raw = _sent_key(request)
+    if raw is None:
+        return None
+    if len(raw) < options.default_key_length:
+        raise InvalidApiKey
+    if len(raw) > MAX_KEY_LENGTH:
+        raise UnauthorizedSession
+    verification = verify(presented_form(raw), {}, now=clock.now())
+    match verification.refusal:
+        case Refusal.RATE_LIMITED:
+            raise RateLimited(verification.try_again_in_ms or 0)
+        case Refusal.USED_UP:
+            raise UsageExceeded
+    if verification.key is None or not verification.valid:
+        raise UnauthorizedSession
+    return verification.key
+
+
+def _sent_key(request: Request) -> str | None:
+    """By the deployment's own function, or in the first of its headers that the request has."""
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    getter = settings().api_key_getter
+    if not getter:
+        names = [name.strip().lower() for name in settings().api_key_headers.split(",")]
+        return next((headers[name] for name in names if name and headers.get(name)), None)
+    raw = load(getter)(headers=headers)
+    if raw is not None and not isinstance(raw, str):
+        raise SettingsError(f"{getter} must return a text or None")
+    return raw or None

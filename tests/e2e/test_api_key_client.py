@@ -1,0 +1,138 @@
+"""The unmodified Better Auth client with its API-key plugin makes, lists, gets, updates, verifies and deletes keys."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from larder import clock
+from larder.accounts.models import User
+from larder.accounts.service import create_user
+from larder.accounts.sessions import start_session
+from larder.signing import sign
+from larder.teams.models import Team
+from larder.teams.service import create_team
+from tests.layer_on import LayerOn, forget
+
+from . import better_auth
+from .cloud import LocalCloud
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def grace(local_cloud: LocalCloud, environment: pytest.MonkeyPatch) -> Iterator[User]:
+    """Somebody new on the local cloud, whom the layer in this process has made."""
+    LayerOn(environment)(local_cloud)
+    address = f"grace-{secrets.token_hex(6)}@acme.example"
+    yield create_user(address, "Grace", now=clock.now())
+    forget()
+
+
+@pytest.fixture
+def team(grace: User) -> Team:
+    slug = f"team-{secrets.token_hex(6)}"
+    return create_team("Team", slug, owner_user_id=grace.id, now=clock.now())
+
+
+@pytest.fixture
+def client(
+    request: pytest.FixtureRequest, local_cloud: LocalCloud, grace: User
+) -> Iterator[better_auth.Client]:
+    """The client of a page where Grace is signed in."""
+    token = start_session(grace, now=clock.now())[1]
+    cookie = f"better-auth.session_token={quote(f'{token}.{sign(token)}', safe='')}"
+    folder = better_auth.installed(request.config.rootpath / ".tools" / "better-auth")
+    with better_auth.client(folder, local_cloud.url, {"cookie": cookie}) as client:
+        yield client
+
+
+def cache_status(local_cloud: LocalCloud, key: str, team: Team) -> int:
+    return httpx.get(
+        f"{local_cloud.url}/v8/artifacts/status",
+        params={"slug": team.slug},
+        headers={"authorization": f"Bearer {key}"},
+        trust_env=False,
+    ).status_code
+
+
+def test_a_key_from_its_making_to_its_end(
+    client: better_auth.Client, local_cloud: LocalCloud, grace: User, team: Team
+) -> None:
+    assert client.data("apiKey.list") == []
+
+    made = client.data("apiKey.create", name="ci", prefix="acme_", expiresIn=86_400)
+    assert made["key"].startswith("acme_")
+    assert (made["name"], made["userId"], made["referenceId"]) == ("ci", grace.id, grace.id)
+    assert cache_status(local_cloud, made["key"], team) == 200
+
+    (listed,) = client.data("apiKey.list")
+    assert listed["id"] == made["id"]
+    assert "key" not in listed
+
+    updated = client.data("apiKey.update", keyId=made["id"], name="deploy", enabled=False)
+    assert (updated["name"], updated["enabled"]) == ("deploy", False)
+    assert updated["updatedAt"] > made["updatedAt"]
+    got = client.data("apiKey.get", query={"id": made["id"]})
+    assert got == updated
+    assert cache_status(local_cloud, made["key"], team) == 401
+
+    answer = client.data("apiKey.verify", key=made["key"])
+    assert (answer["valid"], answer["error"]["code"]) == (False, "KEY_DISABLED")
+    client.data("apiKey.update", keyId=made["id"], enabled=True, expiresIn=None)
+    answer = client.data("apiKey.verify", key=made["key"], permissions={"artifacts": ["read"]})
+    assert (answer["valid"], answer["key"]["expiresAt"]) == (True, None)
+
+    assert client.data("apiKey.delete", keyId=made["id"]) == {"success": True}
+    assert client.data("apiKey.list") == []
+    assert client.error("apiKey.get", query={"id": made["id"]}) == (404, "KEY_NOT_FOUND")
+    assert cache_status(local_cloud, made["key"], team) == 401
+
+
+def test_metadata_permissions_and_a_team_come_back(client: better_auth.Client, team: Team) -> None:
+    sent = {
+        "metadata": {"repo": "web", "jobs": [1, 2]},
+        "permissions": {"artifacts": ["read"]},
+        "teamId": team.id,
+    }
+    made = client.data("apiKey.create", **sent)
+    assert {name: made[name] for name in sent} == sent
+    got = client.data("apiKey.get", query={"id": made["id"]})
+    assert {name: got[name] for name in sent} == sent
+
+
+def test_errors_reach_the_page_with_their_codes(client: better_auth.Client) -> None:
+    assert client.error("apiKey.create", remaining=5) == (400, "SERVER_ONLY_PROPERTY")
+    assert client.error("apiKey.create", userId="A" * 32) == (401, "UNAUTHORIZED_SESSION")
+    assert client.error("apiKey.create", name="n" * 33) == (400, "INVALID_NAME_LENGTH")
+    assert client.error("apiKey.create", expiresIn=0) == (400, "EXPIRES_IN_IS_TOO_SMALL")
+    unheld = {"billing": ["refund"]}
+    assert client.error("apiKey.create", permissions=unheld) == (403, "PERMISSION_NOT_HELD")
+    assert client.error("apiKey.update", keyId="A" * 32, name="x") == (404, "KEY_NOT_FOUND")
+    assert client.error("apiKey.delete", keyId="A" * 32) == (404, "KEY_NOT_FOUND")
+    assert client.error("apiKey.deleteAllExpiredApiKeys") == (403, "OPERATOR_ONLY")
+    assert client.data("apiKey.list") == []
+
+
+def test_nobody_is_told_so(request: pytest.FixtureRequest, local_cloud: LocalCloud) -> None:
+    folder = better_auth.installed(request.config.rootpath / ".tools" / "better-auth")
+    with better_auth.client(folder, local_cloud.url, {}) as nobody:
+        assert nobody.error("apiKey.list") == (401, "UNAUTHORIZED_SESSION")
+        assert nobody.error("apiKey.create", name="ci") == (401, "UNAUTHORIZED_SESSION")
+
+
+def test_who_signs_up_and_in_by_the_client_makes_a_key(
+    request: pytest.FixtureRequest, local_cloud: LocalCloud
+) -> None:
+    folder = better_auth.installed(request.config.rootpath / ".tools" / "better-auth")
+    email, password = f"hedy-{secrets.token_hex(6)}@acme.example", secrets.token_hex(12)
+    with better_auth.client(folder, local_cloud.url, {}) as page:
+        page.data("signUp.email", name="Hedy", email=email, password=password)
+        token = page.data("signIn.email", email=email, password=password)["token"]
+    with better_auth.client(folder, local_cloud.url, {"authorization": f"Bearer {token}"}) as page:
+        made = page.data("apiKey.create", name="laptop")
+        assert [key["id"] for key in page.data("apiKey.list")] == [made["id"]]

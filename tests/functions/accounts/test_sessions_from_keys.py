@@ -1,0 +1,57 @@
+"""A key in place of a session, where a deployment switches that on, at the endpoints of accounts."""
+
+from typing import Any
+
+import pytest
+
+from larder.accounts.service import find_user
+from tests.conftest import SetOption
+from tests.requests import Cloud, Reply, Sender
+
+IN_PERSON: dict[str, tuple[str, str, Any]] = {
+    "change-password": ("POST", "/change-password", {"currentPassword": "x" * 8, "newPassword": "y" * 8}),
+    "change-email": ("POST", "/change-email", {"newEmail": "new@acme.example"}),
+    "delete-user": ("POST", "/delete-user", {}),
+    "verify-password": ("POST", "/verify-password", {"password": "x" * 8}),
+    "list-sessions": ("GET", "/list-sessions", None),
+    "revoke-session": ("POST", "/revoke-session", {"token": "A" * 32}),
+    "revoke-other-sessions": ("POST", "/revoke-other-sessions", {}),
+    "revoke-sessions": ("POST", "/revoke-sessions", {}),
+}  # fmt: skip
+
+
+@pytest.fixture
+def by_key(cloud: Cloud, option: SetOption) -> Any:
+    """Sends requests with Ada's key in the header."""
+    option("session_for_api_keys", "true")
+
+    def send(method: str, path: str, body: Any = None) -> Reply:
+        headers = {"x-api-key": cloud.token}
+        return Sender(None)(method, f"/api/auth{path}", json_body=body, headers=headers)
+
+    return send
+
+
+@pytest.mark.parametrize("name", IN_PERSON)
+def test_401_where_a_leaked_key_must_not_reach(cloud: Cloud, by_key: Any, name: str) -> None:
+    reply = by_key(*IN_PERSON[name])
+    assert (reply.status, reply.json["code"]) == (401, "UNAUTHORIZED_SESSION")
+    assert find_user(cloud.user.id) == cloud.user
+
+
+def test_get_session_tells_the_owner_and_never_the_key(cloud: Cloud, by_key: Any) -> None:
+    reply = by_key("GET", "/get-session")
+    assert reply.json["user"]["id"] == cloud.user.id
+    assert reply.json["session"]["token"] == cloud.key.id
+    assert cloud.token not in reply.body.decode()
+    assert reply.cookies == ()
+
+
+def test_update_user_sets_no_cookie(cloud: Cloud, by_key: Any) -> None:
+    reply = by_key("POST", "/update-user", {"name": "Countess"})
+    assert (reply.status, reply.cookies) == (200, ())
+
+
+def test_sign_out_ends_nothing(cloud: Cloud, by_key: Any) -> None:
+    assert by_key("POST", "/sign-out", {}).status == 200
+    assert by_key("GET", "/get-session").status == 200

@@ -1,0 +1,347 @@
+"""POST /api/auth/api-key/create"""
+
+import json
+from typing import Any
+
+import pytest
+
+from larder.api_keys.service import find_key
+from larder.hashing import hash_key
+from larder.teams.models import Role
+from tests.conftest import SetOption
+from tests.functions.api_keys import hostile
+from tests.functions.api_keys.people import API, member, refused, signed_in, stored_keys
+from tests.proofs.aws_calls import counted
+from tests.requests import Cloud, Reply, Sender
+
+PATH = f"{API}/create"
+
+
+def create(send: Sender, **body: Any) -> Reply:
+    return send("POST", PATH, json_body=body)
+
+
+def made(reply: Reply) -> Any:
+    assert reply.status == 200, reply.body
+    return reply.json
+
+
+def test_a_key_is_made_and_shown_this_once(ada: Sender, cloud: Cloud) -> None:
+    record = made(
+        create(
+            ada,
+            name="ci",
+            prefix="acme_",
+            expiresIn=3600,
+            metadata={"repo": "web"},
+            permissions={"artifacts": ["read"]},
+        )
+    )
+    assert record["key"].startswith("acme_")
+    assert len(record["key"]) == len("acme_") + 64
+    assert record["start"] == record["key"][:6]
+    stored = find_key(record["id"])
+    assert stored is not None
+    assert (stored.key_hash, stored.user_id) == (hash_key(record["key"]), cloud.user.id)
+    assert (stored.name, stored.prefix, stored.metadata) == ("ci", "acme_", {"repo": "web"})
+    assert stored.permissions == {"artifacts": ("read",)}
+    assert record["key"] not in str(stored_keys())
+    shown = ada("GET", f"{API}/list").body.decode()
+    assert record["id"] in shown
+    assert record["key"] not in shown
+
+
+def test_the_key_works(ada: Sender, cloud: Cloud) -> None:
+    key = made(create(ada))["key"]
+    assert Sender(key, slug="acme")("GET", "/v8/artifacts/status").status == 200
+
+
+def test_without_a_body_of_its_own_a_key_has_the_deployments_defaults(ada: Sender) -> None:
+    record = made(create(ada))
+    assert (record["name"], record["prefix"], record["expiresAt"]) == (None, None, None)
+    assert (record["remaining"], record["rateLimitEnabled"]) == (None, False)
+    assert record["permissions"] == {"artifacts": ["read", "write"]}
+    assert (record["enabled"], record["metadata"], record["teamId"]) == (True, None, None)
+
+
+def test_no_body_at_all_is_an_empty_one(ada: Sender) -> None:
+    assert made(ada("POST", PATH))["permissions"] == {"artifacts": ["read", "write"]}
+
+
+def test_fields_that_are_null_are_fields_that_are_not_sent(ada: Sender) -> None:
+    nulls = dict.fromkeys(["name", "expiresIn", "prefix", "metadata", "permissions", "remaining"])
+    assert made(create(ada, **nulls))["permissions"] == {"artifacts": ["read", "write"]}
+
+
+def test_ones_own_user_id_changes_nothing(ada: Sender, cloud: Cloud) -> None:
+    assert made(create(ada, userId=cloud.user.id))["userId"] == cloud.user.id
+
+
+@pytest.mark.parametrize("name", hostile.BODIES)
+def test_a_hostile_body_is_refused_and_nothing_stored(ada: Sender, name: str) -> None:
+    body, expected = hostile.BODIES[name]
+    before = stored_keys()
+    assert refused(create(ada, **body)) == expected
+    assert stored_keys() == before
+
+
+@pytest.mark.parametrize(
+    ("prefix", "code"),
+    [
+        ("", "INVALID_PREFIX_LENGTH"),
+        ("p" * 33, "INVALID_PREFIX_LENGTH"),
+        ("a b", "VALIDATION_ERROR"),
+        ("é", "VALIDATION_ERROR"),
+    ],
+)
+def test_400_for_a_bad_prefix(ada: Sender, prefix: str, code: str) -> None:
+    assert refused(create(ada, prefix=prefix)) == (400, code)
+
+
+def test_the_message_names_the_field_and_the_rule(ada: Sender) -> None:
+    reply = create(ada, permissions={"a b": ["read"]})
+    assert reply.json["message"] == "[body.permissions] must map resource names to lists of action names"  # fmt: skip
+
+
+@pytest.mark.parametrize("name", hostile.NOT_JSON)
+def test_400_for_what_is_no_json_and_nothing_stored(ada: Sender, name: str) -> None:
+    before = stored_keys()
+    headers = {"content-type": "application/json"}
+    reply = ada("POST", PATH, body=hostile.NOT_JSON[name], headers=headers)
+    assert reply.status == 400
+    assert stored_keys() == before
+
+
+@pytest.mark.parametrize("body", hostile.NO_OBJECT)
+def test_400_for_json_that_is_no_object(ada: Sender, body: Any) -> None:
+    headers = {"content-type": "application/json"}
+    reply = ada("POST", PATH, body=json.dumps(body).encode(), headers=headers)
+    assert refused(reply) == (400, "VALIDATION_ERROR")
+
+
+def test_a_number_beyond_all_bounds_is_no_metadata(ada: Sender) -> None:
+    headers = {"content-type": "application/json"}
+    reply = ada("POST", PATH, body=b'{"metadata": [1e999]}', headers=headers)
+    assert refused(reply) == (400, "INVALID_METADATA_TYPE")
+
+
+def test_unknown_fields_are_ignored_and_not_stored(ada: Sender, cloud: Cloud) -> None:
+    record = made(create(ada, **hostile.UNKNOWN_FIELDS))
+    (stored,) = (item for item in stored_keys() if item["id"] == record["id"])
+    assert "chosen" not in str(stored)
+    assert "chosen" not in json.dumps(record)
+    assert (record["userId"], record["requestCount"], record["lastRequest"]) == (cloud.user.id, 0, None)  # fmt: skip
+
+
+def test_401_without_a_session(cloud: Cloud) -> None:
+    for token in (None, "A" * 32):
+        assert refused(create(Sender(token))) == (401, "UNAUTHORIZED_SESSION")
+
+
+def test_an_api_key_as_bearer_token_is_no_session(cloud: Cloud) -> None:
+    assert refused(create(cloud.send)) == (401, "UNAUTHORIZED_SESSION")
+
+
+def test_a_bad_body_without_a_session_is_400(cloud: Cloud) -> None:
+    for body in ({"name": 1}, {"teamId": "acme"}, {"userId": 5}):
+        assert refused(create(Sender(None), **body)) == (400, "VALIDATION_ERROR")
+
+
+def test_415_for_another_content_type(ada: Sender) -> None:
+    reply = ada("POST", PATH, body=b'{"name":"ci"}', headers={"content-type": "text/plain"})
+    assert refused(reply) == (415, "UNSUPPORTED_MEDIA_TYPE")
+
+
+@pytest.mark.parametrize(
+    ("option_name", "value", "body", "code"),
+    [
+        ("require_key_name", "true", {}, "NAME_REQUIRED"),
+        ("enable_key_metadata", "false", {"metadata": {}}, "METADATA_DISABLED"),
+        ("disable_custom_key_expiry", "true", {"expiresIn": 60}, "KEY_DISABLED_EXPIRATION"),
+        ("minimum_key_expires_in_seconds", 61, {"expiresIn": 60}, "EXPIRES_IN_IS_TOO_SMALL"),
+        ("maximum_key_expires_in_seconds", 59, {"expiresIn": 60}, "EXPIRES_IN_IS_TOO_LARGE"),
+        ("minimum_key_name_length", 3, {"name": "ci"}, "INVALID_NAME_LENGTH"),
+        ("maximum_key_prefix_length", 1, {"prefix": "ci"}, "INVALID_PREFIX_LENGTH"),
+    ],
+)
+def test_400_by_the_deployments_options(
+    ada: Sender, option: SetOption, option_name: str, value: object, body: Any, code: str
+) -> None:
+    option(option_name, value)
+    assert refused(create(ada, **body)) == (400, code)
+
+
+# Whose keys, and for which team -------------------------------------------------------------------
+
+
+def test_a_key_can_be_bound_to_a_team_of_ones_own(ada: Sender, cloud: Cloud) -> None:
+    record = made(create(ada, teamId=cloud.team.id))
+    assert record["teamId"] == cloud.team.id
+    assert Sender(record["key"], team_id="team_other")("GET", "/v8/artifacts/status").status == 403
+
+
+def test_403_for_a_team_of_others_or_of_nobody(mallory: Sender, cloud: Cloud) -> None:
+    for team_id in (cloud.team.id, "team_doesnotexist"):
+        assert refused(create(mallory, teamId=team_id)) == (403, "NOT_A_TEAM_MEMBER")
+    assert refused(create(mallory, teamId="acme")) == (400, "VALIDATION_ERROR")
+
+
+@pytest.mark.parametrize("role", list(Role))
+@pytest.mark.parametrize("action", ["read", "write"])
+def test_who_may_not_write_for_a_team_gives_no_key_of_it_that_may(
+    cloud: Cloud, role: Role, action: str
+) -> None:
+    send = signed_in(member(cloud, role))
+    reply = create(send, teamId=cloud.team.id, permissions={"artifacts": [action]})
+    if role is Role.VIEWER and action == "write":
+        assert refused(reply) == (403, "PERMISSION_NOT_HELD")
+    else:
+        assert made(reply)["permissions"] == {"artifacts": [action]}
+
+
+def test_the_default_permissions_of_a_viewers_key_for_the_team_only_read(
+    vera: Sender, cloud: Cloud
+) -> None:
+    record = made(create(vera, teamId=cloud.team.id))
+    assert record["permissions"] == {"artifacts": ["read"]}
+
+
+def test_a_viewers_own_key_writes_for_themselves_but_not_for_the_team(
+    vera: Sender, cloud: Cloud
+) -> None:
+    key = made(create(vera, permissions={"artifacts": ["read", "write"]}))["key"]
+    assert Sender(key)("PUT", "/v8/artifacts/abc", body=b"x").status == 202
+    reply = Sender(key, slug="acme")("PUT", "/v8/artifacts/abc", body=b"x")
+    assert (reply.status, reply.code) == (403, "read_only")
+
+
+def test_of_the_deployments_own_resources_people_hold_what_every_key_of_theirs_gets(
+    ada: Sender, option: SetOption
+) -> None:
+    option("default_key_permissions", '{"artifacts":["read"],"reports":["read","share"]}')
+    assert made(create(ada))["permissions"] == {"artifacts": ["read"], "reports": ["read", "share"]}
+    assert made(create(ada, permissions={"reports": ["share"]}))["permissions"] == {
+        "reports": ["share"]
+    }
+    assert made(create(ada, permissions={"artifacts": ["write"]}))
+    reply = create(ada, permissions={"reports": ["share", "delete"]})
+    assert refused(reply) == (403, "PERMISSION_NOT_HELD")
+    assert "reports: delete" in reply.json["message"]
+
+
+def test_a_key_that_stands_for_a_session_makes_keys_within_itself(
+    cloud: Cloud, option: SetOption
+) -> None:
+    option("session_for_api_keys", "true")
+
+    def create_by_key(**body: Any) -> Reply:
+        return Sender(None)("POST", PATH, json_body=body, headers={"x-api-key": cloud.token})
+
+    record = made(create_by_key(permissions={"artifacts": ["read"]}))
+    assert (record["userId"], record["teamId"]) == (cloud.user.id, cloud.team.id)
+    assert refused(create_by_key(remaining=5)) == (400, "SERVER_ONLY_PROPERTY")
+    assert refused(create_by_key(userId="A" * 32)) == (401, "UNAUTHORIZED_SESSION")
+    reply = create_by_key(permissions={"billing": ["refund"]})
+    assert refused(reply) == (403, "PERMISSION_NOT_HELD")
+    with counted() as calls:
+        made(create_by_key())
+    assert calls.steps == [["UpdateItem"], ["GetItem"], ["BatchGetItem"], ["TransactWriteItems"]]
+
+
+# Operators ----------------------------------------------------------------------------------------
+
+
+def test_an_operator_makes_a_key_for_anybody_with_limits(operator: Sender, cloud: Cloud) -> None:
+    record = made(
+        create(
+            operator,
+            userId=cloud.user.id,
+            remaining=10,
+            refillAmount=10,
+            refillInterval=60_000,
+            rateLimitMax=5,
+            rateLimitTimeWindow=1000,
+            permissions={"billing": ["refund"]},
+        )
+    )
+    assert record["userId"] == cloud.user.id
+    assert (record["remaining"], record["refillAmount"], record["refillInterval"]) == (10, 10, 60_000)  # fmt: skip
+    assert (record["rateLimitEnabled"], record["rateLimitMax"]) == (True, 5)
+    assert record["rateLimitTimeWindow"] == 1000
+    assert record["permissions"] == {"billing": ["refund"]}
+
+
+def test_an_operator_can_switch_the_default_limit_off(operator: Sender, option: SetOption) -> None:
+    option("key_rate_limit_enabled", "true")
+    assert made(create(operator, rateLimitEnabled=False))["rateLimitEnabled"] is False
+    assert made(create(operator))["rateLimitMax"] == 10
+
+
+@pytest.mark.parametrize("user_id", ["B" * 32, "", "email#ada@acme.example", "x" * 3000])
+def test_an_operator_makes_no_key_for_nobody(operator: Sender, user_id: str) -> None:
+    before = stored_keys()
+    reply = create(operator, userId=user_id)
+    assert refused(reply) == (400, "VALIDATION_ERROR")
+    assert reply.json["message"] == "[body.userId] there is no such user"
+    assert stored_keys() == before
+
+
+def test_an_operators_key_for_a_team_is_a_members(operator: Sender, cloud: Cloud) -> None:
+    reply = create(operator, teamId=cloud.team.id)
+    assert refused(reply) == (403, "NOT_A_TEAM_MEMBER")
+    assert made(create(operator, teamId=cloud.team.id, userId=cloud.user.id))
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"remaining": 0}, "remaining"),
+        ({"remaining": 10**13}, "remaining"),
+        ({"remaining": 1, "refillAmount": 1}, "refillInterval"),
+        ({"remaining": 1, "refillInterval": 1}, "refillAmount"),
+        ({"refillAmount": 1, "refillInterval": 1}, "remaining"),
+        ({"rateLimitTimeWindow": 10**20}, "rateLimitTimeWindow"),
+        ({"rateLimitMax": 0}, "rateLimitMax"),
+        ({"rateLimitEnabled": "yes"}, "rateLimitEnabled"),
+    ],
+)
+def test_400_names_an_operators_bad_limit(operator: Sender, body: Any, field: str) -> None:
+    reply = create(operator, **body)
+    assert refused(reply) == (400, "VALIDATION_ERROR")
+    assert reply.json["message"].startswith(f"[body.{field}] ")
+
+
+def test_an_address_that_is_not_verified_makes_nobody_an_operator(
+    ada: Sender, cloud: Cloud, option: SetOption
+) -> None:
+    option("operator_emails", cloud.user.email)
+    assert refused(create(ada, remaining=5)) == (400, "SERVER_ONLY_PROPERTY")
+
+
+# What it costs ------------------------------------------------------------------------------------
+
+
+def test_it_costs_the_session_and_one_transaction(ada: Sender, cloud: Cloud) -> None:
+    with counted() as calls:
+        made(create(ada))
+    assert calls.steps == [
+        ["GetItem"],  # whose session
+        ["BatchGetItem"],  # the session and its user
+        ["TransactWriteItems"],
+        [
+            "UpdateItem"
+        ],  # whose turn it is to remove expired keys: the caller's, once in ten seconds
+        ["Query"],
+    ]
+    with counted() as calls:
+        made(create(ada))
+    assert calls.steps == [["BatchGetItem"], ["TransactWriteItems"]]
+    with counted() as calls:
+        made(create(ada, teamId=cloud.team.id))
+    assert calls.steps == [["BatchGetItem"], ["BatchGetItem"], ["TransactWriteItems"]]
+
+
+def test_a_refusal_by_the_body_costs_nothing(ada: Sender) -> None:
+    with counted() as calls:
+        assert create(ada, name=1).status == 400
+    assert calls.made == []

@@ -1,0 +1,234 @@
+"""POST /api/auth/api-key/update"""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from larder import clock
+from larder.api_keys.models import ApiKey, NewKey, Refill, Refusal
+from larder.api_keys.service import create_key, find_key, revoke_key, verify
+from larder.teams.models import Role
+from larder.teams.service import add_member, remove_member
+from tests.conftest import SetOption
+from tests.faults import just_before
+from tests.functions.api_keys import hostile
+from tests.functions.api_keys.people import API, refused, stored_keys
+from tests.proofs.aws_calls import counted
+from tests.requests import Cloud, Reply, Sender
+
+PATH = f"{API}/update"
+READ = {"artifacts": ("read",)}
+
+
+def update(send: Sender, key: ApiKey, /, **body: Any) -> Reply:
+    return send("POST", PATH, json_body={"keyId": key.id, **body})
+
+
+def stored(key: ApiKey) -> ApiKey:
+    found = find_key(key.id)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", "deploy"),
+        ("enabled", False),
+        ("metadata", {"repo": "web"}),
+        ("metadata", None),
+        ("permissions", {"artifacts": ["read"]}),
+        ("permissions", {}),
+    ],
+)
+def test_what_the_body_names_changes_and_the_rest_stays(
+    ada: Sender, cloud: Cloud, field: str, value: Any
+) -> None:
+    before = ada("GET", f"{API}/list").json[0]
+    reply = update(ada, cloud.key, **{field: value})
+    assert reply.status == 200, reply.body
+    assert reply.json[field] == value
+    changed = {name for name in reply.json if reply.json[name] != before[name]}
+    assert changed <= {field, "updatedAt"}
+    assert reply.json["updatedAt"] > before["updatedAt"]
+    assert "key" not in reply.json
+    assert ada("GET", f"{API}/list").json[0] == reply.json
+
+
+def test_expires_in_counts_from_now_and_null_ends_the_expiry(ada: Sender, cloud: Cloud) -> None:
+    expires_at = datetime.fromisoformat(update(ada, cloud.key, expiresIn=60).json["expiresAt"])
+    assert timedelta(seconds=50) < expires_at - clock.now() <= timedelta(seconds=60)
+    assert update(ada, cloud.key, expiresIn=None).json["expiresAt"] is None
+    assert stored(cloud.key).expires_at is None
+
+
+def test_a_key_that_is_switched_off_is_refused_and_on_again_passes(
+    ada: Sender, cloud: Cloud
+) -> None:
+    update(ada, cloud.key, enabled=False)
+    assert verify(cloud.key.key_hash, READ, now=clock.now()).refusal is Refusal.DISABLED
+    update(ada, cloud.key, enabled=True)
+    assert verify(cloud.key.key_hash, READ, now=clock.now()).valid
+
+
+def test_uses_go_on_being_counted_beside_a_change(ada: Sender, cloud: Cloud) -> None:
+    key, _ = create_key(NewKey(user_id=cloud.user.id, remaining=10), now=clock.now())
+
+    def use() -> None:
+        assert verify(key.key_hash, READ, now=clock.now()).valid
+
+    with just_before("dynamodb", "UpdateItem", use):
+        assert update(ada, key, name="busy").json["remaining"] == 9
+    assert stored(key).remaining == 9
+
+
+@pytest.mark.parametrize("name", hostile.BODIES)
+def test_a_hostile_body_is_refused_and_nothing_changed(
+    ada: Sender, cloud: Cloud, name: str
+) -> None:
+    body, expected = hostile.BODIES[name]
+    before = stored_keys()
+    assert refused(update(ada, cloud.key, **body)) == expected
+    assert stored_keys() == before
+
+
+@pytest.mark.parametrize("name", hostile.NOT_JSON)
+def test_400_for_what_is_no_json(ada: Sender, name: str) -> None:
+    headers = {"content-type": "application/json"}
+    assert ada("POST", PATH, body=hostile.NOT_JSON[name], headers=headers).status == 400
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"keyId": None},
+        {"keyId": 1},
+        {"keyId": "k", "name": None},
+        {"keyId": "k", "enabled": None},
+        {"keyId": "k", "enabled": "yes"},
+        {"keyId": "k", "permissions": None},
+        {"name": "ci"},
+    ],
+)
+def test_400_for_a_field_of_another_type_also_for_nobody(cloud: Cloud, body: Any) -> None:
+    assert refused(Sender(None)("POST", PATH, json_body=body)) == (400, "VALIDATION_ERROR")
+
+
+def test_400_without_anything_to_change(ada: Sender, cloud: Cloud) -> None:
+    assert refused(update(ada, cloud.key)) == (400, "NO_VALUES_TO_UPDATE")
+    reply = update(ada, cloud.key, **hostile.UNKNOWN_FIELDS, prefix="new_", teamId="team_x")
+    assert refused(reply) == (400, "NO_VALUES_TO_UPDATE")
+
+
+def test_what_cannot_be_changed_is_ignored(ada: Sender, cloud: Cloud) -> None:
+    update(ada, cloud.key, name="new", **hostile.UNKNOWN_FIELDS, prefix="new_", teamId="team_x")
+    assert "chosen" not in str(stored_keys())
+    assert (stored(cloud.key).team_id, stored(cloud.key).prefix) == (cloud.team.id, None)
+
+
+@pytest.mark.parametrize("seconds", [60, None])
+def test_400_where_every_key_has_the_same_lifetime(
+    ada: Sender, cloud: Cloud, option: SetOption, seconds: int | None
+) -> None:
+    option("disable_custom_key_expiry", "true")
+    reply = update(ada, cloud.key, expiresIn=seconds)
+    assert refused(reply) == (400, "KEY_DISABLED_EXPIRATION")
+
+
+def test_401_without_a_session(cloud: Cloud) -> None:
+    assert refused(update(Sender(None), cloud.key, name="x")) == (401, "UNAUTHORIZED_SESSION")
+
+
+def test_404_for_a_key_of_somebody_else(mallory: Sender, cloud: Cloud) -> None:
+    before = stored_keys()
+    assert refused(update(mallory, cloud.key, name="mine")) == (404, "KEY_NOT_FOUND")
+    assert stored_keys() == before
+
+
+def test_404_for_a_key_that_ends_at_this_moment(ada: Sender, cloud: Cloud) -> None:
+    def end() -> None:
+        assert revoke_key(cloud.key.id)
+
+    with just_before("dynamodb", "UpdateItem", end):
+        reply = update(ada, cloud.key, name="late")
+    assert refused(reply) == (404, "KEY_NOT_FOUND")
+    assert stored_keys() == []
+
+
+def test_permissions_are_never_more_than_the_role_in_the_keys_team_allows(
+    ada: Sender, cloud: Cloud
+) -> None:
+    add_member(cloud.team.id, cloud.user.id, Role.VIEWER, now=clock.now())
+    both = {"artifacts": ["read", "write"]}
+    assert refused(update(ada, cloud.key, permissions=both)) == (403, "PERMISSION_NOT_HELD")
+    assert update(ada, cloud.key, permissions={"artifacts": ["read"]}).status == 200
+    remove_member(cloud.team.id, cloud.user.id)
+    reply = update(ada, cloud.key, permissions={"artifacts": ["read"]})
+    assert refused(reply) == (403, "NOT_A_TEAM_MEMBER")
+    assert update(ada, cloud.key, name="still mine").status == 200
+
+
+def test_an_operator_changes_anybodys_key_and_its_limits(operator: Sender, cloud: Cloud) -> None:
+    reply = update(
+        operator,
+        cloud.key,
+        userId=cloud.user.id,
+        remaining=3,
+        refillAmount=5,
+        refillInterval=60_000,
+        rateLimitEnabled=True,
+        rateLimitMax=7,
+        permissions={"billing": ["refund"]},
+    )
+    record = reply.json
+    assert reply.status == 200, record
+    assert (record["remaining"], record["refillAmount"], record["rateLimitMax"]) == (3, 5, 7)
+    assert (record["rateLimitEnabled"], record["rateLimitTimeWindow"]) == (True, 86_400_000)
+    assert record["permissions"] == {"billing": ["refund"]}
+    uses = [verify(cloud.key.key_hash, {}, now=clock.now()) for _ in range(4)]
+    assert [use.refusal for use in uses] == [None, None, None, Refusal.USED_UP]
+    off = update(operator, cloud.key, remaining=None, refillAmount=None, rateLimitEnabled=False)
+    assert (off.json["remaining"], off.json["refillAmount"]) == (None, None)
+    assert all(verify(cloud.key.key_hash, {}, now=clock.now()).valid for _ in range(20))
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"remaining": 0}, "remaining"),
+        ({"refillAmount": 1, "refillInterval": 1}, "remaining"),
+        ({"refillAmount": 1}, "refillInterval"),
+        ({"rateLimitMax": 0}, "rateLimitMax"),
+        ({"rateLimitTimeWindow": 10**20}, "rateLimitTimeWindow"),
+    ],
+)
+def test_400_names_an_operators_bad_limit(
+    operator: Sender, cloud: Cloud, body: Any, field: str
+) -> None:
+    reply = update(operator, cloud.key, **body)
+    assert refused(reply) == (400, "VALIDATION_ERROR")
+    assert reply.json["message"].startswith(f"[body.{field}] ")
+
+
+def test_a_refill_that_comes_at_the_same_moment_is_not_lost(operator: Sender, cloud: Cloud) -> None:
+    now = clock.now()
+    refill = Refill(interval_ms=1000, amount=5)
+    new = NewKey(user_id=cloud.user.id, remaining=1, refill=refill)
+    key, _ = create_key(new, now=now - timedelta(minutes=1))
+
+    def use() -> None:
+        assert verify(key.key_hash, READ, now=clock.now()).valid
+
+    with just_before("dynamodb", "UpdateItem", use):
+        reply = update(operator, key, refillAmount=9, refillInterval=60_000)
+    assert (reply.json["remaining"], reply.json["refillAmount"]) == (4, 9)
+    refilled_at = datetime.fromisoformat(reply.json["lastRefillAt"])
+    assert stored(key).refill_due_at == refilled_at + timedelta(minutes=1)
+
+
+def test_it_costs_the_session_the_index_the_key_and_one_write(ada: Sender, cloud: Cloud) -> None:
+    update(ada, cloud.key, name="one")
+    with counted() as calls:
+        update(ada, cloud.key, name="two", enabled=False, metadata=None, expiresIn=60)
+    assert calls.steps == [["BatchGetItem"], ["Query"], ["GetItem"], ["UpdateItem"]]

@@ -1,0 +1,113 @@
+"""What a session that was made from a key may give to other keys: nothing that the key does not hold itself."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from larder import clock
+from larder.api_keys.grants import Grantor
+from larder.api_keys.models import ApiKey, KeyChanges, NewKey, Permissions, RateLimit
+from larder.api_keys.own_keys import create_key, update_key
+from larder.api_keys.service import create_key as make_key
+from larder.api_keys.service import list_keys
+from larder.errors import NotATeamMember, PermissionNotHeld
+from larder.teams.service import create_team
+from tests.requests import Cloud
+
+READ: Permissions = {"artifacts": ("read",)}
+BOTH: Permissions = {"artifacts": ("read", "write")}
+
+
+def by_key(cloud: Cloud, **properties: Any) -> Grantor:
+    """Ada, who is there by a key of hers with these properties."""
+    key, _ = make_key(NewKey(user_id=cloud.user.id, **properties), now=clock.now())
+    return Grantor(user_id=cloud.user.id, key=key)
+
+
+def create(grantor: Grantor, **properties: Any) -> ApiKey:
+    return create_key(grantor, NewKey(user_id=grantor.user_id, **properties), now=clock.now())[0]
+
+
+def test_a_key_gives_what_it_holds_and_no_more(cloud: Cloud) -> None:
+    reading = by_key(cloud, permissions=READ)
+    assert create(reading, permissions=READ).permissions == READ
+    assert create(reading).permissions == READ
+    with pytest.raises(PermissionNotHeld, match="artifacts: write"):
+        create(reading, permissions=BOTH)
+
+
+def test_a_key_gives_nothing_that_its_user_does_not_hold(cloud: Cloud) -> None:
+    given_by_an_operator = by_key(cloud, permissions={"billing": ("refund",)})
+    with pytest.raises(PermissionNotHeld, match="billing: refund"):
+        create(given_by_an_operator, permissions={"billing": ("refund",)})
+    assert create(given_by_an_operator).permissions == {}
+
+
+def test_a_key_of_a_team_makes_keys_of_that_team(cloud: Cloud) -> None:
+    bound = by_key(cloud, team_id=cloud.team.id)
+    assert create(bound).team_id == cloud.team.id
+    other = create_team("Other", "other", owner_user_id=cloud.user.id, now=clock.now())
+    with pytest.raises(NotATeamMember):
+        create(bound, team_id=other.id)
+    assert create(by_key(cloud), team_id=other.id).team_id == other.id
+
+
+def test_a_key_makes_none_that_outlives_it(cloud: Cloud) -> None:
+    ending = by_key(cloud, expires_in_s=3600)
+    assert create(ending, expires_in_s=60).expires_at is not None
+    for seconds in (None, 7200):
+        with pytest.raises(PermissionNotHeld, match="longer life"):
+            create(ending, expires_in_s=seconds)
+
+
+@pytest.mark.parametrize(
+    "counted",
+    [
+        {"remaining": 5},
+        {"rate_limit": RateLimit(enabled=True, window_ms=1000, max_requests=5)},
+    ],
+)
+def test_a_key_whose_uses_are_counted_makes_none(cloud: Cloud, counted: dict[str, Any]) -> None:
+    with pytest.raises(PermissionNotHeld, match="uses are counted"):
+        create(by_key(cloud, **counted))
+
+
+@pytest.mark.parametrize(
+    ("held", "target", "changes"),
+    [
+        ({"permissions": READ}, {"permissions": BOTH}, KeyChanges(name="mine")),
+        ({"permissions": READ}, {"permissions": BOTH}, KeyChanges(enabled=True)),
+        ({"permissions": READ}, {"permissions": READ}, KeyChanges(permissions=BOTH)),
+        ({"expires_in_s": 60}, {"expires_in_s": 60}, KeyChanges(expires_in_s=None)),
+        ({"expires_in_s": 60}, {}, KeyChanges(name="mine")),
+        ({"remaining": 5}, {}, KeyChanges(name="mine")),
+    ],
+)
+def test_a_key_changes_none_into_more_than_itself(
+    cloud: Cloud, held: dict[str, Any], target: dict[str, Any], changes: KeyChanges
+) -> None:
+    key, _ = make_key(NewKey(user_id=cloud.user.id, **target), now=clock.now())
+    with pytest.raises(PermissionNotHeld):
+        update_key(by_key(cloud, **held), key.id, changes, now=clock.now())
+    assert key in list_keys(cloud.user.id)
+
+
+def test_a_key_does_not_prolong_or_widen_itself(cloud: Cloud) -> None:
+    grantor = by_key(cloud, permissions=READ, expires_in_s=60)
+    assert grantor.key is not None
+    for changes in (
+        KeyChanges(permissions=BOTH),
+        KeyChanges(expires_in_s=3600),
+        KeyChanges(expires_in_s=None),
+    ):
+        with pytest.raises(PermissionNotHeld):
+            update_key(grantor, grantor.key.id, changes, now=clock.now())
+    assert update_key(grantor, grantor.key.id, KeyChanges(name="new"), now=clock.now()).name
+
+
+def test_two_changes_in_one_millisecond_have_two_times(cloud: Cloud) -> None:
+    ada, now = Grantor(user_id=cloud.user.id), clock.now() - timedelta(days=1)
+    first = update_key(ada, cloud.key.id, KeyChanges(name="a"), now=now)
+    second = update_key(ada, cloud.key.id, KeyChanges(name="b"), now=now)
+    assert cloud.key.updated_at < first.updated_at < second.updated_at

@@ -1,0 +1,300 @@
+"""Who is signed in: by a cookie, a bearer token or an API key, and what each may reach."""
+
+import json
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from types import ModuleType
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from aws_lambda_powertools.event_handler import Response
+
+from larder import clock, extensions
+from larder.accounts import repository as accounts
+from larder.accounts.service import create_user, read_account
+from larder.accounts.sessions import start_session
+from larder.api_keys.grants import Grantor
+from larder.api_keys.models import KeyChanges, NewKey, RateLimit, Refill
+from larder.api_keys.own_keys import update_key
+from larder.api_keys.service import create_key, find_key
+from larder.signing import sign
+from larder.web.app import auth_api, lambda_handler
+from larder.web.responses import json_response
+from larder.web.signed_in import (
+    Caller,
+    MaybeSignedIn,
+    Operator,
+    SignedIn,
+    SignedInInPerson,
+    SignedInLately,
+)
+from local.http_event import build_http_event
+from tests.conftest import SetOption
+from tests.proofs.aws_calls import counted
+from tests.requests import Cloud, Context
+
+
+def shown(caller: Caller | None) -> Response[str]:
+    if caller is None:
+        return json_response(None)
+    expires_at = clock.to_iso(caller.session.expires_at)
+    return json_response(
+        {
+            "user": caller.user.id,
+            "token": caller.token,
+            "operator": caller.is_operator,
+            "expiresAt": expires_at,
+            "key": caller.key.id if caller.key else None,
+            "all": repr(caller),
+        }
+    )
+
+
+def maybe(caller: MaybeSignedIn) -> Response[str]:
+    return shown(caller)
+
+
+def by_any(caller: SignedIn) -> Response[str]:
+    return shown(caller)
+
+
+def in_person(caller: SignedInInPerson) -> Response[str]:
+    return shown(caller)
+
+
+def lately(caller: SignedInLately) -> Response[str]:
+    return shown(caller)
+
+
+def operator(caller: Operator) -> Response[str]:
+    return shown(caller)
+
+
+HANDLERS = {"maybe": maybe, "any": by_any, "in person": in_person, "lately": lately}
+
+
+def ask(handler: Any = by_any, **headers: str) -> tuple[int, Any]:
+    """Status and body of a request with these headers; `x_api_key` is `x-api-key`."""
+    app = auth_api()
+    app.get("/api/auth/who")(handler)
+    event = build_http_event(
+        "GET",
+        "/api/auth/who",
+        "",
+        [(name.replace("_", "-"), value) for name, value in headers.items()],
+        b"",
+        route_key="GET /api/auth/who",
+        path_parameters={},
+        source_ip="192.0.2.1",
+        request_id="request-1",
+        now=datetime.now(UTC),
+        domain_name="cache.example.com",
+    )
+    reply = lambda_handler(app)(event, Context())  # type: ignore[arg-type]
+    return reply["statusCode"], json.loads(reply["body"])
+
+
+def refused(handler: Any = by_any, **headers: str) -> tuple[int, str]:
+    status, body = ask(handler, **headers)
+    return status, body["code"]
+
+
+def cookie_of(token: str) -> str:
+    return f"__Secure-better-auth.session_token={quote(f'{token}.{sign(token)}', safe='')}"
+
+
+@pytest.fixture
+def sessions_for_keys(option: SetOption) -> None:
+    option("session_for_api_keys", "true")
+
+
+@pytest.fixture
+def key(cloud: Cloud) -> str:
+    """A key of Ada's that is bound to no team."""
+    return create_key(NewKey(user_id=cloud.user.id), now=clock.now())[1]
+
+
+@pytest.fixture
+def integrator() -> Iterator[ModuleType]:
+    """A module of the integrator's, as their layer would bring it."""
+    module = ModuleType("integrator")
+    sys.modules["integrator"] = module
+    yield module
+    del sys.modules["integrator"]
+    extensions.load.cache_clear()
+
+
+def test_nobody_is_nobody(cloud: Cloud) -> None:
+    assert ask(maybe) == (200, None)
+    assert refused() == (401, "UNAUTHORIZED_SESSION")
+
+
+def test_a_cookie_and_a_bearer_token_sign_in(cloud: Cloud) -> None:
+    token = start_session(cloud.user, now=clock.now())[1]
+    for headers in ({"cookie": cookie_of(token)}, {"authorization": f"Bearer {token}"}):
+        for handler in HANDLERS.values():
+            status, body = ask(handler, **headers)
+            assert (status, body["user"], body["token"]) == (200, cloud.user.id, token)
+
+
+# Sessions from keys -------------------------------------------------------------------------------
+
+
+def test_session_for_api_keys_is_off_until_it_is_switched_on(cloud: Cloud, key: str) -> None:
+    assert refused(x_api_key=key) == (401, "UNAUTHORIZED_SESSION")
+
+
+def test_session_for_api_keys_a_valid_key_yields_a_mock_session_for_its_owner(
+    sessions_for_keys: None, cloud: Cloud, key: str
+) -> None:
+    status, body = ask(x_api_key=key)
+    assert (status, body["user"]) == (200, cloud.user.id)
+    assert datetime.fromisoformat(body["expiresAt"]) > clock.now() + timedelta(days=6)
+    assert accounts.list_sessions(cloud.user.id) == []
+
+
+def test_the_session_holds_neither_the_key_nor_its_hash(
+    sessions_for_keys: None, cloud: Cloud, key: str, option: SetOption
+) -> None:
+    _, body = ask(x_api_key=key)
+    assert key not in str(body)
+    assert body["token"] == body["key"]
+    option("disable_key_hashing", "true")
+    made, raw = create_key(NewKey(user_id=cloud.user.id), now=clock.now())
+    _, body = ask(x_api_key=raw)
+    assert body["token"] == made.id
+
+
+def test_disable_session_for_api_keys_wins(
+    sessions_for_keys: None, option: SetOption, cloud: Cloud, key: str
+) -> None:
+    option("disable_session_for_api_keys", "true")
+    assert refused(x_api_key=key) == (401, "UNAUTHORIZED_SESSION")
+    token = start_session(cloud.user, now=clock.now())[1]
+    assert ask(x_api_key=key, cookie=cookie_of(token))[1]["token"] == token
+
+
+def test_a_key_goes_before_cookie_and_bearer_token(
+    sessions_for_keys: None, cloud: Cloud, key: str
+) -> None:
+    mallory = create_user("mallory@elsewhere.example", "Mallory", now=clock.now())
+    token = start_session(mallory, now=clock.now())[1]
+    headers = {"cookie": cookie_of(token), "authorization": f"Bearer {token}"}
+    assert ask(**headers)[1]["user"] == mallory.id
+    assert ask(x_api_key=key, **headers)[1]["user"] == cloud.user.id
+
+
+def test_a_request_takes_one_use(sessions_for_keys: None, cloud: Cloud) -> None:
+    made, raw = create_key(NewKey(user_id=cloud.user.id, remaining=5), now=clock.now())
+    assert ask(x_api_key=raw)[0] == 200
+    stored = find_key(made.id)
+    assert stored is not None
+    assert stored.remaining == 4
+
+
+def test_a_bad_key_is_refused_though_the_cookie_is_good(
+    sessions_for_keys: None, cloud: Cloud, key: str
+) -> None:
+    now = clock.now()
+    cookie = cookie_of(start_session(cloud.user, now=now)[1])
+    past = now - timedelta(hours=1)
+    disabled, disabled_raw = create_key(NewKey(user_id=cloud.user.id), now=now)
+    owner = Grantor(user_id=cloud.user.id)
+    update_key(owner, disabled.id, KeyChanges(enabled=False), now=now)
+    limit = RateLimit(enabled=True, window_ms=60_000, max_requests=1)
+    refill = Refill(interval_ms=60_000, amount=1)
+    limited = create_key(NewKey(user_id=cloud.user.id, rate_limit=limit), now=now)[1]
+    used_up = create_key(NewKey(user_id=cloud.user.id, remaining=1, refill=refill), now=now)[1]
+    assert ask(x_api_key=limited)[0] == 200
+    assert ask(x_api_key=used_up)[0] == 200
+    expected = {
+        "A" * 64: (401, "UNAUTHORIZED_SESSION"),
+        "A" * 5000: (401, "UNAUTHORIZED_SESSION"),
+        "é" * 64: (401, "UNAUTHORIZED_SESSION"),
+        "A" * 63: (403, "INVALID_API_KEY"),
+        "x": (403, "INVALID_API_KEY"),
+        "#clean-up": (403, "INVALID_API_KEY"),
+        disabled_raw: (401, "UNAUTHORIZED_SESSION"),
+        create_key(NewKey(user_id=cloud.user.id, expires_in_s=60), now=past)[1]: (
+            401,
+            "UNAUTHORIZED_SESSION",
+        ),
+        limited: (429, "RATE_LIMITED"),
+        used_up: (429, "USAGE_EXCEEDED"),
+    }
+    for raw, outcome in expected.items():
+        for handler in (maybe, by_any):
+            assert refused(handler, x_api_key=raw, cookie=cookie) == outcome
+
+
+def test_a_key_whose_user_is_gone_is_nobodys(
+    sessions_for_keys: None, cloud: Cloud, key: str
+) -> None:
+    assert accounts.remove(read_account(cloud.user.id), now=clock.now())
+    assert refused(x_api_key=key) == (401, "UNAUTHORIZED_SESSION")
+
+
+@pytest.mark.parametrize("handler", [in_person, lately, operator])
+def test_401_where_somebody_must_be_there_in_person(
+    sessions_for_keys: None, cloud: Cloud, key: str, handler: Any, option: SetOption
+) -> None:
+    option("operator_emails", cloud.user.email)
+    expected = (403, "OPERATOR_ONLY") if handler is operator else (401, "UNAUTHORIZED_SESSION")
+    assert refused(handler, x_api_key=key) == expected
+
+
+def test_a_key_never_is_an_operator(
+    sessions_for_keys: None, cloud: Cloud, option: SetOption
+) -> None:
+    now = clock.now()
+    boss = create_user("boss@acme.example", "Boss", email_verified=True, now=now)
+    option("operator_emails", boss.email)
+    raw = create_key(NewKey(user_id=boss.id), now=now)[1]
+    token = start_session(boss, now=now)[1]
+    assert ask(authorization=f"Bearer {token}")[1]["operator"] is True
+    assert ask(x_api_key=raw)[1]["operator"] is False
+
+
+def test_api_key_headers_several_names_the_first_that_is_there(
+    sessions_for_keys: None, option: SetOption, cloud: Cloud, key: str
+) -> None:
+    option("api_key_headers", "X-Larder-Key, x-other")
+    assert refused(x_api_key=key) == (401, "UNAUTHORIZED_SESSION")
+    assert ask(x_larder_key=key)[0] == 200
+    assert ask(x_other=key)[0] == 200
+    assert ask(x_larder_key=key, x_other="short")[0] == 200
+    assert refused(x_larder_key="short", x_other=key) == (403, "INVALID_API_KEY")
+
+
+def test_custom_api_key_getter_takes_the_place_of_the_headers(
+    sessions_for_keys: None, option: SetOption, cloud: Cloud, key: str, integrator: ModuleType
+) -> None:
+    integrator.key_of = lambda headers: headers.get("x-mine", "").removeprefix("key=") or None  # type: ignore[attr-defined]
+    option("api_key_getter", "integrator:key_of")
+    assert ask(x_mine=f"key={key}")[0] == 200
+    assert refused(x_api_key=key) == (401, "UNAUTHORIZED_SESSION")
+    integrator.key_of = lambda headers: 5  # type: ignore[attr-defined]
+    extensions.load.cache_clear()
+    assert refused(x_mine=f"key={key}") == (500, "INTERNAL_ERROR")
+
+
+def test_a_session_from_a_key_costs_the_key_and_its_user(
+    sessions_for_keys: None, cloud: Cloud, key: str
+) -> None:
+    with counted() as calls:
+        ask(x_api_key=key)
+    assert calls.steps == [["UpdateItem"], ["GetItem"]]
+
+
+def test_no_log_line_holds_the_key(
+    sessions_for_keys: None,
+    cloud: Cloud,
+    key: str,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ask(x_api_key=key)
+    ask(x_api_key=key[:40])
+    assert key[:40] not in capsys.readouterr().out + caplog.text

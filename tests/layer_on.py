@@ -1,0 +1,29 @@
+"""The layer in the tests' own process, on the tables and the bucket of a running local cloud."""
+
+import json
+
+import pytest
+
+from larder import aws
+from larder.settings import region, s3_endpoint, settings
+from larder.web import auth
+from tests.e2e import cloud as local_clouds
+
+
+class LayerOn:
+    def __init__(self, environment: pytest.MonkeyPatch) -> None:
+        self._environment = environment
+
+    def __call__(self, server: local_clouds.LocalCloud) -> None:
+        described = json.loads((server.data / "cloud.json").read_text())
+        for name, value in described["environment"].items():
+            self._environment.setenv(name, value)
+        forget()
+
+
+def forget() -> None:
+    """What the layer remembers of its environment: clients, options, whom keys act for."""
+    aws.reset()
+    auth.forget_scopes()
+    for cached in (settings, region, s3_endpoint):
+        cached.cache_clear()
