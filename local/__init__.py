@@ -13,8 +13,12 @@
     invocation.py       what the others need of either
     dynamodb/           the tables: ministack's engine behind a journal of our own
     object_storage/     the bucket: nanio, and an event for every object that arrives
-    event_delivery.py   hands those events to the functions that match them, again when they fail
+    event_delivery.py   hands those events to the functions that match them
+    invocations.py      Lambda's Invoke: takes what one function hands to another, for which nobody waits
+    spool.py            keeps both in files until they are done, and tries again
     schedules.py        runs the functions that have a schedule
+
+    outbox/             the pages of `/_local/outbox`: mail that was sent
 
     data_folder.py      what lies in $DATA, and who may read it
     environment.py      the variables that the functions get

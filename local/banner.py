@@ -15,6 +15,7 @@ def banner(
     turbo: TurboEnv | None,
     *,
     first_start: bool,
+    outbox_url: str | None = None,
     remarks: Sequence[str] = (),
 ) -> str:
     made = "Made for you" if first_start else "Kept"
@@ -30,6 +31,8 @@ def banner(
             "",
             f"  {made}: an operator, the team {turbo.team}, and a key (also in {short_env})",
         ]
+    if outbox_url:
+        lines += [f"  Mail that is sent is shown at {outbox_url}"]
     lines += [f"  {remark}" for remark in remarks]
     lines += [f"  Data: {_short(folder)}   logs: {_short(folder / 'logs')}   stop: Ctrl-C", ""]
     return "\n".join(lines)

@@ -2,9 +2,10 @@
 
 turbo.env    the lines for turbo: address, key, team
 cloud.json   how to reach the running local cloud; gone when it is stopped
-local.json   the credentials of its S3 and DynamoDB, their ports, and what signs cookies and links
+local.json   the credentials of its services, their ports, and what signs cookies and links
 dynamodb/    the tables        s3/      the objects
 events/      events of objects that no function has had yet
+invocations/ work that functions have handed to one another and that is not done yet
 logs/        functions.log  s3.log  dynamodb.log
 lock         held while the local cloud runs
 """
@@ -46,6 +47,10 @@ class DataFolder:
     @property
     def events(self) -> Path:
         return self.path / "events"
+
+    @property
+    def invocations(self) -> Path:
+        return self.path / "invocations"
 
     @property
     def turbo_env(self) -> Path:

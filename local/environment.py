@@ -18,14 +18,18 @@ def cloud_environment(
     credentials: tuple[str, str],
     signing_secret: str,
     dynamodb_url: str,
+    lambda_url: str,
     s3_url: str,
 ) -> dict[str, str]:
     """The template's variables, and where this local cloud's services and secrets are."""
     access_key_id, secret_access_key = credentials
     return {
         **template,
+        # There is no SES on one machine: mail always goes to the outbox.
+        "LARDER_EMAIL_SENDER": "",
         "LARDER_SIGNING_SECRET": signing_secret,
         "AWS_ENDPOINT_URL_DYNAMODB": dynamodb_url,
+        "AWS_ENDPOINT_URL_LAMBDA": lambda_url,
         "AWS_ENDPOINT_URL_S3": s3_url,
         "AWS_ACCESS_KEY_ID": access_key_id,
         "AWS_SECRET_ACCESS_KEY": secret_access_key,

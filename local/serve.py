@@ -31,8 +31,10 @@ from local.event_delivery import EventDelivery
 from local.gateway.app import Gateway
 from local.http_server import Server, http_server, listen, run, url
 from local.invocation import FunctionFailed, Functions
+from local.invocations import Invocations
 from local.lambda_runtime.artifacts import Artifacts, ArtifactsError, open_artifacts
 from local.lambda_runtime.pool import RuntimePool
+from local.outbox.pages import OutboxPages
 from local.request_log import RequestLog
 from local.schedules import run_schedules
 from local.services import RunningService, Service, ServiceFailed
@@ -40,7 +42,7 @@ from local.template import Function, Template, load_template
 from local.turbo_env import TurboEnv, read_turbo_env, write_turbo_env
 from local.workers.pool import WorkerPool
 
-_DYNAMODB_HOST = "127.0.0.1"
+_LOOPBACK = "127.0.0.1"
 _GATEWAY_PATIENCE_S = 1.5
 _S3_PATIENCE_S = 1.5
 _DYNAMODB_PATIENCE_S = 10.0
@@ -103,6 +105,12 @@ class _LocalCloud:
         self._tasks: list[asyncio.Task[Any]] = []
         self._services: list[RunningService] = []
         self._running_functions: list[Functions] = []
+        self._invocations = Invocations(
+            folder.invocations,
+            template.functions,
+            (folder.access_key_id, folder.secret_access_key),
+            self._log,
+        )
         self._server: Server | None = None
 
     async def run(self) -> int:
@@ -144,12 +152,19 @@ class _LocalCloud:
     async def _start(self) -> None:
         bell_read, bell_write = os.pipe()
         dynamodb, s3 = self._describe_services(bell_write)
-        self._folder.remember_ports({"dynamodb": dynamodb.port, "s3": s3.port})
+        lambda_listener = _listen_again(_LOOPBACK, self._folder.ports().get("lambda", 0))
+        ports = {
+            "dynamodb": dynamodb.port,
+            "lambda": lambda_listener.getsockname()[1],
+            "s3": s3.port,
+        }
+        self._folder.remember_ports(ports)
         cloud = cloud_environment(
             self._template.environment,
             credentials=(self._folder.access_key_id, self._folder.secret_access_key),
             signing_secret=self._folder.signing_secret,
-            dynamodb_url=url(_DYNAMODB_HOST, dynamodb.port),
+            dynamodb_url=url(_LOOPBACK, dynamodb.port),
+            lambda_url=await self._invocations.open(lambda_listener),
             s3_url=url(self._public_host, s3.port),
         )
         self._services = [
@@ -162,15 +177,19 @@ class _LocalCloud:
         )
         had_key = self._folder.turbo_env.exists()
         turbo = await self._first_start(workers) if _has_accounts(self._template) else None
-        functions = await self._deployed(workers, cloud)
+        functions = self._deployed(workers, cloud)
         delivery = EventDelivery(
             self._folder.events, self._template.event_rules, functions, self._log
         )
         _watch(bell_read, delivery)
-        self._server = http_server(Gateway(self._template.routes, functions, self._log))
+        gateway = Gateway(self._template.routes, functions, self._log)
+        has_outbox = "LARDER_OUTBOX_TABLE" in cloud
+        front = OutboxPages(gateway, workers, self._public_host) if has_outbox else gateway
+        self._server = http_server(front)
         self._tasks = [
             asyncio.create_task(self._server.serve(sockets=[self._listener])),
             asyncio.create_task(delivery.run()),
+            asyncio.create_task(self._invocations.run(functions)),
             *(asyncio.create_task(service.keep_running()) for service in self._services),
         ]
         if self._template.schedules:
@@ -179,12 +198,17 @@ class _LocalCloud:
         self._write_cloud_json(cloud)
         remarks = self._artifacts.remarks if self._artifacts else ()
         text = banner(
-            self._api_url, self._folder.path, turbo, first_start=not had_key, remarks=remarks
+            self._api_url,
+            self._folder.path,
+            turbo,
+            first_start=not had_key,
+            outbox_url=f"{self._api_url}/_local/outbox" if has_outbox else None,
+            remarks=remarks,
         )
         self._log.line(text)
 
     def _worker_pool(self, cloud: dict[str, str]) -> WorkerPool:
-        # Under AWS's runtime they serve the first start only, which is no function of the template's.
+        # Under AWS's runtime they serve what is no function of the template's: the first start, and the outbox's pages.
         alone = self._artifacts is None
         workers = WorkerPool(
             self._family,
@@ -197,11 +221,10 @@ class _LocalCloud:
         self._running_functions.append(workers)
         return workers
 
-    async def _deployed(self, workers: WorkerPool, cloud: dict[str, str]) -> Functions:
+    def _deployed(self, workers: WorkerPool, cloud: dict[str, str]) -> Functions:
         """What runs the template's functions."""
         if self._artifacts is None:
             return workers
-        await workers.stop()
         runtime = RuntimePool(
             self._family,
             self._artifacts,
@@ -222,7 +245,7 @@ class _LocalCloud:
                 *("--folder", str(self._folder.dynamodb)),
                 *(["--fsync"] if self._options.fsync else []),
             ],
-            listener=_listen_again(_DYNAMODB_HOST, ports.get("dynamodb", 0)),
+            listener=_listen_again(_LOOPBACK, ports.get("dynamodb", 0)),
             descriptors=[],
             log=self._folder.log("dynamodb"),
         )
@@ -264,6 +287,7 @@ class _LocalCloud:
             with contextlib.suppress(Exception):
                 await asyncio.wait_for(asyncio.shield(self._tasks[0]), _GATEWAY_PATIENCE_S)
         await _cancel(self._tasks)
+        self._invocations.close()
         for functions in self._running_functions:
             await functions.stop()
         for service, patience_s in zip(

@@ -19,7 +19,16 @@ TEMPLATE = load_template()
 ROUTES = {f"{route.method} {route.path}": route for route in TEMPLATE.routes}
 SAMPLE_TOKEN = "larder_sample_key"
 SAMPLE_SESSION = "LarderSampleSession0000000000000"
-FOR_ANYBODY = {"get_ok", "sign_in", "sign_up"}
+FOR_ANYBODY = {
+    "follow_reset_link",
+    "get_ok",
+    "request_password_reset",
+    "reset_password",
+    "send_verification_email",
+    "sign_in",
+    "sign_up",
+    "verify_email",
+}
 
 
 def module_of(handler: str) -> str:

@@ -251,6 +251,10 @@ def test_routes_belong_to_the_api_and_keep_the_default_payload_format(logical_id
         assert route["ApiId"] == {"Ref": "HttpApi"}
 
 
+def test_the_pages_of_the_local_cloud_are_no_part_of_the_api() -> None:
+    assert not [path for _, path in ROUTES if path.startswith("/_local") or "+}" in path]
+
+
 def test_the_api_is_throttled() -> None:
     assert RESOURCES["HttpApi"]["Properties"]["DefaultRouteSettings"] == {
         "ThrottlingRateLimit": {"Ref": "ThrottlingRate"},
@@ -324,7 +328,16 @@ def test_no_function_may_scan_a_table(logical_id: str) -> None:
     assert "dynamodb:Scan" not in {action for action, _ in grants(logical_id)}
 
 
-FOR_ANYBODY = {"VerifyApiKey", "SignUp", "SignIn", "GetOk"}
+FOR_ANYBODY = {
+    "FollowResetLink",
+    "GetOk",
+    "RequestPasswordReset",
+    "ResetPassword",
+    "SignIn",
+    "SignUp",
+    "VerifyApiKey",
+    "VerifyEmail",
+}
 """Functions that authenticate nobody."""
 
 
@@ -476,7 +489,9 @@ def test_an_object_that_arrives_reaches_commit_upload() -> None:
     }
 
 
-@pytest.mark.parametrize("logical_id", ["SweepArtifacts", "RemoveExpiredKeys"])
+@pytest.mark.parametrize(
+    "logical_id", ["SweepArtifacts", "RemoveExpiredKeys", "ForgetDeletedUsers"]
+)
 def test_what_tidies_runs_every_hour(logical_id: str) -> None:
     (schedule,) = events(logical_id, "Schedule").values()
     assert schedule["Schedule"] == "rate(1 hour)"

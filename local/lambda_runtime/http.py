@@ -1,4 +1,4 @@
-"""HTTP/1.1 on a port of loopback, for one process that speaks to it.
+"""HTTP/1.1 on a port of loopback, for processes of this machine.
 
 uvicorn serves one list of sockets for its whole life; here a port comes and goes with every environment, by which the
 API knows who asks.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
@@ -24,12 +25,13 @@ Headers = list[tuple[str, str]]
 
 
 class Request(NamedTuple):
-    """`size` is what was sent; of a body over the limit, `body` is empty."""
+    """`size` is what was sent; of a body over the limit, `body` is empty. Names of headers are in lower case."""
 
     method: str
     path: str
     body: bytes
     size: int
+    headers: dict[str, str]
 
 
 class Response(NamedTuple):
@@ -50,11 +52,12 @@ class Listener:
         self._server: asyncio.Server | None = None
         self._conversations: set[asyncio.Task[None]] = set()
 
-    async def open(self) -> str:
-        """Returns `host:port`."""
-        socket = listen(_HOST, 0)
-        self._server = await asyncio.start_server(self._connected, sock=socket)
-        return f"{_HOST}:{socket.getsockname()[1]}"
+    async def open(self, on: socket.socket | None = None) -> str:
+        """Listens on a free port, or on this socket. Returns `host:port`."""
+        listener = on or listen(_HOST, 0)
+        self._server = await asyncio.start_server(self._connected, sock=listener)
+        host, port = listener.getsockname()[:2]
+        return f"{host}:{port}"
 
     def close(self) -> None:
         """Close the port and the connections."""
@@ -88,12 +91,14 @@ class Listener:
     ) -> Request | None:
         """The next request, None when there will be none."""
         method, path, body, size = "", "", bytearray(), 0
+        headers: dict[str, str] = {}
         while True:
             event = connection.next_event()
             if event is h11.NEED_DATA:
                 connection.receive_data(await reader.read(_READ_BYTES))
             elif isinstance(event, h11.Request):
                 method, path = event.method.decode("ascii"), event.target.decode("ascii")
+                headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in event.headers}
             elif isinstance(event, h11.Data):
                 size += len(event.data)
                 if size <= self._max_body_bytes:
@@ -101,7 +106,7 @@ class Listener:
                 else:
                     body.clear()
             elif isinstance(event, h11.EndOfMessage):
-                return Request(method, path, bytes(body), size)
+                return Request(method, path, bytes(body), size, headers)
             else:
                 return None
 

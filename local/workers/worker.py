@@ -86,6 +86,7 @@ def _warm_up(handlers: dict[str, Handler], names: list[str]) -> list[str]:
     clients = sys.modules.get("larder.aws")
     if clients is not None:
         clients.dynamodb()
+        clients.lambda_()
         clients.s3()
     return failures
 

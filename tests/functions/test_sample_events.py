@@ -4,6 +4,7 @@ import base64
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -163,6 +164,45 @@ def test_get_session(cloud: Cloud) -> None:
 
 def test_list_sessions(cloud: Cloud) -> None:
     assert len(answer("list_sessions", cloud)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("send_verification_email", {"status": True}),
+        ("request_password_reset", {"status": True, "message": ANY}),
+        ("change_email", {"status": True}),
+    ],
+)
+def test_what_mail_follows(name: str, expected: object, cloud: Cloud, mailbox: Mailbox) -> None:
+    assert answer(name, cloud) == expected
+    assert len(mailbox.jobs) == 1
+
+
+def test_verify_email(cloud: Cloud) -> None:
+    # The sample's token was never signed here.
+    assert run("verify_email", cloud)["headers"]["Location"] == "/verified?error=invalid_token"
+
+
+def test_follow_reset_link(cloud: Cloud) -> None:
+    assert "error=INVALID_TOKEN" in run("follow_reset_link", cloud)["headers"]["Location"]
+
+
+def test_reset_password(cloud: Cloud) -> None:
+    assert answer("reset_password", cloud)["code"] == "INVALID_TOKEN"
+
+
+def test_change_password(cloud: Cloud) -> None:
+    # The owner of the sample has none.
+    assert answer("change_password", cloud)["code"] == "INVALID_PASSWORD"
+
+
+def test_delete_user(cloud: Cloud) -> None:
+    assert answer("delete_user", cloud)["code"] == "SOLE_TEAM_OWNER"
+
+
+def test_forget_deleted_users(cloud: Cloud) -> None:
+    assert run("forget_deleted_users", cloud) is None
 
 
 def test_verify_password(cloud: Cloud) -> None:

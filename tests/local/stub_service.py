@@ -208,6 +208,9 @@ class StubCloud:
     def s3(self) -> Any:
         return self._client("s3")
 
+    def lambda_(self) -> Any:
+        return self._client("lambda")
+
     def arrived(self) -> list[dict[str, Any]]:
         """The events that the function for objects has had."""
         seen = self.folder / "functions" / "things" / "seen.jsonl"

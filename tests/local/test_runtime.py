@@ -241,6 +241,15 @@ def test_hands_over_the_events_of_objects(cloud: StubCloud) -> None:
     assert json.loads(seen.read_text())["detail"]["object"]["key"] == "artifacts/one"
 
 
+def test_runs_what_one_function_hands_to_another(cloud: StubCloud) -> None:
+    event = {"detail": {"object": {"key": "handed over"}}}
+    cloud.lambda_().invoke(
+        FunctionName="larder-arrived", InvocationType="Event", Payload=json.dumps(event)
+    )
+    seen = cloud.folder / ".aws-sam" / "build" / "Arrived" / "things" / "seen.jsonl"
+    assert eventually(lambda: seen.exists() and json.dumps(event) in seen.read_text())
+
+
 @pytest.mark.parametrize("how", ["stop", "kill"])
 def test_no_environment_outlives_the_local_cloud(tmp_path: Path, how: str) -> None:
     cloud = StubCloud(tmp_path, template=write_built_service(tmp_path), RUNTIME="1")

@@ -27,6 +27,7 @@ def test_reads_every_trigger_of_the_repositorys_own_template() -> None:
     assert [(s.function.logical_id, s.every) for s in template.schedules] == [
         ("SweepArtifacts", timedelta(hours=1)),
         ("RemoveExpiredKeys", timedelta(hours=1)),
+        ("ForgetDeletedUsers", timedelta(hours=1)),
     ]
     assert template.environment["LARDER_ARTIFACTS_BUCKET"] == template.buckets[0]
     assert {table.ttl_attribute for table in template.tables} == {"expires_at", None}
@@ -50,10 +51,15 @@ def test_a_given_variable_wins_over_the_templates(tmp_path: Path) -> None:
     assert load_template(path, {"LARDER_GREETING": "x"}).environment["LARDER_GREETING"] == "x"
 
 
-def test_a_given_name_of_another_table_does_not_win() -> None:
-    given = {"LARDER_IDENTITY_TABLE": "a-deployed-table", "LARDER_RETENTION_DAYS": "3"}
+def test_a_given_name_of_another_table_or_function_does_not_win() -> None:
+    given = {
+        "LARDER_IDENTITY_TABLE": "a-deployed-table",
+        "LARDER_EMAIL_FUNCTION": "a-deployed-function",
+        "LARDER_RETENTION_DAYS": "3",
+    }
     environment = load_template(environ=given).environment
     assert environment["LARDER_IDENTITY_TABLE"] == "larder-identity-table"
+    assert environment["LARDER_EMAIL_FUNCTION"] == "larder-send-account-email"
     assert environment["LARDER_RETENTION_DAYS"] == "3"
 
 

@@ -8,8 +8,8 @@ from itertools import cycle, islice
 import pytest
 
 from larder import aws, clock
-from larder.accounts.credentials import SignIn, SignUp, Visit, sign_in, sign_up
-from larder.accounts.email_jobs import EmailKind, RequestDescription
+from larder.accounts.credentials import SignIn, SignUp, sign_in, sign_up
+from larder.accounts.email_jobs import EmailKind, RequestDescription, Visit
 from larder.accounts.sessions import end_sessions, find_session
 from larder.errors import InvalidEmailOrPassword, UnauthorizedSession, UserAlreadyExists
 from larder.settings import settings

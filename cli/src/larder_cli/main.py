@@ -8,6 +8,7 @@ from click.core import ParameterSource
 from larder_cli.commands import OperatorGroup, examples
 from larder_cli.index import rebuild_index, sweep
 from larder_cli.keys import keys
+from larder_cli.outbox import outbox
 from larder_cli.target import Target
 from larder_cli.teams import teams
 from larder_cli.usage import usage
@@ -77,7 +78,7 @@ def _is_typed(ctx: click.Context, name: str) -> bool:
     return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
-for command in (users, teams, keys, rebuild_index, sweep, usage):
+for command in (users, teams, keys, outbox, rebuild_index, sweep, usage):
     cli.add_command(command)
 
 

@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from larder import clock
+from larder.accounts.email_jobs import RequestDescription, Visit
+from larder.accounts.links import follow_verification_token, issue_verification_token
 from larder.accounts.models import User
 from larder.accounts.service import create_user
 from tests.conftest import SetOption
-from tests.requests import Browser, browser_of
+from tests.requests import DOMAIN, Browser, browser_of
 
 PASSWORD = "correct horse battery staple"
 
@@ -49,3 +51,14 @@ def hashes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(hashlib, "scrypt", counted)
     return costs
+
+
+VISIT = Visit(
+    base_url=f"https://{DOMAIN}",
+    request=RequestDescription(method="POST", path="/", ip_address=None, user_agent=None),
+)
+
+
+def verify(user: User) -> None:
+    """Have the user's address verified."""
+    follow_verification_token(issue_verification_token(user, now=clock.now()), now=clock.now())

@@ -1,13 +1,12 @@
 """Users: made, found by any spelling of their address, changed without losing a change."""
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 
 from larder import clock
 from larder.accounts import service
-from larder.accounts.models import Account, EmailTaken, User
+from larder.accounts.models import EmailTaken, User
 from larder.accounts.service import check_credentials, create_user, find_user_by_email
 from larder.errors import (
     InvalidEmail,
@@ -121,20 +120,6 @@ def test_a_hash_made_with_other_parameters_is_made_anew_at_the_next_sign_in(
     assert after is not None
     assert (before.split("$")[1], after.split("$")[1]) == ("1024", "2048")
     assert check_credentials(ada.email, PASSWORD).id == ada.id
-
-
-def test_no_change_is_lost_when_several_come_at_once(aws_in_memory: None) -> None:
-    ada = make()
-
-    def rename(number: int) -> None:
-        def changed(account: Account) -> Account:
-            return replace(account, user=replace(account.user, name=f"{account.user.name}."))
-
-        service.change_account(ada.id, changed)
-
-    with ThreadPoolExecutor(5) as threads:
-        list(threads.map(rename, range(5)))
-    assert service.read_account(ada.id).user.name == "Ada....."
 
 
 def test_a_changed_address_is_the_users_and_the_old_one_is_free_again(aws_in_memory: None) -> None:

@@ -154,6 +154,79 @@ class NoFieldsToUpdate(LarderError):
     message = "No fields to update"
 
 
+class InvalidVerificationToken(LarderError):
+    """A verification link was not made here, or leads to what has been overtaken."""
+
+    status = 401
+    code = "invalid_token"
+    message = "The link is not valid. Ask for a new one."
+
+
+class VerificationTokenExpired(InvalidVerificationToken):
+    code = "token_expired"
+    message = "The link is too old. Ask for a new one."
+
+
+class VerifiedUserNotFound(InvalidVerificationToken):
+    code = "user_not_found"
+    message = "The link is genuine, but its user is gone or has another address by now."
+
+
+class EmailMismatch(LarderError):
+    status = 400
+    code = "email_mismatch"
+    message = "This is not the e-mail address of who is signed in."
+
+
+class EmailAlreadyVerified(LarderError):
+    status = 400
+    code = "email_already_verified"
+    message = "The e-mail address is verified already."
+
+
+class EmailUnchanged(LarderError):
+    status = 400
+    code = "email_is_the_same"
+    message = "newEmail is the address that the user has."
+
+
+class ChangeEmailDisabled(LarderError):
+    status = 400
+    code = "change_email_disabled"
+    message = "Changing the e-mail address is switched off here."
+
+
+class ResetPasswordDisabled(LarderError):
+    status = 400
+    code = "reset_password_disabled"
+    message = "Signing in with e-mail and password is switched off here, and so is resetting one."
+
+
+class SessionExpired(LarderError):
+    """Deleting a user asks for their password, or for a session that began lately."""
+
+    status = 400
+    code = "session_expired"
+    message = "You signed in too long ago for this. Sign in again, or send your password along."
+
+
+class SoleTeamOwner(LarderError):
+    status = 400
+    code = "sole_team_owner"
+
+    def __init__(self, slugs: list[str]) -> None:
+        teams = ", ".join(slugs)
+        super().__init__(f"You are the only owner of {teams}. Make somebody else an owner first.")
+
+
+class DeleteUserDisabled(LarderError):
+    """Told like a path that does not exist."""
+
+    status = 404
+    code = "not_found"
+    message = "Deleting users is switched off here."
+
+
 class InvalidLinkToken(LarderError):
     """The token of a link is unknown, used, or past its time."""
 

@@ -7,29 +7,25 @@ one.
 from dataclasses import dataclass
 from datetime import datetime
 
-from larder.accounts import repository
+from larder.accounts import repository, service
 from larder.accounts.addresses import canonical
-from larder.accounts.email_jobs import EmailJob, EmailKind, RequestDescription, enqueue
-from larder.accounts.models import EmailTaken, User
+from larder.accounts.email_jobs import EmailKind, Visit, send_later
+from larder.accounts.models import EmailTaken, PasswordChange, Session, User
 from larder.accounts.passwords import check_not_too_long
 from larder.accounts.service import check_credentials, new_account
-from larder.accounts.sessions import start_session
+from larder.accounts.sessions import is_fresh, start_session
 from larder.errors import (
+    DeleteUserDisabled,
     EmailNotVerified,
     EmailPasswordDisabled,
     InvalidEmail,
+    SessionExpired,
     SignUpDisabled,
+    SoleTeamOwner,
     UserAlreadyExists,
 )
 from larder.settings import SettingsError, settings
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
-    """The request by which somebody comes: where from, and the origin that links in their mail begin with."""
-
-    base_url: str
-    request: RequestDescription
+from larder.teams.service import owned_alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +73,7 @@ def sign_up(given: SignUp, visit: Visit, *, now: datetime) -> tuple[User, str | 
             raise UserAlreadyExists from None
         kind = EmailKind.SIGN_UP_AGAIN
     if settings().require_email_verification:
-        _send_mail(kind, account.user.email, given.callback_url, visit)
+        send_later(kind, account.user.email, given.callback_url, visit)
         return account.user, None
     return account.user, _begin(account.user, given.remembered, visit, now)
 
@@ -93,9 +89,39 @@ def sign_in(given: SignIn, visit: Visit, *, now: datetime) -> tuple[User, str]:
     check_not_too_long(given.password)
     user = check_credentials(given.email, given.password)
     if settings().require_email_verification and not user.email_verified:
-        _send_mail(EmailKind.VERIFY_EMAIL, user.email, given.callback_url, visit)
+        send_later(EmailKind.VERIFY_EMAIL, user.email, given.callback_url, visit)
         raise EmailNotVerified
     return user, _begin(user, given.remembered, visit, now)
+
+
+def change_password(
+    session: Session, change: PasswordChange, visit: Visit, *, now: datetime
+) -> tuple[User, str | None]:
+    """Set another password for the session's user. When that ends their sessions, a new one begins; its token is told.
+
+    Raises PasswordTooShort, PasswordTooLong, InvalidPassword.
+    """
+    user = service.change_password(session.user_id, change, now=now)
+    if not change.ends_other_sessions:
+        return user, None
+    return user, _begin(user, session.remembered, visit, now)
+
+
+def delete_user(user: User, session: Session, password: str | None, *, now: datetime) -> None:
+    """Delete the session's user, who proves it by their password, or by having signed in lately.
+
+    Every session of theirs ends with it; keys and memberships are the caller's to end. Raises DeleteUserDisabled,
+    InvalidPassword, SessionExpired, SoleTeamOwner.
+    """
+    if not settings().enable_delete_user:
+        raise DeleteUserDisabled
+    if password is not None:
+        service.check_password(user, password)
+    elif not is_fresh(session, now=now):
+        raise SessionExpired
+    if slugs := owned_alone(user.id):
+        raise SoleTeamOwner(slugs)
+    service.remove_user(user.id, now=now)
 
 
 def _begin(user: User, remembered: bool, visit: Visit, now: datetime) -> str:
@@ -107,18 +133,6 @@ def _begin(user: User, remembered: bool, visit: Visit, now: datetime) -> str:
         now=now,
     )
     return token
-
-
-def _send_mail(kind: EmailKind, email: str, callback_url: str, visit: Visit) -> None:
-    enqueue(
-        EmailJob(
-            kind=kind,
-            email=email,
-            callback_url=callback_url,
-            base_url=visit.base_url,
-            request=visit.request,
-        )
-    )
 
 
 def _check_domain(email: str) -> None:

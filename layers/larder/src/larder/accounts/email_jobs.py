@@ -24,6 +24,7 @@ class EmailKind(StrEnum):
     RESET_PASSWORD = "reset_password"  # noqa: S105 - no password
     SIGN_UP_AGAIN = "sign_up_again"
     CHANGE_EMAIL = "change_email"
+    PASSWORD_RESET = "password_reset"  # noqa: S105 - no password
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,14 @@ class RequestDescription:
     path: str
     ip_address: str | None
     user_agent: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """The request by which somebody comes: where from, and the origin that links in their mail begin with."""
+
+    base_url: str
+    request: RequestDescription
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +59,22 @@ class EmailJob:
     base_url: str
     request: RequestDescription
     user_id: str | None = None
+
+
+def send_later(
+    kind: EmailKind, email: str, callback_url: str, visit: Visit, *, user_id: str | None = None
+) -> None:
+    """Have mail of this kind sent, if there is somebody to send it to. Raises TryAgain, InvalidRequest."""
+    enqueue(
+        EmailJob(
+            kind=kind,
+            email=email,
+            callback_url=callback_url,
+            base_url=visit.base_url,
+            request=visit.request,
+            user_id=user_id,
+        )
+    )
 
 
 def enqueue(job: EmailJob) -> None:

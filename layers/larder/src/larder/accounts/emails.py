@@ -56,6 +56,8 @@ def deliver(job: EmailJob, *, now: datetime) -> Delivery:
         return _send_reset_link(user, job, now)
     if job.kind is EmailKind.VERIFY_EMAIL:
         return _send_verification_link(user, job, now)
+    if job.kind is EmailKind.PASSWORD_RESET:
+        return _tell_of_reset(user, job, now)
     return _send(templates.sign_up_again, user, urljoin(job.base_url, job.callback_url), now)
 
 
@@ -97,6 +99,13 @@ def _send_reset_link(user: User, job: EmailJob, now: datetime) -> Delivery:
     return _send(templates.reset_password, user, url, now)
 
 
+def _tell_of_reset(user: User, job: EmailJob, now: datetime) -> Delivery:
+    """Whoever reads this and did not do it learns that somebody else has their mail."""
+    if settings().on_password_reset:
+        return _call(settings().on_password_reset, {"user": _public(user)}, user, job.request)
+    return _send(templates.password_was_reset, user, job.base_url, now)
+
+
 def _send(template: Callable[..., Message], user: User, url: str, now: datetime) -> Delivery:
     message = template(to=user.email, product=settings().product_name, url=url)
     message_id = mail.send(message, now=now)
@@ -106,8 +115,11 @@ def _send(template: Callable[..., Message], user: User, url: str, now: datetime)
 def _hand_over(
     option: str, user: User, url: str, token: str, request: RequestDescription
 ) -> Delivery:
+    return _call(option, {"user": _public(user), "url": url, "token": token}, user, request)
+
+
+def _call(option: str, data: dict[str, Any], user: User, request: RequestDescription) -> Delivery:
     function = extensions.load(option)
-    data = {"user": _public(user), "url": url, "token": token}
     try:
         function(data, _described(request))
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not be told in its own words

@@ -5,19 +5,33 @@ spent in the same transaction that changes the password, so that it works once, 
 """
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from larder.accounts import repository
-from larder.accounts.addresses import canonical
-from larder.accounts.models import Account, User
+from larder.accounts.addresses import canonical, parse_address
+from larder.accounts.email_jobs import EmailKind, Visit, send_later
+from larder.accounts.models import Account, EmailTaken, User
 from larder.accounts.passwords import check_length, hash_password
 from larder.accounts.service import change_account, read_account, with_password
 from larder.concurrency import wait_before_retry
-from larder.errors import InvalidLinkToken, TryAgain, Unauthenticated
+from larder.errors import (
+    ChangeEmailDisabled,
+    EmailAlreadyVerified,
+    EmailMismatch,
+    EmailUnchanged,
+    InvalidLinkToken,
+    InvalidVerificationToken,
+    ResetPasswordDisabled,
+    TryAgain,
+    Unauthenticated,
+    VerificationTokenExpired,
+    VerifiedUserNotFound,
+)
 from larder.hashing import hash_key, random_id
 from larder.settings import settings
-from larder.signing import decode_token, encode_token
+from larder.signing import ExpiredToken, InvalidToken, decode_token, encode_token
 
 RESET_TOKEN_LENGTH = 24
 
@@ -25,8 +39,40 @@ _RESET_TOKEN = re.compile(rf"[A-Za-z0-9]{{{RESET_TOKEN_LENGTH}}}")
 _ATTEMPTS = 8
 
 
-class UnknownUser(Exception):
-    """The link is genuine, but its user is gone or has another address by now."""
+def request_verification(email: str, callback_url: str, visit: Visit, *, by: User | None) -> None:
+    """Have a verification link sent to an address, if it needs one. Whether it does is not told to strangers.
+
+    Raises InvalidEmail, and EmailMismatch or EmailAlreadyVerified to `by`, who is signed in.
+    """
+    address = parse_address(email)
+    if by is not None and canonical(by.email) != canonical(address):
+        raise EmailMismatch
+    if by is not None and by.email_verified:
+        raise EmailAlreadyVerified
+    send_later(EmailKind.VERIFY_EMAIL, address, callback_url, visit)
+
+
+def request_password_reset(email: str, redirect_to: str, visit: Visit) -> None:
+    """Have a reset link sent to an address, if somebody has it, which is not told.
+
+    Raises InvalidEmail, ResetPasswordDisabled.
+    """
+    if not settings().enable_email_and_password:
+        raise ResetPasswordDisabled
+    send_later(EmailKind.RESET_PASSWORD, parse_address(email), redirect_to, visit)
+
+
+def request_new_email(user: User, new_email: str, callback_url: str, visit: Visit) -> None:
+    """Have a link sent to the new address, which is the user's when it is followed. Whether it is taken is not told.
+
+    Raises ChangeEmailDisabled, InvalidEmail, EmailUnchanged.
+    """
+    if not settings().enable_change_email:
+        raise ChangeEmailDisabled
+    address = parse_address(new_email)
+    if address == user.email:
+        raise EmailUnchanged
+    send_later(EmailKind.CHANGE_EMAIL, address, callback_url, visit, user_id=user.id)
 
 
 def issue_verification_token(user: User, *, new_email: str | None = None, now: datetime) -> str:
@@ -41,16 +87,23 @@ def issue_verification_token(user: User, *, new_email: str | None = None, now: d
 def follow_verification_token(token: str, *, now: datetime) -> User:
     """Mark the address as verified, or change it; again is as good as once.
 
-    Raises InvalidToken, ExpiredToken (larder.signing), UnknownUser, EmailTaken.
+    Raises InvalidVerificationToken, VerificationTokenExpired, VerifiedUserNotFound.
     """
-    claims = decode_token(token, now=now)
+    try:
+        claims = decode_token(token, now=now)
+    except ExpiredToken:
+        raise VerificationTokenExpired from None
+    except InvalidToken:
+        raise InvalidVerificationToken from None
+    if "email" not in claims or "userId" not in claims:
+        raise InvalidVerificationToken  # signed for something else
     new_email: str | None = claims.get("updateTo")
 
     def verified(account: Account) -> Account:
         user = account.user
         followed_before = new_email is not None and canonical(user.email) == canonical(new_email)
         if user.email != claims["email"] and not followed_before:
-            raise UnknownUser
+            raise VerifiedUserNotFound
         changed = replace(user, email=new_email or user.email, email_verified=True)
         return (
             account if changed == user else replace(account, user=replace(changed, updated_at=now))
@@ -59,7 +112,10 @@ def follow_verification_token(token: str, *, now: datetime) -> User:
     try:
         return change_account(claims["userId"], verified).user
     except Unauthenticated:
-        raise UnknownUser from None
+        raise VerifiedUserNotFound from None
+    except EmailTaken:
+        # Somebody else has taken the address since the link was sent.
+        raise InvalidVerificationToken from None
 
 
 def issue_reset_token(user: User, *, now: datetime) -> str:
@@ -76,10 +132,11 @@ def check_reset_token(token: str, *, now: datetime) -> str:
     return user_id
 
 
-def reset_password(token: str, new_password: str, *, now: datetime) -> User:
+def reset_password(token: str, new_password: str, visit: Visit, *, now: datetime) -> User:
     """Spend the token and set the password, in one transaction; other reset links of the user end with it.
 
-    By default the user's sessions end too. Raises PasswordTooShort, PasswordTooLong, InvalidLinkToken.
+    By default the user's sessions end too. The user is told by mail, or the integrator's function is called. Raises
+    PasswordTooShort, PasswordTooLong, InvalidLinkToken.
     """
     check_length(new_password)
     user_id, password_version = _find_reset_token(token, now)
@@ -95,6 +152,9 @@ def reset_password(token: str, new_password: str, *, now: datetime) -> User:
         changed = with_password(account, password_hash, ends_sessions=revokes, now=now)
         stored = repository.change(account, changed, spending=hash_key(token))
         if stored is not None:
+            # The password is changed: that the news cannot be sent must not look as if it were not.
+            with suppress(TryAgain):
+                send_later(EmailKind.PASSWORD_RESET, stored.user.email, "", visit)
             return stored.user
         # The token is spent, or something else about the user has changed.
         _find_reset_token(token, now)

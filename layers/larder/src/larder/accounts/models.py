@@ -63,5 +63,14 @@ class ProfileChange:
     removes_image: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PasswordChange:
+    """What somebody who is signed in wants their password to be."""
+
+    current: str
+    new: str
+    ends_other_sessions: bool
+
+
 class EmailTaken(Exception):
     """Another user has this address, or one that mail treats as the same."""

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from larder.accounts import repository
 from larder.accounts.addresses import canonical, parse_address
-from larder.accounts.models import Account, ProfileChange, User
+from larder.accounts.models import Account, PasswordChange, ProfileChange, User
 from larder.accounts.passwords import (
     check_length,
     check_not_too_long,
@@ -131,27 +131,26 @@ def update_profile(user: User, change: ProfileChange, *, now: datetime) -> User:
     return change_account(user.id, changed).user
 
 
-def change_password(
-    user: User, *, current: str, new: str, ends_sessions: bool, now: datetime
-) -> User:
+def change_password(user_id: str, change: PasswordChange, *, now: datetime) -> User:
     """Set another password, and end the user's sessions if that is asked for, in one transaction.
 
     Raises PasswordTooShort, PasswordTooLong, InvalidPassword.
     """
-    check_length(new)
+    check_length(change.new)
 
     def changed(account: Account) -> Account:
-        if not verify_password(current, account.password_hash):
+        if not verify_password(change.current, account.password_hash):
             raise InvalidPassword
-        return with_password(account, hash_password(new), ends_sessions=ends_sessions, now=now)
+        password_hash, ends = hash_password(change.new), change.ends_other_sessions
+        return with_password(account, password_hash, ends_sessions=ends, now=now)
 
-    return change_account(user.id, changed).user
+    return change_account(user_id, changed).user
 
 
-def delete_user(user: User, *, now: datetime) -> None:
+def remove_user(user_id: str, *, now: datetime) -> None:
     """Delete the user; every session of theirs ends with it. Raises Unauthenticated for one who is gone."""
     for attempt in range(_ATTEMPTS):
-        if repository.remove(read_account(user.id), now=now):
+        if repository.remove(read_account(user_id), now=now):
             return
         wait_before_retry(attempt)
     raise TryAgain

@@ -88,6 +88,19 @@ def reset_password(*, to: str, product: str, url: str) -> Message:
     )
 
 
+def password_was_reset(*, to: str, product: str, url: str) -> Message:
+    """Notice that the password was changed by a link. `url` is where the service is."""
+    return _message(
+        to,
+        product,
+        title="Your password was changed",
+        lead="The password of {to} at {product} was changed by a link that was sent to this address.",
+        action="Go to {product}",
+        url=url,
+        note="If it was not you, somebody else reads your mail: secure your mailbox, then ask for another password.",
+    )
+
+
 def sign_up_again(*, to: str, product: str, url: str) -> Message:
     """Who signs up with an address that has an account gets the same answer as anybody; its owner gets this."""
     return _message(

@@ -8,7 +8,7 @@
 | user id | `personal` | caching status, quota and block of a user acting for themselves |
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -25,6 +25,8 @@ from larder.teams.models import (
     Team,
 )
 
+_MEMBER = "member#"
+
 TEAM_ID_PREFIX = "team_"
 """The build client sends a team id only when it starts so (reference: turbo-client.md, 1)."""
 
@@ -36,7 +38,7 @@ def is_team_id(owner: str) -> bool:
 def standing_keys(owner: str, user_id: str) -> list[aws.Item]:
     """The keys whose items tell what `user_id` may do for `owner`; `parse_standing` reads the items."""
     if is_team_id(owner):
-        return [{"pk": owner, "sk": "team"}, {"pk": owner, "sk": f"member#{user_id}"}]
+        return [{"pk": owner, "sk": "team"}, {"pk": owner, "sk": _MEMBER + user_id}]
     return [{"pk": owner, "sk": "personal"}]
 
 
@@ -111,8 +113,24 @@ def put_member(team_id: str, user_id: str, role: Role, *, now: datetime) -> None
 def delete_member(team_id: str, user_id: str) -> None:
     aws.dynamodb().delete_item(
         TableName=settings().teams_table,
-        Key=aws.serialize({"pk": team_id, "sk": f"member#{user_id}"}),
+        Key=aws.serialize({"pk": team_id, "sk": _MEMBER + user_id}),
     )
+
+
+def teams_of(user_id: str) -> list[str]:
+    """The ids of the user's teams. The index that tells them follows the table by milliseconds."""
+    values = {":user": user_id, ":team": TEAM_ID_PREFIX}
+    condition = "user_id = :user AND begins_with(pk, :team)"
+    items = _query({"IndexName": "by_user"}, condition, values)
+    return [item["pk"] for item in items]
+
+
+def members(team_id: str) -> list[tuple[str, Role]]:
+    """Everybody in the team, by user id, with their role."""
+    values = {":team": team_id, ":member": _MEMBER}
+    condition = "pk = :team AND begins_with(sk, :member)"
+    items = _query({"ConsistentRead": True}, condition, values)
+    return [(item["user_id"], Role(item["role"])) for item in items]
 
 
 def change_state(owner: str, set_to: dict[str, str | int], clear: list[str]) -> bool:
@@ -147,10 +165,24 @@ def change_state(owner: str, set_to: dict[str, str | int], clear: list[str]) -> 
     return True
 
 
+def _query(how: dict[str, Any], condition: str, values: aws.Item) -> Iterator[aws.Item]:
+    pages = (
+        aws.dynamodb()
+        .get_paginator("query")
+        .paginate(
+            TableName=settings().teams_table,
+            KeyConditionExpression=condition,
+            ExpressionAttributeValues=aws.serialize(values),
+            **how,
+        )
+    )
+    return (aws.deserialize(item) for page in pages for item in page["Items"])
+
+
 def _member_item(team_id: str, user_id: str, role: Role, joined_at: datetime) -> aws.Item:
     return {
         "pk": team_id,
-        "sk": f"member#{user_id}",
+        "sk": _MEMBER + user_id,
         "user_id": user_id,
         "role": role.value,
         "joined_at": to_ms(joined_at),

@@ -73,6 +73,23 @@ def remove_member(team_id: str, user_id: str) -> None:
     repository.delete_member(team_id, user_id)
 
 
+def leave_teams(user_id: str) -> None:
+    """End every membership of a user who is gone."""
+    for team_id in repository.teams_of(user_id):
+        repository.delete_member(team_id, user_id)
+
+
+def owned_alone(user_id: str) -> list[str]:
+    """The slugs of the teams whose only owner the user is, in order."""
+    slugs = []
+    for team_id in repository.teams_of(user_id):
+        owners = {member for member, role in repository.members(team_id) if role is Role.OWNER}
+        team = repository.get_team(team_id)
+        if owners == {user_id} and team is not None:
+            slugs.append(team.slug)
+    return sorted(slugs)
+
+
 def change_state(
     owner: str,
     *,

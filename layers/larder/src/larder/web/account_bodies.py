@@ -9,14 +9,13 @@ from typing import Annotated, TypeVar
 
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from larder.accounts.credentials import SignIn, SignUp
 from larder.accounts.models import ProfileChange
 from larder.accounts.service import parse_image, parse_name
 from larder.errors import EmailCannotBeUpdated, InvalidBody, InvalidRequest, NoFieldsToUpdate
-from larder.web.auth_body import auth_body
-from larder.web.json_body import first_error
+from larder.web.auth_body import parsed
 
 
 class _Body(BaseModel):
@@ -53,13 +52,12 @@ class _UpdateUser(_Body):
     email: object = None
 
 
-B = TypeVar("B", bound=_Body)
 V = TypeVar("V", str, str | None)
 
 
 def sign_up_body(request: Request) -> SignUp:
     """`{"name", "email", "password", "image"?, "callbackURL"?, "rememberMe"?}`"""
-    body = _parse(request, _SignUp)
+    body = parsed(request, _SignUp)
     return SignUp(
         name=_checked(parse_name, body.name),
         email=body.email,
@@ -72,7 +70,7 @@ def sign_up_body(request: Request) -> SignUp:
 
 def sign_in_body(request: Request) -> SignIn:
     """`{"email", "password", "callbackURL"?, "rememberMe"?}`"""
-    body = _parse(request, _SignIn)
+    body = parsed(request, _SignIn)
     return SignIn(
         email=body.email,
         password=body.password,
@@ -83,17 +81,17 @@ def sign_in_body(request: Request) -> SignIn:
 
 def revoked_token(request: Request) -> str:
     """`{"token"}`"""
-    return _parse(request, _RevokeSession).token
+    return parsed(request, _RevokeSession).token
 
 
 def given_password(request: Request) -> str:
     """`{"password"}`"""
-    return _parse(request, _VerifyPassword).password
+    return parsed(request, _VerifyPassword).password
 
 
 def profile_change(request: Request) -> ProfileChange:
     """`{"name"?, "image"?}`; an image of null is taken away. Raises EmailCannotBeUpdated, NoFieldsToUpdate too."""
-    body = _parse(request, _UpdateUser)
+    body = parsed(request, _UpdateUser)
     given = body.model_fields_set
     if "email" in given:
         raise EmailCannotBeUpdated
@@ -104,15 +102,6 @@ def profile_change(request: Request) -> ProfileChange:
         image=_checked(parse_image, body.image or None),
         removes_image="image" in given and not body.image,
     )
-
-
-def _parse(request: Request, model: type[B]) -> B:
-    """Raises InvalidBody. That the body can be read at all, the guards have seen to."""
-    try:
-        return model.model_validate(auth_body(request))
-    except ValidationError as error:
-        field, rule = first_error(error)
-        raise InvalidBody(field, rule) from None
 
 
 def _checked(parse: Callable[[V], V], value: V) -> V:

@@ -5,13 +5,12 @@ from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from larder.api_keys.models import Permissions
 from larder.api_keys.service import presented_form
 from larder.errors import InvalidBody
-from larder.web.auth_body import auth_body
-from larder.web.json_body import first_error
+from larder.web.auth_body import parsed
 
 MAX_PERMISSIONS = 20
 """Actions that one verification may require: all of them are checked in one condition."""
@@ -39,11 +38,7 @@ class PresentedKey:
 
 def verify_body(request: Request) -> PresentedKey:
     """`{"key", "permissions"?}`. Raises InvalidBody."""
-    try:
-        body = _Verify.model_validate(auth_body(request))
-    except ValidationError as error:
-        field, rule = first_error(error)
-        raise InvalidBody(field, rule) from None
+    body = parsed(request, _Verify)
     if sum(map(len, body.permissions.values())) > MAX_PERMISSIONS:
         raise InvalidBody("permissions", f"must require at most {MAX_PERMISSIONS} actions")
     permissions = {resource: tuple(actions) for resource, actions in body.permissions.items()}

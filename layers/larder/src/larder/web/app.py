@@ -12,6 +12,7 @@ from larder.errors import InternalError, InvalidRequest, LarderError
 from larder.web.log import logger
 from larder.web.responses import auth_error_response, empty, error_response
 
+Reply = Response[str] | Response[None]
 Handler = Callable[[dict[str, Any], LambdaContext], dict[str, Any]]
 
 
@@ -40,21 +41,21 @@ def auth_api() -> APIGatewayHttpResolver:
     return app
 
 
-def _resolver(error_reply: Callable[[LarderError], Response[str]]) -> APIGatewayHttpResolver:
+def _resolver(error_reply: Callable[[LarderError], Reply]) -> APIGatewayHttpResolver:
     app = APIGatewayHttpResolver()
 
-    def reply(error: LarderError) -> Response[str]:
+    def reply(error: LarderError) -> Reply:
         logger().append_keys(error=error.code)
         return error_reply(error)
 
-    def unwrapped(error: DependencyResolutionError) -> Response[str]:
+    def unwrapped(error: DependencyResolutionError) -> Reply:
         # Each dependency on the way wraps what the innermost one raised.
         cause: BaseException | None = error
         while isinstance(cause, DependencyResolutionError):
             cause = cause.__cause__
         return reply(cause) if isinstance(cause, LarderError) else unforeseen(cause or error)
 
-    def unforeseen(error: BaseException) -> Response[str]:
+    def unforeseen(error: BaseException) -> Reply:
         logger().error("unforeseen error", exc_info=error)
         return reply(InternalError())
 

@@ -1,16 +1,20 @@
 """The body of a request to `/api/auth`, read once: the guards and the handler's own types see the same."""
 
+from typing import TypeVar
 from urllib.parse import parse_qsl
 
 from aws_lambda_powertools.event_handler import Request
+from pydantic import BaseModel, ValidationError
 
-from larder.errors import InvalidRequest, UnsupportedMediaType
-from larder.web.json_body import sent_json
+from larder.errors import InvalidBody, InvalidRequest, UnsupportedMediaType
+from larder.web.json_body import first_error, sent_json
 from larder.web.sent_bytes import sent_bytes
 
 MAX_FORM_FIELDS = 100
 
 _KEPT = "auth_body"
+
+M = TypeVar("M", bound=BaseModel)
 
 
 def auth_body(request: Request, *, takes_forms: bool = False) -> object:
@@ -21,6 +25,15 @@ def auth_body(request: Request, *, takes_forms: bool = False) -> object:
     if _KEPT not in request.context:
         request.context[_KEPT] = _parse(request, takes_forms)
     return request.context[_KEPT]
+
+
+def parsed(request: Request, model: type[M]) -> M:
+    """The body as a model. Raises InvalidBody, which names the field and the rule."""
+    try:
+        return model.model_validate(auth_body(request))
+    except ValidationError as error:
+        field, rule = first_error(error)
+        raise InvalidBody(field, rule) from None
 
 
 def _parse(request: Request, takes_forms: bool) -> object:

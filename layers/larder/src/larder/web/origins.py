@@ -84,6 +84,11 @@ def is_trusted_url(url: str, request: Request) -> bool:
     return is_trusted_origin(origin_of(url), request)
 
 
+def absolute(url: str, request: Request) -> str:
+    """A URL that people may be sent on to, with this deployment's origin in front of a path."""
+    return base_url(request) + url if url.startswith("/") else url
+
+
 def check_origin(request: Request, *, signs_in: bool) -> None:
     """Refuse what another site's page sends with its visitor's cookies, or to sign its visitor in.
 

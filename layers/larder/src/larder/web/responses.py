@@ -9,7 +9,7 @@ from aws_lambda_powertools.event_handler import Request, Response
 from aws_lambda_powertools.shared.cookies import Cookie
 
 from larder.artifacts.models import Artifact, ArtifactHash, QueryResult
-from larder.errors import LarderError, TooManyRequests
+from larder.errors import DeleteUserDisabled, LarderError, TooManyRequests
 from larder.web.base_url import base_url
 from larder.web.parameters import TeamQuery
 
@@ -57,8 +57,10 @@ def error_response(error: LarderError, headers: Mapping[str, str] | None = None)
     )
 
 
-def auth_error_response(error: LarderError) -> Response[str]:
+def auth_error_response(error: LarderError) -> Response[str] | Response[None]:
     """The shape that the Better Auth client parses; its codes are in upper case (reference: better-auth.md, 1)."""
+    if isinstance(error, DeleteUserDisabled):
+        return empty(error.status)
     body = {"message": error.message}
     if not isinstance(error, TooManyRequests):
         body["code"] = error.code.upper()
@@ -120,6 +122,15 @@ def _query_entry(artifact: Artifact) -> dict[str, Any]:
     if artifact.metadata.tag is not None:
         entry["tag"] = artifact.metadata.tag
     return entry
+
+
+def sent_on(url: str, **query: str) -> Response[None]:
+    """302 to a page, with what it is told in its query, before any `#`. It may be secret: nothing keeps it."""
+    page, hash_sign, fragment = url.partition("#")
+    if query:
+        page += ("&" if "?" in page else "?") + urlencode(query)
+    headers = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+    return Response(status_code=302, headers={"Location": page + hash_sign + fragment, **headers})
 
 
 def artifact_url(request: Request, hash: ArtifactHash, team: TeamQuery) -> str:

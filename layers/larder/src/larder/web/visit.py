@@ -5,8 +5,7 @@ from typing import Annotated
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
 
-from larder.accounts.credentials import Visit
-from larder.accounts.email_jobs import RequestDescription
+from larder.accounts.email_jobs import RequestDescription, Visit
 from larder.web.base_url import base_url
 from larder.web.client_address import client_address
 

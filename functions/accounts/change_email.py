@@ -1,0 +1,22 @@
+"""POST /api/auth/change-email"""
+
+from aws_lambda_powertools.event_handler import Response
+
+from larder.accounts import links
+from larder.web.app import auth_api, lambda_handler
+from larder.web.credential_bodies import NewEmail
+from larder.web.responses import json_response
+from larder.web.signed_in import SignedIn
+from larder.web.visit import VisitBy
+
+app = auth_api()
+
+
+@app.post("/api/auth/change-email")
+def change_email(wanted: NewEmail, caller: SignedIn, visit: VisitBy) -> Response[str]:
+    """POST /api/auth/change-email: have a link sent to the new address, which is theirs once it is followed."""
+    links.request_new_email(caller.user, wanted.email, wanted.callback_url, visit)
+    return json_response({"status": True})
+
+
+handler = lambda_handler(app)

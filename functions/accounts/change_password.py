@@ -1,0 +1,29 @@
+"""POST /api/auth/change-password"""
+
+from aws_lambda_powertools.event_handler import Request, Response
+
+from larder import clock
+from larder.accounts import credentials
+from larder.web.account_json import user_json
+from larder.web.app import auth_api, lambda_handler
+from larder.web.cookies import session_cookies
+from larder.web.credential_bodies import PasswordChangeBody
+from larder.web.responses import json_response
+from larder.web.signed_in import SignedIn
+from larder.web.visit import VisitBy
+
+app = auth_api()
+
+
+@app.post("/api/auth/change-password")
+def change_password(
+    change: PasswordChangeBody, caller: SignedIn, visit: VisitBy, request: Request
+) -> Response[str]:
+    """POST /api/auth/change-password: set another password; with revokeOtherSessions one new session takes over."""
+    user, token = credentials.change_password(caller.session, change, visit, now=clock.now())
+    kept = caller.session.remembered
+    cookies = session_cookies(request, token, remembered=kept) if token else []
+    return json_response({"token": token, "user": user_json(user)}, cookies=cookies)
+
+
+handler = lambda_handler(app)

@@ -1,0 +1,29 @@
+"""POST /api/auth/delete-user"""
+
+from aws_lambda_powertools.event_handler import Request, Response
+
+from larder import clock
+from larder.accounts import credentials
+from larder.api_keys.service import delete_keys_of
+from larder.teams.service import leave_teams
+from larder.web.app import auth_api, lambda_handler
+from larder.web.cookies import clearing_cookies
+from larder.web.credential_bodies import FarewellPassword
+from larder.web.responses import json_response
+from larder.web.signed_in import SignedIn
+
+app = auth_api()
+
+
+@app.post("/api/auth/delete-user")
+def delete_user(password: FarewellPassword, caller: SignedIn, request: Request) -> Response[str]:
+    """POST /api/auth/delete-user: delete the caller, their sessions, keys and memberships."""
+    credentials.delete_user(caller.user, caller.session, password, now=clock.now())
+    delete_keys_of(caller.user.id)
+    leave_teams(caller.user.id)
+    return json_response(
+        {"success": True, "message": "User deleted"}, cookies=clearing_cookies(request)
+    )
+
+
+handler = lambda_handler(app)

@@ -1,0 +1,25 @@
+"""POST /api/auth/send-verification-email"""
+
+from aws_lambda_powertools.event_handler import Response
+
+from larder.accounts import links
+from larder.web.app import auth_api, lambda_handler
+from larder.web.credential_bodies import VerificationWanted
+from larder.web.responses import json_response
+from larder.web.signed_in import MaybeSignedIn
+from larder.web.visit import VisitBy
+
+app = auth_api()
+
+
+@app.post("/api/auth/send-verification-email")
+def send_verification_email(
+    wanted: VerificationWanted, caller: MaybeSignedIn, visit: VisitBy
+) -> Response[str]:
+    """POST /api/auth/send-verification-email: have a link sent, if the address needs one; a stranger is not told."""
+    by = caller.user if caller else None
+    links.request_verification(wanted.email, wanted.callback_url, visit, by=by)
+    return json_response({"status": True})
+
+
+handler = lambda_handler(app)

@@ -1,0 +1,29 @@
+"""GET /api/auth/verify-email"""
+
+from aws_lambda_powertools.event_handler import Response
+
+from larder import clock
+from larder.accounts import links
+from larder.errors import InvalidVerificationToken
+from larder.web.app import auth_api, lambda_handler
+from larder.web.credential_bodies import VerificationLink
+from larder.web.responses import json_response, sent_on
+
+app = auth_api()
+
+
+@app.get("/api/auth/verify-email")
+def verify_email(link: VerificationLink) -> Response[str] | Response[None]:
+    """GET /api/auth/verify-email: what a link in a mail leads to; on to callbackURL, with `?error=` for a bad link."""
+    try:
+        links.follow_verification_token(link.token, now=clock.now())
+    except InvalidVerificationToken:
+        if not link.callback_url:
+            raise
+        return sent_on(link.callback_url, error="invalid_token")
+    if link.callback_url:
+        return sent_on(link.callback_url)
+    return json_response({"status": True, "user": None})
+
+
+handler = lambda_handler(app)

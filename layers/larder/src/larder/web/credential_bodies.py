@@ -1,0 +1,138 @@
+"""The bodies and links of endpoints that prove or change a credential, parsed and checked."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Request
+from aws_lambda_powertools.event_handler.depends import Depends
+from pydantic import BaseModel, ConfigDict, Field
+
+from larder.accounts.models import PasswordChange
+from larder.errors import InvalidLinkToken, InvalidRequest
+from larder.web.auth_body import parsed
+from larder.web.origins import absolute
+
+
+class _Body(BaseModel):
+    # A field that is unknown here is ignored: newer clients send some of their own.
+    model_config = ConfigDict(strict=True)
+
+
+class _SendVerification(_Body):
+    email: str
+    callback_url: str | None = Field(None, alias="callbackURL")
+
+
+class _RequestReset(_Body):
+    email: str
+    redirect_to: str | None = Field(None, alias="redirectTo")
+
+
+class _ResetPassword(_Body):
+    new_password: str = Field(alias="newPassword")
+    token: str | None = None
+
+
+class _ChangePassword(_Body):
+    new_password: str = Field(alias="newPassword")
+    current_password: str = Field(alias="currentPassword")
+    revoke_other_sessions: bool | None = Field(None, alias="revokeOtherSessions")
+
+
+class _ChangeEmail(_Body):
+    new_email: str = Field(alias="newEmail")
+    callback_url: str | None = Field(None, alias="callbackURL")
+
+
+class _DeleteUser(_Body):
+    password: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkWanted:
+    """An address that a link is to be sent to, and where the link leads in the end; empty for nowhere."""
+
+    email: str
+    callback_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedLink:
+    """The token of a link that somebody follows, and where to send them on; empty for nowhere."""
+
+    token: str
+    callback_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewPassword:
+    token: str
+    password: str
+
+
+def verification_wanted(request: Request) -> LinkWanted:
+    """`{"email", "callbackURL"?}`"""
+    body = parsed(request, _SendVerification)
+    return LinkWanted(body.email, body.callback_url or "")
+
+
+def reset_wanted(request: Request) -> LinkWanted:
+    """`{"email", "redirectTo"?}`"""
+    body = parsed(request, _RequestReset)
+    return LinkWanted(body.email, body.redirect_to or "")
+
+
+def new_email(request: Request) -> LinkWanted:
+    """`{"newEmail", "callbackURL"?}`"""
+    body = parsed(request, _ChangeEmail)
+    return LinkWanted(body.new_email, body.callback_url or "")
+
+
+def new_password(request: Request) -> NewPassword:
+    """`{"newPassword", "token"?}`; the token may stand in the query instead. Raises InvalidLinkToken without one."""
+    body = parsed(request, _ResetPassword)
+    token = body.token or (request.query_parameters or {}).get("token")
+    if not token:
+        raise InvalidLinkToken
+    return NewPassword(token, body.new_password)
+
+
+def password_change(request: Request) -> PasswordChange:
+    """`{"newPassword", "currentPassword", "revokeOtherSessions"?}`"""
+    body = parsed(request, _ChangePassword)
+    return PasswordChange(
+        current=body.current_password,
+        new=body.new_password,
+        ends_other_sessions=body.revoke_other_sessions is True,
+    )
+
+
+def farewell_password(request: Request) -> str | None:
+    """`{"password"?}`: what somebody who deletes themselves may prove it by."""
+    return parsed(request, _DeleteUser).password
+
+
+def verification_link(request: Request) -> FollowedLink:
+    """`?token=&callbackURL=`. Raises InvalidRequest without a token."""
+    query = request.query_parameters or {}
+    if "token" not in query:
+        raise InvalidRequest("token", "is required")
+    return FollowedLink(query["token"], query.get("callbackURL", ""))
+
+
+def reset_page(request: Request) -> str:
+    """`?callbackURL=`: the page that asks for the new password. Raises InvalidRequest without one."""
+    callback_url = (request.query_parameters or {}).get("callbackURL")
+    if not callback_url:
+        raise InvalidRequest("callbackURL", "is required")
+    return absolute(callback_url, request)
+
+
+VerificationWanted = Annotated[LinkWanted, Depends(verification_wanted)]
+ResetWanted = Annotated[LinkWanted, Depends(reset_wanted)]
+NewEmail = Annotated[LinkWanted, Depends(new_email)]
+NewPasswordBody = Annotated[NewPassword, Depends(new_password)]
+PasswordChangeBody = Annotated[PasswordChange, Depends(password_change)]
+FarewellPassword = Annotated[str | None, Depends(farewell_password)]
+VerificationLink = Annotated[FollowedLink, Depends(verification_link)]
+ResetPage = Annotated[str, Depends(reset_page)]

@@ -1,0 +1,125 @@
+"""Lambda's Invoke, for functions that hand work to one another and do not wait for it.
+
+What is taken is a file before it is answered, and stays one until the function has done it: like Lambda's own, it is
+delivered at least once, also across a restart.
+Source: https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import socket
+import time
+import uuid
+from pathlib import Path
+
+from nanio.auth.sigv4 import verify_header_auth
+from nanio.errors import S3Error
+
+from local.data_folder import write_private
+from local.invocation import Functions
+from local.lambda_runtime.http import Listener, Request, Response
+from local.request_log import RequestLog
+from local.spool import Spool, invoke_again_and_again
+from local.template import Function, function_arn
+
+MAX_PAYLOAD_BYTES = 2**18
+"""Lambda's own limit for asynchronous invocations has been 256 KB for long."""
+
+_INVOKE = re.compile(r"/2015-03-31/functions/([^/?]+)/invocations")
+
+
+class Invocations:
+    """Takes invocations from `open` on, and delivers them while it runs."""
+
+    def __init__(
+        self,
+        folder: Path,
+        functions: list[Function],
+        credentials: tuple[str, str],
+        log: RequestLog,
+    ) -> None:
+        self._folder = folder
+        self._functions = {function.name: function for function in functions}
+        self._access_key, self._secret_key = credentials
+        self._log = log
+        self._listener = Listener(self._answer, max_body_bytes=MAX_PAYLOAD_BYTES)
+        self._spool: Spool | None = None
+
+    async def open(self, on: socket.socket | None = None) -> str:
+        """Returns the value of AWS_ENDPOINT_URL_LAMBDA."""
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        return f"http://{await self._listener.open(on)}"
+
+    def close(self) -> None:
+        self._listener.close()
+
+    async def run(self, functions: Functions) -> None:
+        """Deliver until cancelled."""
+
+        async def deliver(file: bytes) -> bool:
+            invocation = json.loads(file)
+            function = self._functions.get(invocation["function"])
+            # It was of another template: nobody will ever do it.
+            if function is None:
+                return False
+            payload = json.dumps(invocation["payload"]).encode("ascii")
+            what = f"invocation {invocation['request_id']}"
+            return await invoke_again_and_again(functions, function, payload, self._log, what=what)
+
+        self._spool = Spool(self._folder, deliver)
+        await self._spool.run()
+
+    async def _answer(self, request: Request) -> Response:
+        invoke = _INVOKE.fullmatch(request.path)
+        if request.method != "POST" or invoke is None:
+            return _refusal(404, "UnknownOperationException", "The local cloud only has Invoke")
+        if request.size > MAX_PAYLOAD_BYTES:
+            return _refusal(413, "RequestTooLargeException", f"{request.size} bytes are too many")
+        if not self._is_signed(request):
+            return _refusal(
+                403, "UnrecognizedClientException", "The security token is invalid or missing"
+            )
+        if invoke[1] not in self._functions:
+            told = f"Function not found: {function_arn(invoke[1])}"
+            return _refusal(404, "ResourceNotFoundException", told)
+        if request.headers.get("x-amz-invocation-type") != "Event":
+            told = "The local cloud only invokes functions for which nobody waits (Event)"
+            return _refusal(400, "InvalidParameterValueException", told)
+        try:
+            payload = json.loads(request.body)
+        except ValueError:
+            return _refusal(400, "InvalidRequestContentException", "The payload is no JSON")
+        request_id = str(uuid.uuid4())
+        self._keep({"function": invoke[1], "request_id": request_id, "payload": payload})
+        return Response(202, b"", [("x-amzn-requestid", request_id)])
+
+    def _is_signed(self, request: Request) -> bool:
+        digest = hashlib.sha256(request.body).hexdigest()
+        try:
+            verify_header_auth(
+                method=request.method,
+                path=request.path,
+                query="",
+                # Only S3's clients send the body's hash; for Lambda the server computes it.
+                headers={**request.headers, "x-amz-content-sha256": digest},
+                secret_lookup=lambda key: self._secret_key if key == self._access_key else None,
+            )
+        except S3Error:
+            return False
+        return True
+
+    def _keep(self, invocation: dict[str, object]) -> None:
+        # Named by time, so that they are delivered in about the order in which they came.
+        name = f"{time.time_ns():020d}-{invocation['request_id']}.json"
+        write_private(self._folder / name, json.dumps(invocation))
+        if self._spool:
+            self._spool.ring()
+
+
+def _refusal(status: int, code: str, message: str) -> Response:
+    body = json.dumps({"Type": "User", "Message": message}).encode("utf-8")
+    headers = [("content-type", "application/json"), ("x-amzn-errortype", code)]
+    return Response(status, body, headers)

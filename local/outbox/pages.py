@@ -1,0 +1,111 @@
+"""`/_local/outbox` in front of the gateway, for whoever sits at this machine.
+
+Mail holds links by which passwords are reset. So the pages are there for requests that come from the machine itself,
+under a name that no other site can take, and for nobody else: who listens on every address lets others into the cache,
+not into its mail.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from local.invocation import FunctionFailed, Functions
+from local.outbox.markup import body_page, message_page, outbox_page
+from local.template import Function
+
+_READER = Function("ReadOutbox", "local.outbox.reader.handler", Path(), 30, 512)
+_PATH = re.compile(r"/_local/outbox(?:/(?P<id>[0-9a-f]{1,64})(?P<body>\.html)?|(?P<json>\.json))?")
+_HEADERS = {
+    "cache-control": "no-store",
+    # The address of a page that holds a link is nobody else's business; nor is it to be framed.
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
+_PAGE_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; frame-src 'self'; frame-ancestors 'none';"
+    " base-uri 'none'; form-action 'none'"
+)
+_BODY_POLICY = (
+    "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none';"
+    " style-src 'unsafe-inline'; img-src https: data:; frame-ancestors 'self'; form-action 'none'"
+)
+
+
+class OutboxPages:
+    """ASGI middleware: answers `/_local/outbox...` and leaves the rest to `app`. `functions` run the reader."""
+
+    def __init__(self, app: ASGIApp, functions: Functions, public_host: str) -> None:
+        self._app = app
+        self._functions = functions
+        self._public_host = public_host
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        asked = _asked(scope)
+        if asked is None or not self._is_near(scope):
+            await self._app(scope, receive, send)
+            return
+        try:
+            response = await self._answer(asked, scope)
+        except FunctionFailed as error:
+            response = PlainTextResponse(f"the outbox cannot be read: {error}\n", 502)
+        response.headers.update(_HEADERS)
+        await response(scope, receive, send)
+
+    async def _answer(self, asked: re.Match[str], scope: Scope) -> Response:
+        if asked["id"] is None:
+            before = parse_qs(scope["query_string"].decode("latin-1")).get("before")
+            page = await self._read({"before": before[0][:64] if before else None})
+            return JSONResponse(page) if asked["json"] else _html(outbox_page(page), _PAGE_POLICY)
+        message = await self._read({"id": asked["id"]})
+        if message is None:
+            return PlainTextResponse("there is no such message, or no more\n", 404)
+        if asked["body"]:
+            return _html(body_page(message), _BODY_POLICY)
+        return _html(message_page(message), _PAGE_POLICY)
+
+    async def _read(self, event: dict[str, Any]) -> Any:
+        payload = json.dumps(event).encode("ascii")
+        return json.loads(await self._functions.invoke(_READER, payload, str(uuid.uuid4())))
+
+    def _is_near(self, scope: Scope) -> bool:
+        """Does the request come from this machine, and not by a name that another site has made up for it?"""
+        if not (scope.get("client") and scope.get("server")):
+            return False  # It has gone already.
+        client, server = scope["client"][0], scope["server"][0]
+        if client != server and not ip_address(client).is_loopback:
+            return False
+        name = _host_name(scope)
+        if name in ("localhost", self._public_host) or name.endswith(".localhost"):
+            return True
+        try:
+            ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+
+def _asked(scope: Scope) -> re.Match[str] | None:
+    if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
+        return None
+    return _PATH.fullmatch(scope["path"])
+
+
+def _host_name(scope: Scope) -> str:
+    hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+    try:
+        return urlsplit(f"//{hosts[0]}").hostname or "" if len(hosts) == 1 else ""
+    except ValueError:
+        return ""
+
+
+def _html(page: str, policy: str) -> Response:
+    return HTMLResponse(page, headers={"content-security-policy": policy})

@@ -1,0 +1,91 @@
+"""Work that waits in files until a function has done it: what a crash left behind is done after the next start."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from local.invocation import FunctionFailed, Functions
+from local.request_log import RequestLog
+from local.template import Function
+
+_ATTEMPTS = 3
+_PAUSE_S = 0.5
+_AT_ONCE = 2
+_LOOK_AGAIN_S = 30.0
+
+
+class Spool:
+    """Hands every file of `folder` to `deliver`, which tells whether it is done; `ring` says that there are new ones.
+
+    What cannot be done is put aside in `failed/`, the dead-letter queue of one machine.
+    """
+
+    def __init__(self, folder: Path, deliver: Callable[[bytes], Awaitable[bool]]) -> None:
+        self._folder = folder
+        self._deliver = deliver
+        self._bell = asyncio.Event()
+        self._under_way: dict[str, asyncio.Task[None]] = {}
+        # Requests go before events: uploads must not fill every worker with events of earlier ones.
+        self._turns = asyncio.Semaphore(_AT_ONCE)
+
+    def ring(self) -> None:
+        self._bell.set()
+
+    async def run(self) -> None:
+        """Deliver until cancelled."""
+        try:
+            while True:
+                self._bell.clear()
+                for path in sorted(self._folder.glob("*.json")):
+                    if path.name not in self._under_way:
+                        self._under_way[path.name] = asyncio.create_task(self._take(path))
+                # The bell may be lost in a crash; the files are not.
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._bell.wait(), _LOOK_AGAIN_S)
+        finally:
+            for task in self._under_way.values():
+                task.cancel()
+
+    async def _take(self, path: Path) -> None:
+        try:
+            async with self._turns:
+                if await self._deliver(_read(path)):
+                    _remove(path)
+                else:
+                    _put_aside(path)
+        finally:
+            del self._under_way[path.name]
+
+
+async def invoke_again_and_again(
+    functions: Functions, function: Function, payload: bytes, log: RequestLog, *, what: str
+) -> bool:
+    """Invoke a function until it succeeds, at most three times. `what` is what the screen calls the payload."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            await functions.invoke(function, payload, str(uuid.uuid4()))
+            return True
+        except FunctionFailed as error:
+            name = function.logical_id
+            log.note(f"{name} failed on {what}, attempt {attempt} of {_ATTEMPTS}: {error}")
+            await asyncio.sleep(_PAUSE_S * attempt)
+    return False
+
+
+# Such a file is small and on a local disk: no reason for a thread.
+def _read(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+def _remove(path: Path) -> None:
+    path.unlink()
+
+
+def _put_aside(path: Path) -> None:
+    failed = path.parent / "failed"
+    failed.mkdir(mode=0o700, exist_ok=True)
+    path.rename(failed / path.name)

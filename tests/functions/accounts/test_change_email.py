@@ -1,0 +1,61 @@
+"""POST /api/auth/change-email"""
+
+import pytest
+
+from larder.accounts.models import User
+from larder.accounts.service import find_user
+from tests.conftest import SetOption
+from tests.functions.accounts.hostile import NOT_TEXTS
+from tests.mailbox import Mailbox
+from tests.requests import Browser
+
+PATH = "/change-email"
+
+
+def test_a_link_is_sent_to_the_new_address_and_nothing_changes_yet(
+    ada: User, browser: Browser, mailbox: Mailbox
+) -> None:
+    reply = browser.post(PATH, {"newEmail": "Ada@New.example"})
+    assert (reply.status, reply.json) == (200, {"status": True})
+    (message,) = mailbox.deliver()
+    assert (message.to, message.subject) == (
+        "ada@new.example",
+        "Larder: Confirm your new address",
+    )
+    assert find_user(ada.id) == ada
+
+
+def test_a_taken_address_is_answered_alike_and_gets_no_mail(
+    bob: User, browser: Browser, mailbox: Mailbox
+) -> None:
+    free = browser.post(PATH, {"newEmail": "free@example.com"})
+    taken = browser.post(PATH, {"newEmail": "BOB@example.com"})
+    assert (taken.status, taken.body, taken.headers) == (free.status, free.body, free.headers)
+    assert [message.to for message in mailbox.deliver()] == ["free@example.com"]
+
+
+def test_the_address_that_somebody_has_is_no_new_one(browser: Browser) -> None:
+    reply = browser.post(PATH, {"newEmail": "ADA@example.com"})
+    assert reply.refusal == (400, "EMAIL_IS_THE_SAME")
+
+
+def test_the_deployment_can_switch_it_off(browser: Browser, option: SetOption) -> None:
+    option("enable_change_email", "false")
+    reply = browser.post(PATH, {"newEmail": "ada@new.example"})
+    assert reply.refusal == (400, "CHANGE_EMAIL_DISABLED")
+
+
+def test_nobody_who_is_not_signed_in_changes_an_address(aws_in_memory: None) -> None:
+    reply = Browser().post(PATH, {"newEmail": "ada@new.example"})
+    assert reply.refusal == (401, "UNAUTHORIZED_SESSION")
+
+
+@pytest.mark.parametrize("email", NOT_TEXTS)
+def test_a_bad_body_is_refused(browser: Browser, email: object) -> None:
+    assert browser.post(PATH, {"newEmail": email}).refusal == (400, "VALIDATION_ERROR")
+
+
+def test_a_link_leads_to_trusted_pages_only(browser: Browser, mailbox: Mailbox) -> None:
+    body = {"newEmail": "ada@new.example", "callbackURL": "https://evil.example"}
+    assert browser.post(PATH, body).refusal == (403, "INVALID_CALLBACK_URL")
+    assert mailbox.jobs == []

@@ -1,0 +1,78 @@
+"""POST /api/auth/change-password"""
+
+import pytest
+
+from larder import clock
+from larder.accounts.links import issue_reset_token
+from larder.accounts.models import User
+from larder.accounts.service import check_credentials
+from tests.functions.accounts.conftest import PASSWORD
+from tests.functions.accounts.hostile import NOT_TEXTS
+from tests.requests import Browser, browser_of
+
+PATH = "/change-password"
+NEW = "another correct horse"
+CHANGE = {"newPassword": NEW, "currentPassword": PASSWORD}
+
+
+def test_the_password_is_another_one(ada: User, browser: Browser) -> None:
+    reply = browser.post(PATH, CHANGE)
+    assert (reply.status, reply.json["token"], reply.json["user"]["id"]) == (200, None, ada.id)
+    assert reply.cookies == ()
+    assert check_credentials(ada.email, NEW).id == ada.id
+
+
+def test_other_sessions_stay(ada: User, browser: Browser) -> None:
+    elsewhere = browser_of(ada)
+    browser.post(PATH, CHANGE)
+    assert elsewhere.get("/get-session").json is not None
+
+
+def test_other_sessions_end_when_that_is_asked_for(ada: User, browser: Browser) -> None:
+    elsewhere, before = browser_of(ada), browser_of(ada)
+    before.cookies = dict(browser.cookies)
+    reply = browser.post(PATH, {**CHANGE, "revokeOtherSessions": True})
+    assert len(reply.json["token"]) == 32
+    assert browser.get("/get-session").json["session"]["token"] == reply.json["token"]
+    assert elsewhere.get("/get-session").json is None
+    assert before.get("/get-session").json is None
+
+
+def test_the_session_that_takes_over_is_remembered_as_the_old_one_was(ada: User) -> None:
+    forgetful = Browser()
+    forgetful.post(
+        "/sign-in/email", {"email": ada.email, "password": PASSWORD, "rememberMe": False}
+    )
+    reply = forgetful.post(PATH, {**CHANGE, "revokeOtherSessions": True})
+    assert not any("Max-Age" in cookie for cookie in reply.cookies)
+
+
+def test_reset_links_for_the_old_password_end(ada: User, browser: Browser) -> None:
+    token = issue_reset_token(ada, now=clock.now())
+    browser.post(PATH, CHANGE)
+    reply = Browser().post("/reset-password", {"newPassword": "a third password", "token": token})
+    assert reply.refusal == (400, "INVALID_TOKEN")
+
+
+def test_the_current_password_is_asked_for(ada: User, browser: Browser) -> None:
+    reply = browser.post(PATH, {**CHANGE, "currentPassword": "wrong password"})
+    assert reply.refusal == (400, "INVALID_PASSWORD")
+    assert check_credentials(ada.email, PASSWORD).id == ada.id
+
+
+@pytest.mark.parametrize(
+    ("password", "code"), [("x" * 7, "PASSWORD_TOO_SHORT"), ("x" * 129, "PASSWORD_TOO_LONG")]
+)
+def test_a_password_out_of_bounds_is_refused(browser: Browser, password: str, code: str) -> None:
+    assert browser.post(PATH, {**CHANGE, "newPassword": password}).refusal == (400, code)
+
+
+def test_nobody_who_is_not_signed_in_changes_a_password(ada: User) -> None:
+    assert Browser().post(PATH, CHANGE).refusal == (401, "UNAUTHORIZED_SESSION")
+
+
+def test_a_bad_body_is_told_before_the_session_is_asked_for(aws_in_memory: None) -> None:
+    for value in NOT_TEXTS:
+        for field in CHANGE:
+            reply = Browser().post(PATH, {**CHANGE, field: value})
+            assert reply.refusal == (400, "VALIDATION_ERROR")

@@ -1,0 +1,92 @@
+"""POST /api/auth/delete-user"""
+
+from datetime import timedelta
+
+import pytest
+
+from larder import clock
+from larder.accounts.models import User
+from larder.accounts.service import create_user, find_user, find_user_by_email
+from larder.accounts.sessions import start_session
+from larder.api_keys.models import NewKey
+from larder.api_keys.service import create_key, list_keys
+from larder.teams.models import Role
+from larder.teams.service import add_member, create_team, role_of
+from tests.conftest import SetOption
+from tests.functions.accounts.conftest import PASSWORD
+from tests.requests import Browser, Sender, browser_of
+
+PATH = "/delete-user"
+
+
+def late(user: User) -> Browser:
+    """A browser in which the user signed in two days ago."""
+    _, token = start_session(user, now=clock.now() - timedelta(days=2))
+    return browser_of(user, token=token)
+
+
+def test_the_user_is_gone_and_can_be_made_anew(ada: User, browser: Browser) -> None:
+    reply = browser.post(PATH)
+    assert (reply.status, reply.json) == (200, {"success": True, "message": "User deleted"})
+    assert browser.cookies == {}
+    assert find_user(ada.id) is None
+    assert find_user_by_email(ada.email) is None
+    create_user(ada.email, "Ada again", now=clock.now())
+
+
+def test_no_credential_works_any_more(ada: User, browser: Browser) -> None:
+    now = clock.now()
+    team = create_team(
+        "Acme", "acme", owner_user_id=create_user("o@a.de", "O", now=now).id, now=now
+    )
+    add_member(team.id, ada.id, Role.MEMBER, now=now)
+    _, own = create_key(NewKey(user_id=ada.id), now=now)
+    _, bound = create_key(NewKey(user_id=ada.id, team_id=team.id), now=now)
+    elsewhere = browser_of(ada)
+    assert Sender(own)("GET", "/v8/artifacts/status").status == 200
+    browser.post(PATH)
+    assert elsewhere.get("/get-session").json is None
+    for token in (own, bound):
+        assert Sender(token)("GET", "/v8/artifacts/status").status == 401
+    assert list_keys(ada.id) == []
+    assert role_of(team.id, ada.id) is None
+    reply = Browser().post("/sign-in/email", {"email": ada.email, "password": PASSWORD})
+    assert reply.refusal == (401, "INVALID_EMAIL_OR_PASSWORD")
+
+
+def test_after_a_day_the_password_is_asked_for(ada: User) -> None:
+    browser = late(ada)
+    assert browser.post(PATH).refusal == (400, "SESSION_EXPIRED")
+    assert browser.post(PATH, {"password": "wrong"}).refusal == (400, "INVALID_PASSWORD")
+    assert find_user(ada.id) == ada
+    assert browser.post(PATH, {"password": PASSWORD}).status == 200
+
+
+def test_a_team_keeps_an_owner(ada: User, bob: User, browser: Browser) -> None:
+    now = clock.now()
+    team = create_team("Acme", "acme", owner_user_id=ada.id, now=now)
+    reply = browser.post(PATH)
+    assert reply.refusal == (400, "SOLE_TEAM_OWNER")
+    assert "acme" in reply.json["message"]
+    assert find_user(ada.id) == ada
+    add_member(team.id, bob.id, Role.OWNER, now=now)
+    assert browser.post(PATH).status == 200
+
+
+def test_where_it_is_switched_off_the_path_seems_not_to_be_there(
+    ada: User, browser: Browser, option: SetOption
+) -> None:
+    option("enable_delete_user", "false")
+    reply = browser.post(PATH)
+    assert (reply.status, reply.body) == (404, b"")
+    assert find_user(ada.id) == ada
+
+
+def test_nobody_who_is_not_signed_in_deletes_anybody(ada: User) -> None:
+    assert Browser().post(PATH).refusal == (401, "UNAUTHORIZED_SESSION")
+
+
+@pytest.mark.parametrize("password", [1, [], {}, True])
+def test_a_bad_body_is_refused(ada: User, browser: Browser, password: object) -> None:
+    assert browser.post(PATH, {"password": password}).refusal == (400, "VALIDATION_ERROR")
+    assert find_user(ada.id) == ada

@@ -1,0 +1,54 @@
+"""GET /api/auth/reset-password/{token}"""
+
+from datetime import timedelta
+
+import pytest
+
+from larder import clock
+from larder.accounts.links import issue_reset_token, reset_password
+from larder.accounts.models import User
+from tests.functions.accounts.conftest import VISIT
+from tests.mailbox import Mailbox
+from tests.requests import DOMAIN, Browser
+
+
+def test_the_link_in_the_mail_leads_to_the_page_with_the_token(ada: User, mailbox: Mailbox) -> None:
+    Browser().post("/request-password-reset", {"email": ada.email, "redirectTo": "/reset?a=b#form"})
+    link = mailbox.link().removeprefix("/api/auth")
+    token = link.partition("?")[0].rpartition("/")[2]
+    reply = Browser().get(link)
+    assert reply.status == 302
+    assert reply.headers["location"] == f"https://{DOMAIN}/reset?a=b&token={token}#form"
+    assert reply.headers["referrer-policy"] == "no-referrer"
+    assert reply.headers["cache-control"] == "no-store"
+
+
+def test_following_it_does_not_spend_the_token(ada: User) -> None:
+    token = issue_reset_token(ada, now=clock.now())
+    for _ in range(2):
+        reply = Browser().get(f"/reset-password/{token}?callbackURL=%2Freset")
+        assert reply.headers["location"].endswith(f"/reset?token={token}")
+
+
+def test_an_expired_used_or_unknown_token_is_told_to_the_page(ada: User, mailbox: Mailbox) -> None:
+    now = clock.now()
+    expired = issue_reset_token(ada, now=now - timedelta(hours=1))
+    used = issue_reset_token(ada, now=now)
+    reset_password(used, "another correct horse", VISIT, now=now)
+    for token in (expired, used, "A" * 24, "short", "%F0%9F%98%80", "..%2F..%2Fetc"):
+        reply = Browser().get(f"/reset-password/{token}?callbackURL=%2Freset%3Fa%3Db")
+        assert reply.status == 302
+        assert reply.headers["location"] == f"https://{DOMAIN}/reset?a=b&error=INVALID_TOKEN"
+
+
+@pytest.mark.parametrize("query", ["", "?callbackURL="])
+def test_a_page_to_go_to_is_required(ada: User, query: str) -> None:
+    token = issue_reset_token(ada, now=clock.now())
+    assert Browser().get(f"/reset-password/{token}{query}").status == 400
+
+
+def test_it_leads_to_trusted_pages_only(ada: User) -> None:
+    token = issue_reset_token(ada, now=clock.now())
+    reply = Browser().get(f"/reset-password/{token}?callbackURL=https%3A%2F%2Fevil.example")
+    assert reply.refusal == (403, "INVALID_CALLBACK_URL")
+    assert token not in reply.body.decode()

@@ -1,0 +1,61 @@
+"""POST /api/auth/request-password-reset"""
+
+import pytest
+
+from larder.accounts.email_jobs import EmailKind
+from larder.accounts.models import User
+from tests.conftest import SetOption
+from tests.functions.accounts.hostile import NOT_TEXTS
+from tests.mailbox import Mailbox
+from tests.proofs.aws_calls import counted
+from tests.requests import Browser
+
+PATH = "/request-password-reset"
+
+
+def test_a_link_is_sent_to_who_has_the_address(ada: User, mailbox: Mailbox) -> None:
+    reply = Browser().post(PATH, {"email": "ADA@example.com", "redirectTo": "/reset"})
+    assert reply.status == 200
+    assert reply.json == {
+        "status": True,
+        "message": "If this email exists in our system, check your email for the reset link",
+    }
+    (job,) = mailbox.jobs
+    assert (job.kind, job.callback_url) == (EmailKind.RESET_PASSWORD, "/reset")
+    assert mailbox.deliver()[0].to == "ada@example.com"
+
+
+def test_known_and_unknown_addresses_are_answered_alike(ada: User, mailbox: Mailbox) -> None:
+    replies, calls = [], []
+    for email in ("ada@example.com", "nobody@example.com"):
+        with counted() as made:
+            replies.append(Browser().post(PATH, {"email": email}))
+        calls.append(len(made.made))
+    known, unknown = replies
+    assert (known.status, known.body, known.headers) == (
+        unknown.status,
+        unknown.body,
+        unknown.headers,
+    )
+    assert calls == [0, 0]  # nothing is looked up
+    assert len(mailbox.deliver()) == 1
+
+
+def test_a_link_leads_to_trusted_pages_only(ada: User, mailbox: Mailbox) -> None:
+    reply = Browser().post(PATH, {"email": ada.email, "redirectTo": "//evil.example"})
+    assert reply.refusal == (403, "INVALID_REDIRECT_URL")
+    assert mailbox.jobs == []
+
+
+def test_where_passwords_are_switched_off_none_is_reset(
+    ada: User, mailbox: Mailbox, option: SetOption
+) -> None:
+    option("enable_email_and_password", "false")
+    reply = Browser().post(PATH, {"email": ada.email})
+    assert reply.refusal == (400, "RESET_PASSWORD_DISABLED")
+    assert mailbox.jobs == []
+
+
+@pytest.mark.parametrize("email", NOT_TEXTS)
+def test_a_bad_body_is_refused(aws_in_memory: None, email: object) -> None:
+    assert Browser().post(PATH, {"email": email}).refusal == (400, "VALIDATION_ERROR")

@@ -1,0 +1,105 @@
+"""POST /api/auth/reset-password"""
+
+from datetime import timedelta
+
+import pytest
+
+from larder import clock
+from larder.accounts.links import issue_reset_token
+from larder.accounts.models import User
+from larder.accounts.service import check_credentials, remove_user
+from larder.errors import InvalidEmailOrPassword
+from tests.conftest import SetOption
+from tests.functions.accounts.conftest import PASSWORD
+from tests.functions.accounts.hostile import NOT_TEXTS
+from tests.mailbox import Mailbox
+from tests.requests import Browser
+
+PATH = "/reset-password"
+NEW = "another correct horse"
+
+
+def token_of(user: User) -> str:
+    return issue_reset_token(user, now=clock.now())
+
+
+def test_the_token_of_a_link_sets_the_password(ada: User, mailbox: Mailbox) -> None:
+    reply = Browser().post(PATH, {"newPassword": NEW, "token": token_of(ada)})
+    assert (reply.status, reply.json) == (200, {"status": True})
+    assert check_credentials(ada.email, NEW).id == ada.id
+    with pytest.raises(InvalidEmailOrPassword):
+        check_credentials(ada.email, PASSWORD)
+
+
+def test_the_token_may_stand_in_the_query(ada: User, mailbox: Mailbox) -> None:
+    assert Browser().post(f"{PATH}?token={token_of(ada)}", {"newPassword": NEW}).status == 200
+    assert check_credentials(ada.email, NEW).id == ada.id
+
+
+def test_a_token_works_once(ada: User, mailbox: Mailbox) -> None:
+    token = token_of(ada)
+    Browser().post(PATH, {"newPassword": NEW, "token": token})
+    reply = Browser().post(PATH, {"newPassword": "a third password", "token": token})
+    assert reply.refusal == (400, "INVALID_TOKEN")
+    assert check_credentials(ada.email, NEW).id == ada.id
+
+
+def test_of_several_links_the_first_one_used_ends_the_others(ada: User, mailbox: Mailbox) -> None:
+    first, second = token_of(ada), token_of(ada)
+    assert Browser().post(PATH, {"newPassword": NEW, "token": second}).status == 200
+    reply = Browser().post(PATH, {"newPassword": "a third password", "token": first})
+    assert reply.refusal == (400, "INVALID_TOKEN")
+
+
+def test_a_link_works_for_an_hour(ada: User) -> None:
+    token = issue_reset_token(ada, now=clock.now() - timedelta(hours=1))
+    reply = Browser().post(PATH, {"newPassword": NEW, "token": token})
+    assert reply.refusal == (400, "INVALID_TOKEN")
+
+
+def test_a_deleted_users_link_sets_nothing(ada: User) -> None:
+    token = token_of(ada)
+    remove_user(ada.id, now=clock.now())
+    reply = Browser().post(PATH, {"newPassword": NEW, "token": token})
+    assert reply.refusal == (400, "INVALID_TOKEN")
+
+
+def test_every_session_ends(ada: User, browser: Browser, mailbox: Mailbox) -> None:
+    assert browser.get("/get-session").json is not None
+    Browser().post(PATH, {"newPassword": NEW, "token": token_of(ada)})
+    assert browser.get("/get-session").json is None
+
+
+def test_sessions_stay_where_the_option_says_so(
+    ada: User, browser: Browser, mailbox: Mailbox, option: SetOption
+) -> None:
+    option("revoke_sessions_on_password_reset", "false")
+    Browser().post(PATH, {"newPassword": NEW, "token": token_of(ada)})
+    assert browser.get("/get-session").json is not None
+
+
+def test_the_user_is_told_by_mail(ada: User, mailbox: Mailbox) -> None:
+    Browser().post(PATH, {"newPassword": NEW, "token": token_of(ada)})
+    (message,) = mailbox.deliver()
+    assert (message.to, message.subject) == (ada.email, "Larder: Your password was changed")
+
+
+def test_a_password_out_of_bounds_is_told_before_the_token_is_looked_at(ada: User) -> None:
+    token = token_of(ada)
+    for password, code in (("x" * 7, "PASSWORD_TOO_SHORT"), ("x" * 129, "PASSWORD_TOO_LONG")):
+        for given in (token, "unknown"):
+            reply = Browser().post(PATH, {"newPassword": password, "token": given})
+            assert reply.refusal == (400, code)
+    assert Browser().post(PATH, {"newPassword": "x"}).refusal == (400, "INVALID_TOKEN")
+
+
+@pytest.mark.parametrize("token", ["A" * 24, "short", "", "x" * 100_000, "\x00", "\u2028"])
+def test_an_unknown_token_is_refused(aws_in_memory: None, token: str) -> None:
+    reply = Browser().post(PATH, {"newPassword": NEW, "token": token})
+    assert reply.refusal == (400, "INVALID_TOKEN")
+
+
+@pytest.mark.parametrize("password", NOT_TEXTS)
+def test_a_bad_body_is_refused(ada: User, password: object) -> None:
+    reply = Browser().post(PATH, {"newPassword": password, "token": token_of(ada)})
+    assert reply.refusal == (400, "VALIDATION_ERROR")

@@ -1,0 +1,65 @@
+"""POST /api/auth/send-verification-email"""
+
+import pytest
+
+from larder.accounts.email_jobs import EmailKind
+from larder.accounts.models import User
+from tests.functions.accounts.conftest import verify
+from tests.functions.accounts.hostile import NOT_TEXTS
+from tests.mailbox import Mailbox
+from tests.proofs.aws_calls import counted
+from tests.requests import Browser
+
+PATH = "/send-verification-email"
+
+
+def test_a_link_is_sent_to_an_address_that_is_not_verified(ada: User, mailbox: Mailbox) -> None:
+    reply = Browser().post(PATH, {"email": "ADA@example.com", "callbackURL": "/welcome"})
+    assert (reply.status, reply.json) == (200, {"status": True})
+    (job,) = mailbox.jobs
+    assert (job.kind, job.callback_url) == (EmailKind.VERIFY_EMAIL, "/welcome")
+    assert mailbox.deliver()[0].to == "ada@example.com"
+
+
+def test_unknown_verified_and_unverified_addresses_are_answered_alike(
+    ada: User, bob: User, mailbox: Mailbox
+) -> None:
+    verify(bob)
+    replies, calls = [], []
+    for email in ("ada@example.com", "bob@example.com", "nobody@example.com"):
+        with counted() as made:
+            replies.append(Browser().post(PATH, {"email": email}))
+        calls.append(len(made.made))
+    assert len({(reply.status, reply.body, str(reply.headers)) for reply in replies}) == 1
+    assert calls == [0, 0, 0]  # nothing is looked up
+    assert [message.to for message in mailbox.deliver()] == ["ada@example.com"]
+
+
+def test_somebody_signed_in_is_told_that_the_address_is_verified(
+    ada: User, browser: Browser
+) -> None:
+    verify(ada)
+    reply = browser.post(PATH, {"email": ada.email})
+    assert reply.refusal == (400, "EMAIL_ALREADY_VERIFIED")
+
+
+def test_somebody_signed_in_asks_for_their_own_address_only(
+    bob: User, browser: Browser, mailbox: Mailbox
+) -> None:
+    assert browser.post(PATH, {"email": bob.email}).refusal == (400, "EMAIL_MISMATCH")
+    assert mailbox.jobs == []
+
+
+@pytest.mark.parametrize("email", NOT_TEXTS)
+def test_a_bad_body_is_refused(aws_in_memory: None, email: object) -> None:
+    assert Browser().post(PATH, {"email": email}).refusal == (400, "VALIDATION_ERROR")
+
+
+def test_what_is_no_address_is_refused(aws_in_memory: None) -> None:
+    assert Browser().post(PATH, {"email": "ada"}).refusal == (400, "INVALID_EMAIL")
+
+
+def test_a_link_leads_to_trusted_pages_only(ada: User, mailbox: Mailbox) -> None:
+    reply = Browser().post(PATH, {"email": ada.email, "callbackURL": "https://evil.example"})
+    assert reply.refusal == (403, "INVALID_CALLBACK_URL")
+    assert mailbox.jobs == []

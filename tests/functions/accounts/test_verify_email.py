@@ -1,0 +1,123 @@
+"""GET /api/auth/verify-email"""
+
+from datetime import timedelta
+from urllib.parse import quote
+
+import pytest
+
+from larder import clock
+from larder.accounts.links import issue_verification_token
+from larder.accounts.models import User
+from larder.accounts.service import create_user, find_user, find_user_by_email, remove_user
+from larder.signing import encode_token
+from tests.functions.accounts.conftest import PASSWORD
+from tests.mailbox import Mailbox
+from tests.requests import Browser, Reply
+
+
+def follow(token: str, callback: str | None = None) -> Reply:
+    query = f"token={quote(token)}" + (
+        "" if callback is None else f"&callbackURL={quote(callback)}"
+    )
+    return Browser().get(f"/verify-email?{query}")
+
+
+def is_verified(user: User) -> bool:
+    stored = find_user(user.id)
+    return stored is not None and stored.email_verified
+
+
+def test_the_link_in_the_mail_verifies_the_address(ada: User, mailbox: Mailbox) -> None:
+    Browser().post("/send-verification-email", {"email": ada.email, "callbackURL": "/welcome#top"})
+    reply = Browser().get(mailbox.link().removeprefix("/api/auth"))
+    assert (reply.status, reply.headers["location"]) == (302, "/welcome#top")
+    assert is_verified(ada)
+
+
+def test_without_a_page_to_go_to_the_answer_is_json(ada: User) -> None:
+    reply = follow(issue_verification_token(ada, now=clock.now()))
+    assert (reply.status, reply.json) == (200, {"status": True, "user": None})
+    assert is_verified(ada)
+
+
+def test_a_link_can_be_followed_again(ada: User) -> None:
+    token = issue_verification_token(ada, now=clock.now())
+    follow(token)
+    assert follow(token).status == 200
+
+
+@pytest.mark.parametrize(
+    ("callback", "location"),
+    [
+        ("/welcome", "/welcome?error=invalid_token"),
+        ("/welcome?a=b", "/welcome?a=b&error=invalid_token"),
+        ("/welcome#top", "/welcome?error=invalid_token#top"),
+    ],
+)
+def test_a_bad_link_goes_on_with_an_error(ada: User, callback: str, location: str) -> None:
+    reply = follow("forged.to.ken", callback)
+    assert (reply.status, reply.headers["location"]) == (302, location)
+    assert not is_verified(ada)
+
+
+def test_without_a_page_to_go_to_a_bad_link_is_told_by_its_code(ada: User) -> None:
+    now = clock.now()
+    old = issue_verification_token(ada, now=now - timedelta(hours=1))
+    gone = create_user("gone@example.com", "Gone", password=PASSWORD, now=now)
+    orphan = issue_verification_token(gone, now=now)
+    remove_user(gone.id, now=now)
+    assert follow("forged.to.ken").refusal == (401, "INVALID_TOKEN")
+    assert follow(old).refusal == (401, "TOKEN_EXPIRED")
+    assert follow(orphan).refusal == (401, "USER_NOT_FOUND")
+
+
+def test_a_link_is_for_the_user_that_it_was_sent_for(ada: User) -> None:
+    """Whoever has the address later is not verified by a link that its former holder still has."""
+    now = clock.now()
+    token = issue_verification_token(ada, now=now)
+    remove_user(ada.id, now=now)
+    heir = create_user(ada.email, "Heir", password=PASSWORD, now=now)
+    assert follow(token).refusal == (401, "USER_NOT_FOUND")
+    assert not is_verified(heir)
+
+
+def test_a_token_that_was_signed_for_something_else_verifies_nothing(ada: User) -> None:
+    token = encode_token({"userId": ada.id}, now=clock.now(), lifetime_s=60)
+    assert follow(token).refusal == (401, "INVALID_TOKEN")
+    assert not is_verified(ada)
+
+
+def test_a_link_leads_to_trusted_pages_only(ada: User) -> None:
+    token = issue_verification_token(ada, now=clock.now())
+    assert follow(token, "https://evil.example/").refusal == (403, "INVALID_CALLBACK_URL")
+    assert not is_verified(ada)
+
+
+def test_a_link_without_a_token_is_refused(aws_in_memory: None) -> None:
+    assert Browser().get("/verify-email").status == 400
+
+
+def test_the_link_for_a_new_address_changes_it(
+    ada: User, browser: Browser, mailbox: Mailbox
+) -> None:
+    browser.post("/change-email", {"newEmail": "Ada@New.example", "callbackURL": "/changed"})
+    reply = Browser().get(mailbox.link().removeprefix("/api/auth"))
+    assert (reply.status, reply.headers["location"]) == (302, "/changed")
+    stored = find_user_by_email("ada@new.example")
+    assert stored is not None
+    assert (stored.id, stored.email_verified) == (ada.id, True)
+    assert find_user_by_email("ada@example.com") is None
+
+
+def test_an_address_that_was_taken_meanwhile_is_not_changed_to(ada: User) -> None:
+    now = clock.now()
+    token = issue_verification_token(ada, new_email="ada@new.example", now=now)
+    create_user("ada@new.example", "Faster", password=PASSWORD, now=now)
+    assert follow(token).refusal == (401, "INVALID_TOKEN")
+    assert find_user(ada.id) == ada
+
+
+def test_a_link_to_a_new_address_can_be_followed_again(ada: User) -> None:
+    token = issue_verification_token(ada, new_email="ada@new.example", now=clock.now())
+    assert follow(token).status == 200
+    assert follow(token).status == 200

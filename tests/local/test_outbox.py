@@ -1,0 +1,276 @@
+"""`/_local/outbox`: mail that was sent, for whoever sits at this machine."""
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from starlette.responses import PlainTextResponse
+
+from local.invocation import FunctionFailed
+from local.outbox.pages import OutboxPages
+from local.template import Function
+from tests.local.stub_service import ROOT, StubCloud, eventually
+
+OPERATOR = "operator@larder.local"
+MESSAGE = {
+    "id": "01a2",
+    "sent_at": "2026-11-21T12:00:00.000Z",
+    "to": "<b>@acme.example",
+    "subject": "<script>alert(1)</script>",
+    "text": 'Open https://cache.example.com/a?b=1&c="> or <i>not</i>',
+    "html": "<html><head></head><body><a href='https://cache.example.com/'>x</a></body></html>",
+}
+
+
+def ask_for_mail(cloud: StubCloud, kind: str = "reset_password", email: str = OPERATOR) -> None:
+    """As a request does: a job for the function that the environment names."""
+    request = {"method": "POST", "path": "/", "ip_address": None, "user_agent": None}
+    job = {"kind": kind, "email": email, "callback_url": "/next", "base_url": cloud.url}
+    cloud.lambda_().invoke(
+        FunctionName=cloud.description["environment"]["LARDER_EMAIL_FUNCTION"],
+        InvocationType="Event",
+        Payload=json.dumps({**job, "request": request}),
+    )
+
+
+def get(cloud: StubCloud, path: str, **headers: str) -> httpx.Response:
+    return httpx.get(cloud.url + path, headers=headers, trust_env=False, timeout=30)
+
+
+def messages(cloud: StubCloud) -> list[dict[str, Any]]:
+    return list(get(cloud, "/_local/outbox.json").json()["messages"])
+
+
+@pytest.fixture(scope="module")
+def outbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StubCloud]:
+    """The repository's own service, running."""
+    cloud = StubCloud(
+        tmp_path_factory.mktemp("outbox"),
+        template=ROOT / "template.yaml",
+        workers=2,
+        LARDER_EMAIL_SENDER="somebody@acme.example",
+    )
+    yield cloud
+    cloud.stop()
+
+
+# ------------------------------------------------------------------------------- with the real service
+
+
+def test_mail_that_a_request_asked_for_is_shown_newest_first(outbox: StubCloud) -> None:
+    for number, kind in enumerate(("reset_password", "sign_up_again"), start=1):
+        ask_for_mail(outbox, kind)
+        assert eventually(lambda number=number: len(messages(outbox)) == number)
+    subjects = [message["subject"] for message in messages(outbox)]
+    assert subjects == [
+        "Larder: You have an account already",
+        "Larder: Reset your password",
+    ]
+    page = get(outbox, "/_local/outbox").text
+    assert 0 < page.index(subjects[0]) < page.index(subjects[1])
+
+
+def test_a_message_is_shown_with_links_to_follow_and_its_html_in_a_frame(outbox: StubCloud) -> None:
+    ask_for_mail(outbox)
+    assert eventually(lambda: messages(outbox))
+    message = messages(outbox)[0]
+    (link,) = re.findall(r"^http\S+$", message["text"], re.MULTILINE)
+    shown = get(outbox, f"/_local/outbox/{message['id']}").text
+    assert f'href="{link}"'.replace("&", "&amp;") in shown
+    (frame,) = re.findall(r"<iframe [^>]+>", shown)
+    assert 'sandbox="allow-popups allow-popups-to-escape-sandbox"' in frame
+    (source,) = re.findall(r'src="([^"]+)"', frame)
+    body = get(outbox, source)
+    assert body.headers["content-security-policy"].startswith("sandbox allow-popups")
+    assert '<base target="_blank">' in body.text
+
+
+def test_nobody_gets_mail_who_has_no_account(outbox: StubCloud) -> None:
+    before = len(messages(outbox))
+    ask_for_mail(outbox, email="nobody@acme.example")
+    log = outbox.data / "logs" / "functions.log"
+    assert eventually(lambda: '"outcome":"unknown address"' in log.read_text())
+    assert len(messages(outbox)) == before
+
+
+def test_the_screen_names_the_page_at_the_start(outbox: StubCloud) -> None:
+    told = f"Mail that is sent is shown at {outbox.url}/_local/outbox"
+    assert eventually(lambda: told in outbox.screen)
+
+
+def test_no_secret_is_logged(outbox: StubCloud) -> None:
+    ask_for_mail(outbox)
+    assert eventually(lambda: messages(outbox))
+    log = (outbox.data / "logs" / "functions.log").read_text()
+    for message in messages(outbox):
+        for secret in re.findall(r"(?:reset-password/|token=)([\w.-]+)", message["text"]):
+            assert secret not in log
+            assert secret not in outbox.screen
+    assert OPERATOR not in log
+
+
+def test_a_second_start_keeps_the_outbox(tmp_path: Path) -> None:
+    cloud = StubCloud(tmp_path, template=ROOT / "template.yaml")
+    try:
+        ask_for_mail(cloud)
+        assert eventually(lambda: messages(cloud))
+        before = messages(cloud)
+        cloud.stop()
+        cloud.start()
+        assert messages(cloud) == before
+    finally:
+        cloud.stop()
+
+
+@pytest.mark.build
+def test_what_was_built_sends_mail_too(tmp_path: Path) -> None:
+    cloud = StubCloud(tmp_path, template=ROOT / "template.yaml", RUNTIME="1")
+    try:
+        ask_for_mail(cloud)
+        assert eventually(lambda: messages(cloud), seconds=30)
+        assert eventually(lambda: " ms  send_account_email\n" in cloud.screen)
+        assert " ! " not in cloud.screen
+    finally:
+        cloud.stop()
+
+
+def test_a_service_without_an_outbox_has_no_such_page(cloud: StubCloud) -> None:
+    assert get(cloud, "/_local/outbox").status_code == 404
+    assert "Mail that is sent" not in cloud.screen
+
+
+# ---------------------------------------------------------------------------------- the pages alone
+
+
+class Reader:
+    """Stands for the worker that reads the outbox: answers with what it was given."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        self.events: list[dict[str, Any]] = []
+
+    async def invoke(self, function: Function, event: bytes, request_id: str) -> bytes:
+        self.events.append(json.loads(event))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return json.dumps(self.answer).encode()
+
+    async def stop(self) -> None:
+        pass
+
+
+def ask(
+    path: str,
+    answer: Any = None,
+    *,
+    client: str = "127.0.0.1",
+    host: str = "localhost:3000",
+    method: str = "GET",
+    reader: Reader | None = None,
+) -> httpx.Response:
+    """A request to the pages, which answer 418 where they leave it to the gateway."""
+    gateway = PlainTextResponse("the gateway", 418)
+    pages = OutboxPages(gateway, reader or Reader(answer), "cache.lan")
+
+    async def send() -> httpx.Response:
+        transport = httpx.ASGITransport(pages, client=(client, 1234))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+            return await http.request(method, path, headers={"host": host})
+
+    return asyncio.run(send())
+
+
+PAGE = {"messages": [MESSAGE], "next_before": "01a2"}
+
+
+def test_what_a_message_holds_is_text_on_the_pages() -> None:
+    for shown in (ask("/_local/outbox", PAGE), ask("/_local/outbox/01a2", MESSAGE)):
+        assert shown.status_code == 200
+        assert "<script>" not in shown.text
+        assert "<b>" not in shown.text
+        assert "<i>" not in shown.text
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown.text
+
+
+def test_only_addresses_of_the_web_become_links() -> None:
+    text = "javascript:alert(1) data:text/html,x https://a.example/?x=<y>&z"
+    shown = ask("/_local/outbox/01a2", {**MESSAGE, "text": text}).text
+    links = re.findall(r'<a href="([^"]*)"', shown)
+    assert links == ["/_local/outbox", "https://a.example/?x="]
+
+
+def test_no_page_may_load_or_run_anything_or_be_kept() -> None:
+    for path in ("/_local/outbox", "/_local/outbox/01a2", "/_local/outbox/01a2.html"):
+        headers = ask(path, PAGE if path.endswith("outbox") else MESSAGE).headers
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "script-src" not in headers["content-security-policy"]
+        assert headers["cache-control"] == "no-store"
+        assert headers["referrer-policy"] == "no-referrer"
+
+
+def test_a_page_leads_to_the_older_ones() -> None:
+    assert 'href="/_local/outbox?before=01a2"' in ask("/_local/outbox", PAGE).text
+    reader = Reader({"messages": [], "next_before": None})
+    ask("/_local/outbox?before=01a2", reader=reader)
+    ask("/_local/outbox", reader=reader)
+    assert reader.events == [{"before": "01a2"}, {"before": None}]
+
+
+def test_an_empty_outbox_says_so() -> None:
+    shown = ask("/_local/outbox", {"messages": [], "next_before": None})
+    assert "Nothing has been sent yet." in shown.text
+
+
+def test_a_message_that_is_gone_is_not_found() -> None:
+    assert ask("/_local/outbox/01a2").status_code == 404
+
+
+def test_an_outbox_that_cannot_be_read_is_told() -> None:
+    shown = ask("/_local/outbox", FunctionFailed("took longer than its 30 s"))
+    assert (shown.status_code, "took longer" in shown.text) == (502, True)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost",
+        "localhost:3000",
+        "127.0.0.1:3000",
+        "[::1]:3000",
+        "a.localhost",
+        "cache.lan:3000",
+    ],
+)
+@pytest.mark.parametrize("client", ["127.0.0.1", "127.1.2.3", "::1"])
+def test_the_machine_itself_reads_the_outbox(client: str, host: str) -> None:
+    assert ask("/_local/outbox.json", PAGE, client=client, host=host).json() == PAGE
+
+
+@pytest.mark.parametrize("client", ["192.0.2.7", "10.0.0.1", "2001:db8::1"])
+def test_another_machine_does_not(client: str) -> None:
+    assert ask("/_local/outbox.json", PAGE, client=client).status_code == 418
+
+
+@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "[", "", "a@b:c:d"])
+def test_another_site_does_not_under_a_name_of_its_own(host: str) -> None:
+    assert ask("/_local/outbox.json", PAGE, host=host).status_code == 418
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/_local/outbox"),
+        ("GET", "/_local"),
+        ("GET", "/_local/outbox/"),
+        ("GET", "/_local/outbox/NOBODY"),
+        ("GET", "/_local/outbox.html"),
+        ("GET", "/v8/artifacts/status"),
+    ],
+)
+def test_everything_else_is_the_gateways(method: str, path: str) -> None:
+    assert ask(path, PAGE, method=method).status_code == 418

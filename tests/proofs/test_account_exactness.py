@@ -1,0 +1,139 @@
+"""What may happen once to an account happens once, however many requests ask: on the local DynamoDB server.
+
+The same way of making requests meet as for keys (test_key_exactness.py): held ones all read before any of them writes.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from larder import clock
+from larder.accounts import links, service, sessions
+from larder.accounts.models import Account, PasswordChange, User
+from larder.errors import InvalidEmailOrPassword, InvalidLinkToken, InvalidPassword, LarderError
+from larder.hashing import random_id
+from tests.conftest import SetOption
+from tests.e2e.cloud import LocalCloud
+from tests.functions.accounts.conftest import PASSWORD, VISIT
+from tests.mailbox import handed_over
+from tests.proofs.conftest import LayerOn
+from tests.proofs.overlapping import OVERLAPS, Overlap, all_at_once
+
+pytestmark = pytest.mark.slow
+
+PARALLEL = 20
+
+every_overlap = pytest.mark.parametrize("overlap", OVERLAPS, ids=str)
+
+
+@pytest.fixture(autouse=True)
+def on_the_local_server(
+    local_cloud: LocalCloud, layer_on: LayerOn, option: SetOption
+) -> Iterator[None]:
+    layer_on(local_cloud)
+    option("scrypt_cost", 1024)
+    with handed_over():
+        yield
+
+
+def make() -> User:
+    return service.create_user(
+        f"{random_id(12)}@example.com", "Ada", password=PASSWORD, now=clock.now()
+    )
+
+
+def outcome(work: Callable[[], object]) -> Callable[[], str]:
+    """The name of what the work answers with: `done`, or the error that it raises."""
+
+    def run() -> str:
+        try:
+            work()
+        except LarderError as error:
+            return type(error).__name__
+        return "done"
+
+    return run
+
+
+@every_overlap
+def test_a_reset_token_changes_the_password_once(overlap: Overlap) -> None:
+    ada = make()
+    token = links.issue_reset_token(ada, now=clock.now())
+    passwords = [f"another password {number}" for number in range(PARALLEL)]
+    done = all_at_once(
+        [
+            outcome(lambda new=new: links.reset_password(token, new, VISIT, now=clock.now()))  # type: ignore[misc]
+            for new in passwords
+        ],
+        overlap,
+    )
+    answers = [one.answer for one in done]
+    assert Counter(answers) == {"done": 1, InvalidLinkToken.__name__: PARALLEL - 1}
+    assert service.check_credentials(ada.email, passwords[answers.index("done")]).id == ada.id
+    assert service.read_account(ada.id).user.password_version == ada.password_version + 1
+
+
+@every_overlap
+def test_two_links_of_one_user_change_the_password_once(overlap: Overlap) -> None:
+    ada = make()
+    tokens = [links.issue_reset_token(ada, now=clock.now()) for _ in range(PARALLEL)]
+    done = all_at_once(
+        [
+            outcome(lambda t=t: links.reset_password(t, f"password of {t}", VISIT, now=clock.now()))  # type: ignore[misc]
+            for t in tokens
+        ],
+        overlap,
+    )
+    assert Counter(one.answer for one in done)["done"] == 1
+
+
+@every_overlap
+def test_of_changes_with_one_old_password_one_succeeds(overlap: Overlap) -> None:
+    ada = make()
+
+    def change(number: int) -> Callable[[], str]:
+        wanted = PasswordChange(
+            current=PASSWORD, new=f"another password {number}", ends_other_sessions=False
+        )
+        return outcome(lambda: service.change_password(ada.id, wanted, now=clock.now()))
+
+    done = all_at_once([change(number) for number in range(5)], overlap)
+    assert Counter(one.answer for one in done) == {"done": 1, InvalidPassword.__name__: 4}
+
+
+@every_overlap
+def test_no_change_is_lost_when_several_come_at_once(overlap: Overlap) -> None:
+    ada = make()
+
+    def dotted(account: Account) -> Account:
+        return replace(account, user=replace(account.user, name=f"{account.user.name}."))
+
+    done = all_at_once([outcome(lambda: service.change_account(ada.id, dotted))] * 5, overlap)
+    assert Counter(one.answer for one in done) == {"done": 5}
+    assert service.read_account(ada.id).user.name == "Ada....."
+
+
+@every_overlap
+def test_no_session_outlives_the_end_of_all(overlap: Overlap) -> None:
+    """Sessions that begin while all are ended: none that began with the user as they were before counts."""
+    ada = make()
+    tokens: list[str] = []
+
+    def begin() -> object:
+        tokens.append(sessions.start_session(ada, now=clock.now())[1])
+        return None
+
+    all_at_once(
+        [outcome(begin)] * 5 + [outcome(lambda: sessions.end_sessions(ada.id))] * 3, overlap
+    )
+    assert [sessions.find_session(token, now=clock.now()) for token in tokens] == [None] * 5
+
+
+def test_a_password_that_was_changed_signs_nobody_in_any_more() -> None:
+    ada = make()
+    token = links.issue_reset_token(ada, now=clock.now())
+    links.reset_password(token, "another password", VISIT, now=clock.now())
+    with pytest.raises(InvalidEmailOrPassword):
+        service.check_credentials(ada.email, PASSWORD)
