@@ -24,7 +24,7 @@ FOR_ANYBODY = {
     "get_ok",
     "request_password_reset",
     "reset_password",
-    "send_verification_email",
+    "request_verification",
     "sign_in",
     "sign_up",
     "verify_email",

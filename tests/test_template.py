@@ -213,6 +213,10 @@ def test_origins_that_the_code_would_not_take_stop_the_deployment(
     assert bool(re.fullmatch(PARAMETERS[parameter]["AllowedPattern"], value)) is taken
 
 
+def test_no_parameter_has_the_name_of_a_resource() -> None:
+    assert not PARAMETERS.keys() & RESOURCES.keys()
+
+
 def test_every_parameter_is_described() -> None:
     assert not [name for name, parameter in PARAMETERS.items() if not parameter.get("Description")]
 

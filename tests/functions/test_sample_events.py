@@ -214,7 +214,7 @@ def test_list_sessions(cloud: Cloud) -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("send_verification_email", {"status": True}),
+        ("request_verification", {"status": True}),
         ("request_password_reset", {"status": True, "message": ANY}),
         ("change_email", {"status": True}),
     ],

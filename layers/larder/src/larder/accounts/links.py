@@ -25,7 +25,7 @@ from larder.errors import (
     InvalidVerificationToken,
     ResetPasswordDisabled,
     TryAgain,
-    Unauthenticated,
+    UnauthorizedSession,
     VerificationTokenExpired,
     VerifiedUserNotFound,
 )
@@ -111,7 +111,7 @@ def follow_verification_token(token: str, *, now: datetime) -> User:
 
     try:
         return change_account(claims["userId"], verified).user
-    except Unauthenticated:
+    except UnauthorizedSession:
         raise VerifiedUserNotFound from None
     except EmailTaken:
         # Somebody else has taken the address since the link was sent.
@@ -144,7 +144,7 @@ def reset_password(token: str, new_password: str, visit: Visit, *, now: datetime
     for attempt in range(_ATTEMPTS):
         try:
             account = read_account(user_id)
-        except Unauthenticated:
+        except UnauthorizedSession:
             raise InvalidLinkToken from None
         if account.user.password_version != password_version:
             raise InvalidLinkToken

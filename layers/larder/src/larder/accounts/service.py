@@ -21,7 +21,7 @@ from larder.errors import (
     InvalidPassword,
     InvalidRequest,
     TryAgain,
-    Unauthenticated,
+    UnauthorizedSession,
 )
 from larder.hashing import random_id
 from larder.settings import settings
@@ -118,7 +118,7 @@ def check_password(user: User, password: str) -> None:
 
 
 def update_profile(user: User, change: ProfileChange, *, now: datetime) -> User:
-    """Change name or picture. Raises InvalidRequest, Unauthenticated for a user who is gone."""
+    """Change name or picture. Raises InvalidRequest, UnauthorizedSession for a user who is gone."""
     name = None if change.name is None else parse_name(change.name)
     image = parse_image(change.image)
 
@@ -137,6 +137,7 @@ def change_password(user_id: str, change: PasswordChange, *, now: datetime) -> U
     Raises PasswordTooShort, PasswordTooLong, InvalidPassword.
     """
     check_length(change.new)
+    check_not_too_long(change.current)
 
     def changed(account: Account) -> Account:
         if not verify_password(change.current, account.password_hash):
@@ -148,7 +149,7 @@ def change_password(user_id: str, change: PasswordChange, *, now: datetime) -> U
 
 
 def remove_user(user_id: str, *, now: datetime) -> None:
-    """Delete the user; every session of theirs ends with it. Raises Unauthenticated for one who is gone."""
+    """Delete the user; every session of theirs ends with it. Raises UnauthorizedSession for one who is gone."""
     for attempt in range(_ATTEMPTS):
         if repository.remove(read_account(user_id), now=now):
             return
@@ -180,7 +181,7 @@ def with_password(
 
 
 def change_account(user_id: str, changed: Callable[[Account], Account]) -> Account:
-    """Apply a change to the user as they are now, again when another change came first. Raises Unauthenticated for a
+    """Apply a change to the user as they are now, again when another change came first. Raises UnauthorizedSession for a
     user who is gone, EmailTaken, and what `changed` raises.
     """
     for attempt in range(_ATTEMPTS):
@@ -193,11 +194,11 @@ def change_account(user_id: str, changed: Callable[[Account], Account]) -> Accou
 
 
 def read_account(user_id: str) -> Account:
-    """Raises Unauthenticated for a user who is gone."""
+    """Raises UnauthorizedSession for a user who is gone."""
     for _ in range(_ATTEMPTS):
         user = repository.get(user_id)
         if user is None:
-            raise Unauthenticated
+            raise UnauthorizedSession
         account = repository.get_account(user.email)
         if account is not None and account.user == user:
             return account

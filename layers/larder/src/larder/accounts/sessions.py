@@ -92,7 +92,7 @@ def end_session(user_id: str, token: str) -> None:
 def end_sessions(user_id: str, *, kept: Session | None = None) -> None:
     """End all of the user's sessions, or all but one, from the next request on.
 
-    Raises TryAgain, Unauthenticated for a user who is gone, UnauthorizedSession when the one to keep has been ended
+    Raises TryAgain, UnauthorizedSession for a user who is gone, UnauthorizedSession when the one to keep has been ended
     meanwhile: two that end each other at once do not both stay.
     """
     for attempt in range(_ATTEMPTS):

@@ -13,7 +13,7 @@ app = auth_api()
 
 
 @app.post("/api/auth/send-verification-email")
-def send_verification_email(
+def request_verification(
     wanted: VerificationWanted, caller: MaybeSignedIn, visit: VisitBy
 ) -> Response[str]:
     """POST /api/auth/send-verification-email: have a link sent, if the address needs one; a stranger is not told."""
