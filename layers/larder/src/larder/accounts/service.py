@@ -181,8 +181,9 @@ def with_password(
 
 
 def change_account(user_id: str, changed: Callable[[Account], Account]) -> Account:
-    """Apply a change to the user as they are now, again when another change came first. Raises UnauthorizedSession for a
-    user who is gone, EmailTaken, and what `changed` raises.
+    """Apply a change to the user as they are now, again when another change came first.
+
+    Raises UnauthorizedSession for a user who is gone, EmailTaken, TryAgain, and what `changed` raises.
     """
     for attempt in range(_ATTEMPTS):
         account = read_account(user_id)

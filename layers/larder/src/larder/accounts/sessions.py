@@ -92,8 +92,8 @@ def end_session(user_id: str, token: str) -> None:
 def end_sessions(user_id: str, *, kept: Session | None = None) -> None:
     """End all of the user's sessions, or all but one, from the next request on.
 
-    Raises TryAgain, UnauthorizedSession for a user who is gone, UnauthorizedSession when the one to keep has been ended
-    meanwhile: two that end each other at once do not both stay.
+    Raises TryAgain, and UnauthorizedSession for a user who is gone, or when the one to keep has been ended meanwhile:
+    two that end each other at once do not both stay.
     """
     for attempt in range(_ATTEMPTS):
         account = read_account(user_id)
