@@ -2,8 +2,9 @@
 
 import random
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from functools import cache
 from typing import ParamSpec, TypeVar
 
@@ -19,6 +20,21 @@ def _pool() -> ThreadPoolExecutor:
 def in_background(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
     """Run one call beside the caller's own. It must wait for the network and start no such call itself."""
     return _pool().submit(function, *args, **kwargs)
+
+
+@contextmanager
+def beside(
+    function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+) -> Generator[Future[R], None, None]:
+    """The same for as long as the block runs, which does not end before the call has, whatever is raised in it.
+
+    An instance is frozen between requests, and with it a call that would still be under way.
+    """
+    call = in_background(function, *args, **kwargs)
+    try:
+        yield call
+    finally:
+        wait([call])
 
 
 def wait_before_retry(attempt: int) -> None:

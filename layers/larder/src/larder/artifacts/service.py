@@ -22,7 +22,7 @@ from larder.artifacts.models import (
     Totals,
     Upload,
 )
-from larder.concurrency import in_background, wait_before_retry
+from larder.concurrency import beside, in_background, wait_before_retry
 from larder.errors import ArtifactNotFound, CachingOverLimit, TryAgain
 from larder.hashing import time_ordered_id
 from larder.settings import settings
@@ -91,13 +91,8 @@ def store(
         metadata=metadata,
         writer=writer,
     )
-    saving = in_background(storage.put, artifact.upload, body, metadata, writer)
-    try:
+    with beside(storage.put, artifact.upload, body, metadata, writer) as saving:
         reserved = _reserve(artifact, replaces, quota_bytes)
-    except BaseException:
-        # Nothing of this request may run on into the next one.
-        saving.exception()
-        raise
     try:
         saving.result()
     except BaseException:

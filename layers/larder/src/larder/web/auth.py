@@ -28,7 +28,7 @@ from larder.api_keys.service import verify_key
 from larder.artifacts.models import ArtifactHash, IndexEntry, Totals
 from larder.artifacts.repository import read_with_standing
 from larder.artifacts.service import caching_status
-from larder.concurrency import in_background
+from larder.concurrency import beside
 from larder.errors import (
     CachingDisabled,
     CachingOverLimit,
@@ -155,8 +155,8 @@ def _caller(
     now = clock.now()
     guess = _scopes.get((token, team)) or _foreseen(token, team)
     if guess is not None:
-        reading = in_background(read_with_standing, guess.owner, guess.user_id, hash, totals=totals)
-        bearer = _verified(token, needs, now)
+        with beside(read_with_standing, guess.owner, guess.user_id, hash, totals=totals) as reading:
+            bearer = _verified(token, needs, now)
         standing, entry, sums = reading.result()
         right = (bearer.user_id, bearer.team_id) == (guess.user_id, guess.bound_to)
         if right and _is_named(team, standing):
@@ -166,8 +166,8 @@ def _caller(
         _scopes.pop((token, team), None)
         slug_team = team_of_slug(team.slug) if team.slug and not team.team_id else None
     elif team.slug and not team.team_id:
-        looking_up = in_background(team_of_slug, team.slug)
-        bearer = _verified(token, needs, now)
+        with beside(team_of_slug, team.slug) as looking_up:
+            bearer = _verified(token, needs, now)
         slug_team = looking_up.result()
     else:
         bearer = _verified(token, needs, now)
@@ -186,9 +186,12 @@ def _foreseen(token: Token, team: TeamQuery) -> _Scope | None:
     # Imported here: builds, which present keys, start faster without what people need.
     from larder.accounts.repository import holder_of
 
-    looking_up = in_background(team_of_slug, team.slug) if team.slug and not team.team_id else None
-    user_id = holder_of(token.hash)
-    slug_team = None if looking_up is None else looking_up.result()
+    if team.slug and not team.team_id:
+        with beside(team_of_slug, team.slug) as looking_up:
+            user_id = holder_of(token.hash)
+        slug_team = looking_up.result()
+    else:
+        user_id, slug_team = holder_of(token.hash), None
     if user_id is None:
         raise Unauthenticated
     owner = team.team_id or slug_team
