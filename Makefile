@@ -71,7 +71,7 @@ proofs: $(READY) ## the crash, load and hostile-request proofs at full length (a
 
 .PHONY: fuzz
 fuzz: $(READY) ## hostile requests only, many of them: FUZZ_EXAMPLES=5000 FUZZ_SEED=0
-	@FUZZ_EXAMPLES="$${FUZZ_EXAMPLES:-5000}" .venv/bin/python -m pytest tests/proofs/test_hostile_requests.py $(ARGS)
+	@FUZZ_EXAMPLES="$${FUZZ_EXAMPLES:-5000}" .venv/bin/python -m pytest tests/proofs/test_hostile_requests.py tests/proofs/test_hostile_accounts.py $(ARGS)
 
 .PHONY: compatibility
 compatibility: $(READY) ## renew docs/compatibility.md from a run of the client matrix
