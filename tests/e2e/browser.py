@@ -16,6 +16,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
 WAIT_SECONDS = 20
+POLL_SECONDS = 0.2
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _DRIVERS = ("chromedriver",)
@@ -159,4 +160,4 @@ class Browser:
         return self.driver.find_element(By.PARTIAL_LINK_TEXT, text)
 
     def _wait(self, condition: Callable[[], object], message: str) -> None:
-        WebDriverWait(self.driver, WAIT_SECONDS, 0.05).until(lambda _: condition(), message)
+        WebDriverWait(self.driver, WAIT_SECONDS, POLL_SECONDS).until(lambda _: condition(), message)

@@ -176,8 +176,9 @@ def test_who_signs_up_stays_signed_in_until_the_password_is_reset(
 
 
 def test_a_session_that_is_not_to_be_remembered_ends_with_the_browser(
-    server: LocalCloud, profile: Path, site: str, somebody: Person
+    server: LocalCloud, profile: Path, somebody: Person
 ) -> None:
+    site = f"http://localhost:{server.port}"
     with browser.opened(profile) as page:
         sign_up_and_verify(page, site, somebody)
         sign_in(page, somebody, rememberMe=False)
