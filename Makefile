@@ -62,7 +62,7 @@ test-dynamodb-local: $(READY) ## the tests of whatever uses tables, on AWS's Dyn
 	@.venv/bin/python -m pytest -m "slow and not build and not e2e" $(TESTS) $(ARGS)
 
 .PHONY: e2e
-e2e: $(READY) ## the long tests: npm's turbo clients, crashes, load (needs node and npm)
+e2e: $(READY) ## the long tests: npm's turbo clients, a browser, crashes, load (needs node, npm, chromium and chromium-driver)
 	@.venv/bin/python -m pytest -m "slow or e2e" $(ARGS)
 
 .PHONY: proofs

@@ -205,6 +205,16 @@ class TestOrigin:
         reply = ask("POST", "/sign-in/email", body=b"email=m&password=p", headers=headers)
         assert outcome(reply) == (403, "CROSS_SITE_NAVIGATION_LOGIN_BLOCKED")
 
+    def test_a_form_of_another_site_signs_nobody_out(self) -> None:
+        """It brings no cookies, but the reply's, which clear the session's, would count."""
+        headers = {**FORM, **CROSS_SITE, "origin": ELSEWHERE}
+        reply = ask("POST", "/sign-out", body=b"", headers=headers)
+        assert outcome(reply) == (403, "CROSS_SITE_NAVIGATION_LOGIN_BLOCKED")
+
+    @pytest.mark.parametrize("headers", [{}, {"sec-fetch-mode": "cors"}, {"origin": ELSEWHERE}])
+    def test_a_program_signs_out_without_cookies(self, headers: dict[str, str]) -> None:
+        assert outcome(post("/sign-out", headers=headers)) == PASSES
+
     def test_it_comes_after_the_body(self) -> None:
         reply = ask("POST", "/update-user", body=b"{", headers={**COOKIE, **JSON})
         assert reply.status == 400

@@ -412,11 +412,11 @@ class InvalidOrigin(LarderError):
 
 
 class CrossSiteNavigation(LarderError):
-    """A page of another site posts a sign-in as if its visitor had filled it in."""
+    """A page of another site posts a sign-in or a sign-out as if its visitor had."""
 
     status = 403
     code = "cross_site_navigation_login_blocked"
-    message = "A page of another site may not sign its visitors in."
+    message = "A page of another site may not sign its visitors in or out."
 
 
 class InvalidCallbackUrl(LarderError):

@@ -89,8 +89,8 @@ def absolute(url: str, request: Request) -> str:
     return base_url(request) + url if url.startswith("/") else url
 
 
-def check_origin(request: Request, *, signs_in: bool) -> None:
-    """Refuse what another site's page sends with its visitor's cookies, or to sign its visitor in.
+def check_origin(request: Request, *, signs_in: bool, signs_out: bool) -> None:
+    """Refuse what another site's page sends with its visitor's cookies, or to sign its visitor in or out.
 
     Raises MissingOrNullOrigin, InvalidOrigin, CrossSiteNavigation. Requests that carry no cookie and come from no
     browser pass: there is nothing that they could misuse.
@@ -100,14 +100,12 @@ def check_origin(request: Request, *, signs_in: bool) -> None:
     headers = request.headers
     origin = headers.get("origin") or headers.get("referer") or ""
     if not _has_cookies(request):
+        # A form of another site comes without the cookies, yet the browser takes the reply's: those that clear, too.
+        if (signs_in or signs_out) and _crosses_sites(request):
+            raise CrossSiteNavigation
         from_browser = any(headers.get(name) for name in _FETCH_METADATA)
         if not signs_in or not (origin or from_browser):
             return
-        if (headers.get("sec-fetch-site"), headers.get("sec-fetch-mode")) == (
-            "cross-site",
-            "navigate",
-        ):
-            raise CrossSiteNavigation
     if origin in ("", "null"):
         raise MissingOrNullOrigin
     if not is_trusted_origin(origin_of(origin), request):
@@ -131,6 +129,15 @@ def check_callbacks(request: Request, body: object) -> None:
 def _has_cookies(request: Request) -> bool:
     # The gateway takes the Cookie header apart.
     return bool(request.resolved_event.get("cookies")) or "cookie" in request.headers
+
+
+def _crosses_sites(request: Request) -> bool:
+    """Does a page of another site have the browser go here, as by a form?"""
+    headers = request.headers
+    return (headers.get("sec-fetch-site"), headers.get("sec-fetch-mode")) == (
+        "cross-site",
+        "navigate",
+    )
 
 
 def _own_origin(request: Request) -> str | None:

@@ -30,7 +30,7 @@ def guard_request(app: ApiGatewayResolver, next_middleware: NextMiddleware) -> R
     signs_in = path.startswith(("/sign-in", "/sign-up"))
     _check_rate(request, path)
     body = None if request.method in _BODYLESS else auth_body(request, takes_forms=signs_in)
-    check_origin(request, signs_in=signs_in)
+    check_origin(request, signs_in=signs_in, signs_out=path == "/sign-out")
     check_callbacks(request, body)
     return next_middleware(app)
 

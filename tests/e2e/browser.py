@@ -1,0 +1,163 @@
+"""Chromium without a window, as the system's packages bring it, with a profile that outlives it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.wait import WebDriverWait
+
+WAIT_SECONDS = 20
+POLL_SECONDS = 0.2
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+_DRIVERS = ("chromedriver",)
+_ARGUMENTS = (
+    "--headless",
+    # It sees pages of this machine only, and its sandbox does not start for root or in a container.
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--disable-gpu",
+    "--no-first-run",
+    # Nobody else is asked for anything.
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--no-proxy-server",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1",
+)
+_FETCH = """
+const [url, init, done] = arguments;
+fetch(url, {credentials: "include", ...init}).then(
+    async reply => done({type: reply.type, status: reply.status, text: await reply.text()}),
+    error => done({type: "error", status: 0, text: String(error)}),
+);
+"""
+
+
+@contextlib.contextmanager
+def opened(profile: Path) -> Iterator[Browser]:
+    """A browser for the time of a `with`. One that is opened later with the same profile has its lasting cookies."""
+    home = profile.with_suffix(".home")
+    home.mkdir(parents=True, exist_ok=True)
+    options = ChromeOptions()
+    options.binary_location = _installed(_BROWSERS)
+    for argument in (*_ARGUMENTS, f"--user-data-dir={profile}"):
+        options.add_argument(argument)
+    # Named, so that Selenium looks for none and downloads none.
+    service = ChromeService(
+        _installed(_DRIVERS), env={"PATH": os.environ["PATH"], "HOME": str(home)}
+    )
+    driver = Chrome(options, service)
+    try:
+        driver.set_page_load_timeout(WAIT_SECONDS)
+        driver.set_script_timeout(WAIT_SECONDS)
+        yield Browser(driver)
+    finally:
+        driver.quit()
+
+
+def _installed(names: tuple[str, ...]) -> str:
+    for name in names:
+        if path := shutil.which(name):
+            return path
+    raise AssertionError(
+        f"The browser tests need {' or '.join(names)} on PATH, and found none. "
+        "On Debian: sudo apt-get install chromium chromium-driver"
+    )
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a page's script gets of a reply. `status` is 0 where the browser keeps it from the page."""
+
+    type: str
+    status: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Browser:
+    driver: Chrome
+
+    def open(self, url: str) -> None:
+        self.driver.get(url)
+
+    @property
+    def url(self) -> str:
+        return self.driver.current_url
+
+    def run(self, script: str) -> Any:
+        """What `script` returns, in the page or in the frame that is entered."""
+        return self.driver.execute_script(script)
+
+    def fetch(self, url: str, **init: Any) -> Reply:
+        """The page's own `fetch(url, {credentials: "include", ...init})`."""
+        return Reply(**self.driver.execute_async_script(_FETCH, url, init))
+
+    def cookies(self) -> dict[str, dict[str, Any]]:
+        """The cookies that the browser would send to the page's server, as it keeps them, by name."""
+        return {cookie["name"]: cookie for cookie in self.driver.get_cookies()}
+
+    def text(self) -> str:
+        return self.driver.find_element(By.TAG_NAME, "body").text
+
+    def follow(self, link: str) -> None:
+        """Click the first link that has `link` in its text; wait until it has led to another page."""
+        before = self.url
+        self._link(link).click()
+        self._wait(lambda: self.url != before, f"the link {link} led nowhere")
+
+    def follow_to_new_window(self, link: str) -> None:
+        """The same with a link that opens a window of its own, which is looked at from then on."""
+        known = set(self.driver.window_handles)
+        self._link(link).click()
+        self._wait(lambda: set(self.driver.window_handles) - known, f"{link} opened no window")
+        (window,) = set(self.driver.window_handles) - known
+        self.driver.switch_to.window(window)
+        self._wait(lambda: self.url.startswith("http"), f"the link {link} led nowhere")
+
+    def open_when_there(self, url: str, row: str, link: str) -> None:
+        """Load the list at `url` anew until a row of the cell `row` has a link with `link` in its text; follow it."""
+        path = f"//tr[td[.='{row}']]//a[contains(., '{link}')]"
+
+        def found() -> list[WebElement]:
+            self.open(url)
+            return self.driver.find_elements(By.XPATH, path)
+
+        self._wait(found, f"{url} shows no {link} to {row}")
+        self.driver.find_element(By.XPATH, path).click()
+        self._wait(lambda: self.url != url, f"{link} led nowhere")
+
+    def enter_frame(self) -> None:
+        """Look into the page's only frame."""
+        self.driver.switch_to.frame(self.driver.find_element(By.TAG_NAME, "iframe"))
+
+    def submit(self, action: str, fields: dict[str, str]) -> None:
+        """Send a form from the page, as a navigation; wait for what comes of it."""
+        before = self.url
+        self.driver.execute_script(
+            """
+            const form = Object.assign(document.createElement("form"), {method: "post", action: arguments[0]});
+            for (const [name, value] of Object.entries(arguments[1]))
+                form.append(Object.assign(document.createElement("input"), {name, value}));
+            document.body.append(form);
+            form.submit();
+            """,
+            action,
+            fields,
+        )
+        self._wait(lambda: self.url != before, f"the form did not reach {action}")
+
+    def _link(self, text: str) -> WebElement:
+        return self.driver.find_element(By.PARTIAL_LINK_TEXT, text)
+
+    def _wait(self, condition: Callable[[], object], message: str) -> None:
+        WebDriverWait(self.driver, WAIT_SECONDS, POLL_SECONDS).until(lambda _: condition(), message)

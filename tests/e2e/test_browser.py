@@ -1,0 +1,243 @@
+"""A browser signs up, verifies, signs in, stays signed in and resets the password, on plain http."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from . import browser, cloud
+from .browser import Browser
+from .cloud import LocalCloud
+
+pytestmark = pytest.mark.e2e
+
+SESSION = "better-auth.session_token"
+DONT_REMEMBER = "better-auth.dont_remember"
+WEEK_SECONDS = 7 * 86_400
+CLOCK_SECONDS = 120
+# Where the browser comes out after a mail's link: a page of Larder's own origin, as the integrator's would be.
+PAGE = "/api/auth/ok"
+
+
+@pytest.fixture(scope="module")
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalCloud]:
+    with cloud.running(
+        request.config.rootpath,
+        tmp_path_factory.mktemp("cloud") / "data",
+        LARDER_REQUIRE_EMAIL_VERIFICATION="true",
+        # The tests sign in more often than one person does.
+        LARDER_HTTP_RATE_LIMIT_ENABLED="false",
+    ) as running:
+        yield running
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    return tmp_path / "profile"
+
+
+@pytest.fixture(params=["localhost", "127.0.0.1"])
+def site(request: pytest.FixtureRequest, server: LocalCloud) -> str:
+    """The server's origin under one of its names."""
+    return f"http://{request.param}:{server.port}"
+
+
+@pytest.fixture
+def somebody() -> Person:
+    return Person(f"ada-{secrets.token_hex(6)}@acme.example", secrets.token_hex(12))
+
+
+@pytest.fixture(scope="module")
+def other_port() -> Iterator[int]:
+    """The port of another server on this machine, whose pages are empty."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), EmptyPage)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server.server_port
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+class EmptyPage(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_request(self, code: object = "-", size: object = "-") -> None:
+        """Says nothing."""
+
+
+@dataclass(frozen=True)
+class Person:
+    email: str
+    password: str
+
+
+def post(page: Browser, path: str, **body: Any) -> tuple[int, Any]:
+    """What the page's script gets for a JSON request to its own server."""
+    headers = {"content-type": "application/json"}
+    reply = page.fetch(path, method="POST", headers=headers, body=json.dumps(body))
+    return reply.status, json.loads(reply.text)
+
+
+def signed_in_as(page: Browser) -> str | None:
+    """The address of whom the page's server sees, by the cookies that the browser sends."""
+    reply = page.fetch("/api/auth/get-session")
+    assert reply.status == 200
+    session = json.loads(reply.text)
+    return session and session["user"]["email"]
+
+
+def sign_in(page: Browser, person: Person, **options: Any) -> None:
+    credentials = {"email": person.email, "password": person.password}
+    status, answer = post(page, "/api/auth/sign-in/email", **credentials, **options)
+    assert (status, answer["user"]["email"]) == (200, person.email)
+
+
+def sign_up_and_verify(page: Browser, site: str, person: Person) -> None:
+    """To the end: the link of the mail is clicked in the frame that shows the mail as its reader sees it."""
+    page.open(site + PAGE)
+    new = {"name": "Ada", "email": person.email, "password": person.password, "callbackURL": PAGE}
+    status, answer = post(page, "/api/auth/sign-up/email", **new)
+    assert (status, answer["token"], page.cookies()) == (200, None, {})
+    page.open_when_there(site + "/_local/outbox", person.email, "Verify your address")
+    page.enter_frame()
+    assert page.run("return self.origin") == "null"
+    assert f"the address {person.email}" in page.text()
+    page.follow_to_new_window("Verify your address")
+    # The new window is free of the frame's sandbox, and is not told where its visitor comes from.
+    assert page.run("return [self.origin, document.referrer, self.opener]") == [site, "", None]
+    assert page.url == site + PAGE
+
+
+def test_who_signs_up_stays_signed_in_until_the_password_is_reset(
+    server: LocalCloud, profile: Path, site: str, somebody: Person
+) -> None:
+    with browser.opened(profile) as page:
+        page.open(site + PAGE)
+        credentials = {"email": somebody.email, "password": somebody.password}
+        sign_up_and_verify(page, site, somebody)
+        assert signed_in_as(page) is None
+
+        sign_in(page, somebody)
+        kept = page.cookies()
+        assert list(kept) == [SESSION]
+        cookie = kept[SESSION]
+        assert (cookie["httpOnly"], cookie["sameSite"], cookie["secure"]) == (True, "Lax", False)
+        assert (cookie["path"], cookie["domain"]) == ("/", urlsplit(site).hostname)
+        assert abs(cookie["expiry"] - time.time() - WEEK_SECONDS) < CLOCK_SECONDS
+        assert page.run("return document.cookie") == ""
+        assert signed_in_as(page) == somebody.email
+
+        server.restart()
+        assert signed_in_as(page) == somebody.email
+
+    with browser.opened(profile) as page:
+        page.open(site + PAGE)
+        assert signed_in_as(page) == somebody.email
+
+        status, _ = post(
+            page, "/api/auth/request-password-reset", email=somebody.email, redirectTo=PAGE
+        )
+        assert status == 200
+        page.open_when_there(site + "/_local/outbox", somebody.email, "Reset your password")
+        page.follow(f"{site}/api/auth/reset-password/")
+        (token,) = parse_qs(urlsplit(page.url).query)["token"]
+        assert page.url == f"{site}{PAGE}?token={token}"
+        changed = Person(somebody.email, secrets.token_hex(12))
+        assert post(
+            page, "/api/auth/reset-password", newPassword=changed.password, token=token
+        ) == (200, {"status": True})
+        assert page.cookies() == kept
+        assert signed_in_as(page) is None
+
+        status, answer = post(page, "/api/auth/sign-in/email", **credentials)
+        assert (status, answer["code"]) == (401, "INVALID_EMAIL_OR_PASSWORD")
+        sign_in(page, changed)
+        assert signed_in_as(page) == somebody.email
+        assert post(page, "/api/auth/sign-out") == (200, {"success": True})
+        assert page.cookies() == {}
+        assert signed_in_as(page) is None
+
+
+def test_a_session_that_is_not_to_be_remembered_ends_with_the_browser(
+    server: LocalCloud, profile: Path, somebody: Person
+) -> None:
+    site = f"http://localhost:{server.port}"
+    with browser.opened(profile) as page:
+        sign_up_and_verify(page, site, somebody)
+        sign_in(page, somebody, rememberMe=False)
+        kept = page.cookies()
+        assert set(kept) == {SESSION, DONT_REMEMBER}
+        for cookie in kept.values():
+            assert "expiry" not in cookie
+            assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Lax")
+        assert signed_in_as(page) == somebody.email
+
+    with browser.opened(profile) as page:
+        page.open(site + PAGE)
+        assert page.cookies() == {}
+        assert signed_in_as(page) is None
+
+
+def test_pages_of_other_origins_can_do_nothing_with_the_cookies(
+    server: LocalCloud, profile: Path, somebody: Person, other_port: int
+) -> None:
+    """Another port is of the same site, so the browser sends the cookies along; another name is another site."""
+    site = f"http://localhost:{server.port}"
+    neighbour, stranger = f"http://localhost:{other_port}", f"http://127.0.0.1:{other_port}"
+    with browser.opened(profile) as page:
+        sign_up_and_verify(page, site, somebody)
+        sign_in(page, somebody)
+        kept = page.cookies()
+
+        for other, carried, refusal in ((neighbour, kept, 403), (stranger, {}, 401)):
+            page.open(other)
+            assert page.cookies() == carried
+            assert page.fetch(f"{site}/api/auth/get-session").type == "error"
+            # A script may send this without being asked for permission first; only the server can refuse.
+            mark = server.log_size()
+            for path in ("sign-out", "revoke-sessions"):
+                sent = page.fetch(f"{site}/api/auth/{path}", method="POST", mode="no-cors")
+                assert (sent.type, sent.text) == ("opaque", "")
+            # For JSON the browser asks, and Larder gives no permission.
+            as_json = {
+                "headers": {"content-type": "application/json"},
+                "body": '{"name":"Mallory"}',
+            }
+            changed = page.fetch(f"{site}/api/auth/update-user", method="POST", **as_json)
+            assert changed.type == "error"
+            arrived = server.requests_since(mark)
+            posts = {one.path: one.status for one in arrived if one.method == "POST"}
+            assert posts["/api/auth/revoke-sessions"] == refusal
+            assert "/api/auth/update-user" not in posts
+
+        credentials = {"email": somebody.email, "password": somebody.password}
+        for other, path, fields, code in (
+            (neighbour, "sign-in/email", credentials, "INVALID_ORIGIN"),
+            (neighbour, "sign-out", {}, "INVALID_ORIGIN"),
+            (stranger, "sign-in/email", credentials, "CROSS_SITE_NAVIGATION_LOGIN_BLOCKED"),
+            (stranger, "sign-out", {}, "CROSS_SITE_NAVIGATION_LOGIN_BLOCKED"),
+        ):
+            page.open(other)
+            page.submit(f"{site}/api/auth/{path}", fields)
+            assert json.loads(page.text()).get("code") == code, (other, path, page.cookies())
+
+        page.open(site + PAGE)
+        assert page.cookies() == kept
+        assert signed_in_as(page) == somebody.email
