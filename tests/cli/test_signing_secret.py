@@ -119,7 +119,8 @@ def test_it_waits_for_what_lives_longest(
 def test_force_rotates_all_the_same(on_stack: Larder) -> None:
     on_stack("rotate-signing-secret")
     before = stored()["current"]
-    on_stack("rotate-signing-secret", "--force")
+    shown = on_stack("rotate-signing-secret", "--force").stdout
+    assert "whoever has not been here since the last rotation is signed out" in shown
     assert stored()["previous"] == before
 
 

@@ -64,12 +64,22 @@ def rotate_signing_secret(target: Target, force: bool, drop_old: bool, as_json: 
     """
     kept = _of_local_cloud(target.local) if target.local else _of_stack()
     now = clock.now()
-    if not force and not drop_old:
-        _refuse_too_early(kept, now)
+    early = _why_too_early(kept, now)
+    if early and not force and not drop_old:
+        raise click.ClickException(early)
     from larder import signing
 
     kept.put(signing.random_secret(), None if drop_old else kept.current)
-    _tell(kept, now, drop_old=drop_old, as_json=as_json)
+    signs_at = None if kept.signs_after is None else now + kept.signs_after
+    if as_json:
+        told: Record = {
+            "rotated_at": now,
+            "known_everywhere_at": signs_at,
+            "old_is_accepted": not drop_old,
+        }
+        print_json(told)
+        return
+    click.echo(_summary(signs_at, is_early=early is not None, drop_old=drop_old))
 
 
 def _of_stack() -> _Kept:
@@ -121,21 +131,23 @@ def _write_private(path: Path, text: str) -> None:
     temporary.replace(path)
 
 
-def _refuse_too_early(kept: _Kept, now: datetime) -> None:
+def _why_too_early(kept: _Kept, now: datetime) -> str | None:
+    """What a rotation would do to people now; None when it does nothing to anybody."""
     if not kept.is_in_use:
-        raise click.ClickException(
+        return (
             "the local cloud has not been started since the last rotation and still signs with the secret that"
             " another one would drop: start it again first, or rotate all the same by --force"
         )
     if not kept.previous or not kept.rotated_at:
-        return
+        return None
     needed_until = kept.rotated_at + (kept.signs_after or timedelta()) + _longest_signature()
-    if now < needed_until:
-        raise click.ClickException(
-            f"the last rotation was at {kept.rotated_at:%Y-%m-%d %H:%M} UTC, and what the secret before it signed"
-            f" may be valid until {needed_until:%Y-%m-%d %H:%M} UTC: rotating now would sign out whoever has not"
-            " been here since, and end their links. Wait until then, or rotate all the same by --force"
-        )
+    if now >= needed_until:
+        return None
+    return (
+        f"the last rotation was at {kept.rotated_at:%Y-%m-%d %H:%M} UTC, and what the secret before it signed"
+        f" may be valid until {needed_until:%Y-%m-%d %H:%M} UTC: rotating now would sign out whoever has not"
+        " been here since, and end their links. Wait until then, or rotate all the same by --force"
+    )
 
 
 def _longest_signature() -> timedelta:
@@ -152,25 +164,17 @@ def _longest_signature() -> timedelta:
     )
 
 
-def _tell(kept: _Kept, now: datetime, *, drop_old: bool, as_json: bool) -> None:
-    signs_at = None if kept.signs_after is None else now + kept.signs_after
-    if as_json:
-        told: Record = {
-            "rotated_at": now,
-            "known_everywhere_at": signs_at,
-            "old_is_accepted": not drop_old,
-        }
-        print_json(told)
-        return
+def _summary(signs_at: datetime | None, *, is_early: bool, drop_old: bool) -> str:
     if signs_at is None:
         when = "The local cloud takes it over at its next start"
     elif drop_old:
         when = f"Every function takes it over by {signs_at:%H:%M:%S} UTC"
     else:
         when = f"It is accepted at once and signs from {signs_at:%H:%M:%S} UTC on, when every function knows it"
-    what = (
-        "everybody has to sign in again, and links in mail are void."
-        if drop_old
-        else "nobody is signed out."
-    )
-    click.echo(f"The signing secret is another one. {when}; {what}")
+    if drop_old:
+        what = "everybody has to sign in again, and links that verify an address are void."
+    elif is_early:
+        what = "whoever has not been here since the last rotation is signed out."
+    else:
+        what = "nobody is signed out."
+    return f"The signing secret is another one. {when}; {what}"
