@@ -2,7 +2,8 @@
 
 turbo.env    the lines for turbo: address, key, team
 cloud.json   how to reach the running local cloud; gone when it is stopped
-local.json   the credentials of its services, their ports, what signs cookies and links, and the tables' engine
+local.json   the credentials of its services, their ports, what signs cookies and links (one secret, or two joined by a
+             comma after `larder rotate-signing-secret`), and the tables' engine
 dynamodb/    the tables        s3/      the objects
 events/      events of objects that no function has had yet
 invocations/ work that functions have handed to one another and that is not done yet

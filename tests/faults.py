@@ -13,6 +13,7 @@ _CLIENTS: dict[str, Callable[[], Any]] = {
     "dynamodb": aws.dynamodb,
     "lambda": aws.lambda_,
     "s3": aws.s3,
+    "secrets-manager": aws.secrets_manager,
     "sesv2": aws.sesv2,
 }
 

@@ -15,8 +15,14 @@ from moto.core.botocore_stubber import BotocoreStubber
 
 from larder import aws
 from larder_cli.main import cli
+from local.cloudformation import read_template
+from local.template import load_template, resource_name, template_path
 
 from .fake_aws import FakeAws
+
+TEMPLATE: dict[str, Any] = read_template(template_path())
+OUTPUTS = {name: resource_name(name) for name in TEMPLATE["Outputs"]} | {"Region": "eu-central-1"}
+PARAMETERS = {name: str(parameter["Default"]) for name, parameter in TEMPLATE["Parameters"].items()}
 
 
 @dataclass(frozen=True)
@@ -105,3 +111,14 @@ def larder(one_call_at_a_time: None, aws_in_memory: None, data_folder: Path) -> 
 def fake_aws() -> Iterator[FakeAws]:
     with FakeAws.running() as server:
         yield server
+
+
+@pytest.fixture
+def stack(own_environment: pytest.MonkeyPatch, fake_aws: FakeAws) -> FakeAws:
+    """A deployed stack of the template, whose tables and bucket are those in memory."""
+    fake_aws.holds_stack(OUTPUTS, PARAMETERS)
+    own_environment.setenv("AWS_ENDPOINT_URL_CLOUDFORMATION", fake_aws.url)
+    for name in load_template(environ={}).environment:
+        if name.startswith("LARDER_"):
+            own_environment.delenv(name)
+    return fake_aws

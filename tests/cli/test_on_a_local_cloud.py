@@ -194,6 +194,33 @@ def test_a_terminal_sees_the_count_and_the_summary(local_cloud: LocalCloud) -> N
     assert "\x1b" not in summary
 
 
+def test_a_rotated_signing_secret_signs_nobody_out(local_cloud: LocalCloud) -> None:
+    def session(http: httpx.Client) -> Any:
+        return http.get("/api/auth/get-session").raise_for_status().json()
+
+    def start_again() -> None:
+        local_cloud.stop()
+        local_cloud.start()
+
+    with httpx.Client(base_url=local_cloud.url, trust_env=False, timeout=30) as http:
+        person = {"name": "Eve", "email": "eve@acme.example", "password": "correct horse"}
+        signed_up = http.post(
+            "/api/auth/sign-up/email", json=person, headers={"origin": local_cloud.url}
+        )
+        assert signed_up.status_code == 200, signed_up.text
+        before = dict(http.cookies)
+        larder(local_cloud, "rotate-signing-secret")
+        start_again()
+        assert session(http)["user"]["name"] == "Eve"
+        assert dict(http.cookies) != before
+        larder(local_cloud, "rotate-signing-secret", "--force")
+        start_again()
+        assert session(http)["user"]["name"] == "Eve"
+        larder(local_cloud, "rotate-signing-secret", "--drop-old")
+        start_again()
+        assert session(http) is None
+
+
 def test_a_stopped_cloud_is_told(local_cloud: LocalCloud) -> None:
     local_cloud.stop()
     try:

@@ -5,7 +5,6 @@ import os
 import socket
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -13,27 +12,11 @@ from click.testing import CliRunner
 from larder import aws
 from larder.settings import Settings, environment_name, settings
 from larder_cli.main import cli
-from local.cloudformation import read_template
-from local.template import load_template, resource_name, template_path
+from local.template import resource_name
 from tests.requests import Cloud
 
-from .conftest import Larder, change_cloud_json, write_cloud_json
+from .conftest import OUTPUTS, PARAMETERS, Larder, change_cloud_json, write_cloud_json
 from .fake_aws import FakeAws
-
-TEMPLATE: dict[str, Any] = read_template(template_path())
-OUTPUTS = {name: resource_name(name) for name in TEMPLATE["Outputs"]} | {"Region": "eu-central-1"}
-PARAMETERS = {name: str(parameter["Default"]) for name, parameter in TEMPLATE["Parameters"].items()}
-
-
-@pytest.fixture
-def stack(own_environment: pytest.MonkeyPatch, fake_aws: FakeAws) -> FakeAws:
-    """A deployed stack of the template, whose tables and bucket are those in memory."""
-    fake_aws.holds_stack(OUTPUTS, PARAMETERS)
-    own_environment.setenv("AWS_ENDPOINT_URL_CLOUDFORMATION", fake_aws.url)
-    for name in load_template(environ={}).environment:
-        if name.startswith("LARDER_"):
-            own_environment.delenv(name)
-    return fake_aws
 
 
 @pytest.fixture
@@ -167,7 +150,7 @@ def test_a_table_that_is_gone_is_told_in_one_line(larder: Larder, data_folder: P
     change_cloud_json(data_folder, LARDER_TEAMS_TABLE="no-such-table")
     refusal = larder.refusal("teams", "list")
     assert refusal.startswith("AWS refused: ")
-    assert "a table or the bucket of this Larder is gone" in refusal
+    assert "a table, the bucket or the signing secret of this Larder is gone" in refusal
 
 
 def test_a_bucket_that_is_gone_is_told_in_one_line(larder: Larder, data_folder: Path) -> None:

@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
@@ -10,15 +11,20 @@ from moto import mock_aws
 
 from larder import aws, clock
 from larder.signing import (
+    KNOWN_AFTER,
     ExpiredToken,
     InvalidToken,
     decode_token,
     encode_token,
     forget_secrets,
     is_signed,
+    is_signed_anew,
+    put_secrets,
+    read_secrets,
     sign,
 )
 from tests.conftest import SetOption
+from tests.faults import answering, reply
 
 NOW = clock.now()
 
@@ -96,12 +102,77 @@ def secret_arn(environment: pytest.MonkeyPatch, option: SetOption) -> Iterator[s
         forget_secrets()
 
 
-def test_a_stacks_secrets_come_from_secrets_manager(secret_arn: str) -> None:
-    signature = sign("text")
-    assert is_signed("text", signature)
-    rotated = json.dumps({"current": "two", "previous": "one"})
-    aws.secrets_manager().put_secret_value(SecretId=secret_arn, SecretString=rotated)
-    assert sign("text") == signature  # an instance asks again after five minutes
+@contextmanager
+def rotated_ago(age: timedelta) -> Iterator[list[str]]:
+    """Within, Secrets Manager tells that `two` took the place of `one` so long ago. Yields the calls that ask."""
     forget_secrets()
-    assert sign("text") != signature
+    stored = json.dumps({"current": "two", "previous": "one"})
+    answer = reply({"SecretString": stored, "CreatedDate": clock.now() - age})
+    with answering("secrets-manager", "GetSecretValue", answer) as calls:
+        yield calls
+
+
+def signed_by(secret: str, text: str, option: SetOption, arn: str) -> str:
+    """What a deployment with this one secret makes of the text."""
+    option("signing_secret", secret)
+    signature = sign(text)
+    option("signing_secret", arn)
+    return signature
+
+
+def test_a_stacks_secret_comes_from_secrets_manager(secret_arn: str, option: SetOption) -> None:
+    assert sign("text") == signed_by("one", "text", option, secret_arn)
+    assert read_secrets().put_at is not None
+
+
+def test_after_a_rotation_both_are_accepted_and_the_old_one_signs_until_all_know_the_new_one(
+    secret_arn: str, option: SetOption
+) -> None:
+    old, new = (signed_by(secret, "text", option, secret_arn) for secret in ("one", "two"))
+    for age, signing in (
+        (timedelta(), old),
+        (KNOWN_AFTER - timedelta(seconds=5), old),
+        (KNOWN_AFTER + timedelta(seconds=5), new),
+    ):
+        with rotated_ago(age):
+            assert sign("text") == signing
+            assert is_signed("text", old)
+            assert is_signed("text", new)
+            assert [is_signed_anew("text", one) for one in (old, new)] == [
+                signing == old,
+                signing == new,
+            ]
+
+
+def test_what_an_instance_signs_right_after_a_rotation_passes_one_that_knows_only_the_old_secret(
+    secret_arn: str,
+) -> None:
+    put_secrets(current="two", previous="one")
+    signature, token = sign("text"), encode_token({"a": 1}, now=NOW, lifetime_s=60)
+    put_secrets(current="one", previous=None)
+    forget_secrets()  # as an instance that read before the rotation
     assert is_signed("text", signature)
+    assert decode_token(token, now=NOW)["a"] == 1
+
+
+def test_a_secret_alone_signs_at_once(secret_arn: str, option: SetOption) -> None:
+    old = sign("text")
+    put_secrets(current="two", previous=None)
+    forget_secrets()
+    assert sign("text") == signed_by("two", "text", option, secret_arn)
+    assert not is_signed("text", old)
+
+
+def test_the_secret_is_read_once_however_many_signatures_are_forged(secret_arn: str) -> None:
+    with rotated_ago(timedelta(days=1)) as calls:
+        sign("text")
+        for number in range(200):
+            assert not is_signed("text", f"forged {number}")
+            with pytest.raises(InvalidToken):
+                decode_token(f"a.b.{number}", now=NOW)
+    assert len(calls) == 1
+
+
+def test_the_secrets_do_not_show_in_what_is_printed(secret_arn: str) -> None:
+    put_secrets(current="the-current", previous="the-previous")
+    assert "the-" not in repr(read_secrets())

@@ -18,7 +18,7 @@ _BY_ERROR_OF_BOTOCORE = {
 _CHECK_NETWORK = "check the network, the region and AWS_ENDPOINT_URL_* variables, then try again"
 
 _DENIED = "ask for the permission; docs/operator-cli.md lists what each command needs"
-_GONE = "a table or the bucket of this Larder is gone, or of another account or region"
+_GONE = "a table, the bucket or the signing secret of this Larder is gone, or of another account or region"
 _BY_CODE_OF_AWS = {
     "AccessDenied": _DENIED,
     "AccessDeniedException": _DENIED,

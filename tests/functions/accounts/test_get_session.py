@@ -105,11 +105,39 @@ def test_a_signed_token_that_no_session_has_is_nobodys(aws_in_memory: None) -> N
 
 def test_what_the_previous_secret_signed_is_still_accepted(ada: User, option: SetOption) -> None:
     option("signing_secret", "the-old-secret")
-    browser = browser_of(ada)
+    browser, absent = browser_of(ada), browser_of(ada)
     option("signing_secret", "the-new-secret,the-old-secret")
     assert browser.get("/get-session").json["user"]["id"] == ada.id
     option("signing_secret", "the-newest-secret,the-new-secret")
-    assert is_nobody(browser.get("/get-session"))
+    assert is_nobody(absent.get("/get-session"))
+
+
+def test_people_who_come_back_between_two_rotations_stay_signed_in(
+    ada: User, option: SetOption
+) -> None:
+    option("signing_secret", "one")
+    for remembered in (True, False):
+        browser = begun(ada, HOUR, remembered=remembered)
+        option("signing_secret", "two,one")
+        renewed = browser.get("/get-session").cookies
+        assert renewed[0].startswith(f"{SESSION_COOKIE}=")
+        assert len(renewed) == (1 if remembered else 2)
+        assert ("Max-Age" in renewed[0]) is remembered
+        assert browser.get("/get-session").cookies == ()
+        option("signing_secret", "three,two")
+        assert browser.get("/get-session").json["user"]["id"] == ada.id
+        option("signing_secret", "one")
+
+
+def test_a_bearer_token_and_a_forged_cookie_are_not_signed_anew(
+    ada: User, option: SetOption
+) -> None:
+    option("signing_secret", "two,one")
+    forged = Browser(cookies={SESSION_COOKIE: f"{'A' * 32}.forged"})
+    assert is_nobody(forged.get("/get-session"))
+    _, token = start_session(ada, now=clock.now())
+    reply = forged.get("/get-session", headers={"authorization": f"Bearer {token}"})
+    assert (reply.json["user"]["id"], reply.cookies) == (ada.id, ())
 
 
 # When it ends ------------------------------------------------------------------------------------

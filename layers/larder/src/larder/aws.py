@@ -5,6 +5,7 @@ after the client's own tries raises TryAgain from every call, Throttled when it 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import cache
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -234,9 +235,15 @@ def write_together(writes: Sequence[Mapping[str, Any]]) -> bool:
     raise TryAgain
 
 
-def read_secret(arn: str) -> str:
-    """The text of a secret in Secrets Manager."""
-    return secrets_manager().get_secret_value(SecretId=arn)["SecretString"]
+def read_secret(arn: str) -> tuple[str, datetime]:
+    """The text of a secret in Secrets Manager, and when that was put there, by the clock of AWS."""
+    reply = secrets_manager().get_secret_value(SecretId=arn)
+    return reply["SecretString"], reply["CreatedDate"]
+
+
+def write_secret(arn: str, text: str) -> None:
+    """Put another text in the place of a secret's."""
+    secrets_manager().put_secret_value(SecretId=arn, SecretString=text)
 
 
 def batch_get(keys: Mapping[str, Sequence[Item]]) -> dict[str, list[Item]]:

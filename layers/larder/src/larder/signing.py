@@ -1,26 +1,62 @@
 """Signatures of cookies and of the tokens in verification links, by the deployment's signing secret.
 
 Two secrets are accepted at once: what the previous one signed stays valid while the current one signs what is new, so
-that a rotation signs nobody out (docs/operations.md).
+that a rotation signs nobody out (docs/operations.md). An instance keeps the secrets for some minutes, so after a
+rotation some do not know the new one yet, and would refuse what it signed. Therefore it is accepted at once but signs
+only when every instance knows it. Reading the secret again at each unknown signature would do as well, but then whoever
+sends forged ones decides how often it is read.
 """
 
 import base64
 import hashlib
 import hmac
 import json
-import time
+import secrets
 from collections.abc import Mapping
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
-from larder import aws
+from larder import aws, clock
 from larder.clock import to_epoch_seconds
 from larder.settings import settings
 
-_KEPT_SECONDS = 300
-"""How long an instance keeps the secrets before it asks for them again: a rotation is known everywhere by then."""
+_KEPT = timedelta(minutes=5)
+"""How long an instance keeps the secrets before it asks for them again."""
 
-_kept: tuple[float, str, tuple[str, ...]] | None = None
+KNOWN_AFTER = _KEPT + timedelta(minutes=1)
+"""How long after a rotation every instance knows the new secret. The minute is for clocks that differ."""
+
+_SECRET_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SigningSecrets:
+    """What is accepted. `put_at` is the moment of the last rotation, or of the first secret, by the clock of AWS."""
+
+    current: str = field(repr=False)
+    previous: str | None = field(repr=False)
+    put_at: datetime | None
+
+    @property
+    def accepted(self) -> tuple[str, ...]:
+        return (self.current, self.previous) if self.previous else (self.current,)
+
+    def signing(self, *, now: datetime) -> str:
+        """The one that signs: the current one as soon as every instance accepts it."""
+        if self.previous and self.put_at and now < self.put_at + KNOWN_AFTER:
+            return self.previous
+        return self.current
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    arn: str
+    read_at: datetime
+    secrets: SigningSecrets
+
+
+_kept: _Kept | None = None
 
 
 class InvalidToken(Exception):
@@ -33,18 +69,17 @@ class ExpiredToken(Exception):
 
 def sign(text: str) -> str:
     """The signature of a cookie's value: base64 of HMAC-SHA256 (reference: better-auth.md, 4)."""
-    return base64.b64encode(_mac(_secrets()[0], text.encode())).decode()
+    return base64.b64encode(_mac(_signing_secret(), text.encode())).decode()
 
 
 def is_signed(text: str, signature: str) -> bool:
     """Whether one of the accepted secrets made the signature."""
-    given = signature.encode("utf-8", "surrogatepass")
-    return any(
-        hmac.compare_digest(
-            base64.b64encode(_mac(secret, text.encode("utf-8", "surrogatepass"))), given
-        )
-        for secret in _secrets()
-    )
+    return any(_is_signed_by(secret, text, signature) for secret in _secrets().accepted)
+
+
+def is_signed_anew(text: str, signature: str) -> bool:
+    """Whether the secret that signs at present made the signature: such a one outlives the next rotation."""
+    return _is_signed_by(_signing_secret(), text, signature)
 
 
 def encode_token(claims: Mapping[str, Any], *, now: datetime, lifetime_s: int) -> str:
@@ -52,7 +87,7 @@ def encode_token(claims: Mapping[str, Any], *, now: datetime, lifetime_s: int) -
     issued_at = to_epoch_seconds(now)
     payload = {**claims, "iat": issued_at, "exp": issued_at + lifetime_s}
     signed = f"{_segment({'alg': 'HS256', 'typ': 'JWT'})}.{_segment(payload)}"
-    return f"{signed}.{_base64url(_mac(_secrets()[0], signed.encode()))}"
+    return f"{signed}.{_base64url(_mac(_signing_secret(), signed.encode()))}"
 
 
 def decode_token(token: str, *, now: datetime) -> dict[str, Any]:
@@ -60,7 +95,7 @@ def decode_token(token: str, *, now: datetime) -> dict[str, Any]:
     signed, _, signature = token.rpartition(".")
     if not token.isascii() or not any(
         hmac.compare_digest(_base64url(_mac(secret, signed.encode())), signature)
-        for secret in _secrets()
+        for secret in _secrets().accepted
     ):
         raise InvalidToken
     payload = signed.partition(".")[2]
@@ -70,6 +105,11 @@ def decode_token(token: str, *, now: datetime) -> dict[str, Any]:
     if to_epoch_seconds(now) >= claims["exp"]:
         raise ExpiredToken
     return claims
+
+
+def _is_signed_by(secret: str, text: str, signature: str) -> bool:
+    made = base64.b64encode(_mac(secret, text.encode("utf-8", "surrogatepass")))
+    return hmac.compare_digest(made, signature.encode("utf-8", "surrogatepass"))
 
 
 def _mac(secret: str, message: bytes) -> bytes:
@@ -90,14 +130,41 @@ def forget_secrets() -> None:
     _kept = None
 
 
-def _secrets() -> tuple[str, ...]:
-    """The accepted secrets; the first signs. In Secrets Manager they stand as `{"current", "previous"}`."""
-    global _kept  # noqa: PLW0603  # one call in five minutes instead of one a request
+def read_secrets() -> SigningSecrets:
+    """The accepted secrets as they are now. In Secrets Manager they stand as `{"current", "previous"}`."""
     named = settings().signing_secret
     if not named.startswith("arn:"):
-        return tuple(named.split(","))
-    if _kept is None or _kept[1] != named or time.monotonic() > _kept[0] + _KEPT_SECONDS:
-        stored = json.loads(aws.read_secret(named))
-        accepted = (stored["current"], stored.get("previous"))
-        _kept = (time.monotonic(), named, tuple(secret for secret in accepted if secret))
-    return _kept[2]
+        current, _, previous = named.partition(",")
+        return SigningSecrets(current=current, previous=previous or None, put_at=None)
+    text, put_at = aws.read_secret(named)
+    stored = json.loads(text)
+    return SigningSecrets(
+        current=stored["current"], previous=stored.get("previous") or None, put_at=put_at
+    )
+
+
+def put_secrets(*, current: str, previous: str | None) -> None:
+    """Have a stack accept these from now on."""
+    stored = {"current": current, "previous": previous or ""}
+    aws.write_secret(settings().signing_secret, json.dumps(stored))
+
+
+def random_secret() -> str:
+    return secrets.token_hex(_SECRET_BYTES)
+
+
+def _signing_secret() -> str:
+    return _secrets().signing(now=clock.now())
+
+
+def _secrets() -> SigningSecrets:
+    """The same, kept: one call in five minutes instead of one a request."""
+    global _kept  # noqa: PLW0603
+    named = settings().signing_secret
+    if not named.startswith("arn:"):
+        return read_secrets()
+    now = clock.now()
+    # By the time of day: the other clock stands still while Lambda freezes an instance.
+    if _kept is None or _kept.arn != named or not timedelta() <= now - _kept.read_at < _KEPT:
+        _kept = _Kept(arn=named, read_at=now, secrets=read_secrets())
+    return _kept.secrets

@@ -6,7 +6,7 @@ from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.shared.cookies import Cookie, SameSite
 
 from larder.settings import settings
-from larder.signing import is_signed, sign
+from larder.signing import is_signed, is_signed_anew, sign
 
 _SESSION_TOKEN = "better-auth.session_token"  # noqa: S105  # a name
 _SESSION_DATA = "better-auth.session_data"
@@ -16,8 +16,14 @@ _SECURE = "__Secure-"
 
 def session_token(request: Request) -> str | None:
     """The token in the cookie, if one of the accepted secrets signed it. On https only the secure cookie counts."""
-    token, _, signature = unquote(_sent(request, _SESSION_TOKEN)).rpartition(".")
+    token, signature = _token_and_signature(request)
     return token if token and is_signed(token, signature) else None
+
+
+def is_signed_by_the_old_secret(request: Request) -> bool:
+    """Whether the cookie of the session counts, but would no longer after the next rotation of the secret."""
+    token, signature = _token_and_signature(request)
+    return session_token(request) is not None and not is_signed_anew(token, signature)
 
 
 def session_cookies(request: Request, token: str, *, remembered: bool) -> list[Cookie]:
@@ -54,6 +60,11 @@ def _sent(request: Request, name: str) -> str:
     start = f"{_name(request, name)}="
     sent: list[str] = request.resolved_event.get("cookies") or []
     return next((cookie.removeprefix(start) for cookie in sent if cookie.startswith(start)), "")
+
+
+def _token_and_signature(request: Request) -> tuple[str, str]:
+    token, _, signature = unquote(_sent(request, _SESSION_TOKEN)).rpartition(".")
+    return token, signature
 
 
 def _cookie(request: Request, name: str, value: str, *, max_age: int | None) -> Cookie:

@@ -1,0 +1,202 @@
+"""`larder rotate-signing-secret`. On a local cloud that really runs: test_on_a_local_cloud.py."""
+
+import json
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.secretsmanager.models import secretsmanager_backends
+
+from larder import aws, clock
+from larder.signing import forget_secrets, is_signed, sign
+
+from .conftest import OUTPUTS, PARAMETERS, Larder, change_cloud_json
+from .fake_aws import FakeAws
+
+DAY = timedelta(days=1)
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def on_stack(aws_in_memory: None, stack: FakeAws) -> Larder:
+    """`larder --stack larder`, with the signing secret that the tests have in Secrets Manager."""
+    stack.holds_stack({**OUTPUTS, "SigningSecret": _arn()}, PARAMETERS)
+    return Larder(("--stack", "larder"))
+
+
+def _arn() -> str:
+    return str(aws.secrets_manager().list_secrets()["SecretList"][0]["ARN"])
+
+
+def stored() -> dict[str, Any]:
+    text = aws.secrets_manager().get_secret_value(SecretId=_arn())["SecretString"]
+    value: dict[str, Any] = json.loads(text)
+    return value
+
+
+def was_rotated(age: timedelta) -> None:
+    """Have Secrets Manager tell that the present secret was put there so long ago."""
+    (secret,) = secretsmanager_backends[DEFAULT_ACCOUNT_ID]["eu-central-1"].secrets.values()
+    secret.versions[str(secret.default_version_id)]["createdate"] = int(
+        (clock.now() - age).timestamp()
+    )
+
+
+# ---------------------------------------------------------------------------------------- a stack
+
+
+def test_the_old_secret_becomes_the_previous_one(on_stack: Larder) -> None:
+    before = stored()["current"]
+    told = on_stack.json("rotate-signing-secret")
+    after = stored()
+    assert after["previous"] == before
+    assert len(after["current"]) == 64
+    assert after["current"] != before
+    assert told["old_is_accepted"] is True
+    rotated, known = (
+        datetime.fromisoformat(told[name]) for name in ("rotated_at", "known_everywhere_at")
+    )
+    assert known - rotated == 6 * MINUTE
+
+
+def test_it_shows_no_secret_and_says_what_comes_of_it(on_stack: Larder) -> None:
+    shown = on_stack("rotate-signing-secret").stdout
+    assert "nobody is signed out" in shown
+    assert not [secret for secret in stored().values() if secret in shown]
+
+
+def test_functions_accept_the_old_secrets_signatures_until_they_are_dropped(
+    on_stack: Larder,
+) -> None:
+    signature = sign("text")
+    on_stack("rotate-signing-secret")
+    forget_secrets()
+    assert is_signed("text", signature)
+    on_stack("rotate-signing-secret", "--drop-old")
+    forget_secrets()
+    assert not is_signed("text", signature)
+
+
+def test_a_second_rotation_is_refused_while_it_would_sign_people_out(on_stack: Larder) -> None:
+    was_rotated(DAY)
+    on_stack("rotate-signing-secret")  # the first one drops none
+    before = stored()
+    for age in (timedelta(), 7 * DAY + 5 * MINUTE):
+        was_rotated(age)
+        refusal = on_stack.refusal("rotate-signing-secret")
+        until = clock.now() - age + 7 * DAY + 6 * MINUTE
+        assert f"{until:%Y-%m-%d}" in refusal
+        for expected in ("would sign out", "links", "--force"):
+            assert expected in refusal
+        assert stored() == before
+    was_rotated(7 * DAY + 7 * MINUTE)
+    on_stack("rotate-signing-secret")
+    assert stored()["previous"] == before["current"]
+
+
+@pytest.mark.parametrize(
+    ("options", "days"),
+    [
+        ({"SessionExpiresInSeconds": "60", "VerificationTokenExpiresInSeconds": "60"}, 1),
+        ({"SessionExpiresInSeconds": "2592000"}, 30),
+        ({"SessionExpiresInSeconds": "60", "VerificationTokenExpiresInSeconds": "259200"}, 3),
+    ],
+    ids=["until the browser closes", "sessions", "links"],
+)
+def test_it_waits_for_what_lives_longest(
+    on_stack: Larder, stack: FakeAws, options: dict[str, str], days: int
+) -> None:
+    on_stack("rotate-signing-secret")
+    stack.holds_stack({**OUTPUTS, "SigningSecret": _arn()}, PARAMETERS | options)
+    was_rotated(days * DAY)
+    assert "--force" in on_stack.refusal("rotate-signing-secret")
+    was_rotated(days * DAY + 7 * MINUTE)
+    on_stack("rotate-signing-secret")
+
+
+def test_force_rotates_all_the_same(on_stack: Larder) -> None:
+    on_stack("rotate-signing-secret")
+    before = stored()["current"]
+    shown = on_stack("rotate-signing-secret", "--force").stdout
+    assert "whoever has not been here since the last rotation is signed out" in shown
+    assert stored()["previous"] == before
+
+
+def test_a_leaked_secret_is_dropped_at_once(on_stack: Larder) -> None:
+    on_stack("rotate-signing-secret")
+    before = stored()
+    shown = on_stack("rotate-signing-secret", "--drop-old").stdout
+    assert "everybody has to sign in again" in shown
+    after = stored()
+    assert after["previous"] == ""
+    assert after["current"] not in before.values()
+    on_stack("rotate-signing-secret")
+    assert stored()["previous"] == after["current"]
+
+
+def test_a_missing_permission_is_told(
+    on_stack: Larder, own_environment: pytest.MonkeyPatch
+) -> None:
+    with FakeAws.running() as denying:
+        denying.refuses_in_json(400, "AccessDeniedException", "not authorized")
+        own_environment.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", denying.url)
+        assert "docs/operator-cli.md" in on_stack.refusal("rotate-signing-secret")
+
+
+# -------------------------------------------------------------------------------- one machine
+
+
+@pytest.fixture
+def local_json(data_folder: Path) -> Path:
+    """What a local cloud keeps, which has been started with it."""
+    path = data_folder / "local.json"
+    path.write_text(json.dumps({"ports": {"s3": 1}, "signing_secret": "one"}))
+    change_cloud_json(data_folder, LARDER_SIGNING_SECRET="one")
+    return path
+
+
+def start_again(local_json: Path) -> None:
+    secret = json.loads(local_json.read_text())["signing_secret"]
+    change_cloud_json(local_json.parent, LARDER_SIGNING_SECRET=secret)
+
+
+def test_a_local_cloud_gets_it_at_its_next_start(larder: Larder, local_json: Path) -> None:
+    shown = larder("rotate-signing-secret").stdout
+    assert "at its next start" in shown
+    local = json.loads(local_json.read_text())
+    current, previous = local["signing_secret"].split(",")
+    assert (len(current), previous) == (64, "one")
+    assert current not in shown
+    assert local["ports"] == {"s3": 1}
+    assert local_json.stat().st_mode & 0o777 == 0o600
+
+
+def test_not_twice_without_a_start_and_not_twice_in_a_week(
+    larder: Larder, local_json: Path
+) -> None:
+    assert larder.json("rotate-signing-secret")["known_everywhere_at"] is None
+    assert "start it again first" in larder.refusal("rotate-signing-secret")
+    start_again(local_json)
+    assert "would sign out" in larder.refusal("rotate-signing-secret")
+    local = json.loads(local_json.read_text())
+    local["signing_secret_rotated_at"] = clock.to_iso(clock.now() - 8 * DAY)
+    local_json.write_text(json.dumps(local))
+    larder("rotate-signing-secret")
+    assert json.loads(local_json.read_text())["signing_secret"] != local["signing_secret"]
+
+
+def test_a_local_clouds_leaked_secret_is_dropped(larder: Larder, local_json: Path) -> None:
+    larder("rotate-signing-secret")
+    larder("rotate-signing-secret", "--drop-old")
+    secret = json.loads(local_json.read_text())["signing_secret"]
+    assert len(secret) == 64
+
+
+@pytest.mark.parametrize("text", [None, "", "[]", "{}", '{"signing_secret": "a", '])
+def test_a_damaged_local_json_is_told(larder: Larder, data_folder: Path, text: str | None) -> None:
+    if text is not None:
+        (data_folder / "local.json").write_text(text)
+    refusal = larder.refusal("rotate-signing-secret")
+    assert "local.json" in refusal
