@@ -63,7 +63,7 @@ test-dynamodb-local: $(READY) ## the tests of whatever uses tables, on AWS's Dyn
 
 .PHONY: e2e
 e2e: $(READY) ## the long tests: npm's turbo clients, a browser, crashes, load (needs node, npm, chromium and chromium-driver)
-	@.venv/bin/python -m pytest -m "slow or e2e" $(ARGS)
+	@.venv/bin/python -m pytest -n 2 --dist loadfile -m "slow or e2e" $(ARGS)
 
 .PHONY: proofs
 proofs: $(READY) ## the crash, load and hostile-request proofs at full length (about 15 minutes)

@@ -1,7 +1,8 @@
 """How long an answer takes does not tell whether an address is known: measured side by side, on the local server.
 
 The handlers run in this process. Each round asks once for every kind of address, in an order that changes, so that
-whatever else the machine does meets all kinds alike; what is compared is the median.
+whatever else the machine does meets all kinds alike; what is compared is the median: of the processor's time closely, of
+the clock's with more room, because a busy machine moves it.
 """
 
 import random
@@ -23,7 +24,7 @@ from tests.requests import Browser
 pytestmark = pytest.mark.slow
 
 ROUNDS = 60
-TOLERANCE = 0.1
+CPU_TOLERANCE, CLOCK_TOLERANCE = 0.1, 0.3
 """Of a median. An answer without a hash would take a tenth of the time, one with a second hash twice as long."""
 
 PASSWORD = "correct horse battery staple"
@@ -45,21 +46,25 @@ def new_address() -> str:
     return f"{secrets.token_hex(6)}@other.example"
 
 
-def medians_ms(kinds: dict[str, Callable[[], object]]) -> dict[str, float]:
-    taken: dict[str, list[float]] = {kind: [] for kind in kinds}
+def check_alike(what: str, kinds: dict[str, Callable[[], object]], told: list[str]) -> None:
+    clock_ms: dict[str, list[float]] = {kind: [] for kind in kinds}
+    cpu_ms: dict[str, list[float]] = {kind: [] for kind in kinds}
     source = random.Random(1)
     for _ in range(ROUNDS):
         for kind in source.sample(list(kinds), len(kinds)):
-            began = time.perf_counter()
+            began, cpu_began = time.perf_counter(), time.process_time()
             kinds[kind]()
-            taken[kind].append((time.perf_counter() - began) * 1000)
-    return {kind: statistics.median(times) for kind, times in taken.items()}
-
-
-def check_alike(what: str, medians: dict[str, float], told: list[str]) -> None:
-    shown = ", ".join(f"{kind} {ms:.1f} ms" for kind, ms in medians.items())
-    told.append(f"{what}, medians of {ROUNDS}: {shown}")
-    assert max(medians.values()) - min(medians.values()) < TOLERANCE * max(medians.values()), shown
+            clock_ms[kind].append((time.perf_counter() - began) * 1000)
+            cpu_ms[kind].append((time.process_time() - cpu_began) * 1000)
+    for measured, taken, tolerance in (
+        ("by the clock", clock_ms, CLOCK_TOLERANCE),
+        ("of the processor", cpu_ms, CPU_TOLERANCE),
+    ):
+        medians = {kind: statistics.median(times) for kind, times in taken.items()}
+        shown = ", ".join(f"{kind} {ms:.1f} ms" for kind, ms in medians.items())
+        told.append(f"{what}, medians of {ROUNDS} {measured}: {shown}")
+        most = max(medians.values())
+        assert most - min(medians.values()) < tolerance * most, shown
 
 
 def test_a_refused_sign_in(known: str, told: list[str]) -> None:
@@ -78,7 +83,7 @@ def test_a_refused_sign_in(known: str, told: list[str]) -> None:
         "unknown address": refused(new_address),
         "no password": refused(lambda: without),
     }
-    check_alike("a refused sign-in", medians_ms(kinds), told)
+    check_alike("a refused sign-in", kinds, told)
 
 
 def test_a_sign_up_with_required_verification(
@@ -94,4 +99,4 @@ def test_a_sign_up_with_required_verification(
         return ask
 
     kinds = {"new address": answered(new_address), "taken address": answered(lambda: known)}
-    check_alike("a sign-up", medians_ms(kinds), told)
+    check_alike("a sign-up", kinds, told)
