@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,18 +29,23 @@ _REQUEST = re.compile(r"\b(GET|HEAD|PUT|POST|OPTIONS)\s+(/\S*)\s.*?\b([1-5]\d\d)
 _FOREIGN_SETTINGS = ("LARDER_", "AWS_", "TURBO_")
 
 
-def start(root: Path, data: Path) -> LocalCloud:
-    """Start a server of the source tree `root` that keeps everything in `data`; return when it answers."""
+def start(root: Path, data: Path, options: Mapping[str, str] | None = None) -> LocalCloud:
+    """Start a server of the source tree `root` that keeps everything in `data`; return when it answers.
+
+    `options` are Larder's own, by their variables.
+    """
     data.mkdir(parents=True)
-    cloud = LocalCloud(root=root, data=data, port=_free_port())
+    cloud = LocalCloud(root=root, data=data, port=_free_port(), options=options or {})
     cloud.start()
     return cloud
 
 
 @contextlib.contextmanager
-def running(root: Path, data: Path) -> Iterator[LocalCloud]:
+def running(
+    root: Path, data: Path, options: Mapping[str, str] | None = None
+) -> Iterator[LocalCloud]:
     """The same for the time of a `with`; what it kept is gone afterwards."""
-    server = start(root, data)
+    server = start(root, data, options)
     try:
         yield server
     finally:
@@ -71,6 +76,7 @@ class LocalCloud:
     root: Path
     data: Path
     port: int
+    options: Mapping[str, str] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def start(self) -> None:
@@ -82,6 +88,7 @@ class LocalCloud:
             if not name.startswith(_FOREIGN_SETTINGS)
         }
         environment |= {"PORT": str(self.port), "DATA": str(self.data), "PYTHONUNBUFFERED": "1"}
+        environment |= self.options
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "local", "serve"],
