@@ -29,23 +29,21 @@ _REQUEST = re.compile(r"\b(GET|HEAD|PUT|POST|OPTIONS)\s+(/\S*)\s.*?\b([1-5]\d\d)
 _FOREIGN_SETTINGS = ("LARDER_", "AWS_", "TURBO_")
 
 
-def start(root: Path, data: Path, options: Mapping[str, str] | None = None) -> LocalCloud:
+def start(root: Path, data: Path, **options: str) -> LocalCloud:
     """Start a server of the source tree `root` that keeps everything in `data`; return when it answers.
 
-    `options` are Larder's own, by their variables.
+    `options` are variables of the server's environment: `LARDER_RETENTION_DAYS="1"`.
     """
     data.mkdir(parents=True)
-    cloud = LocalCloud(root=root, data=data, port=_free_port(), options=options or {})
+    cloud = LocalCloud(root=root, data=data, port=_free_port(), options=options)
     cloud.start()
     return cloud
 
 
 @contextlib.contextmanager
-def running(
-    root: Path, data: Path, options: Mapping[str, str] | None = None
-) -> Iterator[LocalCloud]:
+def running(root: Path, data: Path, **options: str) -> Iterator[LocalCloud]:
     """The same for the time of a `with`; what it kept is gone afterwards."""
-    server = start(root, data, options)
+    server = start(root, data, **options)
     try:
         yield server
     finally:

@@ -58,7 +58,7 @@ def unlimited_cloud(
 ) -> Iterator[LocalCloud]:
     """Nobody counts its requests: a walk signs in more often than people do."""
     data = tmp_path_factory.mktemp("unlimited") / "data"
-    with cloud.running(request.config.rootpath, data, UNLIMITED) as server:
+    with cloud.running(request.config.rootpath, data, **UNLIMITED) as server:
         yield server
 
 
@@ -69,7 +69,7 @@ def verifying_cloud(
     """The same, where an address must be verified before anybody signs in with it."""
     data = tmp_path_factory.mktemp("verifying") / "data"
     options = {**UNLIMITED, "LARDER_REQUIRE_EMAIL_VERIFICATION": "true"}
-    with cloud.running(request.config.rootpath, data, options) as server:
+    with cloud.running(request.config.rootpath, data, **options) as server:
         yield server
 
 
