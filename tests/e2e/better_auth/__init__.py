@@ -9,14 +9,18 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 HERE = Path(__file__).parent
-FILES = ("package.json", "package-lock.json", "call.mjs")
+SCRIPTS = ("call.mjs", "page.mjs")
+FILES = ("package.json", "package-lock.json", *SCRIPTS)
 INSTALL_SECONDS = 180
 END_SECONDS = 20
+STORE_SECONDS = 10
 
 
 def installed(tools: Path) -> Path:
@@ -53,11 +57,32 @@ def _install(folder: Path) -> None:
         raise AssertionError(f"npm could not install the client:\n{done.stdout}{done.stderr}")
 
 
+C = TypeVar("C", bound="Client")
+
+
 @contextlib.contextmanager
 def client(folder: Path, url: str, headers: Mapping[str, str]) -> Iterator[Client]:
     """A client of the server at `url` with these headers, and the Origin of a page, which Node's fetch leaves out."""
+    with _running(folder, "call.mjs") as process:
+        yield _told_where(Client(process), url, headers)
+
+
+@contextlib.contextmanager
+def page(folder: Path, url: str) -> Iterator[Page]:
+    """A client as on a page of the server at `url`, in a browser of its own that holds no cookie yet."""
+    with _running(folder, "page.mjs") as process:
+        yield _told_where(Page(process), url, {})
+
+
+def _told_where(started: C, url: str, headers: Mapping[str, str]) -> C:
+    started.send({"baseURL": url, "headers": {"origin": url, **headers}})
+    return started
+
+
+@contextlib.contextmanager
+def _running(folder: Path, script: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        ["node", "call.mjs"],
+        ["node", script],
         cwd=folder,
         env={"PATH": os.environ["PATH"], "NO_PROXY": "*"},
         stdin=subprocess.PIPE,
@@ -65,9 +90,7 @@ def client(folder: Path, url: str, headers: Mapping[str, str]) -> Iterator[Clien
         text=True,
     )
     with process:
-        started = Client(process)
-        started.send({"baseURL": url, "headers": {"origin": url, **headers}})
-        yield started
+        yield process
         assert process.stdin is not None
         process.stdin.close()
         process.wait(END_SECONDS)
@@ -88,7 +111,7 @@ class Client:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line, f"the client ended at {method}"
-        answer: dict[str, Any] = json.loads(line)
+        answer: dict[str, Any] = json.loads(line, object_hook=_dated)
         return answer
 
     def data(self, method: str, **argument: Any) -> Any:
@@ -100,3 +123,36 @@ class Client:
         answer = self(method, **argument)
         assert answer["error"] is not None, answer
         return answer["error"]["status"], answer["error"]["code"]
+
+
+class Page(Client):
+    """What a page sees: dates are datetimes, and there are cookies, an address and the session's store."""
+
+    @property
+    def cookies(self) -> dict[str, dict[str, Any]]:
+        """`{"value", "maxAge"}` by name; a `maxAge` of None ends with the browser."""
+        cookies: dict[str, dict[str, Any]] = self.data("browser.state")["cookies"]
+        return cookies
+
+    @property
+    def address(self) -> str:
+        """Where the client has moved the page to."""
+        return str(self.data("browser.state")["address"])
+
+    def restart_browser(self) -> None:
+        self.data("browser.restart")
+
+    def store_when(self, is_there: Callable[[Any], bool]) -> dict[str, Any]:
+        """The session's store once its data is so. It follows what the client does a moment later."""
+        deadline = time.monotonic() + STORE_SECONDS
+        while True:
+            store: dict[str, Any] = self.data("browser.state")["store"]
+            settled = not (store["isPending"] or store["isRefetching"])
+            if settled and is_there(store["data"]):
+                return store
+            assert time.monotonic() < deadline, f"the store stays at {store}"
+            time.sleep(0.02)
+
+
+def _dated(record: dict[str, Any]) -> Any:
+    return datetime.fromisoformat(record["$date"]) if record.keys() == {"$date"} else record

@@ -1,0 +1,65 @@
+// The unmodified Better Auth client as on a page: with cookies, which Node's fetch does not keep, an address to move on
+// from, and the session's store in use. Lines are those of call.mjs, besides
+// - "browser.state" tells {"cookies", "address", "store"}, "browser.restart" forgets the cookies that end with it;
+// - a Date comes as {"$date": ...}, so that it can be told from text;
+// - a refusal comes with `retryAfter`, read as Better Auth's documentation has pages read it.
+import { createInterface } from "node:readline";
+import { createAuthClient } from "better-auth/client";
+
+const cookies = new Map();
+let client, retryAfter;
+
+function keep(setCookie) {
+  const [pair, ...attributes] = setCookie.split(/;\s*/);
+  const [name, value] = pair.split(/=(.*)/s);
+  const maxAge = attributes.find((attribute) => /^max-age=/i.test(attribute))?.split("=")[1];
+  if (maxAge === "0") cookies.delete(name);
+  else cookies.set(name, { value, maxAge: maxAge === undefined ? null : Number(maxAge) });
+}
+
+function page({ baseURL, headers }) {
+  globalThis.window = { location: { href: `${baseURL}/` } };
+  client = createAuthClient({
+    baseURL,
+    fetchOptions: {
+      headers,
+      onRequest({ headers }) {
+        if (cookies.size) headers.set("cookie", Array.from(cookies, ([name, { value }]) => `${name}=${value}`).join("; "));
+      },
+      onResponse({ response }) {
+        response.headers.getSetCookie().forEach(keep);
+      },
+      onError({ response }) {
+        retryAfter = response.headers.get("X-Retry-After");
+      },
+    },
+  });
+  client.useSession.subscribe(() => {});
+}
+
+const browser = {
+  state: () => ({
+    data: { cookies: Object.fromEntries(cookies), address: window.location.href, store: client.useSession.get() },
+    error: null,
+  }),
+  restart() {
+    for (const [name, { maxAge }] of cookies) if (maxAge === null) cookies.delete(name);
+    return { data: null, error: null };
+  },
+};
+
+function told(key, value) {
+  return this[key] instanceof Date ? { $date: value } : value;
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const sent = JSON.parse(line);
+  if (client === undefined) {
+    page(sent);
+  } else {
+    retryAfter = null;
+    const root = sent.method.startsWith("browser.") ? { browser } : client;
+    const call = sent.method.split(".").reduce((object, name) => object[name], root);
+    console.log(JSON.stringify({ ...(await call(sent.argument)), retryAfter }, told));
+  }
+}
