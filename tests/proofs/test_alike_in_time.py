@@ -1,8 +1,8 @@
 """How long an answer takes does not tell whether an address is known: measured side by side, on the local server.
 
 The handlers run in this process. Each round asks once for every kind of address, in an order that changes, so that
-whatever else the machine does meets all kinds alike; what is compared is the median: of the processor's time closely, of
-the clock's with more room, because a busy machine moves it.
+whatever else the machine does meets all kinds alike. What is compared is the median: of the processor's time closely,
+of the clock's with more room, because a busy machine moves it.
 """
 
 import random
