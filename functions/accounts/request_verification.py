@@ -6,7 +6,7 @@ from larder.accounts import links
 from larder.web.app import auth_api, lambda_handler
 from larder.web.credential_bodies import VerificationWanted
 from larder.web.responses import json_response
-from larder.web.signed_in import MaybeSignedIn
+from larder.web.signed_in import MaybeSignedInInPerson
 from larder.web.visit import VisitBy
 
 app = auth_api()
@@ -14,7 +14,7 @@ app = auth_api()
 
 @app.post("/api/auth/send-verification-email")
 def request_verification(
-    wanted: VerificationWanted, caller: MaybeSignedIn, visit: VisitBy
+    wanted: VerificationWanted, caller: MaybeSignedInInPerson, visit: VisitBy
 ) -> Response[str]:
     """POST /api/auth/send-verification-email: have a link sent, if the address needs one; a stranger is not told."""
     by = caller.user if caller else None

@@ -6,13 +6,13 @@ from larder.accounts.sessions import end_session
 from larder.web.app import auth_api, lambda_handler
 from larder.web.cookies import clearing_cookies
 from larder.web.responses import json_response
-from larder.web.signed_in import MaybeSignedIn
+from larder.web.signed_in import MaybeSignedInInPerson
 
 app = auth_api()
 
 
 @app.post("/api/auth/sign-out")
-def sign_out(caller: MaybeSignedIn, request: Request) -> Response[str]:
+def sign_out(caller: MaybeSignedInInPerson, request: Request) -> Response[str]:
     """POST /api/auth/sign-out: end the session, if there is one, and have the browser forget it."""
     if caller is not None:
         end_session(caller.user.id, caller.token)

@@ -7,7 +7,8 @@ import pytest
 from larder import clock
 from larder.accounts import repository
 from larder.accounts.models import User
-from larder.accounts.sessions import start_session
+from larder.accounts.sessions import list_sessions, start_session
+from tests.conftest import SetOption
 from tests.requests import SESSION_COOKIE, Browser, browser_of
 
 CLEARED = tuple(
@@ -66,3 +67,12 @@ def test_another_sites_page_signs_nobody_out(browser: Browser) -> None:
 
 def test_a_body_is_not_needed(browser: Browser) -> None:
     assert browser.post("/sign-out", raw=b"").json == {"success": True}
+
+
+def test_a_key_beside_the_cookie_is_not_looked_at(
+    ada: User, browser: Browser, option: SetOption
+) -> None:
+    option("session_for_api_keys", "true")
+    reply = browser.post("/sign-out", headers={"x-api-key": "unknown" * 10})
+    assert (reply.status, reply.json) == (200, {"success": True})
+    assert list_sessions(ada, now=clock.now()) == []

@@ -7,6 +7,7 @@
 | `SignedInLately` | in person, by one that began lately: a day by default |
 | `Operator` | is signed in, in person, and one of the deployment's operators |
 | `MaybeSignedIn` | is signed in or is None |
+| `MaybeSignedInInPerson` | the same, and not by a key |
 """
 
 import re
@@ -61,8 +62,11 @@ def maybe_signed_in(request: Request) -> Caller | None:
     Raises InvalidApiKey, UnauthorizedSession, RateLimited, UsageExceeded for a key.
     """
     key = presented_key(request)
-    if key is not None:
-        return _signed_in_by(key)
+    return _signed_in_by(key) if key is not None else maybe_signed_in_in_person(request)
+
+
+def maybe_signed_in_in_person(request: Request) -> Caller | None:
+    """By a session alone: a key is neither looked at nor used."""
     token = presented_token(request)
     found = sessions.find_session(token, now=clock.now()) if token else None
     if token is None or found is None:
@@ -102,6 +106,7 @@ def presented_token(request: Request) -> str | None:
 
 
 MaybeSignedIn = Annotated[Caller | None, Depends(maybe_signed_in)]
+MaybeSignedInInPerson = Annotated[Caller | None, Depends(maybe_signed_in_in_person)]
 
 
 def signed_in(caller: MaybeSignedIn) -> Caller:
