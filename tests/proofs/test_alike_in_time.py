@@ -23,7 +23,7 @@ from tests.requests import Browser
 
 pytestmark = pytest.mark.slow
 
-ROUNDS = 60
+ROUNDS = 40
 CPU_TOLERANCE, CLOCK_TOLERANCE = 0.1, 0.3
 """Of a median. An answer without a hash would take a tenth of the time, one with a second hash twice as long."""
 
