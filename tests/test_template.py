@@ -241,6 +241,16 @@ def test_the_cache_api_is_complete() -> None:
     }
 
 
+def test_what_login_link_and_logout_call_is_complete() -> None:
+    assert {route: name for route, name in ROUTES.items() if re.match("/v[235]/", route[1])} == {
+        ("GET", "/v2/user"): "GetUser",
+        ("GET", "/v5/user/tokens/current"): "GetCurrentToken",
+        ("DELETE", "/v3/user/tokens/current"): "RevokeCurrentToken",
+        ("GET", "/v2/teams"): "ListTeams",
+        ("GET", "/v2/teams/{idOrSlug}"): "GetTeam",
+    }
+
+
 def test_preflight_requests_reach_a_function() -> None:
     # With a CorsConfiguration the gateway would answer them itself.
     (api,) = of_type("AWS::Serverless::HttpApi").values()
@@ -352,7 +362,9 @@ UNCOUNTED = {f"/api/auth{path}" for path, limit in BY_PATH.items() if limit is N
 @pytest.mark.parametrize("logical_id", HTTP_FUNCTIONS)
 def test_a_function_with_a_route_may_authenticate_its_caller(logical_id: str) -> None:
     (path, *_) = (route["Path"] for route in events(logical_id, "HttpApi").values())
-    policy = "FindSession" if path.startswith("/api/auth/") else "AuthenticateCaller"
+    policy = "VerifyToken"
+    if path.startswith(("/api/auth/", "/v8/")):
+        policy = "FindSession" if path.startswith("/api/auth/") else "AuthenticateCaller"
     first = FUNCTIONS[logical_id]["Policies"][0]
     assert (first == {"Ref": policy}) is (logical_id not in FOR_ANYBODY)
 
@@ -366,7 +378,9 @@ def test_a_function_counts_the_requests_of_paths_that_have_a_limit(logical_id: s
 
 @pytest.mark.parametrize("logical_id", BACKGROUND_FUNCTIONS)
 def test_a_function_without_a_route_cannot_read_api_keys(logical_id: str) -> None:
-    assert {"Ref": "AuthenticateCaller"} not in FUNCTIONS[logical_id]["Policies"]
+    policies = FUNCTIONS[logical_id]["Policies"]
+    assert {"Ref": "AuthenticateCaller"} not in policies
+    assert {"Ref": "VerifyToken"} not in policies
 
 
 @pytest.mark.parametrize("logical_id", FUNCTIONS)

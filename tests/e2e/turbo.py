@@ -83,6 +83,15 @@ def dry_run(client: Client, monorepo: Path) -> tuple[Task, ...]:
     return _tasks(json.loads(done.stdout))
 
 
+def command(client: Client, monorepo: Path, *arguments: str) -> str:
+    """Any other command of turbo, which must succeed; returns what it prints."""
+    done = _turbo(client, monorepo, *arguments)
+    text = _ANSI.sub("", done.stdout + done.stderr)
+    if done.returncode != 0:
+        raise AssertionError(f"turbo {' '.join(arguments)} ended with {done.returncode}:\n{text}")
+    return text
+
+
 def _tasks(summary: dict[str, Any]) -> tuple[Task, ...]:
     return tuple(
         Task(
@@ -98,14 +107,18 @@ def _tasks(summary: dict[str, Any]) -> tuple[Task, ...]:
 
 
 def _run(client: Client, monorepo: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-    """Nothing of the caller's environment reaches turbo except PATH: no CI detection, no user's configuration."""
-    command = [str(client.command), "run", "build", *flags]
+    arguments = ["run", "build", *flags]
     if client.preflight:
-        command.append("--preflight")
+        arguments.append("--preflight")
     if client.version.startswith(DAEMON_VERSIONS):
-        command.append("--no-daemon")
+        arguments.append("--no-daemon")
+    return _turbo(client, monorepo, *arguments)
+
+
+def _turbo(client: Client, monorepo: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Nothing of the caller's environment reaches turbo except PATH: no CI detection, no user's configuration."""
     return subprocess.run(
-        command,
+        [str(client.command), *arguments],
         cwd=monorepo,
         env={
             "PATH": os.environ["PATH"],
@@ -119,6 +132,7 @@ def _run(client: Client, monorepo: Path, *flags: str) -> subprocess.CompletedPro
             "TURBO_REMOTE_CACHE_UPLOAD_TIMEOUT": "240",
             **client.remote_cache,
         },
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=300,

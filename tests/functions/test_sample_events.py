@@ -180,6 +180,27 @@ def test_get_ok(cloud: Cloud) -> None:
     assert answer("get_ok", cloud) == {"ok": True}
 
 
+def test_get_user(cloud: Cloud) -> None:
+    assert answer("get_user", cloud)["user"]["email"] == cloud.user.email
+
+
+def test_get_current_token(cloud: Cloud) -> None:
+    assert answer("get_current_token", cloud)["token"]["scopes"][0]["teamId"] == cloud.team.id
+
+
+def test_revoke_current_token(cloud: Cloud) -> None:
+    assert answer("revoke_current_token", cloud) == {"tokenId": cloud.key.id}
+    assert run("get_user", cloud)["statusCode"] == 401
+
+
+def test_list_teams(cloud: Cloud) -> None:
+    assert [team["id"] for team in answer("list_teams", cloud)["teams"]] == [cloud.team.id]
+
+
+def test_get_team(cloud: Cloud) -> None:
+    assert answer("get_team", cloud)["id"] == cloud.team.id
+
+
 def test_sign_up(cloud: Cloud) -> None:
     assert answer("sign_up", cloud)["user"]["email"] == "ada@example.com"
 

@@ -381,6 +381,14 @@ class CachingOverLimit(LarderError):
     message = "The storage quota of this account is used up. Stored artifacts can still be read."
 
 
+class TeamNotFound(LarderError):
+    """Also the answer for a team that the caller does not belong to, so that nobody learns which teams there are."""
+
+    status = 404
+    code = "team_not_found"
+    message = "There is no such team, or you are not a member of it."
+
+
 class ArtifactNotFound(LarderError):
     status = 404
     code = "artifact_not_found"

@@ -205,6 +205,11 @@ def revoke_key(key_id: str) -> bool:
     return key is not None and repository.delete(key.key_hash)
 
 
+def end_key(key: ApiKey) -> None:
+    """The same for a key that is presented; one that has ended with this use is gone already."""
+    repository.delete(key.key_hash)
+
+
 def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, str] | None:
     """Make a key that takes over from another; the old one lives on for `overlap_s` seconds, or till its own expiry.
 

@@ -68,5 +68,13 @@ class Membership:
     state: OwnerState
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamMembership:
+    """A team, to one of its members, and their role in it."""
+
+    team: Team
+    role: Role
+
+
 class SlugTaken(Exception):
     """Another team has this slug."""

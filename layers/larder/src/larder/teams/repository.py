@@ -8,7 +8,7 @@
 | user id | `personal` | caching status, quota and block of a user acting for themselves |
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -123,6 +123,35 @@ def teams_of(user_id: str) -> list[str]:
     condition = "user_id = :user AND begins_with(pk, :team)"
     items = _query({"IndexName": "by_user"}, condition, values)
     return [item["pk"] for item in items]
+
+
+def page_of_teams(user_id: str, *, after: str | None, limit: int) -> list[str]:
+    """The same in order, at most `limit` of them, those after the team `after` only."""
+    page: dict[str, Any] = {}
+    if after is not None:
+        start = {"user_id": user_id, "pk": after, "sk": _MEMBER + user_id}
+        page["ExclusiveStartKey"] = aws.serialize(start)
+    reply = aws.dynamodb().query(
+        TableName=settings().teams_table,
+        IndexName="by_user",
+        KeyConditionExpression="user_id = :user AND begins_with(pk, :team)",
+        ExpressionAttributeValues=aws.serialize({":user": user_id, ":team": TEAM_ID_PREFIX}),
+        Limit=limit,
+        **page,
+    )
+    return [str(aws.deserialize(item)["pk"]) for item in reply["Items"]]
+
+
+def read_standings(team_ids: Sequence[str], user_id: str) -> list[Membership]:
+    """The user's standing in each team, in order."""
+    table = settings().teams_table
+    items: dict[str, list[aws.Item]] = {team_id: [] for team_id in team_ids}
+    # Two items of each team.
+    for batch in aws.in_batches(team_ids, aws.BATCH_GET_KEYS // 2):
+        keys = [key for team_id in batch for key in standing_keys(team_id, user_id)]
+        for item in aws.batch_get({table: keys})[table]:
+            items[item["pk"]].append(item)
+    return [parse_standing(of_team) for of_team in items.values()]
 
 
 def members(team_id: str) -> list[tuple[str, Role]]:

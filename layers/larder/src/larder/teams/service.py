@@ -1,12 +1,21 @@
 """Make teams, move members, and set what an owner may do."""
 
 import re
+from collections.abc import Iterable
 from datetime import datetime
 
-from larder.errors import InvalidRequest
+from larder.errors import InvalidRequest, TeamNotFound
 from larder.hashing import random_id
 from larder.teams import repository
-from larder.teams.models import Block, CachingStatus, OwnerState, Role, Team
+from larder.teams.models import (
+    Block,
+    CachingStatus,
+    Membership,
+    OwnerState,
+    Role,
+    Team,
+    TeamMembership,
+)
 
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,46}[a-z0-9])?")
 _TEAM_ID = re.compile(r"team_[A-Za-z0-9]{1,64}")
@@ -14,9 +23,14 @@ _TEAM_ID = re.compile(r"team_[A-Za-z0-9]{1,64}")
 
 def parse_team_id(text: str) -> str:
     """Raises InvalidRequest naming the query parameter."""
-    if not _TEAM_ID.fullmatch(text):
+    if not names_a_team(text):
         raise InvalidRequest("teamId", "must be `team_` followed by letters and digits")
     return text
+
+
+def names_a_team(text: str) -> bool:
+    """Whether the text has the form of a team's id."""
+    return _TEAM_ID.fullmatch(text) is not None
 
 
 def parse_slug(text: str) -> str:
@@ -61,6 +75,47 @@ def list_teams() -> list[Team]:
 def role_of(team_id: str, user_id: str) -> Role | None:
     """The user's role in the team, or None for somebody who is not a member."""
     return repository.read_standing(team_id, user_id).role
+
+
+def find_membership(id_or_slug: str, user_id: str, *, bound_to: str | None) -> TeamMembership:
+    """One team, to a member of it. `bound_to` is the only team that a key acts for, if there is one.
+
+    Raises TeamNotFound when there is none, or one that is not theirs.
+    """
+    team_id = id_or_slug if names_a_team(id_or_slug) else None
+    if _SLUG.fullmatch(id_or_slug):
+        team_id = repository.team_of_slug(id_or_slug)
+    if team_id is None or bound_to not in (None, team_id):
+        raise TeamNotFound
+    found = _memberships([repository.read_standing(team_id, user_id)])
+    if not found:
+        raise TeamNotFound
+    return found[0]
+
+
+def list_memberships(
+    user_id: str, *, bound_to: str | None, after: str | None, limit: int
+) -> tuple[list[TeamMembership], str | None]:
+    """A page of the user's teams, by slug, and the id after which the next page begins, None when this is the last.
+
+    A team that the user has joined this moment may be missing for milliseconds; one that they have left never shows.
+    """
+    if bound_to is not None:
+        team_ids, following = [bound_to] if after is None else [], None
+    else:
+        found = repository.page_of_teams(user_id, after=after, limit=limit + 1)
+        team_ids = found[:limit]
+        following = team_ids[-1] if len(found) > limit else None
+    memberships = _memberships(repository.read_standings(team_ids, user_id))
+    return sorted(memberships, key=lambda one: one.team.slug), following
+
+
+def _memberships(standings: Iterable[Membership]) -> list[TeamMembership]:
+    return [
+        TeamMembership(team=standing.team, role=standing.role)
+        for standing in standings
+        if standing.team is not None and standing.role is not None
+    ]
 
 
 def add_member(team_id: str, user_id: str, role: Role, *, now: datetime) -> None:

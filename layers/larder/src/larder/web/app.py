@@ -16,17 +16,21 @@ Reply = Response[str] | Response[None]
 Handler = Callable[[dict[str, Any], LambdaContext], dict[str, Any]]
 
 
-def cache_api(error_headers: dict[str, str] | None = None) -> APIGatewayHttpResolver:
-    """A resolver for one endpoint of the cache API. `error_headers` go with every error reply."""
+def cache_api(
+    error_headers: dict[str, str] | None = None, *, no_route: type[LarderError] | None = None
+) -> APIGatewayHttpResolver:
+    """A resolver for one endpoint of the cache API. `error_headers` go with every error reply.
+
+    `no_route` is raised for a path with characters that the endpoint's parameter cannot have: without one, a hash.
+    """
     app = _resolver(lambda error: error_response(error, error_headers))
 
-    def no_route(_: NotFoundError) -> Response[str]:
+    def refuse(_: NotFoundError) -> Response[str]:
         # The gateway only sends what matches this function's route, so the hash has characters that no hash has.
-        return error_response(
-            InvalidRequest("hash", "has characters that no hash has"), error_headers
-        )
+        unnamed = InvalidRequest("hash", "has characters that no hash has")
+        return error_response(no_route() if no_route else unnamed, error_headers)
 
-    app.not_found(no_route)
+    app.not_found(refuse)
     return app
 
 

@@ -2,6 +2,7 @@
 
 | Type | The caller |
 |---|---|
+| `TokenHolder` | presents a valid key or session token, for whatever team |
 | `CacheMember` | presents a valid key or session token and, if a team is named, belongs to it |
 | `CacheReader` | may also read artifacts now: permission `artifacts: read`, caching neither disabled nor paused |
 | `CacheWriter` | may also write them: permission `artifacts: write`, a role that writes, the quota not used up |
@@ -17,14 +18,14 @@ one that meets a session: whose it is, which it looks up first, already says wha
 from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
 
 from larder import clock
-from larder.api_keys.models import Permissions
-from larder.api_keys.service import verify_key
+from larder.api_keys.models import ApiKey, Permissions
+from larder.api_keys.service import end_key, verify_key
 from larder.artifacts.models import ArtifactHash, IndexEntry, Totals
 from larder.artifacts.repository import read_with_standing
 from larder.artifacts.service import caching_status
@@ -54,6 +55,9 @@ from larder.web.parameters import (
     named_hash,
     team_query,
 )
+
+if TYPE_CHECKING:
+    from larder.accounts.models import Session
 
 _REMEMBERED = 1000
 
@@ -87,12 +91,12 @@ class CacheCaller:
 
 
 @dataclass(frozen=True, slots=True)
-class _Bearer:
-    """Whose token it is, and which team it is bound to, if any."""
+class Holder:
+    """Whose token it is, which team it is bound to, if any, and the key or session itself."""
 
     user_id: str
     team_id: str | None
-    credential_id: str
+    credential: "ApiKey | Session"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,20 @@ class _Scope:
 
 
 _scopes: OrderedDict[tuple[Token, TeamQuery], _Scope] = OrderedDict()
+
+
+def token_holder(token: BearerToken) -> Holder:
+    return _verified(token, {}, clock.now())
+
+
+def end_credential(credential: "ApiKey | Session") -> None:
+    """End the key or session that a request presents, from the next request on."""
+    if isinstance(credential, ApiKey):
+        end_key(credential)
+        return
+    from larder.accounts.sessions import end_session
+
+    end_session(credential.user_id, credential.token_hash)
 
 
 def cache_member(token: BearerToken, team: NamedTeam, _client: Client) -> CacheCaller:
@@ -200,12 +218,12 @@ def _foreseen(token: Token, team: TeamQuery) -> _Scope | None:
     return _Scope(user_id, None, owner or user_id)
 
 
-def _verified(token: Token, needs: Permissions, now: datetime) -> _Bearer:
+def _verified(token: Token, needs: Permissions, now: datetime) -> Holder:
     """Who presents the token, by a key that is valid and holds what is needed, or by a session that counts."""
     if not token.is_session:
         key = verify_key(token.hash, needs, now=now)
         logger().append_keys(key_id=key.id)
-        return _Bearer(key.user_id, key.team_id, key.id)
+        return Holder(key.user_id, key.team_id, key)
     from larder.accounts.sessions import find_session_of
 
     found = find_session_of(token.hash, now=now)
@@ -213,11 +231,11 @@ def _verified(token: Token, needs: Permissions, now: datetime) -> _Bearer:
         raise Unauthenticated
     session, user = found
     logger().append_keys(session_id=session.id)
-    return _Bearer(user.id, None, session.id)
+    return Holder(user.id, None, session)
 
 
 def _admitted(
-    bearer: _Bearer, owner: str, standing: Membership, entry: IndexEntry, totals: Totals
+    bearer: Holder, owner: str, standing: Membership, entry: IndexEntry, totals: Totals
 ) -> CacheCaller:
     if is_team_id(owner) and (standing.team is None or standing.role is None):
         raise NotATeamMember
@@ -225,7 +243,7 @@ def _admitted(
     if standing.state.block is not None:
         raise _BLOCKS[standing.state.block]
     return CacheCaller(
-        credential_id=bearer.credential_id,
+        credential_id=bearer.credential.id,
         owner=owner,
         standing=standing,
         entry=entry,
@@ -233,7 +251,7 @@ def _admitted(
     )
 
 
-def _owner(bearer: _Bearer, team: TeamQuery, slug_team: str | None) -> str:
+def _owner(bearer: Holder, team: TeamQuery, slug_team: str | None) -> str:
     """The team that the request names, else the one that the key is bound to, else the user."""
     if _needs_slug(team) and slug_team is None:
         raise NotATeamMember
@@ -267,6 +285,7 @@ def forget_scopes() -> None:
     _scopes.clear()
 
 
+TokenHolder = Annotated[Holder, Depends(token_holder)]
 CacheMember = Annotated[CacheCaller, Depends(cache_member)]
 CacheReader = Annotated[CacheCaller, Depends(cache_reader)]
 CacheWriter = Annotated[CacheCaller, Depends(cache_writer)]

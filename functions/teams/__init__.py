@@ -1,0 +1,1 @@
+"""Teams: one module an endpoint, each with the `handler` that Lambda calls."""

@@ -1,0 +1,53 @@
+"""Users, teams and tokens on the wire, as the build client reads them (reference: turbo-client.md, 1)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from larder.accounts.models import User
+from larder.clock import to_iso, to_ms
+from larder.teams.models import TeamMembership
+from larder.web.auth import Holder
+
+
+def client_user_json(user: User) -> dict[str, Any]:
+    """The client wants a name for the account, which users here have none of: it gets that of their mailbox."""
+    return {
+        "id": user.id,
+        "username": user.email.rpartition("@")[0],
+        "email": user.email,
+        "name": user.name,
+    }
+
+
+def team_json(membership: TeamMembership) -> dict[str, Any]:
+    team = membership.team
+    return {
+        "id": team.id,
+        "slug": team.slug,
+        "name": team.name,
+        "createdAt": to_ms(team.created_at),
+        "created": to_iso(team.created_at),
+        "membership": {"role": membership.role.value},
+    }
+
+
+def teams_json(memberships: Sequence[TeamMembership], following: str | None) -> dict[str, Any]:
+    """`following` is what asks for the next page, as `until`; None after the last one."""
+    return {
+        "teams": [team_json(membership) for membership in memberships],
+        "pagination": {"count": len(memberships), "next": following, "prev": None},
+    }
+
+
+def token_json(holder: Holder) -> dict[str, Any]:
+    """Times in milliseconds.
+
+    `activeAt` is when the token began. The client takes one that is active since a later moment than its own clock's
+    for expired, so that the time of this very request would fail where clocks differ.
+    """
+    scope: dict[str, Any] = {"type": "user"}
+    if holder.team_id is not None:
+        scope = {"type": "team", "teamId": holder.team_id}
+    if holder.credential.expires_at is not None:
+        scope["expiresAt"] = to_ms(holder.credential.expires_at)
+    return {"scopes": [scope], "activeAt": to_ms(holder.credential.created_at)}

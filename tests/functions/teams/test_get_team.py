@@ -1,0 +1,64 @@
+"""GET /v2/teams/{idOrSlug}"""
+
+import pytest
+
+from larder import clock
+from larder.accounts.sessions import start_session
+from larder.clock import to_iso, to_ms
+from larder.teams.models import Role
+from larder.teams.service import add_member, create_team, remove_member
+from tests.requests import Cloud, Reply, Sender
+
+
+def outcome(reply: Reply) -> tuple[int, str]:
+    return reply.status, reply.code
+
+
+@pytest.mark.parametrize("named_by", ["id", "slug"])
+def test_a_team_of_the_callers(cloud: Cloud, personal: Sender, named_by: str) -> None:
+    session = Sender(start_session(cloud.user, now=clock.now())[1])
+    for send in (cloud.send, personal, session):
+        reply = send("GET", f"/v2/teams/{getattr(cloud.team, named_by)}")
+        assert reply.status == 200
+        assert reply.json == {
+            "id": cloud.team.id,
+            "slug": "acme",
+            "name": "Acme",
+            "createdAt": to_ms(cloud.team.created_at),
+            "created": to_iso(cloud.team.created_at),
+            "membership": {"role": "OWNER"},
+        }
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_the_role_is_the_callers(cloud: Cloud, personal: Sender, role: Role) -> None:
+    add_member(cloud.team.id, cloud.user.id, role, now=clock.now())
+    assert personal("GET", "/v2/teams/acme").json["membership"] == {"role": role.value}
+
+
+def test_a_team_of_others_looks_like_one_that_does_not_exist(
+    cloud: Cloud, stranger: Sender
+) -> None:
+    unknown = stranger("GET", "/v2/teams/nobody")
+    assert outcome(unknown) == (404, "team_not_found")
+    for name in (cloud.team.id, "acme", "team_doesnotexist"):
+        reply = stranger("GET", f"/v2/teams/{name}")
+        assert (reply.status, reply.body) == (404, unknown.body)
+
+
+def test_404_for_another_team_than_the_keys(cloud: Cloud) -> None:
+    other = create_team("Other", "other", owner_user_id=cloud.user.id, now=clock.now())
+    for name in (other.id, "other"):
+        assert outcome(cloud.send("GET", f"/v2/teams/{name}")) == (404, "team_not_found")
+
+
+def test_404_from_the_moment_that_somebody_leaves(cloud: Cloud, personal: Sender) -> None:
+    remove_member(cloud.team.id, cloud.user.id)
+    assert outcome(personal("GET", "/v2/teams/acme")) == (404, "team_not_found")
+
+
+@pytest.mark.parametrize(
+    "name", ["Acme", "team_", "team_" + "a" * 65, "a" * 3000, "%00", "é", "^", "a b", "-"]
+)
+def test_404_for_what_no_team_is_called(cloud: Cloud, personal: Sender, name: str) -> None:
+    assert outcome(personal("GET", f"/v2/teams/{name}")) == (404, "team_not_found")

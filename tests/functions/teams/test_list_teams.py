@@ -1,0 +1,126 @@
+"""GET /v2/teams"""
+
+from typing import Any
+
+import pytest
+
+from larder import clock
+from larder.accounts.service import create_user
+from larder.accounts.sessions import start_session
+from larder.api_keys.models import NewKey
+from larder.api_keys.service import create_key
+from larder.clock import to_iso, to_ms
+from larder.teams.models import Role
+from larder.teams.service import add_member, create_team, remove_member
+from tests.requests import Cloud, Sender
+
+
+def teams_of(token: str, query: str = "") -> Any:
+    reply = Sender(token, query=query)("GET", "/v2/teams")
+    assert reply.status == 200
+    return reply.json
+
+
+def slugs(answer: Any) -> list[str]:
+    return [team["slug"] for team in answer["teams"]]
+
+
+@pytest.fixture
+def token(personal: Sender) -> str:
+    """A key of Ada's that is bound to no team."""
+    assert personal.token is not None
+    return personal.token
+
+
+def test_a_team_with_every_field_that_the_client_requires(cloud: Cloud, token: str) -> None:
+    assert teams_of(token, "limit=100") == {
+        "teams": [
+            {
+                "id": cloud.team.id,
+                "slug": "acme",
+                "name": "Acme",
+                "createdAt": to_ms(cloud.team.created_at),
+                "created": to_iso(cloud.team.created_at),
+                "membership": {"role": "OWNER"},
+            }
+        ],
+        "pagination": {"count": 1, "next": None, "prev": None},
+    }
+
+
+def test_every_team_of_the_caller_with_their_role_and_nobody_elses(
+    cloud: Cloud, token: str
+) -> None:
+    now = clock.now()
+    bob = create_user("bob@elsewhere.example", "Bob", now=now)
+    joined = create_team("Zebra", "a-zebra", owner_user_id=bob.id, now=now)
+    create_team("Foreign", "foreign", owner_user_id=bob.id, now=now)
+    add_member(joined.id, cloud.user.id, Role.VIEWER, now=now)
+    session = start_session(cloud.user, now=now)[1]
+    for presented in (token, session):
+        answer = teams_of(presented)
+        assert slugs(answer) == ["a-zebra", "acme"]
+        assert [team["membership"]["role"] for team in answer["teams"]] == ["VIEWER", "OWNER"]
+    remove_member(joined.id, cloud.user.id)
+    assert slugs(teams_of(token)) == ["acme"]
+
+
+def test_a_key_that_is_bound_to_a_team_sees_that_one(cloud: Cloud) -> None:
+    create_team("Other", "other", owner_user_id=cloud.user.id, now=clock.now())
+    assert slugs(teams_of(cloud.token)) == ["acme"]
+    assert teams_of(cloud.token, f"until={cloud.team.id}")["teams"] == []
+    remove_member(cloud.team.id, cloud.user.id)
+    assert slugs(teams_of(cloud.token)) == []
+
+
+def test_nobodys_member_has_no_teams(cloud: Cloud, stranger: Sender) -> None:
+    assert stranger.token is not None
+    assert teams_of(stranger.token)["teams"] == []
+
+
+def test_pages_hold_each_team_once(cloud: Cloud, token: str) -> None:
+    now = clock.now()
+    for number in range(6):
+        create_team("More", f"more-{number}", owner_user_id=cloud.user.id, now=now)
+    found, query = [], "limit=3"
+    sizes = []
+    while True:
+        answer = teams_of(token, query)
+        found += slugs(answer)
+        sizes.append(answer["pagination"]["count"])
+        following = answer["pagination"]["next"]
+        if following is None:
+            break
+        query = f"limit=3&until={following}"
+    assert sizes == [3, 3, 1]
+    assert sorted(found) == ["acme", *(f"more-{number}" for number in range(6))]
+
+
+def test_a_hundred_teams_fit_on_one_page(cloud: Cloud) -> None:
+    now = clock.now()
+    busy = create_user("busy@acme.example", "Busy", now=now)
+    for number in range(100):
+        create_team("Team", f"team-{number:02}", owner_user_id=busy.id, now=now)
+    answer = teams_of(create_key(NewKey(user_id=busy.id), now=now)[1], "limit=100")
+    assert slugs(answer) == [f"team-{number:02}" for number in range(100)]
+    assert answer["pagination"] == {"count": 100, "next": None, "prev": None}
+
+
+@pytest.mark.parametrize(
+    "limit", ["0", "101", "1000", "-1", "1.5", "", "ten", "%C2%B2", "1&limit=2"]
+)
+def test_400_for_a_limit_that_is_none(token: str, limit: str) -> None:
+    reply = Sender(token, query=f"limit={limit}")("GET", "/v2/teams")
+    assert (reply.status, reply.code) == (400, "bad_request")
+    assert reply.message == "limit: must be a whole number from 1 to 100"
+
+
+@pytest.mark.parametrize("until", ["", "acme", "team_", "team_%00", "team_" + "a" * 65])
+def test_400_for_a_page_that_nobody_was_told(token: str, until: str) -> None:
+    reply = Sender(token, query=f"until={until}")("GET", "/v2/teams")
+    assert (reply.status, reply.code) == (400, "bad_request")
+    assert "until" in reply.message
+
+
+def test_who_has_no_token_is_told_so_before_anything_else(cloud: Cloud) -> None:
+    assert Sender(None, query="limit=0")("GET", "/v2/teams").status == 401

@@ -1,0 +1,131 @@
+"""Every endpoint that `turbo login`, `link` and `logout` call, against every kind of token."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from larder import clock
+from larder.accounts import repository as accounts
+from larder.accounts.service import read_account
+from larder.accounts.sessions import end_sessions, start_session
+from larder.api_keys import repository as key_store
+from larder.api_keys.models import NewKey, RateLimit
+from larder.api_keys.service import create_key, find_key
+from larder.teams.models import Block
+from larder.teams.service import change_state
+from tests.requests import Cloud, Sender
+
+ENDPOINTS = [
+    ("GET", "/v2/user"),
+    ("GET", "/v2/teams"),
+    ("GET", "/v2/teams/acme"),
+    ("GET", "/v5/user/tokens/current"),
+    ("DELETE", "/v3/user/tokens/current"),
+]
+
+every_endpoint = pytest.mark.parametrize(("method", "path"), ENDPOINTS)
+
+
+@every_endpoint
+def test_a_key_passes_and_one_use_of_it_is_taken(cloud: Cloud, method: str, path: str) -> None:
+    new = NewKey(user_id=cloud.user.id, remaining=3)
+    key, token = create_key(new, now=clock.now())
+    assert Sender(token)(method, path).status == 200
+    left = find_key(key.id)
+    assert (left is None) is (method == "DELETE")
+    assert left is None or left.remaining == 2
+
+
+@every_endpoint
+def test_the_last_use_of_a_key_passes(cloud: Cloud, method: str, path: str) -> None:
+    send = Sender(create_key(NewKey(user_id=cloud.user.id, remaining=1), now=clock.now())[1])
+    assert send(method, path).status == 200
+    assert send(method, path).status == 401
+
+
+@every_endpoint
+def test_a_key_needs_no_permission(cloud: Cloud, method: str, path: str) -> None:
+    token = create_key(NewKey(user_id=cloud.user.id, permissions={}), now=clock.now())[1]
+    assert Sender(token)(method, path).status == 200
+
+
+@every_endpoint
+def test_a_session_passes(cloud: Cloud, method: str, path: str) -> None:
+    token = start_session(cloud.user, now=clock.now())[1]
+    assert Sender(token)(method, path).status == 200
+
+
+@every_endpoint
+def test_a_block_of_team_or_user_stops_builds_not_these(
+    cloud: Cloud, method: str, path: str
+) -> None:
+    change_state(cloud.team.id, block=Block.SOFT)
+    change_state(cloud.user.id, block=Block.PAYMENT)
+    assert cloud.send(method, path).status == 200
+
+
+@every_endpoint
+@pytest.mark.parametrize(
+    "authorization",
+    [None, "", "Bearer", "Bearer short", f"Basic {'a' * 64}", f"Bearer {'A' * 31}",
+     f"Bearer {'A' * 33}", f"Bearer {'a' * 257}", f"Bearer {'a' * 64}", f"Bearer {'A' * 32}"],
+)  # fmt: skip
+def test_401_without_a_token_that_somebody_has(
+    cloud: Cloud, method: str, path: str, authorization: str | None
+) -> None:
+    reply = Sender(None, authorization=authorization)(method, path)
+    assert (reply.status, reply.code) == (401, "unauthorized")
+    assert reply.json["code"] == "unauthorized"
+    assert reply.headers["www-authenticate"] == "Bearer"
+
+
+@every_endpoint
+@pytest.mark.parametrize("kind", ["revoked", "disabled", "expired"])
+def test_401_for_a_key_that_is(cloud: Cloud, method: str, path: str, kind: str) -> None:
+    now = clock.now()
+    since = now - timedelta(hours=1) if kind == "expired" else now
+    key, token = create_key(NewKey(user_id=cloud.user.id, expires_in_s=60), now=since)
+    if kind in ("revoked", "disabled"):
+        key_store.delete(key.key_hash)
+    if kind == "disabled":
+        key_store.add(replace(key, enabled=False))
+    reply = Sender(token)(method, path)
+    assert (reply.status, reply.code) == (401, "unauthorized")
+
+
+@every_endpoint
+@pytest.mark.parametrize("kind", ["expired", "ended", "of a deleted user"])
+def test_401_for_a_session_that_is(cloud: Cloud, method: str, path: str, kind: str) -> None:
+    since = clock.now() - timedelta(days=8) if kind == "expired" else clock.now()
+    token = start_session(cloud.user, now=since)[1]
+    if kind == "ended":
+        end_sessions(cloud.user.id)
+    if kind == "of a deleted user":
+        assert accounts.remove(read_account(cloud.user.id), now=clock.now())
+    reply = Sender(token)(method, path)
+    assert (reply.status, reply.code) == (401, "unauthorized")
+
+
+@every_endpoint
+def test_429_for_a_key_whose_rate_limit_is_reached(cloud: Cloud, method: str, path: str) -> None:
+    limit = RateLimit(enabled=True, window_ms=60_000, max_requests=1)
+    new = NewKey(user_id=cloud.user.id, rate_limit=limit)
+    send = Sender(create_key(new, now=clock.now())[1])
+    assert send("GET", "/v2/user").status == 200
+    reply = send(method, path)
+    assert (reply.status, reply.code) == (429, "rate_limited")
+    assert 0 < int(reply.headers["retry-after"]) <= 60
+
+
+def test_no_reply_and_no_log_line_holds_a_token(
+    cloud: Cloud, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    session, token = start_session(cloud.user, now=clock.now())
+    replies = [Sender(token)(*endpoint) for endpoint in ENDPOINTS]
+    replies += [cloud.send(*endpoint) for endpoint in ENDPOINTS]
+    assert {reply.status for reply in replies} == {200}
+    seen = capsys.readouterr().out + caplog.text + "".join(map(repr, replies))
+    assert "answered" in seen
+    for secret in (token, session.token_hash, cloud.token, cloud.key.key_hash):
+        assert secret not in seen
