@@ -19,8 +19,8 @@ def forget_deleted_users() -> int:
     now, keys = clock.now(), 0
     for user_id, deleted_at in service.deleted_users():
         keys += delete_keys_of(user_id)
-        leave_teams(user_id)
-        if now - deleted_at > _INDEXES_FOLLOW_WITHIN:
+        left = leave_teams(user_id)
+        if left and now - deleted_at > _INDEXES_FOLLOW_WITHIN:
             service.forget_deleted_user(user_id)
     return keys
 

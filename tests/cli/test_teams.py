@@ -3,7 +3,8 @@
 import pytest
 
 from larder import clock
-from larder.accounts.service import create_user
+from larder.accounts.service import create_user, remove_user
+from larder.teams.service import leave_teams
 from tests.requests import Cloud
 
 from .conftest import Larder
@@ -152,6 +153,60 @@ def test_only_a_member_can_be_removed(larder: Larder, cloud: Cloud) -> None:
     create_user("bob@acme.example", "Bob", now=clock.now())
     refusal = larder.refusal("teams", "remove-member", "acme", "bob@acme.example")
     assert refusal == "bob@acme.example is not a member of acme"
+
+
+def test_members_are_listed_with_role_address_name_and_since_when(
+    larder: Larder, cloud: Cloud
+) -> None:
+    create_user("bob@acme.example", "Bob", now=clock.now())
+    larder("teams", "add-member", "acme", "bob@acme.example", "--role", "DEVELOPER")
+    ada, bob = larder.json("teams", "members", "acme")
+    assert (ada["role"], ada["email"], ada["user_id"]) == ("OWNER", cloud.user.email, cloud.user.id)
+    assert (bob["role"], bob["email"], bob["name"]) == ("DEVELOPER", "bob@acme.example", "Bob")
+    assert ada["joined_at"] <= bob["joined_at"]
+    assert ada["joined_at"].endswith("Z")
+    shown = larder("teams", "members", cloud.team.id).stdout
+    assert all(word in shown for word in ("DEVELOPER", "bob@acme.example", "Bob", "UTC"))
+
+
+def test_a_member_whose_account_is_gone_is_listed_until_they_have_left(
+    larder: Larder, cloud: Cloud
+) -> None:
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    larder("teams", "add-member", "acme", "bob@acme.example")
+    remove_user(bob.id, now=clock.now())
+    listed = larder.json("teams", "members", "acme")
+    assert [(one["email"], one["name"]) for one in listed[1:]] == [(None, None)]
+    assert leave_teams(bob.id)
+    assert len(larder.json("teams", "members", "acme")) == 1
+
+
+def test_a_team_that_nobody_is_left_in_lists_nobody(larder: Larder, cloud: Cloud) -> None:
+    assert leave_teams(cloud.user.id)
+    assert larder.json("teams", "members", "acme") == []
+    assert "larder teams add-member acme" in larder("teams", "members", "acme").stdout
+
+
+def test_members_of_an_unknown_team_are_not_listed(larder: Larder) -> None:
+    assert "there is no team nobody" in larder.refusal("teams", "members", "nobody")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [("remove-member",), ("add-member", "--role", "MEMBER"), ("add-member",)],
+    ids=" ".join,
+)
+def test_the_only_owner_stays_and_is_told_why(
+    larder: Larder, cloud: Cloud, change: tuple[str, ...]
+) -> None:
+    create_user("bob@acme.example", "Bob", now=clock.now())
+    command, *options = change
+    arguments = ("teams", command, "acme", cloud.user.email, *options)
+    refusal = larder.refusal(*arguments)
+    assert f"{cloud.user.email} is the only owner of acme" in refusal
+    assert "larder teams add-member acme EMAIL --role OWNER" in refusal
+    larder("teams", "add-member", "acme", "bob@acme.example", "--role", "OWNER")
+    larder(*arguments)
 
 
 def test_a_role_is_one_of_the_known(larder: Larder, cloud: Cloud) -> None:

@@ -1,10 +1,13 @@
 """`larder teams`: teams, their members, and what they may do."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
 from larder import clock
+from larder.errors import LastOwner
 from larder.teams.models import Block, CachingStatus, Role
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.output import Record, print_record, print_table
@@ -41,6 +44,17 @@ def _record(team: "Team") -> Record:
         "quota_bytes": team.state.quota_bytes,
         "created_at": team.created_at,
     }
+
+
+@contextmanager
+def _told_of_the_last_owner(team: "Team", email: str) -> Iterator[None]:
+    try:
+        yield
+    except LastOwner:
+        raise click.ClickException(
+            f"{email} is the only owner of {team.slug}: make somebody else an owner first,"
+            f" with `larder teams add-member {team.slug} EMAIL --role OWNER`"
+        ) from None
 
 
 def _print_team(team: "Team", *, as_json: bool) -> None:
@@ -113,6 +127,38 @@ def show(team: str, as_json: bool) -> None:
     _print_team(require_team(team), as_json=as_json)
 
 
+@teams.command("members", epilog=examples("larder teams members acme"))
+@click.argument("team", metavar="TEAM")
+@json_option
+def members(team: str, as_json: bool) -> None:
+    """List the members of TEAM, with their roles."""
+    from larder.accounts.service import find_users
+    from larder.teams import service
+
+    found = require_team(team)
+    there = service.members(found.id)
+    users = find_users([member.user_id for member in there])
+    records: list[Record] = []
+    for member in there:
+        # One who has just deleted their account is listed until the next hour at most.
+        user = users.get(member.user_id)
+        records.append(
+            {
+                "role": member.role.value,
+                "email": None if user is None else user.email,
+                "name": None if user is None else user.name,
+                "user_id": member.user_id,
+                "joined_at": member.joined_at,
+            }
+        )
+    print_table(
+        records,
+        ("role", "email", "name", "joined_at"),
+        empty=f"{found.slug} has no members: add one with `larder teams add-member {found.slug}`",
+        as_json=as_json,
+    )
+
+
 @teams.command(
     "add-member",
     epilog=examples("larder teams add-member acme bob@acme.example --role DEVELOPER"),
@@ -132,7 +178,8 @@ def add_member(team: str, email: str, role: str, as_json: bool) -> None:
     from larder.teams import service
 
     found, user = require_team(team), require_user(email)
-    service.add_member(found.id, user.id, Role(role), now=clock.now())
+    with _told_of_the_last_owner(found, user.email):
+        service.add_member(found.id, user.id, Role(role), now=clock.now())
     print_record({"team": found.slug, "email": user.email, "role": role}, as_json=as_json)
 
 
@@ -147,7 +194,8 @@ def remove_member(team: str, email: str, as_json: bool) -> None:
     found, user = require_team(team), require_user(email)
     if service.role_of(found.id, user.id) is None:
         raise click.ClickException(f"{user.email} is not a member of {found.slug}")
-    service.remove_member(found.id, user.id)
+    with _told_of_the_last_owner(found, user.email):
+        service.remove_member(found.id, user.id)
     print_record({"team": found.slug, "email": user.email, "removed": True}, as_json=as_json)
 
 

@@ -1,5 +1,6 @@
 """POST /api/auth/delete-user"""
 
+from contextlib import ExitStack
 from datetime import timedelta
 
 import pytest
@@ -11,10 +12,11 @@ from larder.accounts.sessions import start_session
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, list_keys
 from larder.teams.models import Role
-from larder.teams.service import add_member, create_team, role_of
+from larder.teams.service import add_member, create_team, remove_member, role_of
 from tests.conftest import SetOption
+from tests.faults import just_before, unreachable
 from tests.functions.accounts.conftest import PASSWORD
-from tests.requests import Browser, Sender, browser_of
+from tests.requests import Browser, Sender, browser_of, invoke
 
 PATH = "/delete-user"
 
@@ -71,6 +73,43 @@ def test_a_team_keeps_an_owner(ada: User, bob: User, browser: Browser) -> None:
     assert find_user(ada.id) == ada
     add_member(team.id, bob.id, Role.OWNER, now=now)
     assert browser.post(PATH).status == 200
+
+
+def test_an_owner_who_is_the_only_one_a_moment_later_is_deleted_all_the_same(
+    ada: User, bob: User, browser: Browser
+) -> None:
+    now = clock.now()
+    team = create_team("Acme", "acme", owner_user_id=ada.id, now=now)
+    add_member(team.id, bob.id, Role.OWNER, now=now)
+
+    def bob_leaves() -> None:
+        remove_member(team.id, bob.id)
+
+    with just_before("dynamodb", "TransactWriteItems", bob_leaves):
+        assert browser.post(PATH).status == 200
+    assert find_user(ada.id) is None
+    assert role_of(team.id, ada.id) is None
+    add_member(team.id, bob.id, Role.OWNER, now=now)
+    assert role_of(team.id, bob.id) is Role.OWNER
+
+
+def test_memberships_that_cannot_be_ended_are_left_to_the_hourly_run(
+    ada: User, bob: User, browser: Browser
+) -> None:
+    now = clock.now()
+    team = create_team("Acme", "acme", owner_user_id=bob.id, now=now)
+    add_member(team.id, ada.id, Role.MEMBER, now=now)
+    with ExitStack() as from_then_on:
+
+        def nothing_is_read() -> None:
+            from_then_on.enter_context(unreachable("dynamodb", "BatchGetItem"))
+
+        with just_before("dynamodb", "TransactWriteItems", nothing_is_read):
+            assert browser.post(PATH).status == 200
+    assert find_user(ada.id) is None
+    assert role_of(team.id, ada.id) is Role.MEMBER
+    invoke("accounts.forget_deleted_users.handler", {})
+    assert role_of(team.id, ada.id) is None
 
 
 def test_where_it_is_switched_off_the_path_seems_not_to_be_there(

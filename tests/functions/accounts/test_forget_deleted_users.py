@@ -7,6 +7,7 @@ from larder.accounts.service import deleted_users, remove_user
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, list_keys
 from larder.teams.service import role_of
+from tests.faults import unreachable
 from tests.requests import Cloud, invoke
 
 HANDLER = "accounts.forget_deleted_users.handler"
@@ -33,3 +34,14 @@ def test_then_nothing_is_kept_of_the_user(cloud: Cloud) -> None:
     remove_user(cloud.user.id, now=clock.now() - timedelta(hours=1))
     invoke(HANDLER, {})
     assert deleted_users() == []
+
+
+def test_the_note_is_kept_as_long_as_a_membership_could_not_be_ended(cloud: Cloud) -> None:
+    deleted_at = clock.now() - timedelta(hours=1)
+    remove_user(cloud.user.id, now=deleted_at)
+    with unreachable("dynamodb", "TransactWriteItems"):
+        invoke(HANDLER, {})
+    assert deleted_users() == [(cloud.user.id, deleted_at)]
+    invoke(HANDLER, {})
+    assert deleted_users() == []
+    assert role_of(cloud.team.id, cloud.user.id) is None

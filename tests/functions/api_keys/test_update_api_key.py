@@ -13,7 +13,7 @@ from larder.teams.service import add_member, remove_member
 from tests.conftest import SetOption
 from tests.faults import just_before
 from tests.functions.api_keys import hostile
-from tests.functions.api_keys.people import API, refused, stored_keys
+from tests.functions.api_keys.people import API, member, refused, stored_keys
 from tests.proofs.aws_calls import counted
 from tests.requests import Cloud, Reply, Sender
 
@@ -159,6 +159,7 @@ def test_404_for_a_key_that_ends_at_this_moment(ada: Sender, cloud: Cloud) -> No
 def test_permissions_are_never_more_than_the_role_in_the_keys_team_allows(
     ada: Sender, cloud: Cloud
 ) -> None:
+    member(cloud, Role.OWNER)
     add_member(cloud.team.id, cloud.user.id, Role.VIEWER, now=clock.now())
     both = {"artifacts": ["read", "write"]}
     assert refused(update(ada, cloud.key, permissions=both)) == (403, "PERMISSION_NOT_HELD")

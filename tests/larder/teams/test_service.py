@@ -1,13 +1,28 @@
 """Make teams, move members, and set what an owner may do."""
 
+from datetime import timedelta
+
 import pytest
 
-from larder import clock
-from larder.errors import InvalidRequest
+from larder import aws, clock
+from larder.accounts.service import create_user
+from larder.errors import InvalidRequest, LastOwner
+from larder.settings import settings
 from larder.teams.models import Block, CachingStatus, OwnerState, Role, SlugTaken
 from larder.teams.repository import read_standing, read_state
-from larder.teams.service import change_state, create_team, find_team, list_teams
+from larder.teams.service import (
+    add_member,
+    change_state,
+    create_team,
+    find_team,
+    leave_teams,
+    list_teams,
+    members,
+    remove_member,
+    role_of,
+)
 from tests.conftest import SetOption
+from tests.faults import just_before, unreachable
 from tests.requests import Cloud
 
 
@@ -64,3 +79,164 @@ def test_a_team_that_does_not_exist_gets_no_state(cloud: Cloud) -> None:
     with pytest.raises(InvalidRequest, match=r"^team: "):
         change_state("team_nosuch", caching=CachingStatus.PAUSED)
     assert find_team("team_nosuch") is None
+
+
+# Members, and the owner that a team keeps -------------------------------------------------------
+
+
+def joining(cloud: Cloud, role: Role) -> str:
+    """Somebody new in the team of `cloud`, by id."""
+    user = create_user(f"{role.lower()}-{len(members(cloud.team.id))}@a.de", "N", now=clock.now())
+    add_member(cloud.team.id, user.id, role, now=clock.now())
+    return user.id
+
+
+def roles(cloud: Cloud) -> dict[str, Role]:
+    return {member.user_id: member.role for member in members(cloud.team.id)}
+
+
+def counted_owners(cloud: Cloud) -> int:
+    item = aws.get_item(settings().teams_table, {"pk": cloud.team.id, "sk": "team"})
+    assert item is not None
+    return int(item["owners"])
+
+
+def test_members_stand_in_the_order_in_which_they_joined(cloud: Cloud) -> None:
+    for number, name in enumerate(("zoe", "bob")):
+        later = clock.now() + timedelta(minutes=number + 1)
+        add_member(cloud.team.id, name, Role.MEMBER, now=later)
+    assert [member.user_id for member in members(cloud.team.id)] == [cloud.user.id, "zoe", "bob"]
+    assert members("team_nosuch") == []
+
+
+@pytest.mark.parametrize("becomes", list(Role))
+@pytest.mark.parametrize("was", list(Role))
+def test_owners_are_counted_whatever_role_becomes_whatever(
+    cloud: Cloud, was: Role, becomes: Role
+) -> None:
+    bob = joining(cloud, was)
+    assert counted_owners(cloud) == 1 + (was is Role.OWNER)
+    add_member(cloud.team.id, bob, becomes, now=clock.now())
+    assert roles(cloud) == {cloud.user.id: Role.OWNER, bob: becomes}
+    assert counted_owners(cloud) == 1 + (becomes is Role.OWNER)
+    remove_member(cloud.team.id, bob)
+    assert roles(cloud) == {cloud.user.id: Role.OWNER}
+    assert counted_owners(cloud) == 1
+
+
+def test_the_only_owner_stays(cloud: Cloud) -> None:
+    joining(cloud, Role.ADMIN)
+    with pytest.raises(LastOwner):
+        remove_member(cloud.team.id, cloud.user.id)
+    for role in set(Role) - {Role.OWNER}:
+        with pytest.raises(LastOwner):
+            add_member(cloud.team.id, cloud.user.id, role, now=clock.now())
+    assert roles(cloud)[cloud.user.id] is Role.OWNER
+    assert counted_owners(cloud) == 1
+
+
+def test_an_owner_leaves_when_there_is_another(cloud: Cloud) -> None:
+    bob = joining(cloud, Role.OWNER)
+    remove_member(cloud.team.id, cloud.user.id)
+    assert roles(cloud) == {bob: Role.OWNER}
+    with pytest.raises(LastOwner):
+        remove_member(cloud.team.id, bob)
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_the_same_role_again_changes_nothing(cloud: Cloud, role: Role) -> None:
+    bob = joining(cloud, role)
+    before, owners = members(cloud.team.id), counted_owners(cloud)
+    add_member(cloud.team.id, bob, role, now=clock.now() + timedelta(days=1))
+    assert (members(cloud.team.id), counted_owners(cloud)) == (before, owners)
+
+
+def test_another_role_leaves_the_time_of_joining(cloud: Cloud) -> None:
+    bob = joining(cloud, Role.MEMBER)
+    joined_at = {member.user_id: member.joined_at for member in members(cloud.team.id)}
+    add_member(cloud.team.id, bob, Role.ADMIN, now=clock.now() + timedelta(days=1))
+    assert {member.user_id: member.joined_at for member in members(cloud.team.id)} == joined_at
+
+
+@pytest.mark.parametrize("role", [Role.OWNER, Role.MEMBER])
+def test_nobody_joins_a_team_that_does_not_exist(cloud: Cloud, role: Role) -> None:
+    with pytest.raises(InvalidRequest, match=r"^team: "):
+        add_member("team_nosuch", cloud.user.id, role, now=clock.now())
+    assert members("team_nosuch") == []
+    assert find_team("team_nosuch") is None
+
+
+def test_who_is_no_member_can_be_removed_without_effect(cloud: Cloud) -> None:
+    remove_member(cloud.team.id, "nobody")
+    remove_member("team_nosuch", cloud.user.id)
+    assert roles(cloud) == {cloud.user.id: Role.OWNER}
+    assert counted_owners(cloud) == 1
+
+
+def test_the_other_owner_who_leaves_a_moment_before_leaves_one_who_cannot(cloud: Cloud) -> None:
+    bob = joining(cloud, Role.OWNER)
+
+    def other_leaves() -> None:
+        remove_member(cloud.team.id, bob)
+
+    with just_before("dynamodb", "TransactWriteItems", other_leaves), pytest.raises(LastOwner):
+        remove_member(cloud.team.id, cloud.user.id)
+    assert roles(cloud) == {cloud.user.id: Role.OWNER}
+    assert counted_owners(cloud) == 1
+
+
+def test_a_role_that_changes_a_moment_before_is_counted_as_it_then_is(cloud: Cloud) -> None:
+    bob = joining(cloud, Role.MEMBER)
+
+    def promoted() -> None:
+        add_member(cloud.team.id, bob, Role.OWNER, now=clock.now())
+
+    with just_before("dynamodb", "TransactWriteItems", promoted):
+        remove_member(cloud.team.id, bob)
+    assert roles(cloud) == {cloud.user.id: Role.OWNER}
+    assert counted_owners(cloud) == 1
+
+
+def test_who_is_gone_leaves_every_team_even_as_the_last_owner(cloud: Cloud) -> None:
+    now, bob = clock.now(), joining(cloud, Role.MEMBER)
+    other = create_team("Other", "other", owner_user_id=bob, now=now)
+    add_member(other.id, cloud.user.id, Role.OWNER, now=now)
+    assert leave_teams(cloud.user.id)
+    assert roles(cloud) == {bob: Role.MEMBER}
+    assert counted_owners(cloud) == 0
+    assert role_of(other.id, cloud.user.id) is None
+    add_member(cloud.team.id, bob, Role.OWNER, now=now)
+    assert counted_owners(cloud) == 1
+    assert leave_teams(cloud.user.id)
+
+
+@pytest.mark.parametrize("operation", ["Query", "BatchGetItem", "TransactWriteItems"])
+def test_leaving_tells_when_it_could_not_be_done(cloud: Cloud, operation: str) -> None:
+    with unreachable("dynamodb", operation):
+        assert not leave_teams(cloud.user.id)
+    assert roles(cloud) == {cloud.user.id: Role.OWNER}
+    assert leave_teams(cloud.user.id)
+    assert roles(cloud) == {}
+
+
+def test_memberships_of_a_team_that_is_gone_end(cloud: Cloud) -> None:
+    key = aws.serialize({"pk": cloud.team.id, "sk": "team"})
+    aws.dynamodb().delete_item(TableName=settings().teams_table, Key=key)
+    assert leave_teams(cloud.user.id)
+    assert members(cloud.team.id) == []
+    assert find_team(cloud.team.id) is None
+
+
+def test_a_team_stored_without_a_count_never_loses_its_last_owner(cloud: Cloud) -> None:
+    """As data of before owners were counted has it: at worst an owner stays though there is another."""
+    aws.dynamodb().update_item(
+        TableName=settings().teams_table,
+        Key=aws.serialize({"pk": cloud.team.id, "sk": "team"}),
+        UpdateExpression="REMOVE owners",
+    )
+    with pytest.raises(LastOwner):
+        remove_member(cloud.team.id, cloud.user.id)
+    joining(cloud, Role.OWNER)
+    joining(cloud, Role.OWNER)
+    remove_member(cloud.team.id, cloud.user.id)
+    assert list(roles(cloud).values()) == [Role.OWNER] * 2

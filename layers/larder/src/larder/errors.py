@@ -230,6 +230,14 @@ class SoleTeamOwner(LarderError):
         super().__init__(f"You are the only owner of {teams}. Make somebody else an owner first.")
 
 
+class LastOwner(LarderError):
+    """The only owner of a team would leave it, or be one no more."""
+
+    status = 409
+    code = "last_owner"
+    message = "This is the team's only owner. Make somebody else an owner first."
+
+
 class DeleteUserDisabled(LarderError):
     """Told like a path that does not exist."""
 

@@ -12,7 +12,7 @@ The two items of a user are written in one transaction, on condition of the user
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -40,6 +40,17 @@ def add(account: Account) -> None:
 def get(user_id: str) -> User | None:
     item = _get(user_id, _USER)
     return None if item is None else _user(item)
+
+
+def get_many(user_ids: Sequence[str]) -> list[User]:
+    """Those of the users who exist, in no order."""
+    table = settings().identity_table
+    keys = [{"pk": user_id, "sk": _USER} for user_id in user_ids]
+    return [
+        _user(item)
+        for batch in aws.in_batches(keys)
+        for item in aws.batch_get({table: batch})[table]
+    ]
 
 
 def get_account(email: str) -> Account | None:

@@ -1,7 +1,7 @@
 """Users: make, find and change them, and check their passwords (spec 3)."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -82,6 +82,11 @@ def new_account(
 
 def find_user(user_id: str) -> User | None:
     return repository.get(user_id)
+
+
+def find_users(user_ids: Sequence[str]) -> dict[str, User]:
+    """Those of the users who exist, by id."""
+    return {user.id: user for user in repository.get_many(user_ids)}
 
 
 def find_user_by_email(email: str) -> User | None:

@@ -57,6 +57,13 @@ class Team:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    user_id: str
+    role: Role
+    joined_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
     """What one batch tells about a caller's standing: the team, if it exists, and the role, if there is one.
 

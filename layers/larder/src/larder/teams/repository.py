@@ -2,10 +2,13 @@
 
 | pk | sk | holds |
 |---|---|---|
-| `team_...` | `team` | the team: slug, name, caching status, quota, block |
+| `team_...` | `team` | the team: slug, name, how many owners it has, caching status, quota, block |
 | `team_...` | `member#<user id>` | a member's role |
 | `slug#<slug>` | `slug` | which team has the slug |
 | user id | `personal` | caching status, quota and block of a user acting for themselves |
+
+Whatever makes or ends an owner changes the team's count of owners in the same transaction. It is that count which keeps
+the last one: two owners who leave at once meet at the team's item.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,6 +21,7 @@ from larder.settings import settings
 from larder.teams.models import (
     Block,
     CachingStatus,
+    Member,
     Membership,
     OwnerState,
     Role,
@@ -96,6 +100,7 @@ def add_team(team: Team, owner_user_id: str) -> None:
             "slug": team.slug,
             "name": team.name,
             "created_at": to_ms(team.created_at),
+            "owners": 1,
         },
         _member_item(team.id, owner_user_id, Role.OWNER, team.created_at),
     ]
@@ -103,14 +108,58 @@ def add_team(team: Team, owner_user_id: str) -> None:
         raise SlugTaken(team.slug)
 
 
-def put_member(team_id: str, user_id: str, role: Role, *, now: datetime) -> None:
-    aws.dynamodb().put_item(
-        TableName=settings().teams_table,
-        Item=aws.serialize(_member_item(team_id, user_id, role, now)),
-    )
+def read_place(team_id: str, user_id: str) -> tuple[int | None, Role | None]:
+    """How many owners the team has, None for a team that does not exist; and the user's role, None without one.
+
+    The two are read at once but not as of one moment: what follows from them has to hold when it is written, too.
+    """
+    table = settings().teams_table
+    items = aws.batch_get({table: standing_keys(team_id, user_id)})[table]
+    by_kind = {item["sk"].partition("#")[0]: item for item in items}
+    owners = by_kind["team"].get("owners", 0) if "team" in by_kind else None
+    return owners, Role(by_kind["member"]["role"]) if "member" in by_kind else None
+
+
+def add_member(team_id: str, user_id: str, role: Role, *, now: datetime) -> bool:
+    """False when the team does not exist, or the user is a member of it."""
+    put = {
+        "TableName": settings().teams_table,
+        "Item": aws.serialize(_member_item(team_id, user_id, role, now)),
+        "ConditionExpression": "attribute_not_exists(pk)",
+    }
+    return aws.write_together([{"Put": put}, _count(team_id, None, role)])
+
+
+def change_role(team_id: str, user_id: str, was: Role, becomes: Role) -> bool:
+    """False when the user's role is not `was`, or `was` is the last owner's."""
+    update = {
+        "TableName": settings().teams_table,
+        "Key": aws.serialize({"pk": team_id, "sk": _MEMBER + user_id}),
+        "UpdateExpression": "SET #role = :becomes",
+        "ConditionExpression": "#role = :was",
+        "ExpressionAttributeNames": {"#role": "role"},
+        "ExpressionAttributeValues": aws.serialize({":was": was.value, ":becomes": becomes.value}),
+    }
+    return aws.write_together([{"Update": update}, _count(team_id, was, becomes)])
+
+
+def remove_member(team_id: str, user_id: str, was: Role, *, keeps_an_owner: bool = True) -> bool:
+    """False when the user's role is not `was`, when there is no such team, and, unless `keeps_an_owner` is False, when
+    `was` is the last owner's.
+    """
+    delete = {
+        "TableName": settings().teams_table,
+        "Key": aws.serialize({"pk": team_id, "sk": _MEMBER + user_id}),
+        "ConditionExpression": "#role = :was",
+        "ExpressionAttributeNames": {"#role": "role"},
+        "ExpressionAttributeValues": aws.serialize({":was": was.value}),
+    }
+    count = _count(team_id, was, None, keeps_an_owner=keeps_an_owner)
+    return aws.write_together([{"Delete": delete}, count])
 
 
 def delete_member(team_id: str, user_id: str) -> None:
+    """For what is left of a team that is gone: there is nothing to count."""
     aws.dynamodb().delete_item(
         TableName=settings().teams_table,
         Key=aws.serialize({"pk": team_id, "sk": _MEMBER + user_id}),
@@ -154,12 +203,19 @@ def read_standings(team_ids: Sequence[str], user_id: str) -> list[Membership]:
     return [parse_standing(of_team) for of_team in items.values()]
 
 
-def members(team_id: str) -> list[tuple[str, Role]]:
-    """Everybody in the team, by user id, with their role."""
+def members(team_id: str) -> list[Member]:
+    """Everybody in the team, by user id."""
     values = {":team": team_id, ":member": _MEMBER}
     condition = "pk = :team AND begins_with(sk, :member)"
     items = _query({"ConsistentRead": True}, condition, values)
-    return [(item["user_id"], Role(item["role"])) for item in items]
+    return [
+        Member(
+            user_id=item["user_id"],
+            role=Role(item["role"]),
+            joined_at=from_ms(item["joined_at"]),
+        )
+        for item in items
+    ]
 
 
 def change_state(owner: str, set_to: dict[str, str | int], clear: list[str]) -> bool:
@@ -206,6 +262,30 @@ def _query(how: dict[str, Any], condition: str, values: aws.Item) -> Iterator[aw
         )
     )
     return (aws.deserialize(item) for page in pages for item in page["Items"])
+
+
+def _count(
+    team_id: str, was: Role | None, becomes: Role | None, *, keeps_an_owner: bool = True
+) -> dict[str, Any]:
+    """The part that the team's item has in a change of role: the team exists and, where an owner goes, has another."""
+    target = {
+        "TableName": settings().teams_table,
+        "Key": aws.serialize({"pk": team_id, "sk": "team"}),
+    }
+    more = (becomes is Role.OWNER) - (was is Role.OWNER)
+    if not more:
+        return {"ConditionCheck": {**target, "ConditionExpression": "attribute_exists(pk)"}}
+    values, condition = {":more": more}, "attribute_exists(pk)"
+    if more < 0 and keeps_an_owner:
+        values[":last"], condition = 1, "owners > :last"
+    return {
+        "Update": {
+            **target,
+            "UpdateExpression": "ADD owners :more",
+            "ConditionExpression": condition,
+            "ExpressionAttributeValues": aws.serialize(values),
+        }
+    }
 
 
 def _member_item(team_id: str, user_id: str, role: Role, joined_at: datetime) -> aws.Item:

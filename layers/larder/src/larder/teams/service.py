@@ -4,12 +4,14 @@ import re
 from collections.abc import Iterable
 from datetime import datetime
 
-from larder.errors import InvalidRequest, TeamNotFound
+from larder.concurrency import wait_before_retry
+from larder.errors import InvalidRequest, LastOwner, TeamNotFound, TryAgain
 from larder.hashing import random_id
 from larder.teams import repository
 from larder.teams.models import (
     Block,
     CachingStatus,
+    Member,
     Membership,
     OwnerState,
     Role,
@@ -19,6 +21,7 @@ from larder.teams.models import (
 
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,46}[a-z0-9])?")
 _TEAM_ID = re.compile(r"team_[A-Za-z0-9]{1,64}")
+_ATTEMPTS = 8
 
 
 def parse_team_id(text: str) -> str:
@@ -118,27 +121,62 @@ def _memberships(standings: Iterable[Membership]) -> list[TeamMembership]:
     ]
 
 
+def members(team_id: str) -> list[Member]:
+    """Everybody in the team, those who joined first first. The cost grows with their number."""
+    return sorted(repository.members(team_id), key=lambda one: (one.joined_at, one.user_id))
+
+
 def add_member(team_id: str, user_id: str, role: Role, *, now: datetime) -> None:
-    """Make the user a member, or change the role of one."""
-    repository.put_member(team_id, user_id, role, now=now)
+    """Make the user a member, or change the role of one, who keeps the time of joining.
+
+    Raises InvalidRequest for a team that does not exist, LastOwner, and TryAgain when others always came first.
+    """
+    for attempt in range(_ATTEMPTS):
+        owners, was = repository.read_place(team_id, user_id)
+        if owners is None:
+            raise InvalidRequest("team", "does not exist")
+        if was is role:
+            return
+        if was is None:
+            done = repository.add_member(team_id, user_id, role, now=now)
+        else:
+            _check_not_last(was, owners)
+            done = repository.change_role(team_id, user_id, was, role)
+        if done:
+            return
+        wait_before_retry(attempt)
+    raise TryAgain
 
 
 def remove_member(team_id: str, user_id: str) -> None:
-    """Takes effect at the member's next request."""
-    repository.delete_member(team_id, user_id)
+    """Takes effect at the member's next request. Raises LastOwner, and TryAgain when others always came first."""
+    _remove(team_id, user_id, keeps_an_owner=True)
 
 
-def leave_teams(user_id: str) -> None:
-    """End every membership of a user who is gone."""
-    for team_id in repository.teams_of(user_id):
-        repository.delete_member(team_id, user_id)
+def leave_teams(user_id: str) -> bool:
+    """End every membership of a user who is gone. Raises nothing when that fails: False tells that some may be left.
+
+    Whoever is gone leaves even as the last owner: the operator then names another.
+    """
+    left = True
+    try:
+        for team_id in repository.teams_of(user_id):
+            try:
+                _remove(team_id, user_id, keeps_an_owner=False)
+            except TryAgain:
+                left = False
+    except TryAgain:
+        return False
+    return left
 
 
 def owned_alone(user_id: str) -> list[str]:
     """The slugs of the teams whose only owner the user is, in order."""
     slugs = []
     for team_id in repository.teams_of(user_id):
-        owners = {member for member, role in repository.members(team_id) if role is Role.OWNER}
+        owners = {
+            member.user_id for member in repository.members(team_id) if member.role is Role.OWNER
+        }
         team = repository.get_team(team_id)
         if owners == {user_id} and team is not None:
             slugs.append(team.slug)
@@ -176,3 +214,24 @@ def change_state(
     if (set_to or clear) and not repository.change_state(owner, set_to, clear):
         raise InvalidRequest("team", "does not exist")
     return repository.read_state(owner)
+
+
+def _remove(team_id: str, user_id: str, *, keeps_an_owner: bool) -> None:
+    for attempt in range(_ATTEMPTS):
+        owners, was = repository.read_place(team_id, user_id)
+        if was is None:
+            return
+        if owners is None:
+            repository.delete_member(team_id, user_id)
+            return
+        if keeps_an_owner:
+            _check_not_last(was, owners)
+        if repository.remove_member(team_id, user_id, was, keeps_an_owner=keeps_an_owner):
+            return
+        wait_before_retry(attempt)
+    raise TryAgain
+
+
+def _check_not_last(role: Role, owners: int) -> None:
+    if role is Role.OWNER and owners <= 1:
+        raise LastOwner
