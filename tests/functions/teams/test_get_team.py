@@ -7,6 +7,7 @@ from larder.accounts.sessions import start_session
 from larder.clock import to_iso, to_ms
 from larder.teams.models import Role
 from larder.teams.service import add_member, create_team, remove_member
+from tests.functions.teams.conftest import co_owner
 from tests.requests import Cloud, Reply, Sender
 
 
@@ -32,6 +33,7 @@ def test_a_team_of_the_callers(cloud: Cloud, personal: Sender, named_by: str) ->
 
 @pytest.mark.parametrize("role", list(Role))
 def test_the_role_is_the_callers(cloud: Cloud, personal: Sender, role: Role) -> None:
+    co_owner(cloud)
     add_member(cloud.team.id, cloud.user.id, role, now=clock.now())
     assert personal("GET", "/v2/teams/acme").json["membership"] == {"role": role.value}
 
@@ -53,6 +55,7 @@ def test_404_for_another_team_than_the_keys(cloud: Cloud) -> None:
 
 
 def test_404_from_the_moment_that_somebody_leaves(cloud: Cloud, personal: Sender) -> None:
+    co_owner(cloud)
     remove_member(cloud.team.id, cloud.user.id)
     assert outcome(personal("GET", "/v2/teams/acme")) == (404, "team_not_found")
 

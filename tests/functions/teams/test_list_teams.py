@@ -12,6 +12,7 @@ from larder.api_keys.service import create_key
 from larder.clock import to_iso, to_ms
 from larder.teams.models import Role
 from larder.teams.service import add_member, create_team, remove_member
+from tests.functions.teams.conftest import co_owner
 from tests.requests import Cloud, Sender
 
 
@@ -69,6 +70,7 @@ def test_a_key_that_is_bound_to_a_team_sees_that_one(cloud: Cloud) -> None:
     create_team("Other", "other", owner_user_id=cloud.user.id, now=clock.now())
     assert slugs(teams_of(cloud.token)) == ["acme"]
     assert teams_of(cloud.token, f"until={cloud.team.id}")["teams"] == []
+    co_owner(cloud)
     remove_member(cloud.team.id, cloud.user.id)
     assert slugs(teams_of(cloud.token)) == []
 
