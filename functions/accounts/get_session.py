@@ -4,7 +4,8 @@ from aws_lambda_powertools.event_handler import Request, Response
 
 from larder import clock
 from larder.accounts.sessions import extend_session
-from larder.web.account_json import session_json, user_json
+from larder.accounts.user_json import user_json
+from larder.web.account_json import session_json
 from larder.web.app import auth_api, lambda_handler
 from larder.web.cookies import is_signed_by_the_old_secret, renewed_cookies
 from larder.web.responses import NO_STORE, json_response

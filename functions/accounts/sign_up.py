@@ -4,8 +4,8 @@ from aws_lambda_powertools.event_handler import Request, Response
 
 from larder import clock
 from larder.accounts import credentials
+from larder.accounts.user_json import user_json
 from larder.web.account_bodies import SignUpBody
-from larder.web.account_json import user_json
 from larder.web.app import auth_api, lambda_handler
 from larder.web.cookies import session_cookies
 from larder.web.responses import json_response

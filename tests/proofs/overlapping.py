@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from larder import aws
+from larder.errors import LarderError
 
 R = TypeVar("R")
 
@@ -72,6 +73,19 @@ def all_at_once(
             pause_s = 0 if overlap.held else source.uniform(0, _STAGGER_S)
             running[number] = pool.submit(run, jobs[number], pause_s)
         return [running[number].result(PATIENCE_S) for number in range(len(jobs))]
+
+
+def outcome(work: Callable[[], object]) -> Callable[[], str]:
+    """The name of what the work answers with: `done`, or the error that it raises."""
+
+    def run() -> str:
+        try:
+            work()
+        except LarderError as error:
+            return type(error).__name__
+        return "done"
+
+    return run
 
 
 def most_under_way(done: Sequence[Done[R]]) -> int:

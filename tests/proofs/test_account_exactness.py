@@ -12,14 +12,14 @@ import pytest
 from larder import clock
 from larder.accounts import links, service, sessions
 from larder.accounts.models import Account, PasswordChange, User
-from larder.errors import InvalidEmailOrPassword, InvalidLinkToken, InvalidPassword, LarderError
+from larder.errors import InvalidEmailOrPassword, InvalidLinkToken, InvalidPassword
 from larder.hashing import random_id
 from tests.conftest import SetOption
 from tests.e2e.cloud import LocalCloud
 from tests.functions.accounts.conftest import PASSWORD, VISIT
 from tests.layer_on import LayerOn
 from tests.mailbox import handed_over
-from tests.proofs.overlapping import OVERLAPS, Overlap, all_at_once
+from tests.proofs.overlapping import OVERLAPS, Overlap, all_at_once, outcome
 
 pytestmark = pytest.mark.slow
 
@@ -42,19 +42,6 @@ def make() -> User:
     return service.create_user(
         f"{random_id(12)}@example.com", "Ada", password=PASSWORD, now=clock.now()
     )
-
-
-def outcome(work: Callable[[], object]) -> Callable[[], str]:
-    """The name of what the work answers with: `done`, or the error that it raises."""
-
-    def run() -> str:
-        try:
-            work()
-        except LarderError as error:
-            return type(error).__name__
-        return "done"
-
-    return run
 
 
 @every_overlap

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from larder import aws, clock
-from larder.errors import LarderError, LastOwner
+from larder.errors import LastOwner
 from larder.hashing import random_id
 from larder.settings import settings
 from larder.teams.models import Role, Team
@@ -24,7 +24,7 @@ from larder.teams.service import (
 )
 from tests.e2e.cloud import LocalCloud
 from tests.layer_on import LayerOn
-from tests.proofs.overlapping import OVERLAPS, Overlap, all_at_once
+from tests.proofs.overlapping import OVERLAPS, Overlap, all_at_once, outcome
 
 pytestmark = pytest.mark.slow
 
@@ -50,19 +50,6 @@ def make(owners: int) -> tuple[Team, list[str]]:
     for user in users[1:]:
         add_member(team.id, user, Role.OWNER, now=now)
     return team, users
-
-
-def outcome(work: Callable[[], object]) -> Job:
-    """The name of what the work answers with: `done`, or the error that it raises."""
-
-    def run() -> str:
-        try:
-            work()
-        except LarderError as error:
-            return type(error).__name__
-        return "done"
-
-    return run
 
 
 def removal(team: Team, user_id: str) -> Job:

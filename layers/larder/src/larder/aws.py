@@ -4,7 +4,7 @@ Nothing here knows what the items and objects mean; repositories and storage mod
 after the client's own tries raises TryAgain from every call, Throttled when it says that it is too busy.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from threading import RLock
@@ -206,6 +206,23 @@ def get_item(table: str, key: Item) -> Item | None:
     """Read one item, consistently."""
     reply = dynamodb().get_item(TableName=table, Key=serialize(key), ConsistentRead=True)
     return deserialize(reply["Item"]) if "Item" in reply else None
+
+
+def query(table: str, condition: str, values: Item, **more: Any) -> Iterator[Item]:
+    """Every item that meets the condition on the key, page by page. `more` goes into each request as it is."""
+    pages = (
+        dynamodb()
+        .get_paginator("query")
+        .paginate(
+            TableName=table,
+            KeyConditionExpression=condition,
+            ExpressionAttributeValues=serialize(values),
+            **more,
+        )
+    )
+    for page in pages:
+        for item in page["Items"]:
+            yield deserialize(item)
 
 
 def put_new(table: str, items: Sequence[Item]) -> bool:

@@ -8,11 +8,12 @@ from enum import StrEnum
 from typing import Any
 from urllib.parse import quote, urljoin
 
-from larder import clock, extensions
+from larder import extensions
 from larder.accounts import links, service
 from larder.accounts.addresses import parse_address
 from larder.accounts.email_jobs import EmailJob, EmailKind, RequestDescription
 from larder.accounts.models import User
+from larder.accounts.user_json import user_json
 from larder.mail import service as mail
 from larder.mail import templates
 from larder.mail.models import Message
@@ -102,7 +103,7 @@ def _send_reset_link(user: User, job: EmailJob, now: datetime) -> Delivery:
 def _tell_of_reset(user: User, job: EmailJob, now: datetime) -> Delivery:
     """Whoever reads this and did not do it learns that somebody else has their mail."""
     if settings().on_password_reset:
-        return _call(settings().on_password_reset, {"user": _public(user)}, user, job.request)
+        return _call(settings().on_password_reset, {"user": user_json(user)}, user, job.request)
     return _send(templates.password_was_reset, user, job.base_url, now)
 
 
@@ -115,7 +116,7 @@ def _send(template: Callable[..., Message], user: User, url: str, now: datetime)
 def _hand_over(
     option: str, user: User, url: str, token: str, request: RequestDescription
 ) -> Delivery:
-    return _call(option, {"user": _public(user), "url": url, "token": token}, user, request)
+    return _call(option, {"user": user_json(user), "url": url, "token": token}, user, request)
 
 
 def _call(option: str, data: dict[str, Any], user: User, request: RequestDescription) -> Delivery:
@@ -127,19 +128,6 @@ def _call(option: str, data: dict[str, Any], user: User, request: RequestDescrip
         where = f"{last.filename}:{last.lineno} in {last.name}"
         raise IntegratorFailed(f"{option}: {type(error).__name__} at {where}") from None
     return Delivery(outcome=Outcome.HANDED_OVER, user_id=user.id)
-
-
-def _public(user: User) -> dict[str, Any]:
-    """A user as clients know them."""
-    return {
-        "id": user.id,
-        "name": user.name,
-        "email": user.email,
-        "emailVerified": user.email_verified,
-        "image": user.image,
-        "createdAt": clock.to_iso(user.created_at),
-        "updatedAt": clock.to_iso(user.updated_at),
-    }
 
 
 def _described(request: RequestDescription) -> dict[str, Any]:

@@ -64,19 +64,7 @@ def change(was: Account, becomes: Account, *, spending: str | None = None) -> Ac
     `spending` is the hash of a reset token that goes with the change: it is deleted, or nothing is changed. Raises
     EmailTaken.
     """
-    user = replace(becomes.user, version=was.user.version + 1)
-    stored = Account(user=user, password_hash=becomes.password_hash)
-    by_email, by_id = _account_items(stored)
-    unchanged = _at_version(was.user)
-    writes = [_put(by_id, unchanged)]
-    old_key = f"email#{canonical(was.user.email)}"
-    if by_email["pk"] == old_key:
-        writes.append(_put(by_email, unchanged))
-    else:
-        if _get(by_email["pk"], _USER) is not None:
-            raise EmailTaken(user.email)
-        writes.append(_put(by_email, {"ConditionExpression": "attribute_not_exists(pk)"}))
-        writes.append(_delete(old_key, _USER, unchanged))
+    stored, writes = _replacement(was, becomes)
     if spending is not None:
         exists = {"ConditionExpression": "attribute_exists(pk)"}
         writes.append(_delete(f"reset#{spending}", "reset", exists))
@@ -185,10 +173,8 @@ def end_other_sessions(account: Account, kept: Session | None) -> bool:
     or when the session does not count any more.
     """
     generation = account.user.session_generation + 1
-    user = replace(account.user, session_generation=generation, version=account.user.version + 1)
-    by_email, by_id = _account_items(Account(user=user, password_hash=account.password_hash))
-    unchanged = _at_version(account.user)
-    writes = [_put(by_id, unchanged), _put(by_email, unchanged)]
+    user = replace(account.user, session_generation=generation)
+    _, writes = _replacement(account, replace(account, user=user))
     if kept is not None:
         item, _ = _session_items(replace(kept, generation=generation))
         writes.append(_put(item, _of_generation(account.user.session_generation)))
@@ -213,6 +199,24 @@ def find_reset_token(token_hash: str) -> tuple[str, int, datetime] | None:
     if item is None:
         return None
     return item["user_id"], item["password_version"], from_ms(item["ends_at"])
+
+
+def _replacement(was: Account, becomes: Account) -> tuple[Account, list[dict[str, Any]]]:
+    """What is stored in the place of `was`, and the writes that store it if nothing has changed. Raises EmailTaken."""
+    user = replace(becomes.user, version=was.user.version + 1)
+    stored = Account(user=user, password_hash=becomes.password_hash)
+    by_email, by_id = _account_items(stored)
+    unchanged = _at_version(was.user)
+    writes = [_put(by_id, unchanged)]
+    old_key = f"email#{canonical(was.user.email)}"
+    if by_email["pk"] == old_key:
+        writes.append(_put(by_email, unchanged))
+    else:
+        if _get(by_email["pk"], _USER) is not None:
+            raise EmailTaken(user.email)
+        writes.append(_put(by_email, {"ConditionExpression": "attribute_not_exists(pk)"}))
+        writes.append(_delete(old_key, _USER, unchanged))
+    return stored, writes
 
 
 def _account_items(account: Account) -> tuple[aws.Item, aws.Item]:
@@ -347,16 +351,4 @@ def _query(pk: str, prefix: str) -> Iterator[aws.Item]:
     if prefix:
         condition += " AND begins_with(sk, :prefix)"
         values[":prefix"] = prefix
-    pages = (
-        aws.dynamodb()
-        .get_paginator("query")
-        .paginate(
-            TableName=settings().identity_table,
-            KeyConditionExpression=condition,
-            ExpressionAttributeValues=aws.serialize(values),
-            ConsistentRead=True,
-        )
-    )
-    for page in pages:
-        for item in page["Items"]:
-            yield aws.deserialize(item)
+    return aws.query(settings().identity_table, condition, values, ConsistentRead=True)

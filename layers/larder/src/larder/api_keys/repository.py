@@ -348,16 +348,5 @@ def delete_if_ended(key_hash: str, *, now: datetime) -> bool:
 
 
 def _hashes(index: str, condition: str, values: aws.Item) -> Iterator[str]:
-    pages = (
-        aws.dynamodb()
-        .get_paginator("query")
-        .paginate(
-            TableName=settings().api_keys_table,
-            IndexName=index,
-            KeyConditionExpression=condition,
-            ExpressionAttributeValues=aws.serialize(values),
-        )
-    )
-    for page in pages:
-        for item in page["Items"]:
-            yield str(aws.deserialize(item)["key_hash"])
+    for item in aws.query(settings().api_keys_table, condition, values, IndexName=index):
+        yield str(item["key_hash"])

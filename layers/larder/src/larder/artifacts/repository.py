@@ -282,19 +282,14 @@ def replace_totals(owner: str, totals: Totals, *, was: Totals) -> bool:
 
 def sum_index(owner: str) -> Totals:
     """What the owner's items in the index come to. Reads all of them: for the operator, never on a request."""
-    pages = (
-        aws.dynamodb()
-        .get_paginator("query")
-        .paginate(
-            TableName=settings().artifacts_table,
-            KeyConditionExpression="#owner = :owner",
-            ProjectionExpression="#hash, size_bytes",
-            ExpressionAttributeNames={"#owner": "owner", "#hash": "hash"},
-            ExpressionAttributeValues=aws.serialize({":owner": owner}),
-            ConsistentRead=True,
-        )
+    items = aws.query(
+        settings().artifacts_table,
+        "#owner = :owner",
+        {":owner": owner},
+        ProjectionExpression="#hash, size_bytes",
+        ExpressionAttributeNames={"#owner": "owner", "#hash": "hash"},
+        ConsistentRead=True,
     )
-    items = (aws.deserialize(item) for page in pages for item in page["Items"])
     sizes = [item["size_bytes"] for item in items if "#" not in item["hash"]]
     return Totals(size_bytes=sum(sizes), artifacts=len(sizes))
 
@@ -321,22 +316,11 @@ def check_totals(due: DueTotals, *, correct: bool, drift: Totals, next_at: datet
 def due_items(*, now: datetime) -> Iterator[DueItem]:
     """What is to be swept, oldest first within each shard. The index it comes from may lag: read before acting."""
     for shard in range(SWEEP_SHARDS):
-        pages = (
-            aws.dynamodb()
-            .get_paginator("query")
-            .paginate(
-                TableName=settings().artifacts_table,
-                IndexName="by_sweep",
-                KeyConditionExpression="sweep_shard = :shard AND sweep_at <= :now",
-                ExpressionAttributeValues=aws.serialize(
-                    {":shard": str(shard), ":now": to_epoch_seconds(now)}
-                ),
-            )
-        )
-        for page in pages:
-            for item in page["Items"]:
-                key = aws.deserialize(item)
-                yield DueItem(key["owner"], key["hash"])
+        values = {":shard": str(shard), ":now": to_epoch_seconds(now)}
+        condition = "sweep_shard = :shard AND sweep_at <= :now"
+        table = settings().artifacts_table
+        for key in aws.query(table, condition, values, IndexName="by_sweep"):
+            yield DueItem(key["owner"], key["hash"])
 
 
 def read_due(due: DueItem) -> Artifact | PendingUpload | Upload | DueTotals | None:

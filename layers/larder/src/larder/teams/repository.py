@@ -11,7 +11,7 @@ Whatever makes or ends an owner changes the team's count of owners in the same t
 the last one: two owners who leave at once meet at the team's item.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -170,7 +170,7 @@ def teams_of(user_id: str) -> list[str]:
     """The ids of the user's teams. The index that tells them follows the table by milliseconds."""
     values = {":user": user_id, ":team": TEAM_ID_PREFIX}
     condition = "user_id = :user AND begins_with(pk, :team)"
-    items = _query({"IndexName": "by_user"}, condition, values)
+    items = aws.query(settings().teams_table, condition, values, IndexName="by_user")
     return [item["pk"] for item in items]
 
 
@@ -207,7 +207,7 @@ def members(team_id: str) -> list[Member]:
     """Everybody in the team, by user id."""
     values = {":team": team_id, ":member": _MEMBER}
     condition = "pk = :team AND begins_with(sk, :member)"
-    items = _query({"ConsistentRead": True}, condition, values)
+    items = aws.query(settings().teams_table, condition, values, ConsistentRead=True)
     return [
         Member(
             user_id=item["user_id"],
@@ -248,20 +248,6 @@ def change_state(owner: str, set_to: dict[str, str | int], clear: list[str]) -> 
             return False
         raise
     return True
-
-
-def _query(how: dict[str, Any], condition: str, values: aws.Item) -> Iterator[aws.Item]:
-    pages = (
-        aws.dynamodb()
-        .get_paginator("query")
-        .paginate(
-            TableName=settings().teams_table,
-            KeyConditionExpression=condition,
-            ExpressionAttributeValues=aws.serialize(values),
-            **how,
-        )
-    )
-    return (aws.deserialize(item) for page in pages for item in page["Items"])
 
 
 def _count(

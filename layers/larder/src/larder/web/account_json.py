@@ -1,23 +1,11 @@
-"""Users and sessions on the wire, as the Better Auth client reads them (reference: better-auth.md, 1 and 2)."""
+"""Sessions on the wire, as the Better Auth client reads them (reference: better-auth.md, 1 and 2)."""
 
 from collections.abc import Iterable
 from typing import Any
 
-from larder.accounts.models import Session, User
+from larder.accounts.models import Session
 from larder.clock import to_iso
 from larder.web.signed_in import Caller
-
-
-def user_json(user: User) -> dict[str, Any]:
-    return {
-        "id": user.id,
-        "email": user.email,
-        "name": user.name,
-        "image": user.image,
-        "emailVerified": user.email_verified,
-        "createdAt": to_iso(user.created_at),
-        "updatedAt": to_iso(user.updated_at),
-    }
 
 
 def session_json(session: Session, token: str) -> dict[str, Any]:
