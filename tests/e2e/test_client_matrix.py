@@ -12,7 +12,7 @@ from .cloud import LocalCloud, Request
 from .compatibility import Row, read_rows, write_row
 from .monorepo import (
     output_digests,
-    sample_packages,
+    short_sample_packages,
     wipe_outputs_and_local_cache,
     without_build_ids,
 )
@@ -31,7 +31,7 @@ VERSIONS = {
     "1.13.4": MODES,
 }
 CELLS = [(version, mode) for version, modes in VERSIONS.items() for mode in modes]
-EVERY_PACKAGE = frozenset(package.name for package in sample_packages())
+EVERY_PACKAGE = frozenset(package.name for package in short_sample_packages())
 
 
 @pytest.mark.parametrize(("version", "mode"), CELLS)
@@ -40,11 +40,17 @@ def test_client_behaves_as_the_compatibility_table_says(
     mode: str,
     client: Callable[..., turbo.Client],
     fresh_monorepo: Callable[..., Path],
+    short_monorepo: Path,
     local_cloud: LocalCloud,
     request: pytest.FixtureRequest,
 ) -> None:
     chosen = client(version, preflight="preflight" in mode)
-    root = fresh_monorepo(version, seed=f"{version} {mode}", signature="signature" in mode)
+    root = fresh_monorepo(
+        version,
+        seed=f"{version} {mode}",
+        signature="signature" in mode,
+        template=short_monorepo,
+    )
 
     cold_mark = local_cloud.log_size()
     cold = turbo.build(chosen, root)
