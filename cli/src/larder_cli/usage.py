@@ -17,11 +17,9 @@ if TYPE_CHECKING:
 
 
 def _read_days(owner: str, days: Sequence[date]) -> list["Figures"]:
-    from larder.concurrency import in_background
-    from larder.usage.repository import read_day
+    from larder.usage.repository import read_days
 
-    reads = [in_background(read_day, owner, day) for day in days]
-    return [read.result() for read in reads]
+    return [day.total for day in read_days(owner, days)]
 
 
 def _total(figures: Sequence["Figures"]) -> Record:

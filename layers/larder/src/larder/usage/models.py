@@ -1,7 +1,17 @@
 """Usage events and the daily figures that they add up to."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+MAX_CI_VENDORS = 10
+"""CI vendors that one day of one owner tells apart. Clients send the names: the item must not grow with them."""
+
+OTHER_CI = "other"
+"""What the vendors beyond those count as, and names that cannot be told. No vendor's name has small letters."""
+
+_CI_VENDOR = re.compile(r"[A-Z0-9_]{1,32}")
+_NO_LETTERS = re.compile(r"[^A-Z0-9]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +27,7 @@ class UsageEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reporter:
-    """Where a batch of events comes from."""
+    """Where a batch of events comes from. `ci` is None for a client that names no CI, as on a developer's machine."""
 
     key_id: str
     ci: str | None
@@ -26,9 +36,12 @@ class Reporter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What one batch adds to a day, or what a day comes to. `time_saved_ms` sums the durations of hits."""
+    """What one batch adds to a day, or what a day comes to. `time_saved_ms` sums the durations of hits;
+    `interactive_events` are those of clients that say they are an interactive shell.
+    """
 
     events: int = 0
+    interactive_events: int = 0
     hits: int = 0
     misses: int = 0
     local_hits: int = 0
@@ -38,7 +51,26 @@ class Figures:
     time_saved_ms: int = 0
 
 
-def add_up(events: Sequence[UsageEvent]) -> Figures:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """A day's figures, and what part of them each CI vendor has. The rest named no vendor."""
+
+    total: Figures = Figures()
+    by_ci: Mapping[str, Figures] = field(default_factory=dict)
+
+
+def ci_vendor(name: str | None) -> str | None:
+    """A client's name for its CI as it is counted: `GITHUB_ACTIONS`, as the build client has it, and no other spelling.
+
+    OTHER_CI for a name that is too long or has neither letter nor digit.
+    """
+    if name is None:
+        return None
+    vendor = _NO_LETTERS.sub("_", name.upper()).strip("_")
+    return vendor if _CI_VENDOR.fullmatch(vendor) else OTHER_CI
+
+
+def add_up(events: Sequence[UsageEvent], reporter: Reporter) -> Figures:
     def count(*wanted: tuple[str, str]) -> int:
         return sum(1 for one in events if (one.source, one.event) in wanted)
 
@@ -46,6 +78,7 @@ def add_up(events: Sequence[UsageEvent]) -> Figures:
     remote_hits, remote_misses = count(("REMOTE", "HIT")), count(("REMOTE", "MISS"))
     return Figures(
         events=len(events),
+        interactive_events=len(events) if reporter.interactive else 0,
         hits=local_hits + remote_hits,
         misses=local_misses + remote_misses,
         local_hits=local_hits,

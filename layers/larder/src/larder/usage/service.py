@@ -10,4 +10,4 @@ from larder.usage.models import Reporter, UsageEvent, add_up
 def record(owner: str, events: Sequence[UsageEvent], reporter: Reporter, *, now: datetime) -> None:
     """Keep a batch and add it to the day's figures: both or neither. An empty batch is nothing. Raises TryAgain."""
     if events:
-        repository.add_batch(owner, events, add_up(events), reporter, now=now)
+        repository.add_batch(owner, events, add_up(events, reporter), reporter, now=now)
