@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from larder.usage.uploads import Uploads
+
 MAX_CI_VENDORS = 10
 """CI vendors that one day of one owner tells apart. Clients send the names: the item must not grow with them."""
 
@@ -53,10 +55,11 @@ class Figures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Day:
-    """A day's figures, and what part of them each CI vendor has. The rest named no vendor."""
+    """A day's figures, what part of them each CI vendor has (the rest named no vendor), and the day's uploads."""
 
     total: Figures = Figures()
     by_ci: Mapping[str, Figures] = field(default_factory=dict)
+    uploads: Uploads = field(default_factory=Uploads)
 
 
 def ci_vendor(name: str | None) -> str | None:

@@ -2,7 +2,8 @@
 
 Days are UTC and written YYYY-MM-DD. Batches end by time to live; the figures stay. A day's figures are attributes of
 their names, once for all clients and once more, as `ci.<vendor>.<name>`, for each CI vendor; `ci_vendors` is the set of
-these vendors, which others may join while it is small.
+these vendors, which others may join while it is small. The uploads of a day come from the owner's totals once it is
+over (artifacts/repository.py).
 """
 
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ from larder.usage.models import (
     UsageEvent,
     ci_vendor,
 )
+from larder.usage.uploads import Uploads
 
 _NAMES = tuple(field.name for field in fields(Figures))
 
@@ -79,6 +81,18 @@ def read_days(owner: str, days: Sequence[date]) -> list[Day]:
     return [_day(items.get(day.isoformat(), {})) for day in days]
 
 
+def set_uploads(owner: str, day: date, uploads: Uploads) -> None:
+    """What was uploaded on a day that is over. Setting it twice changes nothing."""
+    aws.dynamodb().update_item(
+        TableName=settings().usage_table,
+        Key=aws.serialize({"owner": owner, "day": day.isoformat()}),
+        UpdateExpression="SET uploads = :count, uploaded_bytes = :bytes",
+        ExpressionAttributeValues=aws.serialize(
+            {":count": uploads.count, ":bytes": uploads.size_bytes}
+        ),
+    )
+
+
 def _read(owner: str, days: Sequence[date]) -> list[aws.Item]:
     table = settings().usage_table
     return aws.batch_get({table: [{"owner": owner, "day": day.isoformat()} for day in days]})[table]
@@ -94,6 +108,7 @@ def _day(item: aws.Item) -> Day:
             vendor: Figures(**{name: item.get(_part_of(vendor, name), 0) for name in _NAMES})
             for vendor in vendors
         },
+        uploads=Uploads(count=item.get("uploads", 0), size_bytes=item.get("uploaded_bytes", 0)),
     )
 
 
