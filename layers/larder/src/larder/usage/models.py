@@ -1,8 +1,9 @@
 """Usage events and the daily figures that they add up to."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import date, timedelta
 
 from larder.usage.uploads import Uploads
 
@@ -53,6 +54,9 @@ class Figures:
     time_saved_ms: int = 0
 
 
+FIGURES = tuple(figure.name for figure in fields(Figures))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Day:
     """A day's figures, what part of them each CI vendor has (the rest named no vendor), and the day's uploads."""
@@ -60,6 +64,32 @@ class Day:
     total: Figures = Figures()
     by_ci: Mapping[str, Figures] = field(default_factory=dict)
     uploads: Uploads = field(default_factory=Uploads)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Period:
+    """The days from `first` to `last`, both included, in UTC."""
+
+    first: date
+    last: date
+
+    @property
+    def days(self) -> list[date]:
+        return [
+            self.first + timedelta(days=day) for day in range((self.last - self.first).days + 1)
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What happened in a period: each of its days, in order, and what they come to."""
+
+    period: Period
+    days: Sequence[Day]
+
+    @property
+    def total(self) -> Day:
+        return add_days(self.days)
 
 
 def ci_vendor(name: str | None) -> str | None:
@@ -71,6 +101,37 @@ def ci_vendor(name: str | None) -> str | None:
         return None
     vendor = _NO_LETTERS.sub("_", name.upper()).strip("_")
     return vendor if _CI_VENDOR.fullmatch(vendor) else OTHER_CI
+
+
+def period_until(last: date, days: int) -> Period:
+    """The period of so many days that ends with `last`."""
+    return Period(first=last - timedelta(days=days - 1), last=last)
+
+
+def add_days(days: Sequence[Day]) -> Day:
+    vendors = sorted({vendor for day in days for vendor in day.by_ci})
+    return Day(
+        total=add_figures(day.total for day in days),
+        by_ci={
+            vendor: add_figures(day.by_ci[vendor] for day in days if vendor in day.by_ci)
+            for vendor in vendors
+        },
+        uploads=Uploads(
+            count=sum(day.uploads.count for day in days),
+            size_bytes=sum(day.uploads.size_bytes for day in days),
+        ),
+    )
+
+
+def without_ci(day: Day) -> Figures:
+    """The part of a day that no CI vendor has."""
+    named = add_figures(day.by_ci.values())
+    return Figures(**{name: getattr(day.total, name) - getattr(named, name) for name in FIGURES})
+
+
+def add_figures(parts: Iterable[Figures]) -> Figures:
+    added = tuple(parts)
+    return Figures(**{name: sum(getattr(part, name) for part in added) for name in FIGURES})
 
 
 def add_up(events: Sequence[UsageEvent], reporter: Reporter) -> Figures:

@@ -7,7 +7,7 @@ over (artifacts/repository.py).
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from datetime import date, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from larder.errors import TryAgain
 from larder.hashing import time_ordered_id
 from larder.settings import settings
 from larder.usage.models import (
+    FIGURES,
     MAX_CI_VENDORS,
     OTHER_CI,
     Day,
@@ -28,8 +29,6 @@ from larder.usage.models import (
     ci_vendor,
 )
 from larder.usage.uploads import Uploads
-
-_NAMES = tuple(field.name for field in fields(Figures))
 
 
 def add_batch(
@@ -103,9 +102,9 @@ def _day(item: aws.Item) -> Day:
     if any(name.startswith(_part_of(OTHER_CI, "")) for name in item):
         vendors.append(OTHER_CI)
     return Day(
-        total=Figures(**{name: item.get(name, 0) for name in _NAMES}),
+        total=Figures(**{name: item.get(name, 0) for name in FIGURES}),
         by_ci={
-            vendor: Figures(**{name: item.get(_part_of(vendor, name), 0) for name in _NAMES})
+            vendor: Figures(**{name: item.get(_part_of(vendor, name), 0) for name in FIGURES})
             for vendor in vendors
         },
         uploads=Uploads(count=item.get("uploads", 0), size_bytes=item.get("uploaded_bytes", 0)),
