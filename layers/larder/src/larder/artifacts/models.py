@@ -3,10 +3,11 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import NewType
 
 from larder.errors import InvalidRequest
+from larder.usage.uploads import Uploads
 
 ArtifactHash = NewType("ArtifactHash", str)
 """A hash as a client names it. The build client's are 16 hexadecimal digits."""
@@ -110,10 +111,11 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """What an owner stores."""
+    """What an owner stores, and what was uploaded on each day that the sweep has not handed to the usage table yet."""
 
     size_bytes: int = 0
     artifacts: int = 0
+    uploads: Mapping[date, Uploads] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
