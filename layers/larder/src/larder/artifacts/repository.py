@@ -43,6 +43,8 @@ PENDING_LIFETIME = timedelta(hours=24)
 _PENDING = "#pending"
 _DISCARDED = "#discarded#"
 _TOTALS = "#totals"
+_AFTER_NOTES = "$"
+"""Sorts behind everything that begins with `#`, and before every hash."""
 _METADATA = ("duration_ms", "tag", "sha", "dirty_hash", "ci", "interactive")
 
 
@@ -115,6 +117,19 @@ def read_entries(
             present = [by_key[key] for key in (hash, hash + _PENDING) if key in by_key]
             entries[hash] = parse_entry(present, hash)
     return entries, failed
+
+
+def stored_by(owner: str) -> Iterator[Artifact | PendingUpload]:
+    """Every artifact and every offer of the owner, page by page: for background work, never on a request."""
+    items = aws.query(
+        settings().artifacts_table,
+        "#owner = :owner AND #hash > :notes",
+        {":owner": owner, ":notes": _AFTER_NOTES},
+        ExpressionAttributeNames={"#owner": "owner", "#hash": "hash"},
+        ConsistentRead=True,
+    )
+    for item in items:
+        yield _pending(item) if item["hash"].endswith(_PENDING) else _artifact(item)
 
 
 def read_for_settling(upload: Upload) -> tuple[IndexEntry, bool]:
@@ -193,8 +208,27 @@ def publish(
     return _write([{"Put": put}, *others])
 
 
-def discard(upload: Upload, *, settles: PendingUpload | None = None, now: datetime) -> bool:
-    """List an object that is not in the index for deletion. False when it is in the index after all."""
+def refuse(pending: PendingUpload, *, now: datetime) -> bool:
+    """Take an offer back: its object, if it ever comes, is never seen. False when it has been settled, or replaced.
+
+    The note of it stays as long as the upload may take: an event of its object then finds it discarded.
+    """
+    return discard(
+        pending.upload, settles=pending, until=pending.created_at + PENDING_LIFETIME, now=now
+    )
+
+
+def discard(
+    upload: Upload,
+    *,
+    settles: PendingUpload | None = None,
+    until: datetime | None = None,
+    now: datetime,
+) -> bool:
+    """List an object that is not in the index for deletion. False when it is in the index after all.
+
+    It is listed till `until` at least.
+    """
     unpublished = {
         "TableName": settings().artifacts_table,
         "Key": aws.serialize({"owner": upload.owner, "hash": upload.hash}),
@@ -202,7 +236,7 @@ def discard(upload: Upload, *, settles: PendingUpload | None = None, now: dateti
         "ExpressionAttributeValues": aws.serialize({":upload": upload.id}),
     }
     items: list[dict[str, Any]] = [
-        {"Put": _discarded_put(upload, now)},
+        {"Put": _discarded_put(upload, now, until)},
         {"ConditionCheck": unpublished},
     ]
     if settles is not None:
@@ -425,9 +459,11 @@ def _discarded_key(upload: Upload) -> aws.Item:
     return {"owner": upload.owner, "hash": _DISCARDED + upload.id}
 
 
-def _discarded_put(upload: Upload, now: datetime) -> dict[str, Any]:
+def _discarded_put(upload: Upload, now: datetime, until: datetime | None = None) -> dict[str, Any]:
     # A reader may have been given a URL a moment ago, and S3 lets a download that has begun end.
     deletable = now + timedelta(seconds=settings().download_url_seconds + 60)
+    if until is not None:
+        deletable = max(deletable, until)
     return {
         "TableName": settings().artifacts_table,
         "Item": aws.serialize(
