@@ -6,7 +6,7 @@ import pytest
 
 from larder import clock
 from larder.artifacts import repository, service
-from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload
+from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload, Writer
 from larder.artifacts.removal import remove_written
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload
 from tests.faults import answering, error, just_before
@@ -21,7 +21,7 @@ def store(
     cloud: Cloud,
     hash: str,
     *,
-    writer: str = "theirs",
+    writer: str | Writer = "theirs",
     body: bytes = b"artifact",
     owner: str | None = None,
     replaces: Artifact | None = None,
@@ -31,7 +31,7 @@ def store(
         ArtifactHash(hash),
         body,
         ArtifactMetadata(),
-        writer=writer,
+        writer=Writer(writer, "somebody") if isinstance(writer, str) else writer,
         replaces=replaces,
         quota_bytes=None,
         now=clock.now(),
@@ -55,6 +55,22 @@ def test_what_the_writer_wrote_goes_and_everything_else_stays(cloud: Cloud) -> N
     assert hashes(cloud.user.id) == ["a1"]
     assert repository.read_totals(cloud.team.id) == Totals(size_bytes=32, artifacts=4)
     assert repository.read_totals(cloud.user.id) == Totals(size_bytes=8, artifacts=1)
+
+
+def test_a_user_goes_by_their_id_with_all_keys_and_sessions_and_an_older_upload_by_its_key(
+    cloud: Cloud,
+) -> None:
+    for hash, writer in (
+        ("a1", Writer("key", "ada")),
+        ("a2", Writer("session", "ada")),
+        ("a3", Writer("key")),
+        ("a4", Writer("key", "bob")),
+    ):
+        store(cloud, hash, writer=writer)
+    assert remove(cloud, "ada")
+    assert hashes(cloud.team.id) == ["a3", "a4"]
+    assert remove(cloud, "key")
+    assert hashes(cloud.team.id) == []
 
 
 def test_without_a_writer_everything_goes_and_the_sweep_empties_the_bucket(cloud: Cloud) -> None:
@@ -160,7 +176,7 @@ def test_a_removal_that_is_stopped_is_done_by_the_next_one(cloud: Cloud) -> None
                 ),
                 size_bytes=1,
                 created_at=clock.now(),
-                writer="theirs",
+                writer=Writer("theirs"),
             ),
             replaces=None,
             now=clock.now(),

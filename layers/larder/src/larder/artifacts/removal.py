@@ -23,7 +23,7 @@ def remove_written(
     now: datetime,
     may_go_on: Callable[[], bool] = lambda: True,
 ) -> bool:
-    """Remove what this key or session wrote for the owner; with None, everything that the owner stores.
+    """Remove what was written for the owner by this key, session or user; with None, everything that the owner stores.
 
     Uploads that were offered and have not come yet are refused from now on. Returns True when it got to the end, False
     when `may_go_on` stopped it or a store did not answer: what is removed is removed and counted out, and another call
@@ -74,4 +74,4 @@ def _in_place_of(item: Stored, writer: str | None) -> Stored | None:
 
 
 def _written(item: Stored, writer: str | None) -> bool:
-    return writer is None or item.writer == writer
+    return writer is None or (item.writer is not None and item.writer.goes_by(writer))

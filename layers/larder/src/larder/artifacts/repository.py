@@ -26,6 +26,7 @@ from larder.artifacts.models import (
     PendingUpload,
     Totals,
     Upload,
+    Writer,
 )
 from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.concurrency import in_background
@@ -171,7 +172,6 @@ def put_pending(pending: PendingUpload) -> None:
                 "hash": upload.hash + _PENDING,
                 "upload_id": upload.id,
                 "created_at": to_ms(pending.created_at),
-                "writer": pending.writer,
                 **_sweep(upload, pending.created_at + PENDING_LIFETIME),
             }
         ),
@@ -497,7 +497,7 @@ def _artifact_item(artifact: Artifact) -> aws.Item:
         "upload_id": upload.id,
         "size_bytes": artifact.size_bytes,
         "created_at": to_ms(artifact.created_at),
-        "writer": artifact.writer,
+        **_writer_attributes(artifact.writer),
         **{name: getattr(artifact.metadata, name) for name in _METADATA},
         **_sweep(upload, artifact.expires_at(settings().retention_days)),
     }
@@ -509,14 +509,24 @@ def _artifact(item: aws.Item) -> Artifact:
         size_bytes=item["size_bytes"],
         created_at=from_ms(item["created_at"]),
         metadata=ArtifactMetadata(**{name: item.get(name) for name in _METADATA}),
-        writer=item.get("writer"),
+        writer=_writer(item),
     )
 
 
 def _pending(item: aws.Item) -> PendingUpload:
     hash = ArtifactHash(item["hash"].removesuffix(_PENDING))
+    upload = Upload(owner=item["owner"], hash=hash, id=item["upload_id"])
     return PendingUpload(
-        upload=Upload(owner=item["owner"], hash=hash, id=item["upload_id"]),
+        upload=upload,
         created_at=from_ms(item["created_at"]),
-        writer=item.get("writer"),
+        # Offers of an older version have it beside the id.
+        writer=upload.writer or _writer(item),
     )
+
+
+def _writer_attributes(writer: Writer | None) -> aws.Item:
+    return {} if writer is None else {"writer": writer.id, "user_id": writer.user_id}
+
+
+def _writer(item: aws.Item) -> Writer | None:
+    return Writer(item["writer"], item.get("user_id")) if "writer" in item else None

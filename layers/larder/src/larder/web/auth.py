@@ -26,7 +26,7 @@ from aws_lambda_powertools.event_handler.depends import Depends
 from larder import clock
 from larder.api_keys.models import ApiKey, Permissions
 from larder.api_keys.service import end_key, verify_key
-from larder.artifacts.models import ArtifactHash, IndexEntry, Totals
+from larder.artifacts.models import ArtifactHash, IndexEntry, Totals, Writer
 from larder.artifacts.repository import read_with_standing
 from larder.artifacts.service import caching_status
 from larder.concurrency import beside
@@ -75,11 +75,16 @@ class CacheCaller:
     `credential_id` is the id of the key or of the session.
     """
 
+    user_id: str
     credential_id: str
     owner: str
     standing: Membership
     entry: IndexEntry
     totals: Totals
+
+    @property
+    def writer(self) -> Writer:
+        return Writer(self.credential_id, self.user_id)
 
     @property
     def quota_bytes(self) -> int | None:
@@ -243,6 +248,7 @@ def _admitted(
     if standing.state.block is not None:
         raise _BLOCKS[standing.state.block]
     return CacheCaller(
+        user_id=bearer.user_id,
         credential_id=bearer.credential.id,
         owner=owner,
         standing=standing,
