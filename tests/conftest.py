@@ -8,9 +8,12 @@ import json
 import os
 from collections.abc import Generator, Iterator
 from functools import cache
+from threading import RLock
+from typing import Any
 
 import pytest
 from moto import mock_aws
+from moto.core.botocore_stubber import BotocoreStubber
 
 from larder import aws, clock
 from larder.accounts.repository import forget_holders
@@ -134,6 +137,18 @@ def aws_in_memory(environment: pytest.MonkeyPatch, option: "SetOption") -> Itera
             CreateBucketConfiguration={"LocationConstraint": "eu-central-1"},
         )
         yield
+
+
+@pytest.fixture
+def one_call_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """moto's stores lose updates that meet; a rebuild and a removal have many threads."""
+    lock, answer = RLock(), BotocoreStubber.__call__
+
+    def answer_alone(stubber: BotocoreStubber, *args: Any, **kwargs: Any) -> Any:
+        with lock:
+            return answer(stubber, *args, **kwargs)
+
+    monkeypatch.setattr(BotocoreStubber, "__call__", answer_alone)
 
 
 @pytest.fixture

@@ -133,7 +133,7 @@ def put(cloud: Cloud, hash: str, body: bytes) -> None:
         ArtifactHash(hash),
         body,
         ArtifactMetadata(),
-        writer=cloud.key.id,
+        writer=cloud.writer,
         replaces=None,
         quota_bytes=None,
         now=clock.now(),

@@ -26,6 +26,7 @@ from larder.artifacts.models import (
     PendingUpload,
     Totals,
     Upload,
+    Writer,
 )
 from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.concurrency import in_background
@@ -46,6 +47,8 @@ _DISCARDED = "#discarded#"
 _TOTALS = "#totals"
 _UPLOADS = "uploads#"
 _UPLOADED_BYTES = "uploaded_bytes#"
+_AFTER_NOTES = "$"
+"""Sorts behind everything that begins with `#`, and before every hash."""
 _METADATA = ("duration_ms", "tag", "sha", "dirty_hash", "ci", "interactive")
 
 
@@ -132,6 +135,19 @@ def read_entries(
     return entries, failed
 
 
+def stored_by(owner: str) -> Iterator[Artifact | PendingUpload]:
+    """Every artifact and every offer of the owner, page by page: for background work, never on a request."""
+    items = aws.query(
+        settings().artifacts_table,
+        "#owner = :owner AND #hash > :notes",
+        {":owner": owner, ":notes": _AFTER_NOTES},
+        ExpressionAttributeNames={"#owner": "owner", "#hash": "hash"},
+        ConsistentRead=True,
+    )
+    for item in items:
+        yield _pending(item) if item["hash"].endswith(_PENDING) else _artifact(item)
+
+
 def read_for_settling(upload: Upload) -> tuple[IndexEntry, bool]:
     """The entry of the upload's hash, and whether the upload was discarded."""
     discarded_key = _discarded_key(upload)
@@ -171,7 +187,6 @@ def put_pending(pending: PendingUpload) -> None:
                 "hash": upload.hash + _PENDING,
                 "upload_id": upload.id,
                 "created_at": to_ms(pending.created_at),
-                "writer": pending.writer,
                 **_sweep(upload, pending.created_at + PENDING_LIFETIME),
             }
         ),
@@ -208,8 +223,27 @@ def publish(
     return _write([{"Put": put}, *others])
 
 
-def discard(upload: Upload, *, settles: PendingUpload | None = None, now: datetime) -> bool:
-    """List an object that is not in the index for deletion. False when it is in the index after all."""
+def refuse(pending: PendingUpload, *, now: datetime) -> bool:
+    """Take an offer back: its object, if it ever comes, is never seen. False when it has been settled, or replaced.
+
+    The note of it stays as long as the upload may take: an event of its object then finds it discarded.
+    """
+    return discard(
+        pending.upload, settles=pending, until=pending.created_at + PENDING_LIFETIME, now=now
+    )
+
+
+def discard(
+    upload: Upload,
+    *,
+    settles: PendingUpload | None = None,
+    until: datetime | None = None,
+    now: datetime,
+) -> bool:
+    """List an object that is not in the index for deletion. False when it is in the index after all.
+
+    It is listed till `until` at least.
+    """
     unpublished = {
         "TableName": settings().artifacts_table,
         "Key": aws.serialize({"owner": upload.owner, "hash": upload.hash}),
@@ -217,7 +251,7 @@ def discard(upload: Upload, *, settles: PendingUpload | None = None, now: dateti
         "ExpressionAttributeValues": aws.serialize({":upload": upload.id}),
     }
     items: list[dict[str, Any]] = [
-        {"Put": _discarded_put(upload, now)},
+        {"Put": _discarded_put(upload, now, until)},
         {"ConditionCheck": unpublished},
     ]
     if settles is not None:
@@ -471,9 +505,11 @@ def _discarded_key(upload: Upload) -> aws.Item:
     return {"owner": upload.owner, "hash": _DISCARDED + upload.id}
 
 
-def _discarded_put(upload: Upload, now: datetime) -> dict[str, Any]:
+def _discarded_put(upload: Upload, now: datetime, until: datetime | None = None) -> dict[str, Any]:
     # A reader may have been given a URL a moment ago, and S3 lets a download that has begun end.
     deletable = now + timedelta(seconds=settings().download_url_seconds + 60)
+    if until is not None:
+        deletable = max(deletable, until)
     return {
         "TableName": settings().artifacts_table,
         "Item": aws.serialize(
@@ -507,7 +543,7 @@ def _artifact_item(artifact: Artifact) -> aws.Item:
         "upload_id": upload.id,
         "size_bytes": artifact.size_bytes,
         "created_at": to_ms(artifact.created_at),
-        "writer": artifact.writer,
+        **_writer_attributes(artifact.writer),
         **{name: getattr(artifact.metadata, name) for name in _METADATA},
         **_sweep(upload, artifact.expires_at(settings().retention_days)),
     }
@@ -519,14 +555,24 @@ def _artifact(item: aws.Item) -> Artifact:
         size_bytes=item["size_bytes"],
         created_at=from_ms(item["created_at"]),
         metadata=ArtifactMetadata(**{name: item.get(name) for name in _METADATA}),
-        writer=item.get("writer"),
+        writer=_writer(item),
     )
 
 
 def _pending(item: aws.Item) -> PendingUpload:
     hash = ArtifactHash(item["hash"].removesuffix(_PENDING))
+    upload = Upload(owner=item["owner"], hash=hash, id=item["upload_id"])
     return PendingUpload(
-        upload=Upload(owner=item["owner"], hash=hash, id=item["upload_id"]),
+        upload=upload,
         created_at=from_ms(item["created_at"]),
-        writer=item.get("writer"),
+        # Offers of an older version have it beside the id.
+        writer=upload.writer or _writer(item),
     )
+
+
+def _writer_attributes(writer: Writer | None) -> aws.Item:
+    return {} if writer is None else {"writer": writer.id, "user_id": writer.user_id}
+
+
+def _writer(item: aws.Item) -> Writer | None:
+    return Writer(item["writer"], item.get("user_id")) if "writer" in item else None

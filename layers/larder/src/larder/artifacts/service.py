@@ -21,6 +21,7 @@ from larder.artifacts.models import (
     QueryResult,
     Totals,
     Upload,
+    Writer,
 )
 from larder.concurrency import beside, in_background, wait_before_retry
 from larder.errors import ArtifactNotFound, CachingOverLimit, TryAgain
@@ -78,7 +79,7 @@ def store(
     body: bytes,
     metadata: ArtifactMetadata,
     *,
-    writer: str,
+    writer: Writer,
     replaces: Artifact | None,
     quota_bytes: int | None,
     now: datetime,
@@ -130,9 +131,10 @@ def store(
     raise TryAgain
 
 
-def offer_upload(owner: str, hash: ArtifactHash, *, writer: str, now: datetime) -> str:
+def offer_upload(owner: str, hash: ArtifactHash, *, writer: Writer, now: datetime) -> str:
     """Note a direct upload and return the presigned URL that takes it."""
-    upload = Upload(owner=owner, hash=hash, id=time_ordered_id(now))
+    parts = (time_ordered_id(now), writer.id, writer.user_id)
+    upload = Upload(owner=owner, hash=hash, id=".".join(part for part in parts if part))
     repository.put_pending(PendingUpload(upload=upload, created_at=now, writer=writer))
     return storage.upload_url(upload)
 
@@ -371,7 +373,7 @@ def _settle(
     stored = storage.head(upload)
     if stored is None:
         return entry.artifact
-    if stored.writer is not None:
+    if upload.writer is None and stored.writer is not None:
         # It came through a function, which holds it to the quota itself and may have counted it in a moment ago.
         quota_bytes = None
     for attempt in range(_ATTEMPTS):
@@ -385,7 +387,7 @@ def _settle(
             size_bytes=stored.size_bytes,
             created_at=stored.stored_at,
             metadata=stored.metadata,
-            writer=stored.writer or (pending.writer if pending else None),
+            writer=upload.writer or stored.writer or (pending.writer if pending else None),
         )
         acceptable = (
             0 < stored.size_bytes <= settings().max_upload_bytes

@@ -27,7 +27,7 @@ from aws_lambda_powertools.event_handler.depends import Depends
 from larder import clock
 from larder.api_keys.models import ApiKey, Permissions
 from larder.api_keys.service import end_key, verify_key
-from larder.artifacts.models import ArtifactHash, IndexEntry, Totals
+from larder.artifacts.models import ArtifactHash, IndexEntry, Totals, Writer
 from larder.artifacts.repository import read_with_standing
 from larder.artifacts.service import caching_status
 from larder.concurrency import beside
@@ -82,6 +82,10 @@ class CacheCaller:
     standing: Membership
     entry: IndexEntry
     totals: Totals
+
+    @property
+    def writer(self) -> Writer:
+        return Writer(self.credential_id, self.user_id)
 
     @property
     def quota_bytes(self) -> int | None:
