@@ -30,7 +30,7 @@ def store(
         ArtifactHash(hash),
         body,
         ArtifactMetadata(),
-        writer=cloud.key.id,
+        writer=cloud.writer,
         replaces=read_entry(cloud.team.id, ArtifactHash(hash)).artifact,
         quota_bytes=quota,
         now=now,
