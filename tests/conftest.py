@@ -19,7 +19,7 @@ from larder.api_keys.models import NewKey
 from larder.api_keys.repository import forget_clean_up
 from larder.api_keys.service import create_key
 from larder.rate_limits.service import forget_full_windows
-from larder.settings import environment_name, region, s3_endpoint, settings
+from larder.settings import environment_name, metrics_namespace, region, s3_endpoint, settings
 from larder.signing import forget_secrets
 from larder.teams.models import Role
 from larder.teams.service import add_member, create_team
@@ -92,7 +92,7 @@ def _forget() -> None:
     forget_holders()
     forget_secrets()
     forget_full_windows()
-    for cached in (settings, region, s3_endpoint):
+    for cached in (settings, region, s3_endpoint, metrics_namespace):
         cached.cache_clear()
 
 
