@@ -8,6 +8,8 @@ import json
 import os
 from collections.abc import Generator, Iterator
 from functools import cache
+from io import StringIO
+from logging import StreamHandler
 
 import pytest
 from moto import mock_aws
@@ -24,6 +26,7 @@ from larder.signing import forget_secrets
 from larder.teams.models import Role
 from larder.teams.service import add_member, create_team
 from larder.web import auth
+from larder.web.log import logger
 from local.data_folder import DYNAMODB_LOCAL
 from local.dynamodb_local.engine import Engine
 from local.dynamodb_local.installation import open_installation
@@ -94,6 +97,17 @@ def _forget() -> None:
     forget_full_windows()
     for cached in (settings, region, s3_endpoint, metrics_namespace):
         cached.cache_clear()
+
+
+@pytest.fixture
+def log() -> Iterator[StringIO]:
+    """What the functions log. Powertools' Logger writes to the standard output of its first use."""
+    (handler,) = logger().handlers
+    assert isinstance(handler, StreamHandler)
+    written = StringIO()
+    before = handler.setStream(written)
+    yield written
+    handler.setStream(before)
 
 
 @pytest.fixture

@@ -1,16 +1,13 @@
 """Lines of the log that CloudWatch reads figures from, by the specification of its embedded metric format."""
 
 import json
-from collections.abc import Iterator
 from io import StringIO
-from logging import StreamHandler
 from typing import Any
 
 import pytest
 
 from larder import clock, metrics
 from larder.rate_limits.service import report_store_failure
-from larder.web.log import logger
 from tests.requests import Cloud, Sender
 
 HASH = "08e4547d5347b63f"
@@ -33,17 +30,6 @@ def figures(line: dict[str, Any]) -> dict[str, tuple[str, list[dict[str, str]]]]
 
 def lines_of(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
-
-
-@pytest.fixture
-def log() -> Iterator[StringIO]:
-    """What the functions log. Powertools' Logger writes to the standard output of its first use."""
-    (handler,) = logger().handlers
-    assert isinstance(handler, StreamHandler)
-    written = StringIO()
-    before = handler.setStream(written)
-    yield written
-    handler.setStream(before)
 
 
 def test_a_line_of_its_own_counts_everything_and_each_value(
