@@ -8,6 +8,8 @@ import json
 import os
 from collections.abc import Generator, Iterator
 from functools import cache
+from io import StringIO
+from logging import StreamHandler
 from threading import RLock
 from typing import Any
 
@@ -23,11 +25,12 @@ from larder.api_keys.models import NewKey
 from larder.api_keys.repository import forget_clean_up
 from larder.api_keys.service import create_key
 from larder.rate_limits.service import forget_full_windows
-from larder.settings import environment_name, region, s3_endpoint, settings
+from larder.settings import environment_name, metrics_namespace, region, s3_endpoint, settings
 from larder.signing import forget_secrets
 from larder.teams.models import Role
 from larder.teams.service import add_member, create_team
 from larder.web import auth
+from larder.web.log import logger
 from local.data_folder import DYNAMODB_LOCAL
 from local.dynamodb_local.engine import Engine
 from local.dynamodb_local.installation import open_installation
@@ -106,8 +109,19 @@ def _forget() -> None:
     forget_holders()
     forget_secrets()
     forget_full_windows()
-    for cached in (settings, region, s3_endpoint):
+    for cached in (settings, region, s3_endpoint, metrics_namespace):
         cached.cache_clear()
+
+
+@pytest.fixture
+def log() -> Iterator[StringIO]:
+    """What the functions log. Powertools' Logger writes to the standard output of its first use."""
+    (handler,) = logger().handlers
+    assert isinstance(handler, StreamHandler)
+    written = StringIO()
+    before = handler.setStream(written)
+    yield written
+    handler.setStream(before)
 
 
 @pytest.fixture
