@@ -8,10 +8,15 @@ import json
 import os
 from collections.abc import Generator, Iterator
 from functools import cache
+from io import StringIO
+from logging import StreamHandler
+from threading import RLock
+from typing import Any
 
 import pytest
 from botocore.loaders import create_loader
 from botocore.retries.standard import ExponentialBackoff
+from moto.core.botocore_stubber import BotocoreStubber
 
 from larder import aws, clock
 from larder.accounts.repository import forget_holders
@@ -20,11 +25,12 @@ from larder.api_keys.models import NewKey
 from larder.api_keys.repository import forget_clean_up
 from larder.api_keys.service import create_key
 from larder.rate_limits.service import forget_full_windows
-from larder.settings import environment_name, region, s3_endpoint, settings
+from larder.settings import environment_name, metrics_namespace, region, s3_endpoint, settings
 from larder.signing import forget_secrets
 from larder.teams.models import Role
 from larder.teams.service import add_member, create_team
 from larder.web import auth
+from larder.web.log import logger
 from local.data_folder import DYNAMODB_LOCAL
 from local.dynamodb_local.engine import Engine
 from local.dynamodb_local.installation import open_installation
@@ -103,8 +109,19 @@ def _forget() -> None:
     forget_holders()
     forget_secrets()
     forget_full_windows()
-    for cached in (settings, region, s3_endpoint):
+    for cached in (settings, region, s3_endpoint, metrics_namespace):
         cached.cache_clear()
+
+
+@pytest.fixture
+def log() -> Iterator[StringIO]:
+    """What the functions log. Powertools' Logger writes to the standard output of its first use."""
+    (handler,) = logger().handlers
+    assert isinstance(handler, StreamHandler)
+    written = StringIO()
+    before = handler.setStream(written)
+    yield written
+    handler.setStream(before)
 
 
 @pytest.fixture
@@ -158,6 +175,18 @@ def aws_in_memory(
         # Read before a test of the command takes the functions' variables away.
         settings()
         yield
+
+
+@pytest.fixture
+def one_call_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """moto's stores lose updates that meet; a rebuild and a removal have many threads."""
+    lock, answer = RLock(), BotocoreStubber.__call__
+
+    def answer_alone(stubber: BotocoreStubber, *args: Any, **kwargs: Any) -> Any:
+        with lock:
+            return answer(stubber, *args, **kwargs)
+
+    monkeypatch.setattr(BotocoreStubber, "__call__", answer_alone)
 
 
 @pytest.fixture

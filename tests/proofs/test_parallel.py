@@ -11,7 +11,7 @@ import pytest
 
 from larder import clock
 from larder.artifacts import service
-from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
+from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals, Writer
 from larder.artifacts.repository import read_entry, read_totals
 from tests.e2e.cloud import LocalCloud
 from tests.proofs.stamped import Client, Seen, Stamped, Torn, Way, Written, http_client, stamp
@@ -165,7 +165,7 @@ def store(owner: str, artifact: Stamped) -> None:
         hash,
         artifact.body,
         ArtifactMetadata(duration_ms=artifact.duration_ms, tag=artifact.tag),
-        writer="a-key",
+        writer=Writer("a-key"),
         replaces=read_entry(owner, hash).artifact,
         quota_bytes=None,
         now=clock.now(),
