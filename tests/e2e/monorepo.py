@@ -24,8 +24,8 @@ def sample_packages() -> tuple[Package, ...]:
 
 
 def short_sample_packages() -> tuple[Package, ...]:
-    """Twelve: the same with a quarter of the small ones, each of which takes npm's start to build."""
-    return _packages(6)
+    """Nine: the same with few of the small ones, each of which takes npm's start to build."""
+    return _packages(3)
 
 
 def _packages(small: int) -> tuple[Package, ...]:
