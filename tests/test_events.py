@@ -27,6 +27,7 @@ FOR_ANYBODY = {
     "reset_password",
     "request_verification",
     "show_home",
+    "show_invitation",
     "show_login",
     "show_login_success",
     "show_password_reset",

@@ -357,6 +357,7 @@ FOR_ANYBODY = {
     "RequestPasswordReset",
     "ResetPassword",
     "ShowHome",
+    "ShowInvitation",
     "ShowLogin",
     "ShowLoginSuccess",
     "ShowPasswordReset",

@@ -107,6 +107,14 @@ class Browser:
         """The cookies that the browser would send to the page's server, as it keeps them, by name."""
         return {cookie["name"]: cookie for cookie in self.driver.get_cookies()}
 
+    def errors(self) -> list[str]:
+        """What the browser has complained of since it was last asked: refused by a policy, or raised by a script."""
+        return [
+            entry["message"]
+            for entry in self.driver.get_log("browser")  # type: ignore[no-untyped-call]
+            if entry["source"] in ("security", "javascript")
+        ]
+
     def text(self) -> str:
         return self.driver.find_element(By.TAG_NAME, "body").text
 

@@ -203,7 +203,14 @@ def test_get_team(cloud: Cloud) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["show_home", "show_login", "show_login_success", "show_password_reset", "show_verified"],
+    [
+        "show_home",
+        "show_invitation",
+        "show_login",
+        "show_login_success",
+        "show_password_reset",
+        "show_verified",
+    ],
 )
 def test_a_page(name: str, cloud: Cloud) -> None:
     reply = run(name, cloud)

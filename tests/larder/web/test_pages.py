@@ -142,3 +142,56 @@ def test_one_section_shows_and_each_begins_with_its_heading(page: Page) -> None:
     assert len([one for one in sections if "hidden" not in one.attributes]) == 1
     assert len(page.all("h1")) == len(sections)
     assert all("section" in heading.inside for heading in page.all("h1"))
+
+
+# -------------------------------------------------------------------------------------- colours
+
+CARD, WELL = "card", "well"
+READ = 4.5
+"""What text must stand out by, from what is behind it (WCAG 2.2, 1.4.3), and what fields and focus must: 1.4.11."""
+SEEN = 3.0
+
+
+def schemes(page: Page) -> dict[str, dict[str, str]]:
+    """The colours of the light and of the dark scheme, by name."""
+    light, dark = (
+        dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block))
+        for block in re.findall(r":root \{(.*?)\}", page.texts["style"][0], re.DOTALL)[:2]
+    )
+    return {"light": light, "dark": dark}
+
+
+def luminance(colour: str) -> float:
+    parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("front", "behind", "least"),
+    [
+        ("text", "page", READ),
+        ("text", CARD, READ),
+        ("text", WELL, READ),
+        ("soft", CARD, READ),
+        ("soft", WELL, READ),
+        ("accent-strong", CARD, READ),
+        ("accent-strong", WELL, READ),
+        ("on-accent", "accent", READ),
+        ("on-accent", "accent-strong", READ),
+        ("bad", "bad-well", READ),
+        ("good", "good-well", READ),
+        ("field", CARD, SEEN),
+        ("focus", CARD, SEEN),
+        ("focus", "page", SEEN),
+    ],
+)
+def test_colours_stand_out(
+    environment: pytest.MonkeyPatch, scheme: str, front: str, behind: str, least: float
+) -> None:
+    colours = schemes(opened("/"))[scheme]
+    darker, lighter = sorted(luminance(colours[name]) for name in (front, behind))
+    assert (lighter + 0.05) / (darker + 0.05) >= least

@@ -53,7 +53,7 @@ class Page:
 
 
 def page(name: str, title: str, *, signs_in: bool = False) -> Page:
-    """The page of `html/<name>.html` and `.js`. One that `signs_in` holds the forms for it, at `{{sign-in}}`."""
+    """The page of `html/<name>.html` and `.js`, if there is one; the forms to sign in stand at `{{sign-in}}`."""
     options = settings()
     values = {
         "title": title,
@@ -90,7 +90,7 @@ def page_handler(
 
 @cache
 def _assembled(name: str, signs_in: bool, values: tuple[tuple[str, str], ...]) -> Page:
-    content, script = _file(f"{name}.html"), _file(f"{name}.js")
+    content, script = _file(f"{name}.html"), _file(f"{name}.js", optional=True)
     if signs_in:
         content = content.replace("{{sign-in}}", _file("sign-in.html"))
         script = _file("sign-in.js") + script
@@ -114,5 +114,6 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode()}"
 
 
-def _file(name: str) -> str:
-    return (_FOLDER / name).read_text(encoding="utf-8")
+def _file(name: str, *, optional: bool = False) -> str:
+    path = _FOLDER / name
+    return "" if optional and not path.exists() else path.read_text(encoding="utf-8")

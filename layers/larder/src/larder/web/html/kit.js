@@ -27,8 +27,8 @@ function show(id, { moves = true } = {}) {
 }
 
 /** A request to this deployment. `reply.problem` is what to tell the reader, null for success. */
-async function ask(method, path, body) {
-  const init = { method, headers: {}, cache: "no-store" };
+async function ask(method, path, body, headers = {}) {
+  const init = { method, headers: { ...headers }, cache: "no-store" };
   if (body !== undefined) {
     init.headers["content-type"] = "application/json";
     init.body = JSON.stringify(body);
@@ -70,10 +70,12 @@ function onSubmit(id, act) {
     button.disabled = false;
     if (problem) {
       complain(form, problem);
-      form.querySelector("input, select").focus();
+      [...form.elements].find((one) => one.offsetParent !== null)?.focus();
     }
   });
 }
+
+for (const place of document.querySelectorAll("[data-home]")) place.textContent = home;
 
 function onClick(id, act) {
   element(id).addEventListener("click", act);

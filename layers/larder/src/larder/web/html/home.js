@@ -1,1 +1,0 @@
-for (const place of document.querySelectorAll("[data-home]")) place.textContent = home;
