@@ -195,6 +195,22 @@ def test_an_address_that_is_not_this_computers_is_refused_before_anybody_signs_i
     assert "Nothing was given to anybody" in page.text()
 
 
+def test_a_page_goes_to_where_the_deployment_is_at_home_before_anybody_signs_in(
+    request: pytest.FixtureRequest, page: Browser, tmp_path: Path
+) -> None:
+    port = cloud.free_port()
+    options = {"LARDER_BASE_URL": f"http://LOCALHOST:{port}/"}
+    home = LocalCloud(request.config.rootpath, tmp_path / "data", port, options)
+    home.data.mkdir()
+    home.start()
+    try:
+        page.open(f"http://127.0.0.1:{port}/turborepo/token?{ASKED}")
+        page.wait_for_heading("Sign in")
+        assert page.url == f"http://localhost:{port}/turborepo/token?{ASKED}"
+    finally:
+        home.stop()
+
+
 def test_pages_of_other_origins_cannot_consent_for_their_visitor(
     server: LocalCloud, tmp_path: Path, email: str, other_port: int
 ) -> None:

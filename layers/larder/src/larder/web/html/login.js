@@ -6,7 +6,8 @@ async function look({ moves = true } = {}) {
   if (wanted.team !== null) asked.set("team", wanted.team);
   const { status, said, code, problem } = await ask("GET", `/api/auth/turbo-login?${asked}`);
   if (code === "TEAM_NOT_FOUND") {
-    fill("wanted-team", wanted.team);
+    // Whoever made the link can have written anything: only what may be the name of a team is shown.
+    fill("wanted-team", /^[\w-]{1,80}$/.test(wanted.team) ? wanted.team : "");
     show("not-a-member");
   } else if (status === 400) {
     fill("unusable-problem", problem);
