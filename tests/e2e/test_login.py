@@ -27,7 +27,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from . import browser, cloud, turbo
+from . import browser, turbo
 from .browser import Browser
 from .cloud import LocalCloud
 from .monorepo import Package, generate, wipe_outputs_and_local_cache
@@ -39,19 +39,6 @@ PACKAGES = frozenset({"one", "two"})
 TURBO_SECONDS = 60
 LISTENS_AT = "127.0.0.1:9789"
 """Where every turbo waits for its token; so only one login at a time is under way on this computer."""
-
-
-@pytest.fixture(scope="module")
-def server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCloud]:
-    with cloud.running(
-        request.config.rootpath,
-        tmp_path_factory.mktemp("cloud") / "data",
-        # The tests sign in more often than one person does.
-        LARDER_HTTP_RATE_LIMIT_ENABLED="false",
-    ) as running:
-        yield running
 
 
 @pytest.fixture

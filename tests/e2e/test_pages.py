@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -20,23 +18,11 @@ from .outbox import link_in, mail_to
 
 pytestmark = pytest.mark.e2e
 
+SERVER_OPTIONS = {"LARDER_REQUIRE_EMAIL_VERIFICATION": "true"}
+
 ASKED = urlencode({"redirect_uri": "http://127.0.0.1:9", "state": "a b&c=<d>"})
 """Nobody listens there: these tests give nothing to anybody."""
 CONSENT = "Let turbo use your cache?"
-
-
-@pytest.fixture(scope="module")
-def server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCloud]:
-    with cloud.running(
-        request.config.rootpath,
-        tmp_path_factory.mktemp("cloud") / "data",
-        LARDER_REQUIRE_EMAIL_VERIFICATION="true",
-        # The tests sign in more often than one person does.
-        LARDER_HTTP_RATE_LIMIT_ENABLED="false",
-    ) as running:
-        yield running
 
 
 @pytest.fixture
@@ -55,32 +41,6 @@ def site(request: pytest.FixtureRequest, server: LocalCloud) -> str:
 @pytest.fixture
 def email() -> str:
     return f"ada-{secrets.token_hex(6)}@acme.example"
-
-
-@pytest.fixture(scope="module")
-def other_port() -> Iterator[int]:
-    """The port of another server on this machine. Its page at `/?<address>` has that address in a frame."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), FramingPage)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server.server_port
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-class FramingPage(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        address = self.path.partition("?")[2]
-        body = f'<iframe src="{address}"></iframe>'.encode() if address else b""
-        self.send_response(200)
-        self.send_header("content-type", "text/html")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_request(self, code: object = "-", size: object = "-") -> None:
-        """Says nothing."""
 
 
 def sign_up(page: Browser, server: LocalCloud, site: str, email: str, password: str) -> None:

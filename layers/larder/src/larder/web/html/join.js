@@ -5,11 +5,9 @@ async function look({ moves = true } = {}) {
   if (!token) return show("no-invitation", { moves });
   const { said, problem } = await ask("GET", "/api/auth/get-session");
   if (problem) {
-    fill("failed-problem", problem);
-    show("failed", { moves });
+    fail(problem, { moves });
   } else if (said === null) {
-    const notice = query.has("error") ? "The link in the mail has expired or was not whole. Sign in to get another one." : null;
-    askWho("Sign in, or create an account, with the address that the invitation was sent to.", look, { notice, moves });
+    askWho("Sign in, or create an account, with the address that the invitation was sent to.", { moves });
   } else {
     session = said.session.token;
     fill("invitation-email", said.user.email);
@@ -30,10 +28,4 @@ onSubmit("invitation-form", async () => {
   show("joined");
 });
 
-onClick("not-you", async () => {
-  const problem = await signOut();
-  if (problem) complain(element("invitation-form"), problem);
-  else await look();
-});
-onClick("again", () => look());
 look({ moves: false });

@@ -13,11 +13,9 @@ async function look({ moves = true } = {}) {
     fill("unusable-problem", problem);
     show("unusable", { moves });
   } else if (problem) {
-    fill("failed-problem", problem);
-    show("failed", { moves });
+    fail(problem, { moves });
   } else if (said.user === null) {
-    const notice = query.has("error") ? "The link in the mail has expired or was not whole. Sign in to get another one." : null;
-    askWho("turbo on this computer waits for you to sign in to your build cache.", look, { notice, moves });
+    askWho("turbo on this computer waits for you to sign in to your build cache.", { moves });
   } else {
     consider(said);
     show("consent", { moves });
@@ -75,16 +73,8 @@ onSubmit("consent-form", async ({ name, teamId }) => {
   location.replace(said.url);
 });
 
-async function leave() {
-  const problem = await signOut();
-  if (problem) complain(element("consent-form"), problem);
-  else await look();
-}
-
 element("consent-team-id").addEventListener("change", tellRights);
-onClick("not-you", leave);
-onClick("change-account", leave);
+onClick("change-account", signOut);
 onClick("cancel", () => show("cancelled"));
 onClick("back", () => look());
-onClick("again", () => look());
 look({ moves: false });

@@ -1,20 +1,24 @@
-// Signing in, up and out, for pages that show sign-in.html. `entered` is called once somebody is signed in.
+// Signing in, up and out, for pages that show sign-in.html. Each has a function `look`, which looks who is signed in and
+// shows what is due: at first, and whenever that has changed.
 
-function askWho(reason, entered, { notice = null, moves = true } = {}) {
+function askWho(reason, { moves }) {
+  const isDeadLink = query.has("error");
   fill("sign-in-reason", reason);
-  element("sign-in-notice").hidden = notice === null;
-  fill("sign-in-notice", notice ?? "");
+  fill("sign-in-notice", isDeadLink ? "The link in the mail has expired or was not whole. Sign in to get another one." : "");
+  element("sign-in-notice").hidden = !isDeadLink;
   element("to-sign-up").hidden = options.signsUp !== "true";
-  whenEntered = entered;
   show(options.signsIn === "true" ? "sign-in" : "no-sign-in", { moves });
+}
+
+function fail(problem, { moves = true } = {}) {
+  fill("failed-problem", problem);
+  show("failed", { moves });
 }
 
 async function signOut() {
   const { problem } = await ask("POST", "/api/auth/sign-out", {});
-  return problem;
+  return problem ? fail(problem) : look();
 }
-
-let whenEntered = () => {};
 
 /** The page that the link in a mail leads to: this one, with all that it was asked for, unless that is too long. */
 function here() {
@@ -30,7 +34,7 @@ onSubmit("sign-in-form", async ({ email, password, remember }) => {
   if (code === "EMAIL_NOT_VERIFIED") return mailSent(email);
   if (problem) return problem;
   element("sign-in-password").value = "";
-  return whenEntered();
+  return look();
 });
 
 onSubmit("sign-up-form", async ({ name, email, password }) => {
@@ -38,7 +42,7 @@ onSubmit("sign-up-form", async ({ name, email, password }) => {
   const { said, problem } = await ask("POST", "/api/auth/sign-up/email", body);
   if (problem) return problem;
   element("sign-up-password").value = "";
-  return said.token === null ? mailSent(email) : whenEntered();
+  return said.token === null ? mailSent(email) : look();
 });
 
 function mailSent(email) {
@@ -50,3 +54,5 @@ function mailSent(email) {
 onClick("sign-up-instead", () => show("sign-up"));
 onClick("sign-in-instead", () => show("sign-in"));
 onClick("mail-followed", () => show("sign-in"));
+onClick("not-you", signOut);
+onClick("again", () => look());
