@@ -5,7 +5,7 @@ from aws_lambda_powertools.event_handler import Response
 from larder import clock
 from larder.api_keys import logins
 from larder.web.app import auth_api, lambda_handler
-from larder.web.login_parameters import GivenLogin
+from larder.web.login_bodies import GivenLogin
 from larder.web.responses import NO_STORE, json_response
 from larder.web.signed_in import SignedInInPerson
 

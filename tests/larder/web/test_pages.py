@@ -3,6 +3,9 @@ keyboard and by ear.
 """
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +13,7 @@ from local.template import load_template
 from tests.conftest import SetOption
 from tests.page import Page, opened, policy_hash
 
+ROOT = Path(__file__).resolve().parents[3]
 PATHS = sorted(
     route.path
     for route in load_template(environ={}).routes
@@ -24,6 +28,19 @@ def page(request: pytest.FixtureRequest, environment: pytest.MonkeyPatch) -> Pag
 
 def test_there_are_pages() -> None:
     assert {"/", "/turborepo/token", "/turborepo/success", "/reset-password"} <= set(PATHS)
+
+
+def test_a_page_starts_without_what_takes_long_to_import() -> None:
+    slow = {"botocore.session", "boto3", "pydantic", "aws_lambda_powertools.event_handler"}
+    source = f"import sys, pages.show_login; print(*({slow!r} & sys.modules.keys()))"
+    done = subprocess.run(
+        [sys.executable, "-c", source],
+        env={"PYTHONPATH": str(ROOT / "functions")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == []
 
 
 # --------------------------------------------------------------------------------------- safety

@@ -4,8 +4,8 @@ A page is the same for everybody. It holds its style and its script and loads no
 its script asks the endpoints of `/api/auth` for. The policy that goes with it names both by their hashes, so that
 nothing that gets into a page is run, and no other page may frame it.
 
-Somebody waits for a page: this module is imported without boto3, pydantic and the resolver, which other endpoints need
-and which take most of their cold start.
+Somebody waits for a page: this module is imported without botocore, pydantic and the resolver, which other endpoints
+need, and which take most of their cold start.
 """
 
 import base64
