@@ -122,7 +122,7 @@ def token_holder(token: BearerToken) -> Holder:
 def check_not_blocked(state: OwnerState) -> None:
     """Raises SoftBlocked, PaymentMissing."""
     if state.block is not None:
-        raise _BLOCKS[state.block]
+        raise _BLOCKS[state.block](state.block_reason)
 
 
 def audit(action: str, caller: CacheCaller, *, subject: str) -> None:
