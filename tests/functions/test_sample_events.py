@@ -114,6 +114,11 @@ def test_get_status(cloud: Cloud) -> None:
     assert (reply["statusCode"], json.loads(reply["body"])) == (200, {"status": "enabled"})
 
 
+def test_set_caching_status(cloud: Cloud) -> None:
+    assert answer("set_caching_status", cloud) == {"status": "paused"}
+    assert answer("get_status", cloud) == {"status": "paused"}
+
+
 def test_preflight(cloud: Cloud) -> None:
     reply = run("preflight", cloud)
     assert reply["statusCode"] == 204
