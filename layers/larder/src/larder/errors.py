@@ -371,6 +371,14 @@ class MissingPermission(LarderError):
     message = "This token does not hold the permission that the request needs."
 
 
+class MissingRole(LarderError):
+    """The caller is a member of the team, but not of a role that may do this."""
+
+    status = 403
+    code = "missing_role"
+    message = "Your role in this team does not allow this."
+
+
 class CachingDisabled(LarderError):
     status = 403
     code = "remote_caching_disabled"

@@ -127,6 +127,30 @@ class PendingUpload:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactPage:
+    """Some of an owner's artifacts, by hash, and after what the next page begins; None after the last one.
+
+    A page may hold fewer than were asked for, even none, and not be the last.
+    """
+
+    artifacts: tuple[Artifact, ...]
+    following: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """All that a writer uploaded is to go: what a key, session or user has begun to upload by `asked_at`.
+
+    `by` is who asked; None for the operator at the command line.
+    """
+
+    owner: str
+    writer: str
+    asked_at: datetime
+    by: Writer | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IndexEntry:
     """What the index holds of one hash: what readers see, and a direct upload that may replace it.
 

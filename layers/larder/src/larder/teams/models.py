@@ -18,6 +18,11 @@ class Role(StrEnum):
     def writes_cache(self) -> bool:
         return self is not Role.VIEWER
 
+    @property
+    def manages_artifacts(self) -> bool:
+        """Lists, inspects and deletes what the team stores."""
+        return self in (Role.OWNER, Role.ADMIN)
+
 
 class CachingStatus(StrEnum):
     """What the owner set, and what `GET /v8/artifacts/status` tells (spec 1, Caching status).

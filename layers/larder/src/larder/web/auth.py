@@ -6,6 +6,7 @@
 | `CacheMember` | presents a valid key or session token and, if a team is named, belongs to it |
 | `CacheReader` | may also read artifacts now: permission `artifacts: read`, caching neither disabled nor paused |
 | `CacheWriter` | may also write them: permission `artifacts: write`, a role that writes, the quota not used up |
+| `CacheManager` | may list and delete them, even while caching is off: permission `artifacts: manage`, owner or admin |
 
 Permissions are a key's. Somebody with a session does what their role allows.
 
@@ -34,6 +35,7 @@ from larder.errors import (
     CachingDisabled,
     CachingOverLimit,
     CachingPaused,
+    MissingRole,
     NotATeamMember,
     PaymentMissing,
     ReadOnly,
@@ -151,6 +153,13 @@ def cache_writer(
     _require_caching(caller)
     if caller.caching is CachingStatus.OVER_LIMIT:
         raise CachingOverLimit
+    return caller
+
+
+def cache_manager(token: BearerToken, team: NamedTeam, request: Request) -> CacheCaller:
+    caller = _caller(token, team, named_hash(request), {"artifacts": ("manage",)}, totals=False)
+    if caller.standing.role is not None and not caller.standing.role.manages_artifacts:
+        raise MissingRole
     return caller
 
 
@@ -295,4 +304,5 @@ TokenHolder = Annotated[Holder, Depends(token_holder)]
 CacheMember = Annotated[CacheCaller, Depends(cache_member)]
 CacheReader = Annotated[CacheCaller, Depends(cache_reader)]
 CacheWriter = Annotated[CacheCaller, Depends(cache_writer)]
+CacheManager = Annotated[CacheCaller, Depends(cache_manager)]
 AnnouncedWriter = Annotated[CacheCaller | None, Depends(announced_writer)]
