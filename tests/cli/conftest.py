@@ -29,9 +29,11 @@ class Larder:
 
     target: tuple[str, ...] = ()
 
-    def __call__(self, *arguments: str, status: int = 0) -> Result:
+    def __call__(self, *arguments: str, status: int = 0, charset: str = "utf-8") -> Result:
         """Run it and expect this exit status. No failure may show a traceback."""
-        result = CliRunner().invoke(cli, [*self.target, *arguments], prog_name="larder")
+        result = CliRunner(charset=charset).invoke(
+            cli, [*self.target, *arguments], prog_name="larder"
+        )
         assert result.exit_code == status, result.output
         assert result.exception is None or isinstance(result.exception, SystemExit)
         return result

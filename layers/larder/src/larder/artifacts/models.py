@@ -3,11 +3,12 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import NewType
 
 from larder.clock import from_ms
 from larder.errors import InvalidRequest
+from larder.usage.uploads import Uploads
 
 ArtifactHash = NewType("ArtifactHash", str)
 """A hash as a client names it. The build client's are 16 hexadecimal digits."""
@@ -69,7 +70,7 @@ class Upload:
     """One upload of one artifact. `id` sorts by the time at which the upload was begun.
 
     That of an upload straight to S3 ends with who was given leave to make it: `<id>.<key or session>.<user>`. The name
-    of the object is all that S3 keeps of what Larder says about it (docs/decisions/0019).
+    of the object is all that S3 keeps of what Larder says about it (docs/decisions/0023).
     """
 
     owner: str
@@ -163,10 +164,11 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """What an owner stores."""
+    """What an owner stores, and what was uploaded on each day that the sweep has not handed to the usage table yet."""
 
     size_bytes: int = 0
     artifacts: int = 0
+    uploads: Mapping[date, Uploads] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@
 | `<hash>#pending` | the direct upload last offered for the hash |
 | `#discarded#<upload id>` | an object that nobody will see again; the sweep deletes it and then this item |
 | `#removal#<writer>` | all that this key, session or user wrote is to go |
-| `#totals` | bytes and number of the owner's artifacts, and what the last check of them found too much |
+| `#totals` | bytes and number of the owner's artifacts, what the last check found too much, the last days' uploads |
 
 Every change of what readers see is one conditional write (or one transaction) that names the upload it replaces, so
 that each change has exactly one author, and a replaced object is listed as discarded in the same breath.
@@ -15,7 +15,7 @@ that each change has exactly one author, and a replaced object is listed as disc
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from larder import aws
@@ -37,6 +37,7 @@ from larder.errors import TryAgain
 from larder.settings import settings
 from larder.teams.models import Membership
 from larder.teams.repository import parse_standing, standing_keys
+from larder.usage.uploads import Uploads
 
 if TYPE_CHECKING:
     from larder.audit.models import Entry
@@ -54,6 +55,8 @@ _PENDING = "#pending"
 _DISCARDED = "#discarded#"
 _REMOVAL = "#removal#"
 _TOTALS = "#totals"
+_UPLOADS = "uploads#"
+_UPLOADED_BYTES = "uploaded_bytes#"
 _AFTER_NOTES = "$"
 """Sorts behind everything that begins with `#`, and before every hash."""
 _METADATA = ("duration_ms", "tag", "sha", "dirty_hash", "ci", "interactive")
@@ -98,8 +101,20 @@ def parse_entry(items: Iterable[aws.Item], hash: ArtifactHash) -> IndexEntry:
 def parse_totals(items: Iterable[aws.Item]) -> Totals:
     for item in items:
         if item["hash"] == _TOTALS:
-            return Totals(size_bytes=item["size_bytes"], artifacts=item["artifacts"])
+            return Totals(
+                size_bytes=item["size_bytes"], artifacts=item["artifacts"], uploads=_uploads(item)
+            )
     return Totals()
+
+
+def _uploads(totals: aws.Item) -> dict[date, Uploads]:
+    days = [name.removeprefix(_UPLOADS) for name in totals if name.startswith(_UPLOADS)]
+    return {
+        date.fromisoformat(day): Uploads(
+            count=totals[_UPLOADS + day], size_bytes=totals[_UPLOADED_BYTES + day]
+        )
+        for day in days
+    }
 
 
 def read_entry(owner: str, hash: ArtifactHash) -> IndexEntry:
@@ -338,31 +353,62 @@ def forget_removal(removal: Removal) -> None:
     _write([{"Delete": _removal_is(removal)}])
 
 
-def add_to_totals(owner: str, size_bytes: int, artifacts: int, *, quota_bytes: int | None) -> bool:
-    """Count bytes and artifacts in (or, negative, out). False, and nothing done, when the sum would pass the quota."""
-    condition: dict[str, Any] = {}
+def add_to_totals(
+    owner: str,
+    size_bytes: int,
+    artifacts: int,
+    *,
+    quota_bytes: int | None,
+    uploaded: tuple[date, Uploads] | None = None,
+) -> bool:
+    """Count bytes, artifacts and what was uploaded on a day in (or, negative, out). False, and nothing done, when the
+    bytes would pass the quota.
+    """
+    more: dict[str, Any] = {}
     values = {":bytes": size_bytes, ":artifacts": artifacts}
+    added = "size_bytes :bytes, artifacts :artifacts"
+    if uploaded is not None:
+        day, uploads = uploaded
+        added += ", #uploads :uploads, #uploaded_bytes :uploaded_bytes"
+        more["ExpressionAttributeNames"] = _names_of_uploads(day)
+        values |= {":uploads": uploads.count, ":uploaded_bytes": uploads.size_bytes}
     if quota_bytes is not None and size_bytes > 0:
         if size_bytes > quota_bytes:
             return False
         values[":room"] = quota_bytes - size_bytes
-        condition["ConditionExpression"] = "attribute_not_exists(size_bytes) OR size_bytes <= :room"
+        more["ConditionExpression"] = "attribute_not_exists(size_bytes) OR size_bytes <= :room"
     try:
         aws.dynamodb().update_item(
             TableName=settings().artifacts_table,
             Key=aws.serialize(totals_key(owner)),
             # New totals are due to be checked at once; then the sweep says when again.
-            UpdateExpression="ADD size_bytes :bytes, artifacts :artifacts "
+            UpdateExpression=f"ADD {added} "
             "SET sweep_shard = if_not_exists(sweep_shard, :shard), "
             "sweep_at = if_not_exists(sweep_at, :due)",
             ExpressionAttributeValues=aws.serialize({**values, ":shard": _shard(owner), ":due": 0}),
-            **condition,
+            **more,
         )
     except aws.ClientError as error:
         if aws.error_code(error) == "ConditionalCheckFailedException":
             return False
         raise
     return True
+
+
+def _names_of_uploads(day: date) -> dict[str, str]:
+    return {"#uploads": f"{_UPLOADS}{day}", "#uploaded_bytes": f"{_UPLOADED_BYTES}{day}"}
+
+
+def forget_uploads(owner: str, day: date) -> None:
+    """The usage table has the day's uploads: the totals need not keep them."""
+    update = {
+        "TableName": settings().artifacts_table,
+        "Key": aws.serialize(totals_key(owner)),
+        "UpdateExpression": "REMOVE #uploads, #uploaded_bytes",
+        "ConditionExpression": "attribute_exists(size_bytes)",
+        "ExpressionAttributeNames": _names_of_uploads(day),
+    }
+    _write([{"Update": update}])
 
 
 def replace_totals(owner: str, totals: Totals, *, was: Totals) -> bool:

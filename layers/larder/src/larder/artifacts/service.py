@@ -7,7 +7,7 @@ one stays whole for whoever is reading it. docs/architecture.md tells the order 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
@@ -31,11 +31,15 @@ from larder.hashing import time_ordered_id
 from larder.settings import settings
 from larder.teams.models import CachingStatus, OwnerState
 from larder.teams.service import quota_bytes as quota_of
+from larder.usage.uploads import Uploads
 
 if TYPE_CHECKING:
     from larder.audit.models import Entry
 
 _ATTEMPTS = 8
+
+_STILL_COUNTING = timedelta(days=1)
+"""How long after a day's end a request that began on it may still count to it, with room to spare."""
 
 
 @dataclass(slots=True)
@@ -99,13 +103,14 @@ def store(
         metadata=metadata,
         writer=writer,
     )
+    today = now.date()
     with beside(storage.put, artifact.upload, body, metadata, writer) as saving:
-        reserved = _reserve(artifact, replaces, quota_bytes)
+        reserved = _reserve(artifact, replaces, quota_bytes, today)
     try:
         saving.result()
     except BaseException:
         if reserved:
-            _release(artifact, replaces)
+            _release(artifact, replaces, today)
         raise
     if not reserved:
         if not repository.discard(artifact.upload, now=now):
@@ -119,7 +124,7 @@ def store(
         current = repository.read_entry(owner, hash).artifact
         if _same(current, replaces):
             continue
-        _release(artifact, replaces)
+        _release(artifact, replaces, today)
         if _same(current, artifact):
             # The event of the finished object came first and has counted it.
             return artifact
@@ -127,8 +132,8 @@ def store(
             repository.discard(artifact.upload, now=now)
             return artifact
         replaces = None
-        repository.add_to_totals(owner, artifact.size_bytes, 1, quota_bytes=None)
-    _release(artifact, replaces)
+        _reserve(artifact, replaces, None, today)
+    _release(artifact, replaces, today)
     repository.discard(artifact.upload, now=now)
     raise TryAgain
 
@@ -213,14 +218,16 @@ def commit(upload: Upload, *, now: datetime) -> Artifact | None:
 
     Returns the artifact that readers see afterwards. Raises TryAgain when other writers kept it from settling.
     """
-    return _commit(upload, quota_of(upload.owner), now)
+    return _commit(upload, quota_of(upload.owner), now, counted_on=now.date())
 
 
-def _commit(upload: Upload, quota_bytes: int | None, now: datetime) -> Artifact | None:
+def _commit(
+    upload: Upload, quota_bytes: int | None, now: datetime, *, counted_on: date | None
+) -> Artifact | None:
     entry, discarded = repository.read_for_settling(upload)
     if discarded:
         return entry.artifact
-    return _settle(upload, entry, quota_bytes, now)
+    return _settle(upload, entry, quota_bytes, now, counted_on=counted_on)
 
 
 def sweep(
@@ -270,9 +277,21 @@ def _sweep_item(
 
             report.removals += carry_out(removal, now=now, may_go_on=may_go_on).finished
         case repository.DueTotals() as due_totals:
+            _hand_uploads_over(due_totals, now)
             report.totals_corrected += _check_totals(due_totals, now)
         case None:
             pass
+
+
+def _hand_uploads_over(due: repository.DueTotals, now: datetime) -> None:
+    """Give the uploads of days that nothing counts to any more to the usage table. A crash leaves them in both."""
+    # Imported here: requests for artifacts start faster without it.
+    from larder.usage.service import set_uploads
+
+    for day, uploads in due.totals.uploads.items():
+        if day < now.date() - _STILL_COUNTING:
+            set_uploads(due.owner, day, uploads)
+            repository.forget_uploads(due.owner, day)
 
 
 def _check_totals(due: repository.DueTotals, now: datetime) -> bool:
@@ -325,9 +344,9 @@ def _index_latest(uploads: Sequence[Upload], now: datetime) -> str:
     *older, latest = uploads
     before = repository.read_entry(latest.owner, latest.hash).artifact
     current = before is not None and before.upload.id == latest.id
-    after = before if current else _commit(latest, None, now)
+    after = before if current else _commit(latest, None, now, counted_on=None)
     for upload in older:
-        _commit(upload, None, now)
+        _commit(upload, None, now, counted_on=None)
     if after is None or not visible(after, now):
         return "expired"
     return "current" if _same(before, after) else "indexed"
@@ -353,16 +372,24 @@ def _settled(entry: IndexEntry, quota_bytes: int | None, now: datetime) -> Artif
     if entry.pending is None:
         return entry.artifact
     try:
-        return _settle(entry.pending.upload, entry, quota_bytes, now)
+        return _settle(entry.pending.upload, entry, quota_bytes, now, counted_on=now.date())
     except TryAgain:
         # Others are settling the same hash; what was there before is still a whole artifact.
         return entry.artifact
 
 
 def _settle(
-    upload: Upload, entry: IndexEntry, quota_bytes: int | None, now: datetime
+    upload: Upload,
+    entry: IndexEntry,
+    quota_bytes: int | None,
+    now: datetime,
+    *,
+    counted_on: date | None,
 ) -> Artifact | None:
-    """Publish the upload if its object is complete and no newer upload stands in its place."""
+    """Publish the upload if its object is complete and no newer upload stands in its place.
+
+    It counts to the uploads of the day `counted_on`; to none's when that is None, because it is not new.
+    """
     if entry.artifact is not None and entry.artifact.upload.id == upload.id:
         return entry.artifact
     stored = storage.head(upload)
@@ -389,13 +416,13 @@ def _settle(
             and visible(artifact, now)
             and (current is None or current.upload.id < upload.id)
         )
-        if not acceptable or not _reserve(artifact, current, quota_bytes):
+        if not acceptable or not _reserve(artifact, current, quota_bytes, counted_on):
             if repository.discard(upload, settles=pending, now=now):
                 return current
         elif repository.publish(artifact, replaces=current, settles=pending, offered=True, now=now):
             return artifact
         else:
-            _release(artifact, current)
+            _release(artifact, current, counted_on)
         wait_before_retry(attempt)
         entry, discarded = repository.read_for_settling(upload)
         if discarded:
@@ -403,17 +430,31 @@ def _settle(
     raise TryAgain
 
 
-def _reserve(artifact: Artifact, replaces: Artifact | None, quota_bytes: int | None) -> bool:
+def _reserve(
+    artifact: Artifact, replaces: Artifact | None, quota_bytes: int | None, counted_on: date | None
+) -> bool:
     """Count the artifact in before it is published, so that parallel uploads never pass the quota together."""
     size_bytes, artifacts = _growth(artifact, replaces)
+    uploads = Uploads(count=1, size_bytes=artifact.size_bytes)
     return repository.add_to_totals(
-        artifact.upload.owner, size_bytes, artifacts, quota_bytes=quota_bytes
+        artifact.upload.owner,
+        size_bytes,
+        artifacts,
+        quota_bytes=quota_bytes,
+        uploaded=None if counted_on is None else (counted_on, uploads),
     )
 
 
-def _release(artifact: Artifact, replaces: Artifact | None) -> None:
+def _release(artifact: Artifact, replaces: Artifact | None, counted_on: date | None) -> None:
     size_bytes, artifacts = _growth(artifact, replaces)
-    repository.add_to_totals(artifact.upload.owner, -size_bytes, -artifacts, quota_bytes=None)
+    uploads = Uploads(count=-1, size_bytes=-artifact.size_bytes)
+    repository.add_to_totals(
+        artifact.upload.owner,
+        -size_bytes,
+        -artifacts,
+        quota_bytes=None,
+        uploaded=None if counted_on is None else (counted_on, uploads),
+    )
 
 
 def _growth(artifact: Artifact, replaces: Artifact | None) -> tuple[int, int]:

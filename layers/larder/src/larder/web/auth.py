@@ -4,6 +4,7 @@
 |---|---|
 | `TokenHolder` | presents a valid key or session token, for whatever team |
 | `CacheMember` | presents a valid key or session token and, if a team is named, belongs to it |
+| `UsageReader` | may read figures: permission `artifacts: read`. A block does not stop it |
 | `CacheReader` | may also read artifacts now: permission `artifacts: read`, caching neither disabled nor paused |
 | `CacheWriter` | may also write them: permission `artifacts: write`, a role that writes, the quota not used up |
 | `CacheManager` | may list and delete them, even while caching is off: permission `artifacts: manage`, owner or admin |
@@ -42,7 +43,7 @@ from larder.errors import (
     SoftBlocked,
     Unauthenticated,
 )
-from larder.teams.models import Block, CachingStatus, Membership
+from larder.teams.models import Block, CachingStatus, Membership, OwnerState
 from larder.teams.repository import is_team_id, team_of_slug
 from larder.web.build_clients import keeps_presigned_urls
 from larder.web.log import logger
@@ -122,6 +123,12 @@ def token_holder(token: BearerToken) -> Holder:
     return _verified(token, {}, clock.now())
 
 
+def check_not_blocked(state: OwnerState) -> None:
+    """Raises SoftBlocked, PaymentMissing."""
+    if state.block is not None:
+        raise _BLOCKS[state.block]
+
+
 def end_credential(credential: "ApiKey | Session") -> None:
     """End the key or session that a request presents, from the next request on."""
     if isinstance(credential, ApiKey):
@@ -134,6 +141,11 @@ def end_credential(credential: "ApiKey | Session") -> None:
 
 def cache_member(token: BearerToken, team: NamedTeam, _client: Client) -> CacheCaller:
     return _caller(token, team, None, {}, totals=True)
+
+
+def usage_reader(token: BearerToken, team: NamedTeam) -> CacheCaller:
+    needs = {"artifacts": ("read",)}
+    return _caller(token, team, None, needs, totals=True, even_blocked=True)
 
 
 def cache_reader(
@@ -182,6 +194,21 @@ def _require_caching(caller: CacheCaller) -> None:
 
 
 def _caller(
+    token: Token,
+    team: TeamQuery,
+    hash: ArtifactHash | None,
+    needs: Permissions,
+    *,
+    totals: bool,
+    even_blocked: bool = False,
+) -> CacheCaller:
+    caller = _member(token, team, hash, needs, totals=totals)
+    if not even_blocked:
+        check_not_blocked(caller.standing.state)
+    return caller
+
+
+def _member(
     token: Token, team: TeamQuery, hash: ArtifactHash | None, needs: Permissions, *, totals: bool
 ) -> CacheCaller:
     now = clock.now()
@@ -254,8 +281,6 @@ def _admitted(
     if is_team_id(owner) and (standing.team is None or standing.role is None):
         raise NotATeamMember
     logger().append_keys(owner=owner)
-    if standing.state.block is not None:
-        raise _BLOCKS[standing.state.block]
     return CacheCaller(
         user_id=bearer.user_id,
         credential_id=bearer.credential.id,
@@ -302,6 +327,7 @@ def forget_scopes() -> None:
 
 TokenHolder = Annotated[Holder, Depends(token_holder)]
 CacheMember = Annotated[CacheCaller, Depends(cache_member)]
+UsageReader = Annotated[CacheCaller, Depends(usage_reader)]
 CacheReader = Annotated[CacheCaller, Depends(cache_reader)]
 CacheWriter = Annotated[CacheCaller, Depends(cache_writer)]
 CacheManager = Annotated[CacheCaller, Depends(cache_manager)]
