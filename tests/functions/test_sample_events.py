@@ -145,6 +145,30 @@ def test_sweep_artifacts(cloud: Cloud) -> None:
     assert run("sweep_artifacts", cloud) is None
 
 
+def test_list_artifacts(cloud: Cloud) -> None:
+    run("put_artifact", cloud)
+    assert len(answer("list_artifacts", cloud)["artifacts"]) == 1
+
+
+def test_inspect_artifact(cloud: Cloud) -> None:
+    run("put_artifact", cloud)
+    assert answer("inspect_artifact", cloud)["writer"]["id"] == cloud.key.id
+
+
+def test_delete_artifact(cloud: Cloud) -> None:
+    run("put_artifact", cloud)
+    assert answer("delete_artifact", cloud)["deleted"] is True
+    assert run("fetch_artifact", cloud)["statusCode"] == 404
+
+
+def test_delete_written_artifacts(cloud: Cloud, removal_jobs: list[dict[str, Any]]) -> None:
+    run("put_artifact", cloud)
+    assert run("delete_written_artifacts", cloud)["statusCode"] == 202
+    assert removal_jobs == [sample("remove_artifacts", cloud)]
+    run("remove_artifacts", cloud)
+    assert run("fetch_artifact", cloud)["statusCode"] == 404
+
+
 def test_verify_api_key(cloud: Cloud) -> None:
     reply = run("verify_api_key", cloud)
     assert reply["statusCode"] == 200

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
+from larder_cli.artifacts import artifacts
 from larder_cli.commands import OperatorGroup, examples
 from larder_cli.index import rebuild_index, sweep
 from larder_cli.keys import keys
@@ -62,8 +63,8 @@ def cli(
     region: str | None,
     profile: str | None,
 ) -> None:
-    """Operate a Larder remote cache: people, teams, keys, mail, the signing secret, the index,
-    usage.
+    """Operate a Larder remote cache: people, teams, keys, artifacts, mail, the signing secret, the
+    index, usage.
 
     Say which one by --stack or --local. An option on the command line wins over the other one's environment variable.
     """
@@ -80,7 +81,17 @@ def _is_typed(ctx: click.Context, name: str) -> bool:
     return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
-for command in (users, teams, keys, outbox, rotate_signing_secret, rebuild_index, sweep, usage):
+for command in (
+    users,
+    teams,
+    keys,
+    artifacts,
+    outbox,
+    rotate_signing_secret,
+    rebuild_index,
+    sweep,
+    usage,
+):
     cli.add_command(command)
 
 

@@ -8,6 +8,7 @@
 | `CacheReader` | may also read artifacts now: permission `artifacts: read`, caching neither disabled nor paused |
 | `CacheWriter` | may also write them: permission `artifacts: write`, a role that writes, the quota not used up |
 | `CachingOwner` | may switch caching off and on: permission `artifacts: manage`, an owner of the team |
+| `CacheManager` | may list and delete them, even while caching is off: permission `artifacts: manage`, owner or admin |
 
 Permissions are a key's. Somebody with a session does what their role allows.
 
@@ -176,6 +177,13 @@ def cache_writer(
     return caller
 
 
+def cache_manager(token: BearerToken, team: NamedTeam, request: Request) -> CacheCaller:
+    caller = _caller(token, team, named_hash(request), {"artifacts": ("manage",)}, totals=False)
+    if caller.standing.role is not None and not caller.standing.role.manages_artifacts:
+        raise MissingRole
+    return caller
+
+
 def caching_owner(token: BearerToken, team: NamedTeam) -> CacheCaller:
     caller = _caller(token, team, None, {"artifacts": ("manage",)}, totals=True)
     if caller.standing.role is not None and not caller.standing.role.owns_team:
@@ -339,4 +347,5 @@ UsageReader = Annotated[CacheCaller, Depends(usage_reader)]
 CacheReader = Annotated[CacheCaller, Depends(cache_reader)]
 CacheWriter = Annotated[CacheCaller, Depends(cache_writer)]
 CachingOwner = Annotated[CacheCaller, Depends(caching_owner)]
+CacheManager = Annotated[CacheCaller, Depends(cache_manager)]
 AnnouncedWriter = Annotated[CacheCaller | None, Depends(announced_writer)]
