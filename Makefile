@@ -117,6 +117,11 @@ test-build: build $(READY) ## build, then import every handler from what was bui
 deploy: build ## deploy to AWS with the settings of samconfig.toml: ENV=default or ENV=prod
 	.tools/sam/bin/sam deploy --config-env "$(ENV)" $(ARGS)
 
+# The key by a variable: a command line is seen by everybody on the machine.
+.PHONY: smoke
+smoke: $(SERVE_READY) ## check a live deployment end to end: URL=https://... KEY=... [TEAM=slug] [STACK=name, to look into its log]
+	@TURBO_API="$(URL)" TURBO_TOKEN="$(KEY)" TURBO_TEAM="$(TEAM)" LARDER_STACK="$(STACK)" LARDER_LOCAL="" .venv/bin/larder smoke $(ARGS)
+
 .PHONY: lock
 lock: $(UV) ## renew the lock files of the tools (uv.lock: uv lock)
 	cd tools && for tool in uv sam checkov; do \

@@ -10,6 +10,7 @@ from larder_cli.index import rebuild_index, sweep
 from larder_cli.keys import keys
 from larder_cli.outbox import outbox
 from larder_cli.signing_secret import rotate_signing_secret
+from larder_cli.smoke.command import smoke
 from larder_cli.target import Target
 from larder_cli.teams import teams
 from larder_cli.usage import usage
@@ -63,7 +64,7 @@ def cli(
     profile: str | None,
 ) -> None:
     """Operate a Larder remote cache: people, teams, keys, mail, the signing secret, the index,
-    usage.
+    usage, and a check of the whole.
 
     Say which one by --stack or --local. An option on the command line wins over the other one's environment variable.
     """
@@ -80,7 +81,17 @@ def _is_typed(ctx: click.Context, name: str) -> bool:
     return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
-for command in (users, teams, keys, outbox, rotate_signing_secret, rebuild_index, sweep, usage):
+for command in (
+    users,
+    teams,
+    keys,
+    outbox,
+    rotate_signing_secret,
+    rebuild_index,
+    sweep,
+    usage,
+    smoke,
+):
     cli.add_command(command)
 
 
