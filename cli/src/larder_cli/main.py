@@ -6,6 +6,7 @@ import click
 from click.core import ParameterSource
 
 from larder_cli.commands import OperatorGroup, examples
+from larder_cli.cost import cost
 from larder_cli.index import rebuild_index, sweep
 from larder_cli.keys import keys
 from larder_cli.outbox import outbox
@@ -64,7 +65,7 @@ def cli(
     profile: str | None,
 ) -> None:
     """Operate a Larder remote cache: people, teams, keys, mail, the signing secret, the index,
-    usage, and a check of the whole.
+    usage, a check of the whole, and what it costs.
 
     Say which one by --stack or --local. An option on the command line wins over the other one's environment variable.
     """
@@ -91,6 +92,7 @@ for command in (
     sweep,
     usage,
     smoke,
+    cost,
 ):
     cli.add_command(command)
 
