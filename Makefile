@@ -64,11 +64,12 @@ test-dynamodb-local: $(READY) ## the tests of whatever uses tables, on AWS's Dyn
 
 .PHONY: e2e
 e2e: $(READY) ## the long tests: npm's turbo clients, a browser, crashes, load (needs node, npm, chromium and chromium-driver)
-	@.venv/bin/python -m pytest -n 2 --dist loadfile -m "slow or e2e" $(ARGS)
+	@.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow or e2e" $(ARGS)
 
 .PHONY: proofs
 proofs: $(READY) ## the crash, load and hostile-request proofs at full length (about 15 minutes)
-	@KILL_POINTS=50 FUZZ_EXAMPLES=2000 .venv/bin/python -m pytest tests/proofs $(ARGS)
+	@KILL_POINTS=50 FUZZ_EXAMPLES=2000 PARALLEL_ROUNDS=6 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 \
+		.venv/bin/python -m pytest tests/proofs $(ARGS)
 
 .PHONY: fuzz
 fuzz: $(READY) ## hostile requests only, many of them: FUZZ_EXAMPLES=5000 FUZZ_SEED=0

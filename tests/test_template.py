@@ -418,7 +418,7 @@ UNCOUNTED = {f"/api/auth{path}" for path, limit in BY_PATH.items() if limit is N
 def test_a_function_with_a_route_may_authenticate_its_caller(logical_id: str) -> None:
     (path, *_) = (route["Path"] for route in events(logical_id, "HttpApi").values())
     policy = "VerifyToken"
-    if path.startswith(("/api/auth/", "/v8/")):
+    if path.startswith(("/api/auth/", "/v8/", "/v1/artifacts", "/v1/usage")):
         policy = "FindSession" if path.startswith("/api/auth/") else "AuthenticateCaller"
     first = FUNCTIONS[logical_id]["Policies"][0]
     assert (first == {"Ref": policy}) is (logical_id not in FOR_ANYBODY)
