@@ -28,7 +28,7 @@ from larder_cli.users import users
         "larder keys create --help",
     ),
 )
-@click.version_option(package_name="larder-cli", prog_name="larder")
+@click.version_option(package_name="larder", prog_name="larder")
 @click.option(
     "--stack",
     metavar="NAME",
