@@ -114,6 +114,11 @@ def test_get_status(cloud: Cloud) -> None:
     assert (reply["statusCode"], json.loads(reply["body"])) == (200, {"status": "enabled"})
 
 
+def test_set_caching_status(cloud: Cloud) -> None:
+    assert answer("set_caching_status", cloud) == {"status": "paused"}
+    assert answer("get_status", cloud) == {"status": "paused"}
+
+
 def test_preflight(cloud: Cloud) -> None:
     reply = run("preflight", cloud)
     assert reply["statusCode"] == 204
@@ -138,6 +143,30 @@ def test_commit_upload(cloud: Cloud) -> None:
 def test_sweep_artifacts(cloud: Cloud) -> None:
     arrive(cloud)
     assert run("sweep_artifacts", cloud) is None
+
+
+def test_list_artifacts(cloud: Cloud) -> None:
+    run("put_artifact", cloud)
+    assert len(answer("list_artifacts", cloud)["artifacts"]) == 1
+
+
+def test_inspect_artifact(cloud: Cloud) -> None:
+    run("put_artifact", cloud)
+    assert answer("inspect_artifact", cloud)["writer"]["id"] == cloud.key.id
+
+
+def test_delete_artifact(cloud: Cloud) -> None:
+    run("put_artifact", cloud)
+    assert answer("delete_artifact", cloud)["deleted"] is True
+    assert run("fetch_artifact", cloud)["statusCode"] == 404
+
+
+def test_delete_written_artifacts(cloud: Cloud, removal_jobs: list[dict[str, Any]]) -> None:
+    run("put_artifact", cloud)
+    assert run("delete_written_artifacts", cloud)["statusCode"] == 202
+    assert removal_jobs == [sample("remove_artifacts", cloud)]
+    run("remove_artifacts", cloud)
+    assert run("fetch_artifact", cloud)["statusCode"] == 404
 
 
 def test_verify_api_key(cloud: Cloud) -> None:

@@ -357,15 +357,25 @@ class UsageExceeded(LarderError):
 
 
 class SoftBlocked(LarderError):
+    """The operator's reason, where they gave one, is for whoever is blocked to read."""
+
     status = 402
     code = "account_soft_blocked"
     message = "This account is blocked. The operator of this cache can tell why and lift the block."
+
+    def __init__(self, reason: str | None = None) -> None:
+        super().__init__(None if reason is None else f"This account is blocked: {reason}")
 
 
 class PaymentMissing(LarderError):
     status = 402
     code = "payment_missing"
     message = "A payment for this account is missing. Update the payment method with the operator of this cache."
+
+    def __init__(self, reason: str | None = None) -> None:
+        super().__init__(
+            None if reason is None else f"A payment for this account is missing: {reason}"
+        )
 
 
 class NotATeamMember(LarderError):
@@ -388,6 +398,14 @@ class MissingPermission(LarderError):
     status = 403
     code = "missing_permission"
     message = "This token does not hold the permission that the request needs."
+
+
+class MissingRole(LarderError):
+    """The caller is a member of the team, but not of a role that may do this."""
+
+    status = 403
+    code = "missing_role"
+    message = "Your role in this team does not allow this."
 
 
 class CachingDisabled(LarderError):

@@ -9,7 +9,10 @@ from typing import Any, Literal
 Permissions = Mapping[str, tuple[str, ...]]
 """Resource to allowed actions, for instance `{"artifacts": ("read", "write")}` (spec 2, Permissions)."""
 
-ARTIFACT_ACTIONS = ("read", "write")
+CACHE_ACTIONS = ("read", "write")
+"""What a build needs."""
+
+ARTIFACT_ACTIONS = (*CACHE_ACTIONS, "manage")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
