@@ -21,13 +21,21 @@ ROUTES = {f"{route.method} {route.path}": route for route in TEMPLATE.routes}
 SAMPLE_TOKEN = "larder_sample_key"
 SAMPLE_SESSION = "LarderSampleSession0000000000000"
 FOR_ANYBODY = {
+    "exchange_login_code",
     "follow_reset_link",
     "get_ok",
     "request_password_reset",
     "reset_password",
     "request_verification",
+    "show_home",
+    "show_invitation",
+    "show_login",
+    "show_login_success",
+    "show_password_reset",
+    "show_verified",
     "sign_in",
     "sign_up",
+    "start_sso_login",
     "verify_email",
 }
 

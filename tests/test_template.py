@@ -272,7 +272,15 @@ def test_the_management_of_artifacts_is_complete() -> None:
 
 
 def test_what_login_link_and_logout_call_is_complete() -> None:
-    assert {route: name for route, name in ROUTES.items() if re.match("/v[235]/", route[1])} == {
+    assert {
+        route: name
+        for route, name in ROUTES.items()
+        if re.match("/v[235]/|/turborepo/|/registration/|/api/auth/sso", route[1])
+    } == {
+        ("GET", "/turborepo/token"): "ShowLogin",
+        ("GET", "/turborepo/success"): "ShowLoginSuccess",
+        ("GET", "/api/auth/sso"): "StartSsoLogin",
+        ("GET", "/registration/verify"): "ExchangeLoginCode",
         ("GET", "/v2/user"): "GetUser",
         ("GET", "/v5/user/tokens/current"): "GetCurrentToken",
         ("DELETE", "/v3/user/tokens/current"): "RevokeCurrentToken",
@@ -425,12 +433,20 @@ def test_no_function_may_scan_a_table(logical_id: str) -> None:
 
 
 FOR_ANYBODY = {
+    "ExchangeLoginCode",
     "FollowResetLink",
     "GetOk",
     "RequestPasswordReset",
     "ResetPassword",
+    "ShowHome",
+    "ShowInvitation",
+    "ShowLogin",
+    "ShowLoginSuccess",
+    "ShowPasswordReset",
+    "ShowVerified",
     "SignIn",
     "SignUp",
+    "StartSsoLogin",
     "VerifyApiKey",
     "VerifyEmail",
 }
@@ -440,6 +456,9 @@ FOR_ANYBODY = {
 UNCOUNTED = {f"/api/auth{path}" for path, limit in BY_PATH.items() if limit is None}
 """Paths whose requests are not counted by their client's address."""
 
+COUNTED_ELSEWHERE = {"/registration/verify"}
+"""Paths outside `/api/auth` whose requests are."""
+
 
 @pytest.mark.parametrize("logical_id", HTTP_FUNCTIONS)
 def test_a_function_with_a_route_may_authenticate_its_caller(logical_id: str) -> None:
@@ -447,15 +466,22 @@ def test_a_function_with_a_route_may_authenticate_its_caller(logical_id: str) ->
     policy = "VerifyToken"
     if path.startswith(("/api/auth/", "/v8/", "/v1/artifacts", "/v1/usage")):
         policy = "FindSession" if path.startswith("/api/auth/") else "AuthenticateCaller"
-    first = FUNCTIONS[logical_id]["Policies"][0]
+    first = next(iter(FUNCTIONS[logical_id].get("Policies", [])), None)
     assert (first == {"Ref": policy}) is (logical_id not in FOR_ANYBODY)
+
+
+@pytest.mark.parametrize("logical_id", [name for name in HTTP_FUNCTIONS if name.startswith("Show")])
+def test_a_page_is_the_same_for_everybody_and_may_read_nothing(logical_id: str) -> None:
+    assert "Policies" not in FUNCTIONS[logical_id]
 
 
 @pytest.mark.parametrize("logical_id", FUNCTIONS)
 def test_a_function_counts_the_requests_of_paths_that_have_a_limit(logical_id: str) -> None:
     paths = [route["Path"] for route in events(logical_id, "HttpApi").values()]
     counted = [path for path in paths if path.startswith("/api/auth/") and path not in UNCOUNTED]
-    assert ({"Ref": "GuardRequests"} in FUNCTIONS[logical_id]["Policies"]) is bool(counted)
+    counted += COUNTED_ELSEWHERE.intersection(paths)
+    policies = FUNCTIONS[logical_id].get("Policies", [])
+    assert ({"Ref": "GuardRequests"} in policies) is bool(counted)
 
 
 @pytest.mark.parametrize("logical_id", BACKGROUND_FUNCTIONS)
@@ -755,6 +781,8 @@ def test_the_dashboard_puts_every_route_into_a_group_of_endpoints(
     assert groups["/v8/artifacts/{hash}"] == "/v8/artifacts"
     assert groups["/api/auth/sign-in/email"] == "/api/auth"
     assert groups["/api/auth/api-key/verify"] == "/api/auth/api-key"
+    assert groups["/turborepo/token"] == "/turborepo"
+    assert groups["/"] == "/"
 
 
 # ------------------------------------------------------------------------ operators and environments

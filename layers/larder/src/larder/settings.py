@@ -170,6 +170,12 @@ class Settings:
         '{"artifacts":["read","write"]}',
         "Permissions of a new key that is given none: JSON, or `module:function` called with `user_id`.",
     )
+    login_token_expires_in_seconds: int = _option(
+        7_776_000,
+        "Lifetime of the key that `turbo login` gets: 90 days, as far as keys may live so long.",
+        minimum=60,
+        maximum=31_536_000,
+    )
     session_for_api_keys: bool = _option(
         False,
         "Whether a key in a header of a request to `/api/auth` stands for a session of its user.",

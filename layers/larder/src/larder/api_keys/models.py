@@ -101,6 +101,15 @@ class NewKey:
     rate_limit: RateLimit | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginCode:
+    """What a build client that logs in for a team exchanges for a key: whose, and of which team."""
+
+    user_id: str
+    team_id: str
+    expires_at: datetime
+
+
 class Unset(Enum):
     """Tells a property that is left as it is from one that is set to nothing."""
 

@@ -38,6 +38,7 @@ from larder.errors import (
 from larder.hashing import time_ordered_id
 from larder.settings import settings
 from larder.teams.models import CachingStatus, OwnerState
+from larder.teams.service import change_state
 from larder.teams.service import quota_bytes as quota_of
 from larder.usage.uploads import Uploads
 
@@ -96,6 +97,14 @@ def caching_status(state: OwnerState, totals: Totals) -> CachingStatus:
     if state.caching is CachingStatus.ENABLED and used_up:
         return CachingStatus.OVER_LIMIT
     return state.caching
+
+
+def set_caching(owner: str, caching: CachingStatus, totals: Totals) -> CachingStatus:
+    """Switch caching off, to a pause, or on, from the next request on. Returns what clients are told then.
+
+    Raises InvalidRequest for `over_limit` and for a team that does not exist.
+    """
+    return caching_status(change_state(owner, caching=caching), totals)
 
 
 def store(
