@@ -203,6 +203,8 @@ def test_a_parameter_has_the_default_and_bounds_of_its_option(option: Any) -> No
         assert parameter["Default"] == str(option.default).lower()
     else:
         assert parameter["Default"] == option.default
+    if option.metadata["choices"]:
+        assert tuple(parameter["AllowedValues"]) == option.metadata["choices"]
     assert parameter.get("MinValue") == option.metadata["min"]
     assert parameter.get("MaxValue") == option.metadata["max"]
 
