@@ -17,6 +17,7 @@ from larder.accounts.email_jobs import EmailJob, parse_job
 from larder.mail import service
 from larder.mail.models import Message
 from larder.settings import region, settings
+from tests.rehearsal.acting import rehearsing
 from tests.requests import invoke
 
 
@@ -25,12 +26,16 @@ def handed_over() -> Iterator[list[dict[str, Any]]]:
     """Within, asynchronous invocations are taken and not run. Yields their payloads."""
     payloads: list[dict[str, Any]] = []
 
-    def take(params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]]:
+    def take(params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]] | None:
         assert params["headers"]["X-Amz-Invocation-Type"] == "Event"
         assert (
             params["url_path"] == f"/2015-03-31/functions/{settings().email_function}/invocations"
         )
         payloads.append(json.loads(params["body"]))
+        if rehearsing():
+            # The invocation that only asks whether it is allowed.
+            params["headers"]["X-Amz-Invocation-Type"] = "DryRun"
+            return None
         return SimpleNamespace(status_code=202), {"StatusCode": 202, "ResponseMetadata": {}}
 
     events: Any = aws.lambda_().meta.events
@@ -78,4 +83,6 @@ def link_in(message: Message) -> str:
 
 def sent_by_ses() -> list[Any]:
     """What SES took, as moto keeps it: `id`, `source`, `destinations`, `subject`."""
+    if rehearsed := rehearsing():
+        return rehearsed.stack.sent_by_ses()
     return list(ses_backends[DEFAULT_ACCOUNT_ID][region()].sent_messages)

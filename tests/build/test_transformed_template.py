@@ -1,44 +1,17 @@
 """What SAM makes of the template: the parts that it adds by itself."""
 
-import json
-import subprocess
 from typing import Any
 
 import pytest
 
-from tests.build.conftest import ROOT
+from tests.sam import transformed_resources
 
 pytestmark = pytest.mark.build
-
-TRANSFORM = """
-import json, sys
-from samtranslator.translator.transform import transform
-from samtranslator.yaml_helper import yaml_parse
-
-class NoManagedPolicies:
-    def load(self):
-        return {}
-
-template = yaml_parse(open(sys.argv[1]).read())
-# Where the packed code would lie after an upload.
-template["Globals"]["Function"]["CodeUri"] = "s3://bucket/functions.zip"
-template["Resources"]["LarderLayer"]["Properties"]["ContentUri"] = "s3://bucket/layer.zip"
-print(json.dumps(transform(template, {}, NoManagedPolicies())["Resources"]))
-"""
 
 
 @pytest.fixture(scope="module")
 def resources() -> dict[str, Any]:
-    done = subprocess.run(
-        [ROOT / ".tools" / "sam" / "bin" / "python", "-c", TRANSFORM, ROOT / "template.yaml"],
-        env={"AWS_DEFAULT_REGION": "us-east-1"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    transformed: dict[str, Any] = json.loads(done.stdout)
-    return transformed
+    return transformed_resources()
 
 
 def test_every_route_uses_payload_format_2(resources: dict[str, Any]) -> None:
