@@ -74,6 +74,7 @@ class Options:
     fsync: bool
     runtime: bool
     engine: str
+    expiry_s: int
 
 
 def serve(options: Options) -> int:
@@ -261,6 +262,7 @@ class _LocalCloud:
             arguments=[
                 *template,
                 *("--folder", str(self._folder.dynamodb)),
+                *("--expiry-seconds", str(self._options.expiry_s)),
                 *(["--fsync"] if self._options.fsync else []),
                 *(["--dynamodb-local", str(java.java), str(java.jar)] if java else []),
             ],

@@ -35,6 +35,7 @@ Uses = dict[Permission, list[str]]
 _ALL_TESTS = ("tests/rehearsal", "tests/functions")
 _FEW_TESTS = ("tests/rehearsal", "tests/functions/test_sample_events.py")
 _RESOURCES = "resources.json"
+_WORTH_WORKERS = 50
 _TRIES = 3
 """Tests that are tried for one permission: what one of them does may depend on the moment."""
 
@@ -151,7 +152,9 @@ def _take_away(uses: Uses, folder: Path, workers: str) -> dict[Permission, str]:
         (folder / REMOVALS).write_text(json.dumps(removals))
         chosen = folder / "tests"
         chosen.write_text("\n".join(removals))
-        done = _pytest(folder, [f"@{chosen}"], workers, quiet=True)
+        # Workers take as long to begin as a few dozen of these runs.
+        few = sum(map(len, removals.values())) < _WORTH_WORKERS
+        done = _pytest(folder, [f"@{chosen}"], "0" if few else workers, quiet=True)
         found = list(_findings(folder))
         if len(found) != sum(map(len, removals.values())):
             raise SystemExit(f"the run broke off:\n{done.stdout.decode()[-4_000:]}")

@@ -21,7 +21,7 @@ def store(cloud: Cloud, hash: str, *, now: datetime) -> None:
         ArtifactHash(hash),
         b"artifact",
         ArtifactMetadata(),
-        writer=cloud.key.id,
+        writer=cloud.writer,
         replaces=None,
         quota_bytes=None,
         now=now,
@@ -102,7 +102,7 @@ def test_the_function_settles_an_upload_that_came_and_gives_up_one_that_did_not(
 ) -> None:
     yesterday = clock.now() - DAY - HOUR
     for hash in (ArtifactHash("a1"), ArtifactHash("a2")):
-        service.offer_upload(cloud.team.id, hash, writer=cloud.key.id, now=yesterday)
+        service.offer_upload(cloud.team.id, hash, writer=cloud.writer, now=yesterday)
     came = read_entry(cloud.team.id, ArtifactHash("a1")).pending
     assert came is not None
     put_object(came.upload.object_key, b"artifact")

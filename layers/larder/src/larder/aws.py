@@ -34,7 +34,7 @@ __all__ = ["BotoCoreError", "ClientError", "TryAgain"]
 C = TypeVar("C")
 K = TypeVar("K")
 Item = dict[str, Any]
-"""An item or a key with plain Python values: str, int, bool, None, list, dict."""
+"""An item or a key with plain Python values: str, int, bool, None, list, dict, set of str."""
 
 BATCH_GET_KEYS = 100
 """Keys that DynamoDB takes in one BatchGetItem (reference: aws-limits.md)."""
@@ -197,7 +197,7 @@ def _plain(value: Any) -> Any:
         return {name: _plain(inner) for name, inner in value.items()}
     if isinstance(value, list):
         return [_plain(inner) for inner in value]
-    if isinstance(value, bool | str) or value is None:
+    if isinstance(value, bool | str | set) or value is None:
         return value
     return int(value)
 
