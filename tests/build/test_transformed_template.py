@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from tests.permissions import RESOURCES, grants
+from tests.rehearsal.roles import roles
 from tests.sam import transformed_resources
 
 pytestmark = pytest.mark.build
@@ -42,6 +44,16 @@ def test_every_function_has_a_role_of_its_own(resources: dict[str, Any]) -> None
     functions = of_type(resources, "AWS::Lambda::Function")
     roles = [function["Role"]["Fn::GetAtt"] for function in functions.values()]
     assert sorted(role for role, _ in roles) == sorted(of_type(resources, "AWS::IAM::Role"))
+
+
+@pytest.mark.parametrize(
+    "function", [name for name, one in RESOURCES.items() if "Handler" in one.get("Properties", {})]
+)
+def test_a_role_allows_what_the_template_says_and_to_tell_of_failures(function: str) -> None:
+    allowed = {permission.grant for permission in roles()[function].permissions()}
+    queues = {grant for grant in allowed - grants(function) if grant[0] == "sqs:SendMessage"}
+    assert allowed == grants(function) | queues
+    assert len(queues) == ("EventInvokeConfig" in RESOURCES[function]["Properties"])
 
 
 def test_whoever_invokes_a_function_is_named(resources: dict[str, Any]) -> None:
