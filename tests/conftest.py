@@ -2,6 +2,7 @@
 the template's routes. moto proves no signature, no durability and no speed: tests/local and tests/e2e do.
 
 ENGINE=dynamodb-local puts the tables into AWS's DynamoDB Local, here as in every local cloud that a test starts.
+ENGINE=roles takes an emulator that asks for permissions, in which every function has its own role (tests/rehearsal).
 """
 
 import json
@@ -35,8 +36,10 @@ from local.data_folder import DYNAMODB_LOCAL
 from local.dynamodb_local.engine import Engine
 from local.dynamodb_local.installation import open_installation
 from local.template import Template, load_template
+from tests import invocations
 from tests.mailbox import Mailbox, handed_over
 from tests.moto_stores import Stores, answering_boto3
+from tests.rehearsal.acting import ROLES, Rehearsal, rehearsal
 from tests.requests import Cloud, Sender
 
 
@@ -80,6 +83,16 @@ def dynamodb_local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str | N
             yield f"http://127.0.0.1:{engine.port}"
         finally:
             engine.stop()
+
+
+@pytest.fixture(scope="session")
+def rehearsed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal | None]:
+    """The emulator that asks for permissions when ENGINE says so; None for moto."""
+    if os.environ.get("ENGINE") != ROLES:
+        yield None
+        return
+    with rehearsal(tmp_path_factory.mktemp("rehearsal")) as running:
+        yield running
 
 
 @pytest.fixture
@@ -163,9 +176,17 @@ def _make_tables() -> None:
 
 @pytest.fixture
 def aws_in_memory(
-    environment: pytest.MonkeyPatch, option: "SetOption", dynamodb_local: str | None
+    environment: pytest.MonkeyPatch,
+    option: "SetOption",
+    dynamodb_local: str | None,
+    rehearsed: Rehearsal | None,
 ) -> Iterator[None]:
     """Empty tables, an empty bucket, and a signing secret in Secrets Manager."""
+    if rehearsed:
+        option("signing_secret", rehearsed.stack.secrets["SigningSecret"])
+        rehearsed.stack.empty()
+        yield
+        return
     with answering_boto3():
         stores, signing_secret = _first_stores()
         stores.put_back()
@@ -207,6 +228,13 @@ def mailbox(aws_in_memory: None) -> Iterator[Mailbox]:
 
 
 @pytest.fixture
+def removal_jobs(aws_in_memory: None) -> Iterator[list[dict[str, Any]]]:
+    """The jobs of removal that requests of this test hand over."""
+    with invocations.handed_over(settings().removal_function) as payloads:
+        yield payloads
+
+
+@pytest.fixture
 def send(cloud: Cloud) -> Sender:
     """Sends requests with the key of `cloud`, for the team `acme`."""
     return cloud.send
@@ -216,6 +244,13 @@ def send(cloud: Cloud) -> Sender:
 def personal(cloud: Cloud) -> Sender:
     """Sends requests for nobody's team, with a key of Ada's that is bound to none."""
     return Sender(create_key(NewKey(user_id=cloud.user.id), now=clock.now())[1])
+
+
+@pytest.fixture
+def manage(cloud: Cloud) -> Sender:
+    """Sends requests for the team `acme` with a key of its owner's that may manage artifacts and nothing else."""
+    new = NewKey(user_id=cloud.user.id, permissions={"artifacts": ("manage",)})
+    return Sender(create_key(new, now=clock.now())[1], slug=cloud.team.slug)
 
 
 @pytest.fixture
