@@ -120,7 +120,7 @@ build: $(SAM) ## validate the template and build layer and functions for Lambda 
 
 .PHONY: test-build
 test-build: build $(READY) ## build, then import every handler from what was built, and run it under AWS's runtime client
-	@.venv/bin/python -m pytest -m build $(ARGS)
+	@.venv/bin/python -m pytest -n 2 --dist loadfile -m build $(ARGS)
 
 .PHONY: package
 package: check-template build ## from a clone to what `sam package` and `sam deploy` take, in dist/larder-<version>: validated, zipped, with its sums
