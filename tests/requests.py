@@ -22,6 +22,7 @@ from local.gateway.routing import Routes
 from local.http_event import build_http_event
 from local.template import load_template
 from tests.permissions import held_to_its_grants
+from tests.rehearsal.acting import under_its_role
 
 DOMAIN = "cache.example.com"
 SESSION_COOKIE = "__Secure-better-auth.session_token"
@@ -210,7 +211,7 @@ def invoke(handler: str, event: dict[str, Any], context: Context | None = None) 
     """Call a function by the handler that the template names; a call to AWS that its role does not allow fails."""
     module, _, name = handler.rpartition(".")
     function = getattr(importlib.import_module(module), name)
-    with held_to_its_grants(handler):
+    with held_to_its_grants(handler), under_its_role(handler):
         return function(event, context or Context())
 
 

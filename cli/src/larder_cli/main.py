@@ -7,10 +7,12 @@ from click.core import ParameterSource
 
 from larder_cli.artifacts import artifacts
 from larder_cli.commands import OperatorGroup, examples
+from larder_cli.cost import cost
 from larder_cli.index import rebuild_index, sweep
 from larder_cli.keys import keys
 from larder_cli.outbox import outbox
 from larder_cli.signing_secret import rotate_signing_secret
+from larder_cli.smoke.command import smoke
 from larder_cli.target import Target
 from larder_cli.teams import teams
 from larder_cli.usage import usage
@@ -27,7 +29,7 @@ from larder_cli.users import users
         "larder keys create --help",
     ),
 )
-@click.version_option(package_name="larder-cli", prog_name="larder")
+@click.version_option(package_name="larder", prog_name="larder")
 @click.option(
     "--stack",
     metavar="NAME",
@@ -64,7 +66,7 @@ def cli(
     profile: str | None,
 ) -> None:
     """Operate a Larder remote cache: people, teams, keys, artifacts, mail, the signing secret, the
-    index, usage.
+    index, usage, a check of the whole, and what it costs.
 
     Say which one by --stack or --local. An option on the command line wins over the other one's environment variable.
     """
@@ -91,6 +93,8 @@ for command in (
     rebuild_index,
     sweep,
     usage,
+    smoke,
+    cost,
 ):
     cli.add_command(command)
 
