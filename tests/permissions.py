@@ -31,7 +31,7 @@ _TABLES = {
 def policies(logical_id: str) -> dict[str, list[dict[str, Any]]]:
     """A function's own statements, under its name, and those of the shared policies that it names, under theirs."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for policy in RESOURCES[logical_id]["Properties"]["Policies"]:
+    for policy in RESOURCES[logical_id]["Properties"].get("Policies", []):
         name = policy.get("Ref", logical_id)
         shared = RESOURCES[name]["Properties"]["PolicyDocument"] if "Ref" in policy else {}
         found.setdefault(name, []).extend((shared or policy)["Statement"])

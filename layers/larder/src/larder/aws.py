@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_lambda import LambdaClient
+    from mypy_boto3_logs import CloudWatchLogsClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_secretsmanager import SecretsManagerClient
     from mypy_boto3_sesv2 import SESV2Client
@@ -98,6 +99,11 @@ def sesv2() -> "SESV2Client":
 def cloudformation() -> "CloudFormationClient":
     with _making:
         return _session().client("cloudformation", config=_CONFIG)
+
+
+def cloudwatch_logs() -> "CloudWatchLogsClient":
+    with _making:
+        return _session().client("logs", config=_CONFIG)
 
 
 def secrets_manager() -> "SecretsManagerClient":

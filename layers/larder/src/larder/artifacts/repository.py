@@ -5,6 +5,7 @@
 | `<hash>` | the artifact that readers see |
 | `<hash>#pending` | the direct upload last offered for the hash |
 | `#discarded#<upload id>` | an object that nobody will see again; the sweep deletes it and then this item |
+| `#removal#<writer>` | all that this key, session or user wrote is to go |
 | `#totals` | bytes and number of the owner's artifacts, what the last check found too much, the last days' uploads |
 
 Every change of what readers see is one conditional write (or one transaction) that names the upload it replaces, so
@@ -15,41 +16,58 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from larder import aws
 from larder.artifacts.models import (
     Artifact,
     ArtifactHash,
     ArtifactMetadata,
+    ArtifactPage,
     IndexEntry,
+    IndexSum,
     PendingUpload,
+    Removal,
     Totals,
+    Unused,
     Upload,
     Writer,
 )
 from larder.clock import from_ms, to_epoch_seconds, to_ms
-from larder.concurrency import in_background
+from larder.concurrency import in_background, wait_before_retry
 from larder.errors import TryAgain
 from larder.settings import settings
 from larder.teams.models import Membership
 from larder.teams.repository import parse_standing, standing_keys
 from larder.usage.uploads import Uploads
 
+if TYPE_CHECKING:
+    from larder.audit.models import Entry
+
 SWEEP_SHARDS = 8
 """Partitions of the index that the sweep reads, so that its writes are not bound by one."""
+
+_REMOVALS_SHARD = "removals"
+"""One more, which it reads first: what somebody asked for goes before what only tidies."""
 
 PENDING_LIFETIME = timedelta(hours=24)
 """How long an offered upload may take before the sweep gives it up. Longer than 5 GB need on a slow line."""
 
+_ATTEMPTS = 8
+
 _PENDING = "#pending"
 _DISCARDED = "#discarded#"
+_REMOVAL = "#removal#"
 _TOTALS = "#totals"
 _UPLOADS = "uploads#"
 _UPLOADED_BYTES = "uploaded_bytes#"
 _AFTER_NOTES = "$"
 """Sorts behind everything that begins with `#`, and before every hash."""
 _METADATA = ("duration_ms", "tag", "sha", "dirty_hash", "ci", "interactive")
+
+
+class RoomMade(Exception):
+    """Others have evicted enough already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +164,26 @@ def stored_by(owner: str) -> Iterator[Artifact | PendingUpload]:
     )
     for item in items:
         yield _pending(item) if item["hash"].endswith(_PENDING) else _artifact(item)
+
+
+def read_page(owner: str, *, after: str, limit: int) -> ArtifactPage:
+    """The owner's artifacts behind a place in the order of hashes, one request whatever there is. `after` is empty, or
+    `following` of the page before. Offers take places of the page, too.
+    """
+    reply = aws.dynamodb().query(
+        TableName=settings().artifacts_table,
+        KeyConditionExpression="#owner = :owner AND #hash > :after",
+        ExpressionAttributeNames={"#owner": "owner", "#hash": "hash"},
+        ExpressionAttributeValues=aws.serialize({":owner": owner, ":after": after or _AFTER_NOTES}),
+        ConsistentRead=True,
+        Limit=limit,
+    )
+    items = [aws.deserialize(item) for item in reply["Items"]]
+    last = reply.get("LastEvaluatedKey")
+    return ArtifactPage(
+        artifacts=tuple(_artifact(item) for item in items if not item["hash"].endswith(_PENDING)),
+        following=None if last is None else str(aws.deserialize(last)["hash"]),
+    )
 
 
 def read_for_settling(upload: Upload) -> tuple[IndexEntry, bool]:
@@ -259,15 +297,119 @@ def discard(
     return _write(items)
 
 
-def remove(artifact: Artifact, *, now: datetime) -> bool:
-    """Take an artifact out of the index and list its object for deletion. False when it is no longer there."""
+def remove(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) -> bool:
+    """Take an artifact out of the index and list its object for deletion. False when it is no longer there.
+
+    The entry of the audit is kept with it or, when nothing is done, not at all.
+    """
     upload = artifact.upload
     delete = {
         "TableName": settings().artifacts_table,
         "Key": aws.serialize({"owner": upload.owner, "hash": upload.hash}),
         **_expects(artifact),
     }
-    return _write([{"Delete": delete}, {"Put": _discarded_put(upload, now)}])
+    items = [{"Delete": delete}, {"Put": _discarded_put(upload, now)}]
+    return _write([*items, *_noting(noting)])
+
+
+def note_use(artifact: Artifact, *, at: datetime) -> None:
+    """Put the artifact into its place in the index of last uses. Nothing, when it is not there any more, or was used
+    later.
+    """
+    upload = artifact.upload
+    update = {
+        "TableName": settings().artifacts_table,
+        "Key": aws.serialize({"owner": upload.owner, "hash": upload.hash}),
+        "UpdateExpression": "SET last_used_at = :at",
+        "ConditionExpression": "upload_id = :upload"
+        " AND (attribute_not_exists(last_used_at) OR last_used_at < :at)",
+        "ExpressionAttributeValues": aws.serialize({":at": to_ms(at), ":upload": upload.id}),
+    }
+    _write([{"Update": update}])
+
+
+def least_recently_used(owner: str, *, page: int) -> Iterator[Unused]:
+    """The owner's artifacts, from the one that was used longest ago on, in pages that are read as they are needed.
+
+    The index follows the table by some milliseconds: what is done with one has to hold when it is written, too.
+    """
+    items = aws.query(
+        settings().artifacts_table,
+        "#owner = :owner",
+        {":owner": owner},
+        IndexName="by_last_use",
+        ExpressionAttributeNames={"#owner": "owner"},
+        PaginationConfig={"PageSize": page},
+    )
+    for item in items:
+        yield Unused(
+            upload=Upload(owner=owner, hash=ArtifactHash(item["hash"]), id=item["upload_id"]),
+            size_bytes=item["size_bytes"],
+            last_used_ms=item["last_used_at"],
+        )
+
+
+def evict(
+    owner: str, unused: Sequence[Unused], *, above_bytes: int, now: datetime
+) -> frozenset[Upload]:
+    """Take these artifacts out and count them out, in one transaction: all of them, or none.
+
+    Returns those that kept it from being done because they have been used, replaced or removed meanwhile; none when it
+    is done. Raises RoomMade when the owner no longer stores more than `above_bytes`, and TryAgain.
+    """
+    freed = sum(one.size_bytes for one in unused)
+    count = {
+        "TableName": settings().artifacts_table,
+        "Key": aws.serialize(totals_key(owner)),
+        "UpdateExpression": "ADD size_bytes :bytes, artifacts :artifacts",
+        "ConditionExpression": "size_bytes > :above",
+        "ExpressionAttributeValues": aws.serialize(
+            {":bytes": -freed, ":artifacts": -len(unused), ":above": above_bytes}
+        ),
+    }
+    items: list[dict[str, Any]] = [{"Update": count}]
+    for one in unused:
+        items.append({"Delete": _still_unused(one)})
+        items.append({"Put": _discarded_put(one.upload, now)})
+    for attempt in range(_ATTEMPTS):
+        try:
+            aws.dynamodb().transact_write_items(TransactItems=items)  # type: ignore[arg-type]
+        except aws.ClientError as error:
+            if aws.error_code(error) != "TransactionCanceledException":
+                raise
+            counting, *others = _failed_conditions(error, len(items))
+            if counting:
+                raise RoomMade from error
+            if any(others):
+                return frozenset(
+                    one.upload for one, failed in zip(unused, others[::2], strict=True) if failed
+                )
+            wait_before_retry(attempt)
+        else:
+            return frozenset()
+    raise TryAgain
+
+
+def claim_eviction(owner: str, *, now: datetime, until: datetime) -> bool:
+    """Whether it is the caller's to have room made: at most one is until `until`, or until the eviction is over."""
+    update = {
+        "TableName": settings().artifacts_table,
+        "Key": aws.serialize(totals_key(owner)),
+        "UpdateExpression": "SET evicting_until = :until",
+        "ConditionExpression": "attribute_not_exists(evicting_until) OR evicting_until <= :now",
+        "ExpressionAttributeValues": aws.serialize({":until": to_ms(until), ":now": to_ms(now)}),
+    }
+    return _write([{"Update": update}])
+
+
+def end_eviction(owner: str) -> None:
+    update = {
+        "TableName": settings().artifacts_table,
+        "Key": aws.serialize(totals_key(owner)),
+        "UpdateExpression": "REMOVE evicting_until",
+        "ConditionExpression": "attribute_exists(evicting_until)",
+    }
+    _write([{"Update": update}])
 
 
 def drop_pending(pending: PendingUpload) -> bool:
@@ -281,6 +423,44 @@ def forget_discarded(upload: Upload) -> None:
     )
 
 
+def add_removal(removal: Removal, *, noting: "Entry", due_at: datetime) -> None:
+    """Note a removal, and with it the entry of the audit. It takes the place of an earlier one of the same writer.
+
+    The sweep sees to it from `due_at` on, should nobody else have done it.
+    """
+    item = {
+        "owner": removal.owner,
+        "hash": _REMOVAL + removal.writer,
+        "asked_at": to_ms(removal.asked_at),
+        **_writer_attributes(removal.by),
+        "sweep_shard": _REMOVALS_SHARD,
+        "sweep_at": to_epoch_seconds(due_at),
+    }
+    put = {"TableName": settings().artifacts_table, "Item": aws.serialize(item)}
+    if not _write([{"Put": put}, *_noting(noting)]):
+        raise TryAgain
+
+
+def read_removal(owner: str, writer: str) -> Removal | None:
+    items = _read([{"owner": owner, "hash": _REMOVAL + writer}])
+    return _removal(items[0]) if items else None
+
+
+def postpone_removal(removal: Removal, *, until: datetime) -> None:
+    """Have the sweep look once more. Nothing, when a later removal of the same writer has taken its place."""
+    update = {
+        **_removal_is(removal),
+        "UpdateExpression": "SET sweep_at = :until",
+    }
+    update["ExpressionAttributeValues"] |= aws.serialize({":until": to_epoch_seconds(until)})
+    _write([{"Update": update}])
+
+
+def forget_removal(removal: Removal) -> None:
+    """It is done. Nothing, when a later removal of the same writer has taken its place."""
+    _write([{"Delete": _removal_is(removal)}])
+
+
 def add_to_totals(
     owner: str,
     size_bytes: int,
@@ -288,9 +468,10 @@ def add_to_totals(
     *,
     quota_bytes: int | None,
     uploaded: tuple[date, Uploads] | None = None,
-) -> bool:
-    """Count bytes, artifacts and what was uploaded on a day in (or, negative, out). False, and nothing done, when the
-    bytes would pass the quota.
+) -> Totals | None:
+    """Count bytes, artifacts and what was uploaded on a day in (or, negative, out).
+
+    Returns what it comes to then; None, and nothing done, when the bytes would pass the quota. Raises TryAgain.
     """
     more: dict[str, Any] = {}
     values = {":bytes": size_bytes, ":artifacts": artifacts}
@@ -302,25 +483,34 @@ def add_to_totals(
         values |= {":uploads": uploads.count, ":uploaded_bytes": uploads.size_bytes}
     if quota_bytes is not None and size_bytes > 0:
         if size_bytes > quota_bytes:
-            return False
+            return None
         values[":room"] = quota_bytes - size_bytes
         more["ConditionExpression"] = "attribute_not_exists(size_bytes) OR size_bytes <= :room"
-    try:
-        aws.dynamodb().update_item(
-            TableName=settings().artifacts_table,
-            Key=aws.serialize(totals_key(owner)),
-            # New totals are due to be checked at once; then the sweep says when again.
-            UpdateExpression=f"ADD {added} "
-            "SET sweep_shard = if_not_exists(sweep_shard, :shard), "
-            "sweep_at = if_not_exists(sweep_at, :due)",
-            ExpressionAttributeValues=aws.serialize({**values, ":shard": _shard(owner), ":due": 0}),
-            **more,
-        )
-    except aws.ClientError as error:
-        if aws.error_code(error) == "ConditionalCheckFailedException":
-            return False
-        raise
-    return True
+    for attempt in range(_ATTEMPTS):
+        try:
+            reply = aws.dynamodb().update_item(
+                TableName=settings().artifacts_table,
+                Key=aws.serialize(totals_key(owner)),
+                # New totals are due to be checked at once; then the sweep says when again.
+                UpdateExpression=f"ADD {added} "
+                "SET sweep_shard = if_not_exists(sweep_shard, :shard), "
+                "sweep_at = if_not_exists(sweep_at, :due)",
+                ExpressionAttributeValues=aws.serialize(
+                    {**values, ":shard": _shard(owner), ":due": 0}
+                ),
+                ReturnValues="ALL_NEW",
+                **more,
+            )
+        except aws.ClientError as error:
+            if aws.error_code(error) == "ConditionalCheckFailedException":
+                return None
+            if not aws.is_conflict(error):
+                raise
+            # An eviction counts out at this moment.
+            wait_before_retry(attempt)
+        else:
+            return parse_totals([aws.deserialize(reply["Attributes"])])
+    raise TryAgain
 
 
 def _names_of_uploads(day: date) -> dict[str, str]:
@@ -360,22 +550,30 @@ def replace_totals(owner: str, totals: Totals, *, was: Totals) -> bool:
     return _write([{"Update": update}])
 
 
-def sum_index(owner: str) -> Totals:
+def sum_index(owner: str) -> IndexSum:
     """What the owner's items in the index come to. Reads all of them: for the operator, never on a request."""
     items = aws.query(
         settings().artifacts_table,
         "#owner = :owner",
         {":owner": owner},
-        ProjectionExpression="#hash, size_bytes",
+        ProjectionExpression="#hash, size_bytes, last_used_at",
         ExpressionAttributeNames={"#owner": "owner", "#hash": "hash"},
         ConsistentRead=True,
     )
-    sizes = [item["size_bytes"] for item in items if "#" not in item["hash"]]
-    return Totals(size_bytes=sum(sizes), artifacts=len(sizes))
+    artifacts = [item for item in items if "#" not in item["hash"]]
+    return IndexSum(
+        totals=Totals(
+            size_bytes=sum(item["size_bytes"] for item in artifacts), artifacts=len(artifacts)
+        ),
+        unlisted=sum("last_used_at" not in item for item in artifacts),
+    )
 
 
-def check_totals(due: DueTotals, *, correct: bool, drift: Totals, next_at: datetime) -> None:
-    """Note what a check of the totals found: `drift` beyond the index, taken off when `correct`, else remembered."""
+def check_totals(due: DueTotals, *, correct: bool, drift: Totals, next_at: datetime) -> bool:
+    """Note what a check of the totals found: `drift` beyond the index, taken off when `correct`, else remembered.
+
+    False, and nothing noted, when an eviction counted out at that moment.
+    """
     remembered = Totals() if correct else drift
     values = {
         ":bytes": -drift.size_bytes if correct else 0,
@@ -384,27 +582,30 @@ def check_totals(due: DueTotals, *, correct: bool, drift: Totals, next_at: datet
         ":drift_artifacts": remembered.artifacts,
         ":next": to_epoch_seconds(next_at),
     }
-    aws.dynamodb().update_item(
-        TableName=settings().artifacts_table,
-        Key=aws.serialize(totals_key(due.owner)),
-        UpdateExpression="ADD size_bytes :bytes, artifacts :artifacts SET sweep_at = :next, "
+    update = {
+        "TableName": settings().artifacts_table,
+        "Key": aws.serialize(totals_key(due.owner)),
+        "UpdateExpression": "ADD size_bytes :bytes, artifacts :artifacts SET sweep_at = :next, "
         "drift_bytes = :drift_bytes, drift_artifacts = :drift_artifacts",
-        ExpressionAttributeValues=aws.serialize(values),
-    )
+        "ExpressionAttributeValues": aws.serialize(values),
+    }
+    return _write([{"Update": update}])
 
 
 def due_items(*, now: datetime) -> Iterator[DueItem]:
     """What is to be swept, oldest first within each shard. The index it comes from may lag: read before acting."""
-    for shard in range(SWEEP_SHARDS):
-        values = {":shard": str(shard), ":now": to_epoch_seconds(now)}
+    for shard in (_REMOVALS_SHARD, *map(str, range(SWEEP_SHARDS))):
+        values = {":shard": shard, ":now": to_epoch_seconds(now)}
         condition = "sweep_shard = :shard AND sweep_at <= :now"
         table = settings().artifacts_table
         for key in aws.query(table, condition, values, IndexName="by_sweep"):
             yield DueItem(key["owner"], key["hash"])
 
 
-def read_due(due: DueItem) -> Artifact | PendingUpload | Upload | DueTotals | None:
-    """The item as it stands: an artifact, a pending upload, a discarded object, totals, or None when it is gone."""
+def read_due(due: DueItem) -> Artifact | PendingUpload | Upload | Removal | DueTotals | None:
+    """The item as it stands: an artifact, a pending upload, a discarded object, a removal, totals, or None when it is
+    gone.
+    """
     items = _read([{"owner": due.owner, "hash": due.sort_key}])
     if not items:
         return None
@@ -414,6 +615,8 @@ def read_due(due: DueItem) -> Artifact | PendingUpload | Upload | DueTotals | No
             size_bytes=item.get("drift_bytes", 0), artifacts=item.get("drift_artifacts", 0)
         )
         return DueTotals(due.owner, parse_totals(items), drift)
+    if due.sort_key.startswith(_REMOVAL):
+        return _removal(item)
     if due.sort_key.startswith(_DISCARDED):
         return Upload(owner=due.owner, hash=ArtifactHash(item["of"]), id=item["upload_id"])
     return _pending(item) if due.sort_key.endswith(_PENDING) else _artifact(item)
@@ -444,7 +647,7 @@ def _read(keys: Sequence[aws.Item]) -> list[aws.Item]:
     return aws.batch_get({table: keys})[table]
 
 
-def _write(items: list[dict[str, Any]]) -> bool:
+def _write(items: Sequence[dict[str, Any]]) -> bool:
     """One conditional write, or one transaction. False when a condition failed or another transaction was first."""
     client = aws.dynamodb()
     try:
@@ -467,6 +670,33 @@ def _write(items: list[dict[str, Any]]) -> bool:
             return False
         raise
     return True
+
+
+def _still_unused(unused: Unused) -> dict[str, Any]:
+    return {
+        "TableName": settings().artifacts_table,
+        "Key": aws.serialize({"owner": unused.upload.owner, "hash": unused.upload.hash}),
+        "ConditionExpression": "upload_id = :upload AND last_used_at = :used",
+        "ExpressionAttributeValues": aws.serialize(
+            {":upload": unused.upload.id, ":used": unused.last_used_ms}
+        ),
+    }
+
+
+def _noting(entry: "Entry | None") -> list[dict[str, Any]]:
+    if entry is None:
+        return []
+    # Imported here: requests of builds start faster without it.
+    from larder.audit.repository import put
+
+    return [put(entry)]
+
+
+def _failed_conditions(error: aws.ClientError, count: int) -> list[bool]:
+    """Which of a transaction's items failed their condition."""
+    reasons: Sequence[Mapping[str, Any]] = error.response.get("CancellationReasons", [])
+    failed = [reason.get("Code") == "ConditionalCheckFailed" for reason in reasons]
+    return failed + [False] * (count - len(failed))
 
 
 def _raced(error: aws.ClientError) -> bool:
@@ -498,6 +728,15 @@ def _pending_is(upload: Upload) -> dict[str, Any]:
         "Key": aws.serialize({"owner": upload.owner, "hash": upload.hash + _PENDING}),
         "ConditionExpression": "upload_id = :pending",
         "ExpressionAttributeValues": aws.serialize({":pending": upload.id}),
+    }
+
+
+def _removal_is(removal: Removal) -> dict[str, Any]:
+    return {
+        "TableName": settings().artifacts_table,
+        "Key": aws.serialize({"owner": removal.owner, "hash": _REMOVAL + removal.writer}),
+        "ConditionExpression": "asked_at = :asked_at",
+        "ExpressionAttributeValues": aws.serialize({":asked_at": to_ms(removal.asked_at)}),
     }
 
 
@@ -544,18 +783,35 @@ def _artifact_item(artifact: Artifact) -> aws.Item:
         "size_bytes": artifact.size_bytes,
         "created_at": to_ms(artifact.created_at),
         **_writer_attributes(artifact.writer),
+        "last_used_at": _listed_at(artifact),
         **{name: getattr(artifact.metadata, name) for name in _METADATA},
         **_sweep(upload, artifact.expires_at(settings().retention_days)),
     }
 
 
+def _listed_at(artifact: Artifact) -> int | None:
+    """Its place in the index of last uses, to begin with; None where nothing is evicted, which saves the index."""
+    return to_ms(artifact.last_used_at or artifact.created_at) if settings().evicts else None
+
+
 def _artifact(item: aws.Item) -> Artifact:
+    last_used_at = item.get("last_used_at")
     return Artifact(
         upload=Upload(owner=item["owner"], hash=ArtifactHash(item["hash"]), id=item["upload_id"]),
         size_bytes=item["size_bytes"],
         created_at=from_ms(item["created_at"]),
         metadata=ArtifactMetadata(**{name: item.get(name) for name in _METADATA}),
         writer=_writer(item),
+        last_used_at=None if last_used_at is None else from_ms(last_used_at),
+    )
+
+
+def _removal(item: aws.Item) -> Removal:
+    return Removal(
+        owner=item["owner"],
+        writer=item["hash"].removeprefix(_REMOVAL),
+        asked_at=from_ms(item["asked_at"]),
+        by=_writer(item),
     )
 
 
