@@ -245,6 +245,7 @@ class _LocalCloud:
         runtime = RuntimePool(
             self._family,
             self._artifacts,
+            self._template.functions,
             runtime_environment(cloud),
             log=self._folder.log("functions"),
             screen=self._log,

@@ -202,7 +202,8 @@ def _meaning(template: Template) -> list[Any]:
     """Everything but where the code lies."""
 
     def function(one: Function) -> tuple[Any, ...]:
-        return one.logical_id, one.handler, one.timeout_s, one.memory_mb, one.log_format
+        kept = one.timeout_s, one.memory_mb, one.log_format, one.variables
+        return one.logical_id, one.handler, *kept
 
     return [
         [(function(one), len(one.layers)) for one in template.functions],

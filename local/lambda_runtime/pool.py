@@ -24,6 +24,7 @@ class RuntimePool:
         self,
         family: Family,
         artifacts: Artifacts,
+        functions: list[Function],
         environ: dict[str, str],
         *,
         log: Path,
@@ -32,6 +33,7 @@ class RuntimePool:
         self._family = family
         self._artifacts = artifacts
         self._environ = environ
+        self._of_some: frozenset[str] = frozenset().union(*(one.variables for one in functions))
         self._log = log
         self._screen = screen
         self._turns: dict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(_AT_ONCE))
@@ -89,8 +91,9 @@ class RuntimePool:
         self._running.discard(environment)
 
     def _variables(self, function: Function) -> dict[str, str]:
+        others = self._of_some - function.variables
         return {
-            **self._environ,
+            **{name: value for name, value in self._environ.items() if name not in others},
             "_HANDLER": function.handler,
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(function.memory_mb),
             "AWS_LAMBDA_FUNCTION_NAME": function.logical_id,
