@@ -108,6 +108,10 @@ build: $(SAM) ## validate the template and build layer and functions for Lambda 
 test-build: build $(READY) ## build, then import every handler from what was built, and run it under AWS's runtime client
 	@.venv/bin/python -m pytest -m build $(ARGS)
 
+.PHONY: bench-cold
+bench-cold: build $(READY) ## build, then measure how every function starts and answers: ARGS="--rounds 7 --write docs/benchmarks-cold.md get_status"
+	@.venv/bin/python -m local bench-cold $(ARGS)
+
 .PHONY: deploy
 deploy: build ## deploy to AWS with the settings of samconfig.toml: ENV=default or ENV=prod
 	.tools/sam/bin/sam deploy --config-env "$(ENV)" $(ARGS)

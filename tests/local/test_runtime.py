@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import hashlib
 import json
 import os
 import shutil
@@ -411,6 +412,13 @@ def test_what_was_really_built_serves_artifacts(tmp_path: Path) -> None:
             assert client.put(f"/{hash}", content=body, headers=OCTETS).status_code == 202
             assert client.get(f"/{hash}").content == body
             assert client.head(f"/{hash}").headers["content-length"] == "5000"
+            # The largest that passes through a function, in the memory that the template gives.
+            large, tag = os.urandom(4_700_000), {"x-artifact-tag": f"{'a' * 43}="}
+            stored = client.put("/large", content=large, headers={**OCTETS, **tag})
+            assert stored.status_code == 202, stored.text
+            fetched = client.get("/large", follow_redirects=False)
+            assert (fetched.status_code, len(fetched.content)) == (200, len(large))
+            assert hashlib.sha256(fetched.content).digest() == hashlib.sha256(large).digest()
             event = {"sessionId": "b1946ac9-2ab1-4f2c-9a3b-0c5e8f7d6a10", "source": "REMOTE"}
             hit = {**event, "event": "HIT", "hash": hash, "duration": 100}
             assert client.post("/events", json=[hit]).status_code == 200
