@@ -27,6 +27,7 @@ SERVE_READY := .venv/.ready-to-serve
 READY := .venv/.ready
 UV := .tools/uv/.ready
 SAM := .tools/sam/.ready
+CHECKOV := .tools/checkov/.ready
 
 .PHONY: help
 help: ## list the commands
@@ -63,11 +64,12 @@ test-dynamodb-local: $(READY) ## the tests of whatever uses tables, on AWS's Dyn
 
 .PHONY: e2e
 e2e: $(READY) ## the long tests: npm's turbo clients, a browser, crashes, load (needs node, npm, chromium and chromium-driver)
-	@.venv/bin/python -m pytest -n 2 --dist loadfile -m "slow or e2e" $(ARGS)
+	@.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow or e2e" $(ARGS)
 
 .PHONY: proofs
 proofs: $(READY) ## the crash, load and hostile-request proofs at full length (about 15 minutes)
-	@KILL_POINTS=50 FUZZ_EXAMPLES=2000 .venv/bin/python -m pytest tests/proofs $(ARGS)
+	@KILL_POINTS=50 FUZZ_EXAMPLES=2000 PARALLEL_ROUNDS=6 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 \
+		.venv/bin/python -m pytest tests/proofs $(ARGS)
 
 .PHONY: fuzz
 fuzz: $(READY) ## hostile requests only, many of them: FUZZ_EXAMPLES=5000 FUZZ_SEED=0
@@ -78,11 +80,15 @@ compatibility: $(READY) ## renew docs/compatibility.md from a run of the client 
 	@.venv/bin/python -m pytest -n 2 --write-compatibility tests/e2e/test_client_matrix.py $(ARGS)
 
 .PHONY: check
-check: $(READY) ## lint, format, types and import contracts
+check: $(READY) check-template ## lint, format, types, import contracts and the template
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	PYTHONPATH=functions .venv/bin/lint-imports
+
+.PHONY: check-template
+check-template: $(READY) $(SAM) $(CHECKOV) ## the template alone: SAM's and cfn-lint's rules, and checkov's with every exception explained
+	@.venv/bin/python tools/check_template.py
 
 .PHONY: format
 format: $(READY) ## apply the formatter and the lint's safe repairs
@@ -118,7 +124,7 @@ deploy: build ## deploy to AWS with the settings of samconfig.toml: ENV=default 
 
 .PHONY: lock
 lock: $(UV) ## renew the lock files of the tools (uv.lock: uv lock)
-	cd tools && for tool in uv sam; do \
+	cd tools && for tool in uv sam checkov; do \
 		uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock" \
 			$$tool-requirements.in --output-file $$tool-requirements.txt; \
 	done
@@ -157,6 +163,13 @@ $(SAM): tools/sam-requirements.txt $(UV)
 	@echo "Installing the SAM command line (the first time only) ..."
 	@uv venv --quiet --clear --python "$$(cat .tools/interpreter)" .tools/sam
 	@uv pip install --quiet --python .tools/sam/bin/python --require-hashes -r tools/sam-requirements.txt
+	@touch $@
+
+# As SAM: it pins a boto3 and a networkx of its own.
+$(CHECKOV): tools/checkov-requirements.txt $(UV)
+	@echo "Installing checkov (the first time only) ..."
+	@uv venv --quiet --clear --python "$$(cat .tools/interpreter)" .tools/checkov
+	@uv pip install --quiet --python .tools/checkov/bin/python --require-hashes -r tools/checkov-requirements.txt
 	@touch $@
 
 .PHONY: FORCE

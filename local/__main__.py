@@ -82,6 +82,12 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="what the tables are in: ministack behind a journal, or AWS's DynamoDB Local, which needs Java (ENGINE)",
     )
     parser.add_argument(
+        "--expiry-seconds",
+        type=_positive,
+        default=os.environ.get("EXPIRY_SECONDS") or "60",
+        help="how often ministack's items past their time to live are removed (EXPIRY_SECONDS, 60)",
+    )
+    parser.add_argument(
         "--end-with-parent",
         action="store_true",
         help="end at once when standard input ends, as the demo's own local cloud does",
@@ -147,6 +153,7 @@ def _serve(arguments: argparse.Namespace) -> int:
             fsync=arguments.fsync,
             runtime=arguments.runtime,
             engine=arguments.engine,
+            expiry_s=arguments.expiry_seconds,
         )
     )
 

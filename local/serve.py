@@ -73,6 +73,7 @@ class Options:
     fsync: bool
     runtime: bool
     engine: str
+    expiry_s: int
 
 
 def serve(options: Options) -> int:
@@ -170,6 +171,7 @@ class _LocalCloud:
             self._options.template,
             host=self._options.host,
             bell=bell_write,
+            expiry_s=self._options.expiry_s,
             fsync=self._options.fsync,
             installation=self._installation,
         )

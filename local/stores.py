@@ -21,6 +21,7 @@ def describe_stores(
     *,
     host: str,
     bell: int,
+    expiry_s: int,
     fsync: bool = False,
     installation: Installation | None = None,
 ) -> tuple[Service, Service]:
@@ -35,6 +36,7 @@ def describe_stores(
         arguments=[
             *of_template,
             *("--folder", str(folder.dynamodb)),
+            *("--expiry-seconds", str(expiry_s)),
             *(["--fsync"] if fsync else []),
             *(_dynamodb_local(installation) if installation else []),
         ],

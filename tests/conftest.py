@@ -8,9 +8,15 @@ import json
 import os
 from collections.abc import Generator, Iterator
 from functools import cache
+from io import StringIO
+from logging import StreamHandler
+from threading import RLock
+from typing import Any
 
 import pytest
-from moto import mock_aws
+from botocore.loaders import create_loader
+from botocore.retries.standard import ExponentialBackoff
+from moto.core.botocore_stubber import BotocoreStubber
 
 from larder import aws, clock
 from larder.accounts.repository import forget_holders
@@ -19,16 +25,18 @@ from larder.api_keys.models import NewKey
 from larder.api_keys.repository import forget_clean_up
 from larder.api_keys.service import create_key
 from larder.rate_limits.service import forget_full_windows
-from larder.settings import environment_name, region, s3_endpoint, settings
+from larder.settings import environment_name, metrics_namespace, region, s3_endpoint, settings
 from larder.signing import forget_secrets
 from larder.teams.models import Role
 from larder.teams.service import add_member, create_team
 from larder.web import auth
+from larder.web.log import logger
 from local.data_folder import DYNAMODB_LOCAL
 from local.dynamodb_local.engine import Engine
 from local.dynamodb_local.installation import open_installation
 from local.template import Template, load_template
 from tests.mailbox import Mailbox, handed_over
+from tests.moto_stores import Stores, answering_boto3
 from tests.requests import Cloud, Sender
 
 
@@ -42,6 +50,15 @@ def pytest_runtest_makereport(
     if report.failed and server is not None:
         report.sections.append(("log of the local cloud (its end)", server.log_text()[-8_000:]))
     return report
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_boto3() -> Iterator[None]:
+    """boto3 reads its description of AWS once, not for every session, and tries again at once where it would wait."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("botocore.session.create_loader", cache(create_loader))
+        patched.setattr(ExponentialBackoff, "delay_amount", lambda *_: 0)
+        yield
 
 
 @cache
@@ -92,8 +109,19 @@ def _forget() -> None:
     forget_holders()
     forget_secrets()
     forget_full_windows()
-    for cached in (settings, region, s3_endpoint):
+    for cached in (settings, region, s3_endpoint, metrics_namespace):
         cached.cache_clear()
+
+
+@pytest.fixture
+def log() -> Iterator[StringIO]:
+    """What the functions log. Powertools' Logger writes to the standard output of its first use."""
+    (handler,) = logger().handlers
+    assert isinstance(handler, StreamHandler)
+    written = StringIO()
+    before = handler.setStream(written)
+    yield written
+    handler.setStream(before)
 
 
 @pytest.fixture
@@ -111,29 +139,54 @@ class SetOption:
         settings.cache_clear()
 
 
-def _signing_secret() -> str:
+@cache
+def _first_stores() -> tuple[Stores, str]:
+    """The stores that every test begins with, and the ARN of the signing secret among them."""
+    _make_tables()
+    aws.s3().create_bucket(
+        Bucket=template().environment[environment_name("artifacts_bucket")],
+        CreateBucketConfiguration={"LocationConstraint": "eu-central-1"},
+    )
     secret = aws.secrets_manager().create_secret(
         Name="larder-signing-secret",
         SecretString=json.dumps({"current": "the-signing-secret-of-the-tests", "previous": ""}),
     )
-    return secret["ARN"]
+    return Stores(region()), secret["ARN"]
+
+
+def _make_tables() -> None:
+    for name in aws.dynamodb().list_tables()["TableNames"]:
+        aws.dynamodb().delete_table(TableName=name)
+    for table in template().tables:
+        aws.dynamodb().create_table(**table.create_table)
 
 
 @pytest.fixture
-def aws_in_memory(environment: pytest.MonkeyPatch, option: "SetOption") -> Iterator[None]:
+def aws_in_memory(
+    environment: pytest.MonkeyPatch, option: "SetOption", dynamodb_local: str | None
+) -> Iterator[None]:
     """Empty tables, an empty bucket, and a signing secret in Secrets Manager."""
-    with mock_aws():
-        option("signing_secret", _signing_secret())
-        # moto begins with none.
-        for name in aws.dynamodb().list_tables()["TableNames"]:
-            aws.dynamodb().delete_table(TableName=name)
-        for table in template().tables:
-            aws.dynamodb().create_table(**table.create_table)
-        aws.s3().create_bucket(
-            Bucket=settings().artifacts_bucket,
-            CreateBucketConfiguration={"LocationConstraint": "eu-central-1"},
-        )
+    with answering_boto3():
+        stores, signing_secret = _first_stores()
+        stores.put_back()
+        if dynamodb_local:
+            _make_tables()
+        option("signing_secret", signing_secret)
+        # Read before a test of the command takes the functions' variables away.
+        settings()
         yield
+
+
+@pytest.fixture
+def one_call_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """moto's stores lose updates that meet; a rebuild and a removal have many threads."""
+    lock, answer = RLock(), BotocoreStubber.__call__
+
+    def answer_alone(stubber: BotocoreStubber, *args: Any, **kwargs: Any) -> Any:
+        with lock:
+            return answer(stubber, *args, **kwargs)
+
+    monkeypatch.setattr(BotocoreStubber, "__call__", answer_alone)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from larder import aws
-from larder.settings import region, s3_endpoint, settings
+from larder.settings import metrics_namespace, region, s3_endpoint, settings
 from larder.web import auth
 from tests.e2e import cloud as local_clouds
 
@@ -25,5 +25,5 @@ def forget() -> None:
     """What the layer remembers of its environment: clients, options, whom keys act for."""
     aws.reset()
     auth.forget_scopes()
-    for cached in (settings, region, s3_endpoint):
+    for cached in (settings, region, s3_endpoint, metrics_namespace):
         cached.cache_clear()

@@ -15,6 +15,7 @@ from larder import clock
 from larder.accounts.models import User
 from larder.accounts.sessions import start_session
 from larder.api_keys.models import ApiKey
+from larder.artifacts.models import Writer
 from larder.signing import sign
 from larder.teams.models import Team
 from local.gateway.routing import Routes
@@ -168,6 +169,11 @@ class Cloud:
     key: ApiKey
     token: str
     send: Sender
+
+    @property
+    def writer(self) -> Writer:
+        """Who uploads with `token`."""
+        return Writer(self.key.id, self.user.id)
 
 
 @dataclass

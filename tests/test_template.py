@@ -3,9 +3,11 @@
 import json
 import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -115,8 +117,15 @@ def test_a_function_ends_before_the_gateway_gives_up(logical_id: str) -> None:
     assert FUNCTIONS[logical_id].get("Timeout", SHARED["Timeout"]) < GATEWAY_TIMEOUT_S
 
 
-def test_every_function_is_traced() -> None:
-    assert SHARED["Tracing"] == "Active"
+def test_every_function_is_traced_unless_the_deployment_says_otherwise() -> None:
+    assert SHARED["Tracing"] == {"Ref": "Tracing"}
+    assert PARAMETERS["Tracing"]["Default"] == "Active"
+    assert not [name for name, own in FUNCTIONS.items() if "Tracing" in own]
+
+
+@pytest.mark.parametrize("logical_id", BACKGROUND_FUNCTIONS)
+def test_a_background_run_ends_long_before_the_next_one_begins(logical_id: str) -> None:
+    assert FUNCTIONS[logical_id].get("Timeout", SHARED["Timeout"]) <= 300
 
 
 # ------------------------------------------------------------------------------------- environment
@@ -251,6 +260,11 @@ def test_what_login_link_and_logout_call_is_complete() -> None:
     }
 
 
+def test_a_build_can_announce_every_request_of_the_cache() -> None:
+    announced = {path for method, path in ROUTES if method == "OPTIONS"}
+    assert announced == {path for _, path in ROUTES if path.startswith("/v8/")}
+
+
 def test_preflight_requests_reach_a_function() -> None:
     # With a CorsConfiguration the gateway would answer them itself.
     (api,) = of_type("AWS::Serverless::HttpApi").values()
@@ -324,6 +338,47 @@ def test_permissions_name_their_actions_and_resources(logical_id: str) -> None:
         )
 
 
+WILDCARDS = {
+    "${ArtifactsBucket.Arn}/artifacts/*": "the artifacts, and nothing else that may come to lie there",
+    "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:identity/*": "the sender is in the condition",
+    "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:configuration-set/*": "one that the sender may have",
+}
+"""What may be named by a wildcard, and why."""
+
+
+def documents(value: Any) -> Iterator[dict[str, Any]]:
+    """Every statement of every policy in a part of the template, wherever SAM or CloudFormation takes one."""
+    if isinstance(value, dict):
+        if "Effect" in value:
+            yield value
+        for inner in value.values():
+            yield from documents(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from documents(inner)
+
+
+def test_nothing_is_granted_by_a_wildcard_but_what_has_a_reason() -> None:
+    granted = [one for one in documents(RESOURCES) if one["Effect"] == "Allow"]
+    assert len(granted) > 40
+    for statement in granted:
+        assert "*" not in json.dumps(statement["Action"])
+        resources = statement["Resource"]
+        for resource in resources if isinstance(resources, list) else [resources]:
+            (name,) = resource.values()
+            assert "*" not in name or name in WILDCARDS
+
+
+def test_a_shared_policy_is_shared() -> None:
+    for logical_id in of_type("AWS::IAM::ManagedPolicy"):
+        users = [
+            name
+            for name, own in FUNCTIONS.items()
+            if {"Ref": logical_id} in own.get("Policies", [])
+        ]
+        assert len(users) > 1, f"{logical_id} belongs to {users}"
+
+
 def test_mail_leaves_by_one_function_and_from_the_deployments_sender_alone() -> None:
     senders = {name for name in FUNCTIONS if "ses:SendEmail" in {one for one, _ in grants(name)}}
     assert senders == {"SendAccountEmail"}
@@ -363,7 +418,7 @@ UNCOUNTED = {f"/api/auth{path}" for path, limit in BY_PATH.items() if limit is N
 def test_a_function_with_a_route_may_authenticate_its_caller(logical_id: str) -> None:
     (path, *_) = (route["Path"] for route in events(logical_id, "HttpApi").values())
     policy = "VerifyToken"
-    if path.startswith(("/api/auth/", "/v8/")):
+    if path.startswith(("/api/auth/", "/v8/", "/v1/artifacts", "/v1/usage")):
         policy = "FindSession" if path.startswith("/api/auth/") else "AuthenticateCaller"
     first = FUNCTIONS[logical_id]["Policies"][0]
     assert (first == {"Ref": policy}) is (logical_id not in FOR_ANYBODY)
@@ -544,8 +599,11 @@ def test_what_eventbridge_could_not_deliver_is_kept(logical_id: str) -> None:
         "Principal": {"Service": "events.amazonaws.com"},
         "Action": "sqs:SendMessage",
         "Resource": {"Fn::GetAtt": f"{undelivered}.Arn"},
-        "Condition": {"ArnEquals": {"aws:SourceArn": {"Fn::GetAtt": f"{logical_id}{name}.Arn"}}},
+        "Condition": {"ArnEquals": {"aws:SourceArn": ANY}},
     }
+    rules = grant["Condition"]["ArnEquals"]["aws:SourceArn"]
+    rule = {"Fn::GetAtt": f"{logical_id}{name}.Arn"}
+    assert rule in (rules if isinstance(rules, list) else [rules])
 
 
 @pytest.mark.parametrize("logical_id", QUEUES)
@@ -554,6 +612,119 @@ def test_a_dead_letter_is_encrypted_and_kept_for_two_weeks(logical_id: str) -> N
         "MessageRetentionPeriod": FOURTEEN_DAYS_S,
         "SqsManagedSseEnabled": True,
     }
+
+
+# ------------------------------------------------------------------------------- what is watched
+
+ALARMS = of_type("AWS::CloudWatch::Alarm")
+ALARM_TARGET = [
+    {
+        "Fn::If": [
+            "HasAlarmTopic",
+            {"Ref": "AlarmTopic"},
+            {"Fn::If": ["MailsAlarms", {"Ref": "AlarmMail"}, {"Ref": "AWS::NoValue"}]},
+        ]
+    }
+]
+
+
+def watched(alarm: dict[str, Any]) -> list[dict[str, Any]]:
+    """The metrics that an alarm looks at, each of which is paid for."""
+    if "Metrics" not in alarm:
+        return [alarm]
+    return [one["MetricStat"]["Metric"] for one in alarm["Metrics"] if "MetricStat" in one]
+
+
+@pytest.mark.parametrize("logical_id", ALARMS)
+def test_an_alarm_goes_where_the_deployment_says_and_is_silent_while_nobody_builds(
+    logical_id: str,
+) -> None:
+    alarm = ALARMS[logical_id]
+    assert alarm["AlarmActions"] == alarm["OKActions"] == ALARM_TARGET
+    assert alarm["TreatMissingData"] == "notBreaching"
+    assert RESOURCES[logical_id]["Condition"] in ("Alarmed", "AlarmedByStoredBytes")
+
+
+@pytest.mark.parametrize("logical_id", ALARMS)
+def test_an_alarm_says_where_its_remedy_stands(logical_id: str) -> None:
+    assert ALARMS[logical_id]["AlarmDescription"].endswith(f"See docs/operations.md, {logical_id}.")
+    assert f"\n### {logical_id}\n" in (ROOT / "docs" / "operations.md").read_text()
+
+
+def test_alarms_cost_what_their_parameter_says() -> None:
+    metrics = {name: len(watched(alarm)) for name, alarm in ALARMS.items()}
+    optional = metrics.pop("MuchStored")
+    assert f"${sum(metrics.values()) * 0.1:.2f} a month" in PARAMETERS["Alarms"]["Description"]
+    assert f"${optional * 0.1:.2f} a month" in PARAMETERS["AlarmStoredGigabytes"]["Description"]
+    assert sum(metrics.values()) <= 10, "more than the account's free ones"
+
+
+def test_every_dead_letter_raises_an_alarm() -> None:
+    queues = [metric["Dimensions"][0]["Value"] for metric in watched(ALARMS["DeadLetters"])]
+    assert queues == [{"Fn::GetAtt": f"{name}.QueueName"} for name in QUEUES]
+
+
+def test_alarms_watch_this_stack_alone() -> None:
+    # A dimension, or a namespace of its own, so that two stacks of one account do not wake each other's operators.
+    assert SHARED["Environment"]["Variables"]["POWERTOOLS_METRICS_NAMESPACE"] == NAMESPACE
+    for alarm in ALARMS.values():
+        for metric in watched(alarm):
+            assert metric.get("Dimensions") or metric["Namespace"] == NAMESPACE
+
+
+NAMESPACE = {"Fn::Sub": "Larder/${AWS::StackName}"}
+FREE_METRICS_OF_A_DASHBOARD = 50
+DASHBOARD_COLUMNS = 24
+
+
+@pytest.fixture(scope="module")
+def widgets() -> list[dict[str, Any]]:
+    body = of_type("AWS::CloudWatch::Dashboard")["OperationsDashboard"]["DashboardBody"]["Fn::Sub"]
+    found: list[dict[str, Any]] = json.loads(body)["widgets"]
+    return found
+
+
+def test_the_dashboard_is_free_among_an_accounts_first_three(widgets: list[dict[str, Any]]) -> None:
+    metrics = [one for widget in widgets for one in widget["properties"].get("metrics", [])]
+    named = [one for one in metrics if isinstance(one[0], str)]
+    assert 30 < len(named) <= FREE_METRICS_OF_A_DASHBOARD
+
+
+def test_the_dashboard_names_what_is_there(widgets: list[dict[str, Any]]) -> None:
+    pseudo = {"AWS::Region", "AWS::StackName"}
+    for name in re.findall(r"\$\{([A-Za-z:]+)[.A-Za-z]*\}", json.dumps(widgets)):
+        assert name in pseudo or name in RESOURCES
+    routes = {f"{method} {path}" for method, path in ROUTES}
+    for metric in (one for widget in widgets for one in widget["properties"].get("metrics", [])):
+        if "route" in metric:
+            assert metric[metric.index("route") + 1] in routes
+
+
+def test_the_widgets_lie_side_by_side(widgets: list[dict[str, Any]]) -> None:
+    taken: set[tuple[int, int]] = set()
+    for widget in widgets:
+        columns = range(widget["x"], widget["x"] + widget["width"])
+        places = {(x, widget["y"] + down) for x in columns for down in range(widget["height"])}
+        assert max(columns) < DASHBOARD_COLUMNS
+        assert not places & taken
+        taken |= places
+
+
+def test_the_dashboard_puts_every_route_into_a_group_of_endpoints(
+    widgets: list[dict[str, Any]],
+) -> None:
+    (query,) = (one["properties"]["query"] for one in widgets if one["type"] == "log")
+    pattern = re.search(r"parse route /(.+?)/ \| ", query)
+    assert pattern is not None
+    group = re.compile(pattern[1].replace("(?<", "(?P<").replace("\\/", "/"))
+    groups = {}
+    for method, path in ROUTES:
+        found = group.search(f"{method} {path}")
+        assert found, f"{path} is in no group"
+        groups[path] = found["endpoints"]
+    assert groups["/v8/artifacts/{hash}"] == "/v8/artifacts"
+    assert groups["/api/auth/sign-in/email"] == "/api/auth"
+    assert groups["/api/auth/api-key/verify"] == "/api/auth/api-key"
 
 
 # ------------------------------------------------------------------------ operators and environments

@@ -4,7 +4,7 @@ from aws_lambda_powertools.event_handler import Response
 
 from larder import clock
 from larder.artifacts import service
-from larder.web.app import cache_api, lambda_handler
+from larder.web.app import HIT_OR_MISS, cache_api, lambda_handler
 from larder.web.auth import CacheReader
 from larder.web.responses import artifact_head
 
@@ -18,4 +18,4 @@ def artifact_exists(caller: CacheReader, artifact_hash: str) -> Response[None]:
     return artifact_head(artifact)
 
 
-handler = lambda_handler(app)
+handler = lambda_handler(app, outcomes=HIT_OR_MISS)

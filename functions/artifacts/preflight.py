@@ -25,9 +25,7 @@ def preflight(caller: AnnouncedWriter, artifact_hash: NamedHash) -> Response[Non
     """OPTIONS /v8/artifacts/{hash}: where an announced upload goes straight to S3; any other request comes here."""
     if caller is None:
         return empty(204, AUTHORIZATION_ALLOWED)
-    url = service.offer_upload(
-        caller.owner, artifact_hash, writer=caller.credential_id, now=clock.now()
-    )
+    url = service.offer_upload(caller.owner, artifact_hash, writer=caller.writer, now=clock.now())
     return empty(204, {"Location": url})
 
 

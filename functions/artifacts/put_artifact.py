@@ -27,7 +27,7 @@ def put_artifact(
         artifact_hash,
         body,
         metadata,
-        writer=caller.credential_id,
+        writer=caller.writer,
         replaces=caller.entry.artifact,
         quota_bytes=caller.quota_bytes,
         now=clock.now(),

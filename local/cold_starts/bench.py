@@ -48,6 +48,7 @@ BARE, NOTHING = "bare_client", "do_nothing"
 _LOOPBACK = "127.0.0.1"
 _BASELINES = Path(__file__).with_name("baselines")
 _BETWEEN_BASELINES = 8
+_EXPIRY_S = 3600
 _STOP_PATIENCE_S = 5.0
 
 
@@ -189,7 +190,9 @@ async def _bench(
     """Tables and a bucket of the bench's own. What functions hand to one another is taken, and never done."""
     family, screen = Family(), RequestLog(sys.stderr)
     _, bell = os.pipe()
-    stores = describe_stores(folder, artifacts.template, host=_LOOPBACK, bell=bell)
+    stores = describe_stores(
+        folder, artifacts.template, host=_LOOPBACK, bell=bell, expiry_s=_EXPIRY_S
+    )
     credentials = (folder.access_key_id, folder.secret_access_key)
     invocations = Invocations(folder.invocations, template.functions, credentials, screen)
     cloud = cloud_environment(

@@ -28,7 +28,7 @@ from larder.accounts.sessions import start_session
 from larder.api_keys.models import ApiKey, NewKey
 from larder.api_keys.service import create_key
 from larder.artifacts import service as artifacts
-from larder.artifacts.models import ArtifactHash, ArtifactMetadata
+from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Writer
 from larder.teams.models import Team
 from larder.teams.service import create_team
 
@@ -92,7 +92,7 @@ def _somebody(*, has_artifact: bool) -> _Somebody:
         metadata = ArtifactMetadata(duration_ms=1234)
         artifacts.store(
             *(team.id, HASH, BODY, metadata),
-            writer=key.id,
+            writer=Writer(key.id, account.user.id),
             replaces=None,
             quota_bytes=None,
             now=now,
@@ -137,7 +137,8 @@ def _event(name: str, text: str, somebody: _Somebody) -> dict[str, Any]:
 def _upload(somebody: _Somebody) -> dict[str, Any]:
     """A direct upload whose object is there; its key and size."""
     now = datetime.now(tz=UTC)
-    url = artifacts.offer_upload(somebody.team.id, HASH, writer=somebody.key.id, now=now)
+    writer = Writer(somebody.key.id, somebody.user.id)
+    url = artifacts.offer_upload(somebody.team.id, HASH, writer=writer, now=now)
     put = urllib.request.Request(url, data=BODY, method="PUT")  # noqa: S310 - this machine's S3
     put.add_header("content-type", "application/octet-stream")
     urllib.request.build_opener(urllib.request.ProxyHandler({})).open(put, timeout=10).close()

@@ -36,6 +36,12 @@ def main() -> int:
     parser.add_argument(
         "--template", type=Path, required=True, help="the template that names the tables"
     )
+    parser.add_argument(
+        "--expiry-seconds",
+        type=int,
+        required=True,
+        help="how often items past their time to live are removed",
+    )
     parser.add_argument("--fsync", action="store_true", help="flush the disk at every write")
     parser.add_argument(
         "--dynamodb-local",
@@ -73,7 +79,8 @@ def _database(arguments: argparse.Namespace, lock: int) -> Database:
             lock=lock,
             secret_access_key=os.environ["AWS_SECRET_ACCESS_KEY"],
         )
-    return Journalled(tables, Journal(arguments.folder, fsync=arguments.fsync))
+    journal = Journal(arguments.folder, fsync=arguments.fsync)
+    return Journalled(tables, journal, expiry_s=arguments.expiry_seconds)
 
 
 def _lock(descriptor: int) -> bool:

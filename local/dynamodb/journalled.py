@@ -17,15 +17,15 @@ from local.template import Table
 log = logging.getLogger("local.dynamodb")
 
 _COMPACT_AFTER_BYTES = 64 * 2**20
-_EXPIRY_PAUSE_S = 60.0
 
 
 class Journalled:
     """The tables, in memory and in the journal."""
 
-    def __init__(self, tables: list[Table], journal: Journal) -> None:
+    def __init__(self, tables: list[Table], journal: Journal, *, expiry_s: int) -> None:
         self._tables = tables
         self._journal = journal
+        self._expiry_s = expiry_s
         self._left_over: dict[tuple[str, str], Change] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._compacting = False
@@ -116,7 +116,7 @@ class Journalled:
 
     async def _expire_forever(self) -> None:
         while True:
-            await asyncio.sleep(_EXPIRY_PAUSE_S)
+            await asyncio.sleep(self._expiry_s)
             for removals in expiry.expired(self._tables, time.time()):
                 if removals:
                     for removal in removals:

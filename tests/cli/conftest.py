@@ -6,12 +6,10 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from threading import RLock
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from moto.core.botocore_stubber import BotocoreStubber
 
 from larder import aws
 from larder_cli.main import cli
@@ -31,9 +29,11 @@ class Larder:
 
     target: tuple[str, ...] = ()
 
-    def __call__(self, *arguments: str, status: int = 0) -> Result:
+    def __call__(self, *arguments: str, status: int = 0, charset: str = "utf-8") -> Result:
         """Run it and expect this exit status. No failure may show a traceback."""
-        result = CliRunner().invoke(cli, [*self.target, *arguments], prog_name="larder")
+        result = CliRunner(charset=charset).invoke(
+            cli, [*self.target, *arguments], prog_name="larder"
+        )
         assert result.exit_code == status, result.output
         assert result.exception is None or isinstance(result.exception, SystemExit)
         return result
@@ -87,18 +87,6 @@ def change_cloud_json(data: Path, **variables: str) -> None:
     cloud = json.loads((data / "cloud.json").read_text())
     cloud["environment"].update(variables)
     write_cloud_json(data, cloud)
-
-
-@pytest.fixture
-def one_call_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """moto's stores lose updates that meet; a rebuild has many threads."""
-    lock, answer = RLock(), BotocoreStubber.__call__
-
-    def answer_alone(stubber: BotocoreStubber, *args: Any, **kwargs: Any) -> Any:
-        with lock:
-            return answer(stubber, *args, **kwargs)
-
-    monkeypatch.setattr(BotocoreStubber, "__call__", answer_alone)
 
 
 @pytest.fixture

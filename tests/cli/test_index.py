@@ -98,7 +98,7 @@ def test_the_latest_upload_of_a_hash_wins(larder: Larder, cloud: Cloud) -> None:
 
 def test_a_direct_upload_whose_event_was_lost_becomes_visible(larder: Larder, cloud: Cloud) -> None:
     hash = ArtifactHash("abc")
-    service.offer_upload(cloud.team.id, hash, writer=cloud.key.id, now=clock.now())
+    service.offer_upload(cloud.team.id, hash, writer=cloud.writer, now=clock.now())
     (pending,) = index()
     upload = Upload(owner=cloud.team.id, hash=hash, id=pending["upload_id"])
     storage.put(upload, b"bytes", ArtifactMetadata(), None)
@@ -122,7 +122,7 @@ def test_an_empty_bucket_is_no_error(larder: Larder) -> None:
 
 def test_sweep_gives_up_uploads_that_never_came(larder: Larder, cloud: Cloud) -> None:
     long_ago = clock.now() - timedelta(days=2)
-    service.offer_upload(cloud.team.id, ArtifactHash("abc"), writer=cloud.key.id, now=long_ago)
+    service.offer_upload(cloud.team.id, ArtifactHash("abc"), writer=cloud.writer, now=long_ago)
     assert larder.json("sweep") == {
         "expired": 0,
         "objects_deleted": 0,

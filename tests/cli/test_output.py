@@ -38,7 +38,15 @@ def test_sizes_are_told_in_units(
 
 @pytest.mark.parametrize(
     ("duration_ms", "expected"),
-    [(0, "0.0 s"), (59_400, "59.4 s"), (90_000, "1 min 30 s"), (36_000_000, "10 h 0 min")],
+    [
+        (0, "0.0 s"),
+        (59_400, "59.4 s"),
+        (90_000, "1 min 30 s"),
+        (36_000_000, "10 h 0 min"),
+        (172_799_000, "47 h 59 min"),
+        (172_800_000, "2 d 0 h"),
+        (10**11, "1,157 d 9 h"),
+    ],
 )
 def test_durations_are_told_in_units(
     capsys: pytest.CaptureFixture[str], duration_ms: int, expected: str

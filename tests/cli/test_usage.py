@@ -1,11 +1,36 @@
 """`larder usage`."""
 
 import uuid
+from datetime import date, timedelta
+
+import pytest
 
 from larder import clock
+from larder.teams.service import create_team
+from larder.usage.models import Figures, Reporter, UsageEvent
+from larder.usage.repository import add_batch, set_uploads
+from larder.usage.uploads import Uploads
 from tests.requests import Cloud
 
 from .conftest import Larder
+
+CACHED, LOCAL, BUILT = "\N{FULL BLOCK}", "\N{MEDIUM SHADE}", "\N{LIGHT SHADE}"
+
+
+def today() -> date:
+    return clock.now().date()
+
+
+def reported(
+    owner: str, days_ago: int = 0, *, ci: str | None = None, time_saved_ms: int = 0, **tasks: int
+) -> None:
+    """What clients report of so many tasks that came from here, from a local cache, or were built."""
+    hits = tasks.get("remote_hits", 0) + tasks.get("local_hits", 0)
+    figures = Figures(hits=hits, time_saved_ms=time_saved_ms, **tasks)
+    event = UsageEvent(session_id="s", source="REMOTE", event="HIT", hash="abc", duration_ms=0)
+    reporter = Reporter(key_id="key", ci=ci, interactive=None)
+    now = clock.now() - timedelta(days=days_ago)
+    add_batch(owner, [event], figures, reporter, now=now)
 
 
 def report(cloud: Cloud, source: str, event: str, duration_ms: int) -> None:
@@ -33,21 +58,138 @@ def test_the_days_and_their_total(larder: Larder, cloud: Cloud) -> None:
     assert today["time_saved_ms"] == 90_000
 
 
-def test_the_table_shows_the_days_with_events(larder: Larder, cloud: Cloud) -> None:
-    report(cloud, "REMOTE", "HIT", 90_000)
-    shown = larder("usage", cloud.team.id).stdout
-    assert [line.split()[0] for line in shown.splitlines()[2:]] == [
-        clock.now().date().isoformat(),
-        "total",
+def test_the_json_of_a_team_has_everything_in_numbers(larder: Larder, cloud: Cloud) -> None:
+    assert cloud.send("PUT", "/v8/artifacts/abc", body=b"12345").status == 202
+    reported(cloud.team.id, remote_hits=3, remote_misses=1, ci="GITLAB")
+    reported(cloud.team.id, local_hits=2)
+    larder("teams", "set", "acme", "--quota", "5")
+    told = larder.json("usage", "acme", "--days", "1")
+    assert (told["from"], told["to"]) == (today().isoformat(), today().isoformat())
+    assert (told["status"], told["quota_bytes"]) == ("over_limit", 5)
+    assert (told["stored_bytes"], told["artifacts"]) == (5, 1)
+    assert (told["total"]["uploads"], told["total"]["uploaded_bytes"]) == (1, 5)
+    assert [(part["ci"], part["hits"]) for part in told["ci"]] == [("GITLAB", 3), (None, 2)]
+
+
+def test_a_chart_shows_what_was_cached_and_what_was_built(larder: Larder, cloud: Cloud) -> None:
+    reported(cloud.team.id, remote_hits=12, local_hits=6, remote_misses=6, ci="GITHUB_ACTIONS")
+    reported(cloud.team.id, 2, remote_hits=6, time_saved_ms=187_200_000)
+    shown = larder("usage", cloud.team.id, "--days", "7").stdout
+    lines = [line.rstrip() for line in shown.splitlines()]
+    days = [(today() - timedelta(days=ago)).isoformat() for ago in range(7)]
+    assert lines == [
+        f"acme, {days[6]} to {days[0]} (UTC)",
+        "",
+        "tasks        30",
+        "hits         80%",
+        "time saved   2 d 4 h",
+        "uploads      0, 0 B",
+        "stored       0 artifacts, 0 B",
+        "status       enabled",
+        "",
+        "day          tasks                         hits   time saved   uploaded",
+        "\N{BOX DRAWINGS LIGHT HORIZONTAL}" * 71,
+        f"{days[2]}   {CACHED * 6} 6                      100%      2 d 4 h        0 B",
+        f"{days[1]}   -                             -           0.0 s        0 B",
+        f"{days[0]}   {CACHED * 12}{LOCAL * 6}{BUILT * 6} 24   75%         0.0 s        0 B",
+        f"{CACHED} 18 from this cache   {LOCAL} 6 from a local one   {BUILT} 6 built",
+        "",
+        "ci               tasks   hits   time saved",
+        "\N{BOX DRAWINGS LIGHT HORIZONTAL}" * 42,
+        "GITHUB_ACTIONS      24   75%         0.0 s",
+        "no CI                6   100%      2 d 4 h",
     ]
-    assert "1 min 30 s" in shown
+
+
+@pytest.mark.parametrize(
+    ("days", "title", "rows"),
+    [(31, "day ", 31), (32, "week of", 5), (182, "week of", 26), (183, "month", 6)],
+)
+def test_a_long_period_is_shown_by_week_or_month(
+    larder: Larder, cloud: Cloud, days: int, title: str, rows: int
+) -> None:
+    for ago in range(0, days, 5):
+        reported(cloud.team.id, ago, remote_hits=1 + ago)
+    reported(cloud.team.id, days - 1, remote_hits=1)
+    lines = larder("usage", "acme", "--days", str(days)).stdout.splitlines()
+    top = next(number for number, line in enumerate(lines) if "uploaded" in line)
+    end = next(number for number, line in enumerate(lines) if "from this cache" in line)
+    assert lines[top].startswith(title)
+    # A period begins within a week or a month and ends within one.
+    assert end - top - 2 in (rows, rows + 1)
+    drawn = [
+        int(line.split()[2].replace(",", "")) for line in lines[top + 2 : end] if CACHED in line
+    ]
+    assert sum(drawn) == larder.json("usage", "acme", "--days", str(days))["total"]["hits"]
+
+
+@pytest.mark.parametrize("command", [("usage", "acme"), ("usage", "--all")])
+def test_it_fits_80_columns_however_much_there_is(
+    larder: Larder, cloud: Cloud, command: tuple[str, ...]
+) -> None:
+    for ci in ("GITHUB_ACTIONS", "GOOGLE_CLOUD_BUILD", None):
+        reported(
+            cloud.team.id,
+            ci=ci,
+            remote_hits=999_999,
+            local_hits=999_999,
+            remote_misses=999_999,
+            time_saved_ms=10**12,
+        )
+    set_uploads(cloud.team.id, today(), Uploads(count=10**6, size_bytes=10**15))
+    shown = larder(*command).stdout
+    assert max(len(line.rstrip()) for line in shown.splitlines()) <= 80
+    assert "\x1b" not in shown
+
+
+def test_a_terminal_that_reads_no_utf_8_gets_a_chart_of_its_letters(
+    larder: Larder, cloud: Cloud
+) -> None:
+    reported(cloud.team.id, remote_hits=12, local_hits=6, remote_misses=6)
+    shown = larder("usage", "acme", charset="ascii").stdout
+    assert f"{'#' * 12}{'+' * 6}{'.' * 6} 24" in shown
+    assert "# 12 from this cache   + 6 from a local one   . 6 built" in shown
+    assert shown.isascii()
+
+
+def test_all_teams_and_what_they_come_to(larder: Larder, cloud: Cloud) -> None:
+    for number, slug in enumerate(("busy", "idle")):
+        other = create_team("Other", slug, owner_user_id=cloud.user.id, now=clock.now())
+        if not number:
+            reported(other.id, remote_hits=60, remote_misses=40, ci="GITLAB")
+    reported(cloud.team.id, remote_hits=10, ci="GITLAB")
+    assert cloud.send("PUT", "/v8/artifacts/abc", body=b"12345").status == 202
+    shown = larder("usage", "--all", "--days", "2").stdout
+    assert shown.startswith("3 teams, ")
+    assert [line.split()[0] for line in shown.splitlines()[10:13]] == ["busy", "acme", "idle"]
+    assert "tasks        110" in shown
+    assert "GITLAB     110   64%" in shown
+    told = larder.json("usage", "--all", "--days", "2")
+    assert (told["total"]["hits"], told["stored_bytes"], told["artifacts"]) == (70, 5, 1)
+    assert [(one["team"], one["total"]["hits"]) for one in told["teams"]] == [
+        ("acme", 10),
+        ("busy", 60),
+        ("idle", 0),
+    ]
+    assert told["ci"][0]["hits"] == 70
+    assert "days" not in told["teams"][0]
+
+
+def test_no_teams_at_all(larder: Larder) -> None:
+    shown = larder("usage", "--all").stdout
+    assert "0 teams" in shown
+    assert "larder teams create" in shown
+    assert larder.json("usage", "--all")["teams"] == []
 
 
 def test_a_team_that_reported_nothing(larder: Larder, cloud: Cloud) -> None:
     shown = larder("usage", "acme", "--days", "7").stdout
-    assert shown == "no client of acme reported anything in the last 7 days\n"
+    assert shown.endswith("\nno client reported anything in the last 7 days\n")
+    assert "status       enabled" in shown
 
 
 def test_what_cannot_be_shown_is_refused(larder: Larder, cloud: Cloud) -> None:
     assert "there is no team nobody" in larder.refusal("usage", "nobody")
     assert "'--days'" in larder.refusal("usage", "acme", "--days", "0", status=2)
+    for which in ((), ("acme", "--all")):
+        assert "name a TEAM, or all of them by --all" in larder.refusal("usage", *which, status=2)

@@ -201,6 +201,11 @@ def test_get_team(cloud: Cloud) -> None:
     assert answer("get_team", cloud)["id"] == cloud.team.id
 
 
+def test_get_usage(cloud: Cloud) -> None:
+    told = answer("get_usage", cloud)
+    assert (told["owner"], len(told["days"])) == (cloud.team.id, 21)
+
+
 def test_sign_up(cloud: Cloud) -> None:
     assert answer("sign_up", cloud)["user"]["email"] == "ada@example.com"
 

@@ -57,14 +57,20 @@ VALUES: list[Any] = [
     *(True, False),
     *([], ["a", 1, [None]], ("a", 1)),
     *({}, {"x": [False], "y": {"z": None}}),
+    {"a", "ä"},
 ]
+
+
+def _in_order(typed: dict[str, Any]) -> dict[str, Any]:
+    """A set has no order, and boto3 gives it none."""
+    return {kind: sorted(value) if kind == "SS" else value for kind, value in typed.items()}
 
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
 def test_values_are_typed_as_boto3_types_them(value: Any) -> None:
-    typed = {"value": TypeSerializer().serialize(value)}
-    assert aws.serialize({"value": value}) == typed
-    assert aws.deserialize(typed) == {"value": TypeDeserializer().deserialize(typed["value"])}
+    typed: Any = TypeSerializer().serialize(value)
+    assert aws.serialize({"value": value}) == {"value": _in_order(typed)}
+    assert aws.deserialize({"value": typed}) == {"value": TypeDeserializer().deserialize(typed)}
 
 
 def test_values_come_back_as_they_were_put() -> None:
@@ -72,13 +78,13 @@ def test_values_come_back_as_they_were_put() -> None:
     assert aws.deserialize(aws.serialize({**item, "none": None})) == item
 
 
-@pytest.mark.parametrize("value", [1.5, b"a", {"a"}, [1.5]], ids=repr)
+@pytest.mark.parametrize("value", [1.5, b"a", [1.5]], ids=repr)
 def test_what_no_table_holds_is_refused(value: object) -> None:
     with pytest.raises(TypeError, match="no table holds a "):
         aws.serialize({"value": value})
 
 
-@pytest.mark.parametrize("typed", [{"B": b"a"}, {"SS": ["a"]}], ids=repr)
+@pytest.mark.parametrize("typed", [{"B": b"a"}, {"NS": ["1"]}], ids=repr)
 def test_what_no_table_holds_is_not_guessed_at(typed: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match="no table holds a value of the type"):
         aws.deserialize({"value": typed})

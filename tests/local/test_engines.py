@@ -110,7 +110,6 @@ def test_nobody_finds_the_tables_past_the_front(cloud: StubCloud) -> None:
     assert behind.list_tables()["TableNames"] == []
 
 
-@pytest.mark.slow
 def test_an_item_past_its_time_to_live_goes(cloud: StubCloud) -> None:
     dynamodb, now = cloud.dynamodb(), int(time.time())
     for name, expires_at in (("passed", now - 1), ("to come", now + 3600)):

@@ -230,5 +230,13 @@ def test_help_names_every_setting() -> None:
         text=True,
         check=True,
     ).stdout
-    for variable in ("PORT", "HOST", "PUBLIC_HOST", "DATA", "FUNCTION_WORKERS", "RUNTIME"):
+    for variable in (
+        "PORT",
+        "HOST",
+        "PUBLIC_HOST",
+        "DATA",
+        "FUNCTION_WORKERS",
+        "EXPIRY_SECONDS",
+        "RUNTIME",
+    ):
         assert re.search(rf"\b{variable}\b", text)

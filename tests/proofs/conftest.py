@@ -1,6 +1,6 @@
 """Fixtures of the proofs: a running local cloud, and the layer in this process on its tables and bucket.
 
-Long proofs run in a short form unless the environment asks for more: KILL_POINTS=50, FUZZ_EXAMPLES=5000.
+Long proofs run in a short form unless the environment asks for more; `make proofs` sets every such variable.
 """
 
 import secrets

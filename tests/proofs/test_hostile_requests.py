@@ -23,7 +23,7 @@ from larder import clock
 from larder import settings as options
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key
-from larder.artifacts.models import HASH_PATTERN
+from larder.artifacts.models import HASH_PATTERN, UPLOAD_ID_PATTERN
 from larder.settings import s3_endpoint
 from larder.teams.models import Role
 from larder.teams.service import add_member
@@ -42,7 +42,7 @@ EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES") or 150)
 SEED = int(os.environ.get("FUZZ_SEED") or 0)
 
 SHARED, PRIVATE = "deadbeefdeadbeef", "b0b0b0b0b0b0b0b0"
-INDEX_KEY = re.compile(rf"{HASH_PATTERN}(#pending)?|#discarded#[0-9a-f]{{28}}|#totals")
+INDEX_KEY = re.compile(rf"{HASH_PATTERN}(#pending)?|#discarded#{UPLOAD_ID_PATTERN}|#totals")
 OF_THE_GATEWAY = {
     400: "Bad Request",
     404: "Not Found",
@@ -131,7 +131,9 @@ def check_reply(scene: Scene, request: RawRequest, reply: RawReply, *, s3: str) 
     assert reply.header("x-injected") is None, reply
     if location := reply.header("location"):
         owners = "|".join(scene.own)
-        place = re.escape(s3) + rf"artifacts/(?:{owners})/{HASH_PATTERN}/[0-9a-f]{{28}}\?X-Amz-\S+"
+        place = (
+            re.escape(s3) + rf"artifacts/(?:{owners})/{HASH_PATTERN}/{UPLOAD_ID_PATTERN}\?X-Amz-\S+"
+        )
         assert re.fullmatch(place, location), location
     if reply.status >= 400 and request.method != b"HEAD":
         check_error_body(reply)
@@ -155,7 +157,7 @@ def check_stores(scene: Scene) -> None:
     """Nothing was written outside the attacker's own owners, and the other's artifacts are what they were."""
     own = "|".join(scene.own)
     for key in set(object_keys()) - scene.objects:
-        assert re.fullmatch(rf"artifacts/({own})/{HASH_PATTERN}/[0-9a-f]{{28}}", key), key
+        assert re.fullmatch(rf"artifacts/({own})/{HASH_PATTERN}/{UPLOAD_ID_PATTERN}", key), key
     for owner, hash in set(index_keys()) - scene.items:
         assert owner in scene.own, (owner, hash)
         assert INDEX_KEY.fullmatch(hash), (owner, hash)
@@ -246,7 +248,9 @@ CHANGES: dict[str, Callable[[str, str, str], str]] = {
     "path up": lambda url, own, other: url.replace(f"{own}/", f"{own}/../{other}/"),
     "encoded path up": lambda url, own, other: url.replace(f"{own}/", f"{own}/%2e%2e/{other}/"),
     "bucket": lambda url, own, _: url.replace(f"/artifacts/{own}", f"-2/artifacts/{own}"),
-    "upload id": lambda url, *_: re.sub(r"/[0-9a-f]{28}\?", "/" + "0" * 28 + "?", url),
+    "upload id": lambda url, *_: re.sub(r"/[0-9a-f]{28}\.", "/" + "0" * 28 + ".", url),
+    "writer": lambda url, *_: re.sub(r"(/[0-9a-f]{28})[^?]*", r"\1.somebody.else", url),
+    "no writer": lambda url, *_: re.sub(r"(/[0-9a-f]{28})[^?]*", r"\1", url),
     "no signature": lambda url, *_: url.partition("?")[0],
     "lifetime": lambda url, *_: url.replace("X-Amz-Expires=", "X-Amz-Expires=9"),
     "no number": lambda url, *_: url.replace("X-Amz-Expires=", "X-Amz-Expires=x"),

@@ -30,7 +30,7 @@ def store(cloud: Cloud, quota: int | None, body: bytes = BODY) -> Artifact:
         HASH,
         body,
         ArtifactMetadata(),
-        writer=cloud.key.id,
+        writer=cloud.writer,
         replaces=read_entry(cloud.team.id, HASH).artifact,
         quota_bytes=quota,
         now=clock.now(),

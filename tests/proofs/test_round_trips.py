@@ -1,8 +1,8 @@
 """How many times a request waits for AWS: sequential round trips, where calls made side by side count once.
 
-The bar is 2 on GET, HEAD and status, 3 on OPTIONS, query and events, 4 on PUT, and a Scan on none. *Warm* is a request
-of an instance that has seen the same key act for the same team before; *cold* is the first one. The counts are exact,
-so that a call more is seen as well as a call less.
+The bar is 2 on GET, HEAD and status, 3 on OPTIONS, query, events and usage, 4 on PUT, and a Scan on none. *Warm* is a
+request of an instance that has seen the same key act for the same team before; *cold* is the first one. The counts are
+exact, so that a call more is seen as well as a call less.
 """
 
 from collections.abc import Callable
@@ -49,6 +49,7 @@ REQUESTS: dict[str, Request] = {
     "query of 1": lambda send: send("POST", "/v8/artifacts", json_body={"hashes": ["small"]}),
     "query of 200": lambda send: send("POST", "/v8/artifacts", json_body={"hashes": HASHES}),
     "events": lambda send: send("POST", "/v8/artifacts/events", json_body=[EVENT] * 80),
+    "usage of 30 days": lambda send: send("GET", "/v1/usage"),
     "OPTIONS for PUT": lambda send: send("OPTIONS", "/v8/artifacts/new", headers=PREFLIGHT),
     "OPTIONS for GET": lambda send: send("OPTIONS", "/v8/artifacts/small"),
     "OPTIONS elsewhere": lambda send: send("OPTIONS", "/v8/artifacts/events"),
@@ -61,6 +62,7 @@ BARS = {
     "status": 2,
     "query": 3,
     "events": 3,
+    "usage": 3,
     "OPTIONS": 3,
     "PUT": 4,
 }
@@ -79,6 +81,7 @@ TRIPS: dict[str, tuple[int, int]] = {
     "query of 1": (2, 3),
     "query of 200": (2, 3),
     "events": (2, 3),
+    "usage of 30 days": (2, 3),
     "OPTIONS for PUT": (2, 3),
     "OPTIONS for GET": (0, 0),
     "OPTIONS elsewhere": (0, 0),
@@ -130,7 +133,7 @@ def put(cloud: Cloud, hash: str, body: bytes) -> None:
         ArtifactHash(hash),
         body,
         ArtifactMetadata(),
-        writer=cloud.key.id,
+        writer=cloud.writer,
         replaces=None,
         quota_bytes=None,
         now=clock.now(),

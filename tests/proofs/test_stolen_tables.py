@@ -3,6 +3,7 @@
 import base64
 import json
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
@@ -23,6 +24,8 @@ from tests.requests import Cloud, Reply, Sender, deliver
 READ = {"artifacts": ("read",)}
 START_LENGTH = 6
 """Characters of a key that the table may keep."""
+RUN = re.compile(rf"[A-Za-z0-9_-]{{{START_LENGTH + 1},}}")
+"""What keys are made of; they have no other character."""
 PREFIXES = (None, "ci_", "a-prefix-of-32-characters-length", "k")
 KINDS: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -47,7 +50,12 @@ class Secrets:
 
     def found_in(self, text: str) -> list[str]:
         """What of the keys stands in `text`."""
-        pieces = {text[at : at + START_LENGTH + 1] for at in range(len(text))}
+        length = START_LENGTH + 1
+        pieces = {
+            run[at : at + length]
+            for run in set(RUN.findall(text))
+            for at in range(len(run) - length + 1)
+        }
         found = [piece for piece in self._pieces() if piece in pieces]
         return found + [word for word in self._other_writings() if word in text]
 
@@ -55,6 +63,7 @@ class Secrets:
         """Every run of seven characters with one of the secret part; the six at the start may be kept."""
         length = START_LENGTH + 1
         for raw, prefix in self.raw:
+            assert RUN.fullmatch(raw), raw
             for at in range(max(0, len(prefix or "") - length + 1), len(raw) - length + 1):
                 yield raw[at : at + length]
 

@@ -6,13 +6,15 @@ accordingly: `size_bytes` 1500 is `1.5 kB` under `size`.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Literal
 
 import click
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 Record = Mapping[str, object]
 
@@ -20,6 +22,27 @@ _SIZE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 _ENDINGS = ("_bytes", "_ms", "_at", "_s")
 _UNLIMITED = 10_000
 """Columns when nobody looks: a program that reads the table wants no line folded."""
+
+_MARKS = (("\N{FULL BLOCK}", "green"), ("\N{MEDIUM SHADE}", "cyan"), ("\N{LIGHT SHADE}", "dim"))
+_ASCII_MARKS = (("#", "green"), ("+", "cyan"), (".", "dim"))
+"""What the parts of a bar are drawn with, to be told apart without colours too; the second where UTF-8 is not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A value that is drawn: parts, up to three, beside others of which `longest` is the greatest sum.
+
+    With the sum behind it, it takes ten columns more than `width`.
+    """
+
+    parts: Sequence[int]
+    longest: int
+    width: int = 24
+
+
+def print_line(text: str = "") -> None:
+    """A line of text. What could move the cursor or change colours is replaced."""
+    _console().print(_printable(text), soft_wrap=True)
 
 
 def print_json(value: Record | Sequence[Record]) -> None:
@@ -42,9 +65,16 @@ def print_record(record: Record, *, as_json: bool) -> None:
 
 
 def print_table(
-    records: Sequence[Record], columns: Iterable[str], *, empty: str, as_json: bool
+    records: Sequence[Record],
+    columns: Iterable[str],
+    *,
+    empty: str,
+    as_json: bool,
+    legend: Sequence[str] = (),
 ) -> None:
-    """Many things of one kind. The table shows `columns`, the JSON everything. `empty` tells that there are none."""
+    """Many things of one kind. The table shows `columns`, the JSON everything. `empty` tells that there are none,
+    `legend` what the parts of its bars are.
+    """
     if as_json:
         print_json(records)
         return
@@ -54,13 +84,20 @@ def print_table(
     columns = list(columns)
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
+    console = _console()
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name in columns:
         table.add_column(_label(name), justify=_justify(records, name), overflow="fold")
     for record in records:
-        table.add_row(*(_text(name, record[name]) for name in columns))
-    _console().print(table)
+        table.add_row(*(_cell(console, name, record[name]) for name in columns))
+    console.print(table)
+    if legend:
+        drawn = zip(_marks(console), legend, strict=False)
+        console.print(
+            Text("   ").join(Text(f"{mark} {part}", style) for (mark, style), part in drawn)
+        )
 
 
 def _console() -> "Console":
@@ -71,6 +108,27 @@ def _console() -> "Console":
     if not console.is_terminal:
         console.width = _UNLIMITED
     return console
+
+
+def _cell(console: "Console", name: str, value: object) -> "str | Text":
+    return _drawn(console, value) if isinstance(value, Bar) else _text(name, value)
+
+
+def _drawn(console: "Console", bar: Bar) -> "Text":
+    """The ends of the parts are rounded, not their lengths, so that equal sums are of equal length. The sum follows."""
+    from rich.text import Text
+
+    drawn, done, end = Text(), 0, 0
+    for part, (mark, style) in zip(bar.parts, _marks(console), strict=False):
+        done += part
+        cells = max(round(done * bar.width / bar.longest), 1) if done else 0
+        drawn.append(mark * (cells - end), style)
+        end = cells
+    return drawn.append(f" {done:,}" if done else "-")
+
+
+def _marks(console: "Console") -> Sequence[tuple[str, str]]:
+    return _MARKS if console.encoding.startswith("utf") else _ASCII_MARKS
 
 
 def _justify(records: Sequence[Record], name: str) -> Literal["left", "right"]:
@@ -86,10 +144,13 @@ def _label(name: str) -> str:
 
 
 def _text(name: str, value: object) -> str:
-    """A value as people read it. What could move the cursor or change colours is replaced."""
-    return "".join(
-        char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in _plain(name, value)
-    )
+    """A value as people read it."""
+    return _printable(_plain(name, value))
+
+
+def _printable(text: str) -> str:
+    """What could move the cursor or change colours is replaced."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
 def _plain(name: str, value: object) -> str:
@@ -99,11 +160,11 @@ def _plain(name: str, value: object) -> str:
         case bool():
             return "yes" if value else "no"
         case int() if name.endswith("_bytes"):
-            return _human_size(value)
+            return human_size(value)
         case int() if name.endswith("_ms"):
-            return _human_duration(timedelta(milliseconds=value))
+            return human_duration(value)
         case int():
-            return f"{value:,}"
+            return human_number(value)
         case float():
             return f"{value:,.1f}"
         case datetime():
@@ -115,7 +176,11 @@ def _plain(name: str, value: object) -> str:
     return str(value)
 
 
-def _human_size(size_bytes: int) -> str:
+def human_number(number: int) -> str:
+    return f"{number:,}"
+
+
+def human_size(size_bytes: int) -> str:
     """Thousands, as storage is sold: 1,500 bytes are `1.5 kB`."""
     size, unit = float(size_bytes), 0
     while abs(size) >= 999.95 and unit < len(_SIZE_UNITS) - 1:
@@ -123,12 +188,15 @@ def _human_size(size_bytes: int) -> str:
     return f"{size:,.1f} {_SIZE_UNITS[unit]}" if unit else f"{size_bytes} B"
 
 
-def _human_duration(duration: timedelta) -> str:
-    seconds = round(duration.total_seconds())
+def human_duration(duration_ms: int) -> str:
+    """The two largest units: `59.4 s`, `1 min 30 s`, `10 h 0 min`, and from two days on `2 d 3 h`."""
+    seconds = round(duration_ms / 1000)
     if seconds < 60:
-        return f"{duration.total_seconds():.1f} s"
-    hours, minutes = seconds // 3600, seconds % 3600 // 60
-    return f"{hours:,} h {minutes} min" if hours else f"{minutes} min {seconds % 60} s"
+        return f"{duration_ms / 1000:.1f} s"
+    days, hours, minutes = seconds // 86_400, seconds // 3600, seconds % 3600 // 60
+    if days >= 2:
+        return f"{days:,} d {hours % 24} h"
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds % 60} s"
 
 
 def _jsonable(value: object) -> object:

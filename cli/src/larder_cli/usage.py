@@ -1,40 +1,59 @@
 """`larder usage`: what the cache saved."""
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from datetime import date, timedelta
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import click
 
 from larder import clock
+from larder.usage.models import Day, Figures, Period, Usage, add_days, period_until, without_ci
 from larder_cli.commands import TargetCommand, examples, json_option
-from larder_cli.output import Record, print_json, print_table
+from larder_cli.output import (
+    Bar,
+    Record,
+    human_number,
+    human_size,
+    print_json,
+    print_line,
+    print_record,
+    print_table,
+)
 from larder_cli.teams import require_team
 
 if TYPE_CHECKING:
-    from larder.usage.models import Figures
+    from larder.artifacts.models import Totals
+    from larder.teams.models import Team
+
+_MOST_DAYS = 31
+_MOST_WEEKS = 26
+"""Rows of a chart: a longer period is shown by week, a still longer one by month."""
+
+_PARTS = ("from this cache", "from a local one", "built")
 
 
-def _read_days(owner: str, days: Sequence[date]) -> list["Figures"]:
-    from larder.concurrency import in_background
-    from larder.usage.repository import read_day
-
-    reads = [in_background(read_day, owner, day) for day in days]
-    return [read.result() for read in reads]
-
-
-def _total(figures: Sequence["Figures"]) -> Record:
-    rows = [asdict(one) for one in figures]
-    return {name: sum(row[name] for row in rows) for name in rows[0]}
+@dataclass(frozen=True, slots=True)
+class _TeamUsage:
+    team: "Team"
+    usage: Usage
+    stored: "Totals"
+    status: str
 
 
 @click.command(
     "usage",
     cls=TargetCommand,
-    epilog=examples("larder usage acme", "larder usage acme --days 7 --json"),
+    epilog=examples(
+        "larder usage acme",
+        "larder usage acme --days 366",
+        "larder usage --all --days 7",
+        "larder usage acme --json",
+    ),
 )
-@click.argument("team", metavar="TEAM")
+@click.argument("team", metavar="TEAM", required=False)
+@click.option("--all", "of_all", is_flag=True, help="Every team, with what they come to together.")
 @click.option(
     "--days",
     type=click.IntRange(1, 366),
@@ -43,24 +62,210 @@ def _total(figures: Sequence["Figures"]) -> Record:
     help="How many days back, today included. Days are UTC.",
 )
 @json_option
-def usage(team: str, days: int, as_json: bool) -> None:
-    """Show what the cache did for a team.
+def usage(team: str | None, of_all: bool, days: int, as_json: bool) -> None:
+    """Show what the cache did for TEAM, or for all teams.
 
-    Hits, misses and time saved of TEAM (slug or id), day by day, as its clients reported them.
+    Hits, misses and time saved, as its clients reported them, as a chart and by CI; uploads; what is stored now.
+    TEAM is a slug or an id.
     """
-    found = require_team(team)
-    today = clock.now().date()
-    dates = [today - timedelta(days=ago) for ago in reversed(range(days))]
-    figures = _read_days(found.id, dates)
-    total = _total(figures)
-    records = [{"day": day, **asdict(one)} for day, one in zip(dates, figures, strict=True)]
+    from larder.teams.service import list_teams
+
+    if (team is None) is not of_all:
+        raise click.UsageError("name a TEAM, or all of them by --all")
+    period = period_until(clock.now().date(), days)
+    if team is None:
+        _print_all([_read(one, period) for one in list_teams()], period, as_json=as_json)
+    else:
+        _print_one(_read(require_team(team), period), as_json=as_json)
+
+
+def _read(team: "Team", period: Period) -> _TeamUsage:
+    from larder.artifacts.repository import read_totals
+    from larder.artifacts.service import caching_status
+    from larder.usage.service import read_usage
+
+    stored = read_totals(team.id)
+    usage = read_usage(team.id, period, recent_uploads=stored.uploads)
+    return _TeamUsage(team, usage, stored, caching_status(team.state, stored).value)
+
+
+def _print_one(one: _TeamUsage, *, as_json: bool) -> None:
+    period, total = one.usage.period, one.usage.total
     if as_json:
-        print_json({"team": found.slug, "total": total, "days": records})
+        days = zip(period.days, one.usage.days, strict=True)
+        told = [{"day": day, **_record(figures)} for day, figures in days]
+        print_json({**_team_record(one), **_period_record(period), "days": told})
         return
-    shown = [record for record in records if record["events"]]
-    print_table(
-        [*shown, {"day": "total", **total}] if shown else [],
-        ("day", "hits", "misses", "local_hits", "remote_hits", "remote_misses", "time_saved_ms"),
-        empty=f"no client of {found.slug} reported anything in the last {days} days",
+    quota = one.team.state.quota_bytes
+    stored = _described_stored(one.stored.artifacts, one.stored.size_bytes)
+    print_line(f"{one.team.slug}, {_described(period)}")
+    print_line()
+    print_record(
+        {
+            **_summary(total),
+            "stored": stored + (f" of {human_size(quota)}" if quota else ""),
+            "status": one.status,
+        },
         as_json=False,
     )
+    _print_chart(one.usage)
+    _print_ci(total)
+
+
+def _print_all(all_of_them: Sequence[_TeamUsage], period: Period, *, as_json: bool) -> None:
+    total = add_days([one.usage.total for one in all_of_them])
+    stored = sum(one.stored.size_bytes for one in all_of_them)
+    artifacts = sum(one.stored.artifacts for one in all_of_them)
+    if as_json:
+        told = [_team_record(one) for one in all_of_them]
+        summed = {"stored_bytes": stored, "artifacts": artifacts, **_totals_record(total)}
+        print_json({**_period_record(period), **summed, "teams": told})
+        return
+    print_line(f"{_counted(len(all_of_them), 'team')}, {_described(period)}")
+    print_line()
+    print_record({**_summary(total), "stored": _described_stored(artifacts, stored)}, as_json=False)
+    busiest_first = sorted(all_of_them, key=lambda one: -sum(_parts(one.usage.total.total)))
+    longest = max((sum(_parts(one.usage.total.total)) for one in all_of_them), default=0)
+    print_line()
+    print_table(
+        [
+            {
+                "team": one.team.slug,
+                "tasks": Bar(_parts(one.usage.total.total), longest, width=14),
+                "hits": _hit_rate(one.usage.total.total),
+                "time_saved_ms": one.usage.total.total.time_saved_ms,
+                "stored_bytes": one.stored.size_bytes,
+            }
+            for one in busiest_first
+        ],
+        ("team", "tasks", "hits", "time_saved_ms", "stored_bytes"),
+        empty="there are no teams: make one with `larder teams create`",
+        as_json=False,
+        legend=_legend(total),
+    )
+    _print_ci(total)
+
+
+def _print_chart(usage: Usage) -> None:
+    rows = list(_rows(usage))
+    print_line()
+    longest = max((sum(_parts(day.total)) for _, day in rows), default=0)
+    unit = _unit(usage.period)
+    print_table(
+        [
+            {
+                unit: label,
+                "tasks": Bar(_parts(day.total), longest),
+                "hits": _hit_rate(day.total),
+                "time_saved_ms": day.total.time_saved_ms,
+                "uploaded_bytes": day.uploads.size_bytes,
+            }
+            for label, day in rows
+        ],
+        (unit, "tasks", "hits", "time_saved_ms", "uploaded_bytes"),
+        empty=f"no client reported anything in the last {len(usage.days)} days",
+        as_json=False,
+        legend=_legend(usage.total),
+    )
+
+
+def _rows(usage: Usage) -> Iterator[tuple[str, Day]]:
+    """What the chart shows, from the first day on which anything happened: a day, a week or a month a row."""
+    days = list(zip(usage.period.days, usage.days, strict=True))
+    while days and days[0][1] == Day():
+        days.pop(0)
+    for label, some in groupby(days, key=lambda day: _label(_unit(usage.period), day[0])):
+        yield label, add_days([figures for _, figures in some])
+
+
+def _unit(period: Period) -> str:
+    if len(period.days) <= _MOST_DAYS:
+        return "day"
+    return "week_of" if len(period.days) <= 7 * _MOST_WEEKS else "month"
+
+
+def _label(unit: str, day: date) -> str:
+    if unit == "month":
+        return f"{day:%Y-%m}"
+    return str(day - timedelta(days=day.weekday()) if unit == "week_of" else day)
+
+
+def _print_ci(total: Day) -> None:
+    parts = {**total.by_ci, "no CI": without_ci(total)}
+    busiest_first = sorted(parts.items(), key=lambda part: -sum(_parts(part[1])))
+    rows = [
+        {
+            "ci": name,
+            "tasks": sum(_parts(figures)),
+            "hits": _hit_rate(figures),
+            "time_saved_ms": figures.time_saved_ms,
+        }
+        for name, figures in busiest_first
+        if figures != Figures()
+    ]
+    if rows:
+        print_line()
+        columns = ("ci", "tasks", "hits", "time_saved_ms")
+        print_table(rows, columns, empty="", as_json=False)
+
+
+def _parts(figures: Figures) -> tuple[int, int, int]:
+    """Tasks that came from this cache, from a client's own, and from neither: they were built."""
+    return figures.remote_hits, figures.local_hits, figures.remote_misses
+
+
+def _hit_rate(figures: Figures) -> str | None:
+    tasks = sum(_parts(figures))
+    return f"{figures.hits / tasks:.0%}" if tasks else None
+
+
+def _legend(total: Day) -> list[str]:
+    told = zip(_parts(total.total), _PARTS, strict=True)
+    return [f"{human_number(count)} {part}" for count, part in told]
+
+
+def _summary(total: Day) -> Record:
+    return {
+        "tasks": sum(_parts(total.total)),
+        "hits": _hit_rate(total.total),
+        "time_saved_ms": total.total.time_saved_ms,
+        "uploads": f"{human_number(total.uploads.count)}, {human_size(total.uploads.size_bytes)}",
+    }
+
+
+def _described(period: Period) -> str:
+    return f"{period.first} to {period.last} (UTC)"
+
+
+def _described_stored(artifacts: int, size_bytes: int) -> str:
+    return f"{_counted(artifacts, 'artifact')}, {human_size(size_bytes)}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{human_number(number)} {what}" + ("" if number == 1 else "s")
+
+
+def _period_record(period: Period) -> Record:
+    return {"from": period.first, "to": period.last}
+
+
+def _team_record(one: _TeamUsage) -> Record:
+    return {
+        "team": one.team.slug,
+        "id": one.team.id,
+        "status": one.status,
+        "stored_bytes": one.stored.size_bytes,
+        "artifacts": one.stored.artifacts,
+        "quota_bytes": one.team.state.quota_bytes,
+        **_totals_record(one.usage.total),
+    }
+
+
+def _totals_record(total: Day) -> Record:
+    by_ci = [{"ci": ci, **asdict(figures)} for ci, figures in total.by_ci.items()]
+    return {"total": _record(total), "ci": [*by_ci, {"ci": None, **asdict(without_ci(total))}]}
+
+
+def _record(day: Day) -> Record:
+    uploads = {"uploads": day.uploads.count, "uploaded_bytes": day.uploads.size_bytes}
+    return {**asdict(day.total), **uploads}

@@ -2,10 +2,20 @@
 
 from datetime import timedelta
 
-from larder import clock
+from larder import aws, clock
+from larder.accounts.sessions import start_session
 from larder.artifacts import repository
-from larder.artifacts.models import Artifact, ArtifactHash, Totals
+from larder.artifacts.models import (
+    Artifact,
+    ArtifactHash,
+    PendingUpload,
+    Totals,
+    Upload,
+    Writer,
+)
 from larder.artifacts.repository import read_entry, read_totals
+from larder.hashing import time_ordered_id
+from larder.settings import settings
 from larder.teams.service import change_state
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload
 from tests.requests import Cloud, Sender
@@ -47,6 +57,46 @@ def test_an_upload_that_lost_its_offer_to_a_later_one_is_settled_by_its_event(
     put_object(first, b"first")
     announce(first)
     assert cloud.send("GET", "/v8/artifacts/abc").body == b"first"
+
+
+def test_an_upload_has_its_writer_though_a_later_offer_took_its_place(cloud: Cloud) -> None:
+    first = offer(cloud.send, "abc")
+    offer(Sender(start_session(cloud.user, now=clock.now())[1], slug="acme"), "abc")
+    put_object(first, b"first")
+    announce(first)
+    artifact = stored(cloud, "abc")
+    assert artifact is not None
+    assert artifact.writer == cloud.writer
+
+
+def test_who_uploads_cannot_pass_for_another_writer_nor_by_the_quota(cloud: Cloud) -> None:
+    change_state(cloud.team.id, quota_bytes=10)
+    for hash, body in (("a1", b"12345678"), ("a2", b"123")):
+        key = offer(cloud.send, hash)
+        # S3 refuses headers that were not signed; were it to take them, nobody would believe them.
+        claims = {"writer": "somebody", "user-id": "else"}
+        aws.s3().put_object(Bucket=settings().artifacts_bucket, Key=key, Body=body, Metadata=claims)
+        announce(key)
+    artifact = stored(cloud, "a1")
+    assert artifact is not None
+    assert artifact.writer == cloud.writer
+    assert stored(cloud, "a2") is None
+
+
+def test_an_offer_of_an_older_version_keeps_its_writer(cloud: Cloud) -> None:
+    upload = Upload(owner=cloud.team.id, hash=ArtifactHash("abc"), id=time_ordered_id(clock.now()))
+    repository.put_pending(PendingUpload(upload=upload, created_at=clock.now()))
+    aws.dynamodb().update_item(
+        TableName=settings().artifacts_table,
+        Key=aws.serialize({"owner": cloud.team.id, "hash": "abc#pending"}),
+        UpdateExpression="SET writer = :key",
+        ExpressionAttributeValues=aws.serialize({":key": cloud.key.id}),
+    )
+    put_object(upload.object_key, b"artifact")
+    announce(upload.object_key)
+    artifact = stored(cloud, "abc")
+    assert artifact is not None
+    assert artifact.writer == Writer(cloud.key.id)
 
 
 def test_of_two_uploads_of_a_hash_the_one_begun_later_stays_in_either_order(cloud: Cloud) -> None:

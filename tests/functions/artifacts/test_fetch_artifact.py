@@ -84,7 +84,7 @@ def test_404_once_the_retention_has_passed_though_nothing_was_swept(
         ArtifactHash("abc"),
         b"old",
         ArtifactMetadata(),
-        writer="key",
+        writer=cloud.writer,
         replaces=None,
         quota_bytes=None,
         now=eight_days_ago,
@@ -105,7 +105,7 @@ def test_the_first_read_settles_the_upload_and_counts_it(cloud: Cloud) -> None:
     entry = read_entry(cloud.team.id, ArtifactHash("abc"))
     assert entry.pending is None
     assert entry.artifact is not None
-    assert entry.artifact.writer == cloud.key.id
+    assert entry.artifact.writer == cloud.writer
     assert read_totals(cloud.team.id) == Totals(size_bytes=14, artifacts=1)
 
 

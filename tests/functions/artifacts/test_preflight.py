@@ -36,7 +36,7 @@ def test_the_upload_is_noted_with_the_key_that_may_make_it(cloud: Cloud) -> None
     key = offer(cloud.send, "abc")
     pending = read_entry(cloud.team.id, ArtifactHash("abc")).pending
     assert pending is not None
-    assert (pending.upload.object_key, pending.writer) == (key, cloud.key.id)
+    assert (pending.upload.object_key, pending.writer) == (key, cloud.writer)
 
 
 def test_a_second_offer_takes_the_place_of_the_first(send: Sender) -> None:

@@ -41,7 +41,7 @@ def test_the_key_that_wrote_is_remembered(cloud: Cloud) -> None:
     cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact")
     artifact = read_entry(cloud.team.id, ArtifactHash("abc")).artifact
     assert artifact is not None
-    assert artifact.writer == cloud.key.id
+    assert artifact.writer == cloud.writer
 
 
 def test_a_second_upload_of_a_hash_replaces_the_first_and_answers_202(cloud: Cloud) -> None:

@@ -7,7 +7,7 @@ import pytest
 from larder import aws, clock
 from larder.settings import settings
 from larder.usage.models import Figures
-from larder.usage.repository import read_day
+from larder.usage.repository import read_days
 from tests.conftest import SetOption
 from tests.requests import Cloud, Sender
 
@@ -17,6 +17,10 @@ SESSION = "4f9d1c1e-6a5b-4d4e-9c57-0a2f6d1e8b11"
 def event(**changes: Any) -> dict[str, Any]:
     usual = {"sessionId": SESSION, "source": "REMOTE", "event": "HIT", "hash": "abc"}
     return {**usual, "duration": 400, **changes}
+
+
+def figures_of_today(owner: str) -> Figures:
+    return read_days(owner, [clock.now().date()])[0].total
 
 
 def test_200_without_a_body(send: Sender) -> None:
@@ -33,7 +37,7 @@ def test_the_day_adds_up_hits_misses_sources_and_the_time_that_hits_saved(cloud:
     ]
     cloud.send("POST", "/v8/artifacts/events", json_body=batch)
     cloud.send("POST", "/v8/artifacts/events", json_body=[event(duration=50)])
-    assert read_day(cloud.team.id, clock.now().date()) == Figures(
+    assert figures_of_today(cloud.team.id) == Figures(
         events=5,
         hits=3,
         misses=2,
@@ -57,6 +61,16 @@ def test_a_batch_is_one_item_whatever_the_number_of_events(cloud: Cloud) -> None
     assert len(batch["events"]) == 80
     assert (batch["ci"], batch["interactive"]) == ("GITHUB_ACTIONS", False)
     assert batch["key_id"] == cloud.key.id
+
+
+def test_the_day_tells_what_each_ci_reported(cloud: Cloud) -> None:
+    for ci in ("GITHUB_ACTIONS", "GITLAB", "GITHUB_ACTIONS"):
+        headers = {"x-artifact-client-ci": ci}
+        cloud.send("POST", "/v8/artifacts/events", json_body=[event()] * 3, headers=headers)
+    cloud.send("POST", "/v8/artifacts/events", json_body=[event()])
+    (today,) = read_days(cloud.team.id, [clock.now().date()])
+    assert today.total.hits == 10
+    assert {ci: part.hits for ci, part in today.by_ci.items()} == {"GITHUB_ACTIONS": 6, "GITLAB": 3}
 
 
 def test_single_events_end_and_daily_figures_stay(cloud: Cloud, option: SetOption) -> None:

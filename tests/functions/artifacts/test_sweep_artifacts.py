@@ -21,7 +21,7 @@ def store(cloud: Cloud, hash: str, *, now: datetime) -> None:
         ArtifactHash(hash),
         b"artifact",
         ArtifactMetadata(),
-        writer=cloud.key.id,
+        writer=cloud.writer,
         replaces=None,
         quota_bytes=None,
         now=now,

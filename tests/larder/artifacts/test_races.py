@@ -23,7 +23,7 @@ def store(cloud: Cloud, body: bytes, replaces: Artifact | None = None) -> Artifa
         HASH,
         body,
         ArtifactMetadata(),
-        writer="key",
+        writer=cloud.writer,
         replaces=replaces,
         quota_bytes=1_000,
         now=clock.now(),

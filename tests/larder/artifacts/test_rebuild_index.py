@@ -72,6 +72,17 @@ def test_direct_uploads_come_back_without_the_metadata_that_s3_never_had(cloud: 
     assert cloud.send("GET", "/v8/artifacts/abc").body == b"straight to S3"
 
 
+@pytest.mark.parametrize("hash", ["small", "direct"])
+def test_who_wrote_it_comes_back_too(cloud: Cloud, hash: str) -> None:
+    cloud.send("PUT", "/v8/artifacts/small", body=b"through the function")
+    upload(cloud.send, "direct", b"straight to S3")
+    lose(items=True, totals=True)
+    service.rebuild_index(now=clock.now(), workers=1)
+    artifact = repository.read_entry(cloud.team.id, ArtifactHash(hash)).artifact
+    assert artifact is not None
+    assert artifact.writer == cloud.writer
+
+
 def test_what_is_past_its_retention_is_not_brought_back(stored: Cloud) -> None:
     lose(items=True, totals=True)
     in_a_year = clock.now() + timedelta(days=365)

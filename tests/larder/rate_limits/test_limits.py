@@ -91,9 +91,9 @@ class TestAStoreThatFails:
             assert ask(5) == [None] * 5
         lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert len(lines) == 5
-        assert lines[0]["RateLimitStoreFailures"] == [1.0]
+        assert lines[0]["RateLimitStoreFailures"] == 1
         assert lines[0]["limit"] == "http"
-        assert lines[0]["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "Larder"
+        assert lines[0]["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "Larder/larder"
 
     def test_out_of_reach_does_so_too(self) -> None:
         with unreachable("dynamodb", "UpdateItem"):

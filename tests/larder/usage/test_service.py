@@ -1,16 +1,47 @@
 """Record what clients report."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
-from larder import clock
+from larder import aws, clock
 from larder.errors import TryAgain
-from larder.usage.models import Figures, Reporter, UsageEvent
-from larder.usage.repository import read_day
+from larder.settings import settings
+from larder.usage.models import (
+    MAX_CI_VENDORS,
+    OTHER_CI,
+    Day,
+    Figures,
+    Reporter,
+    UsageEvent,
+    ci_vendor,
+)
+from larder.usage.repository import read_days
 from larder.usage.service import record
 from tests.faults import answering, error
+from tests.proofs.aws_calls import counted
 
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HIT = UsageEvent(session_id="s", source="REMOTE", event="HIT", hash="abc", duration_ms=10)
 REPORTER = Reporter(key_id="key", ci=None, interactive=None)
+MISS = UsageEvent(session_id="s", source="LOCAL", event="MISS", hash="abc", duration_ms=0)
+
+
+def by(ci: str | None, *, interactive: bool | None = None) -> Reporter:
+    return Reporter(key_id="key", ci=ci, interactive=interactive)
+
+
+def figures_of_today(owner: str) -> Figures:
+    return read_days(owner, [clock.now().date()])[0].total
+
+
+def day_of(owner: str, at: datetime = NOON) -> Day:
+    return read_days(owner, [at.date()])[0]
+
+
+def stored_day(owner: str) -> aws.Item:
+    key = {"owner": owner, "day": NOON.date().isoformat()}
+    return aws.get_item(settings().usage_table, key) or {}
 
 
 CONFLICT = error(
@@ -23,7 +54,7 @@ def test_builds_that_end_in_the_same_moment_are_all_counted(aws_in_memory: None)
     with answering("dynamodb", "TransactWriteItems", CONFLICT, times=3) as conflicts:
         record("team_a", [HIT], REPORTER, now=clock.now())
     assert len(conflicts) == 3
-    assert read_day("team_a", clock.now().date()).hits == 1
+    assert figures_of_today("team_a").hits == 1
 
 
 def test_a_batch_that_always_meets_another_is_told_and_not_half_counted(
@@ -31,4 +62,95 @@ def test_a_batch_that_always_meets_another_is_told_and_not_half_counted(
 ) -> None:
     with answering("dynamodb", "TransactWriteItems", CONFLICT), pytest.raises(TryAgain):
         record("team_a", [HIT], REPORTER, now=clock.now())
-    assert read_day("team_a", clock.now().date()) == Figures()
+    assert figures_of_today("team_a") == Figures()
+
+
+@pytest.mark.parametrize(
+    ("sent", "counted_as"),
+    [
+        (None, None),
+        ("GITHUB_ACTIONS", "GITHUB_ACTIONS"),
+        ("github-actions", "GITHUB_ACTIONS"),
+        ("GitHub Actions", "GITHUB_ACTIONS"),
+        (" Xcode  Cloud ", "XCODE_CLOUD"),
+        ("other", "OTHER"),
+        ("a" * 32, "A" * 32),
+        ("a" * 33, OTHER_CI),
+        ("%%%", OTHER_CI),
+        ("ci.X.hits", "CI_X_HITS"),
+    ],
+)
+def test_one_vendor_has_one_name(sent: str | None, counted_as: str | None) -> None:
+    assert ci_vendor(sent) == counted_as
+
+
+def test_each_ci_vendor_has_its_part_of_the_day(aws_in_memory: None) -> None:
+    for events, ci in (([HIT, MISS], "GITHUB_ACTIONS"), ([HIT], "GITLAB"), ([MISS], None)):
+        record("team_a", events, by(ci), now=NOON)
+    record("team_a", [HIT], by("github_actions"), now=NOON)
+    record("team_b", [HIT], by("CIRCLE"), now=NOON)
+    day = day_of("team_a")
+    assert (day.total.events, day.total.hits, day.total.time_saved_ms) == (5, 3, 30)
+    assert day.by_ci == {
+        "GITHUB_ACTIONS": Figures(
+            events=3, hits=2, misses=1, local_misses=1, remote_hits=2, time_saved_ms=20
+        ),
+        "GITLAB": Figures(events=1, hits=1, remote_hits=1, time_saved_ms=10),
+    }
+
+
+def test_events_of_interactive_shells_are_told_apart(aws_in_memory: None) -> None:
+    for interactive in (True, False, None):
+        record("team_a", [HIT, MISS], by("GITLAB", interactive=interactive), now=NOON)
+    day = day_of("team_a")
+    assert day.total.interactive_events == day.by_ci["GITLAB"].interactive_events == 2
+
+
+def test_a_batch_is_one_transaction_whoever_reports_it(aws_in_memory: None) -> None:
+    with counted() as calls:
+        record("team_a", [HIT] * 80, by("GITHUB_ACTIONS"), now=NOON)
+    assert calls.steps == [["TransactWriteItems"]]
+
+
+def test_clients_that_make_names_up_do_not_grow_the_day(aws_in_memory: None) -> None:
+    for number in range(MAX_CI_VENDORS + 15):
+        record("team_a", [HIT], by(f"MADE-UP {number}"), now=NOON)
+    record("team_a", [HIT], by("MADE-UP 3"), now=NOON)
+    record("team_a", [HIT], by("?" * 50), now=NOON)
+    day = day_of("team_a")
+    assert len(day.by_ci) == MAX_CI_VENDORS + 1
+    assert (day.by_ci["MADE_UP_3"].hits, day.by_ci[OTHER_CI].hits) == (2, 16)
+    assert sum(part.hits for part in day.by_ci.values()) == day.total.hits == 27
+    assert sum(len(name) for name in stored_day("team_a")) < 2_000
+
+
+def test_a_day_that_is_full_of_vendors_makes_no_room_for_another_but_tomorrow_does(
+    aws_in_memory: None,
+) -> None:
+    for number in range(MAX_CI_VENDORS):
+        record("team_a", [HIT], by(f"MADE-UP {number}"), now=NOON)
+    record("team_a", [HIT], by("GITLAB"), now=NOON)
+    record("team_a", [HIT], by("GITLAB"), now=NOON + timedelta(days=1))
+    assert "GITLAB" not in day_of("team_a").by_ci
+    assert day_of("team_a", NOON + timedelta(days=1)).by_ci["GITLAB"].hits == 1
+
+
+def test_a_day_that_was_counted_before_vendors_were_is_read_and_goes_on(
+    aws_in_memory: None,
+) -> None:
+    item = {"owner": "team_a", "day": "2026-11-21", "events": 4, "hits": 3, "misses": 1}
+    aws.dynamodb().put_item(TableName=settings().usage_table, Item=aws.serialize(item))
+    assert day_of("team_a") == Day(total=Figures(events=4, hits=3, misses=1))
+    record("team_a", [HIT], by("GITLAB"), now=NOON)
+    day = day_of("team_a")
+    assert (day.total.hits, day.by_ci["GITLAB"].hits) == (4, 1)
+
+
+def test_days_come_in_the_order_asked_for_and_none_is_left_out(aws_in_memory: None) -> None:
+    days = [NOON.date() - timedelta(days=ago) for ago in range(366)]
+    for ago in (0, 99, 100, 250, 365):
+        record("team_a", [HIT], by(None), now=NOON - timedelta(days=ago))
+    with counted() as calls:
+        found = read_days("team_a", days)
+    assert [ago for ago, day in enumerate(found) if day.total.hits] == [0, 99, 100, 250, 365]
+    assert calls.steps == [["BatchGetItem"] * 4]

@@ -36,7 +36,7 @@ __all__ = ["BotoCoreError", "ClientError", "TryAgain"]
 
 K = TypeVar("K")
 Item = dict[str, Any]
-"""An item or a key with plain Python values: str, int, bool, None, list, dict."""
+"""An item or a key with plain Python values: str, int, bool, None, list, dict, set of str."""
 
 BATCH_GET_KEYS = 100
 """Keys that DynamoDB takes in one BatchGetItem (reference: aws-limits.md)."""
@@ -203,6 +203,8 @@ def _typed(value: Any) -> dict[str, Any]:
             return {"S": value}
         case int():
             return {"N": str(value)}
+        case set() | frozenset():
+            return {"SS": sorted(value)}
         case list() | tuple():
             return {"L": [_typed(inner) for inner in value]}
         case Mapping():
@@ -215,6 +217,8 @@ def _plain(typed: Mapping[str, Any]) -> Any:
     match kind:
         case "S" | "BOOL":
             return value
+        case "SS":
+            return set(value)
         case "N":
             return int(value)
         case "L":

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
@@ -10,6 +10,7 @@ from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+A = TypeVar("A")
 
 
 @cache
@@ -35,6 +36,13 @@ def beside(
         yield call
     finally:
         wait([call])
+
+
+def side_by_side(function: Callable[[A], R], arguments: Iterable[A]) -> list[R]:
+    """One call for each argument, all at once, and what they return. When it returns, or raises, none is under way."""
+    calls = [in_background(function, argument) for argument in arguments]
+    wait(calls)
+    return [call.result() for call in calls]
 
 
 def wait_before_retry(attempt: int) -> None:

@@ -341,3 +341,9 @@ def s3_endpoint() -> str | None:
 def region() -> str:
     """The region that Lambda, or botocore's own variable, names."""
     return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+
+
+@cache
+def metrics_namespace() -> str:
+    """Powertools' own variable for where this deployment's metrics are."""
+    return os.environ.get("POWERTOOLS_METRICS_NAMESPACE") or "Larder"

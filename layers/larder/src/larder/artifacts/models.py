@@ -3,10 +3,12 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import NewType
 
+from larder.clock import from_ms
 from larder.errors import InvalidRequest
+from larder.usage.uploads import Uploads
 
 ArtifactHash = NewType("ArtifactHash", str)
 """A hash as a client names it. The build client's are 16 hexadecimal digits."""
@@ -48,9 +50,28 @@ class ArtifactMetadata:
     interactive: bool | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who uploaded: the id of the key or session, and the user; None for uploads from before users were noted."""
+
+    id: str
+    user_id: str | None = None
+
+    def goes_by(self, id: str) -> bool:
+        """Whether `id` is the key's or session's, or the user's."""
+        return id in (self.id, self.user_id)
+
+
+UPLOAD_ID_PATTERN = r"[0-9a-f]{28}(?:\.[A-Za-z0-9_-]{1,64}){0,2}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """One upload of one artifact. `id` sorts by the time at which the upload was begun."""
+    """One upload of one artifact. `id` sorts by the time at which the upload was begun.
+
+    That of an upload straight to S3 ends with who was given leave to make it: `<id>.<key or session>.<user>`. The name
+    of the object is all that S3 keeps of what Larder says about it (docs/decisions/0019).
+    """
 
     owner: str
     hash: ArtifactHash
@@ -60,9 +81,18 @@ class Upload:
     def object_key(self) -> str:
         return f"artifacts/{self.owner}/{self.hash}/{self.id}"
 
+    @property
+    def begun_at(self) -> datetime:
+        return from_ms(int(self.id[:12], 16))
+
+    @property
+    def writer(self) -> Writer | None:
+        _, *writer = self.id.split(".")
+        return Writer(*writer) if writer else None
+
 
 _OBJECT_KEY = re.compile(
-    r"artifacts/(?P<owner>[A-Za-z0-9_]+)/(?P<hash>" + HASH_PATTERN + r")/(?P<id>[0-9a-f]{28})"
+    rf"artifacts/(?P<owner>[A-Za-z0-9_]+)/(?P<hash>{HASH_PATTERN})/(?P<id>{UPLOAD_ID_PATTERN})"
 )
 
 
@@ -76,13 +106,13 @@ def parse_object_key(key: str) -> Upload | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """A stored artifact: one complete object and what is known of it. `writer` is the id of the key that wrote it."""
+    """A stored artifact: one complete object and what is known of it."""
 
     upload: Upload
     size_bytes: int
     created_at: datetime
     metadata: ArtifactMetadata = field(default_factory=ArtifactMetadata)
-    writer: str | None = None
+    writer: Writer | None = None
 
     def expires_at(self, retention_days: int) -> datetime:
         return self.created_at + timedelta(days=retention_days)
@@ -94,7 +124,7 @@ class PendingUpload:
 
     upload: Upload
     created_at: datetime
-    writer: str | None = None
+    writer: Writer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,20 +140,21 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """What an owner stores."""
+    """What an owner stores, and what was uploaded on each day that the sweep has not handed to the usage table yet."""
 
     size_bytes: int = 0
     artifacts: int = 0
+    uploads: Mapping[date, Uploads] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredObject:
-    """An object as S3 knows it."""
+    """An object as S3 knows it. It has a writer when it came through a function."""
 
     size_bytes: int
     stored_at: datetime
     metadata: ArtifactMetadata
-    writer: str | None
+    writer: Writer | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@
 | `<hash>` | the artifact that readers see |
 | `<hash>#pending` | the direct upload last offered for the hash |
 | `#discarded#<upload id>` | an object that nobody will see again; the sweep deletes it and then this item |
-| `#totals` | bytes and number of the owner's artifacts, and what the last check of them found too much |
+| `#totals` | bytes and number of the owner's artifacts, what the last check found too much, the last days' uploads |
 
 Every change of what readers see is one conditional write (or one transaction) that names the upload it replaces, so
 that each change has exactly one author, and a replaced object is listed as discarded in the same breath.
@@ -14,7 +14,7 @@ that each change has exactly one author, and a replaced object is listed as disc
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from larder import aws
@@ -26,6 +26,7 @@ from larder.artifacts.models import (
     PendingUpload,
     Totals,
     Upload,
+    Writer,
 )
 from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.concurrency import in_background
@@ -33,6 +34,7 @@ from larder.errors import TryAgain
 from larder.settings import settings
 from larder.teams.models import Membership
 from larder.teams.repository import parse_standing, standing_keys
+from larder.usage.uploads import Uploads
 
 SWEEP_SHARDS = 8
 """Partitions of the index that the sweep reads, so that its writes are not bound by one."""
@@ -43,6 +45,10 @@ PENDING_LIFETIME = timedelta(hours=24)
 _PENDING = "#pending"
 _DISCARDED = "#discarded#"
 _TOTALS = "#totals"
+_UPLOADS = "uploads#"
+_UPLOADED_BYTES = "uploaded_bytes#"
+_AFTER_NOTES = "$"
+"""Sorts behind everything that begins with `#`, and before every hash."""
 _METADATA = ("duration_ms", "tag", "sha", "dirty_hash", "ci", "interactive")
 
 
@@ -85,8 +91,20 @@ def parse_entry(items: Iterable[aws.Item], hash: ArtifactHash) -> IndexEntry:
 def parse_totals(items: Iterable[aws.Item]) -> Totals:
     for item in items:
         if item["hash"] == _TOTALS:
-            return Totals(size_bytes=item["size_bytes"], artifacts=item["artifacts"])
+            return Totals(
+                size_bytes=item["size_bytes"], artifacts=item["artifacts"], uploads=_uploads(item)
+            )
     return Totals()
+
+
+def _uploads(totals: aws.Item) -> dict[date, Uploads]:
+    days = [name.removeprefix(_UPLOADS) for name in totals if name.startswith(_UPLOADS)]
+    return {
+        date.fromisoformat(day): Uploads(
+            count=totals[_UPLOADS + day], size_bytes=totals[_UPLOADED_BYTES + day]
+        )
+        for day in days
+    }
 
 
 def read_entry(owner: str, hash: ArtifactHash) -> IndexEntry:
@@ -115,6 +133,19 @@ def read_entries(
             present = [by_key[key] for key in (hash, hash + _PENDING) if key in by_key]
             entries[hash] = parse_entry(present, hash)
     return entries, failed
+
+
+def stored_by(owner: str) -> Iterator[Artifact | PendingUpload]:
+    """Every artifact and every offer of the owner, page by page: for background work, never on a request."""
+    items = aws.query(
+        settings().artifacts_table,
+        "#owner = :owner AND #hash > :notes",
+        {":owner": owner, ":notes": _AFTER_NOTES},
+        ExpressionAttributeNames={"#owner": "owner", "#hash": "hash"},
+        ConsistentRead=True,
+    )
+    for item in items:
+        yield _pending(item) if item["hash"].endswith(_PENDING) else _artifact(item)
 
 
 def read_for_settling(upload: Upload) -> tuple[IndexEntry, bool]:
@@ -156,7 +187,6 @@ def put_pending(pending: PendingUpload) -> None:
                 "hash": upload.hash + _PENDING,
                 "upload_id": upload.id,
                 "created_at": to_ms(pending.created_at),
-                "writer": pending.writer,
                 **_sweep(upload, pending.created_at + PENDING_LIFETIME),
             }
         ),
@@ -193,8 +223,27 @@ def publish(
     return _write([{"Put": put}, *others])
 
 
-def discard(upload: Upload, *, settles: PendingUpload | None = None, now: datetime) -> bool:
-    """List an object that is not in the index for deletion. False when it is in the index after all."""
+def refuse(pending: PendingUpload, *, now: datetime) -> bool:
+    """Take an offer back: its object, if it ever comes, is never seen. False when it has been settled, or replaced.
+
+    The note of it stays as long as the upload may take: an event of its object then finds it discarded.
+    """
+    return discard(
+        pending.upload, settles=pending, until=pending.created_at + PENDING_LIFETIME, now=now
+    )
+
+
+def discard(
+    upload: Upload,
+    *,
+    settles: PendingUpload | None = None,
+    until: datetime | None = None,
+    now: datetime,
+) -> bool:
+    """List an object that is not in the index for deletion. False when it is in the index after all.
+
+    It is listed till `until` at least.
+    """
     unpublished = {
         "TableName": settings().artifacts_table,
         "Key": aws.serialize({"owner": upload.owner, "hash": upload.hash}),
@@ -202,7 +251,7 @@ def discard(upload: Upload, *, settles: PendingUpload | None = None, now: dateti
         "ExpressionAttributeValues": aws.serialize({":upload": upload.id}),
     }
     items: list[dict[str, Any]] = [
-        {"Put": _discarded_put(upload, now)},
+        {"Put": _discarded_put(upload, now, until)},
         {"ConditionCheck": unpublished},
     ]
     if settles is not None:
@@ -232,31 +281,62 @@ def forget_discarded(upload: Upload) -> None:
     )
 
 
-def add_to_totals(owner: str, size_bytes: int, artifacts: int, *, quota_bytes: int | None) -> bool:
-    """Count bytes and artifacts in (or, negative, out). False, and nothing done, when the sum would pass the quota."""
-    condition: dict[str, Any] = {}
+def add_to_totals(
+    owner: str,
+    size_bytes: int,
+    artifacts: int,
+    *,
+    quota_bytes: int | None,
+    uploaded: tuple[date, Uploads] | None = None,
+) -> bool:
+    """Count bytes, artifacts and what was uploaded on a day in (or, negative, out). False, and nothing done, when the
+    bytes would pass the quota.
+    """
+    more: dict[str, Any] = {}
     values = {":bytes": size_bytes, ":artifacts": artifacts}
+    added = "size_bytes :bytes, artifacts :artifacts"
+    if uploaded is not None:
+        day, uploads = uploaded
+        added += ", #uploads :uploads, #uploaded_bytes :uploaded_bytes"
+        more["ExpressionAttributeNames"] = _names_of_uploads(day)
+        values |= {":uploads": uploads.count, ":uploaded_bytes": uploads.size_bytes}
     if quota_bytes is not None and size_bytes > 0:
         if size_bytes > quota_bytes:
             return False
         values[":room"] = quota_bytes - size_bytes
-        condition["ConditionExpression"] = "attribute_not_exists(size_bytes) OR size_bytes <= :room"
+        more["ConditionExpression"] = "attribute_not_exists(size_bytes) OR size_bytes <= :room"
     try:
         aws.dynamodb().update_item(
             TableName=settings().artifacts_table,
             Key=aws.serialize(totals_key(owner)),
             # New totals are due to be checked at once; then the sweep says when again.
-            UpdateExpression="ADD size_bytes :bytes, artifacts :artifacts "
+            UpdateExpression=f"ADD {added} "
             "SET sweep_shard = if_not_exists(sweep_shard, :shard), "
             "sweep_at = if_not_exists(sweep_at, :due)",
             ExpressionAttributeValues=aws.serialize({**values, ":shard": _shard(owner), ":due": 0}),
-            **condition,
+            **more,
         )
     except aws.ClientError as error:
         if aws.error_code(error) == "ConditionalCheckFailedException":
             return False
         raise
     return True
+
+
+def _names_of_uploads(day: date) -> dict[str, str]:
+    return {"#uploads": f"{_UPLOADS}{day}", "#uploaded_bytes": f"{_UPLOADED_BYTES}{day}"}
+
+
+def forget_uploads(owner: str, day: date) -> None:
+    """The usage table has the day's uploads: the totals need not keep them."""
+    update = {
+        "TableName": settings().artifacts_table,
+        "Key": aws.serialize(totals_key(owner)),
+        "UpdateExpression": "REMOVE #uploads, #uploaded_bytes",
+        "ConditionExpression": "attribute_exists(size_bytes)",
+        "ExpressionAttributeNames": _names_of_uploads(day),
+    }
+    _write([{"Update": update}])
 
 
 def replace_totals(owner: str, totals: Totals, *, was: Totals) -> bool:
@@ -425,9 +505,11 @@ def _discarded_key(upload: Upload) -> aws.Item:
     return {"owner": upload.owner, "hash": _DISCARDED + upload.id}
 
 
-def _discarded_put(upload: Upload, now: datetime) -> dict[str, Any]:
+def _discarded_put(upload: Upload, now: datetime, until: datetime | None = None) -> dict[str, Any]:
     # A reader may have been given a URL a moment ago, and S3 lets a download that has begun end.
     deletable = now + timedelta(seconds=settings().download_url_seconds + 60)
+    if until is not None:
+        deletable = max(deletable, until)
     return {
         "TableName": settings().artifacts_table,
         "Item": aws.serialize(
@@ -461,7 +543,7 @@ def _artifact_item(artifact: Artifact) -> aws.Item:
         "upload_id": upload.id,
         "size_bytes": artifact.size_bytes,
         "created_at": to_ms(artifact.created_at),
-        "writer": artifact.writer,
+        **_writer_attributes(artifact.writer),
         **{name: getattr(artifact.metadata, name) for name in _METADATA},
         **_sweep(upload, artifact.expires_at(settings().retention_days)),
     }
@@ -473,14 +555,24 @@ def _artifact(item: aws.Item) -> Artifact:
         size_bytes=item["size_bytes"],
         created_at=from_ms(item["created_at"]),
         metadata=ArtifactMetadata(**{name: item.get(name) for name in _METADATA}),
-        writer=item.get("writer"),
+        writer=_writer(item),
     )
 
 
 def _pending(item: aws.Item) -> PendingUpload:
     hash = ArtifactHash(item["hash"].removesuffix(_PENDING))
+    upload = Upload(owner=item["owner"], hash=hash, id=item["upload_id"])
     return PendingUpload(
-        upload=Upload(owner=item["owner"], hash=hash, id=item["upload_id"]),
+        upload=upload,
         created_at=from_ms(item["created_at"]),
-        writer=item.get("writer"),
+        # Offers of an older version have it beside the id.
+        writer=upload.writer or _writer(item),
     )
+
+
+def _writer_attributes(writer: Writer | None) -> aws.Item:
+    return {} if writer is None else {"writer": writer.id, "user_id": writer.user_id}
+
+
+def _writer(item: aws.Item) -> Writer | None:
+    return Writer(item["writer"], item.get("user_id")) if "writer" in item else None

@@ -7,7 +7,7 @@ one stays whole for whoever is reading it. docs/architecture.md tells the order 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from itertools import groupby, islice
 
 from larder.artifacts import repository, storage
@@ -21,6 +21,7 @@ from larder.artifacts.models import (
     QueryResult,
     Totals,
     Upload,
+    Writer,
 )
 from larder.concurrency import beside, in_background, wait_before_retry
 from larder.errors import ArtifactNotFound, CachingOverLimit, TryAgain
@@ -28,8 +29,12 @@ from larder.hashing import time_ordered_id
 from larder.settings import settings
 from larder.teams.models import CachingStatus, OwnerState
 from larder.teams.service import quota_bytes as quota_of
+from larder.usage.uploads import Uploads
 
 _ATTEMPTS = 8
+
+_STILL_COUNTING = timedelta(days=1)
+"""How long after a day's end a request that began on it may still count to it, with room to spare."""
 
 
 @dataclass(slots=True)
@@ -74,7 +79,7 @@ def store(
     body: bytes,
     metadata: ArtifactMetadata,
     *,
-    writer: str,
+    writer: Writer,
     replaces: Artifact | None,
     quota_bytes: int | None,
     now: datetime,
@@ -91,13 +96,14 @@ def store(
         metadata=metadata,
         writer=writer,
     )
+    today = now.date()
     with beside(storage.put, artifact.upload, body, metadata, writer) as saving:
-        reserved = _reserve(artifact, replaces, quota_bytes)
+        reserved = _reserve(artifact, replaces, quota_bytes, today)
     try:
         saving.result()
     except BaseException:
         if reserved:
-            _release(artifact, replaces)
+            _release(artifact, replaces, today)
         raise
     if not reserved:
         if not repository.discard(artifact.upload, now=now):
@@ -111,7 +117,7 @@ def store(
         current = repository.read_entry(owner, hash).artifact
         if _same(current, replaces):
             continue
-        _release(artifact, replaces)
+        _release(artifact, replaces, today)
         if _same(current, artifact):
             # The event of the finished object came first and has counted it.
             return artifact
@@ -119,15 +125,16 @@ def store(
             repository.discard(artifact.upload, now=now)
             return artifact
         replaces = None
-        repository.add_to_totals(owner, artifact.size_bytes, 1, quota_bytes=None)
-    _release(artifact, replaces)
+        _reserve(artifact, replaces, None, today)
+    _release(artifact, replaces, today)
     repository.discard(artifact.upload, now=now)
     raise TryAgain
 
 
-def offer_upload(owner: str, hash: ArtifactHash, *, writer: str, now: datetime) -> str:
+def offer_upload(owner: str, hash: ArtifactHash, *, writer: Writer, now: datetime) -> str:
     """Note a direct upload and return the presigned URL that takes it."""
-    upload = Upload(owner=owner, hash=hash, id=time_ordered_id(now))
+    parts = (time_ordered_id(now), writer.id, writer.user_id)
+    upload = Upload(owner=owner, hash=hash, id=".".join(part for part in parts if part))
     repository.put_pending(PendingUpload(upload=upload, created_at=now, writer=writer))
     return storage.upload_url(upload)
 
@@ -196,14 +203,16 @@ def commit(upload: Upload, *, now: datetime) -> Artifact | None:
 
     Returns the artifact that readers see afterwards. Raises TryAgain when other writers kept it from settling.
     """
-    return _commit(upload, quota_of(upload.owner), now)
+    return _commit(upload, quota_of(upload.owner), now, counted_on=now.date())
 
 
-def _commit(upload: Upload, quota_bytes: int | None, now: datetime) -> Artifact | None:
+def _commit(
+    upload: Upload, quota_bytes: int | None, now: datetime, *, counted_on: date | None
+) -> Artifact | None:
     entry, discarded = repository.read_for_settling(upload)
     if discarded:
         return entry.artifact
-    return _settle(upload, entry, quota_bytes, now)
+    return _settle(upload, entry, quota_bytes, now, counted_on=counted_on)
 
 
 def sweep(
@@ -246,9 +255,21 @@ def _sweep_item(due: repository.DueItem, report: SweepReport, now: datetime) -> 
             repository.forget_discarded(discarded)
             report.objects_deleted += 1
         case repository.DueTotals() as due_totals:
+            _hand_uploads_over(due_totals, now)
             report.totals_corrected += _check_totals(due_totals, now)
         case None:
             pass
+
+
+def _hand_uploads_over(due: repository.DueTotals, now: datetime) -> None:
+    """Give the uploads of days that nothing counts to any more to the usage table. A crash leaves them in both."""
+    # Imported here: requests for artifacts start faster without it.
+    from larder.usage.service import set_uploads
+
+    for day, uploads in due.totals.uploads.items():
+        if day < now.date() - _STILL_COUNTING:
+            set_uploads(due.owner, day, uploads)
+            repository.forget_uploads(due.owner, day)
 
 
 def _check_totals(due: repository.DueTotals, now: datetime) -> bool:
@@ -301,9 +322,9 @@ def _index_latest(uploads: Sequence[Upload], now: datetime) -> str:
     *older, latest = uploads
     before = repository.read_entry(latest.owner, latest.hash).artifact
     current = before is not None and before.upload.id == latest.id
-    after = before if current else _commit(latest, None, now)
+    after = before if current else _commit(latest, None, now, counted_on=None)
     for upload in older:
-        _commit(upload, None, now)
+        _commit(upload, None, now, counted_on=None)
     if after is None or not visible(after, now):
         return "expired"
     return "current" if _same(before, after) else "indexed"
@@ -329,22 +350,30 @@ def _settled(entry: IndexEntry, quota_bytes: int | None, now: datetime) -> Artif
     if entry.pending is None:
         return entry.artifact
     try:
-        return _settle(entry.pending.upload, entry, quota_bytes, now)
+        return _settle(entry.pending.upload, entry, quota_bytes, now, counted_on=now.date())
     except TryAgain:
         # Others are settling the same hash; what was there before is still a whole artifact.
         return entry.artifact
 
 
 def _settle(
-    upload: Upload, entry: IndexEntry, quota_bytes: int | None, now: datetime
+    upload: Upload,
+    entry: IndexEntry,
+    quota_bytes: int | None,
+    now: datetime,
+    *,
+    counted_on: date | None,
 ) -> Artifact | None:
-    """Publish the upload if its object is complete and no newer upload stands in its place."""
+    """Publish the upload if its object is complete and no newer upload stands in its place.
+
+    It counts to the uploads of the day `counted_on`; to none's when that is None, because it is not new.
+    """
     if entry.artifact is not None and entry.artifact.upload.id == upload.id:
         return entry.artifact
     stored = storage.head(upload)
     if stored is None:
         return entry.artifact
-    if stored.writer is not None:
+    if upload.writer is None and stored.writer is not None:
         # It came through a function, which holds it to the quota itself and may have counted it in a moment ago.
         quota_bytes = None
     for attempt in range(_ATTEMPTS):
@@ -358,20 +387,20 @@ def _settle(
             size_bytes=stored.size_bytes,
             created_at=stored.stored_at,
             metadata=stored.metadata,
-            writer=stored.writer or (pending.writer if pending else None),
+            writer=upload.writer or stored.writer or (pending.writer if pending else None),
         )
         acceptable = (
             0 < stored.size_bytes <= settings().max_upload_bytes
             and visible(artifact, now)
             and (current is None or current.upload.id < upload.id)
         )
-        if not acceptable or not _reserve(artifact, current, quota_bytes):
+        if not acceptable or not _reserve(artifact, current, quota_bytes, counted_on):
             if repository.discard(upload, settles=pending, now=now):
                 return current
         elif repository.publish(artifact, replaces=current, settles=pending, offered=True, now=now):
             return artifact
         else:
-            _release(artifact, current)
+            _release(artifact, current, counted_on)
         wait_before_retry(attempt)
         entry, discarded = repository.read_for_settling(upload)
         if discarded:
@@ -379,17 +408,31 @@ def _settle(
     raise TryAgain
 
 
-def _reserve(artifact: Artifact, replaces: Artifact | None, quota_bytes: int | None) -> bool:
+def _reserve(
+    artifact: Artifact, replaces: Artifact | None, quota_bytes: int | None, counted_on: date | None
+) -> bool:
     """Count the artifact in before it is published, so that parallel uploads never pass the quota together."""
     size_bytes, artifacts = _growth(artifact, replaces)
+    uploads = Uploads(count=1, size_bytes=artifact.size_bytes)
     return repository.add_to_totals(
-        artifact.upload.owner, size_bytes, artifacts, quota_bytes=quota_bytes
+        artifact.upload.owner,
+        size_bytes,
+        artifacts,
+        quota_bytes=quota_bytes,
+        uploaded=None if counted_on is None else (counted_on, uploads),
     )
 
 
-def _release(artifact: Artifact, replaces: Artifact | None) -> None:
+def _release(artifact: Artifact, replaces: Artifact | None, counted_on: date | None) -> None:
     size_bytes, artifacts = _growth(artifact, replaces)
-    repository.add_to_totals(artifact.upload.owner, -size_bytes, -artifacts, quota_bytes=None)
+    uploads = Uploads(count=-1, size_bytes=-artifact.size_bytes)
+    repository.add_to_totals(
+        artifact.upload.owner,
+        -size_bytes,
+        -artifacts,
+        quota_bytes=None,
+        uploaded=None if counted_on is None else (counted_on, uploads),
+    )
 
 
 def _growth(artifact: Artifact, replaces: Artifact | None) -> tuple[int, int]:

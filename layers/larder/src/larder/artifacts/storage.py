@@ -9,6 +9,7 @@ from larder.artifacts.models import (
     DownloadUrl,
     StoredObject,
     Upload,
+    Writer,
     parse_object_key,
 )
 from larder.settings import region, s3_endpoint, settings
@@ -16,7 +17,7 @@ from larder.settings import region, s3_endpoint, settings
 _MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
 
 
-def put(upload: Upload, body: bytes, metadata: ArtifactMetadata, writer: str | None) -> None:
+def put(upload: Upload, body: bytes, metadata: ArtifactMetadata, writer: Writer | None) -> None:
     aws.s3().put_object(
         Bucket=settings().artifacts_bucket,
         Key=upload.object_key,
@@ -96,7 +97,7 @@ def _url(upload: Upload) -> str:
     return f"https://{bucket}.s3.{region()}.amazonaws.com/{key}"
 
 
-def _to_headers(metadata: ArtifactMetadata, writer: str | None) -> dict[str, str]:
+def _to_headers(metadata: ArtifactMetadata, writer: Writer | None) -> dict[str, str]:
     interactive = None if metadata.interactive is None else str(int(metadata.interactive))
     headers = {
         "duration-ms": None if metadata.duration_ms is None else str(metadata.duration_ms),
@@ -105,12 +106,13 @@ def _to_headers(metadata: ArtifactMetadata, writer: str | None) -> dict[str, str
         "dirty-hash": metadata.dirty_hash,
         "ci": metadata.ci,
         "interactive": interactive,
-        "writer": writer,
+        "writer": None if writer is None else writer.id,
+        "user-id": None if writer is None else writer.user_id,
     }
     return {name: value for name, value in headers.items() if value is not None}
 
 
-def _from_headers(headers: dict[str, str]) -> tuple[ArtifactMetadata, str | None]:
+def _from_headers(headers: dict[str, str]) -> tuple[ArtifactMetadata, Writer | None]:
     duration = headers.get("duration-ms", "")
     metadata = ArtifactMetadata(
         duration_ms=int(duration) if duration.isdecimal() else None,
@@ -120,4 +122,5 @@ def _from_headers(headers: dict[str, str]) -> tuple[ArtifactMetadata, str | None
         ci=headers.get("ci"),
         interactive={"0": False, "1": True}.get(headers.get("interactive", "")),
     )
-    return metadata, headers.get("writer")
+    writer = headers.get("writer")
+    return metadata, Writer(writer, headers.get("user-id")) if writer else None

@@ -4,6 +4,7 @@ from datetime import datetime
 from math import ceil
 
 from larder.errors import TooManyRequests, TryAgain
+from larder.metrics import count
 from larder.rate_limits import repository
 from larder.rate_limits.models import BY_PATH, Limit
 from larder.settings import settings
@@ -45,16 +46,7 @@ def take(what: str, limit: Limit, *, now: datetime) -> None:
 
 def report_store_failure(limit: str) -> None:
     """Emit the metric of a request that passed uncounted. `limit` is `http`, or `key` for an API key's own limit."""
-    # Imported when it is needed, which is hardly ever.
-    from aws_lambda_powertools.metrics import MetricUnit, single_metric
-
-    with single_metric(
-        name="RateLimitStoreFailures",
-        unit=MetricUnit.Count,
-        value=1,
-        default_dimensions={"limit": limit},
-    ):
-        pass
+    count("RateLimitStoreFailures", limit=limit)
 
 
 def forget_full_windows() -> None:

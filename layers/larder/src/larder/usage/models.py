@@ -1,7 +1,20 @@
 """Usage events and the daily figures that they add up to."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import date, timedelta
+
+from larder.usage.uploads import Uploads
+
+MAX_CI_VENDORS = 10
+"""CI vendors that one day of one owner tells apart. Clients send the names: the item must not grow with them."""
+
+OTHER_CI = "other"
+"""What the vendors beyond those count as, and names that cannot be told. No vendor's name has small letters."""
+
+_CI_VENDOR = re.compile(r"[A-Z0-9_]{1,32}")
+_NO_LETTERS = re.compile(r"[^A-Z0-9]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +30,7 @@ class UsageEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reporter:
-    """Where a batch of events comes from."""
+    """Where a batch of events comes from. `ci` is None for a client that names no CI, as on a developer's machine."""
 
     key_id: str
     ci: str | None
@@ -26,9 +39,12 @@ class Reporter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What one batch adds to a day, or what a day comes to. `time_saved_ms` sums the durations of hits."""
+    """What one batch adds to a day, or what a day comes to. `time_saved_ms` sums the durations of hits;
+    `interactive_events` are those of clients that say they are an interactive shell.
+    """
 
     events: int = 0
+    interactive_events: int = 0
     hits: int = 0
     misses: int = 0
     local_hits: int = 0
@@ -38,7 +54,87 @@ class Figures:
     time_saved_ms: int = 0
 
 
-def add_up(events: Sequence[UsageEvent]) -> Figures:
+FIGURES = tuple(figure.name for figure in fields(Figures))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """A day's figures, what part of them each CI vendor has (the rest named no vendor), and the day's uploads."""
+
+    total: Figures = Figures()
+    by_ci: Mapping[str, Figures] = field(default_factory=dict)
+    uploads: Uploads = field(default_factory=Uploads)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Period:
+    """The days from `first` to `last`, both included, in UTC."""
+
+    first: date
+    last: date
+
+    @property
+    def days(self) -> list[date]:
+        return [
+            self.first + timedelta(days=day) for day in range((self.last - self.first).days + 1)
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What happened in a period: each of its days, in order, and what they come to."""
+
+    period: Period
+    days: Sequence[Day]
+
+    @property
+    def total(self) -> Day:
+        return add_days(self.days)
+
+
+def ci_vendor(name: str | None) -> str | None:
+    """A client's name for its CI as it is counted: `GITHUB_ACTIONS`, as the build client has it, and no other spelling.
+
+    OTHER_CI for a name that is too long or has neither letter nor digit.
+    """
+    if name is None:
+        return None
+    vendor = _NO_LETTERS.sub("_", name.upper()).strip("_")
+    return vendor if _CI_VENDOR.fullmatch(vendor) else OTHER_CI
+
+
+def period_until(last: date, days: int) -> Period:
+    """The period of so many days that ends with `last`."""
+    return Period(first=last - timedelta(days=days - 1), last=last)
+
+
+def add_days(days: Sequence[Day]) -> Day:
+    vendors = sorted({vendor for day in days for vendor in day.by_ci})
+    return Day(
+        total=add_figures(day.total for day in days),
+        by_ci={
+            vendor: add_figures(day.by_ci[vendor] for day in days if vendor in day.by_ci)
+            for vendor in vendors
+        },
+        uploads=Uploads(
+            count=sum(day.uploads.count for day in days),
+            size_bytes=sum(day.uploads.size_bytes for day in days),
+        ),
+    )
+
+
+def without_ci(day: Day) -> Figures:
+    """The part of a day that no CI vendor has."""
+    named = add_figures(day.by_ci.values())
+    return Figures(**{name: getattr(day.total, name) - getattr(named, name) for name in FIGURES})
+
+
+def add_figures(parts: Iterable[Figures]) -> Figures:
+    added = tuple(parts)
+    return Figures(**{name: sum(getattr(part, name) for part in added) for name in FIGURES})
+
+
+def add_up(events: Sequence[UsageEvent], reporter: Reporter) -> Figures:
     def count(*wanted: tuple[str, str]) -> int:
         return sum(1 for one in events if (one.source, one.event) in wanted)
 
@@ -46,6 +142,7 @@ def add_up(events: Sequence[UsageEvent]) -> Figures:
     remote_hits, remote_misses = count(("REMOTE", "HIT")), count(("REMOTE", "MISS"))
     return Figures(
         events=len(events),
+        interactive_events=len(events) if reporter.interactive else 0,
         hits=local_hits + remote_hits,
         misses=local_misses + remote_misses,
         local_hits=local_hits,

@@ -1,6 +1,6 @@
 """The resolver that every HTTP function is made of: errors become replies, each request leaves one log line."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
@@ -9,6 +9,7 @@ from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from larder.errors import InternalError, InvalidRequest, LarderError
+from larder.metrics import counted
 from larder.web.log import logger
 from larder.web.responses import auth_error_response, empty, error_response
 
@@ -69,8 +70,14 @@ def _resolver(error_reply: Callable[[LarderError], Reply]) -> APIGatewayHttpReso
     return app
 
 
-def lambda_handler(app: APIGatewayHttpResolver) -> Handler:
-    """What Lambda calls."""
+HIT_OR_MISS = {200: "Hits", 302: "Redirects", 404: "Misses"}
+"""What becomes of a request for an artifact, by the status of its reply: a redirect is a hit that S3 answers."""
+
+
+def lambda_handler(
+    app: APIGatewayHttpResolver, *, outcomes: Mapping[int, str] | None = None
+) -> Handler:
+    """What Lambda calls. `outcomes` names the metrics that count the route's replies, by their status."""
 
     def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         log = logger()
@@ -82,7 +89,10 @@ def lambda_handler(app: APIGatewayHttpResolver) -> Handler:
             method=http["method"],
         )
         reply: dict[str, Any] = app.resolve(event, context)
-        log.info("answered", extra={"status": reply["statusCode"]})
+        status = reply["statusCode"]
+        outcome = outcomes.get(status) if outcomes else None
+        figures = counted(outcome, ["route"]) if outcome else {}
+        log.info("answered", extra={"status": status, **figures})
         return reply
 
     return handler

@@ -4,6 +4,7 @@
 |---|---|
 | `TokenHolder` | presents a valid key or session token, for whatever team |
 | `CacheMember` | presents a valid key or session token and, if a team is named, belongs to it |
+| `UsageReader` | may read figures: permission `artifacts: read`. A block does not stop it |
 | `CacheReader` | may also read artifacts now: permission `artifacts: read`, caching neither disabled nor paused |
 | `CacheWriter` | may also write them: permission `artifacts: write`, a role that writes, the quota not used up |
 
@@ -26,7 +27,7 @@ from aws_lambda_powertools.event_handler.depends import Depends
 from larder import clock
 from larder.api_keys.models import ApiKey, Permissions
 from larder.api_keys.service import end_key, verify_key
-from larder.artifacts.models import ArtifactHash, IndexEntry, Totals
+from larder.artifacts.models import ArtifactHash, IndexEntry, Totals, Writer
 from larder.artifacts.repository import read_with_standing
 from larder.artifacts.service import caching_status
 from larder.concurrency import beside
@@ -40,7 +41,7 @@ from larder.errors import (
     SoftBlocked,
     Unauthenticated,
 )
-from larder.teams.models import Block, CachingStatus, Membership
+from larder.teams.models import Block, CachingStatus, Membership, OwnerState
 from larder.teams.repository import is_team_id, team_of_slug
 from larder.web.build_clients import keeps_presigned_urls
 from larder.web.log import logger
@@ -75,11 +76,16 @@ class CacheCaller:
     `credential_id` is the id of the key or of the session.
     """
 
+    user_id: str
     credential_id: str
     owner: str
     standing: Membership
     entry: IndexEntry
     totals: Totals
+
+    @property
+    def writer(self) -> Writer:
+        return Writer(self.credential_id, self.user_id)
 
     @property
     def quota_bytes(self) -> int | None:
@@ -115,6 +121,12 @@ def token_holder(token: BearerToken) -> Holder:
     return _verified(token, {}, clock.now())
 
 
+def check_not_blocked(state: OwnerState) -> None:
+    """Raises SoftBlocked, PaymentMissing."""
+    if state.block is not None:
+        raise _BLOCKS[state.block]
+
+
 def end_credential(credential: "ApiKey | Session") -> None:
     """End the key or session that a request presents, from the next request on."""
     if isinstance(credential, ApiKey):
@@ -127,6 +139,11 @@ def end_credential(credential: "ApiKey | Session") -> None:
 
 def cache_member(token: BearerToken, team: NamedTeam, _client: Client) -> CacheCaller:
     return _caller(token, team, None, {}, totals=True)
+
+
+def usage_reader(token: BearerToken, team: NamedTeam) -> CacheCaller:
+    needs = {"artifacts": ("read",)}
+    return _caller(token, team, None, needs, totals=True, even_blocked=True)
 
 
 def cache_reader(
@@ -168,6 +185,21 @@ def _require_caching(caller: CacheCaller) -> None:
 
 
 def _caller(
+    token: Token,
+    team: TeamQuery,
+    hash: ArtifactHash | None,
+    needs: Permissions,
+    *,
+    totals: bool,
+    even_blocked: bool = False,
+) -> CacheCaller:
+    caller = _member(token, team, hash, needs, totals=totals)
+    if not even_blocked:
+        check_not_blocked(caller.standing.state)
+    return caller
+
+
+def _member(
     token: Token, team: TeamQuery, hash: ArtifactHash | None, needs: Permissions, *, totals: bool
 ) -> CacheCaller:
     now = clock.now()
@@ -240,9 +272,8 @@ def _admitted(
     if is_team_id(owner) and (standing.team is None or standing.role is None):
         raise NotATeamMember
     logger().append_keys(owner=owner)
-    if standing.state.block is not None:
-        raise _BLOCKS[standing.state.block]
     return CacheCaller(
+        user_id=bearer.user_id,
         credential_id=bearer.credential.id,
         owner=owner,
         standing=standing,
@@ -287,6 +318,7 @@ def forget_scopes() -> None:
 
 TokenHolder = Annotated[Holder, Depends(token_holder)]
 CacheMember = Annotated[CacheCaller, Depends(cache_member)]
+UsageReader = Annotated[CacheCaller, Depends(usage_reader)]
 CacheReader = Annotated[CacheCaller, Depends(cache_reader)]
 CacheWriter = Annotated[CacheCaller, Depends(cache_writer)]
 AnnouncedWriter = Annotated[CacheCaller | None, Depends(announced_writer)]

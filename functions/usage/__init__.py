@@ -1,0 +1,1 @@
+"""Usage: one module an endpoint, each with the `handler` that Lambda calls."""

@@ -1,0 +1,44 @@
+"""Which days a request asks for."""
+
+import re
+from datetime import date
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Request
+from aws_lambda_powertools.event_handler.depends import Depends
+
+from larder import clock
+from larder.errors import InvalidRequest
+from larder.usage.models import Period, period_until
+from larder.web.parameters import BearerToken
+
+MAX_DAYS = 366
+DEFAULT_DAYS = 30
+
+_DAY = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
+
+
+def period_query(_token: BearerToken, request: Request) -> Period:
+    """`from` and `to`, both included; without them the thirty days until today. Raises InvalidRequest."""
+    query = request.query_parameters or {}
+    last = _day("to", query["to"]) if "to" in query else clock.now().date()
+    if "from" not in query:
+        return period_until(last, DEFAULT_DAYS)
+    period = Period(first=_day("from", query["from"]), last=last)
+    if period.first > period.last:
+        raise InvalidRequest("from", "must not be after `to`, or today without one")
+    if len(period.days) > MAX_DAYS:
+        raise InvalidRequest("from", f"must be at most {MAX_DAYS} days before `to`, both included")
+    return period
+
+
+def _day(name: str, text: str) -> date:
+    try:
+        if _DAY.fullmatch(text):
+            return date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise InvalidRequest(name, "must be a day of this century, written YYYY-MM-DD")
+
+
+PeriodAsked = Annotated[Period, Depends(period_query)]

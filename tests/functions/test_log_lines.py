@@ -1,0 +1,104 @@
+"""Every function leaves lines that lead from a request to its key and team, and in which nothing secret stands."""
+
+import json
+from collections.abc import Iterator
+from io import StringIO
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from local.template import Function, load_template
+from tests.functions.test_sample_events import arrive, run, sample
+from tests.mailbox import Mailbox
+from tests.requests import Cloud, invoke
+
+FUNCTIONS = load_template(environ={}).functions
+BEFORE = {
+    "fetch_artifact": ["put_artifact"],
+    "artifact_exists": ["put_artifact"],
+    "query_artifacts": ["put_artifact"],
+    "sign_in": ["sign_up"],
+}
+"""What is asked first, so that a request succeeds."""
+
+SECRET_FIELDS = {
+    "authorization",
+    "body",
+    "cookie",
+    "email",
+    "key",
+    "link",
+    "token",
+    "url",
+    "x-api-key",
+}
+SHORTEST_SECRET = 8
+
+
+def is_secret(name: str) -> bool:
+    return name.lower() in SECRET_FIELDS or "password" in name.lower()
+
+
+def secrets(value: Any) -> Iterator[str]:
+    """Every string of an event or a reply that is secret by its name, and what stands in bodies and links."""
+    if isinstance(value, list):
+        for inner in value:
+            yield from secrets(inner)
+    if not isinstance(value, dict):
+        return
+    for name, inner in value.items():
+        if name == "cookies":
+            yield from (line.split(";")[0].partition("=")[2] for line in inner)
+        elif name.lower() == "location":
+            yield from (text for _, text in parse_qsl(urlsplit(inner).query) if len(text) > 30)
+        elif isinstance(inner, str) and is_secret(name):
+            yield inner.removeprefix("Bearer ")
+            if inner.startswith(("{", "[")):
+                yield from secrets(json.loads(inner))
+        else:
+            yield from secrets(inner)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: str(function.logical_id))
+def test_what_a_function_logs(
+    function: Function, cloud: Cloud, mailbox: Mailbox, log: StringIO
+) -> None:
+    name = function.handler.split(".")[1]
+    if name == "commit_upload":
+        arrive(cloud)
+    for first in BEFORE.get(name, []):
+        run(first, cloud)
+    event = sample(name, cloud)
+    reply = invoke(function.handler, event)
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
+    hidden = {text for text in secrets([event, reply]) if len(text) >= SHORTEST_SECRET}
+    hidden |= {cloud.token, cloud.key.key_hash, cloud.user.email}
+    assert [text for text in hidden if text in log.getvalue()] == []
+    if "requestContext" in event:
+        answered = lines[-1]
+        assert answered["message"] == "answered"
+        assert answered["request_id"] == event["requestContext"]["requestId"]
+        assert answered["route"] == event["requestContext"]["routeKey"]
+        assert answered["status"] == reply["statusCode"]
+
+
+@pytest.mark.parametrize(
+    "name", ["put_artifact", "fetch_artifact", "query_artifacts", "record_events", "get_status"]
+)
+def test_a_line_names_key_and_team(name: str, cloud: Cloud, log: StringIO) -> None:
+    run(name, cloud)
+    line = json.loads(log.getvalue())
+    assert line["key_id"] == cloud.key.id
+    assert line["owner"] == cloud.team.id
+
+
+def test_a_line_names_the_code_of_a_refusal_and_forgets_the_request_before(
+    cloud: Cloud, log: StringIO
+) -> None:
+    run("get_status", cloud)
+    run("get_status", cloud)
+    cloud.send("GET", "/v8/artifacts/status", headers={"authorization": "Bearer none"})
+    refused = json.loads(log.getvalue().splitlines()[-1])
+    assert (refused["status"], refused["error"]) == (401, "unauthorized")
+    assert not {"key_id", "owner"} & refused.keys()

@@ -1,0 +1,226 @@
+"""GET /v1/usage"""
+
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from larder import clock
+from larder.accounts.sessions import start_session
+from larder.api_keys.models import NewKey
+from larder.api_keys.service import create_key
+from larder.teams.models import Block, CachingStatus, Role
+from larder.teams.service import add_member, change_state
+from larder.usage.models import Reporter, UsageEvent
+from larder.usage.repository import set_uploads
+from larder.usage.service import record
+from larder.usage.uploads import Uploads
+from tests.conftest import SetOption
+from tests.proofs.aws_calls import counted
+from tests.requests import Cloud, Sender
+
+SESSION = "4f9d1c1e-6a5b-4d4e-9c57-0a2f6d1e8b11"
+ZERO = {
+    "events": 0,
+    "interactiveEvents": 0,
+    "hits": 0,
+    "misses": 0,
+    "localHits": 0,
+    "localMisses": 0,
+    "remoteHits": 0,
+    "remoteMisses": 0,
+    "timeSavedMs": 0,
+}
+
+
+def today() -> date:
+    return clock.now().date()
+
+
+def usage(send: Sender, query: str = "") -> Any:
+    asking = Sender(send.token, query=f"slug=acme&{query}") if query else send
+    reply = asking("GET", "/v1/usage")
+    assert reply.status == 200, reply.body
+    return reply.json
+
+
+def hits(owner: str, days_ago: int, count: int, ci: str | None = None) -> None:
+    event = UsageEvent(session_id="s", source="REMOTE", event="HIT", hash="abc", duration_ms=1000)
+    reporter = Reporter(key_id="key", ci=ci, interactive=None)
+    record(owner, [event] * count, reporter, now=clock.now() - timedelta(days=days_ago))
+
+
+def test_what_clients_report_and_upload_is_told(cloud: Cloud) -> None:
+    cloud.send("PUT", "/v8/artifacts/abc", body=b"12345")
+    cloud.send("PUT", "/v8/artifacts/def", body=b"123")
+    batch = [
+        {"sessionId": SESSION, "source": source, "event": event, "hash": "abc", "duration": 400}
+        for source, event in (("LOCAL", "MISS"), ("REMOTE", "HIT"), ("LOCAL", "HIT"))
+    ]
+    headers = {"x-artifact-client-ci": "GITHUB_ACTIONS", "x-artifact-client-interactive": "0"}
+    cloud.send("POST", "/v8/artifacts/events", json_body=batch, headers=headers)
+    cloud.send("POST", "/v8/artifacts/events", json_body=batch[:1])
+    by_github = {
+        **ZERO,
+        "events": 3,
+        "hits": 2,
+        "misses": 1,
+        "localHits": 1,
+        "localMisses": 1,
+        "remoteHits": 1,
+        "timeSavedMs": 800,
+    }
+    by_nobody = {**ZERO, "events": 1, "misses": 1, "localMisses": 1}
+    total = {**by_github, "events": 4, "misses": 2, "localMisses": 2}
+    uploaded = {"uploads": 2, "uploadedBytes": 8}
+    day = today().isoformat()
+    assert usage(cloud.send, f"from={day}&to={day}") == {
+        "owner": cloud.team.id,
+        "status": "enabled",
+        "storedBytes": 8,
+        "artifacts": 2,
+        "quotaBytes": None,
+        "from": day,
+        "to": day,
+        "total": {**total, **uploaded},
+        "ci": [{"ci": "GITHUB_ACTIONS", **by_github}, {"ci": None, **by_nobody}],
+        "days": [{"day": day, **total, **uploaded}],
+    }
+
+
+def test_thirty_days_until_today_without_a_period(cloud: Cloud) -> None:
+    hits(cloud.team.id, 29, 1)
+    hits(cloud.team.id, 30, 5)
+    told = usage(cloud.send)
+    days = [today() - timedelta(days=ago) for ago in reversed(range(30))]
+    assert [day["day"] for day in told["days"]] == [day.isoformat() for day in days]
+    assert (told["from"], told["to"]) == (days[0].isoformat(), days[-1].isoformat())
+    assert told["total"]["hits"] == told["days"][0]["hits"] == 1
+
+
+def test_the_days_asked_for_and_no_others(cloud: Cloud) -> None:
+    for ago in range(5):
+        hits(cloud.team.id, ago, 1 + ago, "GITLAB")
+    first, last = today() - timedelta(days=3), today() - timedelta(days=1)
+    told = usage(cloud.send, f"from={first}&to={last}")
+    assert [day["hits"] for day in told["days"]] == [4, 3, 2]
+    assert [(part["ci"], part["hits"]) for part in told["ci"]] == [("GITLAB", 9), (None, 0)]
+    assert usage(cloud.send, f"to={last}")["to"] == last.isoformat()
+    assert len(usage(cloud.send, f"from={first}")["days"]) == 4
+
+
+def test_uploads_of_days_that_the_sweep_has_kept(cloud: Cloud) -> None:
+    set_uploads(cloud.team.id, today() - timedelta(days=3), Uploads(count=7, size_bytes=70))
+    # The totals have not forgotten this one yet: a crash on the way.
+    set_uploads(cloud.team.id, today(), Uploads(count=1, size_bytes=10))
+    cloud.send("PUT", "/v8/artifacts/abc", body=b"0123456789")
+    told = usage(cloud.send)
+    assert (told["total"]["uploads"], told["total"]["uploadedBytes"]) == (8, 80)
+
+
+def test_the_status_and_the_quota_that_rule(cloud: Cloud, option: SetOption) -> None:
+    option("default_quota_bytes", 100)
+    assert usage(cloud.send)["quotaBytes"] == 100
+    change_state(cloud.team.id, quota_bytes=5)
+    cloud.send("PUT", "/v8/artifacts/abc", body=b"12345")
+    assert (usage(cloud.send)["quotaBytes"], usage(cloud.send)["status"]) == (5, "over_limit")
+    change_state(cloud.team.id, caching=CachingStatus.DISABLED)
+    assert usage(cloud.send)["status"] == "disabled"
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_every_member_reads_it_by_key_and_by_session(cloud: Cloud, role: Role) -> None:
+    member = add(cloud, role)
+    permissions = {"artifacts": ("read",)}
+    key = create_key(NewKey(user_id=member.id, permissions=permissions), now=clock.now())[1]
+    session = start_session(member, now=clock.now())[1]
+    for token in (key, session):
+        assert Sender(token, slug="acme")("GET", "/v1/usage").status == 200
+
+
+def add(cloud: Cloud, role: Role) -> Any:
+    from larder.accounts.service import create_user
+
+    member = create_user("member@acme.example", "Member", now=clock.now())
+    add_member(cloud.team.id, member.id, role, now=clock.now())
+    return member
+
+
+def test_a_key_that_does_not_read_is_refused(cloud: Cloud) -> None:
+    permissions = {"artifacts": ("write",)}
+    new = NewKey(user_id=cloud.user.id, permissions=permissions)
+    reply = Sender(create_key(new, now=clock.now())[1], slug="acme")("GET", "/v1/usage")
+    assert (reply.status, reply.code) == (403, "missing_permission")
+
+
+def test_nobody_reads_another_teams(cloud: Cloud, stranger: Sender) -> None:
+    reply = stranger("GET", "/v1/usage")
+    assert (reply.status, reply.code) == (403, "not_a_team_member")
+
+
+def test_somebody_without_a_team_reads_their_own(cloud: Cloud, personal: Sender) -> None:
+    hits(cloud.team.id, 0, 3)
+    hits(cloud.user.id, 0, 1)
+    told = usage(personal)
+    assert (told["owner"], told["total"]["hits"]) == (cloud.user.id, 1)
+
+
+@pytest.mark.parametrize("block", list(Block))
+def test_a_block_leaves_the_figures_to_read(cloud: Cloud, block: Block) -> None:
+    change_state(cloud.team.id, block=block)
+    assert cloud.send("GET", "/v8/artifacts/status").status == 402
+    assert cloud.send("GET", "/v1/usage").status == 200
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("from=yesterday", "from: must be a day"),
+        ("to=21.11.2026", "to: must be a day"),
+        ("to=2026-02-30", "to: must be a day"),
+        ("to=2026-1-1", "to: must be a day"),
+        ("to=20261121", "to: must be a day"),
+        ("to=0001-01-01", "to: must be a day"),
+        ("to=9999-12-31", "to: must be a day"),
+        ("to=2026-11-21T00:00", "to: must be a day"),
+        ("to=2026-11-2%C2%B2", "to: must be a day"),
+        ("from=", "from: must be a day"),
+        ("to=2026-11-21&to=2026-11-21", "to: must be a day"),
+        ("from=2026-11-21&to=2026-11-20", "from: must not be after `to`"),
+        ("from=2099-12-31", "from: must not be after `to`"),
+        ("from=2025-11-20&to=2026-11-21", "from: must be at most 366 days"),
+        ("from=2000-01-01", "from: must be at most 366 days"),
+    ],
+)
+def test_400_names_the_parameter(cloud: Cloud, query: str, message: str) -> None:
+    with counted() as calls:
+        reply = Sender(cloud.token, query=f"slug=acme&{query}")("GET", "/v1/usage")
+    assert (reply.status, reply.code) == (400, "bad_request")
+    assert reply.message.startswith(message)
+    assert calls.sequential == 0
+
+
+@pytest.mark.parametrize(
+    "query", ["to=2000-01-01", "to=2099-12-31", "from=2024-01-01&to=2024-12-31"]
+)
+def test_the_ends_of_what_may_be_asked(cloud: Cloud, query: str) -> None:
+    told = usage(cloud.send, query)
+    assert len(told["days"]) == (366 if "from" in query else 30)
+
+
+def test_who_has_no_token_is_told_so_before_anything_else(cloud: Cloud) -> None:
+    assert Sender(None, query="from=never")("GET", "/v1/usage").status == 401
+
+
+@pytest.mark.parametrize(("days", "reads"), [(1, 1), (30, 1), (100, 1), (366, 4)])
+def test_the_cost_grows_with_the_days_and_not_with_what_happened_on_them(
+    cloud: Cloud, days: int, reads: int
+) -> None:
+    for number in range(20):
+        hits(cloud.team.id, 0, 50, f"CI_{number}")
+    query = f"slug=acme&from={today() - timedelta(days=days - 1)}"
+    with counted() as calls:
+        assert Sender(cloud.token, query=query)("GET", "/v1/usage").status == 200
+    assert calls.steps[-1] == ["BatchGetItem"] * reads
+    # The key, and whom the slug names; member, team and totals; the days.
+    assert calls.sequential == 3

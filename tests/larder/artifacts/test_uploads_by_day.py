@@ -1,0 +1,132 @@
+"""What was uploaded on each day: counted by the write that counts the bytes, kept by the sweep when the day is over."""
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from larder import aws, clock
+from larder.artifacts import service
+from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
+from larder.artifacts.repository import read_entry, read_totals
+from larder.errors import CachingOverLimit
+from larder.settings import settings
+from larder.teams.service import change_state
+from larder.usage.repository import read_days, set_uploads
+from larder.usage.uploads import Uploads
+from tests.direct_uploads import announce, upload
+from tests.faults import answering, error
+from tests.requests import Cloud, Context, invoke
+
+DAY = timedelta(days=1)
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+THAT_DAY = NOON.date()
+
+
+def store(
+    cloud: Cloud, hash: str, body: bytes, *, now: datetime = NOON, quota: int | None = None
+) -> None:
+    service.store(
+        cloud.team.id,
+        ArtifactHash(hash),
+        body,
+        ArtifactMetadata(),
+        writer=cloud.writer,
+        replaces=read_entry(cloud.team.id, ArtifactHash(hash)).artifact,
+        quota_bytes=quota,
+        now=now,
+    )
+
+
+def counted(cloud: Cloud, day: date = THAT_DAY) -> Uploads:
+    """By the totals, which have it until the sweep hands it over."""
+    return read_totals(cloud.team.id).uploads.get(day, Uploads())
+
+
+def kept(cloud: Cloud, day: date = THAT_DAY) -> Uploads:
+    return read_days(cloud.team.id, [day])[0].uploads
+
+
+def today() -> date:
+    return clock.now().date()
+
+
+def test_every_stored_artifact_counts_and_so_does_one_that_replaces_another(cloud: Cloud) -> None:
+    store(cloud, "abc", b"12345")
+    store(cloud, "abc", b"123")
+    store(cloud, "def", b"1234567")
+    store(cloud, "def", b"1", now=NOON + DAY)
+    assert counted(cloud) == Uploads(count=3, size_bytes=15)
+    assert counted(cloud, THAT_DAY + DAY) == Uploads(count=1, size_bytes=1)
+    assert read_totals(cloud.team.id) == Totals(size_bytes=4, artifacts=2)
+
+
+def test_an_upload_that_the_quota_refuses_does_not_count(cloud: Cloud) -> None:
+    with pytest.raises(CachingOverLimit):
+        store(cloud, "abc", b"12345", quota=4)
+    assert counted(cloud) == Uploads()
+
+
+def test_an_upload_that_fails_half_way_does_not_count(cloud: Cloud) -> None:
+    with (
+        answering("s3", "PutObject", error("NoSuchBucket", 404)),
+        pytest.raises(aws.ClientError),
+    ):
+        store(cloud, "abc", b"12345")
+    assert counted(cloud) == Uploads()
+
+
+@pytest.mark.parametrize("first_seen_by", ["its event", "a reader"])
+def test_a_direct_upload_counts_once_when_it_is_seen_first(
+    cloud: Cloud, first_seen_by: str
+) -> None:
+    key = upload(cloud.send, "abc", b"123456")
+    assert counted(cloud, today()) == Uploads()
+    if first_seen_by == "a reader":
+        assert cloud.send("HEAD", "/v8/artifacts/abc").status == 200
+    announce(key)
+    announce(key)
+    assert counted(cloud, today()) == Uploads(count=1, size_bytes=6)
+
+
+def test_a_direct_upload_that_the_quota_refuses_does_not_count(cloud: Cloud) -> None:
+    change_state(cloud.team.id, quota_bytes=5)
+    announce(upload(cloud.send, "abc", b"123456"))
+    assert counted(cloud, today()) == Uploads()
+
+
+def test_what_a_rebuild_finds_is_not_uploaded_anew(cloud: Cloud) -> None:
+    store(cloud, "abc", b"12345", now=clock.now())
+    table = settings().artifacts_table
+    for item in aws.dynamodb().scan(TableName=table)["Items"]:
+        key = {name: item[name] for name in ("owner", "hash")}
+        aws.dynamodb().delete_item(TableName=table, Key=key)
+    service.rebuild_index(now=clock.now(), workers=1)
+    assert read_totals(cloud.team.id) == Totals(size_bytes=5, artifacts=1)
+    assert counted(cloud, today()) == Uploads()
+
+
+def test_the_sweep_keeps_the_uploads_of_a_day_that_is_over(cloud: Cloud) -> None:
+    store(cloud, "abc", b"12345")
+    store(cloud, "def", b"123", now=NOON + DAY)
+    for days in range(4):
+        service.sweep(now=NOON + days * DAY)
+        gone = days >= 2
+        assert kept(cloud) == (Uploads(count=1, size_bytes=5) if gone else Uploads())
+        assert counted(cloud) == (Uploads() if gone else Uploads(count=1, size_bytes=5))
+    assert kept(cloud, THAT_DAY + DAY) == Uploads(count=1, size_bytes=3)
+    assert read_totals(cloud.team.id) == Totals(size_bytes=8, artifacts=2)
+    assert not read_totals(cloud.team.id).uploads
+
+
+def test_the_function_may_keep_them(cloud: Cloud) -> None:
+    store(cloud, "abc", b"12345", now=clock.now() - 3 * DAY)
+    invoke("artifacts.sweep_artifacts.handler", {}, Context())
+    assert kept(cloud, today() - 3 * DAY) == Uploads(count=1, size_bytes=5)
+
+
+def test_a_crash_between_keeping_and_forgetting_loses_and_doubles_nothing(cloud: Cloud) -> None:
+    store(cloud, "abc", b"12345")
+    set_uploads(cloud.team.id, THAT_DAY, Uploads(count=1, size_bytes=5))
+    service.sweep(now=NOON + 2 * DAY)
+    assert kept(cloud) == Uploads(count=1, size_bytes=5)
+    assert counted(cloud) == Uploads()

@@ -1,0 +1,87 @@
+"""Lines of the log that CloudWatch reads figures from, by the specification of its embedded metric format."""
+
+import json
+from io import StringIO
+from typing import Any
+
+import pytest
+
+from larder import clock, metrics
+from larder.rate_limits.service import report_store_failure
+from tests.requests import Cloud, Sender
+
+HASH = "08e4547d5347b63f"
+STACK = "Larder/larder"
+GET, HEAD = "GET /v8/artifacts/{hash}", "HEAD /v8/artifacts/{hash}"
+
+
+def figures(line: dict[str, Any]) -> dict[str, tuple[str, list[dict[str, str]]]]:
+    """What CloudWatch makes of one line: each metric's namespace and the dimensions that it is kept by."""
+    found = {}
+    for directive in line.get("_aws", {}).get("CloudWatchMetrics", []):
+        assert directive.keys() == {"Namespace", "Dimensions", "Metrics"}
+        for metric in directive["Metrics"]:
+            assert metric == {"Name": metric["Name"], "Unit": "Count"}
+            assert line[metric["Name"]] == 1
+            kept = [{name: line[name] for name in names} for names in directive["Dimensions"]]
+            found[metric["Name"]] = (directive["Namespace"], kept)
+    return found
+
+
+def lines_of(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_line_of_its_own_counts_everything_and_each_value(
+    environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    environment.setenv("POWERTOOLS_METRICS_NAMESPACE", "Larder/larder-prod")
+    before = clock.to_ms(clock.now())
+    metrics.count("Surprises", kind="nice")
+    (line,) = lines_of(capsys.readouterr().out)
+    assert before <= line["_aws"]["Timestamp"] <= clock.to_ms(clock.now())
+    assert figures(line) == {"Surprises": ("Larder/larder-prod", [{}, {"kind": "nice"}])}
+
+
+def test_a_request_that_passes_uncounted_is_told(
+    environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report_store_failure("http")
+    (line,) = lines_of(capsys.readouterr().out)
+    assert figures(line) == {"RateLimitStoreFailures": (STACK, [{}, {"limit": "http"}])}
+
+
+@pytest.mark.parametrize(
+    ("size", "method", "outcome"),
+    [
+        (1000, "GET", "Hits"),
+        (300_000, "GET", "Redirects"),
+        (None, "GET", "Misses"),
+        (1000, "HEAD", "Hits"),
+        (None, "HEAD", "Misses"),
+    ],
+)
+def test_a_request_for_an_artifact_is_counted_in_the_line_that_it_leaves_anyway(
+    cloud: Cloud, log: StringIO, size: int | None, method: str, outcome: str
+) -> None:
+    if size:
+        assert cloud.send("PUT", f"/v8/artifacts/{HASH}", body=bytes(size)).status == 202
+    log.truncate(0)
+    log.seek(0)
+    cloud.send(method, f"/v8/artifacts/{HASH}")
+    (line,) = lines_of(log.getvalue())
+    assert line["message"] == "answered"
+    route = {"GET": GET, "HEAD": HEAD}[method]
+    assert figures(line) == {outcome: (STACK, [{"route": route}])}
+
+
+def test_a_refusal_and_other_requests_are_neither_hit_nor_miss(
+    cloud: Cloud, stranger: Sender, log: StringIO
+) -> None:
+    assert stranger("GET", f"/v8/artifacts/{HASH}").status == 403
+    assert cloud.send("GET", "/v8/artifacts/no%2Fhash").status == 400
+    assert cloud.send("GET", "/v8/artifacts/status").status == 200
+    assert cloud.send("PUT", f"/v8/artifacts/{HASH}", body=b"x").status == 202
+    lines = lines_of(log.getvalue())
+    assert len(lines) == 4
+    assert [figures(line) for line in lines] == [{}] * 4

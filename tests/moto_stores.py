@@ -1,0 +1,56 @@
+"""The stores of moto, which answers boto3 in this process. They are made once and copied for every test.
+
+`moto.mock_aws` would take longer than most tests run: it makes rules for `requests`, which nobody here uses, and each
+table and bucket would be made anew by a call of boto3.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from typing import Any
+
+from moto.core.base_backend import BackendDict
+from moto.core.model_instances import reset_model_data
+from moto.core.models import DEFAULT_ACCOUNT_ID, botocore_stubber
+from moto.dynamodb.models import dynamodb_backends
+from moto.s3.models import s3_backends
+from moto.secretsmanager.models import secretsmanager_backends
+
+
+@contextmanager
+def answering_boto3() -> Iterator[None]:
+    """Within, no call of boto3 leaves this process. There are no stores at its beginning and at its end."""
+    botocore_stubber.enabled = True
+    try:
+        yield
+    finally:
+        botocore_stubber.enabled = False
+        BackendDict.reset()
+        reset_model_data()
+
+
+class Stores:
+    """A copy of the tables, buckets and secrets that there are in one region."""
+
+    def __init__(self, region: str) -> None:
+        self._region = region
+        self._tables, self._buckets, self._secrets = deepcopy(_stores(region))
+        self._bucket_accounts = dict(s3_backends.bucket_accounts)
+
+    def put_back(self) -> None:
+        """Have moto hold what is here and nothing else, once for each test."""
+        for held, kept in zip(
+            _stores(self._region), (self._tables, self._buckets, self._secrets), strict=True
+        ):
+            held.clear()
+            held.update(deepcopy(kept))
+        # Names of buckets are the world's, and moto keeps them apart.
+        s3_backends.bucket_accounts.update(self._bucket_accounts)
+
+
+def _stores(region: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    return (
+        dynamodb_backends[DEFAULT_ACCOUNT_ID][region].tables,
+        s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets,
+        secretsmanager_backends[DEFAULT_ACCOUNT_ID][region].secrets,
+    )

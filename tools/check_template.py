@@ -1,0 +1,160 @@
+"""Hold template.yaml, and what SAM makes of it, to the rules of SAM, cfn-lint and checkov and a number of resources.
+
+Run by `make check`. A finding of checkov that is meant to be stands in template_exceptions.yaml with its reason; one
+that does not, and an exception that finds nothing any more, ends the check.
+"""
+
+import copy
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, NoReturn
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+SAM = ROOT / ".tools" / "sam" / "bin"
+CHECKOV = ROOT / ".tools" / "checkov" / "bin" / "checkov"
+CHECKOV_OPTIONS = (
+    *("--framework", "cloudformation", "--output", "json", "--skip-download"),
+    *("--soft-fail", "--compact", "--quiet"),
+)
+EXCEPTIONS = ROOT / "tools" / "template_exceptions.yaml"
+
+RESOURCE_LIMIT = 500
+ENOUGH_RESOURCES = 450
+"""From here on the next endpoints need a decision."""
+WAY_OUT = "docs/decisions/0020-room-in-the-template.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A rule that a resource does not keep. `resource` is type and logical id: `AWS::SQS::Queue.DeadLetters`."""
+
+    check: str
+    rule: str
+    resource: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exemption:
+    """What may break a rule, by patterns with `*`, and why."""
+
+    check: str
+    resources: tuple[str, ...]
+    reason: str
+
+
+def read_exemptions(text: str) -> list[Exemption]:
+    return [
+        Exemption(one["check"], tuple(one["resources"]), one["reason"].strip())
+        for one in yaml.safe_load(text)
+    ]
+
+
+def unexplained(findings: Iterable[Finding], exemptions: Sequence[Exemption]) -> list[Finding]:
+    """The findings that no exemption covers."""
+    return [
+        finding
+        for finding in findings
+        if not any(
+            one.check == finding.check and fnmatchcase(finding.resource, pattern)
+            for one in exemptions
+            for pattern in one.resources
+        )
+    ]
+
+
+def stale(findings: Sequence[Finding], exemptions: Iterable[Exemption]) -> list[str]:
+    """`check pattern` of every pattern that covers no finding."""
+    return [
+        f"{one.check} {pattern}"
+        for one in exemptions
+        for pattern in one.resources
+        if not any(
+            finding.check == one.check and fnmatchcase(finding.resource, pattern)
+            for finding in findings
+        )
+    ]
+
+
+def findings_of(report: dict[str, Any]) -> list[Finding]:
+    """The failed checks of checkov's report. What it could not read is no finding but an error."""
+    if report["summary"]["parsing_errors"] or not report["summary"]["passed"]:
+        _fail("checkov could not read the template")
+    return [
+        Finding(one["check_id"], one["check_name"], one["resource"])
+        for one in report["results"]["failed_checks"]
+    ]
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
+        validated = pool.submit(_run, [SAM / "sam", "validate", "--lint"])
+        template = json.loads(_run([SAM / "python", ROOT / "tools" / "transform_template.py"]))
+        whole, short = Path(folder) / "template.json", Path(folder) / "short.json"
+        whole.write_text(json.dumps(template))
+        short.write_text(json.dumps(_without_repetition(template)))
+        linted = pool.submit(_run, [SAM / "cfn-lint", whole])
+        report = json.loads(_run([CHECKOV, "--file", short, *CHECKOV_OPTIONS]))
+        for other in (validated, linted):
+            other.result()
+    resources = len(template["Resources"])
+    findings = findings_of(report)
+    exemptions = read_exemptions(EXCEPTIONS.read_text())
+    problems = [
+        f"{one.resource}: {one.rule} ({one.check}). Mend it, or say why not in {EXCEPTIONS.name}"
+        for one in unexplained(findings, exemptions)
+    ]
+    problems += [f"{EXCEPTIONS.name}: {one} covers nothing" for one in stale(findings, exemptions)]
+    if resources > ENOUGH_RESOURCES:
+        problems.append(f"{resources} resources of {RESOURCE_LIMIT}: see {WAY_OUT}")
+    if problems:
+        _fail("\n".join(problems))
+    passed = report["summary"]["passed"]
+    print(
+        f"template: {resources} resources of {RESOURCE_LIMIT}; SAM and cfn-lint find nothing;"
+        f" checkov passes {passed} checks, and {len(findings)} are exceptions with a reason"
+    )
+
+
+def _without_repetition(template: dict[str, Any]) -> dict[str, Any]:
+    """The template with the variables, which are the same for all functions, on the first one alone.
+
+    They are two thirds of the text, and checkov takes three times as long with them.
+    """
+    shorter = copy.deepcopy(template)
+    functions = (
+        one for one in shorter["Resources"].values() if one["Type"] == "AWS::Lambda::Function"
+    )
+    for function in list(functions)[1:]:
+        del function["Properties"]["Environment"]
+    return shorter
+
+
+def _run(command: Sequence[str | Path]) -> str:
+    """What the command prints. Ends the check with its output when it fails."""
+    # SAM asks for a region though it calls nobody.
+    environment = {"AWS_DEFAULT_REGION": "us-east-1", "SAM_CLI_TELEMETRY": "0"} | os.environ
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        _fail(done.stdout + done.stderr)
+    return done.stdout
+
+
+def _fail(text: str) -> NoReturn:
+    print(text, file=sys.stderr)
+    sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+"""What SAM makes of template.yaml, as JSON on standard output: every resource that a deployment would have.
+
+Run by the Python of SAM's own environment: `.tools/sam/bin/python tools/transform_template.py`. Asks nobody; Lambda's
+code stands under the addresses that an upload would give it.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from samtranslator.translator.transform import transform
+from samtranslator.yaml_helper import yaml_parse
+
+TEMPLATE = Path(__file__).resolve().parent.parent / "template.yaml"
+
+
+class NoManagedPolicies:
+    """SAM asks for Amazon's policies by name only where a template names them so. Larder's names its own."""
+
+    def load(self) -> dict[str, str]:
+        return {}
+
+
+def main() -> None:
+    template = yaml_parse(TEMPLATE.read_text())
+    template["Globals"]["Function"]["CodeUri"] = "s3://bucket/functions.zip"
+    template["Resources"]["LarderLayer"]["Properties"]["ContentUri"] = "s3://bucket/layer.zip"
+    json.dump(transform(template, {}, NoManagedPolicies()), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
