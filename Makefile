@@ -118,9 +118,27 @@ test-build: build $(READY) ## build, then import every handler from what was bui
 bench-cold: build $(READY) ## build, then measure how every function starts and answers: ARGS="--rounds 7 --write docs/benchmarks-cold.md get_status"
 	@.venv/bin/python -m local bench-cold $(ARGS)
 
+.PHONY: package
+package: check-template build ## from a clone to what `sam package` and `sam deploy` take, in dist/larder-<version>: validated, zipped, with its sums
+	@.venv/bin/python tools/package.py
+
+.PHONY: record-release
+record-release: $(READY) ## have this version write what tests/upgrades holds the next ones to; once, at its release
+	@.venv/bin/python -m pytest -q --record-release tests/upgrades/test_reading.py -k recorded $(ARGS)
+
+.PHONY: release
+release: $(READY) ## check that this version can be released, run the tests without npm, and pack it (CONTRIBUTING.md tells the steps)
+	@.venv/bin/python tools/check_release.py
+	@$(MAKE) --no-print-directory test check test-build package
+
 .PHONY: deploy
 deploy: build ## deploy to AWS with the settings of samconfig.toml: ENV=default or ENV=prod
 	.tools/sam/bin/sam deploy --config-env "$(ENV)" $(ARGS)
+
+# The key by a variable: a command line is seen by everybody on the machine.
+.PHONY: smoke
+smoke: $(SERVE_READY) ## check a live deployment end to end: URL=https://... KEY=... [TEAM=slug] [STACK=name, to look into its log]
+	@TURBO_API="$(URL)" TURBO_TOKEN="$(KEY)" TURBO_TEAM="$(TEAM)" LARDER_STACK="$(STACK)" LARDER_LOCAL="" .venv/bin/larder smoke $(ARGS)
 
 .PHONY: lock
 lock: $(UV) ## renew the lock files of the tools (uv.lock: uv lock)

@@ -29,6 +29,10 @@ def banner(
             "  Then: turbo run build --preflight",
             "  Without --preflight, artifacts over about 4.5 MB are refused, as in the cloud.",
             "",
+            "  Or have turbo sign you in, to an account of your own:",
+            "",
+            f"    turbo login --api {api_url} --login {api_url}",
+            "",
             f"  {made}: an operator, the team {turbo.team}, and a key (also in {short_env})",
         ]
     if outbox_url:

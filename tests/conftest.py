@@ -35,6 +35,7 @@ from local.data_folder import DYNAMODB_LOCAL
 from local.dynamodb_local.engine import Engine
 from local.dynamodb_local.installation import open_installation
 from local.template import Template, load_template
+from tests import invocations
 from tests.mailbox import Mailbox, handed_over
 from tests.moto_stores import Stores, answering_boto3
 from tests.requests import Cloud, Sender
@@ -207,6 +208,13 @@ def mailbox(aws_in_memory: None) -> Iterator[Mailbox]:
 
 
 @pytest.fixture
+def removal_jobs(aws_in_memory: None) -> Iterator[list[dict[str, Any]]]:
+    """The jobs of removal that requests of this test hand over."""
+    with invocations.handed_over(settings().removal_function) as payloads:
+        yield payloads
+
+
+@pytest.fixture
 def send(cloud: Cloud) -> Sender:
     """Sends requests with the key of `cloud`, for the team `acme`."""
     return cloud.send
@@ -216,6 +224,13 @@ def send(cloud: Cloud) -> Sender:
 def personal(cloud: Cloud) -> Sender:
     """Sends requests for nobody's team, with a key of Ada's that is bound to none."""
     return Sender(create_key(NewKey(user_id=cloud.user.id), now=clock.now())[1])
+
+
+@pytest.fixture
+def manage(cloud: Cloud) -> Sender:
+    """Sends requests for the team `acme` with a key of its owner's that may manage artifacts and nothing else."""
+    new = NewKey(user_id=cloud.user.id, permissions={"artifacts": ("manage",)})
+    return Sender(create_key(new, now=clock.now())[1], slug=cloud.team.slug)
 
 
 @pytest.fixture

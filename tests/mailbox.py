@@ -1,44 +1,26 @@
 """Mail in the tests: jobs caught where they leave for the function SendAccountEmail, and the outbox."""
 
-import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.ses.models import ses_backends
 
-from larder import aws, clock
+from larder import clock
 from larder.accounts.email_jobs import EmailJob, parse_job
 from larder.mail import service
 from larder.mail.models import Message
 from larder.settings import region, settings
+from tests import invocations
 from tests.requests import invoke
 
 
-@contextmanager
-def handed_over() -> Iterator[list[dict[str, Any]]]:
-    """Within, asynchronous invocations are taken and not run. Yields their payloads."""
-    payloads: list[dict[str, Any]] = []
-
-    def take(params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]]:
-        assert params["headers"]["X-Amz-Invocation-Type"] == "Event"
-        assert (
-            params["url_path"] == f"/2015-03-31/functions/{settings().email_function}/invocations"
-        )
-        payloads.append(json.loads(params["body"]))
-        return SimpleNamespace(status_code=202), {"StatusCode": 202, "ResponseMetadata": {}}
-
-    events: Any = aws.lambda_().meta.events
-    events.register_first("before-call.lambda.Invoke", take)
-    try:
-        yield payloads
-    finally:
-        events.unregister("before-call.lambda.Invoke", take)
+def handed_over() -> AbstractContextManager[list[dict[str, Any]]]:
+    """Within, jobs of mail are taken and not run."""
+    return invocations.handed_over(settings().email_function)
 
 
 @dataclass(frozen=True)

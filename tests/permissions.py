@@ -31,7 +31,7 @@ _TABLES = {
 def statements(logical_id: str) -> list[dict[str, Any]]:
     """A function's own statements and those of the shared policies that it names."""
     found: list[dict[str, Any]] = []
-    for policy in RESOURCES[logical_id]["Properties"]["Policies"]:
+    for policy in RESOURCES[logical_id]["Properties"].get("Policies", []):
         shared = RESOURCES[policy["Ref"]]["Properties"]["PolicyDocument"] if "Ref" in policy else {}
         found.extend((shared or policy)["Statement"])
     return found

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from larder.accounts.email_jobs import parse_job
+from larder.artifacts import removal_jobs
 from local.http_event import build_http_event
 from local.template import Schedule, load_template
 
@@ -20,13 +21,21 @@ ROUTES = {f"{route.method} {route.path}": route for route in TEMPLATE.routes}
 SAMPLE_TOKEN = "larder_sample_key"
 SAMPLE_SESSION = "LarderSampleSession0000000000000"
 FOR_ANYBODY = {
+    "exchange_login_code",
     "follow_reset_link",
     "get_ok",
     "request_password_reset",
     "reset_password",
     "request_verification",
+    "show_home",
+    "show_invitation",
+    "show_login",
+    "show_login_success",
+    "show_password_reset",
+    "show_verified",
     "sign_in",
     "sign_up",
+    "start_sso_login",
     "verify_email",
 }
 
@@ -113,6 +122,11 @@ def test_the_s3_event_matches_the_rule_of_its_function() -> None:
 def test_the_job_of_mail_is_one_that_a_request_hands_over() -> None:
     event = sample("send_account_email")
     assert json.loads(json.dumps(asdict(parse_job(event)))) == event
+
+
+def test_the_job_of_removal_is_one_that_a_request_hands_over() -> None:
+    event = sample("remove_artifacts")
+    assert asdict(removal_jobs.parse_job(event)) == event
 
 
 @pytest.mark.parametrize("schedule", TEMPLATE.schedules, ids=lambda schedule: schedule.name)

@@ -46,7 +46,10 @@ def events(logical_id: str, kind: str) -> dict[str, dict[str, Any]]:
 
 HTTP_FUNCTIONS = [name for name in FUNCTIONS if events(name, "HttpApi")]
 BACKGROUND_FUNCTIONS = [name for name in FUNCTIONS if name not in HTTP_FUNCTIONS]
-INVOKED_FUNCTIONS = {"SendAccountEmail": "LARDER_EMAIL_FUNCTION"}
+INVOKED_FUNCTIONS = {
+    "RemoveArtifacts": "LARDER_REMOVAL_FUNCTION",
+    "SendAccountEmail": "LARDER_EMAIL_FUNCTION",
+}
 """Functions without a trigger, by which variable the others know them: they hand over work and do not wait."""
 ROUTES = {
     (route["Method"], route["Path"]): name
@@ -123,7 +126,9 @@ def test_every_function_is_traced_unless_the_deployment_says_otherwise() -> None
     assert not [name for name, own in FUNCTIONS.items() if "Tracing" in own]
 
 
-@pytest.mark.parametrize("logical_id", BACKGROUND_FUNCTIONS)
+@pytest.mark.parametrize(
+    "logical_id", [name for name in BACKGROUND_FUNCTIONS if events(name, "Schedule")]
+)
 def test_a_background_run_ends_long_before_the_next_one_begins(logical_id: str) -> None:
     assert FUNCTIONS[logical_id].get("Timeout", SHARED["Timeout"]) <= 300
 
@@ -178,9 +183,12 @@ def test_a_function_that_others_invoke_has_the_name_that_all_are_told(
     name = SHARED["Environment"]["Variables"][variable]
     assert name.keys() == {"Fn::Sub"}
     assert FUNCTIONS[logical_id]["FunctionName"] == name
-    assert not [
-        other for other, own in FUNCTIONS.items() if "Events" not in own and other != logical_id
-    ]
+
+
+def test_every_function_is_reached_by_an_event_or_by_its_name() -> None:
+    assert {name for name, own in FUNCTIONS.items() if "Events" not in own} == set(
+        INVOKED_FUNCTIONS
+    )
 
 
 @pytest.mark.parametrize(
@@ -250,8 +258,27 @@ def test_the_cache_api_is_complete() -> None:
     }
 
 
+def test_the_management_of_artifacts_is_complete() -> None:
+    assert {
+        route: name for route, name in ROUTES.items() if route[1].startswith("/v1/artifacts")
+    } == {
+        ("GET", "/v1/artifacts"): "ListArtifacts",
+        ("DELETE", "/v1/artifacts"): "DeleteWrittenArtifacts",
+        ("GET", "/v1/artifacts/{hash}"): "InspectArtifact",
+        ("DELETE", "/v1/artifacts/{hash}"): "DeleteArtifact",
+    }
+
+
 def test_what_login_link_and_logout_call_is_complete() -> None:
-    assert {route: name for route, name in ROUTES.items() if re.match("/v[235]/", route[1])} == {
+    assert {
+        route: name
+        for route, name in ROUTES.items()
+        if re.match("/v[235]/|/turborepo/|/registration/|/api/auth/sso", route[1])
+    } == {
+        ("GET", "/turborepo/token"): "ShowLogin",
+        ("GET", "/turborepo/success"): "ShowLoginSuccess",
+        ("GET", "/api/auth/sso"): "StartSsoLogin",
+        ("GET", "/registration/verify"): "ExchangeLoginCode",
         ("GET", "/v2/user"): "GetUser",
         ("GET", "/v5/user/tokens/current"): "GetCurrentToken",
         ("DELETE", "/v3/user/tokens/current"): "RevokeCurrentToken",
@@ -331,7 +358,7 @@ def test_permissions_name_their_actions_and_resources(logical_id: str) -> None:
             r"[A-Za-z]+Table\.Arn"
             r"|\$\{[A-Za-z]+Table\.Arn\}/index/[a-z_]+"
             r"|ArtifactsBucket\.Arn"
-            r"|SendAccountEmail\.Arn"
+            r"|(RemoveArtifacts|SendAccountEmail)\.Arn"
             r"|SigningSecret"
             r"|\$\{ArtifactsBucket\.Arn\}/artifacts/\*",
             target,
@@ -393,17 +420,31 @@ def test_who_asks_for_mail_cannot_read_the_outbox(logical_id: str) -> None:
 
 
 @pytest.mark.parametrize("logical_id", FUNCTIONS)
+def test_no_function_may_change_what_the_audit_tells(logical_id: str) -> None:
+    on_audit = {action for action, target in grants(logical_id) if target.startswith("AuditTable")}
+    assert on_audit <= {"dynamodb:PutItem"}
+
+
+@pytest.mark.parametrize("logical_id", FUNCTIONS)
 def test_no_function_may_scan_a_table(logical_id: str) -> None:
     assert "dynamodb:Scan" not in {action for action, _ in grants(logical_id)}
 
 
 FOR_ANYBODY = {
+    "ExchangeLoginCode",
     "FollowResetLink",
     "GetOk",
     "RequestPasswordReset",
     "ResetPassword",
+    "ShowHome",
+    "ShowInvitation",
+    "ShowLogin",
+    "ShowLoginSuccess",
+    "ShowPasswordReset",
+    "ShowVerified",
     "SignIn",
     "SignUp",
+    "StartSsoLogin",
     "VerifyApiKey",
     "VerifyEmail",
 }
@@ -413,6 +454,9 @@ FOR_ANYBODY = {
 UNCOUNTED = {f"/api/auth{path}" for path, limit in BY_PATH.items() if limit is None}
 """Paths whose requests are not counted by their client's address."""
 
+COUNTED_ELSEWHERE = {"/registration/verify"}
+"""Paths outside `/api/auth` whose requests are."""
+
 
 @pytest.mark.parametrize("logical_id", HTTP_FUNCTIONS)
 def test_a_function_with_a_route_may_authenticate_its_caller(logical_id: str) -> None:
@@ -420,15 +464,22 @@ def test_a_function_with_a_route_may_authenticate_its_caller(logical_id: str) ->
     policy = "VerifyToken"
     if path.startswith(("/api/auth/", "/v8/", "/v1/artifacts", "/v1/usage")):
         policy = "FindSession" if path.startswith("/api/auth/") else "AuthenticateCaller"
-    first = FUNCTIONS[logical_id]["Policies"][0]
+    first = next(iter(FUNCTIONS[logical_id].get("Policies", [])), None)
     assert (first == {"Ref": policy}) is (logical_id not in FOR_ANYBODY)
+
+
+@pytest.mark.parametrize("logical_id", [name for name in HTTP_FUNCTIONS if name.startswith("Show")])
+def test_a_page_is_the_same_for_everybody_and_may_read_nothing(logical_id: str) -> None:
+    assert "Policies" not in FUNCTIONS[logical_id]
 
 
 @pytest.mark.parametrize("logical_id", FUNCTIONS)
 def test_a_function_counts_the_requests_of_paths_that_have_a_limit(logical_id: str) -> None:
     paths = [route["Path"] for route in events(logical_id, "HttpApi").values()]
     counted = [path for path in paths if path.startswith("/api/auth/") and path not in UNCOUNTED]
-    assert ({"Ref": "GuardRequests"} in FUNCTIONS[logical_id]["Policies"]) is bool(counted)
+    counted += COUNTED_ELSEWHERE.intersection(paths)
+    policies = FUNCTIONS[logical_id].get("Policies", [])
+    assert ({"Ref": "GuardRequests"} in policies) is bool(counted)
 
 
 @pytest.mark.parametrize("logical_id", BACKGROUND_FUNCTIONS)
@@ -514,7 +565,9 @@ def test_a_table_is_on_demand_capped_and_encrypted(logical_id: str) -> None:
     assert table["SSESpecification"] == {"SSEEnabled": True}
 
 
-@pytest.mark.parametrize("logical_id", ["IdentityTable", "ApiKeysTable", "TeamsTable"])
+@pytest.mark.parametrize(
+    "logical_id", ["IdentityTable", "ApiKeysTable", "TeamsTable", "AuditTable"]
+)
 def test_what_cannot_be_made_again_is_protected(logical_id: str) -> None:
     table = TABLES[logical_id]
     assert table["DeletionProtectionEnabled"] == {"Ref": "ProtectData"}
@@ -537,6 +590,7 @@ def test_data_outlives_a_replacement_of_what_holds_it(logical_id: str) -> None:
         ("TeamsTable", None),
         ("ArtifactsTable", None),
         ("UsageTable", "expires_at"),
+        ("AuditTable", "expires_at"),
         ("OutboxTable", "expires_at"),
         ("RateLimitsTable", "expires_at"),
     ],
@@ -725,6 +779,8 @@ def test_the_dashboard_puts_every_route_into_a_group_of_endpoints(
     assert groups["/v8/artifacts/{hash}"] == "/v8/artifacts"
     assert groups["/api/auth/sign-in/email"] == "/api/auth"
     assert groups["/api/auth/api-key/verify"] == "/api/auth/api-key"
+    assert groups["/turborepo/token"] == "/turborepo"
+    assert groups["/"] == "/"
 
 
 # ------------------------------------------------------------------------ operators and environments
@@ -734,7 +790,8 @@ def test_the_outputs_name_what_the_command_line_needs() -> None:
     outputs = TEMPLATE["Outputs"]
     named = {camel_case(option.name) for option in fields(Settings)} - PARAMETERS.keys()
     assert outputs.keys() == named | {"ApiUrl", "Region"}
-    references = {name: name for name in named} | {"EmailFunction": "SendAccountEmail"}
+    functions = {"EmailFunction": "SendAccountEmail", "RemovalFunction": "RemoveArtifacts"}
+    references = {name: name for name in named} | functions
     assert {name: outputs[name]["Value"] for name in named} == {
         name: {"Ref": reference} for name, reference in references.items()
     }

@@ -20,6 +20,8 @@ class FakeAws:
     body: bytes = b""
     requests: list[dict[str, list[str]]] = field(default_factory=list)
     authorizations: list[str] = field(default_factory=list)
+    physical_ids: dict[str, str] = field(default_factory=dict)
+    """What DescribeStackResource answers, by logical id."""
 
     @classmethod
     @contextmanager
@@ -31,10 +33,11 @@ class FakeAws:
                 sent = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
                 fake.requests.append(parse_qs(sent))
                 fake.authorizations.append(self.headers.get("Authorization", ""))
+                body = fake._resource(fake.requests[-1]) or fake.body
                 self.send_response(fake.status)
-                self.send_header("Content-Length", str(len(fake.body)))
+                self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
-                self.wfile.write(fake.body)
+                self.wfile.write(body)
 
             def log_message(self, *_: object) -> None:
                 """The test's output stays the test's."""
@@ -61,6 +64,17 @@ class FakeAws:
             "<CreationTime>2026-01-01T00:00:00Z</CreationTime>"
             f"<StackStatus>CREATE_COMPLETE</StackStatus>{described}</member></Stacks>"
             "</DescribeStacksResult></DescribeStacksResponse>"
+        ).encode()
+
+    def _resource(self, request: Mapping[str, list[str]]) -> bytes | None:
+        if request.get("Action") != ["DescribeStackResource"]:
+            return None
+        (logical_id,) = request["LogicalResourceId"]
+        return (
+            "<DescribeStackResourceResponse><DescribeStackResourceResult><StackResourceDetail>"
+            f"<LogicalResourceId>{logical_id}</LogicalResourceId>"
+            f"<PhysicalResourceId>{escape(self.physical_ids[logical_id])}</PhysicalResourceId>"
+            "</StackResourceDetail></DescribeStackResourceResult></DescribeStackResourceResponse>"
         ).encode()
 
     def refuses(self, status: int, code: str, message: str) -> None:

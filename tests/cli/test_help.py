@@ -77,7 +77,7 @@ def _sections(text: str) -> dict[str, str]:
 
 
 def test_version() -> None:
-    assert Larder()("--version").stdout == f"larder, version {version('larder-cli')}\n"
+    assert Larder()("--version").stdout == f"larder, version {version('larder')}\n"
 
 
 def test_an_unknown_command_is_a_usage_error() -> None:

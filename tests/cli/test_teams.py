@@ -107,6 +107,32 @@ def test_a_blocked_team_gets_402_until_it_is_unblocked(
     assert put(cloud, "a1", b"x") == 202
 
 
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        ("soft_block", "This account is blocked: ask Eve"),
+        ("payment_missing", "A payment for this account is missing: ask Eve"),
+    ],
+)
+def test_who_is_blocked_reads_the_reason(
+    larder: Larder, cloud: Cloud, block: str, message: str
+) -> None:
+    team = ("teams", "set", "acme", "--block", block)
+    assert larder.json(*team, "--reason", "ask Eve")["block_reason"] == "ask Eve"
+    assert cloud.send("GET", "/v8/artifacts/status").message == message
+    assert "ask Eve" in larder("teams", "show", "acme").stdout
+    # Another block has a reason of its own, or none.
+    assert larder.json(*team)["block_reason"] is None
+    assert "ask Eve" not in cloud.send("GET", "/v8/artifacts/status").message
+
+
+@pytest.mark.parametrize("reason", ["", " ", "x" * 201, "two\nlines", "\x1b[31mred"])
+def test_a_reason_is_one_printable_line(larder: Larder, cloud: Cloud, reason: str) -> None:
+    team = ("teams", "set", "acme", "--block", "soft_block", "--reason", reason)
+    assert larder.refusal(*team) == "reason: must hold 1 to 200 printable characters"
+    assert larder.json("teams", "show", "acme")["block"] is None
+
+
 def test_set_leaves_what_is_not_named(larder: Larder, cloud: Cloud) -> None:
     larder("teams", "set", "acme", "--quota", "50GB", "--block", "soft_block")
     shown = larder.json("teams", "set", "acme", "--caching", "paused")
@@ -119,6 +145,8 @@ def test_set_leaves_what_is_not_named(larder: Larder, cloud: Cloud) -> None:
     [
         ((), "nothing to change"),
         (("--block", "soft_block", "--unblock"), "--block and --unblock"),
+        (("--reason", "because"), "--reason goes with --block"),
+        (("--reason", "because", "--unblock"), "--reason goes with --block"),
         (("--quota", "1GB", "--default-quota"), "--quota and --default-quota"),
         (("--quota", "much"), "is no size"),
         (("--caching", "over_limit"), "--caching"),

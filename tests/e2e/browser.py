@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from selenium.common.exceptions import StaleElementReferenceException, TimeoutException
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
@@ -106,6 +107,14 @@ class Browser:
         """The cookies that the browser would send to the page's server, as it keeps them, by name."""
         return {cookie["name"]: cookie for cookie in self.driver.get_cookies()}
 
+    def errors(self) -> list[str]:
+        """What the browser has complained of since it was last asked: refused by a policy, or raised by a script."""
+        return [
+            entry["message"]
+            for entry in self.driver.get_log("browser")  # type: ignore[no-untyped-call]
+            if entry["source"] in ("security", "javascript")
+        ]
+
     def text(self) -> str:
         return self.driver.find_element(By.TAG_NAME, "body").text
 
@@ -156,8 +165,57 @@ class Browser:
         )
         self._wait(lambda: self.url != before, f"the form did not reach {action}")
 
+    def heading(self) -> str:
+        """What the page says that it is about; nothing for one that says so nowhere."""
+        shown = [one.text for one in self.driver.find_elements(By.TAG_NAME, "h1")]
+        return next(filter(None, shown), "")
+
+    def wait_for_heading(self, heading: str) -> None:
+        self._wait(
+            lambda: self.heading() == heading,
+            lambda: f"the page shows {self.heading()!r}, not {heading!r}: {self.text()}",
+        )
+
+    def wait_for_text(self, text: str) -> None:
+        self._wait(lambda: text in self.text(), lambda: f"no {text!r} in {self.text()!r}")
+
+    def type(self, label: str, text: str) -> None:
+        """Into the field of this label that is shown."""
+        field = self._shown(f"//*[@id = //label[normalize-space() = '{label}']/@for]")
+        field.clear()
+        field.send_keys(text)
+
+    def choose(self, label: str, option: str) -> None:
+        path = f"//select[@id = //label[normalize-space() = '{label}']/@for]/option[. = '{option}']"
+        self._shown(path).click()
+
+    def tick(self, label: str) -> None:
+        self._shown(f"//label[normalize-space() = '{label}']").click()
+
+    def press(self, button: str) -> None:
+        """The button or link of this text that is shown."""
+        self._shown(f"//*[self::button or self::a][normalize-space() = '{button}']").click()
+
+    def keys(self, *pressed: str) -> None:
+        """On the keyboard, to whatever has the focus."""
+        self.driver.switch_to.active_element.send_keys(*pressed)
+
+    def _shown(self, path: str) -> WebElement:
+        def found() -> list[WebElement]:
+            return [one for one in self.driver.find_elements(By.XPATH, path) if one.is_displayed()]
+
+        self._wait(found, lambda: f"nothing at {path} is shown: {self.text()}")
+        (shown,) = found()
+        return shown
+
     def _link(self, text: str) -> WebElement:
         return self.driver.find_element(By.PARTIAL_LINK_TEXT, text)
 
-    def _wait(self, condition: Callable[[], object], message: str) -> None:
-        WebDriverWait(self.driver, WAIT_SECONDS, POLL_SECONDS).until(lambda _: condition(), message)
+    def _wait(self, condition: Callable[[], object], message: str | Callable[[], str]) -> None:
+        waiting = WebDriverWait(
+            self.driver, WAIT_SECONDS, POLL_SECONDS, (StaleElementReferenceException,)
+        )
+        try:
+            waiting.until(lambda _: condition())
+        except TimeoutException:
+            raise AssertionError(message() if callable(message) else message) from None

@@ -35,7 +35,7 @@ def start(root: Path, data: Path, **options: str) -> LocalCloud:
     `options` are variables of the server's environment: `LARDER_RETENTION_DAYS="1"`.
     """
     data.mkdir(parents=True)
-    cloud = LocalCloud(root=root, data=data, port=_free_port(), options=options)
+    cloud = LocalCloud(root=root, data=data, port=free_port(), options=options)
     cloud.start()
     return cloud
 
@@ -51,7 +51,8 @@ def running(root: Path, data: Path, **options: str) -> Iterator[LocalCloud]:
         shutil.rmtree(server.data)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from . import cloud, monorepo, turbo
+from . import cloud, monorepo, neighbour, turbo
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,6 +28,26 @@ def local_cloud(
     folder = tmp_path_factory.mktemp("cloud")
     with cloud.running(request.config.rootpath, folder / "data") as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[cloud.LocalCloud]:
+    """The same for people at a browser, with the options that the module names as SERVER_OPTIONS."""
+    folder = tmp_path_factory.mktemp("cloud")
+    options = getattr(request.module, "SERVER_OPTIONS", {})
+    # The tests sign in more often than one person does.
+    limits = {"LARDER_HTTP_RATE_LIMIT_ENABLED": "false"}
+    with cloud.running(request.config.rootpath, folder / "data", **limits, **options) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def other_port() -> Iterator[int]:
+    """The port of another server on this machine, whose pages are empty or frame what stands behind the `?`."""
+    with neighbour.running() as port:
+        yield port
 
 
 @pytest.fixture(scope="session")

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import json
 import secrets
-import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from . import browser, cloud
+from . import browser
 from .browser import Browser
 from .cloud import LocalCloud
 
 pytestmark = pytest.mark.e2e
+
+SERVER_OPTIONS = {"LARDER_REQUIRE_EMAIL_VERIFICATION": "true"}
 
 SESSION = "better-auth.session_token"
 DONT_REMEMBER = "better-auth.dont_remember"
@@ -27,20 +26,6 @@ WEEK_SECONDS = 7 * 86_400
 CLOCK_SECONDS = 120
 # Where the browser comes out after a mail's link: a page of Larder's own origin, as the integrator's would be.
 PAGE = "/api/auth/ok"
-
-
-@pytest.fixture(scope="module")
-def server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCloud]:
-    with cloud.running(
-        request.config.rootpath,
-        tmp_path_factory.mktemp("cloud") / "data",
-        LARDER_REQUIRE_EMAIL_VERIFICATION="true",
-        # The tests sign in more often than one person does.
-        LARDER_HTTP_RATE_LIMIT_ENABLED="false",
-    ) as running:
-        yield running
 
 
 @pytest.fixture
@@ -57,29 +42,6 @@ def site(request: pytest.FixtureRequest, server: LocalCloud) -> str:
 @pytest.fixture
 def somebody() -> Person:
     return Person(f"ada-{secrets.token_hex(6)}@acme.example", secrets.token_hex(12))
-
-
-@pytest.fixture(scope="module")
-def other_port() -> Iterator[int]:
-    """The port of another server on this machine, whose pages are empty."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), EmptyPage)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server.server_port
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-class EmptyPage(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("content-type", "text/html")
-        self.send_header("content-length", "0")
-        self.end_headers()
-
-    def log_request(self, code: object = "-", size: object = "-") -> None:
-        """Says nothing."""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,15 @@
-"""Who may do what: every endpoint against every kind of caller and every state of a team. The tables are the contract
-(design: who may do what); turbo acts on the codes.
+"""Who may do what: every endpoint against every role, every caching status and every kind of block, and every kind of
+token. The tables are the contract (design: who may do what); turbo acts on the codes.
+
+A new endpoint gets a row in TABLE, its request in REQUESTS where the route does not tell it, and a row in
+docs/caching-status.md.
 """
 
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,59 +20,207 @@ from larder.accounts.models import User
 from larder.accounts.service import create_user, read_account
 from larder.accounts.sessions import end_sessions, start_session
 from larder.api_keys import repository as key_store
-from larder.api_keys.models import NewKey, Permissions
+from larder.api_keys.models import ARTIFACT_ACTIONS, NewKey, Permissions
 from larder.api_keys.service import create_key, revoke_key
 from larder.teams.models import Block, CachingStatus, Role
 from larder.teams.service import add_member, change_state, create_team, remove_member
-from tests.direct_uploads import PREFLIGHT
+from local.template import load_template
+from tests.direct_uploads import PREFLIGHT as ANNOUNCED
 from tests.requests import Cloud, Reply, Sender
 
-ENDPOINTS = ["PUT", "preflight", "GET", "HEAD", "query", "events", "status"]
+TABLE = """
+                                 OWNER ADMIN MEMBER DEVELOPER VIEWER | enabled disabled paused over_limit | blocked
+PUT     /v8/artifacts/{hash}     yes   yes   yes    yes       reads  | yes     off      off    off        | 402
+OPTIONS /v8/artifacts/{hash}     yes   yes   yes    yes       reads  | yes     off      off    off        | 402
+GET     /v8/artifacts/{hash}     yes   yes   yes    yes       yes    | yes     off      off    yes        | 402
+HEAD    /v8/artifacts/{hash}     yes   yes   yes    yes       yes    | yes     off      off    yes        | 402
+POST    /v8/artifacts            yes   yes   yes    yes       yes    | yes     off      off    yes        | 402
+POST    /v8/artifacts/events     yes   yes   yes    yes       yes    | yes     yes      yes    yes        | 402
+GET     /v8/artifacts/status     yes   yes   yes    yes       yes    | yes     yes      yes    yes        | 402
+OPTIONS /v8/artifacts            yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
+OPTIONS /v8/artifacts/events     yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
+OPTIONS /v8/artifacts/status     yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
+PUT     /v1/artifacts/status     yes   role  role   role      role   | yes     yes      yes    yes        | 402
+GET     /v1/usage                yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
+GET     /v2/user                 yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
+GET     /v2/teams                yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
+GET     /v2/teams/{idOrSlug}     yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
+GET     /v5/user/tokens/current  yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
+DELETE  /v3/user/tokens/current  yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
+"""
+"""What becomes of a request: by a member of each role; by an owner, in each caching status and when the account is
+blocked, for either reason. By a key with every permission and by a session it is the same. `refusal` tells what a word
+means.
+"""
+
+RULED_BY_NEITHER = ("/api/auth/",)
+"""Where paths begin that neither roles nor the state of a cache rule: they act for a person alone."""
+
+PUT = "PUT /v8/artifacts/{hash}"
+PREFLIGHT = "OPTIONS /v8/artifacts/{hash}"
+GET = "GET /v8/artifacts/{hash}"
+HEAD = "HEAD /v8/artifacts/{hash}"
+QUERY = "POST /v8/artifacts"
+EVENTS = "POST /v8/artifacts/events"
+STATUS = "GET /v8/artifacts/status"
+SET_STATUS = "PUT /v1/artifacts/status"
+USAGE = "GET /v1/usage"
+
+ENDPOINTS = [PUT, PREFLIGHT, GET, HEAD, QUERY, EVENTS, STATUS, SET_STATUS, USAGE]
+"""Those that look at the token and act for the team that the query names."""
+
 SESSION = "4f9d1c1e-6a5b-4d4e-9c57-0a2f6d1e8b11"
+EVENT = {"sessionId": SESSION, "source": "LOCAL", "event": "HIT", "hash": "abc"}
+
+REQUESTS: dict[str, Callable[[Sender], Reply]] = {
+    PUT: lambda send: send("PUT", "/v8/artifacts/abc", body=b"artifact"),
+    PREFLIGHT: lambda send: send("OPTIONS", "/v8/artifacts/abc", headers=ANNOUNCED),
+    GET: lambda send: send("GET", "/v8/artifacts/abc"),
+    HEAD: lambda send: send("HEAD", "/v8/artifacts/abc"),
+    QUERY: lambda send: send("POST", "/v8/artifacts", json_body={"hashes": ["abc"]}),
+    EVENTS: lambda send: send("POST", "/v8/artifacts/events", json_body=[EVENT]),
+    SET_STATUS: lambda send: send("PUT", "/v1/artifacts/status", json_body={"status": "enabled"}),
+    "GET /v2/teams/{idOrSlug}": lambda send: send("GET", "/v2/teams/acme"),
+}
+ALL: Permissions = {"artifacts": ARTIFACT_ACTIONS}
+
+
+def refusal(word: str, state: str) -> tuple[int, str] | None:
+    """Status and code of what a word of the table stands for in a state; None for a request that passes."""
+    return {
+        "yes": None,
+        "reads": (403, "read_only"),
+        "role": (403, "missing_role"),
+        "off": (403, f"remote_caching_{state}"),
+        "402": (402, "payment_missing" if state == Block.PAYMENT else "account_soft_blocked"),
+    }[word]
 
 
 def ask(send: Sender, endpoint: str) -> Reply:
-    match endpoint:
-        case "PUT":
-            return send("PUT", "/v8/artifacts/abc", body=b"artifact")
-        case "preflight":
-            return send("OPTIONS", "/v8/artifacts/abc", headers=PREFLIGHT)
-        case "GET" | "HEAD":
-            return send(endpoint, "/v8/artifacts/abc")
-        case "query":
-            return send("POST", "/v8/artifacts", json_body={"hashes": ["abc"]})
-        case "events":
-            event = {"sessionId": SESSION, "source": "LOCAL", "event": "HIT", "hash": "abc"}
-            return send("POST", "/v8/artifacts/events", json_body=[event])
-        case _:
-            return send("GET", "/v8/artifacts/status")
+    return REQUESTS[endpoint](send) if endpoint in REQUESTS else send(*endpoint.split())
 
 
-SUCCESS = {
-    "PUT": 202,
-    "preflight": 204,
-    "GET": 200,
-    "HEAD": 200,
-    "query": 200,
-    "events": 200,
-    "status": 200,
-}
+def success(endpoint: str) -> int:
+    return 204 if endpoint.startswith("OPTIONS") else 202 if endpoint == PUT else 200
 
 
 @pytest.fixture
 def stored(cloud: Cloud) -> Cloud:
-    """The team has an artifact `abc`."""
-    assert ask(cloud.send, "PUT").status == 202
-    return cloud
+    """The team, and its owner without it, have an artifact `abc`. The key may do everything in the team."""
+    new = NewKey(user_id=cloud.user.id, team_id=cloud.team.id, permissions=ALL)
+    key, token = create_key(new, now=clock.now())
+    stored = replace(cloud, key=key, token=token, send=Sender(token, slug="acme"))
+    for send in (stored.send, session_of(cloud.user)):
+        assert ask(send, PUT).status == 202
+    return stored
 
 
 def outcome(reply: Reply) -> tuple[int, str]:
     return reply.status, reply.code if reply.status >= 400 else ""
 
 
+# The table ---------------------------------------------------------------------------------------
+
+
+def rows() -> dict[str, dict[str, str]]:
+    """By endpoint, the word under each title."""
+    titles, *lines = (line.replace("|", " ").split() for line in TABLE.strip().splitlines())
+    return {
+        f"{method} {path}": dict(zip(titles, words, strict=True)) for method, path, *words in lines
+    }
+
+
+ROWS = rows()
+
+
+def expected(title: str, state: str = "enabled") -> dict[str, tuple[int, str]]:
+    """A column of the table."""
+    return {
+        endpoint: refusal(words[title], state) or (success(endpoint), "")
+        for endpoint, words in ROWS.items()
+    }
+
+
+def token_of(user: User, by: str) -> str:
+    if by == "session":
+        return start_session(user, now=clock.now())[1]
+    return create_key(NewKey(user_id=user.id, permissions=ALL), now=clock.now())[1]
+
+
+@pytest.mark.parametrize("by", ["key", "session"])
+@pytest.mark.parametrize("role", list(Role))
+def test_what_each_role_may_do(stored: Cloud, role: Role, by: str) -> None:
+    member = create_user("member@acme.example", "Member", now=clock.now())
+    add_member(stored.team.id, member.id, role, now=clock.now())
+    # A token each: one of the endpoints ends it.
+    seen = {
+        endpoint: outcome(ask(Sender(token_of(member, by), slug="acme"), endpoint))
+        for endpoint in ROWS
+    }
+    assert seen == expected(role)
+
+
+def bring_into(state: str, owner: str) -> None:
+    match state:
+        case "over_limit":
+            change_state(owner, quota_bytes=1)
+        case Block.SOFT | Block.PAYMENT:
+            change_state(owner, block=Block(state))
+        case _:
+            change_state(owner, caching=CachingStatus(state))
+
+
+@pytest.mark.parametrize("scope", ["team", "person"])
+@pytest.mark.parametrize("by", ["key", "session"])
+@pytest.mark.parametrize("state", [*CachingStatus, *Block])
+def test_what_each_state_stops_and_what_it_leaves(
+    stored: Cloud, state: str, by: str, scope: str
+) -> None:
+    owner, slug = (stored.team.id, "acme") if scope == "team" else (stored.user.id, None)
+    seen = {}
+    for endpoint in ROWS:
+        # Each time anew: one of the endpoints changes it.
+        bring_into(state, owner)
+        seen[endpoint] = outcome(ask(Sender(token_of(stored.user, by), slug=slug), endpoint))
+    assert seen == expected("blocked" if state in list(Block) else state, state)
+
+
+@pytest.mark.parametrize("state", ["disabled", "paused", "over_limit", *Block])
+def test_the_state_of_a_person_is_not_that_of_their_team(stored: Cloud, state: str) -> None:
+    bring_into(state, stored.user.id)
+    seen = {endpoint: ask(stored.send, endpoint).status for endpoint in ENDPOINTS}
+    assert seen == {endpoint: success(endpoint) for endpoint in ENDPOINTS}
+
+
+def test_every_endpoint_says_where_it_stands() -> None:
+    routes = {(route.method, route.path) for route in load_template(environ={}).routes}
+    assert ROWS.keys() == {
+        f"{method} {path}" for method, path in routes if not path.startswith(RULED_BY_NEITHER)
+    }
+
+
+def documented() -> dict[str, list[str]]:
+    """The rows of the table in the documentation: by endpoint, what each state does."""
+    page = Path(__file__).parents[2] / "docs" / "caching-status.md"
+    _, _, section = page.read_text().partition("## What each endpoint does")
+    lines = re.findall(r"^\| `([A-Z]+ /\S+)` \|(.*)\|$", section, re.MULTILINE)
+    return {endpoint: [cell.strip() for cell in cells.split("|")] for endpoint, cells in lines}
+
+
+def test_the_documentation_has_the_same_table() -> None:
+    told = {"yes": "passes", "off": "403", "402": "402"}
+    titles = ["disabled", "paused", "over_limit", "blocked"]
+    assert documented() == {
+        endpoint: [told[words[title]] for title in titles] for endpoint, words in ROWS.items()
+    }
+
+
+# Keys, and the teams that a request may name ------------------------------------------------------
+
+
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_a_members_key_for_the_team_passes(stored: Cloud, endpoint: str) -> None:
-    assert ask(stored.send, endpoint).status == SUCCESS[endpoint]
+    assert ask(stored.send, endpoint).status == success(endpoint)
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
@@ -96,12 +250,12 @@ def test_401_without_a_well_formed_token(
 @pytest.mark.parametrize("kind", ["unknown", "revoked", "disabled", "expired"])
 def test_401_for_a_key_that_is(stored: Cloud, endpoint: str, kind: str) -> None:
     now = clock.now()
-    new = NewKey(user_id=stored.user.id, expires_in_s=60)
+    new = NewKey(user_id=stored.user.id, permissions=ALL, expires_in_s=60)
     key, token = create_key(new, now=now - timedelta(hours=1) if kind == "expired" else now)
     if kind == "unknown":
         token = token[:-1] + ("a" if token[-1] != "a" else "b")
     if kind == "revoked":
-        assert ask(Sender(token, slug="acme"), endpoint).status == SUCCESS[endpoint]
+        assert ask(Sender(token, slug="acme"), endpoint).status == success(endpoint)
         assert revoke_key(key.id)
     if kind == "disabled":
         key_store.delete(key.key_hash)
@@ -110,20 +264,19 @@ def test_401_for_a_key_that_is(stored: Cloud, endpoint: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_403_for_a_stranger_to_the_team(stored: Cloud, stranger: Sender, endpoint: str) -> None:
-    assert outcome(ask(stranger, endpoint)) == (403, "not_a_team_member")
-    by_id = Sender(stranger.token, team_id=stored.team.id)
-    assert outcome(ask(by_id, endpoint)) == (403, "not_a_team_member")
+def test_403_for_a_stranger_to_the_team(stored: Cloud, endpoint: str) -> None:
+    mallory = create_user("mallory@elsewhere.example", "Mallory", now=clock.now())
+    for team in ({"slug": "acme"}, {"team_id": stored.team.id}):
+        stranger = Sender(token_of(mallory, "key"), **team)
+        assert outcome(ask(stranger, endpoint)) == (403, "not_a_team_member")
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_a_team_that_does_not_exist_looks_like_one_that_is_not_ours(
-    stored: Cloud, personal: Sender, endpoint: str
+    stored: Cloud, endpoint: str
 ) -> None:
-    for unknown in (
-        Sender(personal.token, slug="no-such-team"),
-        Sender(personal.token, team_id="team_doesnotexist"),
-    ):
+    for team in ({"slug": "no-such-team"}, {"team_id": "team_doesnotexist"}):
+        unknown = Sender(token_of(stored.user, "key"), **team)
         assert outcome(ask(unknown, endpoint)) == (403, "not_a_team_member")
 
 
@@ -145,30 +298,31 @@ def test_400_for_a_bad_team_in_the_query(stored: Cloud, endpoint: str, query: st
 
 
 def test_a_key_bound_to_a_team_acts_for_it_when_none_is_named(stored: Cloud) -> None:
-    assert ask(Sender(stored.token), "GET").status == 200
+    assert ask(Sender(stored.token), GET).status == 200
 
 
 def test_the_id_decides_when_id_and_slug_are_both_sent(stored: Cloud) -> None:
     both = Sender(stored.token, slug="renamed-since", team_id=stored.team.id)
-    assert ask(both, "GET").status == 200
+    assert ask(both, GET).status == 200
 
 
-NO, READ, WRITE = "missing_permission", "read_only", ""
+NO, READ = "missing_permission", "read_only"
+READS, WRITES = [GET, HEAD, QUERY, USAGE], [PUT, PREFLIGHT]
+NOTHING = dict.fromkeys([*READS, *WRITES, SET_STATUS], NO)
 
 
 @pytest.mark.parametrize(
     ("permissions", "refused"),
     [
-        ({"artifacts": ("read", "write")}, {}),
-        ({"artifacts": ("read",)}, {"PUT": READ, "preflight": READ}),
-        ({"artifacts": ("write",)}, {"GET": NO, "HEAD": NO, "query": NO}),
-        ({}, dict.fromkeys(["GET", "HEAD", "query", "PUT", "preflight"], NO)),
-        (
-            {"teams": ("read", "write")},
-            dict.fromkeys(["GET", "HEAD", "query", "PUT", "preflight"], NO),
-        ),
+        ({"artifacts": ("read", "write", "manage")}, {}),
+        ({"artifacts": ("read", "write")}, {SET_STATUS: NO}),
+        ({"artifacts": ("read",)}, {**dict.fromkeys(WRITES, READ), SET_STATUS: NO}),
+        ({"artifacts": ("write",)}, {**dict.fromkeys(READS, NO), SET_STATUS: NO}),
+        ({"artifacts": ("manage",)}, dict.fromkeys([*READS, *WRITES], NO)),
+        ({}, NOTHING),
+        ({"teams": ("read", "write", "manage")}, NOTHING),
     ],
-    ids=["read and write", "read", "write", "none", "of something else"],
+    ids=["all", "read and write", "read", "write", "manage", "none", "of something else"],
 )
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_a_key_does_what_its_permissions_say(
@@ -176,32 +330,18 @@ def test_a_key_does_what_its_permissions_say(
 ) -> None:
     new = NewKey(user_id=stored.user.id, permissions=permissions)
     token = create_key(new, now=clock.now())[1]
-    expected = (403, refused[endpoint]) if endpoint in refused else (SUCCESS[endpoint], "")
+    expected = (403, refused[endpoint]) if endpoint in refused else (success(endpoint), "")
     assert outcome(ask(Sender(token, slug="acme"), endpoint)) == expected
-
-
-@pytest.mark.parametrize("role", list(Role))
-@pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_every_role_reads_and_all_but_viewers_write(
-    stored: Cloud, role: Role, endpoint: str
-) -> None:
-    now = clock.now()
-    member = create_user("member@acme.example", "Member", now=now)
-    add_member(stored.team.id, member.id, role, now=now)
-    sender = Sender(create_key(NewKey(user_id=member.id), now=now)[1], slug="acme")
-    writes = endpoint in ("PUT", "preflight")
-    expected = (403, "read_only") if role is Role.VIEWER and writes else (SUCCESS[endpoint], "")
-    assert outcome(ask(sender, endpoint)) == expected
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_leaving_a_team_takes_effect_at_the_next_request(stored: Cloud, endpoint: str) -> None:
     now = clock.now()
     member = create_user("member@acme.example", "Member", now=now)
-    sender = Sender(create_key(NewKey(user_id=member.id), now=now)[1], slug="acme")
+    sender = Sender(token_of(member, "key"), slug="acme")
     assert ask(sender, endpoint).status == 403
-    add_member(stored.team.id, member.id, Role.MEMBER, now=now)
-    assert ask(sender, endpoint).status == SUCCESS[endpoint]
+    add_member(stored.team.id, member.id, Role.OWNER, now=now)
+    assert ask(sender, endpoint).status == success(endpoint)
     remove_member(stored.team.id, member.id)
     assert outcome(ask(sender, endpoint)) == (403, "not_a_team_member")
 
@@ -224,25 +364,14 @@ def test_a_members_session_acts_for_the_team_that_it_names(
         session_of(stored.user, team_id=stored.team.id),
     ):
         for _ in range(1 + again):
-            assert ask(send, endpoint).status == SUCCESS[endpoint]
+            assert ask(send, endpoint).status == success(endpoint)
 
 
 def test_without_a_team_a_session_acts_for_its_user(stored: Cloud) -> None:
     send = session_of(stored.user)
-    assert ask(send, "PUT").status == 202
-    assert ask(send, "GET").status == 200
-    assert ask(session_of(stored.user, slug="acme"), "GET").status == 200
-
-
-@pytest.mark.parametrize("role", list(Role))
-@pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_a_session_does_what_the_role_allows(stored: Cloud, role: Role, endpoint: str) -> None:
-    now = clock.now()
-    member = create_user("member@acme.example", "Member", now=now)
-    add_member(stored.team.id, member.id, role, now=now)
-    writes = endpoint in ("PUT", "preflight")
-    expected = (403, "read_only") if role is Role.VIEWER and writes else (SUCCESS[endpoint], "")
-    assert outcome(ask(session_of(member, slug="acme"), endpoint)) == expected
+    assert ask(send, PUT).status == 202
+    assert ask(send, GET).status == 200
+    assert ask(session_of(stored.user, slug="acme"), GET).status == 200
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
@@ -257,10 +386,10 @@ def test_401_for_a_session_that_is(
         case "unknown":
             send = Sender("A" * 32, slug=slug)
         case "ended":
-            assert ask(replace(send, slug="acme"), endpoint).status == SUCCESS[endpoint]
+            assert ask(replace(send, slug="acme"), endpoint).status == success(endpoint)
             end_sessions(stored.user.id)
         case "of a deleted user":
-            assert ask(replace(send, slug="acme"), endpoint).status == SUCCESS[endpoint]
+            assert ask(replace(send, slug="acme"), endpoint).status == success(endpoint)
             assert accounts.remove(read_account(stored.user.id), now=clock.now())
     assert outcome(ask(send, endpoint)) == (401, "unauthorized")
 
@@ -274,35 +403,7 @@ def test_403_for_the_session_of_a_stranger_to_the_team(stored: Cloud, endpoint: 
 
 @pytest.mark.parametrize("length", [31, 33, 63])
 def test_401_for_a_token_of_no_known_length(stored: Cloud, length: int) -> None:
-    assert outcome(ask(Sender("A" * length, slug="acme"), "GET")) == (401, "unauthorized")
-
-
-OFF = ["PUT", "preflight", "GET", "HEAD", "query"]
-
-STATES = {
-    "disabled": (dict.fromkeys(OFF, (403, "remote_caching_disabled"))),
-    "paused": (dict.fromkeys(OFF, (403, "remote_caching_paused"))),
-    "over_limit": dict.fromkeys(["PUT", "preflight"], (403, "remote_caching_over_limit")),
-    "soft_block": dict.fromkeys(ENDPOINTS, (402, "account_soft_blocked")),
-    "payment_missing": dict.fromkeys(ENDPOINTS, (402, "payment_missing")),
-}
-
-
-@pytest.mark.parametrize("endpoint", ENDPOINTS)
-@pytest.mark.parametrize("state", STATES)
-def test_what_a_teams_state_stops_and_what_it_leaves(
-    stored: Cloud, state: str, endpoint: str
-) -> None:
-    match state:
-        case "over_limit":
-            change_state(stored.team.id, quota_bytes=1)
-        case "soft_block" | "payment_missing":
-            change_state(stored.team.id, block=Block(state))
-        case _:
-            change_state(stored.team.id, caching=CachingStatus(state))
-    expected = STATES[state].get(endpoint, (SUCCESS[endpoint], ""))
-    reply = ask(stored.send, endpoint)
-    assert (reply.status, reply.code if reply.status >= 400 else "") == expected
+    assert outcome(ask(Sender("A" * length, slug="acme"), GET)) == (401, "unauthorized")
 
 
 def test_no_reply_and_no_log_line_holds_a_token(

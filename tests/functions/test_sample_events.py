@@ -114,6 +114,11 @@ def test_get_status(cloud: Cloud) -> None:
     assert (reply["statusCode"], json.loads(reply["body"])) == (200, {"status": "enabled"})
 
 
+def test_set_caching_status(cloud: Cloud) -> None:
+    assert answer("set_caching_status", cloud) == {"status": "paused"}
+    assert answer("get_status", cloud) == {"status": "paused"}
+
+
 def test_preflight(cloud: Cloud) -> None:
     reply = run("preflight", cloud)
     assert reply["statusCode"] == 204
@@ -138,6 +143,30 @@ def test_commit_upload(cloud: Cloud) -> None:
 def test_sweep_artifacts(cloud: Cloud) -> None:
     arrive(cloud)
     assert run("sweep_artifacts", cloud) is None
+
+
+def test_list_artifacts(cloud: Cloud) -> None:
+    run("put_artifact", cloud)
+    assert len(answer("list_artifacts", cloud)["artifacts"]) == 1
+
+
+def test_inspect_artifact(cloud: Cloud) -> None:
+    run("put_artifact", cloud)
+    assert answer("inspect_artifact", cloud)["writer"]["id"] == cloud.key.id
+
+
+def test_delete_artifact(cloud: Cloud) -> None:
+    run("put_artifact", cloud)
+    assert answer("delete_artifact", cloud)["deleted"] is True
+    assert run("fetch_artifact", cloud)["statusCode"] == 404
+
+
+def test_delete_written_artifacts(cloud: Cloud, removal_jobs: list[dict[str, Any]]) -> None:
+    run("put_artifact", cloud)
+    assert run("delete_written_artifacts", cloud)["statusCode"] == 202
+    assert removal_jobs == [sample("remove_artifacts", cloud)]
+    run("remove_artifacts", cloud)
+    assert run("fetch_artifact", cloud)["statusCode"] == 404
 
 
 def test_verify_api_key(cloud: Cloud) -> None:
@@ -204,6 +233,43 @@ def test_get_team(cloud: Cloud) -> None:
 def test_get_usage(cloud: Cloud) -> None:
     told = answer("get_usage", cloud)
     assert (told["owner"], len(told["days"])) == (cloud.team.id, 21)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "show_home",
+        "show_invitation",
+        "show_login",
+        "show_login_success",
+        "show_password_reset",
+        "show_verified",
+    ],
+)
+def test_a_page(name: str, cloud: Cloud) -> None:
+    reply = run(name, cloud)
+    assert reply["statusCode"] == 200
+    assert reply["body"].startswith("<!doctype html>")
+
+
+def test_describe_login(cloud: Cloud) -> None:
+    described = answer("describe_login", cloud)
+    assert described["user"]["email"] == cloud.user.email
+    assert described["token"]["name"] == "turbo on Linux"
+
+
+def test_grant_login(cloud: Cloud) -> None:
+    assert answer("grant_login", cloud)["url"].startswith("http://127.0.0.1:9789/?token=")
+
+
+def test_start_sso_login(cloud: Cloud) -> None:
+    location = run("start_sso_login", cloud)["headers"]["Location"]
+    assert location.startswith("/turborepo/token?")
+
+
+def test_exchange_login_code(cloud: Cloud) -> None:
+    # The sample's code was never given here.
+    assert run("exchange_login_code", cloud)["statusCode"] == 401
 
 
 def test_sign_up(cloud: Cloud) -> None:

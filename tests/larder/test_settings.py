@@ -17,6 +17,8 @@ REQUIRED = {
         "signing_secret",
         "outbox_table",
         "email_function",
+        "audit_table",
+        "removal_function",
     )
 }
 

@@ -77,6 +77,11 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/api-key/update"): {"keyId": ADAS_KEY_ID, "name": "renamed"},
     ("POST", "/api-key/delete"): {"keyId": ADAS_KEY_ID},
     ("POST", "/api-key/delete-all-expired-api-keys"): {},
+    ("GET", "/turbo-login?redirect_uri=http://127.0.0.1:9789"): {},
+    ("POST", "/turbo-login"): {
+        "redirectUri": "http://127.0.0.1:9789", "state": "abc", "name": "turbo", "teamId": None,
+    },
+    ("GET", "/sso?teamId=acme&mode=login&next=http://127.0.0.1:9789"): {},
 }  # fmt: skip
 FURTHER_BY_LUCK_ONLY = {
     "/reset-password",  # no reset token is good
@@ -113,6 +118,7 @@ fields = st.dictionaries(
             "id", "role", "emailVerified", "userId", "version", "session_generation", "__proto__",
             "keyId", "key", "prefix", "expiresIn", "metadata", "permissions", "enabled", "teamId",
             "remaining", "refillAmount", "refillInterval", "rateLimitMax", "rateLimitEnabled",
+            "redirectUri", "state", "team",
         ]
     ),
     values,

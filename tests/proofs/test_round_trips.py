@@ -294,6 +294,27 @@ def test_a_key_that_was_revoked_after_it_was_seen_is_refused_in_one_round_trip(
     assert calls.sequential == 1, calls.steps
 
 
+MANAGED: dict[str, tuple[int, int, Request]] = {
+    "list": (2, 3, lambda send: send("GET", "/v1/artifacts")),
+    "inspect": (1, 2, lambda send: send("GET", "/v1/artifacts/small")),
+    "delete": (3, 4, lambda send: send("DELETE", "/v1/artifacts/small")),
+    "delete nothing": (1, 2, lambda send: send("DELETE", "/v1/artifacts/absent")),
+}
+"""What a manager asks for, with the round trips that it costs warm and cold."""
+
+
+@pytest.mark.parametrize("heat", ["warm", "cold"])
+@pytest.mark.parametrize("name", MANAGED)
+def test_round_trips_of_a_manager(name: str, heat: str, stored: Cloud, manage: Sender) -> None:
+    warm, cold, request = MANAGED[name]
+    if heat == "warm":
+        warm_up(manage)
+    replies: list[Reply] = []
+    calls = measure(lambda: replies.append(request(manage)))
+    assert replies[0].status == 200, replies[0].body
+    assert calls.sequential == (warm if heat == "warm" else cold), calls.steps
+
+
 SETTLING = 3
 """What it costs besides to settle a finished direct upload: look at the object, count it in, publish it."""
 

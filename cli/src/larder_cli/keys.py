@@ -8,7 +8,7 @@ import click
 
 from larder import clock
 from larder.api_keys.models import (
-    ARTIFACT_ACTIONS,
+    CACHE_ACTIONS,
     ApiKey,
     NewKey,
     RateLimit,
@@ -203,7 +203,7 @@ def keys() -> None:
     multiple=True,
     metavar="RESOURCE=ACTIONS",
     help="What it may do; can be given again for other resources."
-    f"  [default: artifacts={','.join(ARTIFACT_ACTIONS)}]",
+    f"  [default: artifacts={','.join(CACHE_ACTIONS)}]",
 )
 @click.option(
     "--metadata", type=json_value, metavar="JSON", help="What else to keep with it: a JSON value."

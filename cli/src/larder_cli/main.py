@@ -5,11 +5,14 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
+from larder_cli.artifacts import artifacts
 from larder_cli.commands import OperatorGroup, examples
+from larder_cli.cost import cost
 from larder_cli.index import rebuild_index, sweep
 from larder_cli.keys import keys
 from larder_cli.outbox import outbox
 from larder_cli.signing_secret import rotate_signing_secret
+from larder_cli.smoke.command import smoke
 from larder_cli.target import Target
 from larder_cli.teams import teams
 from larder_cli.usage import usage
@@ -26,7 +29,7 @@ from larder_cli.users import users
         "larder keys create --help",
     ),
 )
-@click.version_option(package_name="larder-cli", prog_name="larder")
+@click.version_option(package_name="larder", prog_name="larder")
 @click.option(
     "--stack",
     metavar="NAME",
@@ -62,8 +65,8 @@ def cli(
     region: str | None,
     profile: str | None,
 ) -> None:
-    """Operate a Larder remote cache: people, teams, keys, mail, the signing secret, the index,
-    usage.
+    """Operate a Larder remote cache: people, teams, keys, artifacts, mail, the signing secret, the
+    index, usage, a check of the whole, and what it costs.
 
     Say which one by --stack or --local. An option on the command line wins over the other one's environment variable.
     """
@@ -80,7 +83,19 @@ def _is_typed(ctx: click.Context, name: str) -> bool:
     return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
-for command in (users, teams, keys, outbox, rotate_signing_secret, rebuild_index, sweep, usage):
+for command in (
+    users,
+    teams,
+    keys,
+    artifacts,
+    outbox,
+    rotate_signing_secret,
+    rebuild_index,
+    sweep,
+    usage,
+    smoke,
+    cost,
+):
     cli.add_command(command)
 
 

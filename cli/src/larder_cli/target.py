@@ -52,6 +52,12 @@ def enter(target: Target) -> None:
         )
 
 
+def stack_output(name: str, output: str) -> str:
+    """One of the outputs of the stack that was entered."""
+    outputs = _describe_stack(name, settings.region()).get("Outputs", [])
+    return str(next(one["OutputValue"] for one in outputs if one["OutputKey"] == output))
+
+
 def _enter_local_cloud(data: Path) -> None:
     variables = _variables_of(data)
     # Nothing of the user's own AWS set-up may play a part: a profile, a session token or a switch that makes botocore

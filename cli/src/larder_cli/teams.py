@@ -2,24 +2,28 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from larder import clock
 from larder.errors import LastOwner
-from larder.teams.models import Block, CachingStatus, Role
+from larder.teams.models import Role
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.output import Record, print_record, print_table
-from larder_cli.quantities import size_bytes
+from larder_cli.owner_state import (
+    StateChange,
+    change_state,
+    check_change,
+    state_options,
+    state_record,
+)
 from larder_cli.users import require_user
 
 if TYPE_CHECKING:
     from larder.teams.models import Team
 
 _ROLES = [role.value for role in Role]
-_CACHING = [status.value for status in CachingStatus if status is not CachingStatus.OVER_LIMIT]
-_BLOCKS = [block.value for block in Block]
 
 
 def require_team(id_or_slug: str) -> "Team":
@@ -59,13 +63,7 @@ def _told_of_the_last_owner(team: "Team", email: str) -> Iterator[None]:
 
 def _print_team(team: "Team", *, as_json: bool) -> None:
     """The team, what it stores, and the status that its clients are told."""
-    from larder.artifacts.repository import read_totals
-    from larder.artifacts.service import caching_status
-
-    totals = read_totals(team.id)
-    status = caching_status(team.state, totals)
-    stored = {"stored_bytes": totals.size_bytes, "artifacts": totals.artifacts}
-    print_record({**_record(team), "status": status.value, **stored}, as_json=as_json)
+    print_record({**_record(team), **state_record(team.id, team.state)}, as_json=as_json)
 
 
 @click.group(
@@ -204,49 +202,17 @@ def remove_member(team: str, email: str, as_json: bool) -> None:
     epilog=examples(
         "larder teams set acme --quota 50GB",
         "larder teams set acme --caching paused",
-        "larder teams set acme --block payment_missing",
+        'larder teams set acme --block payment_missing --reason "invoice 1042"',
         "larder teams set acme --unblock --default-quota",
     ),
 )
 @click.argument("team", metavar="TEAM")
-@click.option("--caching", type=click.Choice(_CACHING), help="Whether the team can use the cache.")
-@click.option("--block", type=click.Choice(_BLOCKS), help="Answer every request of it with 402.")
-@click.option("--unblock", is_flag=True, help="Lift the block.")
-@click.option(
-    "--quota",
-    type=size_bytes,
-    metavar="SIZE",
-    help="What it may store: 500MB, 50GB, 1.5TB (thousands), 50GiB (1024s), or bytes.",
-)
-@click.option("--default-quota", is_flag=True, help="Go back to the deployment's default quota.")
+@state_options
 @json_option
-def set_(
-    team: str,
-    caching: str | None,
-    block: str | None,
-    unblock: bool,
-    quota: int | None,
-    default_quota: bool,
-    as_json: bool,
-) -> None:
+def set_(team: str, as_json: bool, **typed: Any) -> None:
     """Change what TEAM may do; what is not named stays. Takes effect at its next request."""
-    from larder.teams import service
-
-    if block is not None and unblock:
-        raise click.UsageError("--block and --unblock say the opposite: give one of them")
-    if quota is not None and default_quota:
-        raise click.UsageError("--quota and --default-quota say the opposite: give one of them")
-    if (caching, block, unblock, quota, default_quota) == (None, None, False, None, False):
-        raise click.UsageError(
-            "nothing to change: give --caching, --block, --unblock, --quota or --default-quota"
-        )
+    change = StateChange(**typed)
+    check_change(change)
     found = require_team(team)
-    service.change_state(
-        found.id,
-        caching=None if caching is None else CachingStatus(caching),
-        block=None if block is None else Block(block),
-        unblock=unblock,
-        quota_bytes=quota,
-        default_quota=default_quota,
-    )
+    change_state(found.id, change)
     _print_team(require_team(found.id), as_json=as_json)

@@ -1,12 +1,19 @@
 """`larder users`: people."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from larder import clock
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.output import Record, print_record
+from larder_cli.owner_state import (
+    StateChange,
+    change_state,
+    check_change,
+    state_options,
+    state_record,
+)
 
 if TYPE_CHECKING:
     from larder.accounts.models import User
@@ -61,5 +68,34 @@ def create(email: str, name: str, as_json: bool) -> None:
 @click.argument("email")
 @json_option
 def show(email: str, as_json: bool) -> None:
-    """Show the person with the address EMAIL."""
-    print_record(_record(require_user(email)), as_json=as_json)
+    """Show the person with the address EMAIL, and the cache that they use without a team."""
+    _print_user(require_user(email), as_json=as_json)
+
+
+@users.command(
+    "set",
+    epilog=examples(
+        "larder users set ada@acme.example --quota 5GB",
+        'larder users set ada@acme.example --block soft_block --reason "ask the platform team"',
+        "larder users set ada@acme.example --unblock",
+    ),
+)
+@click.argument("email", metavar="EMAIL")
+@state_options
+@json_option
+def set_(email: str, as_json: bool, **typed: Any) -> None:
+    """Change what the person EMAIL may do without a team; what is not named stays.
+
+    Takes effect at their next request. Their teams are not touched.
+    """
+    change = StateChange(**typed)
+    check_change(change)
+    user = require_user(email)
+    change_state(user.id, change)
+    _print_user(user, as_json=as_json)
+
+
+def _print_user(user: "User", *, as_json: bool) -> None:
+    from larder.teams.repository import read_state
+
+    print_record({**_record(user), **state_record(user.id, read_state(user.id))}, as_json=as_json)

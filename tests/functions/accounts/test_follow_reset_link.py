@@ -42,9 +42,10 @@ def test_an_expired_used_or_unknown_token_is_told_to_the_page(ada: User, mailbox
 
 
 @pytest.mark.parametrize("query", ["", "?callbackURL="])
-def test_a_page_to_go_to_is_required(ada: User, query: str) -> None:
+def test_without_a_page_to_go_to_it_leads_to_our_own(ada: User, query: str) -> None:
     token = issue_reset_token(ada, now=clock.now())
-    assert Browser().get(f"/reset-password/{token}{query}").status == 400
+    reply = Browser().get(f"/reset-password/{token}{query}")
+    assert reply.headers["location"] == f"https://{DOMAIN}/reset-password?token={token}"
 
 
 def test_it_leads_to_trusted_pages_only(ada: User) -> None:

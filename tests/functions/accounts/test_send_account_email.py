@@ -82,9 +82,9 @@ def test_a_verification_link_leads_to_the_callback(cloud: Cloud, mailbox: Mailbo
     assert query["callbackURL"] == ["/welcome?to=a&b=ä"]
 
 
-def test_without_a_callback_it_leads_to_the_root(cloud: Cloud, mailbox: Mailbox) -> None:
+def test_without_a_callback_it_leads_to_our_own_page(cloud: Cloud, mailbox: Mailbox) -> None:
     enqueue(VERIFY)
-    assert mailbox.link().endswith("&callbackURL=%2F")
+    assert mailbox.link().endswith("&callbackURL=%2Fverified")
 
 
 def test_who_is_verified_already_gets_no_mail(cloud: Cloud, mailbox: Mailbox) -> None:

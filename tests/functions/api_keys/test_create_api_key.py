@@ -186,17 +186,31 @@ def test_403_for_a_team_of_others_or_of_nobody(mallory: Sender, cloud: Cloud) ->
     assert refused(create(mallory, teamId="acme")) == (400, "VALIDATION_ERROR")
 
 
+HELD = {
+    "read": set(Role),
+    "write": set(Role) - {Role.VIEWER},
+    "manage": {Role.OWNER, Role.ADMIN},
+}
+
+
 @pytest.mark.parametrize("role", list(Role))
-@pytest.mark.parametrize("action", ["read", "write"])
-def test_who_may_not_write_for_a_team_gives_no_key_of_it_that_may(
+@pytest.mark.parametrize("action", HELD)
+def test_nobody_gives_a_key_of_a_team_what_their_role_does_not_do(
     cloud: Cloud, role: Role, action: str
 ) -> None:
     send = signed_in(member(cloud, role))
     reply = create(send, teamId=cloud.team.id, permissions={"artifacts": [action]})
-    if role is Role.VIEWER and action == "write":
-        assert refused(reply) == (403, "PERMISSION_NOT_HELD")
-    else:
+    if role in HELD[action]:
         assert made(reply)["permissions"] == {"artifacts": [action]}
+    else:
+        assert refused(reply) == (403, "PERMISSION_NOT_HELD")
+
+
+def test_a_key_of_no_team_may_manage_what_its_user_stores(vera: Sender) -> None:
+    key = made(create(vera, permissions={"artifacts": ["manage"]}))["key"]
+    assert Sender(key)("GET", "/v1/artifacts").status == 200
+    reply = Sender(key, slug="acme")("GET", "/v1/artifacts")
+    assert (reply.status, reply.code) == (403, "missing_role")
 
 
 def test_the_default_permissions_of_a_viewers_key_for_the_team_only_read(

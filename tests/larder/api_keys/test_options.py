@@ -86,7 +86,9 @@ def test_custom_key_generator_that_makes_a_key_twice_is_told(
     assert repository.get(first.key_hash) == first
 
 
-@pytest.mark.parametrize("made", ["short", "with space" + "a" * 64, None, "é" * 64])
+@pytest.mark.parametrize(
+    "made", ["short", "with space" + "a" * 64, None, "é" * 64, "vca_" + "a" * 64]
+)
 def test_custom_key_generator_must_return_what_a_header_can_carry(
     cloud: Cloud, option: SetOption, integrator: ModuleType, made: object
 ) -> None:

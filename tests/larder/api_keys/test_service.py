@@ -58,6 +58,8 @@ def test_the_table_holds_no_key(cloud: Cloud) -> None:
         ({"prefix": ""}, "prefix"),
         ({"prefix": "a b"}, "prefix"),
         ({"prefix": "p" * 33}, "prefix"),
+        ({"prefix": "vca_"}, "prefix"),
+        ({"prefix": "vca_larder_"}, "prefix"),
         ({"expires_in_s": 0}, "expiresIn"),
         ({"permissions": {"": ("read",)}}, "permissions"),
         ({"permissions": {"artifacts": ("re ad",)}}, "permissions"),

@@ -63,6 +63,17 @@ def test_what_is_not_given_stays(cloud: Cloud) -> None:
     )
 
 
+def test_a_reason_goes_and_comes_with_its_block(cloud: Cloud) -> None:
+    blocked = change_state(cloud.team.id, block=Block.PAYMENT, block_reason="invoice 1042")
+    assert blocked == OwnerState(block=Block.PAYMENT, block_reason="invoice 1042")
+    assert change_state(cloud.team.id, caching=CachingStatus.PAUSED).block_reason == "invoice 1042"
+    assert change_state(cloud.team.id, block=Block.SOFT).block_reason is None
+    change_state(cloud.team.id, block=Block.SOFT, block_reason="ask Eve")
+    assert change_state(cloud.team.id, unblock=True) == OwnerState(caching=CachingStatus.PAUSED)
+    with pytest.raises(InvalidRequest):
+        change_state(cloud.team.id, block_reason="without a block")
+
+
 def test_a_quota_of_ones_own_stands_above_the_deployments(cloud: Cloud, option: SetOption) -> None:
     option("default_quota_bytes", 100)
     assert read_state(cloud.team.id).quota_bytes == 100

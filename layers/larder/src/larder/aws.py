@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_lambda import LambdaClient
+    from mypy_boto3_logs import CloudWatchLogsClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_secretsmanager import SecretsManagerClient
     from mypy_boto3_sesv2 import SESV2Client
@@ -107,6 +108,12 @@ def cloudformation() -> "CloudFormationClient":
     return client
 
 
+def cloudwatch_logs() -> "CloudWatchLogsClient":
+    with _making:
+        client: CloudWatchLogsClient = _make("logs")
+    return client
+
+
 def secrets_manager() -> "SecretsManagerClient":
     with _making:
         client: SecretsManagerClient = _client("secretsmanager")
@@ -117,7 +124,7 @@ class _OwnModels(Loader):
     """The models of the services above. botocore would look through four hundred to see that they are among them."""
 
     def list_available_services(self, type_name: str) -> list[str]:  # noqa: ARG002 - botocore names it
-        return ["cloudformation", "dynamodb", "lambda", "s3", "secretsmanager", "sesv2"]
+        return ["cloudformation", "dynamodb", "lambda", "logs", "s3", "secretsmanager", "sesv2"]
 
 
 @cache

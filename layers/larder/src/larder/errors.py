@@ -254,6 +254,25 @@ class InvalidLinkToken(LarderError):
     message = "The link is not valid, or not any more. Ask for a new one."
 
 
+class NotLoopback(LarderError):
+    """A build client is told its token at an address of the computer that its user sits at, and nowhere else."""
+
+    status = 400
+    code = "redirect_is_not_loopback"
+    message = (
+        "The address to send the token to must be http://127.0.0.1:<port>, http://localhost:<port> or "
+        "http://[::1]:<port>, with nothing after it."
+    )
+
+
+class InvalidLoginCode(LarderError):
+    """A code of `turbo login --sso-team` is unknown, used, or past its time. Which of them is not told."""
+
+    status = 401
+    code = "invalid_login_code"
+    message = "The login is not valid, or not any more. Run turbo login again."
+
+
 class NameRequired(InvalidRequest):
     """The names of these are the reference's (better-auth.md, 3), so that its clients tell them apart."""
 
@@ -338,15 +357,25 @@ class UsageExceeded(LarderError):
 
 
 class SoftBlocked(LarderError):
+    """The operator's reason, where they gave one, is for whoever is blocked to read."""
+
     status = 402
     code = "account_soft_blocked"
     message = "This account is blocked. The operator of this cache can tell why and lift the block."
+
+    def __init__(self, reason: str | None = None) -> None:
+        super().__init__(None if reason is None else f"This account is blocked: {reason}")
 
 
 class PaymentMissing(LarderError):
     status = 402
     code = "payment_missing"
     message = "A payment for this account is missing. Update the payment method with the operator of this cache."
+
+    def __init__(self, reason: str | None = None) -> None:
+        super().__init__(
+            None if reason is None else f"A payment for this account is missing: {reason}"
+        )
 
 
 class NotATeamMember(LarderError):
@@ -369,6 +398,14 @@ class MissingPermission(LarderError):
     status = 403
     code = "missing_permission"
     message = "This token does not hold the permission that the request needs."
+
+
+class MissingRole(LarderError):
+    """The caller is a member of the team, but not of a role that may do this."""
+
+    status = 403
+    code = "missing_role"
+    message = "Your role in this team does not allow this."
 
 
 class CachingDisabled(LarderError):

@@ -44,6 +44,10 @@ class Settings:
     )
     outbox_table: str = _option(_REQUIRED, "Name of the table of mail that nobody sends on.")
     email_function: str = _option(_REQUIRED, "Name of the function that makes and sends mail.")
+    audit_table: str = _option(_REQUIRED, "Name of the table that tells who removed what.")
+    removal_function: str = _option(
+        _REQUIRED, "Name of the function that removes many artifacts at once."
+    )
 
     retention_days: int = _option(
         30, "Days an artifact is kept after its upload.", minimum=1, maximum=3650
@@ -53,6 +57,9 @@ class Settings:
     )
     event_retention_days: int = _option(
         90, "Days the single usage events are kept. Daily figures stay.", minimum=1, maximum=3650
+    )
+    audit_retention_days: int = _option(
+        365, "Days that is kept who removed what.", minimum=1, maximum=3650
     )
     upload_url_seconds: int = _option(
         600, "Seconds in which an upload by a presigned URL must begin.", minimum=30, maximum=3600
@@ -149,6 +156,12 @@ class Settings:
     default_key_permissions: str = _option(
         '{"artifacts":["read","write"]}',
         "Permissions of a new key that is given none: JSON, or `module:function` called with `user_id`.",
+    )
+    login_token_expires_in_seconds: int = _option(
+        7_776_000,
+        "Lifetime of the key that `turbo login` gets: 90 days, as far as keys may live so long.",
+        minimum=60,
+        maximum=31_536_000,
     )
     session_for_api_keys: bool = _option(
         False,

@@ -19,6 +19,9 @@ from larder.mail import templates
 from larder.mail.models import Message
 from larder.settings import settings
 
+_VERIFIED_PAGE = "/verified"
+"""Our own page, for links that name none."""
+
 
 class Outcome(StrEnum):
     SENT = "sent"
@@ -84,7 +87,7 @@ def _send_change_link(job: EmailJob, now: datetime) -> Delivery:
 def _send_token(
     template: Callable[..., Message], user: User, token: str, job: EmailJob, now: datetime
 ) -> Delivery:
-    callback = _quoted(job.callback_url or "/")
+    callback = _quoted(job.callback_url or _VERIFIED_PAGE)
     url = f"{job.base_url}/api/auth/verify-email?token={token}&callbackURL={callback}"
     if settings().send_verification_email:
         return _hand_over(settings().send_verification_email, user, url, token, job.request)

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from larder.api_keys.models import ARTIFACT_ACTIONS, ApiKey, Permissions
+from larder.api_keys.models import ARTIFACT_ACTIONS, CACHE_ACTIONS, ApiKey, Permissions
 from larder.api_keys.service import default_permissions
 from larder.errors import NotATeamMember, PermissionNotHeld
+from larder.teams.models import Role
 from larder.teams.service import role_of
 
 
@@ -32,11 +33,17 @@ def held(grantor: Grantor, *, user_id: str, team_id: str | None) -> Permissions 
         role = role_of(team_id, user_id)
         if role is None:
             raise NotATeamMember
-        actions = ARTIFACT_ACTIONS if role.writes_cache else ("read",)
+        actions = _artifact_actions(role)
     if grantor.is_operator:
         return None
     holds = {**default_permissions(user_id), "artifacts": actions}
     return holds if grantor.key is None else within(holds, grantor.key.permissions)
+
+
+def _artifact_actions(role: Role) -> tuple[str, ...]:
+    if role.manages_artifacts:
+        return ARTIFACT_ACTIONS
+    return CACHE_ACTIONS if role.writes_cache else ("read",)
 
 
 def within(permissions: Permissions, limits: Permissions) -> Permissions:

@@ -9,7 +9,10 @@ from typing import Any, Literal
 Permissions = Mapping[str, tuple[str, ...]]
 """Resource to allowed actions, for instance `{"artifacts": ("read", "write")}` (spec 2, Permissions)."""
 
-ARTIFACT_ACTIONS = ("read", "write")
+CACHE_ACTIONS = ("read", "write")
+"""What a build needs."""
+
+ARTIFACT_ACTIONS = (*CACHE_ACTIONS, "manage")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +99,15 @@ class NewKey:
     remaining: int | None = None
     refill: Refill | None = None
     rate_limit: RateLimit | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginCode:
+    """What a build client that logs in for a team exchanges for a key: whose, and of which team."""
+
+    user_id: str
+    team_id: str
+    expires_at: datetime
 
 
 class Unset(Enum):

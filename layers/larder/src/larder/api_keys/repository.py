@@ -15,13 +15,14 @@ from types import MappingProxyType
 from typing import Any
 
 from larder import aws
-from larder.api_keys.models import ApiKey, Permissions, RateLimit, Refill
+from larder.api_keys.models import ApiKey, LoginCode, Permissions, RateLimit, Refill
 from larder.api_keys.schema import attribute_names
 from larder.clock import from_ms, to_ms
 from larder.settings import settings
 
 NEVER = 10**15
 _CLEAN_UP = "#clean-up"
+_LOGIN_CODE = "#login-code#"
 _NAME = re.compile(r"#([a-z_]+)(?![a-z_0-9])")
 _clean_up_not_before = datetime.min.replace(tzinfo=UTC)
 
@@ -105,15 +106,16 @@ def _from_item(stored: aws.Item) -> ApiKey:
 
 
 def _key_of(item: aws.Item) -> ApiKey | None:
-    """None for the note of the last clean-up, which is no key whatever somebody presents."""
+    """None for the note of the last clean-up and for login codes, which are no keys whatever somebody presents."""
     return _from_item(item) if "id" in item else None
 
 
-def add(key: ApiKey) -> bool:
+def add(key: ApiKey, *, spending: str | None = None) -> bool:
     """Store a new key; False when its user is not there.
 
     In one transaction with a look at the user, so that a key made while its user is deleted is either seen by who
-    removes the user's keys, or not made.
+    removes the user's keys, or not made. `spending` is the hash of a login code that goes with it: it is deleted, or
+    there is no key.
     """
     put = {
         "TableName": settings().api_keys_table,
@@ -125,7 +127,39 @@ def add(key: ApiKey) -> bool:
         "Key": aws.serialize({"pk": key.user_id, "sk": "user"}),
         "ConditionExpression": "attribute_exists(pk)",
     }
-    return aws.write_together([{"Put": put}, {"ConditionCheck": user}])
+    writes: list[dict[str, Any]] = [{"Put": put}, {"ConditionCheck": user}]
+    if spending is not None:
+        spent = {
+            "TableName": settings().api_keys_table,
+            "Key": aws.serialize({"key_hash": _LOGIN_CODE + spending}),
+            "ConditionExpression": "attribute_exists(key_hash)",
+        }
+        writes.append({"Delete": spent})
+    return aws.write_together(writes)
+
+
+def add_login_code(code_hash: str, code: LoginCode) -> None:
+    """It lies in the index of what expires, so that whatever removes expired keys removes it too."""
+    item = {
+        "key_hash": _LOGIN_CODE + code_hash,
+        # Not `user_id`: the index of a user's keys holds keys alone.
+        "login_user": code.user_id,
+        "login_team": code.team_id,
+        "expires_at": to_ms(code.expires_at),
+        "expiring": EXPIRING,
+    }
+    aws.dynamodb().put_item(TableName=settings().api_keys_table, Item=aws.serialize(item))
+
+
+def find_login_code(code_hash: str) -> LoginCode | None:
+    item = aws.get_item(settings().api_keys_table, {"key_hash": _LOGIN_CODE + code_hash})
+    if item is None:
+        return None
+    return LoginCode(
+        user_id=item["login_user"],
+        team_id=item["login_team"],
+        expires_at=from_ms(item["expires_at"]),
+    )
 
 
 def use(

@@ -36,6 +36,11 @@ MAX_NUMBER = 10**12
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
 """What a name shown in a terminal or a page must not hold, and what is no character at all."""
 
+VERCELS_OWN = "vca_"
+"""What tokens of Vercel's begin with. The build client takes any that does for one, and would send it there to have it
+renewed (reference: turbo-client.md, 2).
+"""
+
 _PREFIX = re.compile(r"[a-zA-Z0-9_-]*")
 _WORD = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _PROTOTYPES = frozenset({"__proto__", "constructor", "prototype"})
@@ -63,6 +68,8 @@ def check_prefix(prefix: str | None) -> None:
         raise InvalidPrefixLength("prefix", f"must be {least} to {most} characters long")
     if not _PREFIX.fullmatch(prefix):
         raise InvalidRequest("prefix", "must be letters, digits, underscores or hyphens")
+    if prefix.startswith(VERCELS_OWN):
+        raise InvalidRequest("prefix", f"must not begin with {VERCELS_OWN}, as tokens of Vercel do")
 
 
 def check_expires_in(expires_in_s: int | None) -> None:

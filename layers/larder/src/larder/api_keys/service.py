@@ -15,6 +15,7 @@ from larder.api_keys.models import (
     Verification,
 )
 from larder.api_keys.rules import (
+    VERCELS_OWN,
     check_expires_in,
     check_limits,
     check_metadata,
@@ -313,9 +314,10 @@ def _generate(prefix: str) -> str:
     if not generator:
         return prefix + random_letters(length)
     raw = load(generator)(length=length, prefix=prefix)
-    if not isinstance(raw, str) or not _TOKEN.fullmatch(raw):
+    if not isinstance(raw, str) or not _TOKEN.fullmatch(raw) or raw.startswith(VERCELS_OWN):
         raise SettingsError(
-            f"{generator} must return 64 to 256 printable ASCII characters without a space"
+            f"{generator} must return 64 to 256 printable ASCII characters without a space, "
+            f"which do not begin with {VERCELS_OWN}"
         )
     return raw
 

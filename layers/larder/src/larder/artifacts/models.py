@@ -70,7 +70,7 @@ class Upload:
     """One upload of one artifact. `id` sorts by the time at which the upload was begun.
 
     That of an upload straight to S3 ends with who was given leave to make it: `<id>.<key or session>.<user>`. The name
-    of the object is all that S3 keeps of what Larder says about it (docs/decisions/0019).
+    of the object is all that S3 keeps of what Larder says about it (docs/decisions/0023).
     """
 
     owner: str
@@ -125,6 +125,30 @@ class PendingUpload:
     upload: Upload
     created_at: datetime
     writer: Writer | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactPage:
+    """Some of an owner's artifacts, by hash, and after what the next page begins; None after the last one.
+
+    A page may hold fewer than were asked for, even none, and not be the last.
+    """
+
+    artifacts: tuple[Artifact, ...]
+    following: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """All that a writer uploaded is to go: what a key, session or user has begun to upload by `asked_at`.
+
+    `by` is who asked; None for the operator at the command line.
+    """
+
+    owner: str
+    writer: str
+    asked_at: datetime
+    by: Writer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@
 | `<hash>` | the artifact that readers see |
 | `<hash>#pending` | the direct upload last offered for the hash |
 | `#discarded#<upload id>` | an object that nobody will see again; the sweep deletes it and then this item |
+| `#removal#<writer>` | all that this key, session or user wrote is to go |
 | `#totals` | bytes and number of the owner's artifacts, what the last check found too much, the last days' uploads |
 
 Every change of what readers see is one conditional write (or one transaction) that names the upload it replaces, so
@@ -15,15 +16,17 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from larder import aws
 from larder.artifacts.models import (
     Artifact,
     ArtifactHash,
     ArtifactMetadata,
+    ArtifactPage,
     IndexEntry,
     PendingUpload,
+    Removal,
     Totals,
     Upload,
     Writer,
@@ -36,14 +39,21 @@ from larder.teams.models import Membership
 from larder.teams.repository import parse_standing, standing_keys
 from larder.usage.uploads import Uploads
 
+if TYPE_CHECKING:
+    from larder.audit.models import Entry
+
 SWEEP_SHARDS = 8
 """Partitions of the index that the sweep reads, so that its writes are not bound by one."""
+
+_REMOVALS_SHARD = "removals"
+"""One more, which it reads first: what somebody asked for goes before what only tidies."""
 
 PENDING_LIFETIME = timedelta(hours=24)
 """How long an offered upload may take before the sweep gives it up. Longer than 5 GB need on a slow line."""
 
 _PENDING = "#pending"
 _DISCARDED = "#discarded#"
+_REMOVAL = "#removal#"
 _TOTALS = "#totals"
 _UPLOADS = "uploads#"
 _UPLOADED_BYTES = "uploaded_bytes#"
@@ -146,6 +156,26 @@ def stored_by(owner: str) -> Iterator[Artifact | PendingUpload]:
     )
     for item in items:
         yield _pending(item) if item["hash"].endswith(_PENDING) else _artifact(item)
+
+
+def read_page(owner: str, *, after: str, limit: int) -> ArtifactPage:
+    """The owner's artifacts behind a place in the order of hashes, one request whatever there is. `after` is empty, or
+    `following` of the page before. Offers take places of the page, too.
+    """
+    reply = aws.dynamodb().query(
+        TableName=settings().artifacts_table,
+        KeyConditionExpression="#owner = :owner AND #hash > :after",
+        ExpressionAttributeNames={"#owner": "owner", "#hash": "hash"},
+        ExpressionAttributeValues=aws.serialize({":owner": owner, ":after": after or _AFTER_NOTES}),
+        ConsistentRead=True,
+        Limit=limit,
+    )
+    items = [aws.deserialize(item) for item in reply["Items"]]
+    last = reply.get("LastEvaluatedKey")
+    return ArtifactPage(
+        artifacts=tuple(_artifact(item) for item in items if not item["hash"].endswith(_PENDING)),
+        following=None if last is None else str(aws.deserialize(last)["hash"]),
+    )
 
 
 def read_for_settling(upload: Upload) -> tuple[IndexEntry, bool]:
@@ -259,15 +289,19 @@ def discard(
     return _write(items)
 
 
-def remove(artifact: Artifact, *, now: datetime) -> bool:
-    """Take an artifact out of the index and list its object for deletion. False when it is no longer there."""
+def remove(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) -> bool:
+    """Take an artifact out of the index and list its object for deletion. False when it is no longer there.
+
+    The entry of the audit is kept with it or, when nothing is done, not at all.
+    """
     upload = artifact.upload
     delete = {
         "TableName": settings().artifacts_table,
         "Key": aws.serialize({"owner": upload.owner, "hash": upload.hash}),
         **_expects(artifact),
     }
-    return _write([{"Delete": delete}, {"Put": _discarded_put(upload, now)}])
+    items = [{"Delete": delete}, {"Put": _discarded_put(upload, now)}]
+    return _write([*items, *_noting(noting)])
 
 
 def drop_pending(pending: PendingUpload) -> bool:
@@ -279,6 +313,44 @@ def forget_discarded(upload: Upload) -> None:
     aws.dynamodb().delete_item(
         TableName=settings().artifacts_table, Key=aws.serialize(_discarded_key(upload))
     )
+
+
+def add_removal(removal: Removal, *, noting: "Entry", due_at: datetime) -> None:
+    """Note a removal, and with it the entry of the audit. It takes the place of an earlier one of the same writer.
+
+    The sweep sees to it from `due_at` on, should nobody else have done it.
+    """
+    item = {
+        "owner": removal.owner,
+        "hash": _REMOVAL + removal.writer,
+        "asked_at": to_ms(removal.asked_at),
+        **_writer_attributes(removal.by),
+        "sweep_shard": _REMOVALS_SHARD,
+        "sweep_at": to_epoch_seconds(due_at),
+    }
+    put = {"TableName": settings().artifacts_table, "Item": aws.serialize(item)}
+    if not _write([{"Put": put}, *_noting(noting)]):
+        raise TryAgain
+
+
+def read_removal(owner: str, writer: str) -> Removal | None:
+    items = _read([{"owner": owner, "hash": _REMOVAL + writer}])
+    return _removal(items[0]) if items else None
+
+
+def postpone_removal(removal: Removal, *, until: datetime) -> None:
+    """Have the sweep look once more. Nothing, when a later removal of the same writer has taken its place."""
+    update = {
+        **_removal_is(removal),
+        "UpdateExpression": "SET sweep_at = :until",
+    }
+    update["ExpressionAttributeValues"] |= aws.serialize({":until": to_epoch_seconds(until)})
+    _write([{"Update": update}])
+
+
+def forget_removal(removal: Removal) -> None:
+    """It is done. Nothing, when a later removal of the same writer has taken its place."""
+    _write([{"Delete": _removal_is(removal)}])
 
 
 def add_to_totals(
@@ -395,16 +467,18 @@ def check_totals(due: DueTotals, *, correct: bool, drift: Totals, next_at: datet
 
 def due_items(*, now: datetime) -> Iterator[DueItem]:
     """What is to be swept, oldest first within each shard. The index it comes from may lag: read before acting."""
-    for shard in range(SWEEP_SHARDS):
-        values = {":shard": str(shard), ":now": to_epoch_seconds(now)}
+    for shard in (_REMOVALS_SHARD, *map(str, range(SWEEP_SHARDS))):
+        values = {":shard": shard, ":now": to_epoch_seconds(now)}
         condition = "sweep_shard = :shard AND sweep_at <= :now"
         table = settings().artifacts_table
         for key in aws.query(table, condition, values, IndexName="by_sweep"):
             yield DueItem(key["owner"], key["hash"])
 
 
-def read_due(due: DueItem) -> Artifact | PendingUpload | Upload | DueTotals | None:
-    """The item as it stands: an artifact, a pending upload, a discarded object, totals, or None when it is gone."""
+def read_due(due: DueItem) -> Artifact | PendingUpload | Upload | Removal | DueTotals | None:
+    """The item as it stands: an artifact, a pending upload, a discarded object, a removal, totals, or None when it is
+    gone.
+    """
     items = _read([{"owner": due.owner, "hash": due.sort_key}])
     if not items:
         return None
@@ -414,6 +488,8 @@ def read_due(due: DueItem) -> Artifact | PendingUpload | Upload | DueTotals | No
             size_bytes=item.get("drift_bytes", 0), artifacts=item.get("drift_artifacts", 0)
         )
         return DueTotals(due.owner, parse_totals(items), drift)
+    if due.sort_key.startswith(_REMOVAL):
+        return _removal(item)
     if due.sort_key.startswith(_DISCARDED):
         return Upload(owner=due.owner, hash=ArtifactHash(item["of"]), id=item["upload_id"])
     return _pending(item) if due.sort_key.endswith(_PENDING) else _artifact(item)
@@ -444,7 +520,7 @@ def _read(keys: Sequence[aws.Item]) -> list[aws.Item]:
     return aws.batch_get({table: keys})[table]
 
 
-def _write(items: list[dict[str, Any]]) -> bool:
+def _write(items: Sequence[dict[str, Any]]) -> bool:
     """One conditional write, or one transaction. False when a condition failed or another transaction was first."""
     client = aws.dynamodb()
     try:
@@ -467,6 +543,15 @@ def _write(items: list[dict[str, Any]]) -> bool:
             return False
         raise
     return True
+
+
+def _noting(entry: "Entry | None") -> list[dict[str, Any]]:
+    if entry is None:
+        return []
+    # Imported here: requests of builds start faster without it.
+    from larder.audit.repository import put
+
+    return [put(entry)]
 
 
 def _raced(error: aws.ClientError) -> bool:
@@ -498,6 +583,15 @@ def _pending_is(upload: Upload) -> dict[str, Any]:
         "Key": aws.serialize({"owner": upload.owner, "hash": upload.hash + _PENDING}),
         "ConditionExpression": "upload_id = :pending",
         "ExpressionAttributeValues": aws.serialize({":pending": upload.id}),
+    }
+
+
+def _removal_is(removal: Removal) -> dict[str, Any]:
+    return {
+        "TableName": settings().artifacts_table,
+        "Key": aws.serialize({"owner": removal.owner, "hash": _REMOVAL + removal.writer}),
+        "ConditionExpression": "asked_at = :asked_at",
+        "ExpressionAttributeValues": aws.serialize({":asked_at": to_ms(removal.asked_at)}),
     }
 
 
@@ -556,6 +650,15 @@ def _artifact(item: aws.Item) -> Artifact:
         created_at=from_ms(item["created_at"]),
         metadata=ArtifactMetadata(**{name: item.get(name) for name in _METADATA}),
         writer=_writer(item),
+    )
+
+
+def _removal(item: aws.Item) -> Removal:
+    return Removal(
+        owner=item["owner"],
+        writer=item["hash"].removeprefix(_REMOVAL),
+        asked_at=from_ms(item["asked_at"]),
+        by=_writer(item),
     )
 
 

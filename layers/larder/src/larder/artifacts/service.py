@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from itertools import groupby, islice
+from typing import TYPE_CHECKING
 
 from larder.artifacts import repository, storage
 from larder.artifacts.models import (
@@ -19,6 +20,7 @@ from larder.artifacts.models import (
     IndexEntry,
     PendingUpload,
     QueryResult,
+    Removal,
     Totals,
     Upload,
     Writer,
@@ -28,8 +30,12 @@ from larder.errors import ArtifactNotFound, CachingOverLimit, TryAgain
 from larder.hashing import time_ordered_id
 from larder.settings import settings
 from larder.teams.models import CachingStatus, OwnerState
+from larder.teams.service import change_state
 from larder.teams.service import quota_bytes as quota_of
 from larder.usage.uploads import Uploads
+
+if TYPE_CHECKING:
+    from larder.audit.models import Entry
 
 _ATTEMPTS = 8
 
@@ -45,6 +51,8 @@ class SweepReport:
     objects_deleted: int = 0
     uploads_settled: int = 0
     uploads_given_up: int = 0
+    removals: int = 0
+    """What somebody asked to be removed, and was, or was looked for once more."""
     totals_corrected: int = 0
     failed: int = 0
     finished: bool = True
@@ -71,6 +79,14 @@ def caching_status(state: OwnerState, totals: Totals) -> CachingStatus:
     if state.caching is CachingStatus.ENABLED and used_up:
         return CachingStatus.OVER_LIMIT
     return state.caching
+
+
+def set_caching(owner: str, caching: CachingStatus, totals: Totals) -> CachingStatus:
+    """Switch caching off, to a pause, or on, from the next request on. Returns what clients are told then.
+
+    Raises InvalidRequest for `over_limit` and for a team that does not exist.
+    """
+    return caching_status(change_state(owner, caching=caching), totals)
 
 
 def store(
@@ -147,6 +163,11 @@ def find(entry: IndexEntry, *, quota_bytes: int | None, now: datetime) -> Artifa
     return artifact
 
 
+def settle(entry: IndexEntry, *, quota_bytes: int | None, now: datetime) -> Artifact | None:
+    """The artifact that stands in the index once a direct upload that has arrived is settled."""
+    return _settled(entry, quota_bytes, now)
+
+
 def visible(artifact: Artifact, now: datetime) -> bool:
     """Whether the retention has not passed yet. The sweep and S3's lifecycle only clear away what this hides."""
     return now < artifact.expires_at(settings().retention_days)
@@ -190,9 +211,12 @@ def query(
     return QueryResult(found, frozenset(failed))
 
 
-def forget(artifact: Artifact, *, now: datetime) -> bool:
-    """Take an artifact out of the index. False when something else stands there now."""
-    removed = repository.remove(artifact, now=now)
+def forget(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) -> bool:
+    """Take an artifact out of the index, and keep the entry of the audit with it, if there is one.
+
+    False, and nothing done, when something else stands there now.
+    """
+    removed = repository.remove(artifact, noting=noting, now=now)
     if removed:
         repository.add_to_totals(artifact.upload.owner, -artifact.size_bytes, -1, quota_bytes=None)
     return removed
@@ -231,13 +255,15 @@ def sweep(
             report.finished = False
             break
         try:
-            _sweep_item(due, report, now)
+            _sweep_item(due, report, now, may_go_on)
         except TryAgain:
             report.failed += 1
     return report
 
 
-def _sweep_item(due: repository.DueItem, report: SweepReport, now: datetime) -> None:
+def _sweep_item(
+    due: repository.DueItem, report: SweepReport, now: datetime, may_go_on: Callable[[], bool]
+) -> None:
     match repository.read_due(due):
         case Artifact() as artifact:
             if visible(artifact, now):
@@ -254,6 +280,11 @@ def _sweep_item(due: repository.DueItem, report: SweepReport, now: datetime) -> 
             storage.delete(discarded)
             repository.forget_discarded(discarded)
             report.objects_deleted += 1
+        case Removal() as removal:
+            # Imported here: requests start faster without it, and it stands on this module.
+            from larder.artifacts.removal import carry_out
+
+            report.removals += carry_out(removal, now=now, may_go_on=may_go_on).finished
         case repository.DueTotals() as due_totals:
             _hand_uploads_over(due_totals, now)
             report.totals_corrected += _check_totals(due_totals, now)

@@ -6,6 +6,8 @@
 | `/request-password-reset`, `/send-verification-email` | `MAIL` |
 | `/api-key/verify` | none: each key has a limit of its own, and who asks is a server that speaks for many |
 | all others | the default, which the deployment's options set |
+
+`/registration/verify`, which is none of them, has `LOGIN_CODES`.
 """
 
 from dataclasses import dataclass
@@ -32,6 +34,9 @@ CREDENTIALS = Limit(most=3, window_s=10)
 MAIL = Limit(most=3, window_s=60)
 """What sends mail to an address that the caller names."""
 
+LOGIN_CODES = Limit(most=10, window_s=60)
+"""What exchanges a code: a build client asks once, and once more when it is told to wait."""
+
 BY_PATH: MappingProxyType[str, Limit | None] = MappingProxyType(
     {
         "/sign-in": CREDENTIALS,
@@ -41,6 +46,7 @@ BY_PATH: MappingProxyType[str, Limit | None] = MappingProxyType(
         "/request-password-reset": MAIL,
         "/send-verification-email": MAIL,
         "/api-key/verify": None,
+        "/registration/verify": LOGIN_CODES,
     }
 )
 """Each holds for the path and for what lies under it."""

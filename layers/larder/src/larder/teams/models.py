@@ -18,6 +18,16 @@ class Role(StrEnum):
     def writes_cache(self) -> bool:
         return self is not Role.VIEWER
 
+    @property
+    def manages_artifacts(self) -> bool:
+        """Lists, inspects and deletes what the team stores."""
+        return self in (Role.OWNER, Role.ADMIN)
+
+    @property
+    def owns_team(self) -> bool:
+        """Deletes the team, and sets its caching status."""
+        return self is Role.OWNER
+
 
 class CachingStatus(StrEnum):
     """What the owner set, and what `GET /v8/artifacts/status` tells (spec 1, Caching status).
@@ -32,7 +42,7 @@ class CachingStatus(StrEnum):
 
 
 class Block(StrEnum):
-    """Why the operator stopped an account: every request answers 402."""
+    """Why the operator stopped an account: requests for its artifacts answer 402 (docs/caching-status.md)."""
 
     SOFT = "soft_block"
     PAYMENT = "payment_missing"
@@ -40,10 +50,13 @@ class Block(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerState:
-    """What rules an owner's requests. `quota_bytes` is None for no limit."""
+    """What rules an owner's requests. `block_reason` is what the operator has those who are blocked read, if anything;
+    `quota_bytes` is None for no limit.
+    """
 
     caching: CachingStatus = CachingStatus.ENABLED
     block: Block | None = None
+    block_reason: str | None = None
     quota_bytes: int | None = None
 
 

@@ -219,7 +219,7 @@ def members(team_id: str) -> list[Member]:
 
 
 def change_state(owner: str, set_to: dict[str, str | int], clear: list[str]) -> bool:
-    """Set and clear attributes of the owner's state (`caching`, `block`, `quota_bytes`).
+    """Set and clear attributes of the owner's state (`caching`, `block`, `block_reason`, `quota_bytes`).
 
     Returns False when the owner is a team that does not exist; a user's personal state begins here.
     """
@@ -299,6 +299,7 @@ def _state(item: aws.Item) -> OwnerState:
     return OwnerState(
         caching=CachingStatus(item.get("caching", CachingStatus.ENABLED)),
         block=Block(item["block"]) if "block" in item else None,
+        block_reason=item.get("block_reason"),
         quota_bytes=item.get("quota_bytes", default_quota),
     )
 

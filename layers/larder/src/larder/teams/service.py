@@ -23,6 +23,9 @@ _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,46}[a-z0-9])?")
 _TEAM_ID = re.compile(r"team_[A-Za-z0-9]{1,64}")
 _ATTEMPTS = 8
 
+MAX_REASON_LENGTH = 200
+"""Of a block: it stands in one line of a client's output."""
+
 
 def parse_team_id(text: str) -> str:
     """Raises InvalidRequest naming the query parameter."""
@@ -188,32 +191,49 @@ def change_state(
     *,
     caching: CachingStatus | None = None,
     block: Block | None = None,
+    block_reason: str | None = None,
     unblock: bool = False,
     quota_bytes: int | None = None,
     default_quota: bool = False,
 ) -> OwnerState:
     """Change what is given and leave the rest. `owner` is a team's or a user's id.
 
-    `unblock` lifts a block, `default_quota` goes back to the deployment's. Raises InvalidRequest for a team that does
-    not exist, for a negative quota, and for the status `over_limit`, which follows from the quota and is never set.
+    `block_reason` goes with a block, and clients are shown it; a block without one forgets that of another. `unblock`
+    lifts a block, `default_quota` goes back to the deployment's. Raises InvalidRequest for a team that does not exist,
+    for a negative quota, for a reason that cannot be shown, and for the status `over_limit`, which follows from the
+    quota and is never set.
     """
     if caching is CachingStatus.OVER_LIMIT:
         raise InvalidRequest("caching", "over_limit follows from the quota; it cannot be set")
     if quota_bytes is not None and quota_bytes < 1:
         raise InvalidRequest("quota", "must be a positive number of bytes")
+    if block_reason is not None:
+        _check_reason(block_reason, block)
     set_to: dict[str, str | int] = {}
+    clear: list[str] = []
     if caching is not None:
         set_to["caching"] = caching.value
-    if block is not None and not unblock:
+    if unblock:
+        clear += ["block", "block_reason"]
+    elif block is not None and block_reason is not None:
+        set_to |= {"block": block.value, "block_reason": block_reason}
+    elif block is not None:
         set_to["block"] = block.value
-    if quota_bytes is not None and not default_quota:
+        clear.append("block_reason")
+    if default_quota:
+        clear.append("quota_bytes")
+    elif quota_bytes is not None:
         set_to["quota_bytes"] = quota_bytes
-    clear = [
-        name for name, wanted in (("block", unblock), ("quota_bytes", default_quota)) if wanted
-    ]
     if (set_to or clear) and not repository.change_state(owner, set_to, clear):
         raise InvalidRequest("team", "does not exist")
     return repository.read_state(owner)
+
+
+def _check_reason(reason: str, block: Block | None) -> None:
+    if block is None:
+        raise InvalidRequest("reason", "goes with a block")
+    if not (1 <= len(reason) <= MAX_REASON_LENGTH and reason.isprintable() and reason.strip()):
+        raise InvalidRequest("reason", f"must hold 1 to {MAX_REASON_LENGTH} printable characters")
 
 
 def _remove(team_id: str, user_id: str, *, keeps_an_owner: bool) -> None:

@@ -7,6 +7,8 @@
 | `UsageReader` | may read figures: permission `artifacts: read`. A block does not stop it |
 | `CacheReader` | may also read artifacts now: permission `artifacts: read`, caching neither disabled nor paused |
 | `CacheWriter` | may also write them: permission `artifacts: write`, a role that writes, the quota not used up |
+| `CachingOwner` | may switch caching off and on: permission `artifacts: manage`, an owner of the team |
+| `CacheManager` | may list and delete them, even while caching is off: permission `artifacts: manage`, owner or admin |
 
 Permissions are a key's. Somebody with a session does what their role allows.
 
@@ -35,6 +37,7 @@ from larder.errors import (
     CachingDisabled,
     CachingOverLimit,
     CachingPaused,
+    MissingRole,
     NotATeamMember,
     PaymentMissing,
     ReadOnly,
@@ -124,7 +127,15 @@ def token_holder(token: BearerToken) -> Holder:
 def check_not_blocked(state: OwnerState) -> None:
     """Raises SoftBlocked, PaymentMissing."""
     if state.block is not None:
-        raise _BLOCKS[state.block]
+        raise _BLOCKS[state.block](state.block_reason)
+
+
+def audit(action: str, caller: CacheCaller, *, subject: str) -> None:
+    """A line of the log for an act that somebody may be asked about. Ids only."""
+    who = {"user_id": caller.user_id, "credential_id": caller.credential_id}
+    logger().info(
+        "audit", extra={"action": action, "owner": caller.owner, "subject": subject, **who}
+    )
 
 
 def end_credential(credential: "ApiKey | Session") -> None:
@@ -163,6 +174,20 @@ def cache_writer(
     _require_caching(caller)
     if caller.caching is CachingStatus.OVER_LIMIT:
         raise CachingOverLimit
+    return caller
+
+
+def cache_manager(token: BearerToken, team: NamedTeam, request: Request) -> CacheCaller:
+    caller = _caller(token, team, named_hash(request), {"artifacts": ("manage",)}, totals=False)
+    if caller.standing.role is not None and not caller.standing.role.manages_artifacts:
+        raise MissingRole
+    return caller
+
+
+def caching_owner(token: BearerToken, team: NamedTeam) -> CacheCaller:
+    caller = _caller(token, team, None, {"artifacts": ("manage",)}, totals=True)
+    if caller.standing.role is not None and not caller.standing.role.owns_team:
+        raise MissingRole
     return caller
 
 
@@ -321,4 +346,6 @@ CacheMember = Annotated[CacheCaller, Depends(cache_member)]
 UsageReader = Annotated[CacheCaller, Depends(usage_reader)]
 CacheReader = Annotated[CacheCaller, Depends(cache_reader)]
 CacheWriter = Annotated[CacheCaller, Depends(cache_writer)]
+CachingOwner = Annotated[CacheCaller, Depends(caching_owner)]
+CacheManager = Annotated[CacheCaller, Depends(cache_manager)]
 AnnouncedWriter = Annotated[CacheCaller | None, Depends(announced_writer)]

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 from larder.artifacts.models import HASH_PATTERN, ArtifactHash
 from larder.errors import InvalidRequest
 from larder.settings import settings
+from larder.teams.models import CachingStatus
 from larder.usage.models import UsageEvent
 from larder.web.json_body import first_error, sent_json
 from larder.web.parameters import MAX_DURATION_MS, BearerToken
@@ -21,6 +22,14 @@ class _Query(BaseModel):
     model_config = ConfigDict(strict=True)
 
     hashes: list[_Hash]
+
+
+class _Caching(BaseModel):
+    """What an owner sets. `over_limit` follows from the quota, and nobody sets it."""
+
+    model_config = ConfigDict(strict=True)
+
+    status: Literal["enabled", "disabled", "paused"]
 
 
 class _Event(BaseModel):
@@ -72,5 +81,14 @@ def usage_events(_token: BearerToken, request: Request) -> list[UsageEvent]:
     ]
 
 
+def caching_to_set(_token: BearerToken, request: Request) -> CachingStatus:
+    """`{"status": "..."}`."""
+    try:
+        return CachingStatus(_Caching.model_validate(sent_json(request)).status)
+    except ValidationError as error:
+        raise InvalidRequest(*first_error(error)) from None
+
+
 QueryHashes = Annotated[list[ArtifactHash], Depends(query_hashes)]
+CachingToSet = Annotated[CachingStatus, Depends(caching_to_set)]
 Events = Annotated[list[UsageEvent], Depends(usage_events)]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from larder.accounts.models import User
+from larder.api_keys.models import ApiKey
 from larder.clock import to_iso, to_ms
 from larder.teams.models import TeamMembership
 from larder.web.auth import Holder
@@ -37,6 +38,11 @@ def teams_json(memberships: Sequence[TeamMembership], following: str | None) -> 
         "teams": [team_json(membership) for membership in memberships],
         "pagination": {"count": len(memberships), "next": following, "prev": None},
     }
+
+
+def exchanged_json(key: ApiKey, raw: str) -> dict[str, Any]:
+    """What a login for a team ends with: the key itself, and its team."""
+    return {"token": raw, "teamId": key.team_id}
 
 
 def token_json(holder: Holder) -> dict[str, Any]:

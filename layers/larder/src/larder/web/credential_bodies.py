@@ -12,6 +12,9 @@ from larder.errors import InvalidLinkToken, InvalidRequest
 from larder.web.auth_body import parsed
 from larder.web.origins import absolute
 
+RESET_PAGE = "/reset-password"
+"""Our own page, for links that name none."""
+
 
 class _Body(BaseModel):
     # A field that is unknown here is ignored: newer clients send some of their own.
@@ -121,11 +124,9 @@ def verification_link(request: Request) -> FollowedLink:
 
 
 def reset_page(request: Request) -> str:
-    """`?callbackURL=`: the page that asks for the new password. Raises InvalidRequest without one."""
+    """`?callbackURL=`: the page that asks for the new password; our own without one."""
     callback_url = (request.query_parameters or {}).get("callbackURL")
-    if not callback_url:
-        raise InvalidRequest("callbackURL", "is required")
-    return absolute(callback_url, request)
+    return absolute(callback_url or RESET_PAGE, request)
 
 
 VerificationWanted = Annotated[LinkWanted, Depends(verification_wanted)]

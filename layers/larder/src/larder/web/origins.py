@@ -112,6 +112,19 @@ def check_origin(request: Request, *, signs_in: bool, signs_out: bool) -> None:
         raise InvalidOrigin
 
 
+def check_own_page(request: Request) -> None:
+    """Refuse all but a script in a page of this deployment itself: what gives a credential away asks for it.
+
+    Raises MissingOrNullOrigin, InvalidOrigin, the latter for trusted origins too.
+    """
+    origin = request.headers.get("origin", "")
+    if origin in ("", "null"):
+        raise MissingOrNullOrigin
+    site = request.headers.get("sec-fetch-site", "same-origin")
+    if origin_of(origin) != _own_origin(request) or site != "same-origin":
+        raise InvalidOrigin
+
+
 def check_callbacks(request: Request, body: object) -> None:
     """Refuse a URL to return to that is not trusted, in body or query. Raises what CALLBACKS says.
 

@@ -28,14 +28,15 @@ def guard_request(app: ApiGatewayResolver, next_middleware: NextMiddleware) -> R
     request: Request = app.request
     path = request.route.removeprefix(PREFIX)
     signs_in = path.startswith(("/sign-in", "/sign-up"))
-    _check_rate(request, path)
+    check_rate(request, path)
     body = None if request.method in _BODYLESS else auth_body(request, takes_forms=signs_in)
     check_origin(request, signs_in=signs_in, signs_out=path == "/sign-out")
     check_callbacks(request, body)
     return next_middleware(app)
 
 
-def _check_rate(request: Request, path: str) -> None:
+def check_rate(request: Request, path: str) -> None:
+    """Count the request against the limit of its path. Raises TooManyRequests."""
     # Counted by the path's pattern: every token of a link counts as the same path.
     if limit := limit_of(path):
         take(f"http#{path}#{counted_address(request)}", limit, now=clock.now())

@@ -1,0 +1,242 @@
+"""`larder artifacts`: what a team stores, and who removed what."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from larder import clock
+from larder_cli.commands import CommandGroup, examples, json_option
+from larder_cli.output import Record, print_record, print_table
+from larder_cli.teams import require_team
+from larder_cli.users import require_user
+
+if TYPE_CHECKING:
+    from larder.artifacts.models import Artifact
+    from larder.audit.models import Entry
+
+_PAGE = 100
+
+
+def _record(artifact: "Artifact") -> Record:
+    from larder.settings import settings
+
+    metadata, writer = artifact.metadata, artifact.writer
+    return {
+        "hash": artifact.upload.hash,
+        "size_bytes": artifact.size_bytes,
+        "created_at": artifact.created_at,
+        "expires_at": artifact.expires_at(settings().retention_days),
+        "duration_ms": metadata.duration_ms,
+        "tag": metadata.tag,
+        "sha": metadata.sha,
+        "dirty_hash": metadata.dirty_hash,
+        "ci": metadata.ci,
+        "interactive": metadata.interactive,
+        "writer": None if writer is None else writer.id,
+        "user_id": None if writer is None else writer.user_id,
+    }
+
+
+@click.group(
+    cls=CommandGroup,
+    epilog=examples(
+        "larder artifacts list acme",
+        "larder artifacts delete acme 08e4547d5347b63f",
+        "larder artifacts delete acme --writer bob@acme.example",
+        "larder artifacts audit acme",
+    ),
+)
+def artifacts() -> None:
+    """What a team stores, and who removed what.
+
+    TEAM is a slug or an id.
+    """
+
+
+@artifacts.command(
+    "list", epilog=examples("larder artifacts list acme", "larder artifacts list acme --limit 500")
+)
+@click.argument("team", metavar="TEAM")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 100_000),
+    default=50,
+    show_default=True,
+    help="How many artifacts at most.",
+)
+@json_option
+def list_(team: str, limit: int, as_json: bool) -> None:
+    """List what TEAM stores, by hash."""
+    found = require_team(team)
+    print_table(
+        [_record(artifact) for artifact in _first(found.id, limit)],
+        ("hash", "size_bytes", "created_at", "expires_at", "ci", "writer"),
+        empty=f"{found.slug} stores nothing",
+        as_json=as_json,
+    )
+
+
+@artifacts.command("show", epilog=examples("larder artifacts show acme 08e4547d5347b63f"))
+@click.argument("team", metavar="TEAM")
+@click.argument("hash", metavar="HASH")
+@json_option
+def show(team: str, hash: str, as_json: bool) -> None:
+    """Show what is known of TEAM's artifact HASH, and who wrote it."""
+    from larder.artifacts import repository, service
+    from larder.artifacts.models import parse_hash
+    from larder.errors import ArtifactNotFound
+
+    found = require_team(team)
+    entry = repository.read_entry(found.id, parse_hash(hash))
+    try:
+        artifact = service.find(entry, quota_bytes=found.state.quota_bytes, now=clock.now())
+    except ArtifactNotFound:
+        raise click.ClickException(f"{found.slug} stores no artifact {hash}") from None
+    print_record(_record(artifact), as_json=as_json)
+
+
+@artifacts.command(
+    "delete",
+    epilog=examples(
+        "larder artifacts delete acme 08e4547d5347b63f 5347b63f08e4547d",
+        "larder artifacts delete acme --writer 3QbTk0aZ",
+        "larder artifacts delete acme --writer bob@acme.example",
+    ),
+)
+@click.argument("team", metavar="TEAM")
+@click.argument("hashes", metavar="[HASH]...", nargs=-1)
+@click.option(
+    "--writer",
+    metavar="ID|EMAIL",
+    help="Delete all that this key or session (by its id) or user (by id or address) wrote.",
+)
+@json_option
+def delete(team: str, hashes: Sequence[str], writer: str | None, as_json: bool) -> None:
+    """Delete artifacts of TEAM: each HASH, or all that somebody wrote.
+
+    Those who are loading one at the moment get it whole. What is uploaded afterwards stays.
+    """
+    if bool(hashes) == (writer is not None):
+        raise click.UsageError("say what to delete: either hashes, or --writer")
+    found = require_team(team)
+    if writer is not None:
+        _delete_written(found.id, _writer_id(writer), as_json=as_json)
+        return
+    records = _delete(found.id, hashes, found.state.quota_bytes)
+    print_table(records, ("hash", "deleted"), empty="", as_json=as_json)
+
+
+@artifacts.command(
+    "audit",
+    epilog=examples(
+        "larder artifacts audit acme", "larder artifacts audit acme --limit 500 --json"
+    ),
+)
+@click.argument("team", metavar="TEAM")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    default=50,
+    show_default=True,
+    help="How many entries at most.",
+)
+@json_option
+def audit(team: str, limit: int, as_json: bool) -> None:
+    """Show who removed what from TEAM, newest first."""
+    found = require_team(team)
+    print_table(
+        _audit_records(_newest(found.id, limit)),
+        ("at", "action", "subject", "artifacts", "size_bytes", "by"),
+        empty=f"nobody has removed anything from {found.slug}",
+        as_json=as_json,
+    )
+
+
+def _first(owner: str, limit: int) -> list["Artifact"]:
+    from larder.artifacts.management import list_artifacts
+
+    found: list[Artifact] = []
+    after: str | None = ""
+    while after is not None and len(found) < limit:
+        size = min(_PAGE, limit - len(found))
+        page = list_artifacts(owner, after=after, limit=size, now=clock.now())
+        found.extend(page.artifacts)
+        after = page.following
+    return found
+
+
+def _delete(owner: str, hashes: Sequence[str], quota_bytes: int | None) -> list[Record]:
+    from larder.artifacts import repository
+    from larder.artifacts.management import delete_artifact
+    from larder.artifacts.models import parse_hash
+
+    records: list[Record] = []
+    for hash in [parse_hash(text) for text in hashes]:
+        entry = delete_artifact(
+            owner,
+            hash,
+            repository.read_entry(owner, hash),
+            by=None,
+            quota_bytes=quota_bytes,
+            now=clock.now(),
+        )
+        records.append({"hash": hash, "deleted": entry is not None})
+    return records
+
+
+def _delete_written(owner: str, writer: str, *, as_json: bool) -> None:
+    from larder.artifacts.removal import remove_now
+
+    report = remove_now(owner, writer, now=clock.now())
+    record = {
+        "writer": writer,
+        "artifacts": report.artifacts,
+        "size_bytes": report.size_bytes,
+        "refused_uploads": report.offers,
+        "finished": report.finished,
+    }
+    print_record(record, as_json=as_json)
+
+
+def _writer_id(writer: str) -> str:
+    return require_user(writer).id if "@" in writer else writer
+
+
+def _newest(owner: str, limit: int) -> list["Entry"]:
+    from larder.audit.service import read_entries
+
+    found: list[Entry] = []
+    before = None
+    while len(found) < limit:
+        page = read_entries(owner, before=before, limit=limit - len(found), now=clock.now())
+        found.extend(page.entries)
+        before = page.next_before
+        if before is None:
+            break
+    return found
+
+
+def _audit_records(entries: Sequence["Entry"]) -> list[Record]:
+    """`by` is the address of whoever did it, or their id when they have left."""
+    from larder.accounts.service import find_users
+
+    ids = {entry.actor.user_id for entry in entries if entry.actor.user_id is not None}
+    users = find_users(sorted(ids))
+    records: list[Record] = []
+    for entry in entries:
+        id = entry.actor.user_id
+        known = None if id is None else users.get(id)
+        records.append(
+            {
+                "at": entry.at,
+                "action": entry.action.value,
+                "subject": entry.subject,
+                "artifacts": entry.artifacts,
+                "size_bytes": entry.size_bytes,
+                "by": "operator" if id is None else id if known is None else known.email,
+                "user_id": id,
+                "credential_id": entry.actor.credential_id,
+            }
+        )
+    return records

@@ -1,0 +1,99 @@
+"""`larder cost`: what a month costs, from the published prices."""
+
+import click
+
+from larder_cli.commands import examples, json_option
+from larder_cli.costs import Bill, Team, bill, idle_bill, read_book
+from larder_cli.output import Record, print_json, print_table
+from larder_cli.quantities import size_bytes
+
+TEAMS = (5, 50, 500)
+IDLE = "nobody builds"
+
+
+@click.command(
+    "cost",
+    epilog=examples("larder cost", "larder cost --engineers 20 --tasks 400 --large 5MB"),
+)
+@click.option(
+    "--engineers",
+    metavar="N",
+    type=click.IntRange(1, 100_000),
+    multiple=True,
+    default=TEAMS,
+    help="How many people build; can be given again. By default 5, 50 and 500.",
+)
+@click.option(
+    "--tasks",
+    metavar="N",
+    type=click.IntRange(1, 1_000_000),
+    default=Team.__dataclass_fields__["tasks_a_day"].default,
+    show_default=True,
+    help="Tasks of each on a working day that the remote cache is asked for, CI included.",
+)
+@click.option(
+    "--hits",
+    metavar="PERCENT",
+    type=click.IntRange(0, 100),
+    default=90,
+    show_default=True,
+    help="How many of a hundred tasks are hits.",
+)
+@click.option(
+    "--large",
+    "large_bytes",
+    metavar="SIZE",
+    type=size_bytes,
+    default="20MB",
+    show_default=True,
+    help="Average size of the tenth of the artifacts that are large; the others have 50 kB.",
+)
+@json_option
+def cost(
+    engineers: tuple[int, ...], tasks: int, hits: int, large_bytes: int, as_json: bool
+) -> None:
+    """Reckon what a month costs.
+
+    From Amazon's published prices, without free tiers, for builds that announce their requests (turbo --preflight).
+    Asks no Larder and no account.
+    """
+    book = read_book()
+    bills = {IDLE: idle_bill(book)}
+    for number in engineers:
+        team = Team(
+            engineers=number, tasks_a_day=tasks, hit_share=hits / 100, large_bytes=large_bytes
+        )
+        bills[f"{number} engineers"] = bill(team, book)
+    if as_json:
+        shown = {
+            name: {**one.lines, "total": one.total, "traffic": one.traffic}
+            for name, one in bills.items()
+        }
+        print_json({"region": book.region, "prices_as_of": book.as_of, "dollars_a_month": shown})
+        return
+    rows = cost_rows(bills)
+    print_table(rows, ("dollars a month", *bills), empty="", as_json=False)
+    click.echo(f"Prices of {book.region}, {book.as_of:%Y-%m-%d}; without free tiers.")
+
+
+def cost_rows(bills: dict[str, Bill]) -> list[Record]:
+    """A row for each thing that is paid for, the total, and the traffic besides."""
+    last = list(bills.values())[-1]
+    rows: list[Record] = [
+        {"dollars a month": line, **{n: _dollars(one.lines.get(line)) for n, one in bills.items()}}
+        for line in last.lines
+    ]
+    rows.append(
+        {"dollars a month": "together", **{n: _dollars(one.total) for n, one in bills.items()}}
+    )
+    rows.append(
+        {
+            "dollars a month": "traffic out of AWS, besides",
+            **{n: _dollars(one.traffic or None) for n, one in bills.items()},
+        }
+    )
+    return rows
+
+
+def _dollars(amount: float | None) -> str:
+    return "" if amount is None else f"{amount:,.2f}"

@@ -1,0 +1,167 @@
+"""What a Larder costs in a month, from the published prices in prices.toml."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from importlib.resources import files
+from typing import Any
+
+HOURS_A_MONTH = 730
+WORKING_DAYS_A_MONTH = 22
+WORKING_HOURS_A_DAY = 8
+DAYS_A_MONTH = HOURS_A_MONTH / 24
+
+TRACED_A_SECOND = 1
+"""X-Ray traces the first request in each second of each function, and of the others this share."""
+TRACED_SHARE = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Team:
+    """Who builds, and what. Builds announce their requests (`turbo --preflight`)."""
+
+    engineers: int
+    tasks_a_day: int = 800
+    """Tasks of one engineer's builds on a working day that the remote cache is asked for, CI included."""
+    tasks_a_build: int = 50
+    hit_share: float = 0.9
+    small_share: float = 0.9
+    """Of the artifacts: those that a function answers with."""
+    small_bytes: int = 50_000
+    large_bytes: int = 20_000_000
+    retention_days: int = 30
+
+    @property
+    def tasks(self) -> float:
+        """In a month."""
+        return self.engineers * self.tasks_a_day * WORKING_DAYS_A_MONTH
+
+    @property
+    def average_bytes(self) -> float:
+        return self.small_share * self.small_bytes + (1 - self.small_share) * self.large_bytes
+
+    @property
+    def requests(self) -> dict[str, float]:
+        """How many of each kind in a month, once the retention has passed for the first time."""
+        hits, builds = self.tasks * self.hit_share, self.tasks / self.tasks_a_build
+        uploads = self.tasks - hits
+        return {
+            "small_hit": hits * self.small_share,
+            "redirected_hit": hits * (1 - self.small_share),
+            "miss": uploads,
+            "announcement": self.tasks + builds,
+            "offer": uploads,
+            "commit": uploads,
+            "expiry": uploads,
+            "status": builds,
+            "events": builds,
+        }
+
+    @property
+    def stored_artifacts(self) -> float:
+        return self.requests["offer"] * self.retention_days / DAYS_A_MONTH
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """prices.toml: prices, and what a request uses."""
+
+    region: str
+    as_of: date
+    prices: Mapping[str, Mapping[str, float]]
+    uses: Mapping[str, Any]
+
+    def price(self, what: str, amount: float) -> float:
+        entry = self.prices[what]
+        return amount * entry["dollars"] / entry["per"]
+
+
+@dataclass(slots=True)
+class Bill:
+    """Dollars a month by what they are paid for."""
+
+    lines: dict[str, float] = field(default_factory=dict)
+    traffic: float = 0.0
+    """What leaves AWS besides, when everybody builds outside of it."""
+
+    @property
+    def total(self) -> float:
+        return sum(self.lines.values())
+
+
+def read_book() -> Book:
+    stored = tomllib.loads((files("larder_cli") / "prices.toml").read_text())
+    return Book(stored.pop("region"), stored.pop("as_of"), stored.pop("prices"), stored)
+
+
+def idle_bill(book: Book) -> Bill:
+    """While nobody builds, and nothing is stored."""
+    idle = book.uses["while_idle"]
+    runs = idle["runs_a_month"]
+    seconds = runs * idle["run_milliseconds"] / 1000
+    log_gb = runs * book.uses["each_invocation"]["log_bytes"] / 1e9
+    return Bill(
+        {
+            "signing secret": book.price("secrets", idle["secrets"]),
+            "alarms": book.price("alarm_metrics", idle["alarm_metrics"]),
+            "hourly runs": book.price("lambda_requests", runs)
+            + book.price("lambda_gb_seconds", seconds * book.uses["each_invocation"]["memory_gb"])
+            + book.price("dynamodb_reads", runs * idle["run_reads"])
+            + book.price("dynamodb_writes", runs * idle["run_writes"])
+            + book.price("kms_calls", runs * idle["run_kms_calls"])
+            + book.price("log_gb", log_gb)
+            + book.price("traces", runs),
+        }
+    )
+
+
+def bill(team: Team, book: Book) -> Bill:
+    """A month of this team: what is there while nobody builds, and what its requests use."""
+    requests = team.requests
+
+    def used(what: str) -> float:
+        uses: Mapping[str, Mapping[str, float]] = book.uses["requests"]
+        return sum(count * uses[kind].get(what, 0) for kind, count in requests.items())
+
+    api, invocations = used("api"), sum(requests.values())
+    gb_seconds = used("milliseconds") / 1000 * book.uses["each_invocation"]["memory_gb"]
+    log_gb = (
+        invocations * book.uses["each_invocation"]["log_bytes"]
+        + api * book.uses["each_api_request"]["log_bytes"]
+    ) / 1e9
+    index_gb = team.stored_artifacts * book.uses["each_artifact"]["index_bytes"] / 1e9
+    stored_gb = team.stored_artifacts * team.average_bytes / 1e9
+    busy = WORKING_DAYS_A_MONTH * WORKING_HOURS_A_DAY / HOURS_A_MONTH
+    lines = {
+        "requests to the API": book.price("api_requests", api),
+        "functions": book.price("lambda_requests", invocations)
+        + book.price("lambda_gb_seconds", gb_seconds),
+        "tables": book.price("dynamodb_reads", used("reads"))
+        + book.price("dynamodb_writes", used("writes"))
+        + book.price("dynamodb_gb_months", index_gb),
+        "requests to the bucket": book.price("s3_puts", used("s3_puts"))
+        + book.price("s3_gets", used("s3_gets"))
+        + book.price("s3_events", used("s3_events")),
+        "stored artifacts": book.price("s3_gb_months", stored_gb),
+        "logs and metrics": book.price("log_gb", log_gb)
+        + book.price("log_gb_months", log_gb)
+        + book.price("custom_metrics", book.uses["while_busy"]["custom_metrics"] * busy),
+        "traces": book.price("traces", _traced(requests)),
+    }
+    idle = idle_bill(book)
+    traffic_gb = team.tasks * team.hit_share * team.average_bytes / 1e9
+    return Bill({**lines, **idle.lines}, traffic=book.price("traffic_gb", traffic_gb))
+
+
+def _traced(requests: Mapping[str, float]) -> float:
+    """At most, for requests that come evenly in working hours; those of one second count as one and a twentieth."""
+    seconds = WORKING_DAYS_A_MONTH * WORKING_HOURS_A_DAY * 3600
+    hits_and_misses = ("small_hit", "redirected_hit", "miss")
+    by_function = [
+        sum(requests[kind] for kind in hits_and_misses),
+        requests["announcement"] + requests["offer"],
+        *(requests[kind] for kind in ("commit", "status", "events")),
+    ]
+    first = seconds * TRACED_A_SECOND
+    return sum(min(count, first) + max(count - first, 0) * TRACED_SHARE for count in by_function)

@@ -1,0 +1,99 @@
+"""What the operator sets of a team, or of a person without one: caching, block, quota."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from larder.teams.models import Block, CachingStatus, OwnerState
+from larder_cli.output import Record
+from larder_cli.quantities import size_bytes
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+_CACHING = [status.value for status in CachingStatus if status is not CachingStatus.OVER_LIMIT]
+_BLOCKS = [block.value for block in Block]
+
+_OPTIONS = (
+    click.option("--caching", type=click.Choice(_CACHING), help="Whether the cache can be used."),
+    click.option("--block", type=click.Choice(_BLOCKS), help="Answer its requests with 402."),
+    click.option("--reason", metavar="TEXT", help="With --block: what those who are blocked read."),
+    click.option("--unblock", is_flag=True, help="Lift the block."),
+    click.option(
+        "--quota",
+        type=size_bytes,
+        metavar="SIZE",
+        help="What may be stored: 500MB, 50GB, 1.5TB (thousands), 50GiB (1024s), or bytes.",
+    ),
+    click.option(
+        "--default-quota", is_flag=True, help="Go back to the deployment's default quota."
+    ),
+)
+
+
+def state_options(command: C) -> C:
+    """Gives a command the options that a StateChange is made of."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateChange:
+    """What was typed."""
+
+    caching: str | None
+    block: str | None
+    reason: str | None
+    unblock: bool
+    quota: int | None
+    default_quota: bool
+
+
+def check_change(change: StateChange) -> None:
+    """Raises UsageError for options that contradict each other or change nothing."""
+    if change.block is not None and change.unblock:
+        raise click.UsageError("--block and --unblock say the opposite: give one of them")
+    if change.reason is not None and change.block is None:
+        raise click.UsageError("--reason goes with --block")
+    if change.quota is not None and change.default_quota:
+        raise click.UsageError("--quota and --default-quota say the opposite: give one of them")
+    if (change.caching, change.block, change.quota) == (None, None, None) and not (
+        change.unblock or change.default_quota
+    ):
+        raise click.UsageError(
+            "nothing to change: give --caching, --block, --unblock, --quota or --default-quota"
+        )
+
+
+def change_state(owner: str, change: StateChange) -> None:
+    """Takes effect at the owner's next request. Raises InvalidRequest."""
+    from larder.teams import service
+
+    service.change_state(
+        owner,
+        caching=None if change.caching is None else CachingStatus(change.caching),
+        block=None if change.block is None else Block(change.block),
+        block_reason=change.reason,
+        unblock=change.unblock,
+        quota_bytes=change.quota,
+        default_quota=change.default_quota,
+    )
+
+
+def state_record(owner: str, state: OwnerState) -> Record:
+    """What rules the owner, what is stored, and the status that clients are told."""
+    from larder.artifacts.repository import read_totals
+    from larder.artifacts.service import caching_status
+
+    totals = read_totals(owner)
+    return {
+        "caching": state.caching.value,
+        "block": None if state.block is None else state.block.value,
+        "block_reason": state.block_reason,
+        "quota_bytes": state.quota_bytes,
+        "status": caching_status(state, totals).value,
+        "stored_bytes": totals.size_bytes,
+        "artifacts": totals.artifacts,
+    }

@@ -1,0 +1,197 @@
+"""`larder smoke`: the options, the run and what it prints."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+from click.core import ParameterSource
+
+from larder import clock
+from larder_cli.commands import examples, json_option
+from larder_cli.failures import explanation
+from larder_cli.output import print_json
+from larder_cli.quantities import size_bytes
+from larder_cli.smoke.advice import about_silence
+from larder_cli.smoke.checks import CHECKS, ESSENTIAL, Failed, NotTried, Site, clean_up
+from larder_cli.smoke.http import Unreachable
+from larder_cli.smoke.log_lines import log_tells_of_it
+from larder_cli.target import Target, enter, stack_output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one check: `passed`, `failed` or `not tried`."""
+
+    check: str
+    outcome: str
+    seconds: float
+    found: str = ""
+    advice: str = ""
+
+
+@click.command(
+    "smoke",
+    epilog=examples(
+        "larder smoke --url https://cache.example.com --key larder_... --team acme",
+        "larder --stack larder-prod smoke --key larder_...",
+        "larder --local .larder smoke",
+    ),
+)
+@click.option(
+    "--url",
+    metavar="URL",
+    envvar="TURBO_API",
+    show_envvar=True,
+    help="Address of the API; else the stack's, or the local cloud's.",
+)
+@click.option(
+    "--key",
+    metavar="KEY",
+    envvar="TURBO_TOKEN",
+    show_envvar=True,
+    help="API key that reads and writes; else the local cloud's. Best by the variable: others see a command line.",
+)
+@click.option(
+    "--team",
+    metavar="TEAM",
+    envvar="TURBO_TEAM",
+    show_envvar=True,
+    help="Slug or id of the team, for a key that is bound to none.",
+)
+@click.option(
+    "--large",
+    "large_bytes",
+    metavar="SIZE",
+    type=size_bytes,
+    default="50MB",
+    help="Size of the upload that goes straight to S3: by default 50MB; less on a slow line.",
+)
+@json_option
+@click.pass_context
+def smoke(
+    ctx: click.Context,
+    url: str | None,
+    key: str | None,
+    team: str | None,
+    large_bytes: int,
+    as_json: bool,
+) -> None:
+    """Check that a live deployment does what its clients need.
+
+    Takes half a minute. Stores five artifacts under names of its own, and in the end replaces each by one byte. With
+    --stack it looks the requests up in the log too. Says of each check that fails what to do.
+    """
+    target = ctx.find_object(Target) or Target()
+    site = _site(ctx, url, key, team, large_bytes)
+    if not as_json:
+        click.echo(site.url)
+    outcomes: list[Outcome] = []
+    for outcome in _run(site, target.stack):
+        outcomes.append(outcome)
+        if not as_json:
+            _show(outcome)
+    failed = sum(one.outcome != "passed" for one in outcomes)
+    if as_json:
+        print_json({"url": site.url, "failed": failed, "checks": [asdict(one) for one in outcomes]})
+    else:
+        seconds = sum(one.seconds for one in outcomes)
+        passed = len(outcomes) - failed
+        click.echo(f"{passed} of {len(outcomes)} checks passed in {seconds:.0f} s")
+    if failed:
+        ctx.exit(1)
+
+
+def _site(
+    ctx: click.Context, url: str | None, key: str | None, team: str | None, large_bytes: int
+) -> Site:
+    """What is asked, of whom. What --stack and --local know wins over the variables, which may be of another Larder."""
+    target = ctx.find_object(Target) or Target()
+    typed = {
+        name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+    if target.stack is not None:
+        enter(target)
+        url = url if "url" in typed else stack_output(target.stack, "ApiUrl")
+    elif target.local is not None:
+        lines = _turbo_env(target.local)
+        url = url if "url" in typed else lines.get("TURBO_API")
+        key = key if "key" in typed else lines.get("TURBO_TOKEN")
+        team = team if "team" in typed else lines.get("TURBO_TEAM")
+    if url is None:
+        raise click.UsageError("which Larder? Give its address by --url (TURBO_API)")
+    if key is None:
+        raise click.UsageError("a key is needed: give one by --key, or better by TURBO_TOKEN")
+    address = urlsplit(url)
+    if address.scheme not in ("http", "https") or not address.hostname:
+        raise click.UsageError(f"--url: {url} is no address such as https://cache.example.com")
+    return Site(url=url.rstrip("/"), key=key, team=team or None, large_bytes=large_bytes)
+
+
+def _turbo_env(data: Path) -> dict[str, str]:
+    try:
+        lines = (data / "turbo.env").read_text().splitlines()
+    except OSError as error:
+        raise click.ClickException(
+            f"no local cloud was started on {data}: start it with `make serve`"
+        ) from error
+    return dict(line.split("=", 1) for line in lines if line.startswith("TURBO_"))
+
+
+def _run(site: Site, stack: str | None) -> Iterator[Outcome]:
+    began = clock.now()
+    for name, check in CHECKS:
+        outcome = _tried(name, partial(check, site))
+        yield outcome
+        if name in ESSENTIAL and outcome.outcome == "failed":
+            return
+    if stack is not None:
+        yield _tried("the log tells of it", partial(log_tells_of_it, site, stack, began))
+    yield _tried("what was stored is given back", partial(_cleaned_up, site))
+
+
+def _tried(name: str, check: Callable[[], str]) -> Outcome:
+    began = time.monotonic()
+    outcome, found, advice = "passed", "", ""
+    try:
+        found = check()
+    except Failed as failure:
+        outcome, found, advice = "failed", failure.found, failure.advice
+    except Unreachable as reason:
+        outcome, found, advice = "failed", f"no answer: {reason}", about_silence(reason)
+    except NotTried as reason:
+        outcome, found = "not tried", str(reason)
+    except Exception as error:
+        # Of AWS, when the log is read.
+        line = explanation(error)
+        if line is None:
+            raise
+        outcome, found, advice = "failed", line, "see the permissions in docs/operator-cli.md"
+    seconds = round(time.monotonic() - began, 2)
+    return Outcome(check=name, outcome=outcome, seconds=seconds, found=found, advice=advice)
+
+
+def _cleaned_up(site: Site) -> str:
+    if left := clean_up(site):
+        raise Failed(
+            f"{left} artifacts stay until their retention passes", "they are whole and do no harm"
+        )
+    return f"{len(site.stored)} artifacts of a byte each are left, until their retention passes"
+
+
+def _show(outcome: Outcome) -> None:
+    mark, colour = {
+        "passed": ("ok", "green"),
+        "failed": ("FAILED", "red"),
+        "not tried": ("-", "yellow"),
+    }[outcome.outcome]
+    note = f"  ({outcome.found})" if outcome.found and outcome.outcome == "passed" else ""
+    marked = click.style(f"{mark:>6}", fg=colour)
+    click.echo(f"{marked}  {outcome.check}  {outcome.seconds:.1f} s{note}")
+    if outcome.outcome != "passed":
+        click.echo(f"        {outcome.found}")
+    if outcome.advice:
+        click.echo(f"        do: {outcome.advice}")

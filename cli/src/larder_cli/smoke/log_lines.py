@@ -1,0 +1,62 @@
+"""What a stack has logged of a run: a line for each request, with the key's id and without the key."""
+
+import json
+import time
+from datetime import datetime
+from typing import Any
+
+from larder import clock
+from larder_cli.smoke.checks import Failed, Site
+
+PATIENCE_S = 30.0
+_BETWEEN_LOOKS_S = 2.0
+
+
+def log_tells_of_it(
+    site: Site, stack: str, began: datetime, *, patience_s: float = PATIENCE_S
+) -> str:
+    """Look for each request that was remembered in the log of its function. Raises Failed."""
+    deadline = time.monotonic() + patience_s
+    for function, request_id in site.request_ids.items():
+        if not request_id:
+            raise Failed(
+                f"the answer of {function} has no apigw-requestid",
+                "a proxy in front of the API drops it: have it pass it, or failures cannot be traced",
+            )
+        text = _logged(stack, function, request_id, began, deadline)
+        if site.key in text:
+            raise Failed(f"the key itself stands in the log of {function}", "revoke it at once")
+        line = _answered(text, request_id)
+        if not line.get("key_id") or not line.get("owner"):
+            raise Failed(f"the line of {function} names no key and no team", "LogLevel is not INFO")
+    return f"{len(site.request_ids)} requests found"
+
+
+def _logged(stack: str, function: str, request_id: str, began: datetime, deadline: float) -> str:
+    """The lines that name the request, as soon as there are some: they take seconds to arrive."""
+    from larder import aws
+
+    resource = aws.cloudformation().describe_stack_resource(
+        StackName=stack, LogicalResourceId=f"{function}LogGroup"
+    )
+    group = resource["StackResourceDetail"]["PhysicalResourceId"]
+    while True:
+        found = aws.cloudwatch_logs().filter_log_events(
+            logGroupName=group, filterPattern=f'"{request_id}"', startTime=clock.to_ms(began)
+        )
+        if found["events"]:
+            return "\n".join(event["message"] for event in found["events"])
+        if time.monotonic() > deadline:
+            raise Failed(
+                f"the log of {function} does not have the request",
+                "the function's role may not write to its log, or LogLevel is above INFO",
+            )
+        time.sleep(_BETWEEN_LOOKS_S)
+
+
+def _answered(text: str, request_id: str) -> dict[str, Any]:
+    for line in text.splitlines():
+        entry = json.loads(line) if line.startswith("{") else {}
+        if entry.get("request_id") == request_id and entry.get("message") == "answered":
+            return dict(entry)
+    return {}

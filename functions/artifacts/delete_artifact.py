@@ -1,0 +1,31 @@
+"""DELETE /v1/artifacts/{hash}"""
+
+from aws_lambda_powertools.event_handler import Response
+
+from larder import clock
+from larder.artifacts import management
+from larder.web.app import cache_api, lambda_handler
+from larder.web.audit_log import log_entry
+from larder.web.auth import CacheManager
+from larder.web.parameters import NamedHash
+from larder.web.responses import json_response
+
+app = cache_api()
+
+
+@app.delete("/v1/artifacts/<artifact_hash>")
+def delete_artifact(caller: CacheManager, artifact_hash: NamedHash) -> Response[str]:
+    """DELETE /v1/artifacts/{hash}: delete one artifact. Whether there was one is told, and no error."""
+    entry = management.delete_artifact(
+        caller.owner,
+        artifact_hash,
+        caller.entry,
+        by=caller.writer,
+        quota_bytes=caller.quota_bytes,
+        now=clock.now(),
+    )
+    log_entry(entry)
+    return json_response({"hash": artifact_hash, "deleted": entry is not None})
+
+
+handler = lambda_handler(app)

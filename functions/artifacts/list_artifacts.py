@@ -1,0 +1,25 @@
+"""GET /v1/artifacts"""
+
+from aws_lambda_powertools.event_handler import Response
+
+from larder import clock
+from larder.artifacts import management
+from larder.web.app import cache_api, lambda_handler
+from larder.web.artifact_json import artifacts_json
+from larder.web.artifact_query import ArtifactsAsked
+from larder.web.auth import CacheManager
+from larder.web.responses import json_response
+
+app = cache_api()
+
+
+@app.get("/v1/artifacts")
+def list_artifacts(asked: ArtifactsAsked, caller: CacheManager) -> Response[str]:
+    """GET /v1/artifacts: what the team, or the user, stores: a page of it, by hash."""
+    page = management.list_artifacts(
+        caller.owner, after=asked.after, limit=asked.limit, now=clock.now()
+    )
+    return json_response(artifacts_json(page))
+
+
+handler = lambda_handler(app)

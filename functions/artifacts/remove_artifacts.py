@@ -1,0 +1,31 @@
+"""Jobs that requests hand over, by asynchronous invocation"""
+
+from dataclasses import asdict
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from larder import clock
+from larder.artifacts import removal
+from larder.artifacts.removal import RemovalReport
+from larder.artifacts.removal_jobs import RemovalJob, parse_job
+from larder.web.log import logger
+
+MARGIN_MS = 30_000
+"""What is left of the function's time when it begins no further removal."""
+
+
+def remove_artifacts(job: RemovalJob, context: LambdaContext) -> RemovalReport:
+    """A job: remove what a key, session or user wrote. What is left when the time is over, the sweep removes."""
+    return removal.do_job(
+        job,
+        now=clock.now(),
+        may_go_on=lambda: context.get_remaining_time_in_millis() > MARGIN_MS,
+    )
+
+
+def handler(event: dict[str, Any], context: LambdaContext) -> None:
+    """What Lambda calls. An error is tried again and ends in the dead-letter queue."""
+    job = parse_job(event)
+    report = remove_artifacts(job, context)
+    logger().info("removed artifacts", extra={**asdict(job), **asdict(report)})

@@ -1,0 +1,22 @@
+"""PUT /v1/artifacts/status"""
+
+from aws_lambda_powertools.event_handler import Response
+
+from larder.artifacts import service
+from larder.web.app import cache_api, lambda_handler
+from larder.web.auth import CachingOwner, audit
+from larder.web.cache_bodies import CachingToSet
+from larder.web.responses import json_response
+
+app = cache_api()
+
+
+@app.put("/v1/artifacts/status")
+def set_caching_status(caching: CachingToSet, caller: CachingOwner) -> Response[str]:
+    """PUT /v1/artifacts/status: switch caching off, to a pause, or on; answers what clients are told from now on."""
+    status = service.set_caching(caller.owner, caching, caller.totals)
+    audit("caching_status_set", caller, subject=caching.value)
+    return json_response({"status": status.value})
+
+
+handler = lambda_handler(app)

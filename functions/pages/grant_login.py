@@ -1,0 +1,22 @@
+"""POST /api/auth/turbo-login"""
+
+from aws_lambda_powertools.event_handler import Response
+
+from larder import clock
+from larder.api_keys import logins
+from larder.web.app import auth_api, lambda_handler
+from larder.web.login_bodies import GivenLogin
+from larder.web.responses import NO_STORE, json_response
+from larder.web.signed_in import SignedInInPerson
+
+app = auth_api()
+
+
+@app.post("/api/auth/turbo-login")
+def grant_login(login: GivenLogin, caller: SignedInInPerson) -> Response[str]:
+    """POST /api/auth/turbo-login: where the browser is to take the token that its user gives the build client."""
+    token = logins.give(caller.user.id, login.grant, now=clock.now())
+    return json_response({"url": login.client.callback(token, login.state)}, headers=NO_STORE)
+
+
+handler = lambda_handler(app)

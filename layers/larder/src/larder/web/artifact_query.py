@@ -1,0 +1,67 @@
+"""Which of the stored artifacts a request of a manager is about."""
+
+import base64
+import re
+from binascii import Error
+from dataclasses import dataclass
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Request
+from aws_lambda_powertools.event_handler.depends import Depends
+
+from larder.artifacts.models import HASH_PATTERN
+from larder.errors import InvalidRequest
+from larder.web.parameters import BearerToken
+
+MAX_ARTIFACTS = 100
+DEFAULT_ARTIFACTS = 20
+
+_NUMBER = re.compile(r"[0-9]{1,3}")
+_PLACE = re.compile(rf"{HASH_PATTERN}(?:#[a-z]+)?")
+_WRITER = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactsQuery:
+    """At most `limit` artifacts, behind a place in the order of hashes; empty for the beginning."""
+
+    limit: int
+    after: str
+
+
+def artifacts_query(_token: BearerToken, request: Request) -> ArtifactsQuery:
+    """Raises InvalidRequest naming the parameter."""
+    query = request.query_parameters or {}
+    limit = query.get("limit", str(DEFAULT_ARTIFACTS))
+    if not _NUMBER.fullmatch(limit) or not 1 <= int(limit) <= MAX_ARTIFACTS:
+        raise InvalidRequest("limit", f"must be a whole number from 1 to {MAX_ARTIFACTS}")
+    cursor = query.get("cursor")
+    return ArtifactsQuery(limit=int(limit), after="" if cursor is None else _place(cursor))
+
+
+def cursor_of(place: str | None) -> str | None:
+    """What asks for the page behind the place; None after the last one. Nobody but us reads it."""
+    return None if place is None else base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
+
+
+def _place(cursor: str) -> str:
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        place = base64.b64decode(padded, altchars=b"-_", validate=True).decode("ascii")
+    except (Error, ValueError):
+        place = ""
+    if not _PLACE.fullmatch(place):
+        raise InvalidRequest("cursor", "must be the `next` of the page before")
+    return place
+
+
+def writer_query(_token: BearerToken, request: Request) -> str:
+    """The id of a key, a session or a user. It has to be there: nothing deletes everything by an omission."""
+    writer = (request.query_parameters or {}).get("writer", "")
+    if not _WRITER.fullmatch(writer):
+        raise InvalidRequest("writer", "must be the id of a key, a session or a user")
+    return writer
+
+
+ArtifactsAsked = Annotated[ArtifactsQuery, Depends(artifacts_query)]
+WriterAsked = Annotated[str, Depends(writer_query)]

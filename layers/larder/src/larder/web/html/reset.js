@@ -1,0 +1,30 @@
+const token = query.get("token");
+// The token stays in this script: neither the address bar nor the history keeps what opens the account.
+if (token !== null) history.replaceState(null, "", location.pathname);
+
+onSubmit("ask-form", async ({ email }) => {
+  const { problem } = await ask("POST", "/api/auth/request-password-reset", { email });
+  if (problem) return problem;
+  fill("sent-to", email);
+  show("sent");
+});
+
+onSubmit("choose-form", async ({ newPassword }, form) => {
+  const { code, problem } = await ask("POST", "/api/auth/reset-password", { newPassword, token });
+  if (code === "INVALID_TOKEN") return deadLink();
+  if (problem) return problem;
+  form.reset();
+  show("changed");
+});
+
+function deadLink() {
+  element("dead-link").hidden = false;
+  show("ask");
+}
+
+onClick("ask-again", () => show("ask"));
+element("choose-show").addEventListener("change", ({ target }) => {
+  element("choose-password").type = target.checked ? "text" : "password";
+});
+if (token !== null) show("choose", { moves: false });
+else element("dead-link").hidden = !query.has("error");

@@ -1,0 +1,8 @@
+onSubmit("ask-form", async ({ email }) => {
+  const { problem } = await ask("POST", "/api/auth/send-verification-email", { email });
+  if (problem) return problem;
+  fill("sent-to", email);
+  show("sent");
+});
+
+if (query.has("error")) show("dead-link", { moves: false });

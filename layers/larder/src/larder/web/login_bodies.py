@@ -1,0 +1,62 @@
+"""What somebody says at the page of consent, parsed and checked."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Request
+from aws_lambda_powertools.event_handler.depends import Depends
+from pydantic import BaseModel, ConfigDict
+
+from larder.api_keys.logins import Grant
+from larder.errors import InvalidBody
+from larder.teams.service import parse_team_id
+from larder.web.auth_body import parsed
+from larder.web.loopback import MAX_STATE_LENGTH, Loopback, parse_loopback
+from larder.web.origins import check_own_page
+
+
+class _Login(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    redirectUri: str  # noqa: N815  # the names on the wire
+    state: str | None = None
+    team: str | None = None
+    teamId: str | None = None  # noqa: N815
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SentLogin:
+    """What somebody at our page lets a build client have, and where it waits for it."""
+
+    client: Loopback
+    state: str | None
+    grant: Grant
+
+
+def sent_login(request: Request) -> SentLogin:
+    """`{"redirectUri", "state"?, "team"?, "teamId"?, "name"?}`, sent by our own page.
+
+    Raises MissingOrNullOrigin, InvalidOrigin, NotLoopback, InvalidBody, InvalidRequest.
+    """
+    check_own_page(request)
+    body = parsed(request, _Login)
+    team_id = None if body.teamId is None else parse_team_id(body.teamId)
+    return SentLogin(
+        client=parse_loopback(body.redirectUri, request),
+        state=_checked_state(body.state),
+        grant=Grant(name=body.name, team_id=team_id, sso_team=body.team),
+    )
+
+
+def _checked_state(state: str | None) -> str | None:
+    if state is None:
+        return None
+    # JSON may hold half a character, which has no bytes to send.
+    whole = not any("\ud800" <= character <= "\udfff" for character in state)
+    if len(state) > MAX_STATE_LENGTH or not whole:
+        raise InvalidBody("state", f"must be at most {MAX_STATE_LENGTH} characters")
+    return state
+
+
+GivenLogin = Annotated[SentLogin, Depends(sent_login)]

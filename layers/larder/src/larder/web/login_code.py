@@ -1,0 +1,25 @@
+"""The code that a build client exchanges for a key, and what the client calls itself."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Request
+from aws_lambda_powertools.event_handler.depends import Depends
+
+from larder.web.request_guards import check_rate
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    code: str
+    client_name: str
+
+
+def sent_code(request: Request) -> Code:
+    """`?token=&tokenName=`. Raises TooManyRequests for an address that has sent too many."""
+    check_rate(request, request.route)
+    query = request.query_parameters or {}
+    return Code(query.get("token", ""), query.get("tokenName", ""))
+
+
+SentCode = Annotated[Code, Depends(sent_code)]

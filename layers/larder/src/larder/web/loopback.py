@@ -1,0 +1,44 @@
+"""Where the build client waits for its token: an address of the computer that its user sits at (turbo-client.md, 5).
+
+As with every URL to go on to (origins.py), one is only taken in a spelling that no two programs can read differently.
+"""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from aws_lambda_powertools.event_handler import Request
+
+from larder.errors import NotLoopback
+from larder.web.base_url import base_url
+
+MAX_STATE_LENGTH = 512
+"""The client reads 8 kB of the request that brings its token, in which each character may take twelve."""
+
+_HIGHEST_PORT = 65_535
+_ADDRESS = re.compile(
+    r"(?P<origin>http://(?:127\.0\.0\.1|localhost|\[::1\]):(?P<port>[1-9][0-9]{0,4}))/?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Loopback:
+    """`http://127.0.0.1:9789`, without a slash at its end."""
+
+    origin: str
+
+    def callback(self, token: str, state: str | None) -> str:
+        """Where the browser takes the token. The state, if the client has sent one, goes back as it came."""
+        told = {"token": token} if state is None else {"token": token, "state": state}
+        return f"{self.origin}/?{urlencode(told)}"
+
+
+def parse_loopback(text: str, request: Request) -> Loopback:
+    """Raises NotLoopback, also for the address of this very service, which a local cloud has on the same computer."""
+    match = _ADDRESS.fullmatch(text)
+    if match is None or int(match["port"]) > _HIGHEST_PORT:
+        raise NotLoopback
+    ours = _ADDRESS.fullmatch(base_url(request))
+    if ours is not None and ours["port"] == match["port"]:
+        raise NotLoopback
+    return Loopback(match["origin"])

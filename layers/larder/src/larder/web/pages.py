@@ -1,0 +1,119 @@
+"""Pages for people: what a browser is shown at an address of this deployment.
+
+A page is the same for everybody. It holds its style and its script and loads nothing else; what it shows of somebody,
+its script asks the endpoints of `/api/auth` for. The policy that goes with it names both by their hashes, so that
+nothing that gets into a page is run, and no other page may frame it.
+
+Somebody waits for a page: this module is imported without botocore, pydantic and the resolver, which other endpoints
+need, and which take most of their cold start.
+"""
+
+import base64
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from larder.settings import settings
+from larder.web.log import logger
+
+_FOLDER = Path(__file__).with_name("html")
+_HEADERS = MappingProxyType(
+    {
+        "Content-Type": "text/html; charset=utf-8",
+        # The address may hold a token, and what the page shows is somebody's own.
+        "Cache-Control": "no-store",
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+        # For browsers that know no frame-ancestors.
+        "X-Frame-Options": "DENY",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+    }
+)
+_POLICY = (
+    "default-src 'none'; script-src '{script}'; style-src '{style}'; img-src data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """HTML, and the policy under which a browser shows it."""
+
+    html: str
+    policy: str
+
+
+def page(name: str, title: str, *, signs_in: bool = False) -> Page:
+    """The page of `html/<name>.html` and `.js`, if there is one; the forms to sign in stand at `{{sign-in}}`."""
+    options = settings()
+    values = {
+        "title": title,
+        "product": options.product_name,
+        "base_url": options.base_url,
+        "signs_in": str(options.enable_email_and_password).lower(),
+        "signs_up": str(options.enable_email_and_password and not options.disable_sign_up).lower(),
+        "shortest_password": str(options.minimum_password_length),
+        "longest_password": str(options.maximum_password_length),
+    }
+    return _assembled(name, signs_in, tuple(values.items()))
+
+
+def page_handler(
+    show: Callable[[], Page],
+) -> Callable[[dict[str, Any], LambdaContext], dict[str, Any]]:
+    """What Lambda calls for a page."""
+
+    def handler(event: dict[str, Any], _context: LambdaContext) -> dict[str, Any]:
+        log = logger()
+        log.clear_state()
+        log.append_keys(
+            request_id=event["requestContext"]["requestId"],
+            route=event["requestContext"].get("routeKey"),
+            method=event["requestContext"]["http"]["method"],
+        )
+        shown = show()
+        log.info("answered", extra={"status": 200})
+        headers = {**_HEADERS, "Content-Security-Policy": shown.policy}
+        return {"statusCode": 200, "headers": headers, "body": shown.html}
+
+    return handler
+
+
+@cache
+def _assembled(name: str, signs_in: bool, values: tuple[tuple[str, str], ...]) -> Page:
+    content, script = _file(f"{name}.html"), _file(f"{name}.js", optional=True)
+    if signs_in:
+        content = content.replace("{{sign-in}}", _file("sign-in.html"))
+        script = _file("sign-in.js") + script
+    # One scope of their own: what browsers give names at the top of a page must not stand in a script's way.
+    script = f"(() => {{\n{_file('kit.js')}{script}}})();\n"
+    style = _file("kit.css")
+    html = _filled(_file("page.html"), {key: escape(value) for key, value in values})
+    html = _filled(html, {"content": content, "style": style, "script": script})
+    policy = _POLICY.format(script=_hash(script), style=_hash(style))
+    return Page(html, policy)
+
+
+def _filled(template: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        template = template.replace(f"{{{{{name}}}}}", value)
+    return template
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
+
+
+def _file(name: str, *, optional: bool = False) -> str:
+    path = _FOLDER / name
+    return "" if optional and not path.exists() else path.read_text(encoding="utf-8")

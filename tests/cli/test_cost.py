@@ -1,0 +1,157 @@
+"""`larder cost`: the arithmetic, what it rests on, and the tables of the documentation."""
+
+import json
+import re
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from larder_cli.cost import TEAMS
+from larder_cli.costs import Book, Team, bill, idle_bill, read_book
+from local.template import load_template
+from tests.test_template import ALARMS, watched
+
+from .conftest import Larder
+
+ROOT = Path(__file__).resolve().parents[2]
+MILLION = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def book() -> Book:
+    return read_book()
+
+
+def test_a_team_is_reckoned_by_hand(book: Book) -> None:
+    team = Team(engineers=1, tasks_a_day=1000, tasks_a_build=50, hit_share=0.5, small_share=0.5)
+    assert team.tasks == 22_000
+    assert team.requests == {
+        "small_hit": 5_500,
+        "redirected_hit": 5_500,
+        "miss": 11_000,
+        "announcement": 22_440,
+        "offer": 11_000,
+        "commit": 11_000,
+        "expiry": 11_000,
+        "status": 440,
+        "events": 440,
+    }
+    lines = bill(team, book).lines
+    api = 22_000 + 22_440 + 11_000 + 440 + 440
+    assert lines["requests to the API"] == pytest.approx(api * 1.00 / MILLION)
+    milliseconds = (
+        5_500 * 40
+        + 5_500 * 25
+        + 11_000 * 25
+        + 22_440 * 5
+        + 11_000 * (30 + 60 + 60)
+        + 440 * (25 + 40)
+    )
+    functions = (api + 22_000) * 0.20 / MILLION + milliseconds / 1000 * 0.5 * 0.0000133334
+    assert lines["functions"] == pytest.approx(functions)
+    reads = 22_000 * 4 + 11_000 * (5 + 4 + 4) + 440 * (4 + 4)
+    writes = 22_000 + 11_000 * (3 + 7 + 9) + 440 * (1 + 15)
+    stored = 11_000 * 30 / (730 / 24)
+    tables = reads * 0.125 / MILLION + writes * 0.625 / MILLION + stored * 700 / 1e9 * 0.25
+    assert lines["tables"] == pytest.approx(tables)
+    bucket = (11_000 * 5 + (11_000 + 11_000) * 0.40 + 2 * 11_000 * 1.00) / MILLION
+    assert lines["requests to the bucket"] == pytest.approx(bucket)
+    average = 0.5 * 50_000 + 0.5 * 20_000_000
+    assert lines["stored artifacts"] == pytest.approx(stored * average / 1e9 * 0.023)
+    log_gb = ((api + 22_000) * 1_100 + api * 450) / 1e9
+    logs = log_gb * (0.50 + 0.03) + 5 * 0.30 * 22 * 8 / 730
+    assert lines["logs and metrics"] == pytest.approx(logs)
+    assert lines["traces"] == pytest.approx((api + 11_000) * 5.00 / MILLION)
+    assert bill(team, book).traffic == pytest.approx(11_000 * average / 1e9 * 0.09)
+
+
+def test_of_many_requests_a_twentieth_is_traced(book: Book) -> None:
+    few, many = (bill(Team(engineers=n), book).lines["traces"] for n in (1_000, 2_000))
+    tasks = Team(engineers=1_000).tasks
+    builds, uploads = tasks / 50, tasks * 0.1
+    # GET, OPTIONS and commits come more than once a second by then; status and events do not at first.
+    grown = 0.05 * (tasks + tasks + builds + uploads + uploads)
+    assert many - few >= grown * 5 / MILLION
+    assert many - few <= (grown + 2 * builds) * 5 / MILLION
+
+
+def test_idle_is_what_the_template_has(book: Book) -> None:
+    idle = book.uses["while_idle"]
+    always = [name for name in ALARMS if name != "MuchStored"]
+    assert idle["alarm_metrics"] == sum(len(watched(ALARMS[name])) for name in always)
+    template = load_template(environ={})
+    assert idle["runs_a_month"] == 730 * len(template.schedules)
+    assert {one.memory_mb for one in template.functions} >= {512}
+    assert book.uses["each_invocation"]["memory_gb"] == 512 / 1024
+    lines = idle_bill(book).lines
+    assert (lines["signing secret"], round(lines["alarms"], 2)) == (0.40, 0.70)
+    assert lines["hourly runs"] < 0.10
+
+
+def test_every_price_is_used_and_has_its_source(book: Book) -> None:
+    text = (files("larder_cli") / "prices.toml").read_text()
+    source = (ROOT / "cli" / "src" / "larder_cli" / "costs.py").read_text()
+    for name in book.prices:
+        assert f'"{name}"' in source
+    prices = text.partition("[prices]")[2].partition("\n\n")[0]
+    blocks = re.split(r"^# ", prices.strip(), flags=re.MULTILINE)[1:]
+    assert all(block.startswith("https://aws.amazon.com/") for block in blocks)
+    assert len(tomllib.loads(text)["prices"]) == len(book.prices)
+
+
+def test_what_requests_use_is_of_known_kinds(book: Book) -> None:
+    assert book.uses["requests"].keys() == Team(engineers=1).requests.keys()
+    known = {"api", "milliseconds", "reads", "writes", "s3_puts", "s3_gets", "s3_events"}
+    assert {name for one in book.uses["requests"].values() for name in one} == known
+
+
+def cells(text: str) -> list[list[str]]:
+    """The cells of a table, of the terminal or of Markdown."""
+    rows = [
+        re.split(r"\s{2,}|\s*\|\s*", line.strip().strip("|").strip()) for line in text.splitlines()
+    ]
+    return [row for row in rows if row != [""] and not set("".join(row)) <= set("─-: ")]
+
+
+def test_the_documentation_shows_what_the_command_says() -> None:
+    documented = (ROOT / "docs" / "operations.md").read_text()
+    table = documented.partition("<!-- larder cost -->")[2].partition("<!-- end -->")[0]
+    *shown, note = Larder()("cost").stdout.splitlines()
+    assert "us-east-1" in note
+    by_command = json.loads(Larder()("cost", "--json").stdout)["dollars_a_month"]
+    rows = {row[0]: row[1:] for row in cells(table)}
+    header = ["dollars a month", *by_command]
+    assert [cell for row in cells(table)[:1] for cell in row] == header
+    for line in next(reversed(by_command.values())):
+        label = {"total": "together", "traffic": "traffic out of AWS, besides"}.get(line, line)
+        amounts = [one.get(line) for one in by_command.values()]
+        expected = [f"{amount:,.2f}" for amount in amounts if amount]
+        assert [cell for cell in rows[label] if cell] == expected
+        assert any(label in text for text in shown)
+
+
+def test_readme_tells_the_price_of_a_team_of_twenty(book: Book) -> None:
+    total = bill(Team(engineers=20), book).total
+    assert f"a team of twenty pays about ${total:.0f} a month" in " ".join(
+        (ROOT / "README.md").read_text().split()
+    )
+
+
+def test_options_change_the_reckoning() -> None:
+    def total(*options: str) -> float:
+        told = json.loads(Larder()("cost", "--engineers", "20", "--json", *options).stdout)
+        return float(told["dollars_a_month"]["20 engineers"]["total"])
+
+    usual = total()
+    assert total("--tasks", "100") < usual
+    assert total("--hits", "99") < usual
+    assert total("--large", "1MB") < usual
+    assert total("--large", "1MB", "--hits", "50") > total("--large", "1MB")
+
+
+def test_several_teams_stand_side_by_side() -> None:
+    shown = Larder()("cost", "--engineers", "7", "--engineers", "70").stdout
+    assert re.search(r"nobody builds\s+7 engineers\s+70 engineers", shown)
+    assert TEAMS == (5, 50, 500)

@@ -1,0 +1,421 @@
+"""`turbo login`, `link`, builds and `logout`, with real clients and a person at a real browser.
+
+turbo opens the browser by itself: BROWSER names a script that notes the address, which the browser under test then
+opens as the person's own would.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+
+from . import browser, turbo
+from .browser import Browser
+from .cloud import LocalCloud
+from .monorepo import Package, generate, wipe_outputs_and_local_cache
+
+pytestmark = pytest.mark.e2e
+
+VERSIONS = (turbo.NEWEST, "2.8.21")
+PACKAGES = frozenset({"one", "two"})
+TURBO_SECONDS = 60
+LISTENS_AT = "127.0.0.1:9789"
+"""Where every turbo waits for its token; so only one login at a time is under way on this computer."""
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[Browser]:
+    with browser.opened(tmp_path / "profile") as opened:
+        yield opened
+
+
+@pytest.fixture
+def ada() -> Person:
+    return Person(f"ada-{secrets.token_hex(6)}@acme.example", secrets.token_hex(12))
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory, home: Path) -> Path:
+    root = tmp_path_factory.mktemp("template") / "monorepo"
+    generate(root, [Package("one", 1_000), Package("two", 300_000, ("one",))], home=home)
+    return root
+
+
+@pytest.fixture
+def laptop(
+    request: pytest.FixtureRequest,
+    server: LocalCloud,
+    fresh_monorepo: Callable[..., Path],
+    template: Path,
+    tmp_path: Path,
+) -> Callable[..., Laptop]:
+    """Makes a computer with a turbo of some version, where nobody is logged in."""
+
+    def make(version: str, site: str | None = None) -> Laptop:
+        own = tmp_path / f"laptop-{version}"
+        own.mkdir()
+        command = turbo.installed(version, request.config.rootpath / ".tools" / "turbo")
+        return Laptop(
+            command=command,
+            version=version,
+            site=site or server.url,
+            folder=own,
+            monorepo=fresh_monorepo(version, seed=f"login {version}", template=template),
+        )
+
+    return make
+
+
+@dataclass(frozen=True)
+class Person:
+    email: str
+    password: str
+
+
+@dataclass(frozen=True)
+class Laptop:
+    """A monorepo, and a turbo that knows nothing but the address of its cache."""
+
+    command: Path
+    version: str
+    site: str
+    folder: Path
+    monorepo: Path
+
+    @property
+    def client(self) -> turbo.Client:
+        home = self.folder / "home"
+        home.mkdir(exist_ok=True)
+        return turbo.Client(self.command, self.version, {"TURBO_API": self.site}, home)
+
+    @property
+    def stored_token(self) -> str | None:
+        """What turbo keeps of a login."""
+        kept = self.folder / "home" / ".config" / "turborepo" / "config.json"
+        token: str | None = json.loads(kept.read_text()).get("token") if kept.exists() else None
+        return token
+
+    def asks(self, *arguments: str) -> str:
+        return turbo.command(self.client, self.monorepo, *arguments)
+
+    @contextlib.contextmanager
+    def logging_in(self, *arguments: str) -> Iterator[Login]:
+        """`turbo login`, under way for the time of a `with`."""
+        opened, script = self.folder / "opened", self.folder / "browser"
+        opened.unlink(missing_ok=True)
+        script.write_text(
+            f'#!/bin/sh\nprintf %s "$1" > "{opened}.part" && mv "{opened}.part" "{opened}"\n'
+        )
+        script.chmod(0o755)
+        with self._alone(), (self.folder / "login.log").open("wb") as log:
+            login = Login(self._start(arguments, script, log), opened, self.folder / "login.log")
+            try:
+                login.wait_for_page()
+                yield login
+            finally:
+                # npm's command is a script that starts the real one.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(login.process.pid, signal.SIGKILL)
+                login.process.wait()
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        with (self.command.parents[3] / "login.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _start(
+        self, arguments: tuple[str, ...], script: Path, log: BinaryIO
+    ) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [str(self.command), "login", "--api", self.site, "--login", self.site, *arguments],
+            cwd=self.monorepo,
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": str(self.client.home),
+                "BROWSER": str(script),
+                "DO_NOT_TRACK": "1",
+                "TURBO_TELEMETRY_DISABLED": "1",
+                "TURBO_NO_UPDATE_NOTIFIER": "1",
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+@dataclass(frozen=True)
+class Login:
+    process: subprocess.Popen[bytes]
+    opened: Path
+    log: Path
+
+    def wait_for_page(self) -> None:
+        deadline = time.monotonic() + TURBO_SECONDS
+        while not self.opened.exists():
+            assert self.process.poll() is None, self.said
+            assert time.monotonic() < deadline, self.said
+            time.sleep(0.05)
+
+    @property
+    def url(self) -> str:
+        """The page that turbo has opened."""
+        return self.opened.read_text()
+
+    @property
+    def said(self) -> str:
+        return re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", self.log.read_text(errors="replace"))
+
+    def succeeds(self, person: Person) -> None:
+        assert self.process.wait(TURBO_SECONDS) == 0, self.said
+        assert f"Turborepo CLI authorized for {person.email}" in self.said
+
+
+def sign_up(page: Browser, person: Person) -> None:
+    page.press("Create one")
+    page.type("Your name", "Ada")
+    page.type("E-mail address", person.email)
+    page.type("Password", person.password)
+    page.press("Create the account")
+
+
+def sign_in(page: Browser, email: str, password: str) -> None:
+    page.wait_for_heading("Sign in")
+    page.type("E-mail address", email)
+    page.type("Password", password)
+    page.press("Sign in")
+
+
+def keys_of(page: Browser) -> list[dict[str, Any]]:
+    """The keys of who is signed in at the page."""
+    reply = page.fetch("/api/auth/api-key/list")
+    assert reply.status == 200
+    listed: list[dict[str, Any]] = json.loads(reply.text)
+    return listed
+
+
+def make_team(server: LocalCloud, owner: Person) -> str:
+    """The slug of a new team. The operator makes it."""
+    slug = f"team-{secrets.token_hex(4)}"
+    larder(server, "teams", "create", "--name", "Acme", "--slug", slug, "--owner", owner.email)
+    return slug
+
+
+def make_user(server: LocalCloud, person: Person) -> None:
+    body = {"name": "Ada", "email": person.email, "password": person.password}
+    made = httpx.post(f"{server.url}/api/auth/sign-up/email", json=body, trust_env=False)
+    assert made.status_code == 200, made.text
+
+
+def larder(server: LocalCloud, *arguments: str) -> Any:
+    """What the operator's command answers."""
+    done = subprocess.run(
+        [Path(sys.executable).with_name("larder"), "--local", server.data, *arguments, "--json"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+def status_of(server: LocalCloud, token: str) -> int:
+    """What the cache answers to whoever presents this token."""
+    headers = {"Authorization": f"Bearer {token}"}
+    return httpx.get(f"{server.url}/v2/user", headers=headers, trust_env=False).status_code
+
+
+def logged(server: LocalCloud) -> str:
+    """All that the local cloud has written down."""
+    logs = (server.data / "logs").rglob("*")
+    return server.log_text() + "".join(
+        log.read_text(errors="replace") for log in logs if log.is_file()
+    )
+
+
+def build_twice(laptop: Laptop, team: str) -> tuple[turbo.Run, turbo.Run]:
+    """Link the monorepo to the team and build it; again with nothing left of the first build on this computer."""
+    runs = []
+    for _ in range(2):
+        wipe_outputs_and_local_cache(laptop.monorepo)
+        assert "Success!" in laptop.asks("link", "--yes", "--scope", team)
+        runs.append(turbo.build(laptop.client, laptop.monorepo))
+    return runs[0], runs[1]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
+def test_who_logs_in_builds_with_the_teams_cache_until_they_log_out(
+    server: LocalCloud,
+    page: Browser,
+    ada: Person,
+    laptop: Callable[..., Laptop],
+    version: str,
+    name: str,
+) -> None:
+    mine = laptop(version, f"http://{name}:{server.port}")
+    with mine.logging_in() as login:
+        asked = parse_qs(urlsplit(login.url).query)
+        assert asked["redirect_uri"] == [f"http://{LISTENS_AT}"]
+        # Older clients send none, and get none.
+        assert ("state" in asked) is (version == turbo.NEWEST)
+        page.open(login.url)
+        page.wait_for_heading("Sign in")
+        sign_up(page, ada)
+        page.wait_for_heading("Let turbo use your cache?")
+        team = make_team(server, ada)
+        page.open(login.url)
+        page.wait_for_heading("Let turbo use your cache?")
+        for shown in (ada.email, LISTENS_AT, "read and write build artifacts", "in 90 days"):
+            assert shown in page.text()
+        assert keys_of(page) == []
+        page.type("Name of the token", "Ada's laptop")
+
+        page.press("Give turbo the token")
+
+        login.succeeds(ada)
+        page.wait_for_heading("turbo is signed in")
+        assert page.url == f"{mine.site}/turborepo/success"
+    token = mine.stored_token
+    assert token is not None
+    assert not token.startswith("vca_")
+    (key,) = keys_of(page)
+    assert (key["name"], key["teamId"], key["start"]) == ("Ada's laptop", None, token[:6])
+    assert key["permissions"] == {"artifacts": ["read", "write"]}
+    made, ends = (datetime.fromisoformat(key[at]) for at in ("createdAt", "expiresAt"))
+    assert ends - made == timedelta(days=90)
+    (listed,) = larder(server, "keys", "list", "--user", ada.email)
+    assert (listed["id"], listed["name"]) == (key["id"], "Ada's laptop")
+    assert token not in logged(server)
+    page.driver.back()
+    assert token not in page.url
+
+    cold, warm = build_twice(mine, team)
+
+    assert (cold.cached, cold.total) == (0, len(PACKAGES))
+    assert warm.full_turbo
+    assert warm.remote_hits == PACKAGES
+
+    mine.asks("logout", "--invalidate")
+
+    assert mine.stored_token is None
+    assert status_of(server, token) == 401
+    page.open(f"{mine.site}/turborepo/success")
+    assert keys_of(page) == []
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_login_for_a_team_gets_a_key_of_that_team_alone(
+    server: LocalCloud, page: Browser, ada: Person, laptop: Callable[..., Laptop], version: str
+) -> None:
+    make_user(server, ada)
+    team, other = make_team(server, ada), make_team(server, ada)
+    mine = laptop(version)
+    mark = server.log_size()
+    with mine.logging_in("--sso-team", team) as login:
+        page.open(login.url)
+        sign_in(page, ada.email, ada.password)
+        page.wait_for_heading("Let turbo use your cache?")
+        assert f"the team Acme ({team}) only" in page.text()
+        assert keys_of(page) == []
+
+        page.press("Give turbo the token")
+
+        login.succeeds(ada)
+    asked = {request.path: request.status for request in server.requests_since(mark)}
+    assert (asked["/api/auth/sso"], asked["/registration/verify"]) == (302, 200)
+    token = mine.stored_token
+    assert token is not None
+    page.open(f"{mine.site}/turborepo/success")
+    (key,) = keys_of(page)
+    assert key["name"] == f"turbo on {socket.gethostname()}"[:32].strip()
+    assert key["teamId"].startswith("team_")
+    assert key["expiresAt"] is not None
+    assert token not in logged(server)
+
+    cold, warm = build_twice(mine, team)
+    assert (cold.cached, warm.remote_hits, warm.full_turbo) == (0, PACKAGES, True)
+    with pytest.raises(AssertionError):
+        mine.asks("link", "--yes", "--scope", other)
+    mine.asks("logout", "--invalidate")
+    assert status_of(server, token) == 401
+
+
+def test_who_is_not_in_the_team_gets_nothing_and_may_come_as_somebody_else(
+    server: LocalCloud, page: Browser, ada: Person, laptop: Callable[..., Laptop]
+) -> None:
+    make_user(server, ada)
+    bob = Person(f"bob-{secrets.token_hex(6)}@acme.example", secrets.token_hex(12))
+    make_user(server, bob)
+    team = make_team(server, ada)
+    mine = laptop(turbo.NEWEST)
+    with mine.logging_in("--sso-team", team) as login:
+        page.open(login.url)
+        sign_in(page, bob.email, bob.password)
+        page.wait_for_heading("You are not in this team")
+        assert keys_of(page) == []
+
+        page.press("Sign in as somebody else")
+        sign_in(page, ada.email, ada.password)
+        page.wait_for_heading("Let turbo use your cache?")
+        page.press("Give turbo the token")
+
+        login.succeeds(ada)
+
+
+def test_who_cancels_gives_nothing_and_may_think_again(
+    server: LocalCloud, page: Browser, ada: Person, laptop: Callable[..., Laptop]
+) -> None:
+    make_user(server, ada)
+    mine = laptop(turbo.NEWEST)
+    with mine.logging_in() as login:
+        page.open(login.url)
+        sign_in(page, ada.email, "a wrong password")
+        page.wait_for_text("The e-mail address or the password is wrong.")
+        sign_in(page, ada.email, ada.password)
+        page.wait_for_heading("Let turbo use your cache?")
+        page.press("Cancel")
+        page.wait_for_heading("Nothing was given")
+        assert keys_of(page) == []
+        assert login.process.poll() is None
+
+        page.press("Back")
+        page.wait_for_heading("Let turbo use your cache?")
+        page.press("Not you? Sign out")
+        page.wait_for_heading("Sign in")
+        assert page.cookies() == {}
+        assert login.process.poll() is None
+    assert mine.stored_token is None
+
+
+def test_a_code_that_was_used_is_told_in_the_terminal(
+    server: LocalCloud, page: Browser, ada: Person, laptop: Callable[..., Laptop]
+) -> None:
+    make_user(server, ada)
+    mine = laptop(turbo.NEWEST)
+    with mine.logging_in("--sso-team", make_team(server, ada)) as login:
+        state = parse_qs(urlsplit(login.url).query)["state"][0]
+        query = {"token": "A" * 32, "state": state}
+        httpx.get(f"http://{LISTENS_AT}/", params=query, trust_env=False)
+        assert login.process.wait(TURBO_SECONDS) == 1
+        assert "failed to validate sso token" in login.said
+        assert "401 Unauthorized" in login.said

@@ -1,0 +1,200 @@
+"""The pages in a browser: what mail leads to, by keyboard alone, and what other sites can do with them."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from . import browser, cloud
+from .browser import Browser
+from .cloud import LocalCloud
+from .outbox import link_in, mail_to
+
+pytestmark = pytest.mark.e2e
+
+SERVER_OPTIONS = {"LARDER_REQUIRE_EMAIL_VERIFICATION": "true"}
+
+ASKED = urlencode({"redirect_uri": "http://127.0.0.1:9", "state": "a b&c=<d>"})
+"""Nobody listens there: these tests give nothing to anybody."""
+CONSENT = "Let turbo use your cache?"
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[Browser]:
+    """A browser that must have had nothing to complain of when the test ends."""
+    with browser.opened(tmp_path / "profile") as opened:
+        yield opened
+        assert opened.errors() == []
+
+
+@pytest.fixture(params=["localhost", "127.0.0.1"])
+def site(request: pytest.FixtureRequest, server: LocalCloud) -> str:
+    return f"http://{request.param}:{server.port}"
+
+
+@pytest.fixture
+def email() -> str:
+    return f"ada-{secrets.token_hex(6)}@acme.example"
+
+
+def sign_up(page: Browser, server: LocalCloud, site: str, email: str, password: str) -> None:
+    """On the page of `turbo login`, by way of the mail, which leads back there with all that turbo had asked for."""
+    page.open(f"{site}/turborepo/token?{ASKED}")
+    page.press("Create one")
+    page.wait_for_heading("Create an account")
+    page.type("Your name", "Ada")
+    page.type("E-mail address", email)
+    page.type("Password", password)
+    page.press("Create the account")
+    page.wait_for_heading("Look into your mail")
+    assert email in page.text()
+    (message,) = mail_to(server, email)
+    page.open(link_in(message))
+    page.wait_for_heading("Sign in")
+    assert page.run("return location.pathname") == "/turborepo/token"
+    assert page.run("return new URLSearchParams(location.search).get('state')") == "a b&c=<d>"
+
+
+def sign_in(page: Browser, email: str, password: str) -> None:
+    page.wait_for_heading("Sign in")
+    page.type("E-mail address", email)
+    page.type("Password", password)
+    page.press("Sign in")
+
+
+def test_who_signs_up_verifies_consents_and_resets_a_forgotten_password(
+    server: LocalCloud, page: Browser, site: str, email: str
+) -> None:
+    password = secrets.token_hex(12)
+    sign_up(page, server, site, email, password)
+    sign_in(page, email, password)
+    page.wait_for_heading(CONSENT)
+    page.press("Not you? Sign out")
+    page.wait_for_heading("Sign in")
+
+    page.press("Forgotten your password?")
+    page.wait_for_heading("Reset your password")
+    page.type("E-mail address", email)
+    page.press("Send the link")
+    page.wait_for_heading("Look into your mail")
+    page.open(link_in(mail_to(server, email, count=2)[1]))
+    page.wait_for_heading("Choose a password")
+    # The token is in the script alone.
+    assert page.url == f"{site}/reset-password"
+    changed = secrets.token_hex(12)
+    page.type("New password", changed)
+    page.press("Change the password")
+    page.wait_for_heading("Your password is changed")
+
+    page.open(f"{site}/turborepo/token?{ASKED}")
+    sign_in(page, email, password)
+    page.wait_for_text("The e-mail address or the password is wrong.")
+    sign_in(page, email, changed)
+    page.wait_for_heading(CONSENT)
+
+
+def test_links_that_are_spent_or_broken_say_so_and_offer_another(
+    server: LocalCloud, page: Browser, site: str, email: str
+) -> None:
+    password = secrets.token_hex(12)
+    page.open(f"{site}/verified?error=invalid_token")
+    page.wait_for_heading("This link does not work")
+    page.type("E-mail address", email)
+    page.press("Send another link")
+    page.wait_for_heading("Look into your mail")
+
+    sign_up(page, server, site, email, password)
+    for spent in ("A" * 24, "x"):
+        page.open(f"{site}/reset-password?token={spent}")
+        page.wait_for_heading("Choose a password")
+        page.type("New password", password)
+        page.press("Change the password")
+        page.wait_for_heading("Reset your password")
+        assert "The link is not valid, or not any more" in page.text()
+    page.open(f"{site}/turborepo/token?{ASKED}&error=invalid_token")
+    page.wait_for_heading("Sign in")
+    assert "The link in the mail has expired" in page.text()
+
+
+def test_everything_can_be_done_by_keyboard(
+    server: LocalCloud, page: Browser, site: str, email: str
+) -> None:
+    password = secrets.token_hex(12)
+    sign_up(page, server, site, email, password)
+    page.keys(Keys.TAB)
+    page.keys(email, Keys.TAB)
+    page.keys(password, Keys.TAB)
+    page.keys(Keys.SPACE, Keys.ENTER)
+    page.wait_for_heading(CONSENT)
+    # The heading has the focus, so that it is read out; the next stop is the way out.
+    assert page.run("return document.activeElement.textContent") == CONSENT
+    stops = []
+    for _ in range(4):
+        page.keys(Keys.TAB)
+        stops.append(page.run("return document.activeElement.id || document.activeElement.type"))
+    assert stops == ["not-you", "consent-name-field", "submit", "cancel"]
+    page.keys(Keys.ENTER)
+    page.wait_for_heading("Nothing was given")
+
+
+@pytest.mark.parametrize(
+    "redirect_uri",
+    ["https://evil.example", "http://127.0.0.1:9@evil.example", "javascript:alert(1)", ""],
+)
+def test_an_address_that_is_not_this_computers_is_refused_before_anybody_signs_in(
+    page: Browser, server: LocalCloud, redirect_uri: str
+) -> None:
+    page.open(f"{server.url}/turborepo/token?{urlencode({'redirect_uri': redirect_uri})}")
+    page.wait_for_heading("This address does not work")
+    assert "Nothing was given to anybody" in page.text()
+
+
+def test_a_page_goes_to_where_the_deployment_is_at_home_before_anybody_signs_in(
+    request: pytest.FixtureRequest, page: Browser, tmp_path: Path
+) -> None:
+    port = cloud.free_port()
+    options = {"LARDER_BASE_URL": f"http://LOCALHOST:{port}/"}
+    home = LocalCloud(request.config.rootpath, tmp_path / "data", port, options)
+    home.data.mkdir()
+    home.start()
+    try:
+        page.open(f"http://127.0.0.1:{port}/turborepo/token?{ASKED}")
+        page.wait_for_heading("Sign in")
+        assert page.url == f"http://localhost:{port}/turborepo/token?{ASKED}"
+    finally:
+        home.stop()
+
+
+def test_pages_of_other_origins_cannot_consent_for_their_visitor(
+    server: LocalCloud, tmp_path: Path, email: str, other_port: int
+) -> None:
+    """Another port is of the same site, so the browser sends the cookies along; another name is another site."""
+    site, password = f"http://localhost:{server.port}", secrets.token_hex(12)
+    body = json.dumps({"redirectUri": "http://127.0.0.1:9", "name": "mine"})
+    with browser.opened(tmp_path / "profile") as page:
+        sign_up(page, server, site, email, password)
+        sign_in(page, email, password)
+        page.wait_for_heading(CONSENT)
+        for neighbour, arrived in (("localhost", 415), ("127.0.0.1", 415)):
+            page.open(f"http://{neighbour}:{other_port}/")
+            mark = server.log_size()
+            address = f"{site}/api/auth/turbo-login"
+            assert page.fetch(f"{address}?{ASKED}").type == "error"
+            as_json = {"headers": {"content-type": "application/json"}, "body": body}
+            # The browser asks whether it may send JSON, and may not; text it sends without asking.
+            assert page.fetch(address, method="POST", **as_json).type == "error"
+            page.fetch(address, method="POST", mode="no-cors", body=body)
+            posts = [one for one in server.requests_since(mark) if one.method == "POST"]
+            assert [one.status for one in posts] == [arrived]
+            page.open(f"http://{neighbour}:{other_port}/?{site}/turborepo/token?{ASKED}")
+            page.enter_frame()
+            assert CONSENT not in page.text()
+            assert page.heading() == ""
+        page.open(f"{site}/turborepo/success")
+        assert page.fetch("/api/auth/api-key/list").text == "[]"

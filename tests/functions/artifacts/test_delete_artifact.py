@@ -1,0 +1,192 @@
+"""DELETE /v1/artifacts/{hash}"""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from larder import clock
+from larder.artifacts import repository, service
+from larder.artifacts.management import delete_artifact
+from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
+from larder.artifacts.repository import read_entry, read_totals
+from larder.audit.models import Action, Entry
+from larder.audit.service import read_entries
+from larder.teams.models import CachingStatus
+from larder.teams.service import change_state
+from tests.conftest import SetOption
+from tests.direct_uploads import announce, object_keys, offer, put_object, upload
+from tests.faults import answering, error, just_before
+from tests.requests import Cloud, Sender
+
+HASH = ArtifactHash("abc")
+
+
+@pytest.fixture
+def stored(cloud: Cloud) -> Cloud:
+    """The team has an artifact `abc` of 8 bytes."""
+    assert cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact").status == 202
+    return cloud
+
+
+def entries(owner: str) -> list[Entry]:
+    return list(read_entries(owner, limit=100, now=clock.now()).entries)
+
+
+def store(cloud: Cloud, body: bytes) -> None:
+    service.store(
+        cloud.team.id,
+        HASH,
+        body,
+        ArtifactMetadata(),
+        writer=cloud.writer,
+        replaces=read_entry(cloud.team.id, HASH).artifact,
+        quota_bytes=None,
+        now=clock.now(),
+    )
+
+
+def delete(cloud: Cloud) -> Entry | None:
+    entry = read_entry(cloud.team.id, HASH)
+    return delete_artifact(
+        cloud.team.id, HASH, entry, by=cloud.writer, quota_bytes=None, now=clock.now()
+    )
+
+
+def test_it_is_gone_counted_out_and_its_object_swept(stored: Cloud, manage: Sender) -> None:
+    stored.send("PUT", "/v8/artifacts/other", body=b"stays")
+    reply = manage("DELETE", "/v1/artifacts/abc")
+    assert (reply.status, reply.json) == (200, {"hash": "abc", "deleted": True})
+    assert stored.send("GET", "/v8/artifacts/abc").status == 404
+    assert read_totals(stored.team.id) == Totals(size_bytes=5, artifacts=1)
+    service.sweep(now=clock.now() + timedelta(hours=1))
+    assert len(object_keys()) == 1
+
+
+def test_again_or_without_an_artifact_it_is_no_error_and_tells_so(
+    stored: Cloud, manage: Sender
+) -> None:
+    manage("DELETE", "/v1/artifacts/abc")
+    for hash in ("abc", "never-stored"):
+        reply = manage("DELETE", f"/v1/artifacts/{hash}")
+        assert (reply.status, reply.json) == (200, {"hash": hash, "deleted": False})
+    assert read_totals(stored.team.id) == Totals()
+    assert len(entries(stored.team.id)) == 1
+
+
+def test_it_can_be_stored_again(stored: Cloud, manage: Sender) -> None:
+    manage("DELETE", "/v1/artifacts/abc")
+    stored.send("PUT", "/v8/artifacts/abc", body=b"anew")
+    assert stored.send("GET", "/v8/artifacts/abc").body == b"anew"
+
+
+def test_who_deleted_what_and_when_is_kept(
+    stored: Cloud, manage: Sender, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = clock.now()
+    manage("DELETE", "/v1/artifacts/abc")
+    (entry,) = entries(stored.team.id)
+    assert (entry.action, entry.subject) == (Action.ARTIFACT_DELETED, "abc")
+    assert (entry.artifacts, entry.size_bytes) == (1, 8)
+    assert before <= entry.at <= clock.now()
+    assert entry.actor.user_id == stored.user.id
+    (line,) = (record.__dict__ for record in caplog.records if record.message == "audit")
+    assert line["credential_id"] == entry.actor.credential_id
+    told = ("artifact_deleted", "abc", stored.user.id, stored.team.id)
+    assert (line["action"], line["subject"], line["user_id"], line["owner"]) == told
+
+
+def test_the_entry_ends_some_day(stored: Cloud, manage: Sender, option: SetOption) -> None:
+    option("audit_retention_days", 7)
+    manage("DELETE", "/v1/artifacts/abc")
+    in_a_week = clock.now() + timedelta(days=7)
+    assert entries(stored.team.id)
+    assert not read_entries(stored.team.id, limit=100, now=in_a_week).entries
+
+
+def test_a_deletion_that_did_not_happen_is_not_told(stored: Cloud, manage: Sender) -> None:
+    with answering("dynamodb", "TransactWriteItems", error("InternalServerError", 500)):
+        assert manage("DELETE", "/v1/artifacts/abc").status == 503
+    assert entries(stored.team.id) == []
+    assert stored.send("GET", "/v8/artifacts/abc").status == 200
+
+
+@pytest.mark.parametrize("status", [CachingStatus.PAUSED, CachingStatus.DISABLED])
+def test_it_can_be_deleted_while_caching_is_off(
+    stored: Cloud, manage: Sender, status: CachingStatus
+) -> None:
+    change_state(stored.team.id, caching=status)
+    assert manage("DELETE", "/v1/artifacts/abc").json["deleted"] is True
+
+
+def test_an_upload_that_has_come_and_is_not_settled_is_deleted(
+    cloud: Cloud, manage: Sender
+) -> None:
+    key = upload(cloud.send, "abc", b"straight to S3")
+    assert manage("DELETE", "/v1/artifacts/abc").json["deleted"] is True
+    announce(key)
+    assert cloud.send("GET", "/v8/artifacts/abc").status == 404
+    assert read_totals(cloud.team.id) == Totals()
+
+
+def test_an_upload_that_was_offered_before_is_never_seen(cloud: Cloud, manage: Sender) -> None:
+    key = offer(cloud.send, "abc")
+    assert manage("DELETE", "/v1/artifacts/abc").json["deleted"] is False
+    put_object(key, b"too late")
+    announce(key)
+    assert cloud.send("GET", "/v8/artifacts/abc").status == 404
+    assert read_entry(cloud.team.id, HASH).pending is None
+
+
+def test_an_artifact_and_the_upload_that_would_replace_it_both_go(
+    stored: Cloud, manage: Sender
+) -> None:
+    key = offer(stored.send, "abc")
+    assert manage("DELETE", "/v1/artifacts/abc").json["deleted"] is True
+    put_object(key, b"too late")
+    announce(key)
+    assert stored.send("GET", "/v8/artifacts/abc").status == 404
+    assert read_totals(stored.team.id) == Totals()
+
+
+def test_an_upload_that_replaces_it_meanwhile_goes_too(stored: Cloud) -> None:
+    with just_before("dynamodb", "TransactWriteItems", lambda: store(stored, b"newer")):
+        assert delete(stored) is not None
+    assert stored.send("GET", "/v8/artifacts/abc").status == 404
+    assert read_totals(stored.team.id) == Totals()
+
+
+def test_of_two_deletions_at_once_one_has_done_it(stored: Cloud, manage: Sender) -> None:
+    with just_before("dynamodb", "TransactWriteItems", lambda: delete(stored)):
+        assert manage("DELETE", "/v1/artifacts/abc").json["deleted"] is False
+    assert read_totals(stored.team.id) == Totals()
+    assert len(entries(stored.team.id)) == 1
+
+
+def test_a_transaction_that_meets_another_is_tried_again(stored: Cloud, manage: Sender) -> None:
+    reasons = [{"Code": "TransactionConflict"}, {"Code": "None"}, {"Code": "None"}]
+    conflict = error("TransactionCanceledException", CancellationReasons=reasons)
+    with answering("dynamodb", "TransactWriteItems", conflict, times=3):
+        assert manage("DELETE", "/v1/artifacts/abc").json["deleted"] is True
+    with answering("dynamodb", "TransactWriteItems", conflict):
+        store(stored, b"anew")
+        assert manage("DELETE", "/v1/artifacts/abc").status == 503
+
+
+def test_what_readers_see_no_more_and_no_sweep_has_cleared_away_is_deleted_too(
+    stored: Cloud, manage: Sender, option: SetOption
+) -> None:
+    artifact = read_entry(stored.team.id, HASH).artifact
+    assert artifact is not None
+    repository.remove(artifact, now=clock.now())
+    older = replace(artifact, created_at=clock.now() - timedelta(days=31))
+    repository.publish(older, replaces=None, now=clock.now())
+    assert manage("DELETE", "/v1/artifacts/abc").json["deleted"] is True
+    assert read_totals(stored.team.id) == Totals()
+
+
+@pytest.mark.parametrize("hash", ["a.b", "status", "%23totals", "abc%23pending", "a" * 129])
+def test_400_for_a_hash_that_is_none(stored: Cloud, manage: Sender, hash: str) -> None:
+    reply = manage("DELETE", f"/v1/artifacts/{hash}")
+    assert (reply.status, reply.code) == (400, "bad_request")
+    assert read_totals(stored.team.id).artifacts == 1

@@ -1,0 +1,207 @@
+"""DELETE /v1/artifacts?writer="""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from larder import clock
+from larder.accounts.service import create_user
+from larder.accounts.sessions import start_session
+from larder.api_keys.models import NewKey
+from larder.api_keys.service import create_key
+from larder.artifacts import service
+from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
+from larder.artifacts.repository import read_entry, read_totals, stored_by
+from larder.artifacts.service import SweepReport
+from larder.audit.models import Action
+from larder.audit.service import read_entries
+from larder.teams.models import Role
+from larder.teams.service import add_member
+from tests.faults import unreachable
+from tests.proofs.aws_calls import counted
+from tests.requests import Cloud, Reply, Sender, invoke
+
+pytestmark = pytest.mark.usefixtures("one_call_at_a_time")
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def bob(cloud: Cloud) -> Cloud:
+    """Bob, a member of the team, with a key that is bound to it."""
+    now = clock.now()
+    user = create_user("bob@acme.example", "Bob", now=now)
+    add_member(cloud.team.id, user.id, Role.MEMBER, now=now)
+    key, token = create_key(NewKey(user_id=user.id, team_id=cloud.team.id), now=now)
+    return Cloud(user=user, team=cloud.team, key=key, token=token, send=Sender(token, slug="acme"))
+
+
+@pytest.fixture
+def stored(cloud: Cloud, bob: Cloud) -> Cloud:
+    """Two artifacts by Ada's key, two by Bob's, one by a session of Bob's."""
+    session = Sender(start_session(bob.user, now=clock.now())[1], slug="acme")
+    for send, hashes in ((cloud.send, "ac"), (bob.send, "bd"), (session, "e")):
+        for hash in hashes:
+            assert send("PUT", f"/v8/artifacts/{hash}", body=b"artifact").status == 202
+    return cloud
+
+
+def delete(manage: Sender, writer: str) -> Reply:
+    reply = Sender(manage.token, query=f"slug=acme&writer={writer}")("DELETE", "/v1/artifacts")
+    assert reply.status == 202, reply
+    return reply
+
+
+def do(jobs: list[dict[str, Any]]) -> None:
+    while jobs:
+        invoke("artifacts.remove_artifacts.handler", jobs.pop(0))
+
+
+def left(cloud: Cloud) -> str:
+    return "".join(one.upload.hash for one in stored_by(cloud.team.id))
+
+
+def test_the_answer_comes_at_once_and_what_a_key_wrote_goes_afterwards(
+    stored: Cloud, bob: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]
+) -> None:
+    reply = delete(manage, bob.key.id)
+    assert reply.json["removal"]["writer"] == bob.key.id
+    assert left(stored) == "abcde"
+    assert removal_jobs == [{"owner": stored.team.id, "writer": bob.key.id}]
+    do(removal_jobs)
+    assert left(stored) == "ace"
+    assert read_totals(stored.team.id) == Totals(size_bytes=24, artifacts=3)
+
+
+def test_what_a_person_wrote_goes_by_whatever_key_or_session(
+    stored: Cloud, bob: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]
+) -> None:
+    delete(manage, bob.user.id)
+    do(removal_jobs)
+    assert left(stored) == "ac"
+
+
+def test_who_wrote_nothing_removes_nothing(
+    stored: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]
+) -> None:
+    delete(manage, "nobody")
+    do(removal_jobs)
+    assert left(stored) == "abcde"
+
+
+def test_what_is_uploaded_after_the_request_stays(
+    stored: Cloud, bob: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]
+) -> None:
+    delete(manage, bob.key.id)
+    later = clock.now() + 2 * HOUR
+    for hash in ("b", "new"):
+        service.store(
+            stored.team.id,
+            ArtifactHash(hash),
+            b"anew",
+            ArtifactMetadata(),
+            writer=bob.writer,
+            replaces=read_entry(stored.team.id, ArtifactHash(hash)).artifact,
+            quota_bytes=None,
+            now=later,
+        )
+    do(removal_jobs)
+    assert [str(one.upload.hash) for one in stored_by(stored.team.id)] == [
+        "a",
+        "b",
+        "c",
+        "e",
+        "new",
+    ]
+
+
+def test_another_owners_artifacts_stay(
+    stored: Cloud, bob: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]
+) -> None:
+    own = Sender(create_key(NewKey(user_id=bob.user.id), now=clock.now())[1])
+    own("PUT", "/v8/artifacts/own", body=b"artifact")
+    delete(manage, bob.user.id)
+    do(removal_jobs)
+    assert own("GET", "/v8/artifacts/own").status == 200
+
+
+def test_a_removal_whose_job_is_lost_is_done_by_the_sweep(
+    stored: Cloud, bob: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]
+) -> None:
+    delete(manage, bob.key.id)
+    removal_jobs.clear()
+    # The function has its time first.
+    assert service.sweep(now=clock.now()).removals == 0
+    assert service.sweep(now=clock.now() + HOUR).removals == 1
+    assert left(stored) == "ace"
+
+
+def test_a_request_whose_job_cannot_be_handed_over_succeeds(
+    stored: Cloud, bob: Cloud, manage: Sender
+) -> None:
+    with unreachable("lambda", "Invoke"):
+        delete(manage, bob.key.id)
+    service.sweep(now=clock.now() + HOUR)
+    assert left(stored) == "ace"
+
+
+def test_the_sweep_looks_once_more_and_then_never_again(
+    stored: Cloud, bob: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]
+) -> None:
+    delete(manage, bob.key.id)
+    do(removal_jobs)
+    now = clock.now()
+    looks = [hours for hours in range(1, 40) if service.sweep(now=now + hours * HOUR).removals]
+    assert looks == [25]
+    assert service.sweep(now=now + 40 * HOUR) == SweepReport()
+
+
+def test_who_asked_for_it_and_what_came_of_it_is_kept(
+    stored: Cloud,
+    bob: Cloud,
+    manage: Sender,
+    removal_jobs: list[dict[str, Any]],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    delete(manage, bob.key.id)
+    do(removal_jobs)
+    service.sweep(now=clock.now() + 27 * HOUR)
+    done, asked = read_entries(stored.team.id, limit=10, now=clock.now()).entries
+    assert (asked.action, asked.subject) == (Action.REMOVAL_ASKED, bob.key.id)
+    assert (done.action, done.subject) == (Action.REMOVAL_DONE, bob.key.id)
+    assert (done.artifacts, done.size_bytes) == (2, 16)
+    assert asked.actor == done.actor
+    assert asked.actor.user_id == stored.user.id
+    lines = {record.message: record.__dict__ for record in caplog.records}
+    line = lines["audit"]
+    assert (line["action"], line["subject"]) == ("removal_asked", bob.key.id)
+    line = lines["removed artifacts"]
+    assert (line["writer"], line["artifacts"], line["finished"]) == (bob.key.id, 2, True)
+
+
+def test_the_request_costs_the_same_however_much_is_stored(
+    stored: Cloud, bob: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]
+) -> None:
+    delete(manage, "nobody")
+    seen = []
+    for _ in range(2):
+        for number in range(60):
+            bob.send("PUT", f"/v8/artifacts/{number}", body=b"artifact")
+        with counted() as calls:
+            delete(manage, bob.key.id)
+        seen.append(calls.steps)
+    assert seen == [[["BatchGetItem", "UpdateItem"], ["TransactWriteItems"]]] * 2
+
+
+@pytest.mark.parametrize(
+    "writer", [None, "", "a b", "a%23b", "*", "a" * 65, "a.b", "%C3%A9", "..%2f"]
+)
+def test_400_without_a_writer_and_nothing_is_asked_for(
+    stored: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]], writer: str | None
+) -> None:
+    query = "slug=acme" + ("" if writer is None else f"&writer={writer}")
+    reply = Sender(manage.token, query=query)("DELETE", "/v1/artifacts")
+    assert (reply.status, reply.code) == (400, "bad_request")
+    assert reply.message == "writer: must be the id of a key, a session or a user"
+    assert removal_jobs == []

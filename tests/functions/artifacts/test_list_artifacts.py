@@ -1,0 +1,159 @@
+"""GET /v1/artifacts"""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from larder import aws, clock
+from larder.artifacts import repository, service
+from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Upload
+from larder.clock import to_ms
+from larder.settings import settings
+from tests.direct_uploads import offer
+from tests.proofs.aws_calls import counted
+from tests.requests import Cloud, Sender
+
+
+def pages(send: Sender, limit: int) -> list[dict[str, Any]]:
+    found, query = [], f"slug=acme&limit={limit}"
+    while True:
+        reply = Sender(send.token, query=query)("GET", "/v1/artifacts")
+        assert reply.status == 200, reply
+        found.append(reply.json)
+        following = reply.json["pagination"]["next"]
+        if following is None:
+            return found
+        query = f"slug=acme&limit={limit}&cursor={following}"
+
+
+def hashes(page: dict[str, Any]) -> list[str]:
+    return [artifact["hash"] for artifact in page["artifacts"]]
+
+
+def publish(owner: str, *numbers: int) -> None:
+    now = clock.now()
+    for number in numbers:
+        hash = ArtifactHash(f"a{number:04}")
+        artifact = Artifact(
+            upload=Upload(owner=owner, hash=hash, id=f"{to_ms(now):012x}{number:016x}"),
+            size_bytes=1,
+            created_at=now,
+        )
+        assert repository.publish(artifact, replaces=None, now=now)
+
+
+def test_what_is_told_of_each(cloud: Cloud, manage: Sender) -> None:
+    headers = {
+        "x-artifact-duration": "1234",
+        "x-artifact-tag": "QUJD",
+        "x-artifact-sha": "abc",
+        "x-artifact-dirty-hash": "def",
+        "x-artifact-client-ci": "GITHUB_ACTIONS",
+        "x-artifact-client-interactive": "0",
+    }
+    before = clock.now()
+    cloud.send("PUT", "/v8/artifacts/a1", body=b"artifact", headers=headers)
+    reply = manage("GET", "/v1/artifacts")
+    (artifact,) = reply.json["artifacts"]
+    assert reply.json["pagination"] == {"count": 1, "next": None}
+    created_at = artifact.pop("createdAt")
+    assert to_ms(before) <= created_at <= to_ms(clock.now())
+    assert artifact == {
+        "hash": "a1",
+        "size": 8,
+        "taskDurationMs": 1234,
+        "tag": "QUJD",
+        "sha": "abc",
+        "dirtyHash": "def",
+        "ci": "GITHUB_ACTIONS",
+        "interactive": False,
+        "writer": {"id": cloud.key.id, "userId": cloud.user.id},
+        "expiresAt": created_at + 30 * 24 * 3600 * 1000,
+    }
+
+
+def test_nothing_is_stored(manage: Sender) -> None:
+    reply = manage("GET", "/v1/artifacts")
+    assert reply.json == {"artifacts": [], "pagination": {"count": 0, "next": None}}
+
+
+@pytest.mark.parametrize("limit", [1, 2, 7, 100])
+def test_pages_hold_every_artifact_once_in_order(cloud: Cloud, manage: Sender, limit: int) -> None:
+    stored = [f"a{number}" for number in range(9)]
+    for hash in stored:
+        cloud.send("PUT", f"/v8/artifacts/{hash}", body=b"artifact")
+    # Uploads that have not come, objects to delete and the totals lie in the same partition.
+    for hash in ("a0", "a3", "b1", "b2"):
+        offer(cloud.send, hash)
+    cloud.send("PUT", "/v8/artifacts/a5", body=b"replaced")
+    found = pages(manage, limit)
+    assert [hash for page in found for hash in hashes(page)] == stored
+    assert all(len(hashes(page)) <= limit for page in found)
+    assert all(page["pagination"]["count"] == len(hashes(page)) for page in found)
+
+
+def test_what_is_past_its_retention_is_not_there(cloud: Cloud, manage: Sender) -> None:
+    for hash, days in (("old", 31), ("young", 29)):
+        service.store(
+            cloud.team.id,
+            ArtifactHash(hash),
+            b"artifact",
+            ArtifactMetadata(),
+            writer=cloud.writer,
+            replaces=None,
+            quota_bytes=None,
+            now=clock.now() - timedelta(days=days),
+        )
+    assert hashes(manage("GET", "/v1/artifacts").json) == ["young"]
+
+
+def test_an_owner_sees_their_own_and_no_other(cloud: Cloud, manage: Sender) -> None:
+    publish(cloud.user.id, 1, 2)
+    publish(cloud.team.id, 3)
+    assert hashes(manage("GET", "/v1/artifacts").json) == ["a0003"]
+    assert hashes(Sender(manage.token)("GET", "/v1/artifacts").json) == ["a0001", "a0002"]
+
+
+def test_an_artifact_of_an_older_version_has_no_user(cloud: Cloud, manage: Sender) -> None:
+    cloud.send("PUT", "/v8/artifacts/a1", body=b"artifact")
+    aws.dynamodb().update_item(
+        TableName=settings().artifacts_table,
+        Key=aws.serialize({"owner": cloud.team.id, "hash": "a1"}),
+        UpdateExpression="REMOVE user_id",
+    )
+    (artifact,) = manage("GET", "/v1/artifacts").json["artifacts"]
+    assert artifact["writer"] == {"id": cloud.key.id, "userId": None}
+
+
+def test_a_request_costs_the_same_however_much_is_stored(cloud: Cloud, manage: Sender) -> None:
+    manage("GET", "/v1/artifacts")
+    seen = []
+    for more in (range(20), range(20, 300)):
+        publish(cloud.team.id, *more)
+        with counted() as calls:
+            assert len(manage("GET", "/v1/artifacts").json["artifacts"]) == 20
+        seen.append(calls.steps)
+    assert seen == [[["BatchGetItem", "UpdateItem"], ["Query"]]] * 2
+
+
+@pytest.mark.parametrize("limit", ["0", "101", "-1", "1.5", "ten", "", "1e1", "99999"])
+def test_400_for_a_limit_that_is_none(manage: Sender, limit: str) -> None:
+    reply = Sender(manage.token, query=f"slug=acme&limit={limit}")("GET", "/v1/artifacts")
+    assert (reply.status, reply.message) == (400, "limit: must be a whole number from 1 to 100")
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    ["", "!", "%C3%A9", "YQ", "I3RvdGFscw", "I2Rpc2NhcmRlZCNhYmM", "YS9i", "YQ==#", "w6k", "A" * 400],
+)  # fmt: skip
+def test_a_cursor_that_was_not_given_is_refused_or_only_a_place(
+    cloud: Cloud, manage: Sender, cursor: str
+) -> None:
+    publish(cloud.team.id, 0, 1)
+    reply = Sender(manage.token, query=f"slug=acme&cursor={cursor}")("GET", "/v1/artifacts")
+    if cursor == "YQ":
+        assert hashes(reply.json) == ["a0000", "a0001"]
+    else:
+        assert (reply.status, reply.code) == (400, "bad_request")
+        assert reply.message == "cursor: must be the `next` of the page before"

@@ -1,0 +1,160 @@
+"""PUT /v1/artifacts/status"""
+
+from typing import Any
+
+import pytest
+
+from larder import clock
+from larder.accounts.models import User
+from larder.accounts.service import create_user
+from larder.accounts.sessions import start_session
+from larder.api_keys.models import NewKey
+from larder.api_keys.service import create_key
+from larder.teams.models import Block, CachingStatus, OwnerState, Role
+from larder.teams.repository import read_state
+from larder.teams.service import add_member, change_state
+from tests.proofs.aws_calls import counted
+from tests.requests import Cloud, Reply, Sender
+
+MANAGE = {"artifacts": ("read", "manage")}
+
+
+def put_status(send: Sender, status: Any) -> Reply:
+    return send("PUT", "/v1/artifacts/status", json_body={"status": status})
+
+
+def by_session(user: User, **team: str) -> Sender:
+    return Sender(start_session(user, now=clock.now())[1], **team)
+
+
+def by_key(user: User, permissions: Any, **team: str) -> Sender:
+    new = NewKey(user_id=user.id, permissions=permissions)
+    return Sender(create_key(new, now=clock.now())[1], **team)
+
+
+@pytest.fixture
+def owner(cloud: Cloud) -> Sender:
+    """The owner of the team, signed in."""
+    return by_session(cloud.user, slug="acme")
+
+
+@pytest.mark.parametrize("status", ["disabled", "paused"])
+def test_it_takes_effect_at_the_next_request_and_can_be_taken_back(
+    cloud: Cloud, owner: Sender, status: str
+) -> None:
+    assert cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact").status == 202
+    reply = put_status(owner, status)
+    assert (reply.status, reply.json) == (200, {"status": status})
+    assert cloud.send("GET", "/v8/artifacts/status").json == {"status": status}
+    assert cloud.send("GET", "/v8/artifacts/abc").code == f"remote_caching_{status}"
+    assert cloud.send("PUT", "/v8/artifacts/abc", body=b"x").code == f"remote_caching_{status}"
+    assert put_status(owner, "enabled").json == {"status": "enabled"}
+    assert cloud.send("GET", "/v8/artifacts/abc").body == b"artifact"
+
+
+def test_what_clients_are_told_is_answered_though_it_is_not_what_was_set(
+    cloud: Cloud, owner: Sender
+) -> None:
+    change_state(cloud.team.id, quota_bytes=5)
+    assert cloud.send("PUT", "/v8/artifacts/abc", body=b"12345").status == 202
+    assert put_status(owner, "disabled").json == {"status": "disabled"}
+    assert put_status(owner, "enabled").json == {"status": "over_limit"}
+
+
+def test_nothing_else_changes(cloud: Cloud, owner: Sender) -> None:
+    change_state(cloud.team.id, quota_bytes=70)
+    assert put_status(owner, "paused").status == 200
+    assert read_state(cloud.team.id) == OwnerState(caching=CachingStatus.PAUSED, quota_bytes=70)
+    assert read_state(cloud.user.id) == OwnerState()
+
+
+@pytest.mark.parametrize("role", [role for role in Role if role is not Role.OWNER])
+def test_only_owners_set_it_whatever_their_key_may(cloud: Cloud, role: Role) -> None:
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    add_member(cloud.team.id, bob.id, role, now=clock.now())
+    for send in (by_session(bob, slug="acme"), by_key(bob, MANAGE, slug="acme")):
+        reply = put_status(send, "disabled")
+        assert (reply.status, reply.code) == (403, "missing_role")
+    add_member(cloud.team.id, bob.id, Role.OWNER, now=clock.now())
+    assert put_status(by_session(bob, slug="acme"), "disabled").status == 200
+
+
+def test_a_key_needs_a_permission_that_builds_have_not(cloud: Cloud) -> None:
+    for permissions in ({"artifacts": ("read", "write")}, {"teams": ("manage",)}, {}):
+        reply = put_status(by_key(cloud.user, permissions, slug="acme"), "paused")
+        assert (reply.status, reply.code) == (403, "missing_permission")
+    assert put_status(cloud.send, "paused").code == "missing_permission"
+    assert put_status(by_key(cloud.user, MANAGE, slug="acme"), "paused").status == 200
+
+
+def test_somebody_without_a_team_sets_their_own(cloud: Cloud) -> None:
+    for send, status in (
+        (by_session(cloud.user), "disabled"),
+        (by_key(cloud.user, MANAGE), "paused"),
+    ):
+        assert put_status(send, status).json == {"status": status}
+        assert read_state(cloud.user.id).caching is CachingStatus(status)
+    assert read_state(cloud.team.id).caching is CachingStatus.ENABLED
+
+
+@pytest.mark.parametrize("block", list(Block))
+def test_a_blocked_owner_sets_nothing(cloud: Cloud, owner: Sender, block: Block) -> None:
+    change_state(cloud.team.id, caching=CachingStatus.DISABLED, block=block)
+    assert put_status(owner, "enabled").status == 402
+    assert read_state(cloud.team.id).caching is CachingStatus.DISABLED
+
+
+def test_a_strangers_team_stays_as_it_is(cloud: Cloud) -> None:
+    mallory = create_user("mallory@elsewhere.example", "Mallory", now=clock.now())
+    for team in ({"slug": "acme"}, {"team_id": cloud.team.id}, {"slug": "nobody"}):
+        reply = put_status(by_session(mallory, **team), "disabled")
+        assert (reply.status, reply.code) == (403, "not_a_team_member")
+    assert read_state(cloud.team.id).caching is CachingStatus.ENABLED
+
+
+@pytest.mark.parametrize("status", ["over_limit", "on", "ENABLED", "", None, True, 1, ["enabled"]])
+def test_400_names_the_field_and_what_it_may_be(
+    cloud: Cloud, owner: Sender, status: object
+) -> None:
+    reply = put_status(owner, status)
+    assert (reply.status, reply.code) == (400, "bad_request")
+    assert reply.message == "status: Input should be 'enabled', 'disabled' or 'paused'"
+    assert read_state(cloud.team.id).caching is CachingStatus.ENABLED
+
+
+@pytest.mark.parametrize("body", ["", "{", "null", "[]", '"paused"', "{}", '{"caching": "paused"}'])
+def test_400_for_a_body_without_a_status(owner: Sender, body: str) -> None:
+    reply = owner("PUT", "/v1/artifacts/status", body=body.encode())
+    assert (reply.status, reply.code) == (400, "bad_request")
+
+
+def test_who_has_no_token_is_told_so_before_anything_else(cloud: Cloud) -> None:
+    assert put_status(Sender(None, slug="acme"), "never").status == 401
+
+
+def audited(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    return [vars(record) for record in caplog.records if record.message == "audit"]
+
+
+def test_the_log_tells_who_set_what(
+    cloud: Cloud, owner: Sender, caplog: pytest.LogCaptureFixture
+) -> None:
+    put_status(owner, "paused")
+    (line,) = audited(caplog)
+    assert (line["action"], line["subject"]) == ("caching_status_set", "paused")
+    assert (line["owner"], line["user_id"]) == (cloud.team.id, cloud.user.id)
+
+
+def test_a_refusal_is_no_act(cloud: Cloud, owner: Sender, caplog: pytest.LogCaptureFixture) -> None:
+    put_status(owner, "over_limit")
+    put_status(cloud.send, "paused")
+    assert not audited(caplog)
+
+
+def test_it_waits_for_the_session_the_team_the_change_and_what_came_of_it(
+    cloud: Cloud, owner: Sender
+) -> None:
+    with counted() as calls:
+        assert put_status(owner, "paused").status == 200
+    # The slug's team and whose session it is; then all that is known of both at once.
+    assert calls.sequential == 4, calls.steps

@@ -1,0 +1,1 @@
+"""Tests of functions/pages: one module an endpoint."""

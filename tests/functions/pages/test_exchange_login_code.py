@@ -1,0 +1,149 @@
+"""GET /registration/verify"""
+
+from datetime import timedelta
+from urllib.parse import quote
+
+import pytest
+
+from larder import aws, clock
+from larder.accounts import repository as accounts
+from larder.accounts.service import create_user, read_account
+from larder.api_keys import logins
+from larder.api_keys.logins import Grant
+from larder.api_keys.service import delete_expired_keys, list_keys
+from larder.hashing import hash_key
+from larder.settings import settings
+from larder.teams.models import Role
+from larder.teams.service import add_member, remove_member
+from tests.conftest import SetOption
+from tests.functions.api_keys.people import stored_keys
+from tests.requests import Cloud, Reply, Sender
+
+TURBO = "Turbo CLI on laptop via SAML/OIDC Single Sign-On"
+INVALID = (401, "invalid_login_code")
+
+
+@pytest.fixture
+def code(cloud: Cloud) -> str:
+    """What Ada's turbo got for the team `acme`."""
+    return logins.give(cloud.user.id, Grant(sso_team="acme"), now=clock.now())
+
+
+def exchange(code: str, name: str = TURBO) -> Reply:
+    query = f"token={quote(code, safe='')}&tokenName={quote(name, safe='')}"
+    return Sender(None, query=query)("GET", "/registration/verify")
+
+
+def refusal(reply: Reply) -> tuple[int, str]:
+    return reply.status, reply.code
+
+
+def test_a_code_becomes_a_key_of_its_team(cloud: Cloud, code: str) -> None:
+    reply = exchange(code)
+    assert reply.status == 200
+    assert reply.headers["cache-control"] == "no-store"
+    assert reply.json.keys() == {"token", "teamId"}
+    assert reply.json["teamId"] == cloud.team.id
+    token = reply.json["token"]
+    (key,) = (key for key in list_keys(cloud.user.id) if key.key_hash == hash_key(token))
+    assert (key.name, key.team_id) == ("turbo on laptop", cloud.team.id)
+    assert key.permissions == {"artifacts": ("read", "write")}
+    assert key.expires_at is not None
+    assert (key.expires_at - key.created_at).days == 90
+    assert Sender(token)("GET", "/v2/user").json["user"]["email"] == "ada@acme.example"
+    assert Sender(token, slug="acme")("GET", "/v8/artifacts/status").status == 200
+
+
+def test_a_code_works_once(cloud: Cloud, code: str) -> None:
+    assert exchange(code).status == 200
+    assert refusal(exchange(code)) == INVALID
+    assert len(stored_keys()) == 2
+
+
+@pytest.mark.parametrize(
+    "code", ["", "short", "A" * 32, "A" * 64, "#clean-up", "\u00e4" * 32, "a\x00b", "x" * 5000]
+)
+def test_401_for_a_code_that_was_never_given(cloud: Cloud, code: str) -> None:
+    assert refusal(exchange(code)) == INVALID
+
+
+def test_401_without_a_code(cloud: Cloud) -> None:
+    assert refusal(Sender(None)("GET", "/registration/verify")) == INVALID
+
+
+def test_401_for_a_code_past_its_time(cloud: Cloud) -> None:
+    before = clock.now() - timedelta(seconds=logins.CODE_SECONDS)
+    late = logins.give(cloud.user.id, Grant(sso_team="acme"), now=before)
+    assert refusal(exchange(late)) == INVALID
+
+
+def test_codes_past_their_time_go_with_expired_keys(cloud: Cloud, code: str) -> None:
+    now = clock.now()
+    assert delete_expired_keys(now=now) == 0
+    assert delete_expired_keys(now=now + timedelta(seconds=logins.CODE_SECONDS)) == 1
+    assert refusal(exchange(code)) == INVALID
+
+
+def test_who_has_left_the_team_meanwhile_gets_no_key(cloud: Cloud) -> None:
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    add_member(cloud.team.id, bob.id, Role.MEMBER, now=clock.now())
+    code = logins.give(bob.id, Grant(sso_team="acme"), now=clock.now())
+    remove_member(cloud.team.id, bob.id)
+    assert refusal(exchange(code)) == (403, "not_a_team_member")
+    assert len(stored_keys()) == 1
+
+
+def test_who_is_gone_meanwhile_gets_no_key(cloud: Cloud, code: str) -> None:
+    assert accounts.remove(read_account(cloud.user.id), now=clock.now())
+    assert refusal(exchange(code)) == INVALID
+    assert len(stored_keys()) == 1
+
+
+@pytest.mark.parametrize(
+    ("client_name", "name"),
+    [
+        ("Turbo CLI on laptop via SAML/OIDC Single Sign-On", "turbo on laptop"),
+        ("Turbo CLI on laptop", "turbo on laptop"),
+        ("Turbo CLI on a via b via c", "turbo on a"),
+        ("Turbo CLI on " + "x" * 300 + " via y", "turbo on " + "x" * 23),
+        ("Turbo CLI on \u65e5\u672c via y", "turbo on \u65e5\u672c"),
+        ("Turbo CLI on a\x1b[31m via y", "turbo on this computer"),
+        ("something else", "turbo on this computer"),
+        ("", "turbo on this computer"),
+    ],
+)
+def test_the_key_is_named_after_the_computer(
+    cloud: Cloud, code: str, client_name: str, name: str
+) -> None:
+    assert exchange(code, client_name).status == 200
+    assert {key.name for key in list_keys(cloud.user.id)} == {"ci", name}
+
+
+def test_429_for_an_address_that_tries_many(cloud: Cloud, code: str, option: SetOption) -> None:
+    option("http_rate_limit_enabled", "true")
+    replies = [exchange("A" * 32) for _ in range(11)]
+    assert [reply.status for reply in replies] == [401] * 10 + [429]
+    assert replies[-1].code == "too_many_requests"
+    # Which does not spend the code: the client waits, and asks again.
+    assert exchange(code).status == 429
+    option("http_rate_limit_enabled", "false")
+    assert exchange(code).status == 200
+
+
+def test_no_session_and_no_key_is_looked_at(cloud: Cloud, code: str) -> None:
+    sender = Sender(cloud.token, query=f"token={'A' * 32}&tokenName=x")
+    assert refusal(sender("GET", "/registration/verify")) == INVALID
+
+
+def test_neither_code_nor_key_is_in_a_log_or_a_table(
+    cloud: Cloud, code: str, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    stored = str(aws.dynamodb().scan(TableName=settings().api_keys_table)["Items"])
+    assert hash_key(code) in stored
+    token = exchange(code).json["token"]
+    assert refusal(exchange(code)) == INVALID
+    stored += str(aws.dynamodb().scan(TableName=settings().api_keys_table)["Items"])
+    seen = capsys.readouterr().out + caplog.text
+    assert "answered" in seen
+    for secret in (code, token):
+        assert secret not in seen + stored

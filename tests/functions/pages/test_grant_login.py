@@ -1,0 +1,277 @@
+"""POST /api/auth/turbo-login"""
+
+from typing import Any
+from urllib.parse import parse_qs, parse_qsl, urlsplit
+
+import pytest
+
+from larder import clock
+from larder.accounts.models import User
+from larder.accounts.service import create_user
+from larder.accounts.sessions import end_sessions, start_session
+from larder.api_keys.models import ApiKey
+from larder.api_keys.service import list_keys
+from larder.hashing import hash_key
+from larder.teams.models import Role
+from larder.teams.service import add_member, create_team
+from tests.conftest import SetOption
+from tests.functions.accounts.hostile import BODIES, NOT_TEXTS, TEXTS, with_lone_surrogate
+from tests.functions.api_keys.people import stored_keys
+from tests.functions.pages.conftest import CLIENT, PATH, STATE
+from tests.functions.pages.hostile import NOT_LOOPBACK, STATES
+from tests.requests import DOMAIN, SESSION_COOKIE, Browser, Cloud, Reply, Sender, browser_of
+
+BODY = {"redirectUri": CLIENT, "state": STATE, "name": "turbo on Linux"}
+
+
+def grant(browser: Browser, **body: Any) -> Reply:
+    return browser.post(PATH, {**BODY, **body})
+
+
+def given(reply: Reply) -> str:
+    """The token that the browser takes to turbo."""
+    assert reply.status == 200, reply.body
+    (token,) = parse_qs(urlsplit(reply.json["url"]).query)["token"]
+    return token
+
+
+def key_of(user: User, token: str) -> ApiKey:
+    (key,) = (key for key in list_keys(user.id) if key.key_hash == hash_key(token))
+    return key
+
+
+def keys_of(cloud: Cloud) -> int:
+    """How many keys there are besides the one that `cloud` begins with."""
+    return len(stored_keys()) - 1
+
+
+def test_consent_gives_turbo_a_key_with_a_name_and_an_end(browser: Browser, cloud: Cloud) -> None:
+    reply = grant(browser)
+    token = given(reply)
+    assert reply.headers["cache-control"] == "no-store"
+    assert reply.json == {"url": f"{CLIENT}/?token={token}&state={STATE}"}
+    key = key_of(cloud.user, token)
+    assert (key.name, key.team_id) == ("turbo on Linux", None)
+    assert key.permissions == {"artifacts": ("read", "write")}
+    assert key.expires_at is not None
+    assert (key.expires_at - key.created_at).days == 90
+    assert Sender(token)("GET", "/v2/user").json["user"]["email"] == "ada@acme.example"
+    assert Sender(token, slug="acme")("PUT", "/v8/artifacts/abc", body=b"x").status == 202
+
+
+def test_logout_ends_it(browser: Browser, cloud: Cloud) -> None:
+    token = given(grant(browser))
+    assert Sender(token)("DELETE", "/v3/user/tokens/current").status == 200
+    assert Sender(token)("GET", "/v2/user").status == 401
+    assert keys_of(cloud) == 0
+
+
+def test_a_key_for_one_team_is_for_that_team_alone(browser: Browser, cloud: Cloud) -> None:
+    create_team("Other", "other", owner_user_id=cloud.user.id, now=clock.now())
+    token = given(grant(browser, teamId=cloud.team.id))
+    assert key_of(cloud.user, token).team_id == cloud.team.id
+    teams = Sender(token)("GET", "/v2/teams").json["teams"]
+    assert [team["slug"] for team in teams] == ["acme"]
+    assert Sender(token, slug="other")("GET", "/v8/artifacts/status").status == 403
+
+
+def test_a_viewer_gets_a_key_that_reads(cloud: Cloud) -> None:
+    vera = create_user("vera@acme.example", "Vera", now=clock.now())
+    add_member(cloud.team.id, vera.id, Role.VIEWER, now=clock.now())
+    token = given(grant(browser_of(vera), teamId=cloud.team.id))
+    assert key_of(vera, token).permissions == {"artifacts": ("read",)}
+
+
+def test_it_holds_artifacts_alone_whatever_keys_get_by_default(
+    browser: Browser, cloud: Cloud, option: SetOption
+) -> None:
+    option("default_key_permissions", '{"artifacts":["read"],"deploys":["run"]}')
+    token = given(grant(browser))
+    assert key_of(cloud.user, token).permissions == {"artifacts": ("read", "write")}
+
+
+def test_403_for_a_team_of_others(cloud: Cloud) -> None:
+    mallory = browser_of(create_user("mallory@elsewhere.example", "Mallory", now=clock.now()))
+    assert grant(mallory, teamId=cloud.team.id).refusal == (403, "NOT_A_TEAM_MEMBER")
+    assert grant(mallory, teamId="team_nobody").refusal == (403, "NOT_A_TEAM_MEMBER")
+    assert grant(mallory, team="acme").refusal == (404, "TEAM_NOT_FOUND")
+    assert keys_of(cloud) == 0
+
+
+def test_a_login_for_a_team_gives_a_code_and_no_key_yet(browser: Browser, cloud: Cloud) -> None:
+    code = given(grant(browser, team="acme"))
+    assert len(code) == 32
+    assert keys_of(cloud) == 0
+    assert Sender(code)("GET", "/v2/user").status == 401
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_the_state_comes_back_as_it_was(browser: Browser, state: str) -> None:
+    url = grant(browser, state=state).json["url"]
+    assert url.isascii()
+    assert url.isprintable()
+    assert " " not in url
+    parts = urlsplit(url)
+    assert (f"{parts.scheme}://{parts.netloc}", parts.path, parts.fragment) == (CLIENT, "/", "")
+    sent = parse_qsl(parts.query, keep_blank_values=True)
+    assert [name for name, _ in sent] == ["token", "state"]
+    assert sent[1][1] == state
+    # The client reads 8 kB of the line that this is sent in.
+    assert len(url) < 7000
+
+
+def test_no_state_comes_back_when_none_was_sent(browser: Browser) -> None:
+    assert "state" not in grant(browser, state=None).json["url"]
+
+
+@pytest.mark.parametrize("state", ["x" * 513, 1, ["a"], {"a": "b"}, True])
+def test_400_for_a_state_that_is_none(browser: Browser, cloud: Cloud, state: object) -> None:
+    assert grant(browser, state=state).refusal == (400, "VALIDATION_ERROR")
+    assert keys_of(cloud) == 0
+
+
+@pytest.mark.parametrize("redirect_uri", NOT_LOOPBACK)
+def test_400_for_any_address_but_this_computers(
+    browser: Browser, cloud: Cloud, redirect_uri: str
+) -> None:
+    reply = grant(browser, redirectUri=redirect_uri)
+    assert reply.refusal == (400, "REDIRECT_IS_NOT_LOOPBACK")
+    assert keys_of(cloud) == 0
+
+
+@pytest.mark.parametrize("client", ["http://localhost:1", "http://[::1]:65535", CLIENT + "/"])
+def test_the_token_goes_where_the_client_waits(browser: Browser, client: str) -> None:
+    url = grant(browser, redirectUri=client).json["url"]
+    assert url.startswith(f"{client.rstrip('/')}/?token=")
+
+
+# ----------------------------------------------------------------------------- who may not ask
+
+
+OTHERS = [
+    "https://evil.example",
+    f"https://{DOMAIN}.evil.example",
+    f"https://evil-{DOMAIN}",
+    f"http://{DOMAIN}",
+    f"https://{DOMAIN}:8443",
+    f"https://app.{DOMAIN}",
+    "https://trusted.example",
+    "null",
+    "",
+    "file://",
+    "http://127.0.0.1:9789",
+]
+
+
+@pytest.mark.parametrize("origin", OTHERS)
+def test_403_for_a_page_of_another_origin_even_a_trusted_one(
+    browser: Browser, cloud: Cloud, option: SetOption, origin: str
+) -> None:
+    option("trusted_origins", "https://trusted.example")
+    reply = browser.post(PATH, BODY, headers={"origin": origin})
+    assert reply.status == 403
+    assert reply.json["code"] in ("INVALID_ORIGIN", "MISSING_OR_NULL_ORIGIN")
+    assert keys_of(cloud) == 0
+
+
+@pytest.mark.parametrize("site", ["same-site", "cross-site", "none"])
+def test_403_for_what_no_script_of_our_own_page_sends(
+    browser: Browser, cloud: Cloud, site: str
+) -> None:
+    reply = browser.post(PATH, BODY, headers={"sec-fetch-site": site})
+    assert reply.refusal == (403, "INVALID_ORIGIN")
+    assert keys_of(cloud) == 0
+
+
+@pytest.mark.parametrize(
+    ("content_type", "raw"),
+    [
+        ("application/x-www-form-urlencoded", b"redirectUri=http%3A%2F%2F127.0.0.1%3A9789"),
+        ("text/plain", b'{"redirectUri": "http://127.0.0.1:9789"}'),
+        ("multipart/form-data; boundary=x", b"--x--"),
+    ],
+)
+def test_415_for_what_a_form_can_send(
+    browser: Browser, cloud: Cloud, content_type: str, raw: bytes
+) -> None:
+    reply = browser.post(PATH, raw=raw, headers={"content-type": content_type})
+    assert reply.refusal == (415, "UNSUPPORTED_MEDIA_TYPE")
+    assert keys_of(cloud) == 0
+
+
+def test_401_for_nobody(cloud: Cloud) -> None:
+    assert grant(Browser()).refusal == (401, "UNAUTHORIZED_SESSION")
+    assert keys_of(cloud) == 0
+
+
+def test_401_for_a_cookie_that_another_secret_has_signed(cloud: Cloud) -> None:
+    _, token = start_session(cloud.user, now=clock.now())
+    forged = Browser(cookies={SESSION_COOKIE: f"{token}.c2lnbmF0dXJl"})
+    assert grant(forged).refusal == (401, "UNAUTHORIZED_SESSION")
+
+
+def test_401_for_a_session_that_has_ended(browser: Browser, cloud: Cloud) -> None:
+    end_sessions(cloud.user.id)
+    assert grant(browser).refusal == (401, "UNAUTHORIZED_SESSION")
+    assert keys_of(cloud) == 0
+
+
+@pytest.mark.parametrize("is_signed_in", [False, True])
+def test_401_for_a_key_whatever_session_stands_beside_it(
+    browser: Browser, cloud: Cloud, option: SetOption, is_signed_in: bool
+) -> None:
+    option("session_for_api_keys", "true")
+    sender = browser if is_signed_in else Browser()
+    reply = sender.post(PATH, BODY, headers={"x-api-key": cloud.token})
+    assert reply.refusal == (401, "UNAUTHORIZED_SESSION")
+    assert keys_of(cloud) == 0
+
+
+# --------------------------------------------------------------------------------- hostile bodies
+
+
+@pytest.mark.parametrize("raw", BODIES)
+def test_400_for_a_body_that_is_none(browser: Browser, cloud: Cloud, raw: bytes) -> None:
+    assert browser.post(PATH, raw=raw).status == 400
+    assert keys_of(cloud) == 0
+
+
+@pytest.mark.parametrize("field", ["redirectUri", "name", "team", "teamId"])
+@pytest.mark.parametrize("value", [value for value in NOT_TEXTS if value is not None])
+def test_400_for_a_field_that_is_no_text(
+    browser: Browser, cloud: Cloud, field: str, value: object
+) -> None:
+    assert grant(browser, **{field: value}).refusal == (400, "VALIDATION_ERROR")
+    assert keys_of(cloud) == 0
+
+
+@pytest.mark.parametrize("field", ["name", "team", "teamId"])
+@pytest.mark.parametrize("value", TEXTS)
+def test_no_text_does_harm(browser: Browser, field: str, value: str) -> None:
+    assert grant(browser, **{field: value}).status in (200, 400, 404)
+
+
+@pytest.mark.parametrize("field", ["redirectUri", "state", "name", "team", "teamId"])
+def test_half_a_character_is_refused(browser: Browser, cloud: Cloud, field: str) -> None:
+    assert browser.post(PATH, raw=with_lone_surrogate(BODY, field)).status in (400, 404)
+    assert keys_of(cloud) == 0
+
+
+@pytest.mark.parametrize("name", ["x" * 33, "a\x1b[31m", "a\nb"])
+def test_400_for_a_name_that_no_key_may_have(browser: Browser, cloud: Cloud, name: str) -> None:
+    assert grant(browser, name=name).status == 400
+    assert keys_of(cloud) == 0
+
+
+def test_without_a_name_it_is_called_turbo(browser: Browser, cloud: Cloud) -> None:
+    assert key_of(cloud.user, given(grant(browser, name=None))).name == "turbo"
+
+
+def test_the_token_is_in_no_log(
+    browser: Browser, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    tokens = [given(grant(browser)), given(grant(browser, team="acme"))]
+    seen = capsys.readouterr().out + caplog.text
+    assert "answered" in seen
+    for secret in [*tokens, *map(hash_key, tokens)]:
+        assert secret not in seen

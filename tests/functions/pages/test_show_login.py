@@ -1,0 +1,63 @@
+"""GET /turborepo/token"""
+
+import pytest
+
+from tests.conftest import SetOption
+from tests.page import opened
+from tests.requests import Sender
+
+PATH = "/turborepo/token"
+
+
+@pytest.mark.parametrize(
+    ("options", "signs_in", "signs_up"),
+    [
+        ({}, "true", "true"),
+        ({"disable_sign_up": "true"}, "true", "false"),
+        ({"enable_email_and_password": "false"}, "false", "false"),
+    ],
+)
+def test_it_tells_its_script_who_may_come_in(
+    environment: pytest.MonkeyPatch,
+    option: SetOption,
+    options: dict[str, str],
+    signs_in: str,
+    signs_up: str,
+) -> None:
+    for name, value in options.items():
+        option(name, value)
+    body = opened(PATH).body
+    assert (body["data-signs-in"], body["data-signs-up"]) == (signs_in, signs_up)
+
+
+def test_it_tells_its_script_what_a_password_must_be_and_where_it_is_at_home(
+    environment: pytest.MonkeyPatch, option: SetOption
+) -> None:
+    option("minimum_password_length", 12)
+    option("maximum_password_length", 64)
+    option("base_url", "https://cache.acme.example")
+    body = opened(PATH).body
+    assert (body["data-shortest-password"], body["data-longest-password"]) == ("12", "64")
+    assert body["data-base-url"] == "https://cache.acme.example"
+
+
+def test_nothing_that_its_address_holds_gets_into_it(environment: pytest.MonkeyPatch) -> None:
+    plain = Sender(None)("GET", PATH)
+    hostile = Sender(None, query='redirect_uri="><script>alert(1)</script>&state=%0d%0aX:y')
+    assert hostile("GET", PATH) == plain
+
+
+def test_it_shows_whom_a_token_goes_to_before_it_asks(environment: pytest.MonkeyPatch) -> None:
+    page = opened(PATH)
+    order = [
+        "consent-email",
+        "not-you",
+        "consent-client",
+        "consent-scope-name",
+        "consent-rights",
+        "consent-ends",
+        "consent-team-id",
+        "consent-name-field",
+        "cancel",
+    ]
+    assert [one for one in page.ids if one in order] == order

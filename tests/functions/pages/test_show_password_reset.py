@@ -1,0 +1,32 @@
+"""GET /reset-password"""
+
+from larder import clock
+from larder.accounts.links import issue_reset_token
+from tests.mailbox import Mailbox
+from tests.page import opened
+from tests.requests import DOMAIN, Browser, Cloud, Sender
+
+PATH = "/reset-password"
+
+
+def test_a_link_that_names_no_other_page_leads_here(cloud: Cloud, mailbox: Mailbox) -> None:
+    Browser().post("/request-password-reset", {"email": cloud.user.email})
+    link = mailbox.link()
+    token = link.partition("?")[0].rpartition("/")[2]
+    reply = Browser().get(link.removeprefix("/api/auth"))
+    assert reply.headers["location"] == f"https://{DOMAIN}{PATH}?token={token}"
+
+
+def test_the_token_gets_neither_into_the_page_nor_is_it_spent_by_looking(
+    cloud: Cloud, mailbox: Mailbox
+) -> None:
+    token = issue_reset_token(cloud.user, now=clock.now())
+    reply = Sender(None, query=f"token={token}")("GET", PATH)
+    assert token not in reply.body.decode()
+    changed = Browser().post("/reset-password", {"newPassword": "correct horse", "token": token})
+    assert changed.json == {"status": True}
+
+
+def test_browsers_offer_to_make_a_password(cloud: Cloud) -> None:
+    fields = {field.id: field.attributes for field in opened(PATH).all("input")}
+    assert fields["choose-password"]["autocomplete"] == "new-password"

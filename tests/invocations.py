@@ -1,0 +1,28 @@
+"""What functions hand over to one another, caught where it leaves."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+from larder import aws
+
+
+@contextmanager
+def handed_over(function: str) -> Iterator[list[dict[str, Any]]]:
+    """Within, asynchronous invocations of this function are taken and not run. Yields their payloads."""
+    payloads: list[dict[str, Any]] = []
+
+    def take(params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]]:
+        assert params["headers"]["X-Amz-Invocation-Type"] == "Event"
+        assert params["url_path"] == f"/2015-03-31/functions/{function}/invocations"
+        payloads.append(json.loads(params["body"]))
+        return SimpleNamespace(status_code=202), {"StatusCode": 202, "ResponseMetadata": {}}
+
+    events: Any = aws.lambda_().meta.events
+    events.register_first("before-call.lambda.Invoke", take)
+    try:
+        yield payloads
+    finally:
+        events.unregister("before-call.lambda.Invoke", take)

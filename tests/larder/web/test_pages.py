@@ -1,0 +1,214 @@
+"""What every page keeps to: it loads nothing, runs nothing but its own script, is framed by nobody, and can be used by
+keyboard and by ear.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from local.template import load_template
+from tests.conftest import SetOption
+from tests.page import Page, opened, policy_hash
+
+ROOT = Path(__file__).resolve().parents[3]
+PATHS = sorted(
+    route.path
+    for route in load_template(environ={}).routes
+    if route.function.handler.startswith("pages.show_")
+)
+
+
+@pytest.fixture(params=PATHS)
+def page(request: pytest.FixtureRequest, environment: pytest.MonkeyPatch) -> Page:
+    return opened(request.param)
+
+
+def test_there_are_pages() -> None:
+    assert {"/", "/turborepo/token", "/turborepo/success", "/reset-password"} <= set(PATHS)
+
+
+def test_a_page_starts_without_what_takes_long_to_import() -> None:
+    slow = {"botocore.session", "boto3", "pydantic", "aws_lambda_powertools.event_handler"}
+    source = f"import sys, pages.show_login; print(*({slow!r} & sys.modules.keys()))"
+    done = subprocess.run(
+        [sys.executable, "-c", source],
+        env={"PYTHONPATH": str(ROOT / "functions")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == []
+
+
+# --------------------------------------------------------------------------------------- safety
+
+
+def test_nobody_may_frame_it(page: Page) -> None:
+    assert page.policy["frame-ancestors"] == ["'none'"]
+    assert page.reply.headers["x-frame-options"] == "DENY"
+
+
+def test_nothing_keeps_it_or_tells_its_address(page: Page) -> None:
+    headers = page.reply.headers
+    assert headers["cache-control"] == "no-store"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["cross-origin-opener-policy"] == "same-origin"
+    assert headers["content-type"] == "text/html; charset=utf-8"
+    assert page.reply.cookies == ()
+
+
+def test_only_its_own_style_and_script_count_and_they_are_named_by_hash(page: Page) -> None:
+    (style,), (script,) = page.texts["style"], page.texts["script"]
+    policy = page.policy
+    assert policy["default-src"] == ["'none'"]
+    assert policy["script-src"] == [policy_hash(script)]
+    assert policy["style-src"] == [policy_hash(style)]
+    assert policy["connect-src"] == ["'self'"]
+    # A form that its script has not taken over sends nothing: no password ever gets into an address.
+    assert policy["form-action"] == policy["base-uri"] == ["'none'"]
+    assert policy["require-trusted-types-for"] == ["'script'"]
+
+
+def test_it_loads_nothing_from_anywhere(page: Page) -> None:
+    for element in page.elements:
+        for name, value in element.attributes.items():
+            assert name not in ("style", "srcset", "action", "formaction"), element
+            assert not name.startswith("on"), element
+            if name in ("src", "href"):
+                is_icon = element.attributes.get("rel") == "icon"
+                assert str(value).startswith("data:" if is_icon else "/"), element
+    assert {element.tag for element in page.elements}.isdisjoint(
+        {"img", "iframe", "object", "embed", "base", "video", "audio", "template"}
+    )
+    assert re.findall(r"@import|url\(", page.texts["style"][0]) == []
+
+
+def test_its_script_never_writes_markup(page: Page) -> None:
+    script = page.texts["script"][0]
+    for name in (
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "eval(",
+        "Function(",
+    ):
+        assert name not in script
+
+
+def test_what_the_operator_calls_the_service_is_escaped(
+    environment: pytest.MonkeyPatch, option: SetOption
+) -> None:
+    option("product_name", '<script>alert("1")</script> & {{script}}')
+    page = opened("/turborepo/token")
+    assert len(page.all("script")) == 1
+    assert '<script>alert("1")' in page.texts["title"][0]
+
+
+# ------------------------------------------------------------------------------- keyboard and ear
+
+
+def test_it_is_in_a_language_and_fits_a_phone(page: Page) -> None:
+    (html,) = page.all("html")
+    assert html.attributes["lang"] == "en"
+    names = {
+        meta.attributes.get("name"): meta.attributes.get("content") for meta in page.all("meta")
+    }
+    assert names["viewport"] == "width=device-width, initial-scale=1"
+    assert names["color-scheme"] == "light dark"
+
+
+def test_ids_are_used_once_and_every_one_that_is_named_exists(page: Page) -> None:
+    assert len(set(page.ids)) == len(page.ids)
+    named = [
+        str(element.attributes[name])
+        for element in page.elements
+        for name in ("for", "aria-describedby", "aria-labelledby")
+        if name in element.attributes
+    ]
+    script = page.texts["script"][0]
+    named += re.findall(r"(?:element|fill|show|onSubmit|onClick)\(\"([\w-]+)\"", script)
+    assert set(named) <= set(page.ids)
+
+
+def test_every_field_has_a_label_and_browsers_know_what_to_fill_in(page: Page) -> None:
+    labelled = {label.attributes["for"] for label in page.all("label")}
+    for field in page.all("input", "select"):
+        assert field.id in labelled, field
+        if field.attributes.get("type") != "checkbox" and field.tag == "input":
+            assert "autocomplete" in field.attributes, field
+
+
+def test_every_form_has_a_button_and_a_place_where_problems_are_read_out(page: Page) -> None:
+    for element in page.elements:
+        if element.tag == "button":
+            assert element.attributes["type"] in ("button", "submit"), element
+    alerts = [one for one in page.elements if one.attributes.get("role") == "alert"]
+    assert all("form" in alert.inside for alert in alerts)
+    submits = [one for one in page.all("button") if one.attributes["type"] == "submit"]
+    assert len(page.all("form")) == len(alerts) == len(submits)
+    assert {form.attributes["method"] for form in page.all("form")} <= {"post"}
+
+
+def test_one_section_shows_and_each_begins_with_its_heading(page: Page) -> None:
+    sections = page.all("section")
+    assert len([one for one in sections if "hidden" not in one.attributes]) == 1
+    assert len(page.all("h1")) == len(sections)
+    assert all("section" in heading.inside for heading in page.all("h1"))
+
+
+# -------------------------------------------------------------------------------------- colours
+
+CARD, WELL = "card", "well"
+READ = 4.5
+"""What text must stand out by, from what is behind it (WCAG 2.2, 1.4.3), and what fields and focus must: 1.4.11."""
+SEEN = 3.0
+
+
+def schemes(page: Page) -> dict[str, dict[str, str]]:
+    """The colours of the light and of the dark scheme, by name."""
+    light, dark = (
+        dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block))
+        for block in re.findall(r":root \{(.*?)\}", page.texts["style"][0], re.DOTALL)[:2]
+    )
+    return {"light": light, "dark": dark}
+
+
+def luminance(colour: str) -> float:
+    parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("front", "behind", "least"),
+    [
+        ("text", "page", READ),
+        ("text", CARD, READ),
+        ("text", WELL, READ),
+        ("soft", CARD, READ),
+        ("soft", WELL, READ),
+        ("accent-strong", CARD, READ),
+        ("accent-strong", WELL, READ),
+        ("on-accent", "accent", READ),
+        ("on-accent", "accent-strong", READ),
+        ("bad", "bad-well", READ),
+        ("good", "good-well", READ),
+        ("field", CARD, SEEN),
+        ("focus", CARD, SEEN),
+        ("focus", "page", SEEN),
+    ],
+)
+def test_colours_stand_out(
+    environment: pytest.MonkeyPatch, scheme: str, front: str, behind: str, least: float
+) -> None:
+    colours = schemes(opened("/"))[scheme]
+    darker, lighter = sorted(luminance(colours[name]) for name in (front, behind))
+    assert (lighter + 0.05) / (darker + 0.05) >= least

@@ -1,0 +1,29 @@
+"""A code of `turbo login --sso-team` gives one key, however many requests bring it: on the local DynamoDB server."""
+
+from collections import Counter
+
+import pytest
+
+from larder import clock
+from larder.api_keys import logins
+from larder.api_keys.logins import Grant
+from larder.api_keys.service import list_keys
+from larder.errors import InvalidLoginCode
+from tests.proofs.overlapping import OVERLAPS, Overlap, all_at_once, outcome
+from tests.requests import Cloud
+
+pytestmark = pytest.mark.slow
+
+PARALLEL = 20
+
+
+@pytest.mark.parametrize("overlap", OVERLAPS, ids=str)
+def test_a_code_gives_one_key(new_team: Cloud, overlap: Overlap) -> None:
+    code = logins.give(new_team.user.id, Grant(sso_team=new_team.team.id), now=clock.now())
+    before = len(list_keys(new_team.user.id))
+    done = all_at_once(
+        [outcome(lambda: logins.exchange_code(code, "", now=clock.now()))] * PARALLEL, overlap
+    )
+    answers = Counter(one.answer for one in done)
+    assert answers == {"done": 1, InvalidLoginCode.__name__: PARALLEL - 1}
+    assert len(list_keys(new_team.user.id)) == before + 1

@@ -1,0 +1,133 @@
+"""What `make package` packs, and what `make release` asks for."""
+
+import hashlib
+import subprocess
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from tools.check_release import problems
+from tools.package import FUNCTIONS, LAYER, SETTINGS, SUMS, TEMPLATE, Unbuilt, package, version
+
+BUILT_TEMPLATE = """\
+Resources:
+  GetOk:
+    Type: AWS::Serverless::Function
+    Properties:
+      CodeUri: GetOk
+  GetStatus:
+    Type: AWS::Serverless::Function
+    Properties:
+      CodeUri: GetStatus
+  LarderLayer:
+    Type: AWS::Serverless::LayerVersion
+    Properties:
+      ContentUri: LarderLayer
+"""
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Path:
+    """What SAM would have built of two functions and the layer."""
+    folder = tmp_path / "build"
+    for name in ("GetOk", "GetStatus", "LarderLayer/python/larder"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "module.py").write_text("value = 1\n")
+    (folder / TEMPLATE).write_text(BUILT_TEMPLATE)
+    return folder
+
+
+def test_a_package_is_the_template_two_archives_and_their_sums(built: Path, tmp_path: Path) -> None:
+    files = package(built, tmp_path / "dist")
+    assert [path.name for path in files] == ["LICENSE", FUNCTIONS, LAYER, SETTINGS, TEMPLATE, SUMS]
+    template = (tmp_path / "dist" / TEMPLATE).read_text()
+    assert template.count(f"CodeUri: {FUNCTIONS}\n") == 2
+    assert template.count(f"ContentUri: {LAYER}\n") == 1
+    assert ZipFile(tmp_path / "dist" / FUNCTIONS).namelist() == ["module.py"]
+    assert ZipFile(tmp_path / "dist" / LAYER).namelist() == ["python/larder/module.py"]
+    for line in (tmp_path / "dist" / SUMS).read_text().splitlines():
+        told, name = line.split("  ")
+        assert hashlib.sha256((tmp_path / "dist" / name).read_bytes()).hexdigest() == told
+
+
+def test_the_same_files_make_the_same_archives_whatever_their_dates(
+    built: Path, tmp_path: Path
+) -> None:
+    package(built, tmp_path / "one")
+    for path in built.rglob("*.py"):
+        path.write_text(path.read_text())
+        path.chmod(0o600)
+    package(built, tmp_path / "other")
+    assert (tmp_path / "one" / SUMS).read_text() == (tmp_path / "other" / SUMS).read_text()
+
+
+def test_what_an_earlier_package_left_is_gone(built: Path, tmp_path: Path) -> None:
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "old.zip").write_text("")
+    package(built, tmp_path / "dist")
+    assert not (tmp_path / "dist" / "old.zip").exists()
+
+
+def test_functions_of_different_code_are_not_packed(built: Path, tmp_path: Path) -> None:
+    (built / "GetOk" / "module.py").write_text("value = 2\n")
+    with pytest.raises(Unbuilt, match="2 different"):
+        package(built, tmp_path / "dist")
+
+
+def test_nothing_is_packed_of_nothing(tmp_path: Path) -> None:
+    with pytest.raises(Unbuilt, match="make build"):
+        package(tmp_path, tmp_path / "dist")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A tree that can be released as 1.2.3."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "changelog.md").write_text(
+        "# Changelog\n\n## 1.2.3 (2026-12-01)\n\n- All.\n"
+    )
+    (tmp_path / "tests" / "upgrades" / "recorded").mkdir(parents=True)
+    (tmp_path / "tests" / "upgrades" / "recorded" / "1.2.3.json").write_text("{}")
+    git(tmp_path, "init", "--quiet")
+    commit(tmp_path)
+    return tmp_path
+
+
+def git(tree: Path, *arguments: str) -> None:
+    identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
+    subprocess.run(["git", "-C", tree, *identity, *arguments], check=True, capture_output=True)
+
+
+def commit(tree: Path) -> None:
+    git(tree, "add", "--all")
+    git(tree, "commit", "--quiet", "--message", "All")
+
+
+def test_a_complete_tree_can_be_released(tree: Path) -> None:
+    assert list(problems(tree, "1.2.3")) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [("1.2", "three numbers"), ("1.2.4", "no heading"), ("1.2.4", "make record-release")],
+)
+def test_a_version_that_nothing_was_done_for_cannot(tree: Path, version: str, words: str) -> None:
+    assert any(words in problem for problem in problems(tree, version))
+
+
+def test_a_version_is_released_once_and_as_it_is_committed(tree: Path) -> None:
+    git(tree, "tag", "v1.2.3")
+    assert ["raise the version" in one for one in problems(tree, "1.2.3")] == [True]
+    (tree / "docs" / "changelog.md").write_text("## 1.2.4 (2026-12-02)\n")
+    assert any("not committed" in problem for problem in problems(tree, "1.2.4"))
+
+
+def test_the_version_stands_in_one_place() -> None:
+    root = Path(__file__).resolve().parents[2]
+    for project in ("pyproject.toml", "cli/pyproject.toml"):
+        assert (
+            '\nversion = "0" # Larder\'s stands in layers/larder/pyproject.toml\n'
+            in (root / project).read_text()
+        )
+    assert version() != "0"

@@ -1,0 +1,1 @@
+"""What a released version has written is read by the next one."""

@@ -1,0 +1,215 @@
+"""What happens in a deployment before an upgrade, and what is asked before and after it.
+
+`live` goes through the handlers, as clients do, and leaves every kind of item that docs/data-model.md names. Add to it
+what a new version stores. The questions are data and are recorded with their answers: a later version is asked those
+of the time, by the credentials of the time.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from larder import clock
+from larder.accounts.service import create_user
+from larder.api_keys.models import NewKey, RateLimit, Refill
+from larder.api_keys.service import create_key
+from larder.teams.models import CachingStatus, Role
+from larder.teams.service import add_member, change_state, create_team
+from tests.conftest import SetOption
+from tests.direct_uploads import announce, offer, upload
+from tests.mailbox import Mailbox
+from tests.requests import Browser, Reply, Sender, deliver
+
+PASSWORD = "correct horse battery staple"
+TAG = "Tc0BmHvJYMIYJ62/zx87YqO0Flxk+5Ovip25NY825CQ="
+SMALL, TAGGED, REPLACED, DIRECT, UNSETTLED, NEVER_SENT = (f"{n:016x}" for n in range(1, 7))
+OPTIONS = {"inline_download_bytes": 100, "http_rate_limit_enabled": "true", "scrypt_cost": 1024}
+"""Of the deployment: artifacts of more than a hundred bytes count as large, and passwords are hashed quickly."""
+LARGE = bytes(range(200))
+
+Question = dict[str, Any]
+"""`as` whom (a name among the credentials, or None), `method`, `path`, and what there is of `query` and `json`."""
+Credentials = dict[str, dict[str, str]]
+"""By name: the headers that carry them."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """Who can ask, what they ask, and links of mails that nobody has followed yet."""
+
+    credentials: Credentials
+    questions: list[Question]
+    links: dict[str, str]
+
+
+def live(option: SetOption, mailbox: Mailbox) -> Past:
+    for name, value in OPTIONS.items():
+        option(name, value)
+    now = clock.now()
+    ada, ada_in = _signed_up("ada", mailbox)
+    _, bob_in = _signed_up("bob", mailbox)
+    carl, carl_in = _signed_up("carl", mailbox)
+    vera = create_user("vera@acme.example", "Vera", now=now)
+    acme = create_team("Acme", "acme", owner_user_id=ada, now=now)
+    add_member(acme.id, vera.id, Role.VIEWER, now=now)
+    add_member(acme.id, carl, Role.MEMBER, now=now)
+    change_state(acme.id, quota_bytes=1_000_000)
+    create_team("Paused", "paused", owner_user_id=ada, now=now)
+    change_state(
+        create_team("Idle", "idle", owner_user_id=ada, now=now).id, caching=CachingStatus.PAUSED
+    )
+    change_state(ada, quota_bytes=500_000)
+    keys = {
+        "ci": NewKey(user_id=ada, team_id=acme.id, name="ci", prefix="ci_"),
+        "personal": NewKey(user_id=ada, metadata={"repo": "web"}, expires_in_s=31_536_000),
+        "counted": NewKey(
+            user_id=ada, remaining=5, refill=Refill(interval_ms=86_400_000, amount=5)
+        ),
+        "limited": NewKey(
+            user_id=ada, rate_limit=RateLimit(enabled=True, window_ms=3_600_000, max_requests=50)
+        ),
+        "reading": NewKey(user_id=vera.id, permissions={"artifacts": ("read",)}),
+        "expired": NewKey(user_id=ada, expires_in_s=1),
+    }
+    credentials = {"ada": _cookies(ada_in), "bob": _cookies(bob_in)}
+    ids = {}
+    for name, new in keys.items():
+        made, token = create_key(new, now=now)
+        ids[name] = made.id
+        credentials[name] = {"authorization": f"Bearer {token}"}
+    _build(Sender(credentials["ci"]["authorization"].split()[1]))
+    for name in ("personal", "counted", "limited"):
+        _asked({"as": name, "method": "GET", "path": "/v8/artifacts/status"}, credentials)
+    assert carl_in.post("/delete-user", {"password": PASSWORD}).status == 200
+    Browser().post("/request-password-reset", {"email": "ada@acme.example", "redirectTo": "/reset"})
+    links = {"reset": mailbox.link()}
+    assert bob_in.post("/change-email", {"newEmail": "robert@acme.example"}).status == 200
+    links["change email"] = mailbox.link()
+    return Past(credentials, _questions(ids), links)
+
+
+def _signed_up(name: str, mailbox: Mailbox) -> tuple[str, Browser]:
+    """Signed up, with a verified address."""
+    browser = Browser()
+    person = {"name": name.title(), "email": f"{name}@acme.example", "password": PASSWORD}
+    reply = browser.post("/sign-up/email", person)
+    assert reply.status == 200, reply
+    assert browser.post("/send-verification-email", {"email": person["email"]}).status == 200
+    path, _, query = mailbox.link().partition("?")
+    assert deliver("GET", path, query, [], b"").status in (200, 302)
+    return str(reply.json["user"]["id"]), browser
+
+
+def _cookies(browser: Browser) -> dict[str, str]:
+    return {"cookie": "; ".join(f"{name}={value}" for name, value in browser.cookies.items())}
+
+
+def _build(send: Sender) -> None:
+    """Uploads of every kind, and what a build reports."""
+    headers = {
+        "x-artifact-duration": "1234",
+        "x-artifact-sha": "1f0bd0a4",
+        "x-artifact-client-ci": "CI",
+    }
+    assert send("PUT", f"/v8/artifacts/{SMALL}", body=b"small", headers=headers).status == 202
+    signed = {**headers, "x-artifact-tag": TAG, "x-artifact-dirty-hash": "0a"}
+    assert send("PUT", f"/v8/artifacts/{TAGGED}", body=LARGE, headers=signed).status == 202
+    for body in (b"before", b"after"):
+        assert send("PUT", f"/v8/artifacts/{REPLACED}", body=body).status == 202
+    announce(upload(send, DIRECT, LARGE))
+    upload(send, UNSETTLED, LARGE + b"unsettled")
+    offer(send, NEVER_SENT)
+    session = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
+    events = [
+        {"sessionId": session, "source": source, "event": event, "hash": SMALL, "duration": 1234}
+        for source in ("LOCAL", "REMOTE")
+        for event in ("HIT", "MISS")
+    ]
+    assert send("POST", "/v8/artifacts/events", json_body=events).status == 200
+
+
+def _questions(ids: dict[str, str]) -> list[Question]:
+    """Whatever reads. In this order, before the upgrade and after it."""
+    today = clock.now().date().isoformat()
+    cache: list[Question] = [
+        {"as": "ci", "method": "GET", "path": "/v8/artifacts/status"},
+        {"as": "ci", "method": "GET", "path": "/v8/artifacts/status", "query": "slug=acme"},
+        {"as": "personal", "method": "GET", "path": "/v8/artifacts/status", "query": "slug=idle"},
+        *(
+            {"as": "ci", "method": method, "path": f"/v8/artifacts/{hash}"}
+            for hash in (SMALL, TAGGED, REPLACED, DIRECT, UNSETTLED, NEVER_SENT)
+            for method in ("GET", "HEAD")
+        ),
+        {
+            "as": "reading",
+            "method": "POST",
+            "path": "/v8/artifacts",
+            "query": "slug=acme",
+            "json": {"hashes": [SMALL, TAGGED, REPLACED, DIRECT, UNSETTLED, NEVER_SENT]},
+        },
+        {"as": "expired", "method": "GET", "path": "/v8/artifacts/status"},
+        {"as": "counted", "method": "GET", "path": "/v8/artifacts/status"},
+        {"as": "ci", "method": "GET", "path": "/v1/usage", "query": f"from={today}&to={today}"},
+        {"as": "personal", "method": "GET", "path": "/v2/user"},
+        {"as": "ci", "method": "GET", "path": "/v5/user/tokens/current"},
+        {"as": "personal", "method": "GET", "path": "/v2/teams"},
+        {"as": "reading", "method": "GET", "path": "/v2/teams/acme"},
+    ]
+    people: list[Question] = [
+        {"as": "ada", "method": "GET", "path": "/api/auth/get-session"},
+        {"as": "ada", "method": "GET", "path": "/api/auth/list-sessions"},
+        {"as": "bob", "method": "GET", "path": "/api/auth/get-session"},
+        {"as": "ada", "method": "GET", "path": "/api/auth/api-key/list"},
+        *(
+            {
+                "as": "ada",
+                "method": "GET",
+                "path": "/api/auth/api-key/get",
+                "query": f"id={ids[name]}",
+            }
+            for name in ("ci", "counted", "limited", "expired")
+        ),
+        {
+            "as": None,
+            "method": "POST",
+            "path": "/api/auth/sign-in/email",
+            "json": {"email": "Ada@Acme.example", "password": PASSWORD},
+        },
+    ]
+    return [*cache, *people]
+
+
+def answered(questions: list[Question], credentials: Credentials) -> list[dict[str, Any]]:
+    """The answers, as data that can be compared: what changes with the time or the signature is left out."""
+    return [_shown(_asked(question, credentials)) for question in questions]
+
+
+def _asked(question: Question, credentials: Credentials) -> Reply:
+    return _send(question, credentials[question["as"]] if question["as"] else {})
+
+
+def _send(question: Question, carried: dict[str, str]) -> Reply:
+    body = json.dumps(question["json"]).encode() if "json" in question else b""
+    headers = {"x-forwarded-proto": "https", "origin": "https://cache.example.com", **carried}
+    if body:
+        headers |= {"content-type": "application/json", "content-length": str(len(body))}
+    return deliver(
+        question["method"], question["path"], question.get("query", ""), list(headers.items()), body
+    )
+
+
+COMPARED_HEADERS = ("x-artifact-duration", "x-artifact-tag", "x-artifact-sha", "content-length")
+
+
+def _shown(reply: Reply) -> dict[str, Any]:
+    shown: dict[str, Any] = {"status": reply.status}
+    shown["headers"] = {
+        name: reply.headers[name] for name in COMPARED_HEADERS if name in reply.headers
+    }
+    if "location" in reply.headers:
+        shown["headers"]["location"] = reply.headers["location"].split("?")[0]
+    if reply.headers.get("content-type") == "application/json":
+        shown["json"] = reply.json
+    elif reply.body:
+        shown["body"] = reply.body.hex()
+    return shown

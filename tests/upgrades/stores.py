@@ -1,0 +1,69 @@
+"""Tables, bucket and signing secret as plain data: taken from the cloud in memory, and put back into it."""
+
+import base64
+import json
+from typing import Any
+
+from larder import aws
+from larder.settings import settings
+from local.template import load_template
+
+Stored = dict[str, Any]
+"""`tables`: items in DynamoDB's own JSON by logical id; `objects` of the bucket; `signing_secret`."""
+
+
+def taken() -> Stored:
+    return {
+        "tables": {
+            table.logical_id: _items(table.name) for table in load_template(environ={}).tables
+        },
+        "objects": _objects(),
+        "signing_secret": aws.read_secret(settings().signing_secret)[0],
+    }
+
+
+def put_back(stored: Stored) -> None:
+    """Have the cloud in memory hold this besides. A table that there is no more is left out."""
+    for table in load_template(environ={}).tables:
+        for item in stored["tables"].get(table.logical_id, []):
+            aws.dynamodb().put_item(TableName=table.name, Item=item)
+    for one in stored["objects"]:
+        aws.s3().put_object(
+            Bucket=settings().artifacts_bucket,
+            Key=one["key"],
+            Body=base64.b64decode(one["body"]),
+            ContentType=one["content_type"],
+            Metadata=one["metadata"],
+        )
+    aws.write_secret(settings().signing_secret, stored["signing_secret"])
+
+
+def empty(logical_id: str) -> None:
+    """Take every item out of one table."""
+    (table,) = (one for one in load_template(environ={}).tables if one.logical_id == logical_id)
+    names = [one["AttributeName"] for one in table.create_table["KeySchema"]]
+    for item in _items(table.name):
+        key = {name: item[name] for name in names}
+        aws.dynamodb().delete_item(TableName=table.name, Key=key)
+
+
+def _items(table: str) -> list[Any]:
+    pages = aws.dynamodb().get_paginator("scan").paginate(TableName=table)
+    items = [item for page in pages for item in page["Items"]]
+    return sorted(items, key=lambda item: json.dumps(item, sort_keys=True))
+
+
+def _objects() -> list[dict[str, Any]]:
+    bucket = settings().artifacts_bucket
+    found = []
+    for listed in aws.s3().list_objects_v2(Bucket=bucket).get("Contents", []):
+        stored = aws.s3().get_object(Bucket=bucket, Key=listed["Key"])
+        found.append(
+            {
+                "key": listed["Key"],
+                "body": base64.b64encode(stored["Body"].read()).decode(),
+                "content_type": stored["ContentType"],
+                "metadata": stored["Metadata"],
+            }
+        )
+    return found

@@ -1,0 +1,198 @@
+"""Every version's recording is read by this one, and so is what this one writes.
+
+A recording holds every item and object that a version has left, and what it answered then: recorded/<version>.json,
+written at the release by `make record-release`.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+import time_machine
+
+from larder import clock
+from larder.artifacts import service
+from larder.artifacts.repository import read_totals
+from larder.teams.service import find_team
+from tests.conftest import SetOption
+from tests.direct_uploads import announce, object_keys
+from tests.mailbox import Mailbox
+from tests.requests import Browser, Reply, Sender, deliver
+from tests.upgrades.history import LARGE, OPTIONS, SMALL, UNSETTLED, answered, live
+from tests.upgrades.stores import Stored, empty, put_back, taken
+
+RECORDED = Path(__file__).parent / "recorded"
+THIS = version("larder")
+RELEASED = sorted(path.stem for path in RECORDED.glob("*.json"))
+NOW = "what this version writes"
+
+CHANGES_WITH_TIME = {"lastRequest", "expiresAt", "updatedAt", "token", "lastRefillAt", "tryAgainIn"}
+"""Fields that are compared by their presence alone."""
+
+
+def record(option: SetOption, mailbox: Mailbox) -> Stored:
+    """Let a deployment live, take what it has stored, and ask it."""
+    began = clock.now()
+    past = live(option, mailbox)
+    stored = taken()
+    return {
+        "version": THIS,
+        "recorded_at": clock.to_iso(began),
+        "past": asdict(past),
+        "answers": answered(past.questions, past.credentials),
+        "stored": stored,
+    }
+
+
+def differences(before: Any, after: Any, where: str = "") -> Iterator[str]:
+    """What an upgrade took away or changed. It may add."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name, value in before.items():
+            if name not in after:
+                yield f"{where}.{name} is gone"
+            elif name not in CHANGES_WITH_TIME or value is None or after[name] is None:
+                yield from differences(value, after[name], f"{where}.{name}")
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for number, (one, other) in enumerate(zip(before, after, strict=True)):
+            yield from differences(one, other, f"{where}[{number}]")
+    elif before != after:
+        yield f"{where} was {before!r}, is {after!r}"
+
+
+def read(release: str) -> str:
+    return (RECORDED / f"{release}.json").read_text()
+
+
+_of_now: list[str] = []
+"""Made once in each process."""
+
+
+@pytest.fixture(params=[*RELEASED, NOW])
+def recording(
+    request: pytest.FixtureRequest, option: SetOption, mailbox: Mailbox
+) -> Iterator[Stored]:
+    """A minute after it was recorded: the next version is in place, over what the one before has stored."""
+    if request.param == NOW and not _of_now:
+        _of_now.append(json.dumps(record(option, mailbox)))
+        for logical_id in taken()["tables"]:
+            empty(logical_id)
+    text = _of_now[0] if request.param == NOW else read(request.param)
+    recorded: Stored = json.loads(text)
+    for name, value in OPTIONS.items():
+        option(name, value)
+    after = datetime.fromisoformat(recorded["recorded_at"]) + timedelta(minutes=1)
+    with time_machine.travel(after, tick=True):
+        put_back(recorded["stored"])
+        yield recorded
+
+
+def ask(recorded: Stored, *, only: str = "") -> None:
+    """Ask what was asked then; the answers must be those of then, or say more."""
+    past = recorded["past"]
+    again = answered(past["questions"], past["credentials"])
+    found = [
+        f"{question['method']} {question['path']} {difference}"
+        for question, before, after in zip(
+            past["questions"], recorded["answers"], again, strict=True
+        )
+        if question["path"].startswith(only)
+        for difference in differences(before, after)
+    ]
+    assert found == []
+
+
+def send_as(recorded: Stored, name: str) -> Sender:
+    return Sender(None, authorization=recorded["past"]["credentials"][name]["authorization"])
+
+
+def follow(link: str) -> Reply:
+    path, _, query = link.partition("?")
+    return deliver("GET", path, query, [("x-forwarded-proto", "https")], b"")
+
+
+def test_this_version_is_recorded(
+    request: pytest.FixtureRequest, option: SetOption, mailbox: Mailbox
+) -> None:
+    path = RECORDED / f"{THIS}.json"
+    if request.config.getoption("--record-release", default=False):
+        path.write_text(json.dumps(record(option, mailbox), indent=1, sort_keys=True) + "\n")
+    assert path.is_file(), "run `make record-release` and commit what it writes"
+
+
+def test_a_recording_holds_something_of_every_table(recording: Stored) -> None:
+    held = {name for name, items in recording["stored"]["tables"].items() if items}
+    assert held == recording["stored"]["tables"].keys()
+    assert recording["stored"]["objects"]
+
+
+def test_every_question_is_answered_as_before(recording: Stored) -> None:
+    ask(recording)
+
+
+def test_the_index_is_rebuilt_from_the_bucket(recording: Stored) -> None:
+    empty("ArtifactsTable")
+    report = service.rebuild_index(now=clock.now(), workers=1)
+    assert report.indexed == 5
+    ask(recording, only="/v8/artifacts")
+
+
+def test_uploads_go_on_over_what_was_there(recording: Stored) -> None:
+    ci = send_as(recording, "ci")
+    before = recording["stored"]["objects"]
+    assert ci("PUT", f"/v8/artifacts/{SMALL}", body=b"anew").status == 202
+    assert ci("GET", f"/v8/artifacts/{SMALL}").body == b"anew"
+    (unsettled,) = (one["key"] for one in before if f"/{UNSETTLED}/" in one["key"])
+    announce(unsettled)
+    reply = ci("HEAD", f"/v8/artifacts/{UNSETTLED}")
+    assert (reply.status, reply.headers["content-length"]) == (200, str(len(LARGE) + 9))
+    team = find_team("acme")
+    assert team is not None
+    assert read_totals(team.id).artifacts == 5
+
+
+def test_links_of_mails_still_work(recording: Stored, mailbox: Mailbox) -> None:
+    links: dict[str, str] = recording["past"]["links"]
+    assert "error" not in follow(links["change email"]).headers["location"]
+    (token,) = (follow(links["reset"]).headers["location"].partition("token=")[2],)
+    reset = Browser().post("/reset-password", {"newPassword": "another password", "token": token})
+    assert reset.status == 200
+    person = {"email": "ada@acme.example", "password": "another password"}
+    assert Browser().post("/sign-in/email", person).status == 200
+
+
+def test_people_and_keys_can_be_changed(recording: Stored) -> None:
+    cookie = recording["past"]["credentials"]["ada"]["cookie"]
+    name, _, value = cookie.partition("=")
+    ada = Browser(cookies={name: value})
+    assert ada.post("/update-user", {"name": "Ada L."}).status == 200
+    (ci,) = (key for key in ada.get("/api-key/list").json if key["name"] == "ci")
+    assert ada.post("/api-key/update", {"keyId": ci["id"], "name": "deploy"}).status == 200
+    assert send_as(recording, "ci")("GET", "/v8/artifacts/status").status == 200
+    assert ada.post("/api-key/delete", {"keyId": ci["id"]}).status == 200
+    assert send_as(recording, "ci")("GET", "/v8/artifacts/status").status == 401
+
+
+def test_the_sweep_clears_away_what_is_over(recording: Stored) -> None:
+    team = find_team("acme")
+    assert team is not None
+    later = clock.now() + timedelta(days=31)
+    for hours in range(3):
+        report = service.sweep(now=later + timedelta(hours=hours))
+        assert (report.failed, report.finished) == (0, True)
+    assert object_keys() == []
+    assert read_totals(team.id).size_bytes == read_totals(team.id).artifacts == 0
+
+
+def test_a_difference_is_seen_and_an_addition_is_none() -> None:
+    before = {"a": 1, "b": [{"c": None}], "token": "x"}
+    assert list(differences(before, {"a": 1, "b": [{"c": None, "d": 2}], "token": "y"})) == []
+    assert list(differences(before, {"a": 2, "b": []})) == [
+        ".a was 1, is 2",
+        ".b was [{'c': None}], is []",
+        ".token is gone",
+    ]

@@ -1,0 +1,106 @@
+"""Put what `make build` made into dist/larder-<version>: the template and two archives, as `sam package` takes them.
+
+Run by `make package`. All functions are the same code and differ in the handler alone, so one archive is enough for
+them. The same files make the same archives: sorted, and with one date. SHA256SUMS names every file and its sum.
+"""
+
+import hashlib
+import re
+import shutil
+import stat
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILT = ROOT / ".aws-sam" / "build"
+DATE = (1980, 1, 1, 0, 0, 0)
+"""The first that a zip archive knows."""
+FUNCTIONS, LAYER, TEMPLATE, SUMS = "functions.zip", "layer.zip", "template.yaml", "SHA256SUMS"
+SETTINGS = "samconfig.toml"
+
+_CODE = re.compile(r"^(?P<indent> +)CodeUri: (?P<folder>[A-Za-z0-9]+)$", re.MULTILINE)
+_LAYER = re.compile(r"^(?P<indent> +)ContentUri: (?P<folder>[A-Za-z0-9]+)$", re.MULTILINE)
+_STEP_OF_SAM = re.compile(r"^\[[a-z]+\.(?:validate|build)\.", re.MULTILINE)
+
+
+class Unbuilt(Exception):
+    """There is nothing to pack, or it is not what it should be."""
+
+
+def version() -> str:
+    project = tomllib.loads((ROOT / "layers" / "larder" / "pyproject.toml").read_text())["project"]
+    return str(project["version"])
+
+
+def package(built: Path, folder: Path) -> list[Path]:
+    """Make `folder` anew from what was built. Returns its files. Raises Unbuilt."""
+    if not (built / TEMPLATE).is_file():
+        raise Unbuilt("nothing is built: run `make build`")
+    template = (built / TEMPLATE).read_text()
+    functions = sorted({match["folder"] for match in _CODE.finditer(template)})
+    (layer,) = {match["folder"] for match in _LAYER.finditer(template)}
+    sums = {_sum_of(built / name) for name in functions}
+    if len(sums) != 1:
+        raise Unbuilt(f"{len(sums)} different sets of code are among the functions: build again")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    _zip(built / functions[0], folder / FUNCTIONS)
+    _zip(built / layer, folder / LAYER)
+    template = _CODE.sub(rf"\g<indent>CodeUri: {FUNCTIONS}", template)
+    (folder / TEMPLATE).write_text(_LAYER.sub(rf"\g<indent>ContentUri: {LAYER}", template))
+    (folder / SETTINGS).write_text(_for_deploying((ROOT / SETTINGS).read_text()))
+    shutil.copy(ROOT / "LICENSE", folder)
+    files = sorted(folder.iterdir())
+    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files]
+    (folder / SUMS).write_text("".join(lines))
+    return [*files, folder / SUMS]
+
+
+def _for_deploying(settings: str) -> str:
+    """The settings without those of steps that are done."""
+    sections = re.split(r"\n(?=\[)", settings)
+    return "\n".join(one for one in sections if not _STEP_OF_SAM.match(one))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    yield from sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _sum_of(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for path in _files(folder):
+        # Compiled modules hold the same code in more than one writing.
+        if path.suffix != ".pyc":
+            digest.update(f"{path.relative_to(folder)}\n".encode())
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _zip(folder: Path, archive: Path) -> None:
+    with ZipFile(archive, "w", ZIP_DEFLATED, compresslevel=9) as zipped:
+        for path in _files(folder):
+            entry = ZipInfo(path.relative_to(folder).as_posix(), DATE)
+            entry.compress_type = ZIP_DEFLATED
+            # Readable by Lambda, whatever the umask here.
+            mode = 0o755 if path.stat().st_mode & stat.S_IXUSR else 0o644
+            entry.external_attr = (stat.S_IFREG | mode) << 16
+            zipped.writestr(entry, path.read_bytes())
+
+
+def main() -> int:
+    folder = ROOT / "dist" / f"larder-{version()}"
+    try:
+        files = package(BUILT, folder)
+    except Unbuilt as error:
+        print(error, file=sys.stderr)
+        return 1
+    for path in files:
+        print(f"{path.stat().st_size:>12,}  {path.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
