@@ -59,7 +59,8 @@ def test_a_function_knows_who_sends_its_sample_again_and_again(
     replies = rows[module]["replies"].keys()
     # Some refuse what their sample asks for, such as to delete the only owner of a team.
     assert all(reply == "done" or reply[0] in "234" for reply in replies)
-    assert "401" not in replies
+    sample = (ROOT / "events" / f"{module}.json").read_text()
+    assert "401" not in replies or "Bearer" not in sample
 
 
 @pytest.mark.parametrize("module", CACHE_MODULES)

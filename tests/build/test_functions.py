@@ -72,7 +72,6 @@ CACHE_FUNCTIONS = [
     for name in FUNCTIONS
     if source_template()[name]["Properties"]["Handler"].startswith("artifacts.")
 ]
-WITH_A_JSON_BODY = {"QueryArtifacts", "RecordEvents"}
 
 
 @pytest.mark.parametrize("function", CACHE_FUNCTIONS, indirect=True)
@@ -81,9 +80,7 @@ def test_a_function_of_the_cache_starts_without_what_it_can_do_without(
 ) -> None:
     search_path = [str(function.folder), *map(str, runtime.search_path)]
     loaded: dict[str, str] = runtime.run(IMPORT_HANDLER, json.dumps(search_path), function.handler)
-    slow = {"email_validator", "larder.accounts.service", "larder.signing"}
-    if function.logical_id not in WITH_A_JSON_BODY:
-        slow.add("pydantic")
+    slow = {"pydantic", "email_validator", "larder.accounts.service", "larder.signing"}
     assert not slow & loaded.keys()
 
 
