@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from larder import aws
+from tests.rehearsal.acting import rehearsing
 
 
 @contextmanager
@@ -14,10 +15,14 @@ def handed_over(function: str) -> Iterator[list[dict[str, Any]]]:
     """Within, asynchronous invocations of this function are taken and not run. Yields their payloads."""
     payloads: list[dict[str, Any]] = []
 
-    def take(params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]]:
+    def take(params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]] | None:
         assert params["headers"]["X-Amz-Invocation-Type"] == "Event"
         assert params["url_path"] == f"/2015-03-31/functions/{function}/invocations"
         payloads.append(json.loads(params["body"]))
+        if rehearsing():
+            # The invocation that only asks whether it is allowed.
+            params["headers"]["X-Amz-Invocation-Type"] = "DryRun"
+            return None
         return SimpleNamespace(status_code=202), {"StatusCode": 202, "ResponseMetadata": {}}
 
     events: Any = aws.lambda_().meta.events

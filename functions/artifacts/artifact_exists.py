@@ -14,7 +14,7 @@ app = cache_api()
 @app.route("/v8/artifacts/<artifact_hash>", method="HEAD")
 def artifact_exists(caller: CacheReader, artifact_hash: str) -> Response[None]:
     """HEAD /v8/artifacts/{hash}: whether the artifact is stored, with the headers that GET would have."""
-    artifact = service.find(caller.entry, quota_bytes=caller.quota_bytes, now=clock.now())
+    artifact = service.find_for_use(caller.entry, quota_bytes=caller.quota_bytes, now=clock.now())
     return artifact_head(artifact)
 
 

@@ -6,7 +6,8 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from larder import clock
-from larder.artifacts import removal
+from larder.artifacts import eviction, removal
+from larder.artifacts.eviction import EvictionReport
 from larder.artifacts.removal import RemovalReport
 from larder.artifacts.removal_jobs import RemovalJob, parse_job
 from larder.web.log import logger
@@ -15,13 +16,15 @@ MARGIN_MS = 30_000
 """What is left of the function's time when it begins no further removal."""
 
 
-def remove_artifacts(job: RemovalJob, context: LambdaContext) -> RemovalReport:
-    """A job: remove what a key, session or user wrote. What is left when the time is over, the sweep removes."""
-    return removal.do_job(
-        job,
-        now=clock.now(),
-        may_go_on=lambda: context.get_remaining_time_in_millis() > MARGIN_MS,
-    )
+def remove_artifacts(job: RemovalJob, context: LambdaContext) -> RemovalReport | EvictionReport:
+    """A job: remove what a key, session or user wrote, or what was used longest ago where the quota is full."""
+
+    def may_go_on() -> bool:
+        return context.get_remaining_time_in_millis() > MARGIN_MS
+
+    if job.writer is None:
+        return eviction.do_job(job.owner, now=clock.now(), may_go_on=may_go_on)
+    return removal.do_job(job.owner, job.writer, now=clock.now(), may_go_on=may_go_on)
 
 
 def handler(event: dict[str, Any], context: LambdaContext) -> None:

@@ -8,6 +8,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from larder import clock
 from larder.artifacts import service
 from larder.artifacts.service import SweepReport
+from larder.metrics import measured
 from larder.web.log import logger
 
 MARGIN_MS = 30_000
@@ -24,4 +25,10 @@ def sweep_artifacts(context: LambdaContext) -> SweepReport:
 
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
     report = sweep_artifacts(context)
-    logger().info("swept", extra=asdict(report))
+    figures = measured(
+        TotalsChecked=(report.totals_checked, "Count"),
+        TotalsCorrected=(report.totals_corrected, "Count"),
+        TotalsCorrectedBytes=(report.corrected_bytes, "Bytes"),
+        TotalsCorrectedArtifacts=(report.corrected_artifacts, "Count"),
+    )
+    logger().info("swept", extra={**asdict(report), **figures})

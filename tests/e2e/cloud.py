@@ -168,6 +168,17 @@ class LocalCloud:
         text = self.log_path.read_bytes()[mark:].decode(errors="replace")
         return list(_requests(text))
 
+    def larder(self, *arguments: str) -> Any:
+        """What the operator's command answers."""
+        done = subprocess.run(
+            [Path(sys.executable).with_name("larder"), "--local", self.data, *arguments, "--json"],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return json.loads(done.stdout)
+
     def items(self, table_variable: str) -> list[dict[str, Any]]:
         """Every item of the table that the functions know by this environment variable, in plain Python types."""
         environment = json.loads((self.data / "cloud.json").read_text())["environment"]

@@ -15,7 +15,6 @@ import secrets
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -216,7 +215,7 @@ def keys_of(page: Browser) -> list[dict[str, Any]]:
 def make_team(server: LocalCloud, owner: Person) -> str:
     """The slug of a new team. The operator makes it."""
     slug = f"team-{secrets.token_hex(4)}"
-    larder(server, "teams", "create", "--name", "Acme", "--slug", slug, "--owner", owner.email)
+    server.larder("teams", "create", "--name", "Acme", "--slug", slug, "--owner", owner.email)
     return slug
 
 
@@ -224,18 +223,6 @@ def make_user(server: LocalCloud, person: Person) -> None:
     body = {"name": "Ada", "email": person.email, "password": person.password}
     made = httpx.post(f"{server.url}/api/auth/sign-up/email", json=body, trust_env=False)
     assert made.status_code == 200, made.text
-
-
-def larder(server: LocalCloud, *arguments: str) -> Any:
-    """What the operator's command answers."""
-    done = subprocess.run(
-        [Path(sys.executable).with_name("larder"), "--local", server.data, *arguments, "--json"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(done.stdout)
 
 
 def status_of(server: LocalCloud, token: str) -> int:
@@ -303,7 +290,7 @@ def test_who_logs_in_builds_with_the_teams_cache_until_they_log_out(
     assert key["permissions"] == {"artifacts": ["read", "write"]}
     made, ends = (datetime.fromisoformat(key[at]) for at in ("createdAt", "expiresAt"))
     assert ends - made == timedelta(days=90)
-    (listed,) = larder(server, "keys", "list", "--user", ada.email)
+    (listed,) = server.larder("keys", "list", "--user", ada.email)
     assert (listed["id"], listed["name"]) == (key["id"], "Ada's laptop")
     assert token not in logged(server)
     page.driver.back()

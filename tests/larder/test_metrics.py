@@ -43,6 +43,15 @@ def test_a_line_of_its_own_counts_everything_and_each_value(
     assert figures(line) == {"Surprises": ("Larder/larder-prod", [{}, {"kind": "nice"}])}
 
 
+def test_figures_are_told_with_their_units(environment: pytest.MonkeyPatch) -> None:
+    line = metrics.measured(Eggs=(12, "Count"), Milk=(0, "Bytes"))
+    (directive,) = line["_aws"]["CloudWatchMetrics"]
+    assert (directive["Namespace"], directive["Dimensions"]) == (STACK, [[]])
+    units = {metric["Name"]: metric["Unit"] for metric in directive["Metrics"]}
+    assert units == {"Eggs": "Count", "Milk": "Bytes"}
+    assert (line["Eggs"], line["Milk"]) == (12, 0)
+
+
 def test_a_request_that_passes_uncounted_is_told(
     environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,6 +7,7 @@ exact, so that a call more is seen as well as a call less.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from threading import Barrier
 from uuid import UUID
 
@@ -16,12 +17,15 @@ from larder import aws, clock
 from larder.accounts.sessions import start_session
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, revoke_key
-from larder.artifacts.models import ArtifactHash, ArtifactMetadata
+from larder.artifacts import repository
+from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Upload
 from larder.artifacts.repository import read_entry
 from larder.artifacts.service import store
 from larder.concurrency import in_background
+from larder.hashing import time_ordered_id
 from larder.settings import settings
-from larder.teams.service import create_team
+from larder.teams.service import change_state, create_team
+from tests.conftest import SetOption
 from tests.direct_uploads import PREFLIGHT, announce, offer, put_object, upload
 from tests.proofs.aws_calls import Calls, counted
 from tests.requests import Cloud, Reply, Sender
@@ -127,7 +131,7 @@ def with_artifacts(cloud: Cloud) -> Cloud:
     return cloud
 
 
-def put(cloud: Cloud, hash: str, body: bytes) -> None:
+def put(cloud: Cloud, hash: str, body: bytes, *, now: datetime | None = None) -> None:
     store(
         cloud.team.id,
         ArtifactHash(hash),
@@ -136,8 +140,15 @@ def put(cloud: Cloud, hash: str, body: bytes) -> None:
         writer=cloud.writer,
         replaces=None,
         quota_bytes=None,
-        now=clock.now(),
+        now=now or clock.now(),
     )
+
+
+def publish(cloud: Cloud, hash: str) -> None:
+    """One artifact more in the index, and nothing else."""
+    upload = Upload(owner=cloud.team.id, hash=ArtifactHash(hash), id=time_ordered_id(clock.now()))
+    artifact = Artifact(upload=upload, size_bytes=1, created_at=clock.now())
+    assert repository.publish(artifact, replaces=None, now=clock.now())
 
 
 def measure(request: Callable[[], object]) -> Calls:
@@ -313,6 +324,47 @@ def test_round_trips_of_a_manager(name: str, heat: str, stored: Cloud, manage: S
     calls = measure(lambda: replies.append(request(manage)))
     assert replies[0].status == 200, replies[0].body
     assert calls.sequential == (warm if heat == "warm" else cold), calls.steps
+
+
+EVICTING: dict[str, tuple[int, Request]] = {
+    "GET redirect": (1, lambda send: send("GET", "/v8/artifacts/large")),
+    "GET redirect, first use of the day": (2, lambda send: send("GET", "/v8/artifacts/old-large")),
+    "GET inline": (2, lambda send: send("GET", "/v8/artifacts/small")),
+    "GET inline, first use of the day": (2, lambda send: send("GET", "/v8/artifacts/old-small")),
+    "HEAD": (1, lambda send: send("HEAD", "/v8/artifacts/small")),
+    "HEAD, first use of the day": (2, lambda send: send("HEAD", "/v8/artifacts/old-small")),
+    "status": (1, lambda send: send("GET", "/v8/artifacts/status")),
+    "query": (2, lambda send: send("POST", "/v8/artifacts", json_body={"hashes": ["old-small"]})),
+    "OPTIONS for PUT": (2, lambda send: send("OPTIONS", "/v8/artifacts/new", headers=PREFLIGHT)),
+    "PUT new": (3, lambda send: send("PUT", "/v8/artifacts/new", body=SMALL)),
+    "PUT replacing": (3, lambda send: send("PUT", "/v8/artifacts/small", body=SMALL)),
+    # One call more tells that nobody else has asked for room, and one to Lambda asks.
+    "PUT passing 95 %": (4, lambda send: send("PUT", "/v8/artifacts/new", body=SMALL * 10_000)),
+    # No room; what is stored and what was used longest ago; out with it; room.
+    "PUT when it is full": (6, lambda send: send("PUT", "/v8/artifacts/new", body=SMALL * 20_000)),
+}
+"""Where the deployment evicts: what a warm instance's request costs, however much is stored."""
+
+
+@pytest.mark.parametrize("stored_too", [0, 150])
+@pytest.mark.parametrize("name", EVICTING)
+def test_round_trips_where_the_deployment_evicts(
+    name: str, stored_too: int, cloud: Cloud, option: SetOption, removal_jobs: list[object]
+) -> None:
+    option("over_quota", "evict")
+    change_state(cloud.team.id, quota_bytes=1_000_000)
+    put(cloud, "old-small", SMALL, now=clock.now() - timedelta(days=2))
+    put(cloud, "old-large", LARGE, now=clock.now() - timedelta(days=2))
+    for number in range(stored_too):
+        publish(cloud, f"other{number}")
+    with_artifacts(cloud)
+    trips, request = EVICTING[name]
+    warm_up(cloud.send)
+    replies: list[Reply] = []
+    calls = measure(lambda: replies.append(request(cloud.send)))
+    assert replies[0].status < 400, replies[0].body
+    assert calls.sequential == trips, calls.steps
+    assert len(removal_jobs) == ("95" in name)
 
 
 SETTLING = 3

@@ -27,6 +27,7 @@ def _record(artifact: "Artifact") -> Record:
         "size_bytes": artifact.size_bytes,
         "created_at": artifact.created_at,
         "expires_at": artifact.expires_at(settings().retention_days),
+        "last_used_at": artifact.last_used_at,
         "duration_ms": metadata.duration_ms,
         "tag": metadata.tag,
         "sha": metadata.sha,

@@ -68,7 +68,8 @@ def test_the_answer_comes_at_once_and_what_a_key_wrote_goes_afterwards(
     reply = delete(manage, bob.key.id)
     assert reply.json["removal"]["writer"] == bob.key.id
     assert left(stored) == "abcde"
-    assert removal_jobs == [{"owner": stored.team.id, "writer": bob.key.id}]
+    job = {"kind": "written", "owner": stored.team.id, "writer": bob.key.id}
+    assert removal_jobs == [job]
     do(removal_jobs)
     assert left(stored) == "ace"
     assert read_totals(stored.team.id) == Totals(size_bytes=24, artifacts=3)

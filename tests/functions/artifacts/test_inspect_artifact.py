@@ -6,6 +6,7 @@ from larder import clock
 from larder.artifacts.models import ArtifactHash
 from larder.artifacts.repository import read_entry
 from larder.clock import to_ms
+from tests.conftest import SetOption
 from tests.direct_uploads import offer, upload
 from tests.requests import Cloud, Sender
 
@@ -17,6 +18,15 @@ def test_what_is_told_of_an_artifact(cloud: Cloud, manage: Sender) -> None:
     assert reply.json == manage("GET", "/v1/artifacts").json["artifacts"][0]
     assert (reply.json["size"], reply.json["taskDurationMs"]) == (8, 7)
     assert reply.json["writer"] == {"id": cloud.key.id, "userId": cloud.user.id}
+
+
+def test_the_last_use_is_known_where_it_decides_what_is_evicted(
+    cloud: Cloud, manage: Sender, option: SetOption
+) -> None:
+    option("over_quota", "evict")
+    cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact")
+    told = manage("GET", "/v1/artifacts/abc").json
+    assert told["lastUsedAt"] == told["createdAt"]
 
 
 def test_of_a_direct_upload_s3_keeps_no_duration_and_larder_the_writer(

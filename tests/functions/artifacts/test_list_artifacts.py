@@ -70,6 +70,7 @@ def test_what_is_told_of_each(cloud: Cloud, manage: Sender) -> None:
         "interactive": False,
         "writer": {"id": cloud.key.id, "userId": cloud.user.id},
         "expiresAt": created_at + 30 * 24 * 3600 * 1000,
+        "lastUsedAt": None,
     }
 
 

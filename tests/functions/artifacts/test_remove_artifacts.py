@@ -8,7 +8,6 @@ import pytest
 from larder import clock
 from larder.artifacts import removal, service
 from larder.artifacts.models import ArtifactHash, Totals
-from larder.artifacts.removal_jobs import RemovalJob
 from larder.artifacts.repository import read_entry, read_removal, read_totals
 from larder.audit.models import OPERATOR
 from larder.audit.service import read_entries
@@ -33,7 +32,7 @@ def asked(cloud: Cloud, removal_jobs: list[dict[str, Any]]) -> Cloud:
 
 
 def job(cloud: Cloud) -> dict[str, str]:
-    return {"owner": cloud.team.id, "writer": cloud.key.id}
+    return {"kind": "written", "owner": cloud.team.id, "writer": cloud.key.id}
 
 
 def test_the_job_is_done(asked: Cloud) -> None:
@@ -65,7 +64,7 @@ def test_what_fails_is_left_to_the_sweep(asked: Cloud) -> None:
         "TransactionCanceledException", CancellationReasons=[{"Code": "TransactionConflict"}]
     )
     with answering("dynamodb", "TransactWriteItems", conflict):
-        report = removal.do_job(RemovalJob(**job(asked)), now=clock.now())
+        report = removal.do_job(asked.team.id, asked.key.id, now=clock.now())
     assert (report.failed, report.finished) == (3, False)
     service.sweep(now=clock.now() + HOUR)
     assert read_totals(asked.team.id) == Totals()

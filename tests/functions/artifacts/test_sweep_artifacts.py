@@ -1,6 +1,9 @@
 """The hourly schedule"""
 
+import json
 from datetime import datetime, timedelta
+from io import StringIO
+from typing import Any
 
 from larder import clock
 from larder.artifacts import repository, service
@@ -9,6 +12,7 @@ from larder.artifacts.repository import read_entry, read_totals
 from larder.artifacts.service import SweepReport
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload
+from tests.faults import answering, error
 from tests.requests import Cloud, Context, invoke
 
 HOUR = timedelta(hours=1)
@@ -97,6 +101,29 @@ def test_the_function_stops_in_time_and_leaves_the_rest_to_the_next_sweep(cloud:
     assert read_entry(cloud.team.id, ArtifactHash("old")).artifact is None
 
 
+def test_the_function_settles_an_upload_that_came_and_gives_up_one_that_did_not(
+    cloud: Cloud,
+) -> None:
+    yesterday = clock.now() - DAY - HOUR
+    for hash in (ArtifactHash("a1"), ArtifactHash("a2")):
+        service.offer_upload(cloud.team.id, hash, writer=cloud.writer, now=yesterday)
+    came = read_entry(cloud.team.id, ArtifactHash("a1")).pending
+    assert came is not None
+    put_object(came.upload.object_key, b"artifact")
+    invoke("artifacts.sweep_artifacts.handler", {})
+    assert read_entry(cloud.team.id, ArtifactHash("a1")).artifact is not None
+    assert read_entry(cloud.team.id, ArtifactHash("a2")).pending is None
+
+
+def test_the_function_deletes_the_object_of_what_expired(cloud: Cloud) -> None:
+    now = clock.now()
+    store(cloud, "old", now=now - 31 * DAY)
+    service.sweep(now=now - 2 * HOUR)
+    assert len(object_keys()) == 1
+    invoke("artifacts.sweep_artifacts.handler", {})
+    assert object_keys() == []
+
+
 def test_totals_that_a_crash_left_wrong_are_corrected_by_the_second_look(cloud: Cloud) -> None:
     now = clock.now()
     store(cloud, "abc", now=now)
@@ -126,3 +153,58 @@ def test_right_totals_are_looked_at_once_a_day(cloud: Cloud) -> None:
         assert service.sweep(now=now + hours * HOUR) == SweepReport()
     service.sweep(now=now + DAY)
     assert service.sweep(now=now + DAY + HOUR) == SweepReport(totals_corrected=1)
+
+
+def swept(log: StringIO) -> dict[str, Any]:
+    """The line that the last sweep has left."""
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
+    line: dict[str, Any] = [line for line in lines if line["message"] == "swept"][-1]
+    return line
+
+
+def test_what_was_wrong_in_the_totals_is_a_metric(cloud: Cloud, log: StringIO) -> None:
+    store(cloud, "abc", now=clock.now())
+    service.sweep(now=clock.now() - 2 * HOUR)
+    repository.add_to_totals(cloud.team.id, -500, -2, quota_bytes=None)
+    repository.add_to_totals(cloud.user.id, 70, 1, quota_bytes=None)
+    # The sweep before has seen the drift of the user's totals.
+    service.sweep(now=clock.now() - HOUR)
+    invoke("artifacts.sweep_artifacts.handler", {})
+    line = swept(log)
+    assert (line["TotalsChecked"], line["TotalsCorrected"]) == (1, 1)
+    assert (line["TotalsCorrectedBytes"], line["TotalsCorrectedArtifacts"]) == (70, 1)
+    (directive,) = line["_aws"]["CloudWatchMetrics"]
+    units = {metric["Name"]: metric["Unit"] for metric in directive["Metrics"]}
+    assert units == {
+        "TotalsChecked": "Count",
+        "TotalsCorrected": "Count",
+        "TotalsCorrectedBytes": "Bytes",
+        "TotalsCorrectedArtifacts": "Count",
+    }
+
+
+def test_a_drift_below_counts_like_one_above(cloud: Cloud) -> None:
+    now = clock.now()
+    store(cloud, "abc", now=now)
+    repository.add_to_totals(cloud.team.id, -5, -1, quota_bytes=None)
+    first, second = service.sweep(now=now), service.sweep(now=now + HOUR)
+    assert (first.totals_checked, first.totals_drifting, first.totals_corrected) == (1, 1, 0)
+    assert (second.totals_checked, second.totals_drifting, second.totals_corrected) == (1, 0, 1)
+    assert (second.corrected_bytes, second.corrected_artifacts) == (5, 1)
+    assert read_totals(cloud.team.id) == Totals(size_bytes=8, artifacts=1)
+
+
+def test_a_sweep_without_totals_to_look_at_tells_zeros(cloud: Cloud, log: StringIO) -> None:
+    invoke("artifacts.sweep_artifacts.handler", {})
+    line = swept(log)
+    assert [line[name] for name in ("TotalsChecked", "TotalsCorrected")] == [0, 0]
+
+
+def test_a_check_that_meets_an_eviction_is_made_by_the_next_sweep(cloud: Cloud) -> None:
+    now = clock.now()
+    store(cloud, "abc", now=now)
+    repository.add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
+    service.sweep(now=now)
+    with answering("dynamodb", "UpdateItem", error("TransactionConflictException"), times=1):
+        assert service.sweep(now=now + HOUR).totals_corrected == 0
+    assert service.sweep(now=now + 2 * HOUR).totals_corrected == 1

@@ -426,6 +426,14 @@ class CachingOverLimit(LarderError):
     message = "The storage quota of this account is used up. Stored artifacts can still be read."
 
 
+class LargerThanQuota(LarderError):
+    """No eviction makes room for it. Not the code that ends a client's uploads: smaller artifacts are welcome."""
+
+    status = 413
+    code = "larger_than_quota"
+    message = "This artifact alone is larger than the storage quota of this account."
+
+
 class TeamNotFound(LarderError):
     """Also the answer for a team that the caller does not belong to, so that nobody learns which teams there are."""
 
@@ -514,6 +522,14 @@ class TryAgain(LarderError):
     code = "try_again"
     message = "A part of the service did not answer in time. Try again in a moment."
     headers = MappingProxyType({"Retry-After": "2"})
+
+
+class MakingRoom(TryAgain):
+    """The quota is full, and what was used longest ago goes to make room, but not as fast as uploads come."""
+
+    status = 429
+    code = "making_room"
+    message = "The storage quota is full, and room is being made for new artifacts. Try again in a moment."
 
 
 class Throttled(TryAgain):

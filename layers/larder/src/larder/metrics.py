@@ -15,6 +15,14 @@ from larder import clock
 from larder.settings import metrics_namespace
 
 
+def measured(**figures: tuple[int, str]) -> dict[str, Any]:
+    """The members of a log line that tell these figures, each a number and what CloudWatch calls its unit."""
+    units = [{"Name": name, "Unit": unit} for name, (_, unit) in figures.items()]
+    numbers = {name: number for name, (number, _) in figures.items()}
+    told = {"Namespace": metrics_namespace(), "Dimensions": [[]], "Metrics": units}
+    return {**_emf(told), **numbers}
+
+
 def counted(name: str, *dimensions: Sequence[str]) -> dict[str, Any]:
     """The members of a log line that count one more of `name`.
 
@@ -26,13 +34,14 @@ def counted(name: str, *dimensions: Sequence[str]) -> dict[str, Any]:
         "Dimensions": [list(names) for names in dimensions],
         "Metrics": [{"Name": name, "Unit": "Count"}],
     }
-    return {
-        "_aws": {"Timestamp": clock.to_ms(clock.now()), "CloudWatchMetrics": [figures]},
-        name: 1,
-    }
+    return {**_emf(figures), name: 1}
 
 
 def count(name: str, **values: str) -> None:
     """Print a line that counts one more of `name`, of everything and of these values."""
     line = {**counted(name, [], list(values)), **values}
     sys.stdout.write(f"{json.dumps(line)}\n")
+
+
+def _emf(figures: dict[str, Any]) -> dict[str, Any]:
+    return {"_aws": {"Timestamp": clock.to_ms(clock.now()), "CloudWatchMetrics": [figures]}}

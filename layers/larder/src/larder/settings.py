@@ -19,8 +19,16 @@ class SettingsError(Exception):
     """An option is missing or out of its bounds. The message names the variable and the rule."""
 
 
-def _option(default: T, help: str, *, minimum: int | None = None, maximum: int | None = None) -> T:
-    option: T = field(default=default, metadata={"help": help, "min": minimum, "max": maximum})
+def _option(
+    default: T,
+    help: str,
+    *,
+    minimum: int | None = None,
+    maximum: int | None = None,
+    choices: tuple[str, ...] = (),
+) -> T:
+    bounds = {"min": minimum, "max": maximum, "choices": choices}
+    option: T = field(default=default, metadata={"help": help, **bounds})
     return option
 
 
@@ -54,6 +62,11 @@ class Settings:
     )
     default_quota_bytes: int = _option(
         0, "Bytes that a team (or a user without a team) may store; 0 for no limit.", minimum=0
+    )
+    over_quota: str = _option(
+        "refuse",
+        "What happens to an upload that the quota has no room for: `refuse`, or `evict` what was used longest ago.",
+        choices=("refuse", "evict"),
     )
     event_retention_days: int = _option(
         90, "Days the single usage events are kept. Daily figures stay.", minimum=1, maximum=3650
@@ -294,6 +307,10 @@ class Settings:
         maximum=1_000_000,
     )
 
+    @property
+    def evicts(self) -> bool:
+        return self.over_quota == "evict"
+
 
 def environment_name(option: str) -> str:
     """The environment variable of an option: `retention_days` is `LARDER_RETENTION_DAYS`."""
@@ -303,7 +320,8 @@ def environment_name(option: str) -> str:
 def read_settings(environ: Mapping[str, str]) -> Settings:
     """Read every option from `environ`.
 
-    Raises SettingsError for a required option without a value, a number that is none, and a number out of bounds.
+    Raises SettingsError for a required option without a value, a number that is none, a number out of bounds, and a
+    word that is none of the choices.
     """
     values: dict[str, str | int | bool] = {}
     for option in fields(Settings):
@@ -317,6 +335,9 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
             values[option.name] = _number(name, text, option.metadata)
         else:
             values[option.name] = _truth(name, text) if option.type is bool else text
+        choices = option.metadata["choices"]
+        if choices and text not in choices:
+            raise SettingsError(f"{name} must be {' or '.join(choices)}, not {text!r}")
     return Settings(**values)  # type: ignore[arg-type]  # each value has its field's type by now
 
 

@@ -106,13 +106,17 @@ def parse_object_key(key: str) -> Upload | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """A stored artifact: one complete object and what is known of it."""
+    """A stored artifact: one complete object and what is known of it.
+
+    `last_used_at` is noted once a day, and only where the deployment evicts; None where it is not known.
+    """
 
     upload: Upload
     size_bytes: int
     created_at: datetime
     metadata: ArtifactMetadata = field(default_factory=ArtifactMetadata)
     writer: Writer | None = None
+    last_used_at: datetime | None = None
 
     def expires_at(self, retention_days: int) -> datetime:
         return self.created_at + timedelta(days=retention_days)
@@ -125,6 +129,23 @@ class PendingUpload:
     upload: Upload
     created_at: datetime
     writer: Writer | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unused:
+    """An artifact as the index of last uses knows it, which may lag behind what is stored."""
+
+    upload: Upload
+    size_bytes: int
+    last_used_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexSum:
+    """What an owner's artifacts in the index come to. `unlisted` of them are not in the index of last uses."""
+
+    totals: "Totals"
+    unlisted: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

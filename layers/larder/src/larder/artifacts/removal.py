@@ -13,7 +13,7 @@ from itertools import islice
 
 from larder.artifacts import removal_jobs, repository, service
 from larder.artifacts.models import Artifact, PendingUpload, Removal, Writer
-from larder.artifacts.removal_jobs import RemovalJob
+from larder.artifacts.removal_jobs import JobKind, RemovalJob
 from larder.audit import repository as audit
 from larder.audit.models import OPERATOR, Action, Actor, Entry
 from larder.audit.service import make_entry
@@ -55,7 +55,8 @@ def ask_removal(owner: str, writer: str, *, by: Writer | None, now: datetime) ->
     entry, removal = _note(owner, writer, by=by, now=now)
     with suppress(TryAgain):
         # The sweep finds what is noted.
-        removal_jobs.hand_over(RemovalJob(owner=removal.owner, writer=removal.writer))
+        job = RemovalJob(kind=JobKind.WRITTEN, owner=removal.owner, writer=removal.writer)
+        removal_jobs.hand_over(job)
     return entry
 
 
@@ -68,10 +69,10 @@ def remove_now(
 
 
 def do_job(
-    job: RemovalJob, *, now: datetime, may_go_on: Callable[[], bool] = lambda: True
+    owner: str, writer: str, *, now: datetime, may_go_on: Callable[[], bool] = lambda: True
 ) -> RemovalReport:
-    """What a job asks for; nothing when it has been done."""
-    removal = repository.read_removal(job.owner, job.writer)
+    """What such a job asks for; nothing when it has been done."""
+    removal = repository.read_removal(owner, writer)
     return RemovalReport() if removal is None else carry_out(removal, now=now, may_go_on=may_go_on)
 
 

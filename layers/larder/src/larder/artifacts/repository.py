@@ -25,14 +25,16 @@ from larder.artifacts.models import (
     ArtifactMetadata,
     ArtifactPage,
     IndexEntry,
+    IndexSum,
     PendingUpload,
     Removal,
     Totals,
+    Unused,
     Upload,
     Writer,
 )
 from larder.clock import from_ms, to_epoch_seconds, to_ms
-from larder.concurrency import in_background
+from larder.concurrency import in_background, wait_before_retry
 from larder.errors import TryAgain
 from larder.settings import settings
 from larder.teams.models import Membership
@@ -51,6 +53,8 @@ _REMOVALS_SHARD = "removals"
 PENDING_LIFETIME = timedelta(hours=24)
 """How long an offered upload may take before the sweep gives it up. Longer than 5 GB need on a slow line."""
 
+_ATTEMPTS = 8
+
 _PENDING = "#pending"
 _DISCARDED = "#discarded#"
 _REMOVAL = "#removal#"
@@ -60,6 +64,10 @@ _UPLOADED_BYTES = "uploaded_bytes#"
 _AFTER_NOTES = "$"
 """Sorts behind everything that begins with `#`, and before every hash."""
 _METADATA = ("duration_ms", "tag", "sha", "dirty_hash", "ci", "interactive")
+
+
+class RoomMade(Exception):
+    """Others have evicted enough already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +312,106 @@ def remove(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) 
     return _write([*items, *_noting(noting)])
 
 
+def note_use(artifact: Artifact, *, at: datetime) -> None:
+    """Put the artifact into its place in the index of last uses. Nothing, when it is not there any more, or was used
+    later.
+    """
+    upload = artifact.upload
+    update = {
+        "TableName": settings().artifacts_table,
+        "Key": aws.serialize({"owner": upload.owner, "hash": upload.hash}),
+        "UpdateExpression": "SET last_used_at = :at",
+        "ConditionExpression": "upload_id = :upload"
+        " AND (attribute_not_exists(last_used_at) OR last_used_at < :at)",
+        "ExpressionAttributeValues": aws.serialize({":at": to_ms(at), ":upload": upload.id}),
+    }
+    _write([{"Update": update}])
+
+
+def least_recently_used(owner: str, *, page: int) -> Iterator[Unused]:
+    """The owner's artifacts, from the one that was used longest ago on, in pages that are read as they are needed.
+
+    The index follows the table by some milliseconds: what is done with one has to hold when it is written, too.
+    """
+    items = aws.query(
+        settings().artifacts_table,
+        "#owner = :owner",
+        {":owner": owner},
+        IndexName="by_last_use",
+        ExpressionAttributeNames={"#owner": "owner"},
+        PaginationConfig={"PageSize": page},
+    )
+    for item in items:
+        yield Unused(
+            upload=Upload(owner=owner, hash=ArtifactHash(item["hash"]), id=item["upload_id"]),
+            size_bytes=item["size_bytes"],
+            last_used_ms=item["last_used_at"],
+        )
+
+
+def evict(
+    owner: str, unused: Sequence[Unused], *, above_bytes: int, now: datetime
+) -> frozenset[Upload]:
+    """Take these artifacts out and count them out, in one transaction: all of them, or none.
+
+    Returns those that kept it from being done because they have been used, replaced or removed meanwhile; none when it
+    is done. Raises RoomMade when the owner no longer stores more than `above_bytes`, and TryAgain.
+    """
+    freed = sum(one.size_bytes for one in unused)
+    count = {
+        "TableName": settings().artifacts_table,
+        "Key": aws.serialize(totals_key(owner)),
+        "UpdateExpression": "ADD size_bytes :bytes, artifacts :artifacts",
+        "ConditionExpression": "size_bytes > :above",
+        "ExpressionAttributeValues": aws.serialize(
+            {":bytes": -freed, ":artifacts": -len(unused), ":above": above_bytes}
+        ),
+    }
+    items: list[dict[str, Any]] = [{"Update": count}]
+    for one in unused:
+        items.append({"Delete": _still_unused(one)})
+        items.append({"Put": _discarded_put(one.upload, now)})
+    for attempt in range(_ATTEMPTS):
+        try:
+            aws.dynamodb().transact_write_items(TransactItems=items)  # type: ignore[arg-type]
+        except aws.ClientError as error:
+            if aws.error_code(error) != "TransactionCanceledException":
+                raise
+            counting, *others = _failed_conditions(error, len(items))
+            if counting:
+                raise RoomMade from error
+            if any(others):
+                return frozenset(
+                    one.upload for one, failed in zip(unused, others[::2], strict=True) if failed
+                )
+            wait_before_retry(attempt)
+        else:
+            return frozenset()
+    raise TryAgain
+
+
+def claim_eviction(owner: str, *, now: datetime, until: datetime) -> bool:
+    """Whether it is the caller's to have room made: at most one is until `until`, or until the eviction is over."""
+    update = {
+        "TableName": settings().artifacts_table,
+        "Key": aws.serialize(totals_key(owner)),
+        "UpdateExpression": "SET evicting_until = :until",
+        "ConditionExpression": "attribute_not_exists(evicting_until) OR evicting_until <= :now",
+        "ExpressionAttributeValues": aws.serialize({":until": to_ms(until), ":now": to_ms(now)}),
+    }
+    return _write([{"Update": update}])
+
+
+def end_eviction(owner: str) -> None:
+    update = {
+        "TableName": settings().artifacts_table,
+        "Key": aws.serialize(totals_key(owner)),
+        "UpdateExpression": "REMOVE evicting_until",
+        "ConditionExpression": "attribute_exists(evicting_until)",
+    }
+    _write([{"Update": update}])
+
+
 def drop_pending(pending: PendingUpload) -> bool:
     return _write([{"Delete": _pending_is(pending.upload)}])
 
@@ -360,9 +468,10 @@ def add_to_totals(
     *,
     quota_bytes: int | None,
     uploaded: tuple[date, Uploads] | None = None,
-) -> bool:
-    """Count bytes, artifacts and what was uploaded on a day in (or, negative, out). False, and nothing done, when the
-    bytes would pass the quota.
+) -> Totals | None:
+    """Count bytes, artifacts and what was uploaded on a day in (or, negative, out).
+
+    Returns what it comes to then; None, and nothing done, when the bytes would pass the quota. Raises TryAgain.
     """
     more: dict[str, Any] = {}
     values = {":bytes": size_bytes, ":artifacts": artifacts}
@@ -374,25 +483,34 @@ def add_to_totals(
         values |= {":uploads": uploads.count, ":uploaded_bytes": uploads.size_bytes}
     if quota_bytes is not None and size_bytes > 0:
         if size_bytes > quota_bytes:
-            return False
+            return None
         values[":room"] = quota_bytes - size_bytes
         more["ConditionExpression"] = "attribute_not_exists(size_bytes) OR size_bytes <= :room"
-    try:
-        aws.dynamodb().update_item(
-            TableName=settings().artifacts_table,
-            Key=aws.serialize(totals_key(owner)),
-            # New totals are due to be checked at once; then the sweep says when again.
-            UpdateExpression=f"ADD {added} "
-            "SET sweep_shard = if_not_exists(sweep_shard, :shard), "
-            "sweep_at = if_not_exists(sweep_at, :due)",
-            ExpressionAttributeValues=aws.serialize({**values, ":shard": _shard(owner), ":due": 0}),
-            **more,
-        )
-    except aws.ClientError as error:
-        if aws.error_code(error) == "ConditionalCheckFailedException":
-            return False
-        raise
-    return True
+    for attempt in range(_ATTEMPTS):
+        try:
+            reply = aws.dynamodb().update_item(
+                TableName=settings().artifacts_table,
+                Key=aws.serialize(totals_key(owner)),
+                # New totals are due to be checked at once; then the sweep says when again.
+                UpdateExpression=f"ADD {added} "
+                "SET sweep_shard = if_not_exists(sweep_shard, :shard), "
+                "sweep_at = if_not_exists(sweep_at, :due)",
+                ExpressionAttributeValues=aws.serialize(
+                    {**values, ":shard": _shard(owner), ":due": 0}
+                ),
+                ReturnValues="ALL_NEW",
+                **more,
+            )
+        except aws.ClientError as error:
+            if aws.error_code(error) == "ConditionalCheckFailedException":
+                return None
+            if not aws.is_conflict(error):
+                raise
+            # An eviction counts out at this moment.
+            wait_before_retry(attempt)
+        else:
+            return parse_totals([aws.deserialize(reply["Attributes"])])
+    raise TryAgain
 
 
 def _names_of_uploads(day: date) -> dict[str, str]:
@@ -432,22 +550,30 @@ def replace_totals(owner: str, totals: Totals, *, was: Totals) -> bool:
     return _write([{"Update": update}])
 
 
-def sum_index(owner: str) -> Totals:
+def sum_index(owner: str) -> IndexSum:
     """What the owner's items in the index come to. Reads all of them: for the operator, never on a request."""
     items = aws.query(
         settings().artifacts_table,
         "#owner = :owner",
         {":owner": owner},
-        ProjectionExpression="#hash, size_bytes",
+        ProjectionExpression="#hash, size_bytes, last_used_at",
         ExpressionAttributeNames={"#owner": "owner", "#hash": "hash"},
         ConsistentRead=True,
     )
-    sizes = [item["size_bytes"] for item in items if "#" not in item["hash"]]
-    return Totals(size_bytes=sum(sizes), artifacts=len(sizes))
+    artifacts = [item for item in items if "#" not in item["hash"]]
+    return IndexSum(
+        totals=Totals(
+            size_bytes=sum(item["size_bytes"] for item in artifacts), artifacts=len(artifacts)
+        ),
+        unlisted=sum("last_used_at" not in item for item in artifacts),
+    )
 
 
-def check_totals(due: DueTotals, *, correct: bool, drift: Totals, next_at: datetime) -> None:
-    """Note what a check of the totals found: `drift` beyond the index, taken off when `correct`, else remembered."""
+def check_totals(due: DueTotals, *, correct: bool, drift: Totals, next_at: datetime) -> bool:
+    """Note what a check of the totals found: `drift` beyond the index, taken off when `correct`, else remembered.
+
+    False, and nothing noted, when an eviction counted out at that moment.
+    """
     remembered = Totals() if correct else drift
     values = {
         ":bytes": -drift.size_bytes if correct else 0,
@@ -456,13 +582,14 @@ def check_totals(due: DueTotals, *, correct: bool, drift: Totals, next_at: datet
         ":drift_artifacts": remembered.artifacts,
         ":next": to_epoch_seconds(next_at),
     }
-    aws.dynamodb().update_item(
-        TableName=settings().artifacts_table,
-        Key=aws.serialize(totals_key(due.owner)),
-        UpdateExpression="ADD size_bytes :bytes, artifacts :artifacts SET sweep_at = :next, "
+    update = {
+        "TableName": settings().artifacts_table,
+        "Key": aws.serialize(totals_key(due.owner)),
+        "UpdateExpression": "ADD size_bytes :bytes, artifacts :artifacts SET sweep_at = :next, "
         "drift_bytes = :drift_bytes, drift_artifacts = :drift_artifacts",
-        ExpressionAttributeValues=aws.serialize(values),
-    )
+        "ExpressionAttributeValues": aws.serialize(values),
+    }
+    return _write([{"Update": update}])
 
 
 def due_items(*, now: datetime) -> Iterator[DueItem]:
@@ -545,6 +672,17 @@ def _write(items: Sequence[dict[str, Any]]) -> bool:
     return True
 
 
+def _still_unused(unused: Unused) -> dict[str, Any]:
+    return {
+        "TableName": settings().artifacts_table,
+        "Key": aws.serialize({"owner": unused.upload.owner, "hash": unused.upload.hash}),
+        "ConditionExpression": "upload_id = :upload AND last_used_at = :used",
+        "ExpressionAttributeValues": aws.serialize(
+            {":upload": unused.upload.id, ":used": unused.last_used_ms}
+        ),
+    }
+
+
 def _noting(entry: "Entry | None") -> list[dict[str, Any]]:
     if entry is None:
         return []
@@ -552,6 +690,13 @@ def _noting(entry: "Entry | None") -> list[dict[str, Any]]:
     from larder.audit.repository import put
 
     return [put(entry)]
+
+
+def _failed_conditions(error: aws.ClientError, count: int) -> list[bool]:
+    """Which of a transaction's items failed their condition."""
+    reasons: Sequence[Mapping[str, Any]] = error.response.get("CancellationReasons", [])
+    failed = [reason.get("Code") == "ConditionalCheckFailed" for reason in reasons]
+    return failed + [False] * (count - len(failed))
 
 
 def _raced(error: aws.ClientError) -> bool:
@@ -638,18 +783,26 @@ def _artifact_item(artifact: Artifact) -> aws.Item:
         "size_bytes": artifact.size_bytes,
         "created_at": to_ms(artifact.created_at),
         **_writer_attributes(artifact.writer),
+        "last_used_at": _listed_at(artifact),
         **{name: getattr(artifact.metadata, name) for name in _METADATA},
         **_sweep(upload, artifact.expires_at(settings().retention_days)),
     }
 
 
+def _listed_at(artifact: Artifact) -> int | None:
+    """Its place in the index of last uses, to begin with; None where nothing is evicted, which saves the index."""
+    return to_ms(artifact.last_used_at or artifact.created_at) if settings().evicts else None
+
+
 def _artifact(item: aws.Item) -> Artifact:
+    last_used_at = item.get("last_used_at")
     return Artifact(
         upload=Upload(owner=item["owner"], hash=ArtifactHash(item["hash"]), id=item["upload_id"]),
         size_bytes=item["size_bytes"],
         created_at=from_ms(item["created_at"]),
         metadata=ArtifactMetadata(**{name: item.get(name) for name in _METADATA}),
         writer=_writer(item),
+        last_used_at=None if last_used_at is None else from_ms(last_used_at),
     )
 
 

@@ -4,10 +4,12 @@ An artifact exists when its index item points to a complete object. Every upload
 one stays whole for whoever is reading it. docs/architecture.md tells the order of the writes and what a crash leaves.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from functools import partial
 from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
@@ -26,7 +28,13 @@ from larder.artifacts.models import (
     Writer,
 )
 from larder.concurrency import beside, in_background, wait_before_retry
-from larder.errors import ArtifactNotFound, CachingOverLimit, TryAgain
+from larder.errors import (
+    ArtifactNotFound,
+    CachingOverLimit,
+    LargerThanQuota,
+    MakingRoom,
+    TryAgain,
+)
 from larder.hashing import time_ordered_id
 from larder.settings import settings
 from larder.teams.models import CachingStatus, OwnerState
@@ -38,6 +46,9 @@ if TYPE_CHECKING:
     from larder.audit.models import Entry
 
 _ATTEMPTS = 8
+
+_NOTED_AGAIN_AFTER = timedelta(days=1)
+"""How old the last use that is noted may be before a further one is noted too."""
 
 _STILL_COUNTING = timedelta(days=1)
 """How long after a day's end a request that began on it may still count to it, with room to spare."""
@@ -56,6 +67,12 @@ class SweepReport:
     totals_corrected: int = 0
     failed: int = 0
     finished: bool = True
+    # What was looked at, and how much was wrong: no part of what was done.
+    totals_checked: int = field(default=0, compare=False)
+    totals_drifting: int = field(default=0, compare=False)
+    """Owners whose totals differ from the index for the first time: maybe by an upload that is under way."""
+    corrected_bytes: int = field(default=0, compare=False)
+    corrected_artifacts: int = field(default=0, compare=False)
 
 
 @dataclass(slots=True)
@@ -74,8 +91,9 @@ class RebuildReport:
 
 
 def caching_status(state: OwnerState, totals: Totals) -> CachingStatus:
-    """What the owner set, or `over_limit` when caching is on and the quota is used up."""
+    """What the owner set, or `over_limit` when caching is on, the quota used up, and nothing evicted to make room."""
     used_up = state.quota_bytes is not None and totals.size_bytes >= state.quota_bytes
+    used_up = used_up and not settings().evicts
     if state.caching is CachingStatus.ENABLED and used_up:
         return CachingStatus.OVER_LIMIT
     return state.caching
@@ -100,7 +118,7 @@ def store(
     quota_bytes: int | None,
     now: datetime,
 ) -> Artifact:
-    """Store an artifact that came through a function. Raises CachingOverLimit, TryAgain.
+    """Store an artifact that came through a function. Raises CachingOverLimit, LargerThanQuota, MakingRoom, TryAgain.
 
     `replaces` is the index item as the request saw it. When another upload of the hash is published meanwhile, this one
     counts as having come just before it: its object is discarded, and the client has its success all the same.
@@ -112,9 +130,11 @@ def store(
         metadata=metadata,
         writer=writer,
     )
+    if not _can_fit(artifact, quota_bytes):
+        raise LargerThanQuota
     today = now.date()
     with beside(storage.put, artifact.upload, body, metadata, writer) as saving:
-        reserved = _reserve(artifact, replaces, quota_bytes, today)
+        reserved = _reserve(artifact, replaces, quota_bytes, today, now=now, evicts=True)
     try:
         saving.result()
     except BaseException:
@@ -125,7 +145,7 @@ def store(
         if not repository.discard(artifact.upload, now=now):
             # The event of the finished object came first and published it.
             forget(artifact, now=now)
-        raise CachingOverLimit
+        raise MakingRoom if settings().evicts else CachingOverLimit
     for attempt in range(_ATTEMPTS):
         if repository.publish(artifact, replaces=replaces, now=now):
             return artifact
@@ -141,7 +161,7 @@ def store(
             repository.discard(artifact.upload, now=now)
             return artifact
         replaces = None
-        _reserve(artifact, replaces, None, today)
+        _reserve(artifact, replaces, None, today, now=now)
     _release(artifact, replaces, today)
     repository.discard(artifact.upload, now=now)
     raise TryAgain
@@ -153,6 +173,13 @@ def offer_upload(owner: str, hash: ArtifactHash, *, writer: Writer, now: datetim
     upload = Upload(owner=owner, hash=hash, id=".".join(part for part in parts if part))
     repository.put_pending(PendingUpload(upload=upload, created_at=now, writer=writer))
     return storage.upload_url(upload)
+
+
+def find_for_use(entry: IndexEntry, *, quota_bytes: int | None, now: datetime) -> Artifact:
+    """The same for a client that goes on as if it had the artifact, which counts as a use. Raises ArtifactNotFound."""
+    artifact = find(entry, quota_bytes=quota_bytes, now=now)
+    with _noting_use(artifact, now):
+        return artifact
 
 
 def find(entry: IndexEntry, *, quota_bytes: int | None, now: datetime) -> Artifact:
@@ -181,13 +208,30 @@ def fetch(artifact: Artifact, *, now: datetime) -> bytes | DownloadUrl:
     """
     options = settings()
     limit = options.inline_limit_bytes if artifact.metadata.tag else options.inline_download_bytes
-    if artifact.size_bytes > limit:
-        return storage.download_url(artifact.upload)
-    body = storage.get(artifact.upload)
+    with _noting_use(artifact, now):
+        if artifact.size_bytes > limit:
+            return storage.download_url(artifact.upload)
+        body = storage.get(artifact.upload)
     if body is None or len(body) != artifact.size_bytes:
         forget(artifact, now=now)
         raise ArtifactNotFound
     return body
+
+
+@contextmanager
+def _noting_use(artifact: Artifact, now: datetime) -> Generator[None, None, None]:
+    """Note beside what the block does that the artifact is used: once a day, and where uses decide what is evicted.
+
+    One that cannot be noted does not fail.
+    """
+    last = artifact.last_used_at
+    if not settings().evicts or (last is not None and now - last < _NOTED_AGAIN_AFTER):
+        yield
+        return
+    with beside(repository.note_use, artifact, at=now) as noting:
+        yield
+    with suppress(TryAgain):
+        noting.result()
 
 
 def query(
@@ -227,16 +271,21 @@ def commit(upload: Upload, *, now: datetime) -> Artifact | None:
 
     Returns the artifact that readers see afterwards. Raises TryAgain when other writers kept it from settling.
     """
-    return _commit(upload, quota_of(upload.owner), now, counted_on=now.date())
+    return _commit(upload, quota_of(upload.owner), now, counted_on=now.date(), evicts=True)
 
 
 def _commit(
-    upload: Upload, quota_bytes: int | None, now: datetime, *, counted_on: date | None
+    upload: Upload,
+    quota_bytes: int | None,
+    now: datetime,
+    *,
+    counted_on: date | None,
+    evicts: bool = False,
 ) -> Artifact | None:
     entry, discarded = repository.read_for_settling(upload)
     if discarded:
         return entry.artifact
-    return _settle(upload, entry, quota_bytes, now, counted_on=counted_on)
+    return _settle(upload, entry, quota_bytes, now, counted_on=counted_on, evicts=evicts)
 
 
 def sweep(
@@ -287,7 +336,7 @@ def _sweep_item(
             report.removals += carry_out(removal, now=now, may_go_on=may_go_on).finished
         case repository.DueTotals() as due_totals:
             _hand_uploads_over(due_totals, now)
-            report.totals_corrected += _check_totals(due_totals, now)
+            _check_totals(due_totals, report, now, may_go_on)
         case None:
             pass
 
@@ -303,20 +352,36 @@ def _hand_uploads_over(due: repository.DueTotals, now: datetime) -> None:
             repository.forget_uploads(due.owner, day)
 
 
-def _check_totals(due: repository.DueTotals, now: datetime) -> bool:
+def _check_totals(
+    due: repository.DueTotals,
+    report: SweepReport,
+    now: datetime,
+    may_go_on: Callable[[], bool],
+) -> None:
     """Compare the totals with the index, and correct them by a drift that two checks an hour apart have seen alike.
 
     What differs at one moment may be an upload that is counted and not published yet; what a crash left stays.
     """
-    counted = repository.sum_index(due.owner)
+    summed = repository.sum_index(due.owner)
     drift = Totals(
-        size_bytes=due.totals.size_bytes - counted.size_bytes,
-        artifacts=due.totals.artifacts - counted.artifacts,
+        size_bytes=due.totals.size_bytes - summed.totals.size_bytes,
+        artifacts=due.totals.artifacts - summed.totals.artifacts,
     )
     stays = drift != Totals() and drift == due.drift_before
     next_at = now + (timedelta(days=1) if stays or drift == Totals() else timedelta(minutes=50))
-    repository.check_totals(due, correct=stays, drift=drift, next_at=next_at)
-    return stays
+    noted = repository.check_totals(due, correct=stays, drift=drift, next_at=next_at)
+    report.totals_checked += 1
+    if drift != Totals():
+        report.totals_drifting += not stays
+    if stays and noted:
+        report.totals_corrected += 1
+        report.corrected_bytes += abs(drift.size_bytes)
+        report.corrected_artifacts += abs(drift.artifacts)
+    if summed.unlisted and settings().evicts:
+        # Imported here: requests start faster without it, and it stands on what this module does.
+        from larder.artifacts.eviction import list_all
+
+        list_all(due.owner, may_go_on=may_go_on)
 
 
 def rebuild_index(
@@ -366,11 +431,11 @@ def recount(owner: str) -> Totals:
 
     While uploads go on, one that is counted but not published yet may be missed by its size.
     """
-    before, counted = repository.read_totals(owner), repository.sum_index(owner)
+    before, counted = repository.read_totals(owner), repository.sum_index(owner).totals
     for _ in range(_ATTEMPTS):
         if counted == before or repository.replace_totals(owner, counted, was=before):
             return counted
-        before, counted = repository.read_totals(owner), repository.sum_index(owner)
+        before, counted = repository.read_totals(owner), repository.sum_index(owner).totals
     size_bytes = counted.size_bytes - before.size_bytes
     artifacts = counted.artifacts - before.artifacts
     repository.add_to_totals(owner, size_bytes, artifacts, quota_bytes=None)
@@ -394,10 +459,12 @@ def _settle(
     now: datetime,
     *,
     counted_on: date | None,
+    evicts: bool = False,
 ) -> Artifact | None:
     """Publish the upload if its object is complete and no newer upload stands in its place.
 
-    It counts to the uploads of the day `counted_on`; to none's when that is None, because it is not new.
+    It counts to the uploads of the day `counted_on`; to none's when that is None, because it is not new. `evicts` is
+    whether it may make room for itself; where it may not, others do, and TryAgain is raised, MakingRoom where it may.
     """
     if entry.artifact is not None and entry.artifact.upload.id == upload.id:
         return entry.artifact
@@ -424,8 +491,14 @@ def _settle(
             0 < stored.size_bytes <= settings().max_upload_bytes
             and visible(artifact, now)
             and (current is None or current.upload.id < upload.id)
+            and _can_fit(artifact, quota_bytes)
         )
-        if not acceptable or not _reserve(artifact, current, quota_bytes, counted_on):
+        reserved = acceptable and _reserve(
+            artifact, current, quota_bytes, counted_on, now=now, evicts=evicts
+        )
+        if acceptable and not reserved and settings().evicts:
+            raise MakingRoom
+        if not reserved:
             if repository.discard(upload, settles=pending, now=now):
                 return current
         elif repository.publish(artifact, replaces=current, settles=pending, offered=True, now=now):
@@ -439,18 +512,47 @@ def _settle(
     raise TryAgain
 
 
+def _can_fit(artifact: Artifact, quota_bytes: int | None) -> bool:
+    """Whether there can be room for it, where room is made. Where it is not, the totals alone decide."""
+    return not settings().evicts or quota_bytes is None or artifact.size_bytes <= quota_bytes
+
+
 def _reserve(
-    artifact: Artifact, replaces: Artifact | None, quota_bytes: int | None, counted_on: date | None
+    artifact: Artifact,
+    replaces: Artifact | None,
+    quota_bytes: int | None,
+    counted_on: date | None,
+    *,
+    now: datetime,
+    evicts: bool = False,
 ) -> bool:
-    """Count the artifact in before it is published, so that parallel uploads never pass the quota together."""
+    """Count the artifact in before it is published, so that parallel uploads never pass the quota together.
+
+    With `evicts`, and where the deployment evicts, it makes room for the artifact first if there is none.
+    """
+    owner = artifact.upload.owner
     size_bytes, artifacts = _growth(artifact, replaces)
     uploads = Uploads(count=1, size_bytes=artifact.size_bytes)
-    return repository.add_to_totals(
-        artifact.upload.owner,
+    count_in = partial(
+        repository.add_to_totals,
+        owner,
         size_bytes,
         artifacts,
         quota_bytes=quota_bytes,
         uploaded=None if counted_on is None else (counted_on, uploads),
+    )
+    if not evicts or quota_bytes is None or not settings().evicts:
+        return count_in() is not None
+    # Imported here: requests start faster without it.
+    from larder.artifacts.eviction import reserve
+
+    return reserve(
+        owner,
+        size_bytes,
+        count_in,
+        quota_bytes=quota_bytes,
+        sparing=artifact.upload.hash,
+        now=now,
     )
 
 

@@ -23,6 +23,7 @@ def artifact_json(artifact: Artifact) -> dict[str, Any]:
         "writer": None if artifact.writer is None else _writer_json(artifact.writer),
         "createdAt": to_ms(artifact.created_at),
         "expiresAt": to_ms(artifact.expires_at(settings().retention_days)),
+        "lastUsedAt": None if artifact.last_used_at is None else to_ms(artifact.last_used_at),
     }
 
 

@@ -1,0 +1,507 @@
+"""Where the quota is full and the deployment evicts: what was used longest ago makes room, exactly."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from larder import clock
+from larder.artifacts import eviction, repository, service
+from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals
+from larder.errors import LargerThanQuota, MakingRoom
+from larder.teams.service import change_state
+from tests.conftest import SetOption
+from tests.direct_uploads import announce, object_keys, offer, put_object, upload
+from tests.faults import answering, error, just_before, unreachable
+from tests.requests import Cloud, Context, invoke
+
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+QUOTA = 1000
+
+
+@pytest.fixture
+def jobs(removal_jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The jobs of eviction that uploads of this test hand over."""
+    return removal_jobs
+
+
+@pytest.fixture
+def team(cloud: Cloud, option: SetOption, jobs: list[dict[str, Any]]) -> Iterator[Cloud]:
+    """A team with a quota of 1,000 bytes, in a deployment that evicts."""
+    option("over_quota", "evict")
+    change_state(cloud.team.id, quota_bytes=QUOTA)
+    yield cloud
+    check_books(cloud)
+
+
+def check_books(cloud: Cloud) -> None:
+    """The totals are what the index comes to, and no more than the quota."""
+    totals = repository.read_totals(cloud.team.id)
+    assert totals == repository.sum_index(cloud.team.id).totals
+
+
+def store(cloud: Cloud, hash: str, size: int = 100, *, now: datetime | None = None) -> Artifact:
+    return service.store(
+        cloud.team.id,
+        ArtifactHash(hash),
+        b"x" * size,
+        ArtifactMetadata(),
+        writer=cloud.writer,
+        replaces=repository.read_entry(cloud.team.id, ArtifactHash(hash)).artifact,
+        quota_bytes=QUOTA,
+        now=now or clock.now(),
+    )
+
+
+def fill(cloud: Cloud, *, count: int = 9, size: int = 100) -> datetime:
+    """Artifacts a0 to a8, an hour apart, the last one an hour ago: 900 bytes. Returns the present."""
+    now = clock.now()
+    for number in range(count):
+        store(cloud, f"a{number}", size, now=now - (count - number) * HOUR)
+    return now
+
+
+def hashes(cloud: Cloud) -> list[str]:
+    return [str(one.upload.hash) for one in repository.stored_by(cloud.team.id)]
+
+
+def size(cloud: Cloud) -> int:
+    return repository.read_totals(cloud.team.id).size_bytes
+
+
+def use(cloud: Cloud, hash: str, now: datetime) -> None:
+    entry = repository.read_entry(cloud.team.id, ArtifactHash(hash))
+    service.find_for_use(entry, quota_bytes=QUOTA, now=now)
+
+
+def make_room(cloud: Cloud, **more: Any) -> eviction.EvictionReport:
+    return eviction.make_room(cloud.team.id, quota_bytes=QUOTA, now=clock.now(), **more)
+
+
+# Uploads ------------------------------------------------------------------------------------------
+
+
+def test_what_was_used_longest_ago_makes_room_for_an_upload(team: Cloud) -> None:
+    fill(team)
+    store(team, "b", 200)
+    # 900 are stored, 200 come: 100 have to go at least, and a tenth of the quota is to be free.
+    assert hashes(team) == ["a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "b"]
+    store(team, "c", 200)
+    assert hashes(team) == ["a3", "a4", "a5", "a6", "a7", "a8", "b", "c"]
+    assert size(team) == 1000
+
+
+def test_an_evicted_object_is_deleted_when_nobody_can_be_reading_it(team: Cloud) -> None:
+    fill(team)
+    store(team, "b", 200)
+    service.sweep(now=clock.now())
+    assert len(object_keys()) == 10
+    service.sweep(now=clock.now() + HOUR)
+    assert len(object_keys()) == 9
+
+
+def test_what_was_used_since_stays(team: Cloud) -> None:
+    now = fill(team)
+    use(team, "a0", now + DAY)
+    use(team, "a2", now + DAY)
+    store(team, "b", 300, now=now + DAY)
+    assert hashes(team) == ["a0", "a2", "a4", "a5", "a6", "a7", "a8", "b"]
+
+
+def test_what_is_stored_anew_counts_as_used(team: Cloud) -> None:
+    fill(team)
+    store(team, "a0")
+    store(team, "b", 200)
+    assert "a0" in hashes(team)
+    assert "a1" not in hashes(team)
+
+
+def test_a_replacement_does_not_evict_what_it_replaces(team: Cloud) -> None:
+    fill(team)
+    store(team, "a0", 300)
+    assert hashes(team) == ["a0", "a2", "a3", "a4", "a5", "a6", "a7", "a8"]
+
+
+def test_many_small_ones_make_room_for_a_large_one(team: Cloud) -> None:
+    now = clock.now()
+    for number in range(95):
+        store(team, f"a{number:02}", 10, now=now - (100 - number) * HOUR)
+    store(team, "b", 900, now=now)
+    assert size(team) <= QUOTA
+    assert hashes(team)[-1] == "b"
+    assert len(hashes(team)) == 11
+
+
+@pytest.mark.parametrize("size_bytes", [1000, 1001])
+def test_an_artifact_takes_the_whole_quota_and_no_more(team: Cloud, size_bytes: int) -> None:
+    fill(team)
+    reply = team.send("PUT", "/v8/artifacts/b", body=b"x" * size_bytes)
+    if size_bytes == QUOTA:
+        assert reply.status == 202
+        assert hashes(team) == ["b"]
+    else:
+        # 413, not 403: the client goes on uploading what is smaller.
+        assert (reply.status, reply.code) == (413, "larger_than_quota")
+        assert len(hashes(team)) == 9
+        assert len(object_keys()) == 9
+
+
+def test_status_and_preflight_never_tell_of_a_limit(team: Cloud) -> None:
+    fill(team)
+    store(team, "b")
+    assert size(team) == QUOTA
+    assert team.send("GET", "/v8/artifacts/status").json == {"status": "enabled"}
+    offer(team.send, "c")
+    assert team.send("PUT", "/v8/artifacts/c", body=b"x" * 100).status == 202
+
+
+def test_without_a_quota_nothing_is_evicted(
+    cloud: Cloud, option: SetOption, jobs: list[dict[str, Any]]
+) -> None:
+    option("over_quota", "evict")
+    for number in range(5):
+        assert cloud.send("PUT", f"/v8/artifacts/{number}", body=b"x" * 1000).status == 202
+    assert jobs == []
+    assert repository.read_totals(cloud.team.id).artifacts == 5
+
+
+def test_the_quota_may_be_lowered_below_what_is_stored(team: Cloud) -> None:
+    fill(team)
+    change_state(team.team.id, quota_bytes=300)
+    assert team.send("PUT", "/v8/artifacts/b", body=b"x" * 100).status == 202
+    assert hashes(team) == ["a7", "a8", "b"]
+
+
+# Uploads that meet --------------------------------------------------------------------------------
+
+
+def test_an_upload_that_finds_others_taking_the_room_evicts_again(team: Cloud) -> None:
+    fill(team)
+    with just_before("dynamodb", "TransactWriteItems", lambda: store(team, "b", 200)):
+        store(team, "c", 200)
+    assert hashes(team)[-2:] == ["b", "c"]
+    assert size(team) <= QUOTA
+
+
+def test_429_when_room_is_not_made_as_fast_as_uploads_come(
+    team: Cloud, jobs: list[dict[str, Any]]
+) -> None:
+    fill(team)
+    conflict = error(
+        "TransactionCanceledException", CancellationReasons=[{"Code": "TransactionConflict"}]
+    )
+    with answering("dynamodb", "TransactWriteItems", conflict), pytest.raises(MakingRoom):
+        store(team, "b", 200)
+    assert len(hashes(team)) == 9
+    assert jobs == [{"kind": "least_recently_used", "owner": team.team.id, "writer": None}]
+
+
+def test_the_reply_says_when_to_try_again_and_leaves_no_object_that_is_seen_later(
+    team: Cloud,
+) -> None:
+    fill(team)
+    with answering("dynamodb", "Query", error("InternalServerError", 500)):
+        reply = team.send("PUT", "/v8/artifacts/b", body=b"x" * 200)
+    assert (reply.status, reply.code) == (429, "making_room")
+    assert reply.headers["retry-after"] == "2"
+    for key in object_keys():
+        announce(key)
+    assert "b" not in hashes(team)
+
+
+def test_an_upload_that_meets_an_eviction_at_the_totals_is_tried_again(team: Cloud) -> None:
+    conflict = error("TransactionConflictException")
+    with answering("dynamodb", "UpdateItem", conflict, times=3):
+        store(team, "b", 200)
+    assert hashes(team) == ["b"]
+
+
+# Evictions ----------------------------------------------------------------------------------------
+
+
+def test_an_eviction_frees_a_tenth_of_the_quota(team: Cloud) -> None:
+    fill(team, count=10)
+    report = make_room(team)
+    assert (report.artifacts, report.size_bytes, report.finished) == (1, 100, True)
+    assert size(team) == 900
+    assert make_room(team).artifacts == 0
+
+
+def test_two_evictions_at_once_free_no_more_than_one(team: Cloud) -> None:
+    fill(team, count=10)
+    with just_before("dynamodb", "TransactWriteItems", lambda: make_room(team, needed_bytes=300)):
+        make_room(team, needed_bytes=300)
+    assert size(team) == 700
+
+
+def test_an_eviction_that_others_have_done_in_part_does_the_rest(team: Cloud) -> None:
+    fill(team, count=10)
+    with just_before("dynamodb", "TransactWriteItems", lambda: make_room(team, needed_bytes=300)):
+        make_room(team, needed_bytes=500)
+    assert size(team) == 500
+
+
+def test_what_is_used_at_the_last_moment_stays(team: Cloud) -> None:
+    now = fill(team, count=10)
+    with just_before("dynamodb", "TransactWriteItems", lambda: use(team, "a0", now + DAY)):
+        make_room(team)
+    assert hashes(team) == [f"a{number}" for number in (0, 2, 3, 4, 5, 6, 7, 8, 9)]
+
+
+def test_what_is_replaced_at_the_last_moment_stays(team: Cloud) -> None:
+    fill(team, count=10)
+    with just_before("dynamodb", "TransactWriteItems", lambda: store(team, "a0")):
+        make_room(team)
+    assert "a0" in hashes(team)
+    assert size(team) == 900
+
+
+def test_what_is_removed_at_the_last_moment_is_counted_out_once(team: Cloud) -> None:
+    fill(team, count=10)
+    first = repository.read_entry(team.team.id, ArtifactHash("a0")).artifact
+    assert first is not None
+    with just_before(
+        "dynamodb", "TransactWriteItems", lambda: service.forget(first, now=clock.now())
+    ):
+        make_room(team)
+    # What the other one freed was enough.
+    assert size(team) == 900
+
+
+def test_a_transaction_that_meets_another_is_tried_again(team: Cloud) -> None:
+    fill(team, count=10)
+    reasons = [{"Code": "TransactionConflict"}, {"Code": "None"}, {"Code": "None"}]
+    conflict = error("TransactionCanceledException", CancellationReasons=reasons)
+    with answering("dynamodb", "TransactWriteItems", conflict, times=3):
+        assert make_room(team).artifacts == 1
+
+
+def test_an_eviction_that_is_cut_off_has_evicted_some_and_counted_them_out(team: Cloud) -> None:
+    now = clock.now()
+    for number in range(95):
+        store(team, f"a{number:02}", 10, now=now - (100 - number) * HOUR)
+    looks = iter([True, False])
+    report = make_room(team, needed_bytes=900, may_go_on=lambda: next(looks))
+    assert (report.artifacts, report.finished) == (eviction.AT_ONCE, False)
+    assert size(team) == 950 - eviction.AT_ONCE * 10
+
+
+# The function -------------------------------------------------------------------------------------
+
+
+def do(jobs: list[dict[str, Any]]) -> None:
+    while jobs:
+        invoke("artifacts.remove_artifacts.handler", jobs.pop(0))
+
+
+def test_the_upload_that_passes_95_percent_asks_for_room_once(
+    team: Cloud, jobs: list[dict[str, Any]]
+) -> None:
+    fill(team)
+    store(team, "b", 50)
+    assert jobs == []
+    store(team, "c", 1)
+    store(team, "d", 1)
+    assert jobs == [{"kind": "least_recently_used", "owner": team.team.id, "writer": None}]
+    do(jobs)
+    assert size(team) == 852
+    # And the next time again.
+    store(team, "e", 98)
+    store(team, "f", 1)
+    assert len(jobs) == 1
+
+
+def test_two_uploads_that_pass_it_at_once_ask_for_it_once(
+    team: Cloud, jobs: list[dict[str, Any]]
+) -> None:
+    fill(team)
+    eviction.ask_for_room(team.team.id, now=clock.now())
+    store(team, "b", 60)
+    assert len(jobs) == 1
+    # The one that was asked may have been lost.
+    later = clock.now() + HOUR
+    eviction.ask_for_room(team.team.id, now=later)
+    assert len(jobs) == 2
+
+
+def test_an_upload_succeeds_when_nobody_can_be_asked(cloud: Cloud, option: SetOption) -> None:
+    option("over_quota", "evict")
+    change_state(cloud.team.id, quota_bytes=QUOTA)
+    with unreachable("lambda", "Invoke"):
+        assert cloud.send("PUT", "/v8/artifacts/b", body=b"x" * 960).status == 202
+
+
+def test_what_was_stored_before_the_deployment_evicted_goes_by_the_time_of_its_upload(
+    team: Cloud, option: SetOption, jobs: list[dict[str, Any]]
+) -> None:
+    option("over_quota", "refuse")
+    now = fill(team, count=10)
+    option("over_quota", "evict")
+    assert repository.sum_index(team.team.id).unlisted == 10
+    use(team, "a0", now)
+    change_state(team.team.id, quota_bytes=500)
+    invoke(
+        "artifacts.remove_artifacts.handler",
+        {"kind": "least_recently_used", "owner": team.team.id, "writer": None},
+    )
+    # a0 was the only one listed, and so the first to go.
+    assert hashes(team) == ["a6", "a7", "a8", "a9"]
+
+
+def test_a_job_that_comes_late_finds_nothing_to_do(team: Cloud, option: SetOption) -> None:
+    fill(team)
+    job = {"kind": "least_recently_used", "owner": team.team.id, "writer": None}
+    invoke("artifacts.remove_artifacts.handler", job)
+    option("over_quota", "refuse")
+    change_state(team.team.id, quota_bytes=1)
+    invoke("artifacts.remove_artifacts.handler", job)
+    assert len(hashes(team)) == 9
+
+
+def test_the_function_stops_in_time(team: Cloud) -> None:
+    fill(team, count=10)
+    job = {"kind": "least_recently_used", "owner": team.team.id, "writer": None}
+    invoke("artifacts.remove_artifacts.handler", job, Context(remaining_ms=1_000))
+    assert len(hashes(team)) == 10
+
+
+# Direct uploads -----------------------------------------------------------------------------------
+
+
+def test_the_event_of_a_direct_upload_makes_room(team: Cloud) -> None:
+    fill(team)
+    announce(upload(team.send, "b", b"x" * 200))
+    assert hashes(team) == ["a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "b"]
+
+
+def test_a_reader_evicts_nothing_and_leaves_the_upload_to_its_event(team: Cloud) -> None:
+    fill(team)
+    key = upload(team.send, "b", b"x" * 200)
+    assert team.send("GET", "/v8/artifacts/b").status == 404
+    assert len(hashes(team)) == 10
+    assert size(team) == 900
+    announce(key)
+    assert team.send("GET", "/v8/artifacts/b").status == 200
+
+
+def test_an_event_that_finds_no_room_is_tried_again(team: Cloud) -> None:
+    fill(team)
+    key = upload(team.send, "b", b"x" * 200)
+    with (
+        answering("dynamodb", "Query", error("InternalServerError", 500)),
+        pytest.raises(MakingRoom),
+    ):
+        announce(key)
+    announce(key)
+    assert "b" in hashes(team)
+
+
+def test_a_direct_upload_that_is_larger_than_the_quota_is_never_seen(team: Cloud) -> None:
+    fill(team)
+    announce(upload(team.send, "b", b"x" * 1001))
+    assert len(hashes(team)) == 9
+    assert team.send("GET", "/v8/artifacts/b").status == 404
+
+
+def test_a_direct_upload_that_was_lost_is_settled_by_the_sweep(team: Cloud) -> None:
+    fill(team)
+    key = offer(team.send, "b")
+    put_object(key, b"x" * 200)
+    service.sweep(now=clock.now() + DAY + HOUR)
+    assert hashes(team)[-1] == "b"
+    assert size(team) <= QUOTA
+
+
+def test_a_rebuild_refuses_and_evicts_nothing(team: Cloud) -> None:
+    fill(team)
+    change_state(team.team.id, quota_bytes=100)
+    service.rebuild_index(now=clock.now(), workers=1)
+    assert len(hashes(team)) == 9
+
+
+# Uses ---------------------------------------------------------------------------------------------
+
+
+def last_use(cloud: Cloud, hash: str) -> datetime | None:
+    artifact = repository.read_entry(cloud.team.id, ArtifactHash(hash)).artifact
+    assert artifact is not None
+    return artifact.last_used_at
+
+
+@pytest.mark.parametrize("after", [timedelta(0), HOUR, DAY - timedelta(seconds=1), DAY, 5 * DAY])
+def test_a_use_is_noted_once_a_day(team: Cloud, after: timedelta) -> None:
+    stored = store(team, "b").created_at
+    use(team, "b", stored + after)
+    assert last_use(team, "b") == (stored if after < DAY else stored + after)
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_reading_and_asking_for_an_artifact_uses_it(team: Cloud, method: str) -> None:
+    long_ago = clock.now() - 2 * DAY
+    store(team, "b", now=long_ago)
+    assert team.send(method, "/v8/artifacts/b").status == 200
+    used = last_use(team, "b")
+    assert used is not None
+    assert used > long_ago + DAY
+
+
+def test_a_query_and_a_manager_use_nothing(team: Cloud) -> None:
+    long_ago = clock.now() - 2 * DAY
+    store(team, "b", now=long_ago)
+    team.send("POST", "/v8/artifacts", json_body={"hashes": ["b"]})
+    team.send("GET", "/v1/artifacts/b")
+    assert last_use(team, "b") == long_ago
+
+
+def test_a_use_that_cannot_be_noted_fails_no_read(team: Cloud) -> None:
+    store(team, "b", now=clock.now() - 2 * DAY)
+    artifact = repository.read_entry(team.team.id, ArtifactHash("b")).artifact
+    assert artifact is not None
+    with unreachable("dynamodb", "UpdateItem"):
+        assert service.fetch(artifact, now=clock.now()) == b"x" * 100
+
+
+def test_a_use_of_what_has_been_replaced_is_not_noted(team: Cloud) -> None:
+    long_ago = clock.now() - 2 * DAY
+    first = store(team, "b", now=long_ago)
+    second = store(team, "b", now=clock.now() - HOUR)
+    repository.note_use(first, at=clock.now())
+    assert last_use(team, "b") == second.created_at
+
+
+def test_where_nothing_is_evicted_no_use_is_noted_and_nothing_listed(cloud: Cloud) -> None:
+    service.store(
+        cloud.team.id,
+        ArtifactHash("b"),
+        b"artifact",
+        ArtifactMetadata(),
+        writer=cloud.writer,
+        replaces=None,
+        quota_bytes=None,
+        now=clock.now() - 2 * DAY,
+    )
+    cloud.send("GET", "/v8/artifacts/b")
+    assert last_use(cloud, "b") is None
+    assert list(repository.least_recently_used(cloud.team.id, page=10)) == []
+
+
+def test_the_daily_check_lists_what_was_stored_before(
+    team: Cloud, option: SetOption, jobs: list[dict[str, Any]]
+) -> None:
+    option("over_quota", "refuse")
+    fill(team)
+    option("over_quota", "evict")
+    service.sweep(now=clock.now())
+    listed = repository.least_recently_used(team.team.id, page=2)
+    assert [str(one.upload.hash) for one in listed] == [f"a{number}" for number in range(9)]
+
+
+def test_an_artifact_that_is_larger_than_the_quota_is_told_before_it_is_stored(
+    team: Cloud,
+) -> None:
+    with pytest.raises(LargerThanQuota):
+        store(team, "b", QUOTA + 1)
+    assert object_keys() == []
+    assert repository.read_totals(team.team.id) == Totals()
