@@ -122,6 +122,10 @@ build: $(SAM) ## validate the template and build layer and functions for Lambda 
 test-build: build $(READY) ## build, then import every handler from what was built, and run it under AWS's runtime client
 	@.venv/bin/python -m pytest -m build $(ARGS)
 
+.PHONY: bench-cold
+bench-cold: build $(READY) ## build, then measure how every function starts and answers: ARGS="--rounds 7 --write docs/benchmarks-cold.md get_status"
+	@.venv/bin/python -m local bench-cold $(ARGS)
+
 .PHONY: package
 package: check-template build ## from a clone to what `sam package` and `sam deploy` take, in dist/larder-<version>: validated, zipped, with its sums
 	@.venv/bin/python tools/package.py
