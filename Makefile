@@ -62,6 +62,14 @@ test-dynamodb-local: $(READY) ## the tests of whatever uses tables, on AWS's Dyn
 	@.venv/bin/python -m pytest -n $(WORKERS) -m "not build and not slow and not e2e" $(TESTS) $(ARGS)
 	@.venv/bin/python -m pytest -m "slow and not build and not e2e" $(TESTS) $(ARGS)
 
+.PHONY: rehearsal
+rehearsal: $(READY) $(SAM) ## each function under the role that SAM makes for it, with its sample event: `make permissions` in short (30 s of a core)
+	@.venv/bin/python -m tests.rehearsal --short --workers $(WORKERS)
+
+.PHONY: permissions
+permissions: $(READY) $(SAM) ## all tests of the functions under their roles, then once without each permission: can any go? (4 minutes of a core)
+	@.venv/bin/python -m tests.rehearsal --workers $(WORKERS)
+
 .PHONY: e2e
 e2e: $(READY) ## the long tests: npm's turbo clients, a browser, crashes, load (needs node, npm, chromium and chromium-driver)
 	@.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow or e2e" $(ARGS)

@@ -2,6 +2,7 @@
 the template's routes. moto proves no signature, no durability and no speed: tests/local and tests/e2e do.
 
 ENGINE=dynamodb-local puts the tables into AWS's DynamoDB Local, here as in every local cloud that a test starts.
+ENGINE=roles takes an emulator that asks for permissions, in which every function has its own role (tests/rehearsal).
 """
 
 import json
@@ -38,6 +39,7 @@ from local.template import Template, load_template
 from tests import invocations
 from tests.mailbox import Mailbox, handed_over
 from tests.moto_stores import Stores, answering_boto3
+from tests.rehearsal.acting import ROLES, Rehearsal, rehearsal
 from tests.requests import Cloud, Sender
 
 
@@ -81,6 +83,16 @@ def dynamodb_local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str | N
             yield f"http://127.0.0.1:{engine.port}"
         finally:
             engine.stop()
+
+
+@pytest.fixture(scope="session")
+def rehearsed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal | None]:
+    """The emulator that asks for permissions when ENGINE says so; None for moto."""
+    if os.environ.get("ENGINE") != ROLES:
+        yield None
+        return
+    with rehearsal(tmp_path_factory.mktemp("rehearsal")) as running:
+        yield running
 
 
 @pytest.fixture
@@ -164,9 +176,17 @@ def _make_tables() -> None:
 
 @pytest.fixture
 def aws_in_memory(
-    environment: pytest.MonkeyPatch, option: "SetOption", dynamodb_local: str | None
+    environment: pytest.MonkeyPatch,
+    option: "SetOption",
+    dynamodb_local: str | None,
+    rehearsed: Rehearsal | None,
 ) -> Iterator[None]:
     """Empty tables, an empty bucket, and a signing secret in Secrets Manager."""
+    if rehearsed:
+        option("signing_secret", rehearsed.stack.secrets["SigningSecret"])
+        rehearsed.stack.empty()
+        yield
+        return
     with answering_boto3():
         stores, signing_secret = _first_stores()
         stores.put_back()

@@ -1,6 +1,6 @@
 """What the template lets each function do, and a guard that holds a handler to it: moto asks for no permission."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ Grant = tuple[str, str]
 """An action and what it may be done to, as the template writes it: `("dynamodb:GetItem", "TeamsTable.Arn")`."""
 
 _OBJECTS = "${ArtifactsBucket.Arn}/artifacts/*"
-_IDENTITIES = "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:identity/*"
+_SES = "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}"
 _FUNCTIONS = {
     function.name: function.logical_id for function in load_template(environ={}).functions
 }
@@ -28,24 +28,35 @@ _TABLES = {
 }
 
 
+def policies(logical_id: str) -> dict[str, list[dict[str, Any]]]:
+    """A function's own statements, under its name, and those of the shared policies that it names, under theirs."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for policy in RESOURCES[logical_id]["Properties"].get("Policies", []):
+        name = policy.get("Ref", logical_id)
+        shared = RESOURCES[name]["Properties"]["PolicyDocument"] if "Ref" in policy else {}
+        found.setdefault(name, []).extend((shared or policy)["Statement"])
+    return found
+
+
 def statements(logical_id: str) -> list[dict[str, Any]]:
     """A function's own statements and those of the shared policies that it names."""
-    found: list[dict[str, Any]] = []
-    for policy in RESOURCES[logical_id]["Properties"].get("Policies", []):
-        shared = RESOURCES[policy["Ref"]]["Properties"]["PolicyDocument"] if "Ref" in policy else {}
-        found.extend((shared or policy)["Statement"])
-    return found
+    return [statement for policy in policies(logical_id).values() for statement in policy]
+
+
+def granted(statements: Iterable[dict[str, Any]]) -> list[Grant]:
+    """Each action on each resource that the statements allow, as often as they do."""
+    return [
+        (action, target)
+        for statement in statements
+        for action in _as_list(statement["Action"])
+        for resource in _as_list(statement["Resource"])
+        for target in resource.values()
+    ]
 
 
 @cache
 def grants(logical_id: str) -> frozenset[Grant]:
-    return frozenset(
-        (action, target)
-        for statement in statements(logical_id)
-        for action in _as_list(statement["Action"])
-        for resource in _as_list(statement["Resource"])
-        for target in resource.values()
-    )
+    return frozenset(granted(statements(logical_id)))
 
 
 def needs(operation: str, arguments: dict[str, Any]) -> set[Grant]:
@@ -53,7 +64,8 @@ def needs(operation: str, arguments: dict[str, Any]) -> set[Grant]:
     if operation == "Invoke":
         return {("lambda:InvokeFunction", f"{_FUNCTIONS[arguments['FunctionName']]}.Arn")}
     if operation == "SendEmail":
-        return {("ses:SendEmail", _IDENTITIES)}
+        # The second where the sender's address or domain has a configuration set.
+        return {("ses:SendEmail", f"{_SES}:{kind}/*") for kind in ("identity", "configuration-set")}
     if operation in ("HeadObject", "GetObject"):
         # Without the second a missing object is 403.
         return {("s3:GetObject", _objects(arguments)), ("s3:ListBucket", "ArtifactsBucket.Arn")}
@@ -77,14 +89,19 @@ def needs(operation: str, arguments: dict[str, Any]) -> set[Grant]:
     return {(f"dynamodb:{operation}", _table(arguments))}
 
 
-@contextmanager
-def held_to_its_grants(handler: str) -> Iterator[None]:
-    """Fails when a call made inside is not granted to the function whose handler this is."""
-    logical_id = next(
+def function_of(handler: str) -> str:
+    """The logical id of the function that has this handler."""
+    return next(
         name
         for name, resource in RESOURCES.items()
         if resource.get("Properties", {}).get("Handler") == handler
     )
+
+
+@contextmanager
+def held_to_its_grants(handler: str) -> Iterator[None]:
+    """Fails when a call made inside is not granted to the function whose handler this is."""
+    logical_id = function_of(handler)
     missing: set[Grant] = set()
 
     def check(params: dict[str, Any], model: Any, **_: object) -> None:

@@ -22,6 +22,7 @@ from local.gateway.routing import Routes
 from local.http_event import build_http_event
 from local.template import load_template
 from tests.permissions import held_to_its_grants
+from tests.rehearsal.acting import under_its_role
 
 DOMAIN = "cache.example.com"
 SESSION_COOKIE = "__Secure-better-auth.session_token"
@@ -62,7 +63,8 @@ class Reply:
 class Sender:
     """Sends requests with one token for one team. An argument of None leaves it out.
 
-    `authorization` and `query`, when given, are sent as they are in place of what token and team make.
+    `authorization` and `query`, when given, are sent as they are in place of what token and team make. What stands
+    behind a `?` in a path is sent besides.
     """
 
     token: str | None
@@ -83,7 +85,9 @@ class Sender:
         if json_body is not None:
             body = json.dumps(json_body).encode()
         sent = self._headers(headers, body, is_json=json_body is not None)
-        return deliver(method, path, self._query(), sent, body)
+        path, _, more = path.partition("?")
+        query = "&".join(part for part in (self._query(), more) if part)
+        return deliver(method, path, query, sent, body)
 
     def _query(self) -> str:
         if self.query is not None:
@@ -207,7 +211,7 @@ def invoke(handler: str, event: dict[str, Any], context: Context | None = None) 
     """Call a function by the handler that the template names; a call to AWS that its role does not allow fails."""
     module, _, name = handler.rpartition(".")
     function = getattr(importlib.import_module(module), name)
-    with held_to_its_grants(handler):
+    with held_to_its_grants(handler), under_its_role(handler):
         return function(event, context or Context())
 
 

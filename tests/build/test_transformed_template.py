@@ -1,12 +1,12 @@
 """What SAM makes of the template: the parts that it adds by itself."""
 
-import json
-import subprocess
 from typing import Any
 
 import pytest
 
-from tests.build.conftest import ROOT
+from tests.permissions import RESOURCES, grants
+from tests.rehearsal.roles import roles
+from tests.sam import transformed_resources
 
 pytestmark = pytest.mark.build
 
@@ -16,16 +16,7 @@ ROOM = 450
 
 @pytest.fixture(scope="module")
 def resources() -> dict[str, Any]:
-    done = subprocess.run(
-        [ROOT / ".tools" / "sam" / "bin" / "python", ROOT / "tools" / "transform_template.py"],
-        env={"AWS_DEFAULT_REGION": "us-east-1"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    transformed: dict[str, Any] = json.loads(done.stdout)["Resources"]
-    return transformed
+    return transformed_resources()
 
 
 def of_type(resources: dict[str, Any], kind: str) -> dict[str, Any]:
@@ -53,6 +44,16 @@ def test_every_function_has_a_role_of_its_own(resources: dict[str, Any]) -> None
     functions = of_type(resources, "AWS::Lambda::Function")
     roles = [function["Role"]["Fn::GetAtt"] for function in functions.values()]
     assert sorted(role for role, _ in roles) == sorted(of_type(resources, "AWS::IAM::Role"))
+
+
+@pytest.mark.parametrize(
+    "function", [name for name, one in RESOURCES.items() if "Handler" in one.get("Properties", {})]
+)
+def test_a_role_allows_what_the_template_says_and_to_tell_of_failures(function: str) -> None:
+    allowed = {permission.grant for permission in roles()[function].permissions()}
+    queues = {grant for grant in allowed - grants(function) if grant[0] == "sqs:SendMessage"}
+    assert allowed == grants(function) | queues
+    assert len(queues) == ("EventInvokeConfig" in RESOURCES[function]["Properties"])
 
 
 def test_whoever_invokes_a_function_is_named(resources: dict[str, Any]) -> None:

@@ -101,6 +101,29 @@ def test_the_function_stops_in_time_and_leaves_the_rest_to_the_next_sweep(cloud:
     assert read_entry(cloud.team.id, ArtifactHash("old")).artifact is None
 
 
+def test_the_function_settles_an_upload_that_came_and_gives_up_one_that_did_not(
+    cloud: Cloud,
+) -> None:
+    yesterday = clock.now() - DAY - HOUR
+    for hash in (ArtifactHash("a1"), ArtifactHash("a2")):
+        service.offer_upload(cloud.team.id, hash, writer=cloud.writer, now=yesterday)
+    came = read_entry(cloud.team.id, ArtifactHash("a1")).pending
+    assert came is not None
+    put_object(came.upload.object_key, b"artifact")
+    invoke("artifacts.sweep_artifacts.handler", {})
+    assert read_entry(cloud.team.id, ArtifactHash("a1")).artifact is not None
+    assert read_entry(cloud.team.id, ArtifactHash("a2")).pending is None
+
+
+def test_the_function_deletes_the_object_of_what_expired(cloud: Cloud) -> None:
+    now = clock.now()
+    store(cloud, "old", now=now - 31 * DAY)
+    service.sweep(now=now - 2 * HOUR)
+    assert len(object_keys()) == 1
+    invoke("artifacts.sweep_artifacts.handler", {})
+    assert object_keys() == []
+
+
 def test_totals_that_a_crash_left_wrong_are_corrected_by_the_second_look(cloud: Cloud) -> None:
     now = clock.now()
     store(cloud, "abc", now=now)

@@ -1,0 +1,102 @@
+"""What functions share, at each of them: every way through the shared policies of the template, with its sample event.
+
+The functions are those of the template, so that a new one is held to the same.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from larder import aws, clock
+from larder.accounts.sessions import start_session
+from larder.api_keys.models import NewKey
+from larder.api_keys.service import create_key, find_key
+from larder.settings import settings
+from larder.signing import forget_secrets, sign
+from local.template import load_template
+from tests.conftest import SetOption
+from tests.faults import answering, error
+from tests.functions.test_sample_events import sample
+from tests.mailbox import Mailbox
+from tests.permissions import grants
+from tests.requests import SESSION_COOKIE, Cloud, invoke
+
+HANDLERS = {
+    route.function.logical_id: route.function.handler for route in load_template(environ={}).routes
+}
+
+
+def that_may(action: str, target: str) -> Callable[[Any], Any]:
+    """Parametrizes a test with the handlers of the functions that have a route and this permission."""
+    found = {
+        name: handler for name, handler in HANDLERS.items() if (action, target) in grants(name)
+    }
+    return pytest.mark.parametrize("handler", found.values(), ids=found)
+
+
+def by_key(handler: str, cloud: Cloud, token: str) -> dict[str, Any]:
+    """The sample event with this key. Where somebody has to be signed in, it takes the place of the session."""
+    event = sample(handler.split(".")[1], replace(cloud, token=token))
+    if token not in json.dumps(event):
+        del event["headers"]["authorization"]
+        event["headers"]["x-api-key"] = token
+    return event
+
+
+@pytest.fixture(autouse=True)
+def keys_stand_for_sessions(option: SetOption, mailbox: Mailbox) -> None:
+    """And what hands mail over finds somebody to take it."""
+    option("session_for_api_keys", "true")
+
+
+@that_may("dynamodb:UpdateItem", "ApiKeysTable.Arn")
+def test_a_use_of_the_key_is_counted(handler: str, cloud: Cloud) -> None:
+    new = NewKey(user_id=cloud.user.id, team_id=cloud.team.id, remaining=2)
+    key, token = create_key(new, now=clock.now())
+    invoke(handler, by_key(handler, cloud, token))
+    left = find_key(key.id)
+    # One of the functions ends the key that it is asked with.
+    assert left is None or left.remaining == 1
+
+
+@that_may("dynamodb:DeleteItem", "ApiKeysTable.Arn")
+def test_the_last_use_of_a_key_ends_it(handler: str, cloud: Cloud) -> None:
+    new = NewKey(user_id=cloud.user.id, team_id=cloud.team.id, remaining=1)
+    key, token = create_key(new, now=clock.now())
+    invoke(handler, by_key(handler, cloud, token))
+    assert find_key(key.id) is None
+
+
+@that_may("dynamodb:GetItem", "ApiKeysTable.Arn")
+def test_a_key_whose_use_cannot_be_noted_is_read(handler: str, cloud: Cloud) -> None:
+    event = by_key(handler, cloud, cloud.token)
+    with answering("dynamodb", "UpdateItem", error("ThrottlingException"), times=1) as refused:
+        assert invoke(handler, event)["statusCode"] < 500
+    assert refused
+
+
+@that_may("secretsmanager:GetSecretValue", "SigningSecret")
+def test_a_cookie_is_checked_with_a_secret_that_has_to_be_read_first(
+    handler: str, cloud: Cloud
+) -> None:
+    event = sample(handler.split(".")[1], cloud)
+    token = start_session(cloud.user, now=clock.now())[1]
+    event["headers"].pop("authorization", None)
+    event["headers"]["origin"] = f"https://{event['requestContext']['domainName']}"
+    event["cookies"] = [f"{SESSION_COOKIE}={quote(f'{token}.{sign(token)}', safe='')}"]
+    forget_secrets()
+    assert invoke(handler, event)["statusCode"] < 500
+
+
+@that_may("dynamodb:UpdateItem", "RateLimitsTable.Arn")
+def test_a_request_is_counted_against_the_limit_of_its_path(
+    handler: str, cloud: Cloud, option: SetOption
+) -> None:
+    option("http_rate_limit_enabled", "true")
+    event = sample(handler.split(".")[1], cloud)
+    invoke(handler, event)
+    assert aws.dynamodb().scan(TableName=settings().rate_limits_table)["Count"] == 1

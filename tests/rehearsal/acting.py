@@ -1,0 +1,243 @@
+"""Every function under its own role: which of its permissions it uses, and what is refused.
+
+The emulator refuses by itself whatever it asks about. Two things it does not ask (docs/decisions/0026), so they are
+asked here, of the same policies: whether one may tell that an object is missing, and whom mail is from.
+"""
+
+import os
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email.utils import parseaddr
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import parse_qs, urlsplit
+
+from botocore.awsrequest import AWSPreparedRequest, AWSRequest, AWSResponse
+from botocore.exceptions import ClientError
+from botocore.handlers import BUILTIN_HANDLERS
+
+from larder import aws
+from local.template import ACCOUNT_ID
+from tests.permissions import Grant, function_of, needs
+from tests.rehearsal.emulator import Emulator
+from tests.rehearsal.roles import REGION, Permission
+from tests.rehearsal.stack import Keys, Stack
+
+ROLES = "roles"
+"""What the variable ENGINE says for a rehearsal."""
+
+_CALL = "larder_call"
+_READS = ("GetObject", "HeadObject")
+_REFUSALS = ("AccessDenied", "AccessDeniedException")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A call that a function's role did not allow: one of `grants` is missing."""
+
+    function: str
+    operation: str
+    grants: frozenset[Grant]
+    reason: str
+
+    def __str__(self) -> str:
+        grants = ", ".join(f"{action} on {target}" for action, target in sorted(self.grants))
+        return (
+            f"template.yaml does not let {self.function} {self.operation} ({grants}): {self.reason}"
+        )
+
+
+@dataclass(slots=True)
+class Rehearsal:
+    """A running emulator, and what the functions did in it."""
+
+    emulator: Emulator
+    stack: Stack
+    acting: str | None = None
+    used: dict[Permission, set[str]] = field(default_factory=dict)
+    """Which tests used a permission, by their node ids."""
+    refused: list[Refusal] = field(default_factory=list)
+
+    def call(
+        self, function: str, service: str, operation: str, grant: Grant, **parameters: object
+    ) -> None:
+        """A call that Lambda makes with a function's role, not the function. Fails when it is refused."""
+        self.note_use(function, frozenset([grant]))
+        client = self.stack.client(service, self.stack.keys_of(function))
+        try:
+            getattr(client, operation)(**parameters)
+        except ClientError as error:
+            self.refuse(Refusal(function, operation, frozenset([grant]), str(error)))
+
+    def may_send(self, function: str, resource: str, sender: str) -> bool:
+        """Whether a function may send mail from this address, as SES asks for one of its resources."""
+        arn = f"arn:aws:ses:{REGION}:{ACCOUNT_ID}:{resource}"
+        return self.stack.allows(function, "ses:SendEmail", arn, {"ses:fromaddress": sender})
+
+    def refuse(self, refusal: Refusal) -> NoReturn:
+        self.refused.append(refusal)
+        raise AssertionError(str(refusal))
+
+    def note_use(self, function: str, grants: frozenset[Grant]) -> None:
+        test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
+        for action, target in grants:
+            self.used.setdefault(Permission(function, action, target), set()).add(test)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call of a function's, from its parameters to its reply."""
+
+    function: str
+    operation: str
+    grants: frozenset[Grant]
+    parameters: dict[str, Any]
+
+    def refused(self, reason: str) -> Refusal:
+        return Refusal(self.function, self.operation, self.grants, reason)
+
+
+_now: Rehearsal | None = None
+
+
+@contextmanager
+def rehearsal(folder: Path) -> Iterator[Rehearsal]:
+    """An emulator that all clients of this process talk to, and the stack in it."""
+    global _now  # noqa: PLW0603 - the hooks below are the process's too
+    emulator = Emulator(folder)
+    # Clients made before have no hooks, and other keys.
+    aws.reset()
+    try:
+        emulator.wait_until_ready()
+        _now = Rehearsal(emulator, Stack(emulator))
+        _now.stack.make()
+        yield _now
+    finally:
+        _now = None
+        emulator.stop()
+        aws.reset()
+
+
+def rehearsing() -> Rehearsal | None:
+    return _now
+
+
+@contextmanager
+def under_its_role(handler: str) -> Iterator[None]:
+    """Within, the layer's clients have the keys of this function's role. Fails when a call is refused.
+
+    Does nothing where nothing is rehearsed.
+    """
+    if _now is None:
+        yield
+        return
+    function = function_of(handler)
+    before, seen = _now.acting, len(_now.refused)
+    try:
+        with _presenting(_now.stack.keys_of(function)):
+            _now.acting = function
+            yield
+    finally:
+        _now.acting = before
+        if refused := _now.refused[seen:]:
+            raise AssertionError("\n".join(map(str, refused)))
+
+
+@contextmanager
+def _presenting(keys: Keys) -> Iterator[None]:
+    # One object that every client of the session signs with.
+    presented: Any = aws._session().get_credentials()
+    before = presented.access_key, presented.secret_key, presented.token
+    presented.access_key, presented.secret_key, presented.token = keys
+    try:
+        yield
+    finally:
+        presented.access_key, presented.secret_key, presented.token = before
+
+
+def follow(url: str, method: str, body: bytes = b"") -> int:
+    """Ask for an address that a function signed, as its client does; the status of the reply.
+
+    Fails when the function's role, by whose keys it is signed, does not allow it.
+    """
+    assert _now is not None
+    address = urlsplit(url)
+    (credential,) = parse_qs(address.query)["X-Amz-Credential"]
+    function = _now.stack.holder_of(credential.partition("/")[0])
+    operation = {"GET": "GetObject", "PUT": "PutObject"}[method]
+    needed = needs(operation, {"Key": address.path.removeprefix("/")})
+    grants = frozenset(one for one in needed if one[0] == f"s3:{operation}")
+    _now.note_use(function, grants)
+    reply = _now.emulator.ask(method, url, body=body, headers={})
+    # A broken signature is another matter.
+    if b"<Code>AccessDenied</Code>" in reply.read():
+        _now.refuse(Refusal(function, f"sign an address for {method}", grants, "AccessDenied"))
+    return reply.status
+
+
+# Hooks of botocore, in the order in which a call meets them.
+
+
+def _begin(
+    params: dict[str, Any], model: Any, context: MutableMapping[str, Any], **_: object
+) -> None:
+    if _now is None or _now.acting is None:
+        return
+    grants = frozenset(needs(model.name, params))
+    context[_CALL] = call = _Call(_now.acting, model.name, grants, params)
+    if model.name == "SendEmail":
+        sender = parseaddr(params["FromEmailAddress"])[1]
+        # As in an account where the sender has a configuration set.
+        for resource in (f"identity/{sender}", "configuration-set/some"):
+            if not _now.may_send(call.function, resource, sender):
+                _now.refused.append(call.refused(f"not on {resource}"))
+
+
+def _leave(request: AWSRequest, **_: object) -> None:
+    # What a test answers in Amazon's place does not come this far.
+    call: _Call | None = request.context.get(_CALL)
+    if _now is not None and call is not None:
+        _now.note_use(call.function, call.grants - _asked_when_missing(call))
+
+
+def _lead(request: AWSPreparedRequest, **_: object) -> AWSResponse | None:
+    if _now is None:
+        return None
+    _now.stack.note_write(request)
+    return _now.emulator.send(request)
+
+
+def _end(
+    http_response: Any,
+    parsed: MutableMapping[str, Any],
+    context: MutableMapping[str, Any],
+    **_: object,
+) -> None:
+    call: _Call | None = context.get(_CALL)
+    if _now is None or call is None:
+        return
+    problem = parsed.get("Error", {})
+    if http_response.status_code == 403 or problem.get("Code") in _REFUSALS:
+        _now.refused.append(call.refused(problem.get("Message") or "Forbidden"))
+    if http_response.status_code == 404 and (asked := _asked_when_missing(call)):
+        _now.note_use(call.function, asked)
+        bucket = f"arn:aws:s3:::{call.parameters['Bucket']}"
+        if not _now.stack.allows(call.function, "s3:ListBucket", bucket):
+            _now.refused.append(call.refused("S3 answers 403 and not 404"))
+
+
+def _asked_when_missing(call: _Call) -> frozenset[Grant]:
+    if call.operation not in _READS:
+        return frozenset()
+    return frozenset(grant for grant in call.grants if grant[0] == "s3:ListBucket")
+
+
+BUILTIN_HANDLERS.extend(
+    [
+        ("provide-client-params", _begin),
+        ("request-created", _leave),
+        ("before-send", _lead),
+        ("after-call", _end),
+    ]
+)

@@ -1,0 +1,100 @@
+"""ministack asking for permissions, as a process, and every client's requests led to it.
+
+Clients are those of the cloud, with Amazon's own addresses: what they have signed for these is sent to the emulator as
+it is, which checks each signature by them. Who presents the access key `ROOT` is the account's root.
+"""
+
+import socket
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import urllib3
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from urllib3.exceptions import HTTPError
+
+from local.child_processes import Family
+from local.environment import process_environment
+from tests.rehearsal.roles import REGION
+
+ROOT = ("testing", "testing")
+
+_START_PATIENCE_S = 60.0
+_LOOK_PAUSE_S = 0.05
+
+
+class Emulator:
+    """The process. `send` may be called by many threads at once."""
+
+    def __init__(self, folder: Path) -> None:
+        """Start it; what it prints goes to a file in `folder`."""
+        self._port = _free_port()
+        self._log = folder / "ministack.log"
+        self._family = Family()
+        self._process = self._family.start(
+            "tests.rehearsal.server",
+            [],
+            environ=process_environment(
+                {
+                    "AUTH": "true",
+                    "AWS_ACCESS_KEY_ID": ROOT[0],
+                    "AWS_SECRET_ACCESS_KEY": ROOT[1],
+                    "BIND_HOST": "127.0.0.1",
+                    "GATEWAY_PORT": str(self._port),
+                    "IOT_MTLS_ENABLED": "0",
+                    "LOG_LEVEL": "WARNING",
+                    "MINISTACK_REGION": REGION,
+                    "SFTP_ENABLED": "0",
+                    "TMPDIR": str(folder),
+                }
+            ),
+            descriptors=[],
+            log=self._log,
+        )
+        self._pool = urllib3.HTTPConnectionPool("127.0.0.1", self._port, maxsize=20)
+
+    def wait_until_ready(self) -> None:
+        deadline = time.monotonic() + _START_PATIENCE_S
+        while self._process.poll() is None and time.monotonic() < deadline:
+            with suppress(HTTPError):
+                self._pool.request("GET", "/_ministack/health", retries=False, timeout=2)
+                return
+            time.sleep(_LOOK_PAUSE_S)
+        raise RuntimeError(f"ministack does not start: {self._log.read_text()[-2_000:]}")
+
+    def stop(self) -> None:
+        self._pool.close()
+        self._family.kill_all()
+
+    def send(self, request: AWSPreparedRequest) -> AWSResponse:
+        """Hand over a request that was made for Amazon, and return the reply."""
+        headers = dict(request.headers.items())
+        # Head and body leave together here; nobody waits for leave to send the second.
+        headers.pop("Expect", None)
+        reply: Any = self.ask(request.method, request.url, body=request.body, headers=headers)
+        return AWSResponse(request.url, reply.status, reply.headers, reply)
+
+    def ask(
+        self, method: str, url: str, *, body: Any, headers: dict[str, Any]
+    ) -> urllib3.BaseHTTPResponse:
+        """Any HTTP request, to the host that `url` names. The reply's body is still to be read."""
+        address = urlsplit(url)
+        target = address.path or "/"
+        return self._pool.urlopen(
+            method,
+            f"{target}?{address.query}" if address.query else target,
+            body=body,
+            headers={**headers, "Host": address.netloc},
+            retries=False,
+            redirect=False,
+            preload_content=False,
+            decode_content=False,
+        )
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

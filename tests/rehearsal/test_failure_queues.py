@@ -1,0 +1,29 @@
+"""What Lambda does with a function's role when a background run has failed: it tells the function's queue."""
+
+import pytest
+
+from tests.permissions import RESOURCES
+from tests.rehearsal.acting import Rehearsal
+
+QUEUES = {
+    name: resource["Properties"]["EventInvokeConfig"]["DestinationConfig"]["OnFailure"][
+        "Destination"
+    ]["Fn::GetAtt"]
+    for name, resource in RESOURCES.items()
+    if "EventInvokeConfig" in resource.get("Properties", {})
+}
+"""What the template sets as the destination, by function: `QueueName.Arn`."""
+
+
+@pytest.mark.parametrize(("function", "target"), QUEUES.items(), ids=QUEUES)
+def test_a_failed_run_may_be_told_to_the_queue(
+    environment: object, rehearsed: Rehearsal, function: str, target: str
+) -> None:
+    rehearsed.call(
+        function,
+        "sqs",
+        "send_message",
+        ("sqs:SendMessage", target),
+        QueueUrl=rehearsed.stack.queue_url(target.removesuffix(".Arn")),
+        MessageBody="{}",
+    )
