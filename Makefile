@@ -63,11 +63,11 @@ test-dynamodb-local: $(READY) ## the tests of whatever uses tables, on AWS's Dyn
 	@.venv/bin/python -m pytest -m "slow and not build and not e2e" $(TESTS) $(ARGS)
 
 .PHONY: rehearsal
-rehearsal: $(READY) $(SAM) ## each function under the role that SAM makes for it, with its sample event: half a minute of `make permissions`
+rehearsal: $(READY) $(SAM) ## each function under the role that SAM makes for it, with its sample event: `make permissions` in short (30 s of a core)
 	@.venv/bin/python -m tests.rehearsal --short --workers $(WORKERS)
 
 .PHONY: permissions
-permissions: $(READY) $(SAM) ## all tests of the functions under their roles, then once without each permission: what can go? (about 5 minutes)
+permissions: $(READY) $(SAM) ## all tests of the functions under their roles, then once without each permission: can any go? (4 minutes of a core)
 	@.venv/bin/python -m tests.rehearsal --workers $(WORKERS)
 
 .PHONY: e2e
@@ -121,6 +121,10 @@ build: $(SAM) ## validate the template and build layer and functions for Lambda 
 .PHONY: test-build
 test-build: build $(READY) ## build, then import every handler from what was built, and run it under AWS's runtime client
 	@.venv/bin/python -m pytest -n 2 --dist loadfile -m build $(ARGS)
+
+.PHONY: bench-cold
+bench-cold: build $(READY) ## build, then measure how every function starts and answers: ARGS="--rounds 7 --write docs/benchmarks-cold.md get_status"
+	@.venv/bin/python -m local bench-cold $(ARGS)
 
 .PHONY: package
 package: check-template build ## from a clone to what `sam package` and `sam deploy` take, in dist/larder-<version>: validated, zipped, with its sums

@@ -9,7 +9,7 @@ from larder import clock
 from larder.accounts import service
 from larder.api_keys.service import delete_keys_of
 from larder.teams.service import leave_teams
-from larder.web.log import logger
+from larder.web.log import logged, logger
 
 _INDEXES_FOLLOW_WITHIN = timedelta(minutes=10)
 
@@ -25,5 +25,6 @@ def forget_deleted_users() -> int:
     return keys
 
 
+@logged
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
     logger().info("removed traces of deleted users", extra={"keys": forget_deleted_users()})

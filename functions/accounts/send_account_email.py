@@ -8,7 +8,7 @@ from larder import clock
 from larder.accounts import emails
 from larder.accounts.email_jobs import EmailJob, parse_job
 from larder.accounts.emails import Delivery
-from larder.web.log import logger
+from larder.web.log import logged, logger
 
 
 def send_account_email(job: EmailJob) -> Delivery:
@@ -16,6 +16,7 @@ def send_account_email(job: EmailJob) -> Delivery:
     return emails.deliver(job, now=clock.now())
 
 
+@logged
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
     """What Lambda calls. An error is tried again and ends in the dead-letter queue."""
     job = parse_job(event)

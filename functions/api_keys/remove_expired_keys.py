@@ -6,7 +6,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from larder import clock
 from larder.api_keys import service
-from larder.web.log import logger
+from larder.web.log import logged, logger
 
 
 def remove_expired_keys() -> int:
@@ -14,5 +14,6 @@ def remove_expired_keys() -> int:
     return service.delete_expired_keys(now=clock.now())
 
 
+@logged
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
     logger().info("removed expired keys", extra={"removed": remove_expired_keys()})

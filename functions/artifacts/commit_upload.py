@@ -7,7 +7,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from larder import clock
 from larder.artifacts import service
 from larder.artifacts.models import parse_object_key
-from larder.web.log import logger
+from larder.web.log import logged, logger
 
 
 def commit_upload(object_key: str) -> None:
@@ -19,6 +19,7 @@ def commit_upload(object_key: str) -> None:
     service.commit(upload, now=clock.now())
 
 
+@logged
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
     """What EventBridge calls. An error is tried again and ends in the dead-letter queue."""
     commit_upload(event["detail"]["object"]["key"])

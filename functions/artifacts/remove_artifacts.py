@@ -10,7 +10,7 @@ from larder.artifacts import eviction, removal
 from larder.artifacts.eviction import EvictionReport
 from larder.artifacts.removal import RemovalReport
 from larder.artifacts.removal_jobs import RemovalJob, parse_job
-from larder.web.log import logger
+from larder.web.log import logged, logger
 
 MARGIN_MS = 30_000
 """What is left of the function's time when it begins no further removal."""
@@ -27,6 +27,7 @@ def remove_artifacts(job: RemovalJob, context: LambdaContext) -> RemovalReport |
     return removal.do_job(job.owner, job.writer, now=clock.now(), may_go_on=may_go_on)
 
 
+@logged
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
     """What Lambda calls. An error is tried again and ends in the dead-letter queue."""
     job = parse_job(event)

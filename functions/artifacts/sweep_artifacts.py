@@ -9,7 +9,7 @@ from larder import clock
 from larder.artifacts import service
 from larder.artifacts.service import SweepReport
 from larder.metrics import measured
-from larder.web.log import logger
+from larder.web.log import logged, logger
 
 MARGIN_MS = 30_000
 """What is left of the function's time when it begins no further item."""
@@ -23,6 +23,7 @@ def sweep_artifacts(context: LambdaContext) -> SweepReport:
     )
 
 
+@logged
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
     report = sweep_artifacts(context)
     figures = measured(

@@ -60,6 +60,11 @@ class Artifacts:
         layers = [layer / "python" for layer in function.layers]
         return ":".join(map(str, [*self.stand_ins, *layers, self.runtime_packages]))
 
+    def versions(self) -> dict[str, str]:
+        """What the functions run on: `Python`, and the packages that the runtime brings, by their names."""
+        found = {name: _version(self.runtime_packages, name) for name in ("awslambdaric", "boto3")}
+        return {"Python": RUNTIME.removeprefix("python"), **found}
+
 
 def open_artifacts(template: Path) -> Artifacts:
     """What was built from `template`; installs what is missing around it. Raises ArtifactsError."""
@@ -202,7 +207,8 @@ def _meaning(template: Template) -> list[Any]:
     """Everything but where the code lies."""
 
     def function(one: Function) -> tuple[Any, ...]:
-        return one.logical_id, one.handler, one.timeout_s, one.memory_mb, one.log_format
+        kept = one.timeout_s, one.memory_mb, one.log_format, one.variables
+        return one.logical_id, one.handler, *kept
 
     return [
         [(function(one), len(one.layers)) for one in template.functions],

@@ -86,7 +86,7 @@ def test_idle_is_what_the_template_has(book: Book) -> None:
     assert {one.memory_mb for one in template.functions} >= {512}
     assert book.uses["each_invocation"]["memory_gb"] == 512 / 1024
     lines = idle_bill(book).lines
-    assert (lines["signing secret"], round(lines["alarms"], 2)) == (0.40, 0.70)
+    assert (lines["signing secret"], round(lines["alarms"], 2)) == (0.40, 0.80)
     assert lines["hourly runs"] < 0.10
 
 

@@ -120,6 +120,16 @@ def test_little_is_left_behind(local_cloud: LocalCloud, key: str, team: str) -> 
     assert left["artifacts"] - before["artifacts"] == 4
 
 
+def test_nothing_is_left_behind_by_a_key_that_may_delete(
+    local_cloud: LocalCloud, key: str, team: str
+) -> None:
+    before = operate(local_cloud, "teams", "show", team)
+    rights = ("--permissions", "artifacts=read,write,manage")
+    assert smoke(local_cloud.url, key_of(local_cloud, "--team", team, *rights)) == {}
+    left = operate(local_cloud, "teams", "show", team)
+    assert left["stored_bytes"] == before["stored_bytes"]
+
+
 # --------------------------------------------------------------------------- the wrong key or address
 
 

@@ -11,7 +11,7 @@ import pytest
 from local.template import Function, load_template
 from tests.functions.test_sample_events import arrive, run, sample
 from tests.mailbox import Mailbox
-from tests.requests import Cloud, invoke
+from tests.requests import Cloud, Context, invoke
 
 FUNCTIONS = load_template(environ={}).functions
 BEFORE = {
@@ -81,6 +81,10 @@ def test_what_a_function_logs(
         assert answered["request_id"] == event["requestContext"]["requestId"]
         assert answered["route"] == event["requestContext"]["routeKey"]
         assert answered["status"] == reply["statusCode"]
+    else:
+        own = [line for line in lines if line.get("request_id") == Context.aws_request_id]
+        assert own or name == "commit_upload", "only what is wrong with an object is logged"
+        assert not [line for line in own if "route" in line]
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,8 @@ def rehearse(folder: Path, *, short: bool, workers: str) -> int:
     if _pytest(folder, _FEW_TESTS if short else _ALL_TESTS, workers).returncode:
         return 1
     uses = dict(_uses(_findings(folder)))
-    print(f"{len(uses)} of {len(permissions())} permissions used after {_since(begun)}.\n")
+    used = f"{len(uses)} of {len(permissions())} permissions used after {_since(begun)}."
+    print(f"\n{used}\n", flush=True)
     problems = [] if short else [*_unexplained(uses.keys())]
     removed = _one_function_a_domain(uses) if short else uses
     failing = _take_away(removed, folder, workers)

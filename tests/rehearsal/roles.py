@@ -127,16 +127,6 @@ def permissions() -> frozenset[Permission]:
     return frozenset(permission for role in roles().values() for permission in role.permissions())
 
 
-def granted_twice() -> dict[Permission, list[str]]:
-    """Permissions that a function has from more than one policy or statement, and which those are."""
-    holders: dict[Permission, list[str]] = {}
-    for role in roles().values():
-        for holder, statement in role.holders():
-            permission = Permission(role.function, statement.action, statement.target)
-            holders.setdefault(permission, []).append(holder)
-    return {permission: names for permission, names in holders.items() if len(names) > 1}
-
-
 class Account:
     """The names that the resources have in one account, so that policies can name them."""
 

@@ -13,16 +13,20 @@ from larder import clock
 from larder.accounts.service import create_user
 from larder.api_keys.models import NewKey, RateLimit, Refill
 from larder.api_keys.service import create_key
+from larder.settings import settings
 from larder.teams.models import CachingStatus, Role
 from larder.teams.service import add_member, change_state, create_team
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, offer, upload
+from tests.invocations import handed_over
 from tests.mailbox import Mailbox
 from tests.requests import Browser, Reply, Sender, deliver
 
 PASSWORD = "correct horse battery staple"
 TAG = "Tc0BmHvJYMIYJ62/zx87YqO0Flxk+5Ovip25NY825CQ="
-SMALL, TAGGED, REPLACED, DIRECT, UNSETTLED, NEVER_SENT = (f"{n:016x}" for n in range(1, 7))
+SMALL, TAGGED, REPLACED, DIRECT, UNSETTLED, NEVER_SENT, LEAKED, DELETED = (
+    f"{n:016x}" for n in range(1, 9)
+)
 OPTIONS = {"inline_download_bytes": 100, "http_rate_limit_enabled": "true", "scrypt_cost": 1024}
 """Of the deployment: artifacts of more than a hundred bytes count as large, and passwords are hashed quickly."""
 LARGE = bytes(range(200))
@@ -35,11 +39,13 @@ Credentials = dict[str, dict[str, str]]
 
 @dataclass(frozen=True)
 class Past:
-    """Who can ask, what they ask, and links of mails that nobody has followed yet."""
+    """Who can ask, what they ask, links of mails that nobody has followed yet, and what is under way."""
 
     credentials: Credentials
     questions: list[Question]
     links: dict[str, str]
+    to_be_removed: list[str]
+    """Hashes of which the removal is asked for."""
 
 
 def live(option: SetOption, mailbox: Mailbox) -> Past:
@@ -70,6 +76,8 @@ def live(option: SetOption, mailbox: Mailbox) -> Past:
         ),
         "reading": NewKey(user_id=vera.id, permissions={"artifacts": ("read",)}),
         "expired": NewKey(user_id=ada, expires_in_s=1),
+        "leaked": NewKey(user_id=ada, team_id=acme.id),
+        "managing": NewKey(user_id=ada, team_id=acme.id, permissions={"artifacts": ("manage",)}),
     }
     credentials = {"ada": _cookies(ada_in), "bob": _cookies(bob_in)}
     ids = {}
@@ -77,7 +85,8 @@ def live(option: SetOption, mailbox: Mailbox) -> Past:
         made, token = create_key(new, now=now)
         ids[name] = made.id
         credentials[name] = {"authorization": f"Bearer {token}"}
-    _build(Sender(credentials["ci"]["authorization"].split()[1]))
+    _build(_sender(credentials["ci"]))
+    _tidy_up(_sender(credentials["leaked"]), _sender(credentials["managing"]), ids["leaked"])
     for name in ("personal", "counted", "limited"):
         _asked({"as": name, "method": "GET", "path": "/v8/artifacts/status"}, credentials)
     assert carl_in.post("/delete-user", {"password": PASSWORD}).status == 200
@@ -85,7 +94,7 @@ def live(option: SetOption, mailbox: Mailbox) -> Past:
     links = {"reset": mailbox.link()}
     assert bob_in.post("/change-email", {"newEmail": "robert@acme.example"}).status == 200
     links["change email"] = mailbox.link()
-    return Past(credentials, _questions(ids), links)
+    return Past(credentials, _questions(ids), links, [LEAKED])
 
 
 def _signed_up(name: str, mailbox: Mailbox) -> tuple[str, Browser]:
@@ -102,6 +111,20 @@ def _signed_up(name: str, mailbox: Mailbox) -> tuple[str, Browser]:
 
 def _cookies(browser: Browser) -> dict[str, str]:
     return {"cookie": "; ".join(f"{name}={value}" for name, value in browser.cookies.items())}
+
+
+def _sender(carried: dict[str, str]) -> Sender:
+    return Sender(None, authorization=carried["authorization"])
+
+
+def _tidy_up(leaked: Sender, manage: Sender, leaked_id: str) -> None:
+    """One artifact is deleted, and the removal of what a leaked key wrote is asked for and not done yet."""
+    for hash in (LEAKED, DELETED):
+        assert leaked("PUT", f"/v8/artifacts/{hash}", body=b"suspect").status == 202
+    assert manage("DELETE", f"/v1/artifacts/{DELETED}").status == 200
+    with handed_over(settings().removal_function):
+        asked = Sender(None, authorization=manage.authorization, query=f"writer={leaked_id}")
+        assert asked("DELETE", "/v1/artifacts").status == 202
 
 
 def _build(send: Sender) -> None:
@@ -147,6 +170,8 @@ def _questions(ids: dict[str, str]) -> list[Question]:
             "query": "slug=acme",
             "json": {"hashes": [SMALL, TAGGED, REPLACED, DIRECT, UNSETTLED, NEVER_SENT]},
         },
+        {"as": "managing", "method": "GET", "path": "/v1/artifacts"},
+        {"as": "managing", "method": "GET", "path": f"/v1/artifacts/{TAGGED}"},
         {"as": "expired", "method": "GET", "path": "/v8/artifacts/status"},
         {"as": "counted", "method": "GET", "path": "/v8/artifacts/status"},
         {"as": "ci", "method": "GET", "path": "/v1/usage", "query": f"from={today}&to={today}"},

@@ -2,7 +2,10 @@
 
 import base64
 import json
+from datetime import datetime
 from typing import Any
+
+import time_machine
 
 from larder import aws
 from larder.settings import settings
@@ -28,13 +31,15 @@ def put_back(stored: Stored) -> None:
         for item in stored["tables"].get(table.logical_id, []):
             aws.dynamodb().put_item(TableName=table.name, Item=item)
     for one in stored["objects"]:
-        aws.s3().put_object(
-            Bucket=settings().artifacts_bucket,
-            Key=one["key"],
-            Body=base64.b64decode(one["body"]),
-            ContentType=one["content_type"],
-            Metadata=one["metadata"],
-        )
+        # An upload that no index knows began when S3 says that it was stored.
+        with time_machine.travel(datetime.fromisoformat(one["stored_at"])):
+            aws.s3().put_object(
+                Bucket=settings().artifacts_bucket,
+                Key=one["key"],
+                Body=base64.b64decode(one["body"]),
+                ContentType=one["content_type"],
+                Metadata=one["metadata"],
+            )
     aws.write_secret(settings().signing_secret, stored["signing_secret"])
 
 
@@ -63,6 +68,7 @@ def _objects() -> list[dict[str, Any]]:
                 "key": listed["Key"],
                 "body": base64.b64encode(stored["Body"].read()).decode(),
                 "content_type": stored["ContentType"],
+                "stored_at": stored["LastModified"].isoformat(),
                 "metadata": stored["Metadata"],
             }
         )

@@ -137,22 +137,24 @@ def test_every_question_is_answered_as_before(recording: Stored) -> None:
 def test_the_index_is_rebuilt_from_the_bucket(recording: Stored) -> None:
     empty("ArtifactsTable")
     report = service.rebuild_index(now=clock.now(), workers=1)
-    assert report.indexed == 5
+    hashes = {one["key"].rpartition("/")[0] for one in recording["stored"]["objects"]}
+    assert report.indexed == len(hashes)
     ask(recording, only="/v8/artifacts")
 
 
 def test_uploads_go_on_over_what_was_there(recording: Stored) -> None:
     ci = send_as(recording, "ci")
-    before = recording["stored"]["objects"]
+    team = find_team("acme")
+    assert team is not None
+    before = read_totals(team.id).artifacts
     assert ci("PUT", f"/v8/artifacts/{SMALL}", body=b"anew").status == 202
     assert ci("GET", f"/v8/artifacts/{SMALL}").body == b"anew"
-    (unsettled,) = (one["key"] for one in before if f"/{UNSETTLED}/" in one["key"])
+    keys = [one["key"] for one in recording["stored"]["objects"]]
+    (unsettled,) = (key for key in keys if f"/{UNSETTLED}/" in key)
     announce(unsettled)
     reply = ci("HEAD", f"/v8/artifacts/{UNSETTLED}")
     assert (reply.status, reply.headers["content-length"]) == (200, str(len(LARGE) + 9))
-    team = find_team("acme")
-    assert team is not None
-    assert read_totals(team.id).artifacts == 5
+    assert read_totals(team.id).artifacts == before + 1
 
 
 def test_links_of_mails_still_work(recording: Stored, mailbox: Mailbox) -> None:
@@ -180,6 +182,12 @@ def test_people_and_keys_can_be_changed(recording: Stored) -> None:
 def test_the_sweep_clears_away_what_is_over(recording: Stored) -> None:
     team = find_team("acme")
     assert team is not None
+    ci = send_as(recording, "ci")
+    removed = recording["past"].get("to_be_removed", [])
+    assert [ci("HEAD", f"/v8/artifacts/{hash}").status for hash in removed] == [200] * len(removed)
+    service.sweep(now=clock.now() + timedelta(hours=1))
+    assert [ci("HEAD", f"/v8/artifacts/{hash}").status for hash in removed] == [404] * len(removed)
+    assert ci("HEAD", f"/v8/artifacts/{SMALL}").status == 200
     later = clock.now() + timedelta(days=31)
     for hours in range(3):
         report = service.sweep(now=later + timedelta(hours=hours))

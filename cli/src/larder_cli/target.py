@@ -1,7 +1,7 @@
 """Which Larder the command works on, and the one place that puts its environment in place.
 
-Everything behind reads that environment through larder.settings, as the functions do. boto3 is slow to import, so the
-layer's AWS modules are imported only when a command really runs.
+Everything behind reads that environment through larder.settings, as the functions do. botocore is slow to import, so
+the layer's AWS modules are imported only when a command really runs.
 """
 
 import json
@@ -60,7 +60,7 @@ def stack_output(name: str, output: str) -> str:
 
 def _enter_local_cloud(data: Path) -> None:
     variables = _variables_of(data)
-    # Nothing of the user's own AWS set-up may play a part: a profile, a session token or a switch that makes boto3
+    # Nothing of the user's own AWS set-up may play a part: a profile, a session token or a switch that makes botocore
     # ignore endpoints would send local credentials to the real AWS.
     _remove("AWS_", "LARDER_")
     os.environ.update(variables)

@@ -317,9 +317,18 @@ ESSENTIAL = frozenset({"the address answers", "the key opens the cache"})
 """Without these nothing else can be told."""
 
 
-def clean_up(site: Site) -> int:
-    """Replace what was stored by a byte each, so that the rest is freed by the next sweep. How many could not be."""
-    return sum(site.put(what, b".").status != 202 for what in tuple(site.stored))
+def clean_up(site: Site) -> tuple[int, int]:
+    """Delete what was stored or, with a key that may not, replace it by a byte, so that the sweep frees the rest.
+
+    Returns how many were deleted, and how many could neither be deleted nor replaced.
+    """
+    deleted = left = 0
+    for what, hash in tuple(site.stored.items()):
+        if site.ask("DELETE", f"/v1/artifacts/{hash}").status == 200:
+            deleted += 1
+        elif site.put(what, b".").status != 202:
+            left += 1
+    return deleted, left
 
 
 def _expect(status: int, answer: Answer) -> Answer:

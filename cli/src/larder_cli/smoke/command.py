@@ -82,8 +82,9 @@ def smoke(
 ) -> None:
     """Check that a live deployment does what its clients need.
 
-    Takes half a minute. Stores five artifacts under names of its own, and in the end replaces each by one byte. With
-    --stack it looks the requests up in the log too. Says of each check that fails what to do.
+    Takes half a minute. Stores four artifacts under names of its own, and in the end deletes them or, with a key that
+    may not, replaces each by one byte. With --stack it looks the requests up in the log too. Says of each check that
+    fails what to do.
     """
     target = ctx.find_object(Target) or Target()
     site = _site(ctx, url, key, team, large_bytes)
@@ -175,11 +176,13 @@ def _tried(name: str, check: Callable[[], str]) -> Outcome:
 
 
 def _cleaned_up(site: Site) -> str:
-    if left := clean_up(site):
+    deleted, left = clean_up(site)
+    if left:
         raise Failed(
             f"{left} artifacts stay until their retention passes", "they are whole and do no harm"
         )
-    return f"{len(site.stored)} artifacts of a byte each are left, until their retention passes"
+    replaced = len(site.stored) - deleted
+    return f"{deleted} artifacts are deleted, and {replaced} of a byte each left"
 
 
 def _show(outcome: Outcome) -> None:

@@ -367,13 +367,13 @@ def settings() -> Settings:
 
 @cache
 def s3_endpoint() -> str | None:
-    """boto3's own variable for another S3 than Amazon's. Presigned URLs follow it too."""
+    """botocore's own variable for another S3 than Amazon's. Presigned URLs follow it too."""
     return os.environ.get("AWS_ENDPOINT_URL_S3") or None
 
 
 @cache
 def region() -> str:
-    """The region that Lambda, or boto3's own variable, names."""
+    """The region that Lambda, or botocore's own variable, names."""
     return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
 
 

@@ -1,11 +1,30 @@
 """The structured log: one JSON object a line, with the request's id. Never a token, a body or a signed URL."""
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools import Logger
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
 
 
 @cache
 def logger() -> Logger:
     """Service name and level come from Powertools' own variables, which the template sets."""
     return Logger(use_rfc3339=True)
+
+
+def logged(
+    handler: "Callable[[dict[str, Any], LambdaContext], None]",
+) -> "Callable[[dict[str, Any], LambdaContext], None]":
+    """A handler without a route: its lines carry the id of the invocation, and nothing of the one before."""
+
+    @wraps(handler)
+    def run(event: dict[str, Any], context: "LambdaContext") -> None:
+        logger().clear_state()
+        logger().append_keys(request_id=context.aws_request_id)
+        handler(event, context)
+
+    return run
