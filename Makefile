@@ -120,7 +120,7 @@ build: $(SAM) ## validate the template and build layer and functions for Lambda 
 
 .PHONY: test-build
 test-build: build $(READY) ## build, then import every handler from what was built, and run it under AWS's runtime client
-	@.venv/bin/python -m pytest -m build $(ARGS)
+	@.venv/bin/python -m pytest -n 2 --dist loadfile -m build $(ARGS)
 
 .PHONY: bench-cold
 bench-cold: build $(READY) ## build, then measure how every function starts and answers: ARGS="--rounds 7 --write docs/benchmarks-cold.md get_status"
