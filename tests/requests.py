@@ -63,7 +63,8 @@ class Reply:
 class Sender:
     """Sends requests with one token for one team. An argument of None leaves it out.
 
-    `authorization` and `query`, when given, are sent as they are in place of what token and team make.
+    `authorization` and `query`, when given, are sent as they are in place of what token and team make. What stands
+    behind a `?` in a path is sent besides.
     """
 
     token: str | None
@@ -84,7 +85,9 @@ class Sender:
         if json_body is not None:
             body = json.dumps(json_body).encode()
         sent = self._headers(headers, body, is_json=json_body is not None)
-        return deliver(method, path, self._query(), sent, body)
+        path, _, more = path.partition("?")
+        query = "&".join(part for part in (self._query(), more) if part)
+        return deliver(method, path, query, sent, body)
 
     def _query(self) -> str:
         if self.query is not None:

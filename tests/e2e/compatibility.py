@@ -26,7 +26,8 @@ INTRODUCTION = """\
 
 The table below is not written by hand. Every row is a run of the test suite: the client from npm builds a monorepo of
 {packages} packages against a local Larder, its local cache and all outputs are deleted, and it builds again.
-`make compatibility` writes the table anew; an ordinary test run fails when what it sees differs from what stands here.
+`make compatibility` writes the table anew; an ordinary test run, with fewer packages, fails when what it sees differs
+from what stands here.
 
 ## How to read it
 
@@ -35,8 +36,8 @@ The table below is not written by hand. Every row is a run of the test suite: th
   in `TURBO_REMOTE_CACHE_SIGNATURE_KEY`.
 - **Uploads go** *through the API* (at most about 4.5 MB each; the gateway refuses more with 413) or *straight to
   storage* by a presigned URL (any size up to S3's 5 GB).
-- **Warm run hits**: packages that the second build restored from the remote cache, of all packages. The monorepo has
-  one package with a 20 MB output and one with 120 MB, both incompressible. The other outputs range from 1 KB to 4 MB.
+- **Warm run hits**: packages that the second build restored from the remote cache. The monorepo has one package with a
+  20 MB output and one with 120 MB, both incompressible. The other outputs range from 1 KB to 4 MB.
 - **Restored outputs**: *byte-identical* when every restored file with its mode, and every link, equals what the first
   build wrote.
 - **Dry run sees**: the remote hits that `turbo run build --dry=json` announces, and how it asks for them.

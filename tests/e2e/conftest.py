@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +72,21 @@ def client(
 
 @pytest.fixture(scope="session")
 def sample_monorepo(tmp_path_factory: pytest.TempPathFactory, home: Path) -> Path:
-    """The generated monorepo that every test copies."""
+    """The generated monorepo that tests copy."""
+    return _generated(monorepo.sample_packages(), tmp_path_factory, home)
+
+
+@pytest.fixture(scope="session")
+def short_monorepo(tmp_path_factory: pytest.TempPathFactory, home: Path) -> Path:
+    """The same with fewer packages."""
+    return _generated(monorepo.short_sample_packages(), tmp_path_factory, home)
+
+
+def _generated(
+    packages: Iterable[monorepo.Package], tmp_path_factory: pytest.TempPathFactory, home: Path
+) -> Path:
     root = tmp_path_factory.mktemp("sample") / "monorepo"
-    monorepo.generate(root, monorepo.sample_packages(), home=home)
+    monorepo.generate(root, packages, home=home)
     return root
 
 

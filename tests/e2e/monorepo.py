@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BUILD_SCRIPT = Path(__file__).with_name("build.mjs")
-SMALL_PACKAGES = 24
 LARGE_PACKAGES = {"large-20": 20_000_000, "large-120": 120_000_000}
 SIZED_PACKAGES = {"sized-1k": 1_000, "sized-300k": 300_000, "sized-4m": 4_000_000}
 # New in every build: equal only where the output was restored.
@@ -21,15 +20,24 @@ BUILD_ID = "dist/build-id.txt"
 
 def sample_packages() -> tuple[Package, ...]:
     """Thirty: small ones in layers, three around the cache's thresholds, two far above its inline limit, an app."""
-    small = [
+    return _packages(24)
+
+
+def short_sample_packages() -> tuple[Package, ...]:
+    """Nine: the same with few of the small ones, each of which takes npm's start to build."""
+    return _packages(3)
+
+
+def _packages(small: int) -> tuple[Package, ...]:
+    libs = [
         Package(f"lib-{number:02}", 2_000 + 500 * number, _dependencies_of(number))
-        for number in range(SMALL_PACKAGES)
+        for number in range(small)
     ]
     sized = [Package(name, size, ("lib-00",)) for name, size in SIZED_PACKAGES.items()]
     large = [Package(name, size, ("lib-01",)) for name, size in LARGE_PACKAGES.items()]
     # One package stands above the large ones: it can only build when they were built or restored.
-    app = Package("app", 10_000, (f"lib-{SMALL_PACKAGES - 1:02}", *LARGE_PACKAGES))
-    return (*small, *sized, *large, app)
+    app = Package("app", 10_000, (f"lib-{small - 1:02}", *LARGE_PACKAGES))
+    return (*libs, *sized, *large, app)
 
 
 def generate(root: Path, packages: Iterable[Package], *, home: Path) -> None:

@@ -16,13 +16,13 @@ from .monorepo import (
     LARGE_PACKAGES,
     copy_with_sources_of_its_own,
     head_commit,
-    sample_packages,
+    short_sample_packages,
     wipe_outputs_and_local_cache,
 )
 
 pytestmark = pytest.mark.e2e
 
-EVERY_PACKAGE = frozenset(package.name for package in sample_packages())
+EVERY_PACKAGE = frozenset(package.name for package in short_sample_packages())
 INLINE_PACKAGES = EVERY_PACKAGE - LARGE_PACKAGES.keys()
 COUNTERS = (
     "events",
@@ -40,7 +40,7 @@ EVENTS_SECONDS = 15
 @pytest.fixture(scope="module")
 def cold_dry_and_warm(
     client: Callable[..., turbo.Client],
-    sample_monorepo: Path,
+    short_monorepo: Path,
     local_cloud: LocalCloud,
     home: Path,
     tmp_path_factory: pytest.TempPathFactory,
@@ -48,7 +48,7 @@ def cold_dry_and_warm(
     """A build, then with wiped outputs and local cache a dry run and a second build. Nothing has a preflight."""
     newest, root = client(turbo.NEWEST), tmp_path_factory.mktemp("runs") / "monorepo"
     copy_with_sources_of_its_own(
-        sample_monorepo, root, seed="runs", turbo_json=turbo.turbo_json(turbo.NEWEST), home=home
+        short_monorepo, root, seed="runs", turbo_json=turbo.turbo_json(turbo.NEWEST), home=home
     )
     turbo.build(newest, root)
     wipe_outputs_and_local_cache(root)
@@ -111,10 +111,11 @@ def test_the_usage_of_a_day_counts_what_turbo_reports(
     preflight: bool,
     client: Callable[..., turbo.Client],
     fresh_monorepo: Callable[..., Path],
+    short_monorepo: Path,
     local_cloud: LocalCloud,
 ) -> None:
     newest = client(turbo.NEWEST, preflight=preflight)
-    root = fresh_monorepo(turbo.NEWEST, seed=f"usage {preflight}")
+    root = fresh_monorepo(turbo.NEWEST, seed=f"usage {preflight}", template=short_monorepo)
     packages = len(EVERY_PACKAGE)
     stored = packages if preflight else len(INLINE_PACKAGES)
     before = _usage(local_cloud)
