@@ -3,7 +3,8 @@
 The functions are those of the template, so that a new one is held to the same.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
@@ -20,8 +21,8 @@ from local.template import load_template
 from tests.conftest import SetOption
 from tests.faults import answering, error
 from tests.functions.test_sample_events import sample
-from tests.mailbox import Mailbox
-from tests.permissions import function_of, grants, policies
+from tests.invocations import handed_over
+from tests.permissions import RESOURCES, function_of, grants, policies
 from tests.requests import SESSION_COOKIE, Cloud, invoke
 
 HANDLERS = {
@@ -63,9 +64,14 @@ def by_key(handler: str, cloud: Cloud, token: str) -> dict[str, Any]:
 
 
 @pytest.fixture(autouse=True)
-def keys_stand_for_sessions(option: SetOption, mailbox: Mailbox) -> None:
-    """And what hands mail over finds somebody to take it."""
+def keys_stand_for_sessions(option: SetOption, aws_in_memory: None) -> Iterator[None]:
+    """And what hands work over finds somebody to take it."""
     option("session_for_api_keys", "true")
+    with ExitStack() as stack:
+        for function in load_template(environ={}).functions:
+            if "FunctionName" in RESOURCES[function.logical_id]["Properties"]:
+                stack.enter_context(handed_over(function.name))
+        yield
 
 
 def make_key(cloud: Cloud, *, uses: int | None) -> tuple[ApiKey, str]:
