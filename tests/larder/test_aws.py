@@ -66,7 +66,11 @@ def _in_order(typed: dict[str, Any]) -> dict[str, Any]:
     return {kind: sorted(value) if kind == "SS" else value for kind, value in typed.items()}
 
 
-@pytest.mark.parametrize("value", VALUES, ids=repr)
+def _name(value: Any) -> str:
+    return "a set" if isinstance(value, set) else repr(value)
+
+
+@pytest.mark.parametrize("value", VALUES, ids=_name)
 def test_values_are_typed_as_boto3_types_them(value: Any) -> None:
     typed: Any = TypeSerializer().serialize(value)
     assert aws.serialize({"value": value}) == {"value": _in_order(typed)}
