@@ -15,6 +15,7 @@ import platform
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -137,7 +138,9 @@ def _installed(name: str, requirements: str, python: Path) -> Path:
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    print(f"Installing packages for {name} in .tools (the first time only) ...", flush=True)
+    # Not among what a command prints as its answer.
+    progress = f"Installing packages for {name} in .tools (the first time only) ..."
+    print(progress, file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
         listed, target = Path(temporary, "requirements.txt"), Path(temporary, "packages")
         listed.write_text(requirements, encoding="utf-8")
