@@ -76,7 +76,7 @@ e2e: $(READY) ## the long tests: npm's turbo clients, a browser, crashes, load (
 
 .PHONY: proofs
 proofs: $(READY) ## the crash, load and hostile-request proofs at full length (about 15 minutes)
-	@KILL_POINTS=50 FUZZ_EXAMPLES=2000 PARALLEL_ROUNDS=6 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 OVERLAP_SEEDS=2 DELETE_RACES=30 \
+	@KILL_POINTS=50 FUZZ_EXAMPLES=2000 COUNTED_CHANGES=1000 PARALLEL_ROUNDS=6 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 OVERLAP_SEEDS=2 DELETE_RACES=30 \
 		.venv/bin/python -m pytest tests/proofs $(ARGS)
 
 .PHONY: growth
