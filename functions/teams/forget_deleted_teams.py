@@ -12,7 +12,7 @@ from larder.artifacts.removal import remove_written
 from larder.artifacts.service import forget_owner
 from larder.teams import management
 from larder.usage import service as usage
-from larder.web.log import logger
+from larder.web.log import logged, logger
 
 MARGIN_MS = 30_000
 """What is left of the function's time when it begins nothing more: a hundred artifacts may be under way."""
@@ -45,5 +45,6 @@ def _clear(team_id: str, now: datetime, may_go_on: Callable[[], bool]) -> bool:
     )
 
 
+@logged
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
     logger().info("forgot deleted teams", extra={"teams": forget_deleted_teams(context)})
