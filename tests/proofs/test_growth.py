@@ -78,7 +78,7 @@ REQUESTS: dict[str, Ask] = {
     "HEAD /v8/artifacts/{hash}": lambda by: by.send("HEAD", f"/v8/artifacts/{HASH}"),
     "PUT /v8/artifacts/{hash}": lambda by: by.send("PUT", f"/v8/artifacts/{HASH}", body=b"body"),
     "OPTIONS /v8/artifacts/{hash}": lambda by: by.send(
-        "OPTIONS", "/v8/artifacts/cafe", headers=ANNOUNCED
+        "OPTIONS", f"/v8/artifacts/{random_id(16)}", headers=ANNOUNCED
     ),
     "POST /v8/artifacts, 100 hashes": lambda by: by.send(
         "POST", "/v8/artifacts", json_body={"hashes": STORED}
