@@ -76,8 +76,12 @@ e2e: $(READY) ## the long tests: npm's turbo clients, a browser, crashes, load (
 
 .PHONY: proofs
 proofs: $(READY) ## the crash, load and hostile-request proofs at full length (about 15 minutes)
-	@KILL_POINTS=50 FUZZ_EXAMPLES=2000 PARALLEL_ROUNDS=6 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 \
+	@KILL_POINTS=50 FUZZ_EXAMPLES=2000 COUNTED_CHANGES=1000 PARALLEL_ROUNDS=6 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 OVERLAP_SEEDS=2 DELETE_RACES=30 \
 		.venv/bin/python -m pytest tests/proofs $(ARGS)
+
+.PHONY: growth
+growth: $(READY) ## what each request costs with 100 and with 100,000 of everything stored, as a table (about 10 minutes; needs Java 17 and npm)
+	@ENGINE=dynamodb-local GROWTH_ITEMS="$${GROWTH_ITEMS:-100000}" .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/proofs/test_growth.py $(ARGS)
 
 .PHONY: fuzz
 fuzz: $(READY) ## hostile requests only, many of them: FUZZ_EXAMPLES=5000 FUZZ_SEED=0
@@ -120,7 +124,11 @@ build: $(SAM) ## validate the template and build layer and functions for Lambda 
 
 .PHONY: test-build
 test-build: build $(READY) ## build, then import every handler from what was built, and run it under AWS's runtime client
-	@.venv/bin/python -m pytest -m build $(ARGS)
+	@.venv/bin/python -m pytest -n 2 --dist loadfile -m build $(ARGS)
+
+.PHONY: bench-cold
+bench-cold: build $(READY) ## build, then measure how every function starts and answers: ARGS="--rounds 7 --write docs/benchmarks-cold.md get_status"
+	@.venv/bin/python -m local bench-cold $(ARGS)
 
 .PHONY: package
 package: check-template build ## from a clone to what `sam package` and `sam deploy` take, in dist/larder-<version>: validated, zipped, with its sums

@@ -2,6 +2,7 @@
 
     serve.py            starts everything in order, stops it in reverse          python -m local serve
     demo/               builds a sample monorepo twice against it                python -m local demo
+    cold_starts/        measures the built functions                             python -m local bench-cold
 
     cloudformation.py   reads template.yaml with its tags and resolves them
     template.py         what the template says: routes, functions, their variables, tables, bucket
@@ -22,7 +23,8 @@
 
     data_folder.py      what lies in $DATA, and who may read it
     environment.py      the variables that the functions get
-    services.py         S3 and DynamoDB as children: started, watched, started again
+    stores.py           how S3 and DynamoDB are started
+    services.py         both as children: started, watched, started again
     child_processes.py  children that end when their parent does
     http_server.py      uvicorn, as each of them runs it
     first_start.py      the operator, team and key that a fresh data folder gets

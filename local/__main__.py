@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 from local.child_processes import end_with_parent
+from local.cold_starts.bench import Options as BenchOptions
+from local.cold_starts.bench import bench_cold
 from local.data_folder import ENGINES
 from local.demo.demonstration import demo
 from local.serve import Options, serve
@@ -24,6 +26,7 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     _add_serve(commands)
     _add_demo(commands)
+    _add_bench_cold(commands)
     arguments = parser.parse_args()
     return int(arguments.run(arguments))
 
@@ -97,6 +100,34 @@ def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     parser.set_defaults(run=lambda arguments: demo(arguments.data))
     _add_data(parser)
+
+
+def _add_bench_cold(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "bench-cold", help="measure how every built function starts and answers"
+    )
+    parser.set_defaults(run=_bench_cold)
+    parser.add_argument("functions", nargs="*", help="such as put_artifact; all of them without")
+    parser.add_argument(
+        "--rounds", type=_positive, default=7, help="environments of each function (7)"
+    )
+    parser.add_argument(
+        "--warm-calls", type=_positive, default=20, help="calls of each after its first (20)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON in place of the table")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the page with the table")
+
+
+def _bench_cold(arguments: argparse.Namespace) -> int:
+    return bench_cold(
+        BenchOptions(
+            functions=tuple(arguments.functions),
+            rounds=arguments.rounds,
+            warm_calls=arguments.warm_calls,
+            json=arguments.json,
+            page=arguments.write,
+        )
+    )
 
 
 def _add_data(parser: argparse.ArgumentParser) -> None:

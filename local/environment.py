@@ -10,6 +10,16 @@ from local.template import REGION
 _FROM_THE_SYSTEM = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "USER")
 RUNTIME = "python3.13"
 """The functions' runtime in the cloud."""
+_SET_BY_LAMBDA = {
+    "AWS_EXECUTION_ENV": f"AWS_Lambda_{RUNTIME}",
+    "AWS_LAMBDA_FUNCTION_NAME": "larder",
+    "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
+    "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+    "AWS_LAMBDA_LOG_GROUP_NAME": "/larder/local",
+    "AWS_LAMBDA_LOG_STREAM_NAME": "functions.log",
+    "TZ": ":UTC",
+}
+"""Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html, as far as it is the same for all."""
 
 
 def cloud_environment(
@@ -56,19 +66,14 @@ def process_environment(cloud: Mapping[str, str]) -> dict[str, str]:
 
 def function_environment(cloud: Mapping[str, str]) -> dict[str, str]:
     """For a worker: what Lambda sets for a function, besides. The function's name follows with each event."""
-    return {
-        **process_environment(cloud),
-        "AWS_EXECUTION_ENV": f"AWS_Lambda_{RUNTIME}",
-        "AWS_LAMBDA_FUNCTION_NAME": "larder",
-        "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
-        "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
-        "AWS_LAMBDA_LOG_GROUP_NAME": "/larder/local",
-        "AWS_LAMBDA_LOG_STREAM_NAME": "functions.log",
-        "TZ": ":UTC",
-    }
+    return {**process_environment(cloud), **_SET_BY_LAMBDA}
 
 
 def runtime_environment(cloud: Mapping[str, str]) -> dict[str, str]:
-    """For an environment of Lambda's own runtime: the same without the caller's settings of Python."""
-    variables = function_environment(cloud).items()
-    return {name: value for name, value in variables if not name.startswith("PYTHON")}
+    """For an environment of Lambda's own runtime: nothing of the system's or the caller's, but what Lambda sets."""
+    return {
+        **cloud,
+        **_SET_BY_LAMBDA,
+        "LANG": "en_US.UTF-8",
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+    }

@@ -11,13 +11,15 @@ import sys
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TextIO
 from urllib.parse import urlsplit
 
 
 class RequestLog:
-    """Lines to standard output, in order."""
+    """Lines to standard output or another stream, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, output: TextIO | None = None) -> None:
+        self._output = output or sys.stdout
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._write_forever, name="screen", daemon=True)
         self._thread.start()
@@ -63,10 +65,10 @@ class RequestLog:
     def _write_forever(self) -> None:
         while (text := self._lines.get()) is not None:
             try:
-                print(text, flush=True)
+                print(text, file=self._output, flush=True)
             except (OSError, ValueError):
                 # Nobody listens any more; the service goes on.
-                sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the process lives
+                self._output = Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the process lives
 
 
 def _clock() -> str:

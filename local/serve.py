@@ -10,7 +10,6 @@ import os
 import signal
 import socket
 import sys
-import time
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -48,7 +47,8 @@ from local.lambda_runtime.pool import RuntimePool
 from local.outbox.pages import OutboxPages
 from local.request_log import RequestLog
 from local.schedules import run_schedules
-from local.services import RunningService, Service, ServiceFailed
+from local.services import RunningService, ServiceFailed
+from local.stores import describe_stores, listen_again
 from local.template import Function, Template, load_template
 from local.turbo_env import TurboEnv, read_turbo_env, write_turbo_env
 from local.workers.pool import WorkerPool
@@ -57,7 +57,6 @@ _LOOPBACK = "127.0.0.1"
 _GATEWAY_PATIENCE_S = 1.5
 _S3_PATIENCE_S = 1.5
 _DYNAMODB_PATIENCE_S = 10.0
-_OLD_PORT_PATIENCE_S = 1.0
 _KILLED = 130
 
 
@@ -167,8 +166,16 @@ class _LocalCloud:
 
     async def _start(self) -> None:
         bell_read, bell_write = os.pipe()
-        dynamodb, s3 = self._describe_services(bell_write)
-        lambda_listener = _listen_again(_LOOPBACK, self._folder.ports().get("lambda", 0))
+        dynamodb, s3 = describe_stores(
+            self._folder,
+            self._options.template,
+            host=self._options.host,
+            bell=bell_write,
+            expiry_s=self._options.expiry_s,
+            fsync=self._options.fsync,
+            installation=self._installation,
+        )
+        lambda_listener = listen_again(_LOOPBACK, self._folder.ports().get("lambda", 0))
         ports = {
             "dynamodb": dynamodb.port,
             "lambda": lambda_listener.getsockname()[1],
@@ -246,44 +253,13 @@ class _LocalCloud:
         runtime = RuntimePool(
             self._family,
             self._artifacts,
+            self._template.functions,
             runtime_environment(cloud),
             log=self._folder.log("functions"),
             screen=self._log,
         )
         self._running_functions.append(runtime)
         return runtime
-
-    def _describe_services(self, bell: int) -> tuple[Service, Service]:
-        ports, template = self._folder.ports(), ["--template", str(self._options.template)]
-        java = self._installation
-        dynamodb = Service(
-            name="DynamoDB",
-            module="local.dynamodb",
-            arguments=[
-                *template,
-                *("--folder", str(self._folder.dynamodb)),
-                *("--expiry-seconds", str(self._options.expiry_s)),
-                *(["--fsync"] if self._options.fsync else []),
-                *(["--dynamodb-local", str(java.java), str(java.jar)] if java else []),
-            ],
-            listener=_listen_again(_LOOPBACK, ports.get("dynamodb", 0)),
-            descriptors=[],
-            log=self._folder.log("dynamodb"),
-        )
-        s3 = Service(
-            name="S3",
-            module="local.object_storage",
-            arguments=[
-                *template,
-                *("--folder", str(self._folder.s3)),
-                *("--events", str(self._folder.events)),
-                *("--bell", str(bell)),
-            ],
-            listener=_listen_again(self._options.host, ports.get("s3", 0)),
-            descriptors=[bell],
-            log=self._folder.log("s3"),
-        )
-        return dynamodb, s3
 
     async def _first_start(self, workers: WorkerPool) -> TurboEnv:
         known = read_turbo_env(self._folder.turbo_env)
@@ -329,19 +305,6 @@ def _listen_in_front(options: Options) -> socket.socket | None:
         }.get(error.errno or 0, f"cannot listen on {where}: {error.strerror or error}")
         print(f"larder: {why}", file=sys.stderr)
     return None
-
-
-def _listen_again(host: str, port: int) -> socket.socket:
-    """The same port as at the last start when it is free, else any."""
-    deadline = time.monotonic() + _OLD_PORT_PATIENCE_S
-    while True:
-        try:
-            return listen(host, port)
-        except OSError:
-            # After a kill -9, the old child may need a moment to notice and go.
-            if time.monotonic() > deadline:
-                return listen(host, 0)
-            time.sleep(0.05)
 
 
 def _reachable_host(host: str) -> str:

@@ -43,7 +43,8 @@ _CREATE_TABLE = (
 class Function:
     """One function. `code_folder` is where its module is imported from; `layers` are the folders of its layers.
 
-    `name` is what it is invoked by; `logical_id` is what the screen and the logs call it.
+    `name` is what it is invoked by; `logical_id` is what the screen and the logs call it; `variables` are the names of
+    those that the template gives it.
     """
 
     logical_id: str
@@ -54,6 +55,7 @@ class Function:
     layers: tuple[Path, ...] = ()
     log_format: str = "Text"
     name: str = ""
+    variables: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +212,10 @@ def _add_function(
 ) -> None:
     properties = {**shared, **own}
     logging = {**shared.get("LoggingConfig", {}), **own.get("LoggingConfig", {})}
+    variables = [
+        names.resolve(source.get("Environment", {}).get("Variables", {}))
+        for source in (shared, own)
+    ]
     function = Function(
         logical_id=logical_id,
         handler=str(properties["Handler"]),
@@ -222,11 +228,11 @@ def _add_function(
         ),
         log_format=str(logging.get("LogFormat", "Text")),
         name=str(names.resolve(properties.get("FunctionName", resource_name(logical_id)))),
+        variables=frozenset().union(*variables),
     )
     template.functions.append(function)
-    for source in (shared, own):
-        variables = names.resolve(source.get("Environment", {}).get("Variables", {}))
-        _merge_environment(template.environment, variables, logical_id)
+    for more in variables:
+        _merge_environment(template.environment, more, logical_id)
     for name, event in own.get("Events", {}).items():
         _add_trigger(template, function, name, event, names)
 

@@ -4,7 +4,7 @@ import base64
 import importlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from types import SimpleNamespace
@@ -88,6 +88,11 @@ class Sender:
         path, _, more = path.partition("?")
         query = "&".join(part for part in (self._query(), more) if part)
         return deliver(method, path, query, sent, body)
+
+    def asking(self, **query: str) -> "Sender":
+        """The same with these parameters in the query besides."""
+        more = [f"{name}={value}" for name, value in query.items()]
+        return replace(self, query="&".join([part for part in [self._query(), *more] if part]))
 
     def _query(self) -> str:
         if self.query is not None:

@@ -278,7 +278,7 @@ def test_what_login_link_and_logout_call_is_complete() -> None:
     assert {
         route: name
         for route, name in ROUTES.items()
-        if re.match("/v[235]/|/turborepo/|/registration/|/api/auth/sso", route[1])
+        if re.match("/v[235]/user|/turborepo/|/registration/|/api/auth/sso", route[1])
     } == {
         ("GET", "/turborepo/token"): "ShowLogin",
         ("GET", "/turborepo/success"): "ShowLoginSuccess",
@@ -287,8 +287,25 @@ def test_what_login_link_and_logout_call_is_complete() -> None:
         ("GET", "/v2/user"): "GetUser",
         ("GET", "/v5/user/tokens/current"): "GetCurrentToken",
         ("DELETE", "/v3/user/tokens/current"): "RevokeCurrentToken",
+    }
+
+
+def test_the_api_of_teams_is_complete() -> None:
+    assert {
+        route: name for route, name in ROUTES.items() if re.match("/v[123]/teams", route[1])
+    } == {
+        ("POST", "/v1/teams"): "CreateTeam",
         ("GET", "/v2/teams"): "ListTeams",
         ("GET", "/v2/teams/{idOrSlug}"): "GetTeam",
+        ("PATCH", "/v2/teams/{idOrSlug}"): "UpdateTeam",
+        ("DELETE", "/v1/teams/{idOrSlug}"): "DeleteTeam",
+        ("GET", "/v3/teams/{idOrSlug}/members"): "ListMembers",
+        ("POST", "/v1/teams/{idOrSlug}/members"): "InviteMembers",
+        ("POST", "/v2/teams/{idOrSlug}/members"): "InviteMembers",
+        ("PATCH", "/v1/teams/{idOrSlug}/members/{uid}"): "ChangeMember",
+        ("DELETE", "/v1/teams/{idOrSlug}/members/{uid}"): "RemoveMember",
+        ("POST", "/v1/teams/join"): "JoinTeam",
+        ("POST", "/v1/teams/{idOrSlug}/members/teams/join"): "JoinTeam",
     }
 
 
@@ -479,6 +496,10 @@ FOR_ANYBODY = {
 """Functions that authenticate nobody."""
 
 
+COUNTED_BY_USER = {"CreateTeam", "InviteMembers"}
+"""Functions that count their requests by who is signed in."""
+
+
 UNCOUNTED = {f"/api/auth{path}" for path, limit in BY_PATH.items() if limit is None}
 """Paths whose requests are not counted by their client's address."""
 
@@ -508,8 +529,9 @@ def test_a_function_counts_the_requests_of_paths_that_have_a_limit(logical_id: s
     paths = [route["Path"] for route in events(logical_id, "HttpApi").values()]
     counted = [path for path in paths if path.startswith("/api/auth/") and path not in UNCOUNTED]
     counted += COUNTED_ELSEWHERE.intersection(paths)
+    counts = bool(counted) or logical_id in COUNTED_BY_USER
     policies = FUNCTIONS[logical_id].get("Policies", [])
-    assert ({"Ref": "GuardRequests"} in policies) is bool(counted)
+    assert ({"Ref": "GuardRequests"} in policies) is counts
 
 
 @pytest.mark.parametrize("holder", [*FUNCTIONS, *of_type("AWS::IAM::ManagedPolicy")])
@@ -630,7 +652,7 @@ def test_data_outlives_a_replacement_of_what_holds_it(logical_id: str) -> None:
     [
         ("IdentityTable", "expires_at"),
         ("ApiKeysTable", None),
-        ("TeamsTable", None),
+        ("TeamsTable", "expires_at"),
         ("ArtifactsTable", None),
         ("UsageTable", "expires_at"),
         ("AuditTable", "expires_at"),
@@ -661,7 +683,8 @@ def test_an_object_that_arrives_reaches_commit_upload() -> None:
 
 
 @pytest.mark.parametrize(
-    "logical_id", ["SweepArtifacts", "RemoveExpiredKeys", "ForgetDeletedUsers"]
+    "logical_id",
+    ["SweepArtifacts", "RemoveExpiredKeys", "ForgetDeletedUsers", "ForgetDeletedTeams"],
 )
 def test_what_tidies_runs_every_hour(logical_id: str) -> None:
     (schedule,) = events(logical_id, "Schedule").values()

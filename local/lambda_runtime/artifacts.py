@@ -15,6 +15,7 @@ import platform
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -59,6 +60,11 @@ class Artifacts:
         """PYTHONPATH: the layers' packages (/opt/python) and then the runtime's own (/var/runtime)."""
         layers = [layer / "python" for layer in function.layers]
         return ":".join(map(str, [*self.stand_ins, *layers, self.runtime_packages]))
+
+    def versions(self) -> dict[str, str]:
+        """What the functions run on: `Python`, and the packages that the runtime brings, by their names."""
+        found = {name: _version(self.runtime_packages, name) for name in ("awslambdaric", "boto3")}
+        return {"Python": RUNTIME.removeprefix("python"), **found}
 
 
 def open_artifacts(template: Path) -> Artifacts:
@@ -132,7 +138,9 @@ def _installed(name: str, requirements: str, python: Path) -> Path:
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    print(f"Installing packages for {name} in .tools (the first time only) ...", flush=True)
+    # Not among what a command prints as its answer.
+    progress = f"Installing packages for {name} in .tools (the first time only) ..."
+    print(progress, file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
         listed, target = Path(temporary, "requirements.txt"), Path(temporary, "packages")
         listed.write_text(requirements, encoding="utf-8")
@@ -202,7 +210,8 @@ def _meaning(template: Template) -> list[Any]:
     """Everything but where the code lies."""
 
     def function(one: Function) -> tuple[Any, ...]:
-        return one.logical_id, one.handler, one.timeout_s, one.memory_mb, one.log_format
+        kept = one.timeout_s, one.memory_mb, one.log_format, one.variables
+        return one.logical_id, one.handler, *kept
 
     return [
         [(function(one), len(one.layers)) for one in template.functions],

@@ -15,6 +15,7 @@ from local.function_log import logged_errors
 from local.invocation import FunctionFailed
 from local.lambda_runtime.api import RuntimeApi
 from local.lambda_runtime.artifacts import Artifacts
+from local.lambda_runtime.memory import held_to_memory, peak_mb
 from local.template import Function
 
 _BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
@@ -41,7 +42,7 @@ class Environment:
         self.init_ms = 0.0
 
     async def start(self, family: Family, artifacts: Artifacts, environ: dict[str, str]) -> None:
-        """Returns when the environment asks for its first event. Raises InitFailed, FunctionFailed."""
+        """Returns when the environment asks for its first event. Raises InitFailed, OutOfMemory, FunctionFailed."""
         started = time.perf_counter()
         environ = {**environ, "AWS_LAMBDA_RUNTIME_API": await self._api.open()}
         output, theirs = os.pipe()
@@ -60,7 +61,10 @@ class Environment:
             os.close(theirs)
         self._follower = asyncio.create_task(self._follow(self._process, output))
         try:
-            async with asyncio.timeout(_INIT_PATIENCE_S):
+            async with (
+                asyncio.timeout(_INIT_PATIENCE_S),
+                held_to_memory(self._process.pid, self._function.memory_mb),
+            ):
                 await self._api.initialized()
         except TimeoutError:
             told = f"was not initialized within {_INIT_PATIENCE_S:.0f} s"
@@ -69,14 +73,30 @@ class Environment:
 
     async def invoke(self, event: bytes, request_id: str) -> bytes:
         """The reply. Raises HandlerFailed after which the environment is fit, other FunctionFailed after which not."""
+        if self._process is None:
+            raise FunctionFailed("was not started")
         self._request_id = request_id
         try:
-            return await self._api.invoke(event, request_id)
+            async with held_to_memory(self._process.pid, self._function.memory_mb):
+                return await self._api.invoke(event, request_id)
         except TimeoutError:
             raise FunctionFailed(f"took longer than its {self._function.timeout_s} s") from None
 
     def alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
+
+    @property
+    def peak_mb(self) -> float:
+        """The most memory that the process has held so far; 0 when it has ended."""
+        return peak_mb(self._process.pid) if self._process else 0.0
+
+    @property
+    def cpu_ms(self) -> float:
+        """The processor's time that the process has used so far; 0 when it has ended."""
+        if not self.alive() or self._process is None:
+            return 0.0
+        # The clock of another process, as clock_getcpuclockid(3) makes its number.
+        return time.clock_gettime(~self._process.pid << 3 | 2) * 1000
 
     async def end(self) -> None:
         """Kill the process, whatever it does, and wait for the last of its output."""

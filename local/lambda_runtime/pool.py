@@ -24,6 +24,7 @@ class RuntimePool:
         self,
         family: Family,
         artifacts: Artifacts,
+        functions: list[Function],
         environ: dict[str, str],
         *,
         log: Path,
@@ -32,6 +33,7 @@ class RuntimePool:
         self._family = family
         self._artifacts = artifacts
         self._environ = environ
+        self._of_some: frozenset[str] = frozenset().union(*(one.variables for one in functions))
         self._log = log
         self._screen = screen
         self._turns: dict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(_AT_ONCE))
@@ -42,7 +44,7 @@ class RuntimePool:
     async def invoke(self, function: Function, event: bytes, request_id: str) -> bytes:
         """The function's reply (JSON) to an event (JSON). Raises FunctionFailed."""
         async with self._turns[function.logical_id]:
-            environment = await self._idle_one(function) or await self._start(function)
+            environment = await self._idle_one(function) or await self.start(function)
             healthy = False
             try:
                 reply = await environment.invoke(event, request_id)
@@ -54,12 +56,12 @@ class RuntimePool:
                 if healthy:
                     self._idle[function.logical_id].append(environment)
                 else:
-                    await self._end(environment)
+                    await self.end(environment)
             return reply
 
     async def stop(self) -> None:
         """End the environments. What they are doing is cut off."""
-        await asyncio.gather(*(self._end(environment) for environment in list(self._running)))
+        await asyncio.gather(*(self.end(environment) for environment in list(self._running)))
 
     async def _idle_one(self, function: Function) -> Environment | None:
         idle = self._idle[function.logical_id]
@@ -67,16 +69,17 @@ class RuntimePool:
             environment = idle.pop()
             if environment.alive():
                 return environment
-            await self._end(environment)
+            await self.end(environment)
         return None
 
-    async def _start(self, function: Function) -> Environment:
+    async def start(self, function: Function) -> Environment:
+        """Another environment of the function, which waits for its first event. Raises FunctionFailed."""
         environment = Environment(function, RuntimeApi(function), self._log, self._screen.note)
         self._running.add(environment)
         try:
             await environment.start(self._family, self._artifacts, self._variables(function))
         except BaseException as error:
-            await self._end(environment)
+            await self.end(environment)
             if isinstance(error, InitFailed) and error.frames:
                 self._screen.line("".join(error.frames).rstrip())
             raise
@@ -84,13 +87,14 @@ class RuntimePool:
         self._screen.initialized(name, environment.init_ms)
         return environment
 
-    async def _end(self, environment: Environment) -> None:
+    async def end(self, environment: Environment) -> None:
         await environment.end()
         self._running.discard(environment)
 
     def _variables(self, function: Function) -> dict[str, str]:
+        others = self._of_some - function.variables
         return {
-            **self._environ,
+            **{name: value for name, value in self._environ.items() if name not in others},
             "_HANDLER": function.handler,
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(function.memory_mb),
             "AWS_LAMBDA_FUNCTION_NAME": function.logical_id,

@@ -62,7 +62,26 @@ def test_a_handler_imports_from_what_was_built_without_any_environment(
             assert path.startswith((f"{layer}/", f"{function.folder}/")), name
         if path.startswith(f"{host}/"):
             assert package not in shipped, name
-    assert "larder" in {name.partition(".")[0] for name in loaded}
+    packages = {name.partition(".")[0] for name in loaded}
+    assert "larder" in packages
+    assert "boto3" not in packages
+
+
+CACHE_FUNCTIONS = [
+    name
+    for name in FUNCTIONS
+    if source_template()[name]["Properties"]["Handler"].startswith("artifacts.")
+]
+
+
+@pytest.mark.parametrize("function", CACHE_FUNCTIONS, indirect=True)
+def test_a_function_of_the_cache_starts_without_what_it_can_do_without(
+    function: BuiltFunction, runtime: Runtime
+) -> None:
+    search_path = [str(function.folder), *map(str, runtime.search_path)]
+    loaded: dict[str, str] = runtime.run(IMPORT_HANDLER, json.dumps(search_path), function.handler)
+    slow = {"pydantic", "email_validator", "larder.accounts.service", "larder.signing"}
+    assert not slow & loaded.keys()
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, indirect=True)

@@ -37,7 +37,7 @@ def test_every_function_has_what_the_globals_say(resources: dict[str, Any]) -> N
         assert function["Runtime"] == "python3.13"
         assert function["TracingConfig"] == {"Mode": {"Ref": "Tracing"}}
         assert function["LoggingConfig"]["LogFormat"] == "JSON"
-        assert 0 < function["Timeout"] <= 300
+        assert 0 < function["Timeout"] <= 900
 
 
 def test_every_function_has_a_role_of_its_own(resources: dict[str, Any]) -> None:

@@ -13,11 +13,12 @@ from xml.sax.saxutils import escape
 
 @dataclass
 class FakeAws:
-    """`url` goes into an AWS_ENDPOINT_URL_* variable; `requests` are the bodies that came."""
+    """`url` goes into an AWS_ENDPOINT_URL_* variable; `bodies` are those that came, `requests` the same as forms."""
 
     url: str = ""
     status: int = 200
     body: bytes = b""
+    bodies: list[str] = field(default_factory=list)
     requests: list[dict[str, list[str]]] = field(default_factory=list)
     authorizations: list[str] = field(default_factory=list)
     physical_ids: dict[str, str] = field(default_factory=dict)
@@ -31,6 +32,7 @@ class FakeAws:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 sent = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+                fake.bodies.append(sent)
                 fake.requests.append(parse_qs(sent))
                 fake.authorizations.append(self.headers.get("Authorization", ""))
                 body = fake._resource(fake.requests[-1]) or fake.body

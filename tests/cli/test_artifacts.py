@@ -104,7 +104,7 @@ def test_delete_names_a_user_who_does_not_exist(larder: Larder, stored: Cloud) -
 def test_audit_tells_who_removed_what(larder: Larder, stored: Cloud, manage: Sender) -> None:
     manage("DELETE", "/v1/artifacts/a1")
     with handed_over(settings().removal_function):
-        Sender(manage.token, query=f"slug=acme&writer={stored.key.id}")("DELETE", "/v1/artifacts")
+        manage.asking(writer=stored.key.id)("DELETE", "/v1/artifacts")
     larder("artifacts", "delete", "acme", "a2")
     told = larder.json("artifacts", "audit", "acme")
     assert [(one["action"], one["subject"], one["by"]) for one in told] == [

@@ -128,7 +128,12 @@ def test_sweep_gives_up_uploads_that_never_came(larder: Larder, cloud: Cloud) ->
         "objects_deleted": 0,
         "uploads_settled": 0,
         "uploads_given_up": 1,
+        "totals_checked": 0,
+        "totals_drifting": 0,
         "totals_corrected": 0,
+        "corrected_bytes": 0,
+        "corrected_artifacts": 0,
+        "removals": 0,
         "failed": 0,
         "finished": True,
     }

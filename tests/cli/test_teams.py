@@ -1,13 +1,21 @@
 """`larder teams`."""
 
+import json
+from pathlib import Path
+
 import pytest
+from click.testing import CliRunner
 
 from larder import clock
+from larder.accounts.email_jobs import EmailKind, parse_job
 from larder.accounts.service import create_user, remove_user
+from larder.teams.management import deleted_teams
 from larder.teams.service import leave_teams
-from tests.requests import Cloud
+from larder_cli.main import cli
+from tests.requests import Cloud, Sender
 
-from .conftest import Larder
+from .conftest import Larder, change_cloud_json
+from .fake_aws import FakeAws
 
 
 def put(cloud: Cloud, hash: str, body: bytes) -> int:
@@ -240,3 +248,100 @@ def test_the_only_owner_stays_and_is_told_why(
 def test_a_role_is_one_of_the_known(larder: Larder, cloud: Cloud) -> None:
     arguments = ("teams", "add-member", "acme", "ada@acme.example", "--role", "KING")
     assert "'KING' is not one of" in larder.refusal(*arguments, status=2)
+
+
+def test_rename_gives_another_name_and_slug_and_the_old_one_leads_on(
+    larder: Larder, cloud: Cloud
+) -> None:
+    renamed = larder.json("teams", "rename", "acme", "--name", "Acme, Inc.", "--slug", "acme-inc")
+    assert (renamed["id"], renamed["slug"], renamed["name"]) == (
+        cloud.team.id, "acme-inc", "Acme, Inc.",
+    )  # fmt: skip
+    assert renamed["former_slugs"] == ["acme"]
+    assert larder.json("teams", "show", "acme") == renamed
+    assert put(cloud, "a1", b"x") == 202
+    freed = larder.json("teams", "rename", "acme", "--free-former-slugs")
+    assert freed["former_slugs"] == []
+    assert "there is no team acme" in larder.refusal("teams", "show", "acme")
+    assert put(cloud, "a1", b"x") == 403
+
+
+def test_rename_refuses_what_makes_no_sense(larder: Larder, cloud: Cloud) -> None:
+    larder("teams", "create", "--name", "Zed", "--slug", "zed", "--owner", "ada@acme.example")
+    assert "nothing to change" in larder.refusal("teams", "rename", "acme", status=2)
+    assert larder.refusal("teams", "rename", "acme", "--slug", "zed") == (
+        "another team has the slug zed"
+    )
+    assert larder.refusal("teams", "rename", "acme", "--slug", "No").startswith("slug: ")
+    assert larder.refusal("teams", "rename", "acme", "--name", "\x1b").startswith("name: ")
+    assert "there is no team nobody" in larder.refusal("teams", "rename", "nobody", "--slug", "x")
+
+
+def test_delete_ends_the_team_for_everybody(larder: Larder, cloud: Cloud) -> None:
+    assert put(cloud, "a1", b"x") == 202
+    assert larder.json("teams", "delete", "acme", "--yes") == {
+        "id": cloud.team.id, "slug": "acme", "deleted": True,
+    }  # fmt: skip
+    assert put(cloud, "a1", b"x") == 403
+    assert [team_id for team_id, _ in deleted_teams()] == [cloud.team.id]
+    assert "there is no team acme" in larder.refusal("teams", "delete", "acme", "--yes")
+
+
+@pytest.mark.parametrize(("answer", "deleted"), [("y\n", True), ("n\n", False), ("", False)])
+def test_delete_asks_first(larder: Larder, cloud: Cloud, answer: str, deleted: bool) -> None:
+    arguments = [*larder.target, "teams", "delete", "acme"]
+    result = CliRunner().invoke(cli, arguments, input=answer, prog_name="larder")
+    assert f"Delete acme ({cloud.team.id}), with its artifacts, keys and members?" in result.stderr
+    assert result.exit_code == (0 if deleted else 1)
+    assert put(cloud, "a1", b"x") == (403 if deleted else 202)
+
+
+@pytest.fixture
+def mail_function(data_folder: Path, fake_aws: FakeAws) -> FakeAws:
+    """Takes the jobs that are handed over."""
+    fake_aws.status = 202
+    change_cloud_json(data_folder, AWS_ENDPOINT_URL_LAMBDA=fake_aws.url)
+    return fake_aws
+
+
+def test_invite_has_a_link_sent(
+    larder: Larder, cloud: Cloud, mail_function: FakeAws, api_url: str
+) -> None:
+    made = larder.json("teams", "invite", "acme", "eve@acme.example", "--role", "developer")
+    assert (made["team"], made["email"], made["role"]) == ("acme", "eve@acme.example", "DEVELOPER")
+    (job,) = (parse_job(json.loads(body)) for body in mail_function.bodies)
+    assert (job.kind, job.email) == (EmailKind.TEAM_INVITATION, "eve@acme.example")
+    assert (job.team_id, job.invitation_id) == (cloud.team.id, made["id"])
+    assert job.base_url == api_url
+    (listed,) = larder.json("teams", "invitations", "acme")
+    assert {**listed, "team": "acme"} == made
+    shown = larder("teams", "invitations", "acme").stdout
+    assert all(word in shown for word in ("DEVELOPER", "eve@acme.example", "UTC"))
+
+
+def test_invite_refuses_what_is_no_address_and_no_role(larder: Larder, cloud: Cloud) -> None:
+    assert larder.refusal("teams", "invite", "acme", "eve") == "email: must be an e-mail address"
+    arguments = ("teams", "invite", "acme", "eve@acme.example", "--role", "KING")
+    assert "'KING' is not one of" in larder.refusal(*arguments, status=2)
+    assert "there is no team nobody" in larder.refusal(
+        "teams", "invite", "nobody", "eve@acme.example"
+    )
+
+
+def test_an_invitation_is_withdrawn_by_its_address(
+    larder: Larder, cloud: Cloud, mail_function: FakeAws
+) -> None:
+    larder("teams", "invite", "acme", "eve@acme.example")
+    assert larder.json("teams", "withdraw", "acme", "EVE@acme.example")["withdrawn"] is True
+    assert larder.json("teams", "invitations", "acme") == []
+    assert "larder teams invite acme" in larder("teams", "invitations", "acme").stdout
+    refusal = larder.refusal("teams", "withdraw", "acme", "eve@acme.example")
+    assert refusal == "acme has no open invitation of eve@acme.example"
+
+
+def test_a_key_with_the_permission_manages_the_team(larder: Larder, cloud: Cloud) -> None:
+    made = larder.json(
+        *("keys", "create", "--user", "ada@acme.example", "--permissions", "teams=read,write")
+    )
+    reply = Sender(made["key"])("GET", "/v3/teams/acme/members")
+    assert [member["email"] for member in reply.json["members"]] == ["ada@acme.example"]

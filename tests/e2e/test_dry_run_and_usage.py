@@ -6,8 +6,11 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
 from . import turbo
@@ -148,6 +151,41 @@ def test_the_usage_of_a_day_counts_what_turbo_reports(
     }
     expected = _sum(expected, counted, hits=packages, events=packages)
     assert _usage_once_it_is(expected, local_cloud) == expected
+
+
+def test_the_usage_of_a_ci_is_told_apart_and_members_read_it(
+    client: Callable[..., turbo.Client],
+    fresh_monorepo: Callable[..., Path],
+    local_cloud: LocalCloud,
+) -> None:
+    before = _told(local_cloud)
+    on_github = {"CI": "true", "GITHUB_ACTIONS": "true"}
+    turbo.build(
+        client(turbo.NEWEST, ci=on_github), fresh_monorepo(turbo.NEWEST, seed="usage of a CI")
+    )
+    packages, uploads = len(EVERY_PACKAGE), len(INLINE_PACKAGES)
+    deadline = time.monotonic() + EVENTS_SECONDS
+    while (told := _told(local_cloud))["total"] == before["total"] and time.monotonic() < deadline:
+        time.sleep(0.2)
+    by_ci = {part["ci"]: part for part in told["ci"]}
+    assert by_ci["GITHUB_ACTIONS"]["misses"] == by_ci["GITHUB_ACTIONS"]["events"] == 2 * packages
+    assert by_ci[None] == before["ci"][-1]
+    assert told["total"]["uploads"] == before["total"]["uploads"] + uploads
+    assert told["artifacts"] == before["artifacts"] + uploads
+
+
+def _told(server: LocalCloud) -> dict[str, Any]:
+    """What the team's own key is told, of two days: a run may cross midnight."""
+    api, token = server.turbo_environment["TURBO_API"], server.turbo_environment["TURBO_TOKEN"]
+    yesterday = datetime.now(UTC).date() - timedelta(days=1)
+    reply = httpx.get(
+        f"{api}/v1/usage",
+        params={"from": str(yesterday)},
+        headers={"authorization": f"Bearer {token}"},
+    )
+    assert reply.status_code == 200, reply.text
+    told: dict[str, Any] = reply.json()
+    return told
 
 
 def _usage(server: LocalCloud) -> dict[str, int]:

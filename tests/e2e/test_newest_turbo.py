@@ -36,6 +36,8 @@ def test_the_newest_turbo_of_these_tests_is_npms_latest() -> None:
 def test_the_server_prints_the_lines_that_turbo_needs(local_cloud: LocalCloud) -> None:
     for name, value in local_cloud.turbo_environment.items():
         assert f"{name}={value}" in local_cloud.log_text()
+    url = local_cloud.url
+    assert f"turbo login --api {url} --login {url}" in local_cloud.log_text()
 
 
 def test_with_preflight_the_second_run_is_full_turbo_and_every_output_is_byte_identical(

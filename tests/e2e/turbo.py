@@ -131,6 +131,7 @@ def _turbo(client: Client, monorepo: Path, *arguments: str) -> subprocess.Comple
             "TURBO_REMOTE_CACHE_TIMEOUT": "240",
             "TURBO_REMOTE_CACHE_UPLOAD_TIMEOUT": "240",
             **client.remote_cache,
+            **client.ci,
         },
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -157,7 +158,9 @@ def _npm(*arguments: str) -> str:
 
 @dataclass(frozen=True)
 class Client:
-    """An installed turbo and how it is run. `remote_cache` holds TURBO_API, TURBO_TOKEN and TURBO_TEAM."""
+    """An installed turbo and how it is run. `remote_cache` holds TURBO_API, TURBO_TOKEN and TURBO_TEAM, `ci` what a CI
+    sets in the environment of its jobs.
+    """
 
     command: Path
     version: str
@@ -165,6 +168,7 @@ class Client:
     home: Path
     preflight: bool = False
     signature_key: str = SIGNATURE_KEY
+    ci: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

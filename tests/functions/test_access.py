@@ -20,7 +20,7 @@ from larder.accounts.models import User
 from larder.accounts.service import create_user, read_account
 from larder.accounts.sessions import end_sessions, start_session
 from larder.api_keys import repository as key_store
-from larder.api_keys.models import ARTIFACT_ACTIONS, NewKey, Permissions
+from larder.api_keys.models import ARTIFACT_ACTIONS, TEAM_ACTIONS, NewKey, Permissions
 from larder.api_keys.service import create_key, revoke_key
 from larder.teams.models import Block, CachingStatus, Role
 from larder.teams.service import add_member, change_state, create_team, remove_member
@@ -51,6 +51,13 @@ GET     /v2/teams                yes   yes   yes    yes       yes    | yes     y
 GET     /v2/teams/{idOrSlug}     yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
 GET     /v5/user/tokens/current  yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
 DELETE  /v3/user/tokens/current  yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
+PATCH   /v2/teams/{idOrSlug}     yes   yes   role   role      role   | yes     yes      yes    yes        | 402
+GET     /v3/teams/{idOrSlug}/members        yes yes yes  yes  yes    | yes     yes      yes    yes        | yes
+POST    /v2/teams/{idOrSlug}/members        yes yes role role role   | yes     yes      yes    yes        | 402
+POST    /v1/teams/{idOrSlug}/members        yes yes role role role   | yes     yes      yes    yes        | 402
+PATCH   /v1/teams/{idOrSlug}/members/{uid}  yes yes role role role   | yes     yes      yes    yes        | yes
+DELETE  /v1/teams/{idOrSlug}/members/{uid}  yes yes role role role   | yes     yes      yes    yes        | yes
+DELETE  /v1/teams/{idOrSlug}     yes   role  role   role      role   | yes     yes      yes    yes        | 402
 """
 """What becomes of a request: by a member of each role; by an owner, in each caching status and when the account is
 blocked, for either reason. By a key with every permission and by a session it is the same. `refusal` tells what a word
@@ -61,6 +68,16 @@ RULED_BY_NEITHER = ("/api/auth/", "/registration/verify")
 """Where paths begin that neither roles nor the state of a cache rule: they act for a person alone. Nor are pages ruled,
 which are the same for everybody.
 """
+
+OF_A_PERSON = {
+    "POST /v1/teams",
+    "POST /v1/teams/join",
+    "POST /v1/teams/{idOrSlug}/members/teams/join",
+}
+"""The same of what makes somebody a member."""
+
+OF_THE_TEAM_IN_THE_PATH = "/teams/{idOrSlug}"
+"""What holds it is ruled by the state of that team, whatever the caller's own is."""
 
 PUT = "PUT /v8/artifacts/{hash}"
 PREFLIGHT = "OPTIONS /v8/artifacts/{hash}"
@@ -95,8 +112,25 @@ REQUESTS: dict[str, Callable[[Sender], Reply]] = {
     DELETE: lambda send: send("DELETE", "/v1/artifacts/abc"),
     DELETE_WRITTEN: lambda send: send("DELETE", "/v1/artifacts?writer=nobody"),
     "GET /v2/teams/{idOrSlug}": lambda send: send("GET", "/v2/teams/acme"),
+    "PATCH /v2/teams/{idOrSlug}": lambda send: send(
+        "PATCH", "/v2/teams/acme", json_body={"name": "Acme, Inc."}
+    ),
+    "GET /v3/teams/{idOrSlug}/members": lambda send: send("GET", "/v3/teams/acme/members"),
+    "POST /v2/teams/{idOrSlug}/members": lambda send: send(
+        "POST", "/v2/teams/acme/members", json_body={"email": "new@b.example"}
+    ),
+    "POST /v1/teams/{idOrSlug}/members": lambda send: send(
+        "POST", "/v1/teams/acme/members", json_body={"email": "new@b.example"}
+    ),
+    "PATCH /v1/teams/{idOrSlug}/members/{uid}": lambda send: send(
+        "PATCH", "/v1/teams/acme/members/somebody", json_body={"role": "MEMBER"}
+    ),
+    "DELETE /v1/teams/{idOrSlug}/members/{uid}": lambda send: send(
+        "DELETE", "/v1/teams/acme/members/somebody"
+    ),
+    "DELETE /v1/teams/{idOrSlug}": lambda send: send("DELETE", "/v1/teams/acme"),
 }
-ALL: Permissions = {"artifacts": ARTIFACT_ACTIONS}
+ALL: Permissions = {"artifacts": ARTIFACT_ACTIONS, "teams": TEAM_ACTIONS}
 
 
 def refusal(word: str, state: str) -> tuple[int, str] | None:
@@ -121,8 +155,12 @@ def success(endpoint: str) -> int:
 
 
 @pytest.fixture
-def stored(cloud: Cloud, removal_jobs: object) -> Cloud:
-    """The team, and its owner without it, have an artifact `abc`. The key may do everything in the team."""
+def stored(cloud: Cloud, removal_jobs: object, mailbox: object) -> Cloud:
+    """The team, and its owner without it, have an artifact `abc`. The key may do everything in the team.
+
+    `somebody` is a member of it, too.
+    """
+    add_member(cloud.team.id, "somebody", Role.VIEWER, now=clock.now())
     new = NewKey(user_id=cloud.user.id, team_id=cloud.team.id, permissions=ALL)
     key, token = create_key(new, now=clock.now())
     stored = replace(cloud, key=key, token=token, send=Sender(token, slug="acme"))
@@ -198,7 +236,14 @@ def test_what_each_state_stops_and_what_it_leaves(
         # Each time anew: one of the endpoints changes it.
         bring_into(state, owner)
         seen[endpoint] = outcome(ask(Sender(token_of(stored.user, by), slug=slug), endpoint))
-    assert seen == expected("blocked" if state in list(Block) else state, state)
+    told = expected("blocked" if state in list(Block) else state, state)
+    if scope == "person":
+        told |= {
+            endpoint: (success(endpoint), "")
+            for endpoint in ROWS
+            if OF_THE_TEAM_IN_THE_PATH in endpoint
+        }
+    assert seen == told
 
 
 @pytest.mark.parametrize("state", ["disabled", "paused", "over_limit", *Block])
@@ -213,6 +258,7 @@ def test_every_endpoint_says_where_it_stands() -> None:
         f"{route.method} {route.path}"
         for route in load_template(environ={}).routes
         if not route.path.startswith(RULED_BY_NEITHER)
+        and f"{route.method} {route.path}" not in OF_A_PERSON
         and not route.function.logical_id.startswith("Show")
     }
 

@@ -230,6 +230,43 @@ def test_get_team(cloud: Cloud) -> None:
     assert answer("get_team", cloud)["id"] == cloud.team.id
 
 
+def test_create_team(cloud: Cloud) -> None:
+    assert answer("create_team", cloud)["slug"] == "web-platform"
+
+
+def test_update_team(cloud: Cloud) -> None:
+    assert answer("update_team", cloud)["slug"] == "acme-inc"
+
+
+def test_delete_team(cloud: Cloud) -> None:
+    assert answer("delete_team", cloud) == {"id": cloud.team.id}
+    run("forget_deleted_teams", cloud)
+
+
+def test_list_members(cloud: Cloud) -> None:
+    assert [member["uid"] for member in answer("list_members", cloud)["members"]] == [cloud.user.id]
+
+
+def test_invite_members(cloud: Cloud, mailbox: Mailbox) -> None:
+    assert answer("invite_members", cloud)["email"] == "bob@example.com"
+    assert len(mailbox.jobs) == 1
+
+
+@pytest.mark.parametrize("name", ["change_member", "remove_member"])
+def test_what_is_done_to_a_member(name: str, cloud: Cloud) -> None:
+    # The sample's member is nobody.
+    assert answer(name, cloud)["code"] == "member_not_found"
+
+
+def test_join_team(cloud: Cloud) -> None:
+    # The sample's token was never sent.
+    assert answer("join_team", cloud)["code"] == "invitation_not_found"
+
+
+def test_forget_deleted_teams(cloud: Cloud) -> None:
+    assert run("forget_deleted_teams", cloud) is None
+
+
 def test_get_usage(cloud: Cloud) -> None:
     told = answer("get_usage", cloud)
     assert (told["owner"], len(told["days"])) == (cloud.team.id, 21)

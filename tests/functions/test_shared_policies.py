@@ -3,8 +3,8 @@
 The functions are those of the template, so that a new one is held to the same.
 """
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
@@ -13,7 +13,7 @@ import pytest
 
 from larder import aws, clock
 from larder.accounts.sessions import start_session
-from larder.api_keys.models import NewKey
+from larder.api_keys.models import ApiKey, NewKey
 from larder.api_keys.service import create_key, find_key
 from larder.settings import settings
 from larder.signing import forget_secrets, sign
@@ -21,8 +21,8 @@ from local.template import load_template
 from tests.conftest import SetOption
 from tests.faults import answering, error
 from tests.functions.test_sample_events import sample
-from tests.mailbox import Mailbox
-from tests.permissions import grants
+from tests.invocations import handed_over
+from tests.permissions import RESOURCES, function_of, grants, policies
 from tests.requests import SESSION_COOKIE, Cloud, invoke
 
 HANDLERS = {
@@ -38,42 +38,72 @@ def that_may(action: str, target: str) -> Callable[[Any], Any]:
     return pytest.mark.parametrize("handler", found.values(), ids=found)
 
 
+BY_TOKEN = {"AuthenticateCaller", "VerifyToken"}
+BY_SESSION = {"FindSession"}
+LOOK_AT_KEYS = {
+    name: handler
+    for name, handler in HANDLERS.items()
+    if (BY_TOKEN | BY_SESSION) & policies(name).keys() or name == "VerifyApiKey"
+}
+
+where_a_key_is_looked_at = pytest.mark.parametrize(
+    "handler", LOOK_AT_KEYS.values(), ids=LOOK_AT_KEYS
+)
+
+
 def by_key(handler: str, cloud: Cloud, token: str) -> dict[str, Any]:
-    """The sample event with this key. Where somebody has to be signed in, it takes the place of the session."""
+    """The sample event with this key; where somebody is to be signed in, it takes the place of the session."""
     event = sample(handler.split(".")[1], replace(cloud, token=token))
-    if token not in json.dumps(event):
-        del event["headers"]["authorization"]
+    shared = policies(function_of(handler)).keys()
+    if shared & BY_TOKEN:
+        event["headers"]["authorization"] = f"Bearer {token}"
+    elif shared & BY_SESSION:
+        event["headers"].pop("authorization", None)
         event["headers"]["x-api-key"] = token
     return event
 
 
 @pytest.fixture(autouse=True)
-def keys_stand_for_sessions(option: SetOption, mailbox: Mailbox) -> None:
-    """And what hands mail over finds somebody to take it."""
+def keys_stand_for_sessions(option: SetOption, aws_in_memory: None) -> Iterator[None]:
+    """And what hands work over finds somebody to take it."""
     option("session_for_api_keys", "true")
+    with ExitStack() as stack:
+        for function in load_template(environ={}).functions:
+            if "FunctionName" in RESOURCES[function.logical_id]["Properties"]:
+                stack.enter_context(handed_over(function.name))
+        yield
 
 
-@that_may("dynamodb:UpdateItem", "ApiKeysTable.Arn")
+def make_key(cloud: Cloud, *, uses: int | None) -> tuple[ApiKey, str]:
+    """A key that may do whatever there is, so often."""
+    new = NewKey(
+        user_id=cloud.user.id,
+        team_id=cloud.team.id,
+        permissions={"artifacts": ("read", "write", "manage")},
+        remaining=uses,
+    )
+    return create_key(new, now=clock.now())
+
+
+@where_a_key_is_looked_at
 def test_a_use_of_the_key_is_counted(handler: str, cloud: Cloud) -> None:
-    new = NewKey(user_id=cloud.user.id, team_id=cloud.team.id, remaining=2)
-    key, token = create_key(new, now=clock.now())
+    key, token = make_key(cloud, uses=2)
     invoke(handler, by_key(handler, cloud, token))
     left = find_key(key.id)
     # One of the functions ends the key that it is asked with.
     assert left is None or left.remaining == 1
 
 
-@that_may("dynamodb:DeleteItem", "ApiKeysTable.Arn")
+@where_a_key_is_looked_at
 def test_the_last_use_of_a_key_ends_it(handler: str, cloud: Cloud) -> None:
-    new = NewKey(user_id=cloud.user.id, team_id=cloud.team.id, remaining=1)
-    key, token = create_key(new, now=clock.now())
+    key, token = make_key(cloud, uses=1)
     invoke(handler, by_key(handler, cloud, token))
     assert find_key(key.id) is None
 
 
-@that_may("dynamodb:GetItem", "ApiKeysTable.Arn")
+@where_a_key_is_looked_at
 def test_a_key_whose_use_cannot_be_noted_is_read(handler: str, cloud: Cloud) -> None:
-    event = by_key(handler, cloud, cloud.token)
+    event = by_key(handler, cloud, make_key(cloud, uses=None)[1])
     with answering("dynamodb", "UpdateItem", error("ThrottlingException"), times=1) as refused:
         assert invoke(handler, event)["statusCode"] < 500
     assert refused

@@ -78,7 +78,8 @@ HANDLERS = {
 import os
 def handler(event, context):
     import json
-    seen = {"event": event, "greeting": os.environ["LARDER_GREETING"], "function": context.function_name,
+    seen = {"event": event, "greeting": os.environ["LARDER_GREETING"], "mood": os.environ.get("LARDER_MOOD"),
+            "function": context.function_name,
             "request_id": context.aws_request_id, "left_ms": context.get_remaining_time_in_millis(),
             "pid": os.getpid(), "aws_profile": os.environ.get("AWS_PROFILE")}
     if event.get("body") and len(event["body"]) > 100_000:

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import hashlib
 import json
 import os
 import shutil
@@ -32,6 +33,7 @@ import json, os, sys, time
 def handler(event, context):
     asked = event.get("queryStringParameters") or {}
     time.sleep(float(asked.get("nap", 0)))
+    held = b"x" * (int(asked.get("hold_mb", 0)) << 20)
     if "raise" in asked:
         raise ValueError("a reason")
     if "spawn" in asked:
@@ -52,7 +54,45 @@ ADDED = {
     "Broken": ("broken", BROKEN),
     "Lacking": ("lacking", "import nowhere"),
     "Quitting": ("quitting", "import os; os._exit(7)"),
+    "Hoarding": ("hoarding", "held = b'x' * (200 << 20)"),
 }
+
+SET_BY_LAMBDA = {
+    "AWS_ACCESS_KEY_ID",
+    "AWS_DEFAULT_REGION",
+    "AWS_EXECUTION_ENV",
+    "AWS_LAMBDA_FUNCTION_MEMORY_SIZE",
+    "AWS_LAMBDA_FUNCTION_NAME",
+    "AWS_LAMBDA_FUNCTION_VERSION",
+    "AWS_LAMBDA_INITIALIZATION_TYPE",
+    "AWS_LAMBDA_LOG_FORMAT",
+    "AWS_LAMBDA_LOG_GROUP_NAME",
+    "AWS_LAMBDA_LOG_STREAM_NAME",
+    "AWS_LAMBDA_RUNTIME_API",
+    "AWS_REGION",
+    "AWS_SECRET_ACCESS_KEY",
+    "LAMBDA_RUNTIME_DIR",
+    "LAMBDA_TASK_ROOT",
+    "LANG",
+    "PATH",
+    "PYTHONPATH",
+    "TZ",
+    "_HANDLER",
+    "_X_AMZN_TRACE_ID",
+}
+TO_THIS_CLOUD = {
+    "AWS_CONFIG_FILE",
+    "AWS_EC2_METADATA_DISABLED",
+    "AWS_ENDPOINT_URL_DYNAMODB",
+    "AWS_ENDPOINT_URL_LAMBDA",
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "LARDER_EMAIL_SENDER",
+    "LARDER_SIGNING_SECRET",
+    "NO_PROXY",
+    "no_proxy",
+}
+"""What a function cannot know here as it does in the cloud: where the services are, and not to look for others."""
 
 
 def write_built_service(folder: Path) -> Path:
@@ -67,6 +107,9 @@ def write_built_service(folder: Path) -> Path:
             "Properties": {"Handler": f"things.{module}.handler", "Events": {"Get": route}},
         }
     document["Globals"]["Function"]["LoggingConfig"] = {"LogFormat": "JSON"}
+    for name in ("Describe", "Broken"):
+        own = {"Variables": {"LARDER_MOOD": "fine"}}
+        document["Resources"][name]["Properties"]["Environment"] = own
     path.write_text(yaml.safe_dump(document))
     build = folder / ".aws-sam" / "build"
     for name, resource in document["Resources"].items():
@@ -132,12 +175,24 @@ def test_an_environment_is_as_lambda_sets_it(client: httpx.Client, cloud: StubCl
     assert environ["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"] == "128"
     assert environ["AWS_LAMBDA_FUNCTION_VERSION"] == "$LATEST"
     assert environ["AWS_LAMBDA_LOG_FORMAT"] == "JSON"
+    assert environ["PATH"] == "/usr/local/bin:/usr/bin:/bin"
     assert environ["AWS_EXECUTION_ENV"] == "AWS_Lambda_python3.13"
     assert environ["AWS_LAMBDA_RUNTIME_API"].startswith("127.0.0.1:")
     assert environ["LARDER_GREETING"] == "hello"
     assert environ["_X_AMZN_TRACE_ID"].startswith("Root=1-")
+    # Python sets LC_CTYPE by itself where the machine lacks the locale.
+    assert environ.keys() - {"LC_CTYPE"} == (
+        SET_BY_LAMBDA | TO_THIS_CLOUD | {"LARDER_GREETING", "LARDER_MOOD"}
+    )
     assert seen["arn"].endswith(":function:Describe")
     assert 4000 < seen["left_ms"] <= 5000
+
+
+def test_a_function_gets_the_variables_that_the_template_gives_it_and_not_anothers(
+    client: httpx.Client,
+) -> None:
+    assert "LARDER_MOOD" in describe(client)["environ"]
+    assert client.get("/echo/a").json()["mood"] is None
 
 
 def test_every_function_has_environments_of_its_own(client: httpx.Client) -> None:
@@ -202,6 +257,17 @@ def test_a_late_function_is_ended_with_its_own_children(
     describe(client)
 
 
+@pytest.mark.parametrize("then", [{}, {"raise": "1"}], ids=["replies", "raises"])
+def test_who_holds_more_memory_than_the_template_gives_is_killed_and_the_next_call_works(
+    client: httpx.Client, cloud: StubCloud, then: dict[str, str]
+) -> None:
+    before = describe(client, hold_mb="50")["pid"]
+    told = failure(cloud, client.get("/describe", params={"hold_mb": "200", **then}))
+    assert "used more than its 128 MB of memory" in told
+    assert not alive(before)
+    assert describe(client)["pid"] != before
+
+
 def test_a_module_that_fails_is_told_with_the_end_of_its_traceback(
     client: httpx.Client, cloud: StubCloud
 ) -> None:
@@ -217,9 +283,10 @@ def test_a_module_that_fails_is_told_with_the_end_of_its_traceback(
     [
         ("/lacking", "Unable to import module 'things.lacking': No module named 'nowhere'"),
         ("/quitting", "ended its process (exit status 7)"),
+        ("/hoarding", "used more than its 128 MB of memory"),
     ],
 )
-def test_a_module_that_cannot_be_imported_is_told(
+def test_an_environment_that_cannot_be_initialized_is_told(
     client: httpx.Client, cloud: StubCloud, path: str, told: str
 ) -> None:
     assert told in failure(cloud, client.get(path))
@@ -345,6 +412,13 @@ def test_what_was_really_built_serves_artifacts(tmp_path: Path) -> None:
             assert client.put(f"/{hash}", content=body, headers=OCTETS).status_code == 202
             assert client.get(f"/{hash}").content == body
             assert client.head(f"/{hash}").headers["content-length"] == "5000"
+            # The largest that passes through a function, in the memory that the template gives.
+            large, tag = os.urandom(4_700_000), {"x-artifact-tag": f"{'a' * 43}="}
+            stored = client.put("/large", content=large, headers={**OCTETS, **tag})
+            assert stored.status_code == 202, stored.text
+            fetched = client.get("/large", follow_redirects=False)
+            assert (fetched.status_code, len(fetched.content)) == (200, len(large))
+            assert hashlib.sha256(fetched.content).digest() == hashlib.sha256(large).digest()
             event = {"sessionId": "b1946ac9-2ab1-4f2c-9a3b-0c5e8f7d6a10", "source": "REMOTE"}
             hit = {**event, "event": "HIT", "hash": hash, "duration": 100}
             assert client.post("/events", json=[hit]).status_code == 200

@@ -28,6 +28,7 @@ def test_reads_every_trigger_of_the_repositorys_own_template() -> None:
         ("SweepArtifacts", timedelta(hours=1)),
         ("RemoveExpiredKeys", timedelta(hours=1)),
         ("ForgetDeletedUsers", timedelta(hours=1)),
+        ("ForgetDeletedTeams", timedelta(hours=1)),
     ]
     assert template.environment["LARDER_ARTIFACTS_BUCKET"] == template.buckets[0]
     assert {table.ttl_attribute for table in template.tables} == {"expires_at", None}

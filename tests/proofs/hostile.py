@@ -66,6 +66,11 @@ NUMBERS = [
     "1 1", "",
     "true", "null", "1\x00", "²",
 ]  # fmt: skip
+DAYS = [
+    "2026-11-21", "2026-11-01", "2024-02-29", "2026-02-29", "2026-13-01", "0000-00-00", "0001-01-01", "2000-01-01",
+    "2099-12-31", "9999-12-31", "20261121", "2026-W47-6", "2026-11-21T00:00:00Z", "+2026-11-21", "-2026-11-21",
+    "2026-11-1", " 2026-11-21", "\u0662\u0660\u0662\u0666-11-21", "today",
+]  # fmt: skip
 TAGS = [
     "",
     "=",
@@ -163,6 +168,8 @@ def valid(names: Names) -> st.SearchStrategy[RawRequest]:
         ("OPTIONS", "/v8/artifacts/events", None, []),
         ("POST", "/v8/artifacts", {"hashes": list(names.hashes)}, []),
         ("POST", "/v8/artifacts/events", [EVENT], []),
+        ("GET", "/v1/usage", None, []),
+        ("PUT", "/v1/artifacts/status", {"status": "paused"}, []),
     ]
     teams = [
         None,
@@ -288,6 +295,20 @@ def teams(names: Names) -> st.SearchStrategy[Mutation]:
 
 def _with_query(request: RawRequest, query: bytes) -> RawRequest:
     return replace(request, target=request.target.partition(b"?")[0] + b"?" + query)
+
+
+def days() -> st.SearchStrategy[Mutation]:
+    """The figures of days, of none, and of too many."""
+    day = st.one_of(
+        st.sampled_from([*DAYS, *NUMBERS]), st.dates().map(str), st.text(max_size=12)
+    ).map(lambda text: quote(text.encode("utf-8", "surrogatepass"), safe=""))
+    name = st.sampled_from(["from", "to", "from", "to", "From", "from[]", "fro%6d"])
+    query = st.lists(st.tuples(name, day).map("=".join), max_size=4).map("&".join)
+    return query.map(lambda drawn: partial(_with_days, query=drawn.encode()))
+
+
+def _with_days(request: RawRequest, query: bytes) -> RawRequest:
+    return replace(request, method=b"GET", target=b"/v1/usage?" + query)
 
 
 def headers(names: Names) -> st.SearchStrategy[Mutation]:
@@ -489,6 +510,7 @@ ASPECTS: dict[str, Callable[[Names], st.SearchStrategy[RawRequest]]] = {
     "teams": lambda names: mutated(names, teams(names)),
     "headers": lambda names: mutated(names, headers(names), many_headers()),
     "bodies": lambda names: mutated(names, bodies()),
+    "days": lambda names: mutated(names, days()),
     "framing": lambda names: mutated(names, framing()),
     "methods and paths": lambda names: mutated(names, methods(), targets(names)),
     "everything": lambda names: mutated(

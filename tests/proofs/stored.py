@@ -11,14 +11,23 @@ from larder.settings import settings
 DELIVERY_S = 60
 
 
-def wait_for_events(data: Path) -> None:
+def wait_for_events(data: Path, *, within_s: float = DELIVERY_S) -> None:
     """Until every event of a finished object has been delivered."""
-    deadline = time.monotonic() + DELIVERY_S
-    while any((data / "events").glob("*.json")):
-        assert time.monotonic() < deadline, "events of finished objects are not delivered"
+    _wait_until_done(data / "events", "events of finished objects are not delivered", within_s)
+
+
+def wait_for_jobs(data: Path, *, within_s: float = DELIVERY_S) -> None:
+    """Until all that functions have handed to one another has been done."""
+    _wait_until_done(data / "invocations", "what was handed over is not done", within_s)
+
+
+def _wait_until_done(folder: Path, otherwise: str, within_s: float) -> None:
+    deadline = time.monotonic() + within_s
+    while any(folder.glob("*.json")):
+        assert time.monotonic() < deadline, otherwise
         time.sleep(0.1)
-    failed = data / "events" / "failed"
-    assert not failed.exists(), f"events that always failed: {list(failed.iterdir())}"
+    failed = folder / "failed"
+    assert not failed.exists(), f"always failed: {list(failed.iterdir())}"
 
 
 def sweep_all(now: datetime) -> None:

@@ -1,9 +1,8 @@
 """What went wrong, in one line, with what to do next."""
 
 from larder.accounts.models import EmailTaken
-from larder.errors import LarderError, TryAgain
+from larder.errors import LarderError, SlugTaken, TryAgain
 from larder.settings import SettingsError
-from larder.teams.models import SlugTaken
 
 _SIGN_IN = "sign in to AWS (for instance `aws sso login`) or name a profile by --profile"
 
@@ -41,7 +40,7 @@ def explanation(error: Exception) -> str | None:
         case EmailTaken():
             return f"another user has the address {error}"
         case SlugTaken():
-            return f"another team has the slug {error}"
+            return f"another team has the slug {error.slug}"
         case TryAgain():
             return _unreachable(error)
         case LarderError() | SettingsError():

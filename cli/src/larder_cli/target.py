@@ -1,7 +1,7 @@
 """Which Larder the command works on, and the one place that puts its environment in place.
 
-Everything behind reads that environment through larder.settings, as the functions do. boto3 is slow to import, so the
-layer's AWS modules are imported only when a command really runs.
+Everything behind reads that environment through larder.settings, as the functions do. botocore is slow to import, so
+the layer's AWS modules are imported only when a command really runs.
 """
 
 import json
@@ -18,6 +18,7 @@ import click
 from larder import settings
 
 _ANSWER_SECONDS = 3
+_BASE_URL = settings.environment_name("base_url")
 _KEYS_OF_THE_ENVIRONMENT = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
 
@@ -60,7 +61,7 @@ def stack_output(name: str, output: str) -> str:
 
 def _enter_local_cloud(data: Path) -> None:
     variables = _variables_of(data)
-    # Nothing of the user's own AWS set-up may play a part: a profile, a session token or a switch that makes boto3
+    # Nothing of the user's own AWS set-up may play a part: a profile, a session token or a switch that makes botocore
     # ignore endpoints would send local credentials to the real AWS.
     _remove("AWS_", "LARDER_")
     os.environ.update(variables)
@@ -79,6 +80,8 @@ def _variables_of(data: Path) -> dict[str, str]:
         cloud = json.loads(path.read_text())
         pid, api_url = int(cloud["pid"]), str(cloud["api_url"])
         variables = {str(name): str(value) for name, value in cloud["environment"].items()}
+        # Where links in mail begin: the functions take it from the request that they answer.
+        variables[_BASE_URL] = variables.get(_BASE_URL) or api_url
     except (FileNotFoundError, NotADirectoryError):
         raise absent from None
     except OSError as error:
@@ -151,6 +154,7 @@ def _stack_options(stack: Mapping[str, Any]) -> dict[str, str]:
     """The variables that the stack's functions have: outputs and parameters carry the options' names in CamelCase."""
     values = {one["ParameterKey"]: one["ParameterValue"] for one in stack.get("Parameters", [])}
     values |= {one["OutputKey"]: one["OutputValue"] for one in stack.get("Outputs", [])}
+    values["BaseUrl"] = values.get("BaseUrl") or values.get("ApiUrl", "")
     return {
         settings.environment_name(option.name): values[_camel_case(option.name)]
         for option in fields(settings.Settings)

@@ -8,7 +8,8 @@ import click
 
 from larder import clock
 from larder.errors import LastOwner
-from larder.teams.models import Role
+from larder.settings import settings
+from larder.teams.models import Role, TeamChange
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.output import Record, print_record, print_table
 from larder_cli.owner_state import (
@@ -21,6 +22,7 @@ from larder_cli.owner_state import (
 from larder_cli.users import require_user
 
 if TYPE_CHECKING:
+    from larder.invitations.models import Invitation
     from larder.teams.models import Team
 
 _ROLES = [role.value for role in Role]
@@ -43,10 +45,21 @@ def _record(team: "Team") -> Record:
         "id": team.id,
         "slug": team.slug,
         "name": team.name,
+        "former_slugs": list(team.former_slugs),
         "caching": team.state.caching.value,
         "block": None if team.state.block is None else team.state.block.value,
         "quota_bytes": team.state.quota_bytes,
         "created_at": team.created_at,
+    }
+
+
+def _invitation_record(invitation: "Invitation") -> Record:
+    return {
+        "id": invitation.id,
+        "email": invitation.email,
+        "role": invitation.role.value,
+        "created_at": invitation.created_at,
+        "expires_at": invitation.expires_at,
     }
 
 
@@ -71,6 +84,7 @@ def _print_team(team: "Team", *, as_json: bool) -> None:
     epilog=examples(
         "larder teams create --name Acme --slug acme --owner ada@acme.example",
         "larder teams add-member acme bob@acme.example --role DEVELOPER",
+        "larder teams invite acme eve@acme.example --role MEMBER",
         "larder teams set acme --quota 50GB",
     ),
 )
@@ -123,6 +137,58 @@ def list_(as_json: bool) -> None:
 def show(team: str, as_json: bool) -> None:
     """Show TEAM: its state, what it stores, and the status that its clients are told."""
     _print_team(require_team(team), as_json=as_json)
+
+
+@teams.command(
+    "rename",
+    epilog=examples(
+        'larder teams rename acme --name "Acme, Inc."',
+        "larder teams rename acme --slug acme-inc",
+        "larder teams rename acme-inc --free-former-slugs",
+    ),
+)
+@click.argument("team", metavar="TEAM")
+@click.option("--name", help="Its new name, 1 to 100 characters.")
+@click.option("--slug", help="Its new slug. The one that it has now goes on leading to it.")
+@click.option(
+    "--free-former-slugs",
+    is_flag=True,
+    help="Give up every slug that it had before: they lead nowhere, and other teams may take them.",
+)
+@json_option
+def rename(
+    team: str, name: str | None, slug: str | None, free_former_slugs: bool, as_json: bool
+) -> None:
+    """Give TEAM another name or slug."""
+    from larder.teams import management
+
+    if name is None and slug is None and not free_former_slugs:
+        raise click.UsageError("nothing to change: give --name, --slug or --free-former-slugs")
+    found = require_team(team)
+    change = TeamChange(name=name, slug=slug, former_slugs=() if free_former_slugs else None)
+    management.change_team(found.id, change, by=None, now=clock.now())
+    _print_team(require_team(found.id), as_json=as_json)
+
+
+@teams.command(
+    "delete", epilog=examples("larder teams delete acme", "larder teams delete acme --yes")
+)
+@click.argument("team", metavar="TEAM")
+@click.option("--yes", is_flag=True, help="Do not ask first.")
+@json_option
+def delete(team: str, yes: bool, as_json: bool) -> None:
+    """Delete TEAM. It is gone at once for everybody; what it stored is deleted within hours."""
+    from larder.teams import management
+
+    found = require_team(team)
+    if not yes:
+        click.confirm(
+            f"Delete {found.slug} ({found.id}), with its artifacts, keys and members?",
+            abort=True,
+            err=True,
+        )
+    management.delete_team(found.id, by=None, now=clock.now())
+    print_record({"id": found.id, "slug": found.slug, "deleted": True}, as_json=as_json)
 
 
 @teams.command("members", epilog=examples("larder teams members acme"))
@@ -179,6 +245,76 @@ def add_member(team: str, email: str, role: str, as_json: bool) -> None:
     with _told_of_the_last_owner(found, user.email):
         service.add_member(found.id, user.id, Role(role), now=clock.now())
     print_record({"team": found.slug, "email": user.email, "role": role}, as_json=as_json)
+
+
+@teams.command(
+    "invite", epilog=examples("larder teams invite acme eve@acme.example --role DEVELOPER")
+)
+@click.argument("team", metavar="TEAM")
+@click.argument("email", metavar="EMAIL")
+@click.option(
+    "--role",
+    type=click.Choice(_ROLES, case_sensitive=False),
+    default=Role.MEMBER.value,
+    show_default=True,
+    help="What they are to be in the team.",
+)
+@json_option
+def invite(team: str, email: str, role: str, as_json: bool) -> None:
+    """Send EMAIL a link by which they join TEAM, once and for seven days.
+
+    They sign in with that address, or up. An invitation that they have got before ends.
+    """
+    from larder.accounts import team_members
+    from larder.accounts.email_jobs import RequestDescription, Visit
+
+    found = require_team(team)
+    request = RequestDescription(
+        method="", path="larder teams invite", ip_address=None, user_agent=None
+    )
+    (made,) = team_members.invite(
+        found.id,
+        [team_members.InvitationWanted(email=email, role=Role(role))],
+        Visit(base_url=settings().base_url.rstrip("/"), request=request),
+        by=None,
+        now=clock.now(),
+    )
+    print_record({"team": found.slug, **_invitation_record(made)}, as_json=as_json)
+
+
+@teams.command("invitations", epilog=examples("larder teams invitations acme"))
+@click.argument("team", metavar="TEAM")
+@json_option
+def invitations(team: str, as_json: bool) -> None:
+    """List the open invitations of TEAM."""
+    from larder.invitations import service
+
+    found = require_team(team)
+    open_ones = service.open_invitations(found.id, now=clock.now())
+    print_table(
+        [_invitation_record(one) for one in open_ones],
+        ("role", "email", "created_at", "expires_at"),
+        empty=f"{found.slug} has no open invitations: make one with `larder teams invite {found.slug}`",
+        as_json=as_json,
+    )
+
+
+@teams.command("withdraw", epilog=examples("larder teams withdraw acme eve@acme.example"))
+@click.argument("team", metavar="TEAM")
+@click.argument("email", metavar="EMAIL")
+@json_option
+def withdraw(team: str, email: str, as_json: bool) -> None:
+    """End the invitation of EMAIL to TEAM: its link lets nobody in any more."""
+    from larder.accounts.addresses import canonical
+    from larder.invitations import service
+
+    found, now, address = require_team(team), clock.now(), canonical(email)
+    open_ones = service.open_invitations(found.id, now=now)
+    ids = [one.id for one in open_ones if one.address == address]
+    if not ids:
+        raise click.ClickException(f"{found.slug} has no open invitation of {email}")
+    ended = service.withdraw(found.id, ids[0], by=None, now=now)
+    print_record({"team": found.slug, "email": ended.email, "withdrawn": True}, as_json=as_json)
 
 
 @teams.command("remove-member", epilog=examples("larder teams remove-member acme bob@acme.example"))

@@ -48,7 +48,7 @@ def stored(cloud: Cloud, bob: Cloud) -> Cloud:
 
 
 def delete(manage: Sender, writer: str) -> Reply:
-    reply = Sender(manage.token, query=f"slug=acme&writer={writer}")("DELETE", "/v1/artifacts")
+    reply = manage.asking(writer=writer)("DELETE", "/v1/artifacts")
     assert reply.status == 202, reply
     return reply
 
@@ -201,8 +201,8 @@ def test_the_request_costs_the_same_however_much_is_stored(
 def test_400_without_a_writer_and_nothing_is_asked_for(
     stored: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]], writer: str | None
 ) -> None:
-    query = "slug=acme" + ("" if writer is None else f"&writer={writer}")
-    reply = Sender(manage.token, query=query)("DELETE", "/v1/artifacts")
+    asking = manage if writer is None else manage.asking(writer=writer)
+    reply = asking("DELETE", "/v1/artifacts")
     assert (reply.status, reply.code) == (400, "bad_request")
     assert reply.message == "writer: must be the id of a key, a session or a user"
     assert removal_jobs == []

@@ -16,15 +16,15 @@ from tests.requests import Cloud, Sender
 
 
 def pages(send: Sender, limit: int) -> list[dict[str, Any]]:
-    found, query = [], f"slug=acme&limit={limit}"
+    found, asking = [], send.asking(limit=str(limit))
     while True:
-        reply = Sender(send.token, query=query)("GET", "/v1/artifacts")
+        reply = asking("GET", "/v1/artifacts")
         assert reply.status == 200, reply
         found.append(reply.json)
         following = reply.json["pagination"]["next"]
         if following is None:
             return found
-        query = f"slug=acme&limit={limit}&cursor={following}"
+        asking = send.asking(limit=str(limit), cursor=following)
 
 
 def hashes(page: dict[str, Any]) -> list[str]:
@@ -140,7 +140,7 @@ def test_a_request_costs_the_same_however_much_is_stored(cloud: Cloud, manage: S
 
 @pytest.mark.parametrize("limit", ["0", "101", "-1", "1.5", "ten", "", "1e1", "99999"])
 def test_400_for_a_limit_that_is_none(manage: Sender, limit: str) -> None:
-    reply = Sender(manage.token, query=f"slug=acme&limit={limit}")("GET", "/v1/artifacts")
+    reply = manage.asking(limit=limit)("GET", "/v1/artifacts")
     assert (reply.status, reply.message) == (400, "limit: must be a whole number from 1 to 100")
 
 
@@ -152,7 +152,7 @@ def test_a_cursor_that_was_not_given_is_refused_or_only_a_place(
     cloud: Cloud, manage: Sender, cursor: str
 ) -> None:
     publish(cloud.team.id, 0, 1)
-    reply = Sender(manage.token, query=f"slug=acme&cursor={cursor}")("GET", "/v1/artifacts")
+    reply = manage.asking(cursor=cursor)("GET", "/v1/artifacts")
     if cursor == "YQ":
         assert hashes(reply.json) == ["a0000", "a0001"]
     else:

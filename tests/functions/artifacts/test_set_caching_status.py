@@ -118,7 +118,7 @@ def test_400_names_the_field_and_what_it_may_be(
 ) -> None:
     reply = put_status(owner, status)
     assert (reply.status, reply.code) == (400, "bad_request")
-    assert reply.message == "status: Input should be 'enabled', 'disabled' or 'paused'"
+    assert reply.message == "status: must be one of enabled, disabled, paused"
     assert read_state(cloud.team.id).caching is CachingStatus.ENABLED
 
 

@@ -5,8 +5,8 @@ import pytest
 from larder import clock
 from larder.accounts.sessions import start_session
 from larder.clock import to_iso, to_ms
-from larder.teams.models import Role
-from larder.teams.service import add_member, create_team, remove_member
+from larder.teams.models import CachingStatus, Role
+from larder.teams.service import add_member, change_state, create_team, remove_member
 from tests.functions.teams.conftest import co_owner
 from tests.requests import Cloud, Reply, Sender
 
@@ -27,7 +27,21 @@ def test_a_team_of_the_callers(cloud: Cloud, personal: Sender, named_by: str) ->
             "name": "Acme",
             "createdAt": to_ms(cloud.team.created_at),
             "created": to_iso(cloud.team.created_at),
-            "membership": {"role": "OWNER"},
+            "updatedAt": to_ms(cloud.team.created_at),
+            "creatorId": cloud.user.id,
+            "avatar": None,
+            "description": None,
+            "stagingPrefix": "",
+            "formerSlugs": [],
+            "remoteCaching": {"enabled": True},
+            "membership": {
+                "uid": cloud.user.id,
+                "teamId": cloud.team.id,
+                "role": "OWNER",
+                "confirmed": True,
+                "createdAt": to_ms(cloud.team.created_at),
+                "created": to_ms(cloud.team.created_at),
+            },
         }
 
 
@@ -35,7 +49,14 @@ def test_a_team_of_the_callers(cloud: Cloud, personal: Sender, named_by: str) ->
 def test_the_role_is_the_callers(cloud: Cloud, personal: Sender, role: Role) -> None:
     co_owner(cloud)
     add_member(cloud.team.id, cloud.user.id, role, now=clock.now())
-    assert personal("GET", "/v2/teams/acme").json["membership"] == {"role": role.value}
+    assert personal("GET", "/v2/teams/acme").json["membership"]["role"] == role.value
+
+
+@pytest.mark.parametrize("caching", ["enabled", "disabled", "paused"])
+def test_whether_caching_is_enabled(cloud: Cloud, personal: Sender, caching: str) -> None:
+    change_state(cloud.team.id, caching=CachingStatus(caching))
+    answer = personal("GET", "/v2/teams/acme").json
+    assert answer["remoteCaching"] == {"enabled": caching == "enabled"}
 
 
 def test_a_team_of_others_looks_like_one_that_does_not_exist(

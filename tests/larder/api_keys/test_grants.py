@@ -111,3 +111,18 @@ def test_two_changes_in_one_millisecond_have_two_times(cloud: Cloud) -> None:
     first = update_key(ada, cloud.key.id, KeyChanges(name="a"), now=now)
     second = update_key(ada, cloud.key.id, KeyChanges(name="b"), now=now)
     assert cloud.key.updated_at < first.updated_at < second.updated_at
+
+
+def test_whoever_is_there_in_person_gives_what_changes_teams_and_no_key_has_it_unasked(
+    cloud: Cloud,
+) -> None:
+    """What a key then does for a team is its user's role there to say."""
+    everything: Permissions = {"teams": ("read", "write")}
+    ada = Grantor(user_id=cloud.user.id)
+    for team_id in (None, cloud.team.id):
+        assert create(ada, team_id=team_id, permissions=everything).permissions == everything
+        assert "teams" not in create(ada, team_id=team_id).permissions
+    with pytest.raises(PermissionNotHeld, match="teams: delete"):
+        create(ada, permissions={"teams": ("delete",)})
+    with pytest.raises(PermissionNotHeld, match="teams: write"):
+        create(by_key(cloud, permissions={"teams": ("read",)}), permissions=everything)

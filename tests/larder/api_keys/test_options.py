@@ -229,7 +229,7 @@ def test_without_that_option_a_stolen_table_opens_nothing(cloud: Cloud) -> None:
 
 
 RENAMED = {
-    "name": "label", "start": "first", "prefix": "kind", "teamId": "team", "refillInterval": "refill every",
+    "name": "label", "start": "first", "prefix": "kind", "refillInterval": "refill every",
     "refillAmount": "refill-by", "lastRefillAt": "refilled.at", "enabled": "on", "rateLimitEnabled": "limited",
     "rateLimitTimeWindow": "window", "rateLimitMax": "size", "requestCount": "count", "remaining": "left",
     "lastRequest": "used_at", "updatedAt": "changed_at", "permissions": "may", "metadata": "data",
@@ -258,7 +258,7 @@ def test_schema_gives_attributes_the_names_of_the_deployment(
         for item in aws.dynamodb().scan(TableName=settings().api_keys_table)["Items"]
         if item["key_hash"]["S"] == key.key_hash
     )
-    assert {stored[name] for name in ("label", "kind", "team")} == {"ci", "ci_", cloud.team.id}
+    assert {stored[name] for name in ("label", "kind", "team_id")} == {"ci", "ci_", cloud.team.id}
     assert (stored["left"], stored["count"], stored["may"]) == (4, 1, {"artifacts": ["read", "write"]})  # fmt: skip
     assert set(RENAMED.values()) <= stored.keys()
     assert not {"name", "remaining", "last_request", "permissions", "enabled"} & stored.keys()

@@ -6,9 +6,10 @@ import pytest
 
 from larder import aws, clock
 from larder.accounts.service import create_user
-from larder.errors import InvalidRequest, LastOwner
+from larder.errors import InvalidRequest, LastOwner, SlugTaken
 from larder.settings import settings
-from larder.teams.models import Block, CachingStatus, OwnerState, Role, SlugTaken
+from larder.teams.management import delete_team
+from larder.teams.models import Block, CachingStatus, OwnerState, Role
 from larder.teams.repository import read_standing, read_state
 from larder.teams.service import (
     add_member,
@@ -175,6 +176,19 @@ def test_nobody_joins_a_team_that_does_not_exist(cloud: Cloud, role: Role) -> No
         add_member("team_nosuch", cloud.user.id, role, now=clock.now())
     assert members("team_nosuch") == []
     assert find_team("team_nosuch") is None
+
+
+@pytest.mark.parametrize("role", [Role.OWNER, Role.MEMBER])
+def test_nobody_joins_a_team_that_is_deleted_a_moment_before(cloud: Cloud, role: Role) -> None:
+    def deleted() -> None:
+        delete_team(cloud.team.id, by=None, now=clock.now())
+
+    with (
+        just_before("dynamodb", "TransactWriteItems", deleted),
+        pytest.raises(InvalidRequest, match=r"^team: "),
+    ):
+        add_member(cloud.team.id, "somebody", role, now=clock.now())
+    assert "somebody" not in roles(cloud)
 
 
 def test_who_is_no_member_can_be_removed_without_effect(cloud: Cloud) -> None:

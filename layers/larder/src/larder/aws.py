@@ -1,4 +1,7 @@
-"""The only module that imports boto3: clients made on first use, and what boto3 leaves to its callers.
+"""The only module that imports botocore: clients made on first use, and what botocore leaves to its callers.
+
+boto3 would add resources, transfers and documents to the same clients. Nothing here uses them, and a cold start would
+import them all (docs/decisions/0036).
 
 Nothing here knows what the items and objects mean; repositories and storage modules do. A store that does not answer
 after the client's own tries raises TryAgain from every call, Throttled when it says that it is too busy.
@@ -10,12 +13,12 @@ from functools import cache
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-import boto3
-from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.auth import S3SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.loaders import Loader
+from botocore.session import Session
 
 from larder import settings
 from larder.concurrency import wait_before_retry
@@ -32,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BotoCoreError", "ClientError", "TryAgain"]
 
-C = TypeVar("C")
 K = TypeVar("K")
 Item = dict[str, Any]
 """An item or a key with plain Python values: str, int, bool, None, list, dict, set of str."""
@@ -72,94 +74,95 @@ _S3_CONFIG = _CONFIG.merge(
 )
 
 
-# Clients may be used by many threads at once, but boto3's session makes them for one thread at a time.
+# Clients may be used by many threads at once, but a session makes them for one thread at a time.
 _making = RLock()
 
 
 def dynamodb() -> "DynamoDBClient":
     with _making:
-        return _dynamodb()
+        client: DynamoDBClient = _client("dynamodb")
+    return client
 
 
 def s3() -> "S3Client":
     with _making:
-        return _s3()
+        client: S3Client = _client("s3")
+    return client
 
 
 def lambda_() -> "LambdaClient":
     with _making:
-        return _lambda()
+        client: LambdaClient = _client("lambda")
+    return client
 
 
 def sesv2() -> "SESV2Client":
     with _making:
-        return _sesv2()
+        client: SESV2Client = _client("sesv2")
+    return client
 
 
 def cloudformation() -> "CloudFormationClient":
     with _making:
-        return _session().client("cloudformation", config=_CONFIG)
+        client: CloudFormationClient = _make("cloudformation")
+    return client
 
 
 def cloudwatch_logs() -> "CloudWatchLogsClient":
     with _making:
-        return _session().client("logs", config=_CONFIG)
+        client: CloudWatchLogsClient = _make("logs")
+    return client
 
 
 def secrets_manager() -> "SecretsManagerClient":
     with _making:
-        return _secrets_manager()
+        client: SecretsManagerClient = _client("secretsmanager")
+    return client
+
+
+class _OwnModels(Loader):
+    """The models of the services above. botocore would look through four hundred to see that they are among them."""
+
+    def list_available_services(self, type_name: str) -> list[str]:  # noqa: ARG002 - botocore names it
+        return ["cloudformation", "dynamodb", "lambda", "logs", "s3", "secretsmanager", "sesv2"]
 
 
 @cache
-def _session() -> boto3.session.Session:
-    return boto3.session.Session(region_name=settings.region())
+def _session() -> Session:
+    session = Session()
+    session.register_component("data_loader", _OwnModels())
+    return session
 
 
 @cache
-def _dynamodb() -> "DynamoDBClient":
-    return _tell_failures(_session().client("dynamodb", config=_CONFIG))
+def _client(service: str) -> Any:
+    client = _make(service)
+    client.meta.events.register("after-call-error", _no_reply)
+    client.meta.events.register("after-call", _bad_reply)
+    return client
 
 
-@cache
-def _secrets_manager() -> "SecretsManagerClient":
-    return _tell_failures(_session().client("secretsmanager", config=_CONFIG))
+def _make(service: str) -> Any:
+    config = _s3_config() if service == "s3" else _CONFIG
+    return _session().create_client(service, region_name=settings.region(), config=config)
 
 
-@cache
-def _s3() -> "S3Client":
+def _s3_config() -> Config:
     style: Literal["path", "virtual"] = "path" if settings.s3_endpoint() else "virtual"
-    config = _S3_CONFIG.merge(Config(s3={"addressing_style": style}))
-    return _tell_failures(_session().client("s3", config=config))
-
-
-@cache
-def _lambda() -> "LambdaClient":
-    return _tell_failures(_session().client("lambda", config=_CONFIG))
-
-
-@cache
-def _sesv2() -> "SESV2Client":
-    return _tell_failures(_session().client("sesv2", config=_CONFIG))
+    return _S3_CONFIG.merge(Config(s3={"addressing_style": style}))
 
 
 def profile_region() -> str | None:
     """The region that the AWS profile in use names. Lambda names its own; a person at a terminal has a profile."""
-    return boto3.session.Session().region_name
+    region: str | None = Session().get_config_variable("region")
+    return region
 
 
 def reset() -> None:
     """Forget every client: credentials, region or endpoints have changed."""
     with _making:
-        for cached in (_session, _dynamodb, _s3, _secrets_manager, _lambda, _sesv2):
+        for cached in (_session, _client):
             cached.cache_clear()
-
-
-def _tell_failures(client: C) -> C:
-    events = client.meta.events  # type: ignore[attr-defined]  # every client has it; the stubs have no common base
-    events.register("after-call-error", _no_reply)
-    events.register("after-call", _bad_reply)
-    return client
 
 
 def _no_reply(exception: Exception, **_: object) -> None:
@@ -188,24 +191,50 @@ def is_conflict(error: ClientError) -> bool:
 
 def serialize(item: Mapping[str, Any]) -> dict[str, Any]:
     """Plain values to DynamoDB's typed ones. Attributes that are None are left out."""
-    serializer = TypeSerializer()
-    return {name: serializer.serialize(value) for name, value in item.items() if value is not None}
+    return {name: _typed(value) for name, value in item.items() if value is not None}
 
 
 def deserialize(item: Mapping[str, Any]) -> Item:
     """DynamoDB's typed values to plain ones. Numbers are whole in every table, so they come back as int."""
-    deserializer = TypeDeserializer()
-    return {name: _plain(deserializer.deserialize(value)) for name, value in item.items()}
+    return {name: _plain(value) for name, value in item.items()}
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, bool | str | set) or value is None:
-        return value
-    return int(value)
+# Source: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_AttributeValue.html
+def _typed(value: Any) -> dict[str, Any]:
+    match value:
+        case None:
+            return {"NULL": True}
+        case bool():
+            return {"BOOL": value}
+        case str():
+            return {"S": value}
+        case int():
+            return {"N": str(value)}
+        case set() | frozenset():
+            return {"SS": sorted(value)}
+        case list() | tuple():
+            return {"L": [_typed(inner) for inner in value]}
+        case Mapping():
+            return {"M": {name: _typed(inner) for name, inner in value.items()}}
+    raise TypeError(f"no table holds a {type(value).__name__}")
+
+
+def _plain(typed: Mapping[str, Any]) -> Any:
+    ((kind, value),) = typed.items()
+    match kind:
+        case "S" | "BOOL":
+            return value
+        case "SS":
+            return set(value)
+        case "N":
+            return int(value)
+        case "L":
+            return [_plain(inner) for inner in value]
+        case "M":
+            return {name: _plain(inner) for name, inner in value.items()}
+        case "NULL":
+            return None
+    raise TypeError(f"no table holds a value of the type {kind}")
 
 
 def get_item(table: str, key: Item) -> Item | None:

@@ -227,7 +227,9 @@ class SoleTeamOwner(LarderError):
 
     def __init__(self, slugs: list[str]) -> None:
         teams = ", ".join(slugs)
-        super().__init__(f"You are the only owner of {teams}. Make somebody else an owner first.")
+        super().__init__(
+            f"You are the only owner of {teams}. Make somebody else an owner, or delete the team, first."
+        )
 
 
 class LastOwner(LarderError):
@@ -236,6 +238,29 @@ class LastOwner(LarderError):
     status = 409
     code = "last_owner"
     message = "This is the team's only owner. Make somebody else an owner first."
+
+
+class SlugTaken(LarderError):
+    """Another team has the slug, or had it and is still reached by it."""
+
+    status = 409
+    code = "slug_taken"
+
+    def __init__(self, slug: str) -> None:
+        self.slug = slug
+        super().__init__(f"Another team has the slug {slug}. Choose another one.")
+
+
+class TeamLimitReached(LarderError):
+    status = 409
+    code = "team_limit_reached"
+    message = "You have made as many teams as one person may. Delete one, or ask the operator for another."
+
+
+class InvitationLimitReached(LarderError):
+    status = 409
+    code = "invitation_limit_reached"
+    message = "The team has as many open invitations as it may. Withdraw one, or wait until one is used or over."
 
 
 class DeleteUserDisabled(LarderError):
@@ -408,6 +433,30 @@ class MissingRole(LarderError):
     message = "Your role in this team does not allow this."
 
 
+class SessionRequired(LarderError):
+    """An API key was presented where a person has to act."""
+
+    status = 403
+    code = "session_required"
+    message = "This takes the token of somebody who is signed in; an API key does not do."
+
+
+class TeamCreationDisabled(LarderError):
+    status = 403
+    code = "team_creation_disabled"
+    message = "Only operators make teams here."
+
+
+class InvitationForAnother(LarderError):
+    """The invitation is good, but the address that it was sent to is not that of who presents it."""
+
+    status = 403
+    code = "invitation_for_another_address"
+    message = (
+        "This invitation was sent to another e-mail address than yours. Sign in with that one."
+    )
+
+
 class CachingDisabled(LarderError):
     status = 403
     code = "remote_caching_disabled"
@@ -440,6 +489,20 @@ class TeamNotFound(LarderError):
     status = 404
     code = "team_not_found"
     message = "There is no such team, or you are not a member of it."
+
+
+class MemberNotFound(LarderError):
+    status = 404
+    code = "member_not_found"
+    message = "The team has no such member, and no such open invitation."
+
+
+class InvitationNotFound(LarderError):
+    """The token of an invitation is unknown, used, withdrawn, or past its time; or who invited may no longer do so."""
+
+    status = 404
+    code = "invitation_not_found"
+    message = "The invitation is not valid, or not any more. Ask for a new one."
 
 
 class ArtifactNotFound(LarderError):

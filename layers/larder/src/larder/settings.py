@@ -259,6 +259,16 @@ class Settings:
     verification_token_expires_in_seconds: int = _option(
         3600, "Lifetime of the link that verifies an address.", minimum=60, maximum=604_800
     )
+    disable_team_creation: bool = _option(False, "Whether only operators can make teams over HTTP.")
+    max_teams_per_user: int = _option(
+        10,
+        "Teams that one person may make over HTTP, as long as these exist; 0 for no limit.",
+        minimum=0,
+        maximum=1000,
+    )
+    max_open_invitations: int = _option(
+        50, "Invitations of one team that may be open at once.", minimum=1, maximum=500
+    )
     product_name: str = _option("Larder", "What mail calls this service, and whom it is from.")
     email_sender: str = _option(
         "",
@@ -276,6 +286,11 @@ class Settings:
         "",
         "`module:function` that delivers a reset link in place of Larder: "
         "called with `{user, url, token}` and the request.",
+    )
+    send_team_invitation: str = _option(
+        "",
+        "`module:function` that delivers the link of an invitation in place of Larder: "
+        "called with `{email, url, token, team, role}` and the request.",
     )
     base_url: str = _option(
         "",
@@ -295,7 +310,9 @@ class Settings:
         maximum=10,
     )
     http_rate_limit_enabled: bool = _option(
-        True, "Whether requests to `/api/auth` are limited by client address and path."
+        True,
+        "Whether requests to `/api/auth` are limited by client address and path, and making teams and inviting "
+        "people by user.",
     )
     http_rate_limit_window_seconds: int = _option(
         10, "Window of the limit of paths that have no stricter one.", minimum=1, maximum=86_400
@@ -367,13 +384,13 @@ def settings() -> Settings:
 
 @cache
 def s3_endpoint() -> str | None:
-    """boto3's own variable for another S3 than Amazon's. Presigned URLs follow it too."""
+    """botocore's own variable for another S3 than Amazon's. Presigned URLs follow it too."""
     return os.environ.get("AWS_ENDPOINT_URL_S3") or None
 
 
 @cache
 def region() -> str:
-    """The region that Lambda, or boto3's own variable, names."""
+    """The region that Lambda, or botocore's own variable, names."""
     return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
 
 

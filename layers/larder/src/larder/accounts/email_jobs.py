@@ -25,6 +25,7 @@ class EmailKind(StrEnum):
     SIGN_UP_AGAIN = "sign_up_again"
     CHANGE_EMAIL = "change_email"
     PASSWORD_RESET = "password_reset"  # noqa: S105 - no password
+    TEAM_INVITATION = "team_invitation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,8 @@ class EmailJob:
     """`email` as the client gave it. `callback_url` is where the link leads in the end; empty for none.
 
     `base_url` is the origin of this service without a slash at its end: `https://cache.example.com`. `user_id` is who
-    wants the address as their new one; None where it is the address that tells whom the job is about.
+    wants the address as their new one; None where it is the address that tells whom the job is about. `team_id` and
+    `invitation_id` name the invitation that goes to the address, if one does.
     """
 
     kind: EmailKind
@@ -59,10 +61,19 @@ class EmailJob:
     base_url: str
     request: RequestDescription
     user_id: str | None = None
+    team_id: str | None = None
+    invitation_id: str | None = None
 
 
 def send_later(
-    kind: EmailKind, email: str, callback_url: str, visit: Visit, *, user_id: str | None = None
+    kind: EmailKind,
+    email: str,
+    callback_url: str,
+    visit: Visit,
+    *,
+    user_id: str | None = None,
+    team_id: str | None = None,
+    invitation_id: str | None = None,
 ) -> None:
     """Have mail of this kind sent, if there is somebody to send it to. Raises TryAgain, InvalidRequest."""
     enqueue(
@@ -73,6 +84,8 @@ def send_later(
             base_url=visit.base_url,
             request=visit.request,
             user_id=user_id,
+            team_id=team_id,
+            invitation_id=invitation_id,
         )
     )
 
@@ -99,4 +112,6 @@ def parse_job(record: Mapping[str, Any]) -> EmailJob:
         base_url=record["base_url"],
         request=RequestDescription(**record["request"]),
         user_id=record.get("user_id"),
+        team_id=record.get("team_id"),
+        invitation_id=record.get("invitation_id"),
     )

@@ -10,14 +10,16 @@ from urllib.parse import quote, urljoin
 
 from larder import extensions
 from larder.accounts import links, service
-from larder.accounts.addresses import parse_address
+from larder.accounts.addresses import canonical, parse_address
 from larder.accounts.email_jobs import EmailJob, EmailKind, RequestDescription
 from larder.accounts.models import User
 from larder.accounts.user_json import user_json
+from larder.invitations import service as invitations
 from larder.mail import service as mail
 from larder.mail import templates
 from larder.mail.models import Message
 from larder.settings import settings
+from larder.teams.service import find_team
 
 _VERIFIED_PAGE = "/verified"
 """Our own page, for links that name none."""
@@ -30,6 +32,7 @@ class Outcome(StrEnum):
     VERIFIED_ALREADY = "verified already"
     TAKEN_ADDRESS = "taken address"
     UNKNOWN_USER = "unknown user"
+    NO_INVITATION = "no such invitation any more"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,8 @@ def deliver(job: EmailJob, *, now: datetime) -> Delivery:
     """
     if job.kind is EmailKind.CHANGE_EMAIL:
         return _send_change_link(job, now)
+    if job.kind is EmailKind.TEAM_INVITATION:
+        return _send_invitation(job, now)
     user = service.find_user_by_email(job.email)
     if user is None:
         return Delivery(outcome=Outcome.UNKNOWN_ADDRESS)
@@ -103,6 +108,30 @@ def _send_reset_link(user: User, job: EmailJob, now: datetime) -> Delivery:
     return _send(templates.reset_password, user, url, now)
 
 
+def _send_invitation(job: EmailJob, now: datetime) -> Delivery:
+    """To an address that nobody may have yet: who it is, joining tells."""
+    team_id, invitation_id = job.team_id or "", job.invitation_id or ""
+    invitation = invitations.find(team_id, canonical(job.email), invitation_id, now=now)
+    team = None if invitation is None else find_team(team_id)
+    if invitation is None or team is None:
+        return Delivery(outcome=Outcome.NO_INVITATION)
+    token = invitations.issue_token(invitation)
+    url = f"{job.base_url}/join?token={token}"
+    if option := settings().send_team_invitation:
+        data = {
+            "email": invitation.email,
+            "url": url,
+            "token": token,
+            "team": {"id": team.id, "slug": team.slug, "name": team.name},
+            "role": invitation.role.value,
+        }
+        return _call(option, data, None, job.request)
+    message = templates.team_invitation(
+        to=invitation.email, product=settings().product_name, url=url, team=team.slug
+    )
+    return Delivery(outcome=Outcome.SENT, message_id=mail.send(message, now=now))
+
+
 def _tell_of_reset(user: User, job: EmailJob, now: datetime) -> Delivery:
     """Whoever reads this and did not do it learns that somebody else has their mail."""
     if settings().on_password_reset:
@@ -122,7 +151,9 @@ def _hand_over(
     return _call(option, {"user": user_json(user), "url": url, "token": token}, user, request)
 
 
-def _call(option: str, data: dict[str, Any], user: User, request: RequestDescription) -> Delivery:
+def _call(
+    option: str, data: dict[str, Any], user: User | None, request: RequestDescription
+) -> Delivery:
     function = extensions.load(option)
     try:
         function(data, _described(request))
@@ -130,7 +161,7 @@ def _call(option: str, data: dict[str, Any], user: User, request: RequestDescrip
         *_, last = traceback.extract_tb(error.__traceback__)
         where = f"{last.filename}:{last.lineno} in {last.name}"
         raise IntegratorFailed(f"{option}: {type(error).__name__} at {where}") from None
-    return Delivery(outcome=Outcome.HANDED_OVER, user_id=user.id)
+    return Delivery(outcome=Outcome.HANDED_OVER, user_id=None if user is None else user.id)
 
 
 def _described(request: RequestDescription) -> dict[str, Any]:

@@ -2,7 +2,13 @@
 
 from dataclasses import dataclass
 
-from larder.api_keys.models import ARTIFACT_ACTIONS, CACHE_ACTIONS, ApiKey, Permissions
+from larder.api_keys.models import (
+    ARTIFACT_ACTIONS,
+    CACHE_ACTIONS,
+    TEAM_ACTIONS,
+    ApiKey,
+    Permissions,
+)
 from larder.api_keys.service import default_permissions
 from larder.errors import NotATeamMember, PermissionNotHeld
 from larder.teams.models import Role
@@ -22,7 +28,8 @@ def held(grantor: Grantor, *, user_id: str, team_id: str | None) -> Permissions 
     """What somebody may give to a key of this user that is bound to this team, or to none; None is anything.
 
     `artifacts` follows from the role in the team. A key without a team may be given all of it: with such a key people
-    act for themselves, and for a team only as far as their role there goes. Every other resource is a name of the
+    act for themselves, and for a team only as far as their role there goes. `teams` may be given to any key, which then
+    does what its user's role in each team allows. Every other resource is a name of the
     deployment's own; people hold of it what the option for default permissions gives to each of their keys.
 
     Somebody who is there by a key holds of that what the key holds. Operators give anything, but to a member of the
@@ -36,7 +43,7 @@ def held(grantor: Grantor, *, user_id: str, team_id: str | None) -> Permissions 
         actions = _artifact_actions(role)
     if grantor.is_operator:
         return None
-    holds = {**default_permissions(user_id), "artifacts": actions}
+    holds = {**default_permissions(user_id), "artifacts": actions, "teams": TEAM_ACTIONS}
     return holds if grantor.key is None else within(holds, grantor.key.permissions)
 
 

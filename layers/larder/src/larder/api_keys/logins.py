@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from larder.api_keys import repository
 from larder.api_keys.grants import Grantor, held, within
-from larder.api_keys.models import ARTIFACT_ACTIONS, ApiKey, LoginCode, NewKey, Permissions
+from larder.api_keys.models import CACHE_ACTIONS, ApiKey, LoginCode, NewKey, Permissions
 from larder.api_keys.service import prepare_key, store_key
 from larder.errors import InvalidLoginCode
 from larder.hashing import hash_key, random_id
@@ -117,7 +117,7 @@ def _give_code(user_id: str, team: str, now: datetime) -> str:
 def _prepare(user_id: str, name: str, team_id: str | None, now: datetime) -> tuple[ApiKey, str]:
     """A key for artifacts, as far as its user may use them, which is stored nowhere yet."""
     holds = held(Grantor(user_id=user_id), user_id=user_id, team_id=team_id)
-    everything: Permissions = {"artifacts": ARTIFACT_ACTIONS}
+    everything: Permissions = {"artifacts": CACHE_ACTIONS}
     new = NewKey(
         user_id=user_id,
         team_id=team_id,

@@ -14,6 +14,9 @@ CACHE_ACTIONS = ("read", "write")
 
 ARTIFACT_ACTIONS = (*CACHE_ACTIONS, "manage")
 
+TEAM_ACTIONS = ("read", "write")
+"""Members, and what changes teams. No key has them unless they are given to it: those of builds need neither."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimit:

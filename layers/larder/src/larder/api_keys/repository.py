@@ -1,4 +1,4 @@
-"""The table of API keys: one item a key, found by the hash of the key, indexed by id and by user.
+"""The table of API keys: one item a key, found by the hash of the key, indexed by id, by user and by team.
 
 Three attributes exist so that one write fits every key: `has_allowance` says whether `remaining` counts (it goes down
 for unlimited keys too, below 0), `refill_at` is when the next refill is due (`NEVER` without one), and
@@ -305,6 +305,11 @@ def list_by_user(user_id: str) -> list[ApiKey]:
         table = settings().api_keys_table
         keys += aws.batch_get({table: [{"key_hash": key_hash} for key_hash in batch]})[table]
     return sorted((_from_item(item) for item in keys), key=lambda key: key.created_at)
+
+
+def bound_to(team_id: str) -> Iterator[str]:
+    """The hashes of the keys that act for one team alone. The index that tells them follows the table."""
+    yield from _hashes("by_team", "team_id = :team", {":team": team_id})
 
 
 def expired(*, now: datetime) -> Iterator[str]:

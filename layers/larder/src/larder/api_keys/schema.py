@@ -16,7 +16,6 @@ _ATTRIBUTES = {
     "name": "name",
     "start": "start",
     "prefix": "prefix",
-    "teamId": "team_id",
     "refillInterval": "refill_interval",
     "refillAmount": "refill_amount",
     "lastRefillAt": "last_refill_at",
@@ -35,7 +34,7 @@ _ATTRIBUTES = {
 
 _FIXED = frozenset(
     {
-        *("key_hash", "id", "user_id", "created_at", "expires_at", "expiring"),
+        *("key_hash", "id", "user_id", "team_id", "created_at", "expires_at", "expiring"),
         *("has_allowance", "refill_at", "window_ends_at", "not_before"),
     }
 )

@@ -264,6 +264,11 @@ def delete_keys_of(user_id: str) -> int:
     return sum(repository.delete(key.key_hash) for key in keys)
 
 
+def delete_keys_of_team(team_id: str) -> int:
+    """Delete every key that is bound to a team that is gone; returns how many. One made a moment ago may be missed."""
+    return sum(repository.delete(key_hash) for key_hash in repository.bound_to(team_id))
+
+
 def clean_up(*, now: datetime) -> None:
     """Remove expired keys, at most once in ten seconds across all instances (spec 2, limits).
 

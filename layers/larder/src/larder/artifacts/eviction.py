@@ -4,7 +4,7 @@ What is stored never passes the quota. Above 95 % of it, the function RemoveArti
 free. An upload that finds it full all the same evicts a few itself.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -126,7 +126,7 @@ def make_room(
     report = EvictionReport()
     aim_bytes = min(quota_bytes - quota_bytes // 10, quota_bytes - needed_bytes)
     listed = repository.least_recently_used(owner, page=AT_ONCE)
-    candidates = (one for one in listed if one.upload.hash != sparing)
+    candidates = _once(listed, sparing)
     with beside(repository.read_totals, owner) as reading:
         waiting = list(islice(candidates, 1))
     stored_bytes = reading.result().size_bytes
@@ -171,6 +171,15 @@ def list_all(owner: str, *, may_go_on: Callable[[], bool] = lambda: True) -> Non
 
 def _list(artifact: Artifact) -> None:
     repository.note_use(artifact, at=artifact.created_at)
+
+
+def _once(listed: Iterable[Unused], sparing: ArtifactHash | None) -> Iterator[Unused]:
+    """Those that may go. One that is used while the index is read moves on, and would come twice."""
+    seen = {sparing}
+    for one in listed:
+        if one.upload.hash not in seen:
+            seen.add(one.upload.hash)
+            yield one
 
 
 def _enough(unused: list[Unused], excess: int) -> list[Unused]:

@@ -513,6 +513,22 @@ def add_to_totals(
     raise TryAgain
 
 
+def forget_totals(owner: str) -> bool:
+    """Delete the totals of an owner who stores nothing; False when they tell of something."""
+    try:
+        aws.dynamodb().delete_item(
+            TableName=settings().artifacts_table,
+            Key=aws.serialize(totals_key(owner)),
+            ConditionExpression="attribute_not_exists(size_bytes) OR (size_bytes = :none AND artifacts = :none)",
+            ExpressionAttributeValues=aws.serialize({":none": 0}),
+        )
+    except aws.ClientError as error:
+        if aws.error_code(error) == "ConditionalCheckFailedException":
+            return False
+        raise
+    return True
+
+
 def _names_of_uploads(day: date) -> dict[str, str]:
     return {"#uploads": f"{_UPLOADS}{day}", "#uploaded_bytes": f"{_UPLOADED_BYTES}{day}"}
 

@@ -442,6 +442,11 @@ def recount(owner: str) -> Totals:
     return counted
 
 
+def forget_owner(owner: str) -> bool:
+    """Stop watching over the totals of an owner who is gone. False while they store something, or seem to."""
+    return repository.forget_totals(owner)
+
+
 def _settled(entry: IndexEntry, quota_bytes: int | None, now: datetime) -> Artifact | None:
     if entry.pending is None:
         return entry.artifact

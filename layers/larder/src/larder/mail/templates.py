@@ -1,7 +1,7 @@
 """What mail says. Every value is escaped where it enters HTML, and headers are made of one line.
 
 A person's name is in none of them: whoever signs up chooses it, and the address may be somebody else's. Larder would
-deliver any sentence that fits into a name.
+deliver any sentence that fits into a name. A team is called by its slug for the same reason.
 """
 
 from html import escape
@@ -112,6 +112,20 @@ def sign_up_again(*, to: str, product: str, url: str) -> Message:
         action="Go to {product}",
         url=url,
         note="If it was not you, you need not do anything.",
+    )
+
+
+def team_invitation(*, to: str, product: str, url: str, team: str) -> Message:
+    """A place in a team, for whoever has the address. `url` is the link, `team` the team's slug."""
+    return _message(
+        to,
+        product,
+        title=f"Join the team {team}",
+        lead=f"The team {team} invites {{to}} to share its build cache at {{product}}. "
+        "Open this link to join; you sign in, or up, with this address:",
+        action=f"Join {team}",
+        url=url,
+        note="The link works once, and for seven days. If you do not know the team, do nothing.",
     )
 
 

@@ -8,6 +8,9 @@
 | all others | the default, which the deployment's options set |
 
 `/registration/verify`, which is none of them, has `LOGIN_CODES`.
+
+Making teams and inviting people are counted by the user who does it, from wherever they come: `TEAMS_MADE`,
+`INVITATIONS`, `INVITATIONS_TO_ONE`.
 """
 
 from dataclasses import dataclass
@@ -36,6 +39,15 @@ MAIL = Limit(most=3, window_s=60)
 
 LOGIN_CODES = Limit(most=10, window_s=60)
 """What exchanges a code: a build client asks once, and once more when it is told to wait."""
+
+TEAMS_MADE = Limit(most=10, window_s=3600)
+"""What one user makes: each team is a name that nobody else can have, and a cache."""
+
+INVITATIONS = Limit(most=60, window_s=3600)
+"""What one user sends to people who have not asked for it."""
+
+INVITATIONS_TO_ONE = Limit(most=3, window_s=3600)
+"""What one address gets of one team."""
 
 BY_PATH: MappingProxyType[str, Limit | None] = MappingProxyType(
     {

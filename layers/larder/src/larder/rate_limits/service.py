@@ -44,6 +44,12 @@ def take(what: str, limit: Limit, *, now: datetime) -> None:
     raise TooManyRequests(max(1, ceil(window + limit.window_s - now.timestamp())))
 
 
+def take_if_counted(what: str, limit: Limit, *, now: datetime) -> None:
+    """The same, unless the deployment has switched these limits off."""
+    if settings().http_rate_limit_enabled:
+        take(what, limit, now=now)
+
+
 def report_store_failure(limit: str) -> None:
     """Emit the metric of a request that passed uncounted. `limit` is `http`, or `key` for an API key's own limit."""
     count("RateLimitStoreFailures", limit=limit)

@@ -1,12 +1,16 @@
 """Teams, members, and what an owner of artifacts may do at the moment."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 
 class Role(StrEnum):
-    """What a member may do. Everybody reads the cache; VIEWER does not write it."""
+    """What a member may do. Everybody reads the cache, the usage figures and the list of members.
+
+    The rights of each role stand here and nowhere else; docs/teams.md shows them as a table.
+    """
 
     OWNER = "OWNER"
     ADMIN = "ADMIN"
@@ -24,9 +28,28 @@ class Role(StrEnum):
         return self in (Role.OWNER, Role.ADMIN)
 
     @property
+    def manages_members(self) -> bool:
+        """Invites, removes, and gives other roles: to and of everybody but owners."""
+        return self in (Role.OWNER, Role.ADMIN)
+
+    @property
+    def manages_owners(self) -> bool:
+        """The same to and of owners."""
+        return self is Role.OWNER
+
+    @property
+    def renames_team(self) -> bool:
+        """Gives the team another name or slug."""
+        return self in (Role.OWNER, Role.ADMIN)
+
+    @property
     def owns_team(self) -> bool:
         """Deletes the team, and sets its caching status."""
         return self is Role.OWNER
+
+    def manages(self, other: "Role") -> bool:
+        """Whether a member of this role makes, changes and removes members of the other."""
+        return self.manages_owners if other is Role.OWNER else self.manages_members
 
 
 class CachingStatus(StrEnum):
@@ -62,11 +85,25 @@ class OwnerState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Team:
+    """A team. `former_slugs` still lead to it, the latest last; nobody else can have them meanwhile.
+
+    `version` goes up when its name or slugs change. `created_by` is a user's id, None where that was not noted.
+    """
+
     id: str
     slug: str
     name: str
     created_at: datetime
+    updated_at: datetime
+    created_by: str | None = None
+    former_slugs: tuple[str, ...] = ()
+    version: int = 0
     state: OwnerState
+
+    @property
+    def slugs(self) -> tuple[str, ...]:
+        """Every slug that leads to the team."""
+        return (*self.former_slugs, self.slug)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,23 +115,90 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
-    """What one batch tells about a caller's standing: the team, if it exists, and the role, if there is one.
+    """What one batch tells about a caller's standing: the team, if it exists, and the member, if they are one.
 
-    For a user acting for themselves `team` and `role` are None and `state` is the personal one.
+    For a user acting for themselves `team` and `member` are None and `state` is the personal one.
     """
 
     team: Team | None
-    role: Role | None
+    member: Member | None
     state: OwnerState
+
+    @property
+    def role(self) -> Role | None:
+        return None if self.member is None else self.member.role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamMembership:
-    """A team, to one of its members, and their role in it."""
+    """A team, to one of its members."""
 
     team: Team
+    member: Member
+
+    @property
+    def role(self) -> Role:
+        return self.member.role
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actor:
+    """A member who changes something in a team, with the role by which they may.
+
+    What they change is written on condition that the role still is theirs.
+    """
+
+    user_id: str
     role: Role
 
 
-class SlugTaken(Exception):
-    """Another team has this slug."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """How some users stand in a team, read at once but not as of one moment: what follows from it has to hold when it
+    is written, too.
+
+    `team` is None for one that does not exist; who is no member has no role. `invitations_made` is how many the team
+    ever made.
+    """
+
+    team: Team | None
+    owners: int
+    invitations_made: int
+    roles: Mapping[str, Role]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeTeams:
+    """The teams that a user has made over HTTP, by id. `version` goes up with each."""
+
+    user_id: str
+    team_ids: tuple[str, ...] = ()
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamChange:
+    """What is to change of a team; None for what stays.
+
+    Of `former_slugs` those that are named stay, and the others are free for other teams from then on.
+    """
+
+    name: str | None = None
+    slug: str | None = None
+    former_slugs: tuple[str, ...] | None = None
+    caching: CachingStatus | None = None
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """What is to change, by the names above."""
+        changes = (
+            ("name", self.name),
+            ("slug", self.slug),
+            ("former_slugs", self.former_slugs),
+            ("caching", self.caching),
+        )
+        return tuple(name for name, value in changes if value is not None)
+
+    @property
+    def renames(self) -> bool:
+        return self.named not in ((), ("caching",))

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from larder.concurrency import wait_before_retry
-from larder.errors import InvalidRequest, LastOwner, TeamNotFound, TryAgain
+from larder.errors import InvalidRequest, LastOwner, SlugTaken, TeamNotFound, TryAgain
 from larder.hashing import random_id
 from larder.teams import repository
 from larder.teams.models import (
@@ -14,6 +14,7 @@ from larder.teams.models import (
     Member,
     Membership,
     OwnerState,
+    Places,
     Role,
     Team,
     TeamMembership,
@@ -21,7 +22,10 @@ from larder.teams.models import (
 
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,46}[a-z0-9])?")
 _TEAM_ID = re.compile(r"team_[A-Za-z0-9]{1,64}")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
 _ATTEMPTS = 8
+
+MAX_NAME_LENGTH = 100
 
 MAX_REASON_LENGTH = 200
 """Of a block: it stands in one line of a client's output."""
@@ -46,6 +50,15 @@ def parse_slug(text: str) -> str:
     return text
 
 
+def parse_team_name(text: str) -> str:
+    """Raises InvalidRequest."""
+    if not 1 <= len(text.strip()) <= MAX_NAME_LENGTH or _CONTROL.search(text):
+        raise InvalidRequest(
+            "name", f"must hold 1 to {MAX_NAME_LENGTH} characters and no control character"
+        )
+    return text.strip()
+
+
 def quota_bytes(owner: str) -> int | None:
     """How much a team or user may store; None for no limit."""
     return repository.read_state(owner).quota_bytes
@@ -53,17 +66,23 @@ def quota_bytes(owner: str) -> int | None:
 
 def create_team(name: str, slug: str, *, owner_user_id: str, now: datetime) -> Team:
     """Add a team with its first owner. Raises InvalidRequest, SlugTaken."""
-    if not 1 <= len(name.strip()) <= 100:
-        raise InvalidRequest("name", "must hold 1 to 100 characters")
-    team = Team(
+    team = new_team(name, slug, made_by=owner_user_id, now=now)
+    if not repository.add_team(team, owner_user_id):
+        raise SlugTaken(team.slug)
+    return team
+
+
+def new_team(name: str, slug: str, *, made_by: str, now: datetime) -> Team:
+    """A team that is not stored yet. Raises InvalidRequest."""
+    return Team(
         id=f"{repository.TEAM_ID_PREFIX}{random_id(24)}",
         slug=parse_slug(slug),
-        name=name.strip(),
+        name=parse_team_name(name),
         created_at=now,
+        updated_at=now,
+        created_by=made_by,
         state=OwnerState(),
     )
-    repository.add_team(team, owner_user_id)
-    return team
 
 
 def find_team(id_or_slug: str) -> Team | None:
@@ -118,9 +137,9 @@ def list_memberships(
 
 def _memberships(standings: Iterable[Membership]) -> list[TeamMembership]:
     return [
-        TeamMembership(team=standing.team, role=standing.role)
+        TeamMembership(team=standing.team, member=standing.member)
         for standing in standings
-        if standing.team is not None and standing.role is not None
+        if standing.team is not None and standing.member is not None
     ]
 
 
@@ -135,15 +154,16 @@ def add_member(team_id: str, user_id: str, role: Role, *, now: datetime) -> None
     Raises InvalidRequest for a team that does not exist, LastOwner, and TryAgain when others always came first.
     """
     for attempt in range(_ATTEMPTS):
-        owners, was = repository.read_place(team_id, user_id)
-        if owners is None:
+        places = repository.read_places(team_id, user_id)
+        if places.team is None:
             raise InvalidRequest("team", "does not exist")
+        was = places.roles.get(user_id)
         if was is role:
             return
         if was is None:
             done = repository.add_member(team_id, user_id, role, now=now)
         else:
-            _check_not_last(was, owners)
+            check_not_last(was, places)
             done = repository.change_role(team_id, user_id, was, role)
         if done:
             return
@@ -163,6 +183,7 @@ def leave_teams(user_id: str) -> bool:
     """
     left = True
     try:
+        repository.forget_made(user_id)
         for team_id in repository.teams_of(user_id):
             try:
                 _remove(team_id, user_id, keeps_an_owner=False)
@@ -238,20 +259,22 @@ def _check_reason(reason: str, block: Block | None) -> None:
 
 def _remove(team_id: str, user_id: str, *, keeps_an_owner: bool) -> None:
     for attempt in range(_ATTEMPTS):
-        owners, was = repository.read_place(team_id, user_id)
+        places = repository.read_places(team_id, user_id)
+        was = places.roles.get(user_id)
         if was is None:
             return
-        if owners is None:
+        if places.team is None:
             repository.delete_member(team_id, user_id)
             return
         if keeps_an_owner:
-            _check_not_last(was, owners)
+            check_not_last(was, places)
         if repository.remove_member(team_id, user_id, was, keeps_an_owner=keeps_an_owner):
             return
         wait_before_retry(attempt)
     raise TryAgain
 
 
-def _check_not_last(role: Role, owners: int) -> None:
-    if role is Role.OWNER and owners <= 1:
+def check_not_last(role: Role, places: Places) -> None:
+    """Raises LastOwner for the role of the only owner of a team."""
+    if role is Role.OWNER and places.owners <= 1:
         raise LastOwner

@@ -6,7 +6,7 @@ these vendors, which others may join while it is small. The uploads of a day com
 over (artifacts/repository.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -90,6 +90,24 @@ def set_uploads(owner: str, day: date, uploads: Uploads) -> None:
             {":count": uploads.count, ":bytes": uploads.size_bytes}
         ),
     )
+
+
+def clear(owner: str, may_go_on: Callable[[], bool]) -> bool:
+    """Delete whatever is stored of an owner who is gone; False when there was no time for all of it."""
+    table = settings().usage_table
+    names = {"#owner": "owner", "#day": "day"}
+    items = aws.query(
+        table,
+        "#owner = :owner",
+        {":owner": owner},
+        ProjectionExpression="#owner, #day",
+        ExpressionAttributeNames=names,
+    )
+    for item in items:
+        if not may_go_on():
+            return False
+        aws.dynamodb().delete_item(TableName=table, Key=aws.serialize(item))
+    return True
 
 
 def _read(owner: str, days: Sequence[date]) -> list[aws.Item]:

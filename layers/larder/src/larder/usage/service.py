@@ -1,6 +1,6 @@
 """Record what clients report, and tell what it comes to."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 
@@ -30,3 +30,8 @@ def read_usage(owner: str, period: Period, *, recent_uploads: Mapping[date, Uplo
         period=period,
         days=[replace(kept, uploads=recent_uploads.get(day, kept.uploads)) for day, kept in days],
     )
+
+
+def clear(owner: str, *, may_go_on: Callable[[], bool] = lambda: True) -> bool:
+    """Delete the figures and batches of an owner who is gone; False when there was no time for all of them."""
+    return repository.clear(owner, may_go_on)

@@ -21,7 +21,7 @@ one that meets a session: whose it is, which it looks up first, already says wha
 from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
@@ -61,7 +61,7 @@ from larder.web.parameters import (
 )
 
 if TYPE_CHECKING:
-    from larder.accounts.models import Session
+    from larder.accounts.models import Session, User
 
 _REMEMBERED = 1000
 
@@ -101,11 +101,15 @@ class CacheCaller:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Whose token it is, which team it is bound to, if any, and the key or session itself."""
+    """Whose token it is, which team it is bound to, if any, and the key or session itself.
+
+    `user` is there for a session, which is looked up with its user.
+    """
 
     user_id: str
     team_id: str | None
     credential: "ApiKey | Session"
+    user: "User | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,15 @@ _scopes: OrderedDict[tuple[Token, TeamQuery], _Scope] = OrderedDict()
 
 
 def token_holder(token: BearerToken) -> Holder:
-    return _verified(token, {}, clock.now())
+    return holder_with(token, {})
+
+
+def holder_with(token: Token, needs: Permissions) -> Holder:
+    """Who presents the token. A key has to hold what is needed; somebody with a session does what their role allows.
+
+    Raises Unauthenticated, MissingPermission, RateLimited.
+    """
+    return _verified(token, needs, clock.now())
 
 
 def check_not_blocked(state: OwnerState) -> None:
@@ -130,7 +142,18 @@ def check_not_blocked(state: OwnerState) -> None:
         raise _BLOCKS[state.block](state.block_reason)
 
 
-def audit(action: str, caller: CacheCaller, *, subject: str) -> None:
+class Acting(Protocol):
+    """Who acts, with which key or session, and for which team or person."""
+
+    @property
+    def user_id(self) -> str: ...
+    @property
+    def credential_id(self) -> str: ...
+    @property
+    def owner(self) -> str: ...
+
+
+def audit(action: str, caller: Acting, *, subject: str) -> None:
     """A line of the log for an act that somebody may be asked about. Ids only."""
     who = {"user_id": caller.user_id, "credential_id": caller.credential_id}
     logger().info(
@@ -288,7 +311,7 @@ def _verified(token: Token, needs: Permissions, now: datetime) -> Holder:
         raise Unauthenticated
     session, user = found
     logger().append_keys(session_id=session.id)
-    return Holder(user.id, None, session)
+    return Holder(user.id, None, session, user)
 
 
 def _admitted(
@@ -324,10 +347,10 @@ def _needs_slug(team: TeamQuery) -> bool:
 
 
 def _is_named(team: TeamQuery, standing: Membership) -> bool:
-    """Whether a remembered owner still is the one that the slug names: slugs move when teams are renamed."""
+    """Whether a remembered owner still is the one that the slug leads to: slugs are given up, and taken by others."""
     if not _needs_slug(team):
         return True
-    return standing.team is not None and standing.team.slug == team.slug
+    return standing.team is not None and team.slug in standing.team.slugs
 
 
 def _remember(token: Token, team: TeamQuery, scope: _Scope) -> None:

@@ -1,20 +1,23 @@
 """The body of a request to `/api/auth`, read once: the guards and the handler's own types see the same."""
 
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import parse_qsl
 
 from aws_lambda_powertools.event_handler import Request
-from pydantic import BaseModel, ValidationError
 
 from larder.errors import InvalidBody, InvalidRequest, UnsupportedMediaType
 from larder.web.json_body import first_error, sent_json
 from larder.web.sent_bytes import sent_bytes
 
+if TYPE_CHECKING:
+    # The guards of every endpoint read the body; those that check nothing of it start without pydantic.
+    from pydantic import BaseModel
+
 MAX_FORM_FIELDS = 100
 
 _KEPT = "auth_body"
 
-M = TypeVar("M", bound=BaseModel)
+M = TypeVar("M", bound="BaseModel")
 
 
 def auth_body(request: Request, *, takes_forms: bool = False) -> object:
@@ -29,6 +32,8 @@ def auth_body(request: Request, *, takes_forms: bool = False) -> object:
 
 def parsed(request: Request, model: type[M]) -> M:
     """The body as a model. Raises InvalidBody, which names the field and the rule."""
+    from pydantic import ValidationError
+
     try:
         return model.model_validate(auth_body(request))
     except ValidationError as error:

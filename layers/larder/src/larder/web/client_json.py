@@ -6,29 +6,51 @@ from typing import Any
 from larder.accounts.models import User
 from larder.api_keys.models import ApiKey
 from larder.clock import to_iso, to_ms
-from larder.teams.models import TeamMembership
+from larder.teams.models import CachingStatus, TeamMembership
 from larder.web.auth import Holder
 
 
+def username(email: str) -> str:
+    """Clients want a name for the account, which users here have none of: they get that of the mailbox."""
+    return email.rpartition("@")[0]
+
+
 def client_user_json(user: User) -> dict[str, Any]:
-    """The client wants a name for the account, which users here have none of: it gets that of their mailbox."""
     return {
         "id": user.id,
-        "username": user.email.rpartition("@")[0],
+        "username": username(user.email),
         "email": user.email,
         "name": user.name,
     }
 
 
 def team_json(membership: TeamMembership) -> dict[str, Any]:
-    team = membership.team
+    """A team to one of its members, with what clients of the hosted service require. Times in milliseconds, but for
+    `created`, which the build client reads.
+    """
+    team, member = membership.team, membership.member
+    joined_at = to_ms(member.joined_at)
     return {
         "id": team.id,
         "slug": team.slug,
         "name": team.name,
         "createdAt": to_ms(team.created_at),
         "created": to_iso(team.created_at),
-        "membership": {"role": membership.role.value},
+        "updatedAt": to_ms(team.updated_at),
+        "creatorId": team.created_by,
+        "avatar": None,
+        "description": None,
+        "stagingPrefix": "",
+        "formerSlugs": list(team.former_slugs),
+        "remoteCaching": {"enabled": team.state.caching is CachingStatus.ENABLED},
+        "membership": {
+            "uid": member.user_id,
+            "teamId": team.id,
+            "role": membership.role.value,
+            "confirmed": True,
+            "createdAt": joined_at,
+            "created": joined_at,
+        },
     }
 
 

@@ -27,13 +27,13 @@ def first_error(error: "ValidationError") -> tuple[str, str]:
     field = ".".join(str(part) for part in first["loc"]) or "body"
     more = error.error_count() - 1
     others = f" ({more} more like it)" if more else ""
-    return _printable(field), f"{first['msg']}{others}"
+    return printable(field), f"{first['msg']}{others}"
+
+
+def printable(field: str) -> str:
+    """A property's name comes from the client: keep it short and free of control characters."""
+    return "".join(c if c.isprintable() else "?" for c in field[:100])
 
 
 def _no_constant(name: str) -> None:
     raise ValueError(name)
-
-
-def _printable(field: str) -> str:
-    """A property's name comes from the client: keep it short and free of control characters."""
-    return "".join(c if c.isprintable() else "?" for c in field[:100])

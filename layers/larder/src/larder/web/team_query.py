@@ -1,20 +1,23 @@
-"""How many teams a request asks for, and after which."""
+"""How many teams or members a request asks for, and after which."""
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
 
+from larder.clock import from_ms
 from larder.errors import InvalidRequest
 from larder.teams.service import names_a_team
 from larder.web.parameters import BearerToken
 
-MAX_TEAMS = 100
-DEFAULT_TEAMS = 20
+MAX_LIMIT = 100
+DEFAULT_LIMIT = 20
 
 _NUMBER = re.compile(r"[0-9]{1,3}")
+_MILLISECONDS = re.compile(r"[0-9]{1,14}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +30,47 @@ class TeamsQuery:
 
 def teams_query(_token: BearerToken, request: Request) -> TeamsQuery:
     """Raises InvalidRequest naming the parameter."""
-    query = request.query_parameters or {}
-    limit = query.get("limit", str(DEFAULT_TEAMS))
-    if not _NUMBER.fullmatch(limit) or not 1 <= int(limit) <= MAX_TEAMS:
-        raise InvalidRequest("limit", f"must be a whole number from 1 to {MAX_TEAMS}")
-    until = query.get("until")
+    until = (request.query_parameters or {}).get("until")
+    limit = _limit(request)
     if until is not None and not names_a_team(until):
         raise InvalidRequest("until", "must be the `next` of the page before")
-    return TeamsQuery(limit=int(limit), until=until)
+    return TeamsQuery(limit=limit, until=until)
+
+
+@dataclass(frozen=True, slots=True)
+class MembersQuery:
+    """At most `limit` members, of those who joined between the two times; None for no bound.
+
+    `until` is the `next` of the page before.
+    """
+
+    limit: int
+    since: datetime | None
+    until: datetime | None
+
+
+def members_query(_token: BearerToken, request: Request) -> MembersQuery:
+    """Raises InvalidRequest naming the parameter."""
+    return MembersQuery(
+        limit=_limit(request), since=_moment(request, "since"), until=_moment(request, "until")
+    )
+
+
+def _limit(request: Request) -> int:
+    text = (request.query_parameters or {}).get("limit", str(DEFAULT_LIMIT))
+    if not _NUMBER.fullmatch(text) or not 1 <= int(text) <= MAX_LIMIT:
+        raise InvalidRequest("limit", f"must be a whole number from 1 to {MAX_LIMIT}")
+    return int(text)
+
+
+def _moment(request: Request, name: str) -> datetime | None:
+    text = (request.query_parameters or {}).get(name)
+    if text is None:
+        return None
+    if not _MILLISECONDS.fullmatch(text):
+        raise InvalidRequest(name, "must be milliseconds since 1970")
+    return from_ms(int(text))
 
 
 TeamsAsked = Annotated[TeamsQuery, Depends(teams_query)]
+MembersAsked = Annotated[MembersQuery, Depends(members_query)]

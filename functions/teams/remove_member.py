@@ -1,0 +1,24 @@
+"""DELETE /v1/teams/{id}/members/{uid}"""
+
+from aws_lambda_powertools.event_handler import Response
+
+from larder import clock
+from larder.errors import TeamNotFound
+from larder.invitations import service
+from larder.web.app import cache_api, lambda_handler
+from larder.web.auth import audit
+from larder.web.responses import json_response
+from larder.web.team_caller import MemberRemover
+
+app = cache_api(no_route=TeamNotFound)
+
+
+@app.delete("/v1/teams/<id_or_slug>/members/<uid>")
+def remove_member(caller: MemberRemover, id_or_slug: str, uid: str) -> Response[str]:
+    """DELETE /v1/teams/{id}/members/{uid}: take a member out, leave, or withdraw an invitation."""
+    service.remove(caller.team.id, uid, by=caller.actor, now=clock.now())
+    audit("member_removed", caller, subject=uid)
+    return json_response({"id": caller.team.id})
+
+
+handler = lambda_handler(app)

@@ -1,0 +1,1 @@
+"""Invitations to teams: made, listed, withdrawn, accepted once."""

@@ -1,0 +1,174 @@
+"""Invite people to a team by e-mail, and let in who was invited.
+
+An invitation is a promise of the team's, kept beside its members. The token that its mail carries is made with the mail
+and stored as a hash. It lets in whoever has the address, once, and only as long as who invited them may still do so.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+from larder.concurrency import wait_before_retry
+from larder.errors import (
+    InvitationLimitReached,
+    InvitationNotFound,
+    MemberNotFound,
+    TeamNotFound,
+    TryAgain,
+)
+from larder.hashing import hash_key, random_id
+from larder.invitations import repository
+from larder.invitations.models import Invitation, Invitee
+from larder.settings import settings
+from larder.teams import management
+from larder.teams.management import check_manages
+from larder.teams.models import Actor, Places, Role, Team
+from larder.teams.repository import read_places
+
+ID_PREFIX = "inv_"
+TOKEN_LENGTH = 40
+
+_ID = re.compile(rf"{ID_PREFIX}[A-Za-z0-9]{{24}}")
+_TOKEN = re.compile(rf"[A-Za-z0-9]{{{TOKEN_LENGTH}}}")
+_ATTEMPTS = 8
+
+
+def invite(
+    team_id: str, invitees: Sequence[Invitee], *, by: Actor | None, now: datetime
+) -> list[Invitation]:
+    """Keep a place for each of them, all of them or none; one to an address that has one takes its place.
+
+    An owner is invited, and the invitation of one replaced, by owners alone. `by` is None for the operator. However
+    many ask at once, a team never has more open ones than the deployment's option says. Raises MissingRole,
+    InvitationLimitReached, TeamNotFound, TryAgain.
+    """
+    made = [
+        Invitation(
+            id=f"{ID_PREFIX}{random_id(24)}",
+            team_id=team_id,
+            email=invitee.email,
+            address=invitee.address,
+            role=invitee.role,
+            invited_by=None if by is None else by.user_id,
+            created_at=now,
+        )
+        for invitee in invitees
+    ]
+    addresses = {invitation.address for invitation in made}
+    for attempt in range(_ATTEMPTS):
+        # The team first, with its count: who makes one after this look changes it.
+        acting, places = _acting(team_id, by)
+        open_now = open_invitations(team_id, now=now)
+        if acting is not None:
+            replaced = [one.role for one in open_now if one.address in addresses]
+            check_manages(acting.role, *replaced, *(one.role for one in made))
+        others = [one for one in open_now if one.address not in addresses]
+        if len(others) + len(made) > settings().max_open_invitations:
+            raise InvitationLimitReached
+        if repository.add(made, made=places.invitations_made, by=acting):
+            return made
+        wait_before_retry(attempt)
+    raise TryAgain
+
+
+def open_invitations(team_id: str, *, now: datetime) -> list[Invitation]:
+    """Those of the team that are not over, oldest first. There are as many as the deployment's option says."""
+    found = [one for one in repository.stored(team_id) if one.is_open(now)]
+    return sorted(found, key=lambda one: (one.created_at, one.address))
+
+
+def is_invitation_id(text: str) -> bool:
+    return _ID.fullmatch(text) is not None
+
+
+def withdraw(team_id: str, invitation_id: str, *, by: Actor | None, now: datetime) -> Invitation:
+    """End an invitation: its token lets nobody in any more, and returns it as it was.
+
+    That of an owner is withdrawn by owners alone. Raises MemberNotFound when it is used, replaced or over; MissingRole,
+    TeamNotFound, TryAgain.
+    """
+    for attempt in range(_ATTEMPTS):
+        acting, _ = _acting(team_id, by)
+        found = [one for one in open_invitations(team_id, now=now) if one.id == invitation_id]
+        if not found:
+            raise MemberNotFound
+        if acting is not None:
+            check_manages(acting.role, found[0].role)
+        if repository.remove(found[0], by=acting):
+            return found[0]
+        wait_before_retry(attempt)
+    raise TryAgain
+
+
+def remove(team_id: str, uid: str, *, by: Actor, now: datetime) -> None:
+    """Take a member out of the team, or withdraw an invitation: which of them, the id tells.
+
+    Raises MemberNotFound, MissingRole, LastOwner, TeamNotFound, TryAgain.
+    """
+    if is_invitation_id(uid):
+        withdraw(team_id, uid, by=by, now=now)
+    else:
+        management.remove_member(team_id, uid, by=by)
+
+
+def find(team_id: str, address: str, invitation_id: str, *, now: datetime) -> Invitation | None:
+    """The open invitation of this id; None when it is used, withdrawn, replaced or over."""
+    found = repository.get(team_id, address)
+    if found is None or found.id != invitation_id or not found.is_open(now):
+        return None
+    return found
+
+
+def issue_token(invitation: Invitation) -> str:
+    """A token for the invitation, of which only the hash is kept. Earlier ones stay valid beside it."""
+    token = random_id(TOKEN_LENGTH)
+    repository.add_token(hash_key(token), invitation)
+    return token
+
+
+def find_by_token(token: str, *, now: datetime) -> Invitation:
+    """The open invitation that a token is for; it is not used. Raises InvitationNotFound."""
+    found = repository.find_by_token(hash_key(token)) if _TOKEN.fullmatch(token) else None
+    if found is None or not found.is_open(now):
+        raise InvitationNotFound
+    return found
+
+
+def accept(invitation: Invitation, user_id: str, *, now: datetime) -> tuple[Team, Role]:
+    """Make the user a member of the team, and end the invitation with it: of many at once one succeeds.
+
+    Returns the team, and the role that the user has in it. Somebody who is a member already keeps theirs. Raises
+    InvitationNotFound, TryAgain.
+    """
+    inviters = [role for role in Role if role.manages(invitation.role)]
+    for attempt in range(_ATTEMPTS):
+        inviter = invitation.invited_by or user_id
+        places = read_places(invitation.team_id, user_id, inviter)
+        if places.team is None:
+            raise InvitationNotFound
+        if invitation.invited_by is not None and places.roles.get(inviter) not in inviters:
+            raise InvitationNotFound
+        if user_id in places.roles:
+            done = repository.remove(invitation, by=None)
+        else:
+            done = repository.accept(invitation, user_id, inviters, now=now)
+        if done:
+            return places.team, places.roles.get(user_id, invitation.role)
+        current = find(invitation.team_id, invitation.address, invitation.id, now=now)
+        if current is None:
+            raise InvitationNotFound
+        wait_before_retry(attempt)
+    raise TryAgain
+
+
+def _acting(team_id: str, by: Actor | None) -> tuple[Actor | None, Places]:
+    """Who acts, with the role that they have now. Raises TeamNotFound without a team, or for somebody who has left."""
+    places = read_places(team_id, *(() if by is None else (by.user_id,)))
+    if places.team is None:
+        raise TeamNotFound
+    if by is None:
+        return None, places
+    role = places.roles.get(by.user_id)
+    if role is None:
+        raise TeamNotFound
+    return Actor(user_id=by.user_id, role=role), places

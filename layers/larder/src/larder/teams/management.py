@@ -1,0 +1,218 @@
+"""What members change in their teams: names and slugs, roles, who belongs to them, and whether they are there at all.
+
+Whoever acts is named as an Actor, with the role that their request found. Each change is written on condition that they
+still have it, so that two admins who remove each other at once do not both succeed.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from larder.concurrency import wait_before_retry
+from larder.errors import (
+    InvalidRequest,
+    MemberNotFound,
+    MissingRole,
+    SlugTaken,
+    TeamLimitReached,
+    TeamNotFound,
+    TryAgain,
+)
+from larder.settings import settings
+from larder.teams import repository
+from larder.teams.models import Actor, Member, Places, Role, Team, TeamChange
+from larder.teams.service import check_not_last, new_team, parse_slug, parse_team_name
+
+MAX_FORMER_SLUGS = 5
+"""Former slugs that lead to a team; with a further one the oldest becomes free."""
+
+_ATTEMPTS = 8
+_USER_ID = re.compile(r"[A-Za-z0-9]{1,64}")
+"""What can be one. The table takes no key of any length."""
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+_END = datetime(9999, 1, 1, tzinfo=UTC)
+_OWNERS_ONLY = "Only an owner of the team makes, changes and removes its owners."
+
+
+def make_team(name: str, slug: str, *, user_id: str, now: datetime) -> Team:
+    """Add a team that its maker owns, if they have not made too many that exist.
+
+    Exact under parallel requests of one user. Raises InvalidRequest, SlugTaken, TeamLimitReached, TryAgain.
+    """
+    team = new_team(name, slug, made_by=user_id, now=now)
+    most = settings().max_teams_per_user
+    for attempt in range(_ATTEMPTS):
+        made = None
+        if most:
+            was = repository.read_made(user_id)
+            existing = repository.existing_teams(was.team_ids)
+            if len(existing) >= most:
+                raise TeamLimitReached
+            made = replace(was, team_ids=(*existing, team.id), version=was.version + 1)
+        if repository.add_team(team, user_id, made=made):
+            return team
+        if repository.team_of_slug(team.slug) is not None:
+            raise SlugTaken(team.slug)
+        wait_before_retry(attempt)
+    raise TryAgain
+
+
+def change_team(team_id: str, change: TeamChange, *, by: Actor | None, now: datetime) -> Team:
+    """Change what is named, all of it or nothing, and return the team as it is then. `by` is None for the operator.
+
+    A slug that the team had before stays its own and leads to it: the clients that name it go on. Raises
+    InvalidRequest, SlugTaken, MissingRole, TeamNotFound, TryAgain.
+    """
+    for attempt in range(_ATTEMPTS):
+        places = _places(team_id, by)
+        if places.team is None:
+            raise TeamNotFound
+        acting = _acting(by, places)
+        if acting is not None and not _may_change(acting.role, change):
+            raise MissingRole
+        becomes = _changed(places.team, change)
+        if becomes == places.team:
+            return becomes
+        becomes = replace(becomes, updated_at=now)
+        if repository.change_team(places.team, becomes, by=acting):
+            return replace(becomes, version=becomes.version + 1)
+        if repository.team_of_slug(becomes.slug) not in (None, team_id):
+            raise SlugTaken(becomes.slug)
+        wait_before_retry(attempt)
+    raise TryAgain
+
+
+def delete_team(team_id: str, *, by: Actor | None, now: datetime) -> Team:
+    """End the team: from the next request on it is gone for everybody, and its slugs are free. Returns what it was.
+
+    What else is stored of it is deleted afterwards (`deleted_teams`). Raises MissingRole, TeamNotFound, TryAgain.
+    """
+    for attempt in range(_ATTEMPTS):
+        places = _places(team_id, by)
+        if places.team is None:
+            raise TeamNotFound
+        acting = _acting(by, places)
+        if acting is not None and not acting.role.owns_team:
+            raise MissingRole
+        if repository.delete_team(places.team, by=acting, now=now):
+            return places.team
+        wait_before_retry(attempt)
+    raise TryAgain
+
+
+def deleted_teams() -> list[tuple[str, datetime]]:
+    """The teams that were deleted of late, by id, and when: what is left of them is to be found."""
+    return list(repository.deleted_teams())
+
+
+def clear_team(team_id: str, *, may_go_on: Callable[[], bool]) -> bool:
+    """Delete members and invitations of a team that is gone; False when there was no time for all of them."""
+    return repository.clear(team_id, may_go_on)
+
+
+def forget_deleted_team(team_id: str) -> None:
+    """Nothing of the team is left: so may be the note of its deletion."""
+    repository.forget_deleted(team_id)
+
+
+def page_of_members(
+    team_id: str, *, since: datetime | None, until: datetime | None, limit: int
+) -> tuple[list[Member], datetime | None]:
+    """Members, those who joined last first, and until when those of the next page did, None when this is the last.
+
+    Everybody stands on one page; one who has joined this moment may be missing for milliseconds.
+    """
+    return repository.page_of_members(
+        team_id, since=since or _BEGINNING, until=until or _END, limit=limit
+    )
+
+
+def change_member(team_id: str, user_id: str, role: Role, *, by: Actor) -> None:
+    """Give a member another role. An owner is made, and made something less, by owners alone.
+
+    Raises MemberNotFound, MissingRole, LastOwner, TeamNotFound, TryAgain.
+    """
+    for attempt in range(_ATTEMPTS):
+        acting, was, places = _acting_on(team_id, user_id, by)
+        check_manages(acting.role, was, role)
+        if was is role:
+            return
+        check_not_last(was, places)
+        if repository.change_role(team_id, user_id, was, role, by=acting):
+            return
+        wait_before_retry(attempt)
+    raise TryAgain
+
+
+def remove_member(team_id: str, user_id: str, *, by: Actor) -> None:
+    """Take a member out of the team, or leave it. Takes effect at their next request.
+
+    Raises MemberNotFound, MissingRole, LastOwner, TeamNotFound, TryAgain.
+    """
+    for attempt in range(_ATTEMPTS):
+        acting, was, places = _acting_on(team_id, user_id, by)
+        if user_id != by.user_id:
+            check_manages(acting.role, was)
+        check_not_last(was, places)
+        if repository.remove_member(team_id, user_id, was, by=acting):
+            return
+        wait_before_retry(attempt)
+    raise TryAgain
+
+
+def check_manages(role: Role, *others: Role) -> None:
+    """Whether a member of this role makes, changes and removes members of the others. Raises MissingRole."""
+    if not all(role.manages(other) for other in others):
+        raise MissingRole(_OWNERS_ONLY if role.manages_members else None)
+
+
+def _places(team_id: str, by: Actor | None, *user_ids: str) -> Places:
+    actors = () if by is None else (by.user_id,)
+    return repository.read_places(team_id, *actors, *user_ids)
+
+
+def _acting(by: Actor | None, places: Places) -> Actor | None:
+    """Who acts, with the role that they have now. Raises TeamNotFound for somebody who has left."""
+    if by is None:
+        return None
+    role = places.roles.get(by.user_id)
+    if role is None:
+        raise TeamNotFound
+    return Actor(user_id=by.user_id, role=role)
+
+
+def _acting_on(team_id: str, user_id: str, by: Actor) -> tuple[Actor, Role, Places]:
+    """Who acts, and the role of who is acted on, as they are now."""
+    if not _USER_ID.fullmatch(user_id):
+        raise MemberNotFound
+    places = _places(team_id, by, user_id)
+    acting = _acting(by, places)
+    if places.team is None or acting is None:
+        raise TeamNotFound
+    was = places.roles.get(user_id)
+    if was is None:
+        raise MemberNotFound
+    return acting, was, places
+
+
+def _may_change(role: Role, change: TeamChange) -> bool:
+    return (role.renames_team or not change.renames) and (role.owns_team or change.caching is None)
+
+
+def _changed(team: Team, change: TeamChange) -> Team:
+    name = team.name if change.name is None else parse_team_name(change.name)
+    slug = team.slug if change.slug is None else parse_slug(change.slug)
+    caching = team.state.caching if change.caching is None else change.caching
+    former = [one for one in (*team.former_slugs, team.slug) if one != slug]
+    if change.former_slugs is not None:
+        if unknown := [one for one in change.former_slugs if one not in team.slugs]:
+            raise InvalidRequest("formerSlugs", f"{unknown[0]!r} is no former slug of the team")
+        former = [one for one in former if one in change.former_slugs]
+    return replace(
+        team,
+        name=name,
+        slug=slug,
+        former_slugs=tuple(former[-MAX_FORMER_SLUGS:]),
+        state=replace(team.state, caching=caching),
+    )

@@ -1,0 +1,156 @@
+"""The JSON bodies of the endpoints of teams, parsed and checked: the types that handlers name in their signatures.
+
+Names are those of the hosted service's REST API. A field that is unknown here is ignored: clients send some that only
+the hosted service knows.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, TypeVar
+
+from aws_lambda_powertools.event_handler import Request
+from aws_lambda_powertools.event_handler.depends import Depends
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from larder.accounts.addresses import parse_address
+from larder.accounts.team_members import InvitationWanted
+from larder.errors import InvalidEmail, InvalidRequest, NoValuesToUpdate
+from larder.teams.models import CachingStatus, Role, TeamChange
+from larder.teams.service import parse_slug, parse_team_name
+from larder.web.json_body import first_error, sent_json
+from larder.web.parameters import BearerToken
+
+MAX_INVITATIONS = 10
+"""People that one request may invite."""
+
+DEFAULT_ROLE = Role.VIEWER
+"""As what somebody is invited when it is not said: the least that there is, as the hosted service has it."""
+
+T = TypeVar("T")
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+
+class _NewTeam(_Body):
+    slug: str
+    name: str | None = None
+
+
+class _RemoteCaching(_Body):
+    enabled: bool | None = None
+
+
+class _TeamChange(_Body):
+    name: str | None = None
+    slug: str | None = None
+    formerSlugs: list[str] | None = None  # noqa: N815  # the names on the wire
+    remoteCaching: _RemoteCaching | None = None  # noqa: N815
+
+
+class _Invitation(_Body):
+    email: str
+    role: str = DEFAULT_ROLE.value
+
+
+class _RoleChange(_Body):
+    role: str
+
+
+class _Join(_Body):
+    token: str | None = None
+    inviteCode: str | None = None  # noqa: N815
+
+
+_NEW_TEAM = TypeAdapter(_NewTeam)
+_TEAM_CHANGE = TypeAdapter(_TeamChange)
+_INVITATIONS = TypeAdapter(list[_Invitation])
+_INVITATION = TypeAdapter(_Invitation)
+_ROLE_CHANGE = TypeAdapter(_RoleChange)
+_JOIN = TypeAdapter(_Join)
+
+
+@dataclass(frozen=True, slots=True)
+class NewTeam:
+    """A team that somebody wants. One that is given no name is called by its slug."""
+
+    slug: str
+    name: str
+
+
+def new_team(_token: BearerToken, request: Request) -> NewTeam:
+    """`{"slug", "name"?}`"""
+    body = _parsed(_NEW_TEAM, request)
+    slug = parse_slug(body.slug)
+    return NewTeam(slug, parse_team_name(slug if body.name is None else body.name))
+
+
+def team_change(_token: BearerToken, request: Request) -> TeamChange:
+    """`{"name"?, "slug"?, "formerSlugs"?, "remoteCaching"?: {"enabled"}}`; NoValuesToUpdate when there is none."""
+    body = _parsed(_TEAM_CHANGE, request)
+    enabled = None if body.remoteCaching is None else body.remoteCaching.enabled
+    former = None if body.formerSlugs is None else tuple(map(parse_slug, body.formerSlugs))
+    change = TeamChange(
+        name=None if body.name is None else parse_team_name(body.name),
+        slug=None if body.slug is None else parse_slug(body.slug),
+        former_slugs=former,
+        caching=None if enabled is None else _caching(enabled),
+    )
+    if change == TeamChange():
+        raise NoValuesToUpdate
+    return change
+
+
+def sent_invitations(_token: BearerToken, request: Request) -> list[InvitationWanted]:
+    """`{"email", "role"?}`, or a list of a few."""
+    several = isinstance(sent_json(request), list)
+    sent = _parsed(_INVITATIONS, request) if several else [_parsed(_INVITATION, request)]
+    if not 1 <= len(sent) <= MAX_INVITATIONS:
+        raise InvalidRequest("body", f"must hold 1 to {MAX_INVITATIONS} invitations")
+    return [InvitationWanted(email=_email(one.email), role=_role(one.role)) for one in sent]
+
+
+def sent_role(_token: BearerToken, request: Request) -> Role:
+    """`{"role"}`"""
+    return _role(_parsed(_ROLE_CHANGE, request).role)
+
+
+def invitation_token(_token: BearerToken, request: Request) -> str:
+    """`{"token"}`, or `{"inviteCode"}` as the hosted service calls it."""
+    body = _parsed(_JOIN, request)
+    token = body.token or body.inviteCode
+    if not token:
+        raise InvalidRequest("token", "is required")
+    return token
+
+
+def _parsed(model: TypeAdapter[T], request: Request) -> T:
+    try:
+        return model.validate_python(sent_json(request))
+    except ValidationError as error:
+        raise InvalidRequest(*first_error(error)) from None
+
+
+def _email(text: str) -> str:
+    try:
+        return parse_address(text)
+    except InvalidEmail:
+        raise InvalidRequest("email", "must be an e-mail address") from None
+
+
+def _role(text: str) -> Role:
+    try:
+        return Role(text)
+    except ValueError:
+        raise InvalidRequest("role", f"must be one of {', '.join(Role)}") from None
+
+
+def _caching(enabled: bool) -> CachingStatus:
+    return CachingStatus.ENABLED if enabled else CachingStatus.DISABLED
+
+
+SentNewTeam = Annotated[NewTeam, Depends(new_team)]
+SentTeamChange = Annotated[TeamChange, Depends(team_change)]
+InvitationsWanted = Annotated[list[InvitationWanted], Depends(sent_invitations)]
+SentRole = Annotated[Role, Depends(sent_role)]
+InvitationToken = Annotated[str, Depends(invitation_token)]

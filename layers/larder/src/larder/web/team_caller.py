@@ -1,0 +1,176 @@
+"""Who acts in a team that the path names: the caller types that handlers name in their signatures.
+
+| Type | The caller |
+|---|---|
+| `TeamMember` | belongs to the team |
+| `TeamEditor` | may make the change of the team that the body asks for |
+| `TeamOwner` | owns the team |
+| `MemberManager` | has a role that manages members |
+| `MemberInviter` | has one, and may invite |
+| `MemberRemover` | has one, or wants to leave |
+| `TeamMaker` | may make a team |
+| `Joiner` | is signed in, and no key |
+
+In a team that the operator has blocked nobody is an editor, owner or inviter. Who is there can be seen, and people
+leave.
+
+A key has to hold `teams: read` for the first of them and `teams: write` for the others; to set the caching status it is
+`artifacts: manage`. CI keys hold neither. A team that is not the caller's looks like one that does not exist.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Request
+from aws_lambda_powertools.event_handler.depends import Depends
+
+from larder import clock
+from larder.accounts.models import User
+from larder.accounts.service import is_operator
+from larder.api_keys.models import Permissions
+from larder.errors import MissingPermission, MissingRole, SessionRequired, TeamCreationDisabled
+from larder.rate_limits.models import TEAMS_MADE
+from larder.rate_limits.service import take_if_counted
+from larder.settings import settings
+from larder.teams.models import Actor, Member, Team
+from larder.teams.repository import read_state
+from larder.teams.service import find_membership
+from larder.web.auth import Holder, TokenHolder, check_not_blocked, holder_with
+from larder.web.log import logger
+from larder.web.parameters import BearerToken, Token
+from larder.web.team_bodies import InvitationToken, SentNewTeam, SentTeamChange
+
+_READ: Permissions = {"teams": ("read",)}
+_WRITE: Permissions = {"teams": ("write",)}
+_SET_CACHING: Permissions = {"artifacts": ("manage",)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamCaller:
+    """A member of the team that the path names. `credential_id` is the id of the key or of the session."""
+
+    credential_id: str
+    team: Team
+    member: Member
+
+    @property
+    def user_id(self) -> str:
+        return self.member.user_id
+
+    @property
+    def owner(self) -> str:
+        return self.team.id
+
+    @property
+    def actor(self) -> Actor:
+        return Actor(user_id=self.member.user_id, role=self.member.role)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonCaller:
+    """Somebody who acts for themselves."""
+
+    user_id: str
+    credential_id: str
+
+    @property
+    def owner(self) -> str:
+        return self.user_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedInCaller(PersonCaller):
+    """The same, in person."""
+
+    user: User
+
+
+def team_member(token: BearerToken, request: Request) -> TeamCaller:
+    return _caller(token, _READ, request)
+
+
+def team_editor(change: SentTeamChange, token: BearerToken, request: Request) -> TeamCaller:
+    """Raises MissingRole, MissingPermission for what the change needs."""
+    needs = {**(_WRITE if change.renames else {}), **(_SET_CACHING if change.caching else {})}
+    caller = _caller(token, needs, request)
+    role = caller.member.role
+    if (change.renames and not role.renames_team) or (change.caching and not role.owns_team):
+        raise MissingRole
+    check_not_blocked(caller.team.state)
+    return caller
+
+
+def team_owner(token: BearerToken, request: Request) -> TeamCaller:
+    caller = _caller(token, _WRITE, request)
+    if not caller.member.role.owns_team:
+        raise MissingRole
+    check_not_blocked(caller.team.state)
+    return caller
+
+
+def member_manager(token: BearerToken, request: Request) -> TeamCaller:
+    caller = _caller(token, _WRITE, request)
+    if not caller.member.role.manages_members:
+        raise MissingRole
+    return caller
+
+
+MemberManager = Annotated[TeamCaller, Depends(member_manager)]
+
+
+def member_inviter(caller: MemberManager) -> TeamCaller:
+    """Mail leaves in the team's name."""
+    check_not_blocked(caller.team.state)
+    return caller
+
+
+def member_remover(token: BearerToken, request: Request) -> TeamCaller:
+    caller = _caller(token, _WRITE, request)
+    leaves = request.path_parameters["uid"] == caller.member.user_id
+    if not leaves and not caller.member.role.manages_members:
+        raise MissingRole
+    return caller
+
+
+def team_maker(_new: SentNewTeam, token: BearerToken) -> PersonCaller:
+    """A key that is bound to a team acts for that one alone. Raises TeamCreationDisabled, TooManyRequests too."""
+    holder = holder_with(token, _WRITE)
+    if holder.team_id is not None:
+        raise MissingPermission
+    if settings().disable_team_creation and not _is_operator(holder):
+        raise TeamCreationDisabled
+    check_not_blocked(read_state(holder.user_id))
+    take_if_counted(f"teams-made#{holder.user_id}", TEAMS_MADE, now=clock.now())
+    return PersonCaller(user_id=holder.user_id, credential_id=holder.credential.id)
+
+
+def joiner(_sent: InvitationToken, holder: TokenHolder) -> SignedInCaller:
+    """Joining is a person's own doing. Raises SessionRequired."""
+    if holder.user is None:
+        raise SessionRequired
+    return SignedInCaller(
+        user_id=holder.user_id, credential_id=holder.credential.id, user=holder.user
+    )
+
+
+def _is_operator(holder: Holder) -> bool:
+    """A key, which lies in a build's environment, never acts for the deployment."""
+    return holder.user is not None and is_operator(holder.user)
+
+
+def _caller(token: Token, needs: Permissions, request: Request) -> TeamCaller:
+    holder = holder_with(token, needs)
+    found = find_membership(
+        request.path_parameters["id_or_slug"], holder.user_id, bound_to=holder.team_id
+    )
+    logger().append_keys(user_id=holder.user_id, team_id=found.team.id)
+    return TeamCaller(credential_id=holder.credential.id, team=found.team, member=found.member)
+
+
+TeamMember = Annotated[TeamCaller, Depends(team_member)]
+TeamEditor = Annotated[TeamCaller, Depends(team_editor)]
+TeamOwner = Annotated[TeamCaller, Depends(team_owner)]
+MemberInviter = Annotated[TeamCaller, Depends(member_inviter)]
+MemberRemover = Annotated[TeamCaller, Depends(member_remover)]
+TeamMaker = Annotated[PersonCaller, Depends(team_maker)]
+Joiner = Annotated[SignedInCaller, Depends(joiner)]

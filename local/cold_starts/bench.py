@@ -1,0 +1,237 @@
+"""The run: every function's environment started, called and ended, by turns with the baselines, round after round.
+
+On a machine that does other things too, a figure alone says little. So the functions take turns: whatever slows one
+down slows its neighbours down, and the bare functions before and after it are what it is compared with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from local.child_processes import Family
+from local.cloudformation import TemplateError
+from local.cold_starts.figures import Life, figures
+from local.cold_starts.report import Run, as_json, as_page, as_table
+from local.data_folder import DataFolder, open_data_folder
+from local.environment import (
+    cloud_environment,
+    function_environment,
+    process_environment,
+    runtime_environment,
+)
+from local.http_server import run, url
+from local.invocation import FunctionFailed
+from local.invocations import Invocations
+from local.lambda_runtime.artifacts import Artifacts, ArtifactsError, open_artifacts
+from local.lambda_runtime.environment import Environment
+from local.lambda_runtime.pool import RuntimePool
+from local.request_log import RequestLog
+from local.services import RunningService, ServiceFailed
+from local.stores import describe_stores
+from local.template import Function, Template, load_template, template_path
+from local.workers.pool import WorkerPool
+
+BARE, NOTHING = "bare_client", "do_nothing"
+
+_LOOPBACK = "127.0.0.1"
+_BASELINES = Path(__file__).with_name("baselines")
+_BETWEEN_BASELINES = 8
+_EXPIRY_S = 3600
+_STOP_PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What `python -m local bench-cold` is told. No `functions` are all of them; `page` is a file to write."""
+
+    functions: tuple[str, ...]
+    rounds: int
+    warm_calls: int
+    json: bool
+    page: Path | None
+
+
+def bench_cold(options: Options) -> int:
+    """Measure, and print what was found. Returns the exit status: 1 when a function failed."""
+    try:
+        artifacts = open_artifacts(template_path())
+        template = load_template(artifacts.template, {})
+        chosen = _chosen(template, options.functions)
+        lives = run(_measure(options, artifacts, template, chosen))
+    except (ArtifactsError, TemplateError, FunctionFailed, ServiceFailed, TimeoutError) as error:
+        print(f"larder: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    rows = figures(lives, bare=BARE)
+    made = Run(rows, options.rounds, options.warm_calls, artifacts.versions())
+    if options.page:
+        options.page.write_text(as_page(made), encoding="utf-8")
+    print(as_json(made) if options.json else as_table(made))
+    return 1 if any(row.failed for row in rows) else 0
+
+
+def _chosen(template: Template, names: Sequence[str]) -> list[Function]:
+    functions = {_module(one): one for one in template.functions}
+    unknown = sorted(set(names) - functions.keys())
+    if unknown:
+        raise TemplateError(f"no function is named {', '.join(unknown)}")
+    return [functions[name] for name in names or functions]
+
+
+async def _measure(
+    options: Options, artifacts: Artifacts, template: Template, chosen: Sequence[Function]
+) -> list[Life]:
+    turns = list(_turns(chosen, _baselines(template.functions[0]), options.rounds))
+    with tempfile.TemporaryDirectory(prefix="larder-bench-") as temporary:
+        folder = open_data_folder(Path(temporary, "data"))
+        async with _bench(folder, artifacts, template) as bench:
+            return [await bench.live(function, options.warm_calls) for function in turns]
+
+
+def _baselines(like: Function) -> list[Function]:
+    """With the settings of `like`, and no layer."""
+    return [
+        replace(like, logical_id=name, handler=f"{name}.handler", code_folder=_BASELINES, layers=())
+        for name in (NOTHING, BARE)
+    ]
+
+
+def _turns(
+    chosen: Sequence[Function], baselines: Sequence[Function], rounds: int
+) -> Iterator[Function]:
+    """Who comes after whom: all functions, round after round, and the baselines again and again among them."""
+    for _ in range(rounds):
+        for start in range(0, len(chosen), _BETWEEN_BASELINES):
+            yield from baselines
+            yield from chosen[start : start + _BETWEEN_BASELINES]
+    yield from baselines
+
+
+class _Bench:
+    def __init__(
+        self,
+        family: Family,
+        artifacts: Artifacts,
+        template: Template,
+        cloud: dict[str, str],
+        samples: WorkerPool,
+        log: Path,
+        screen: RequestLog,
+    ) -> None:
+        self._family = family
+        self._artifacts = artifacts
+        self._template = template
+        self._cloud = cloud
+        self._samples = samples
+        self._log = log
+        self._screen = screen
+
+    async def live(self, function: Function, warm_calls: int) -> Life:
+        """The whole life of one environment."""
+        life = Life(_module(function), function.memory_mb)
+        events, emails = await self._events(function, 1 + warm_calls)
+        # Whoever sends a sample may do what an operator may.
+        cloud = {**self._cloud, "LARDER_OPERATOR_EMAILS": ",".join(emails)}
+        pool = RuntimePool(
+            self._family,
+            self._artifacts,
+            self._template.functions,
+            runtime_environment(cloud),
+            log=self._log,
+            screen=self._screen,
+        )
+        try:
+            environment = await pool.start(function)
+            init_cpu_ms = environment.cpu_ms
+            first = await _call(environment, events[0])
+            cold_cpu_ms = environment.cpu_ms
+            warm = [await _call(environment, event) for event in events[1:]]
+            return replace(
+                life,
+                init_ms=environment.init_ms,
+                init_cpu_ms=init_cpu_ms,
+                cold_ms=environment.init_ms + first.took_ms,
+                cold_cpu_ms=cold_cpu_ms,
+                warm_ms=tuple(call.took_ms for call in warm),
+                peak_mb=environment.peak_mb,
+                replies=tuple(call.status for call in [first, *warm]),
+            )
+        except FunctionFailed as error:
+            return replace(life, replies=(str(error),), failed=True)
+        finally:
+            await pool.stop()
+
+    async def _events(self, function: Function, calls: int) -> tuple[list[bytes], list[str]]:
+        if function.code_folder == _BASELINES:
+            return [b"{}"] * calls, []
+        maker = Function("Samples", "local.cold_starts.samples.handler", Path(), 60, 512)
+        asked = json.dumps({"module": _module(function), "calls": calls}).encode("ascii")
+        made = json.loads(await self._samples.invoke(maker, asked, str(uuid.uuid4())))
+        return [json.dumps(event).encode("utf-8") for event in made["events"]], made["emails"]
+
+
+@contextlib.asynccontextmanager
+async def _bench(
+    folder: DataFolder, artifacts: Artifacts, template: Template
+) -> AsyncIterator[_Bench]:
+    """Tables and a bucket of the bench's own. What functions hand to one another is taken, and never done."""
+    family, screen = Family(), RequestLog(sys.stderr)
+    _, bell = os.pipe()
+    stores = describe_stores(
+        folder, artifacts.template, host=_LOOPBACK, bell=bell, expiry_s=_EXPIRY_S
+    )
+    credentials = (folder.access_key_id, folder.secret_access_key)
+    invocations = Invocations(folder.invocations, template.functions, credentials, screen)
+    cloud = cloud_environment(
+        template.environment,
+        credentials=credentials,
+        signing_secret=secrets.token_hex(32),
+        dynamodb_url=url(_LOOPBACK, stores[0].port),
+        lambda_url=await invocations.open(),
+        s3_url=url(_LOOPBACK, stores[1].port),
+    )
+    running = [RunningService(one, family, process_environment(cloud), screen) for one in stores]
+    log = folder.log("functions")
+    samples = WorkerPool(
+        family, [], function_environment(cloud), size=1, log=log, report=screen.note
+    )
+    try:
+        await asyncio.gather(samples.start(), *(one.wait_until_ready() for one in running))
+        yield _Bench(family, artifacts, template, cloud, samples, log, screen)
+    finally:
+        await samples.stop()
+        invocations.close()
+        for service in running:
+            await service.stop(_STOP_PATIENCE_S)
+        family.kill_all()
+        screen.close()
+
+
+class _Call(NamedTuple):
+    status: str
+    took_ms: float
+
+
+async def _call(environment: Environment, event: bytes) -> _Call:
+    started = time.perf_counter()
+    reply = json.loads(await environment.invoke(event, str(uuid.uuid4())))
+    took_ms = (time.perf_counter() - started) * 1000
+    of_http = isinstance(reply, dict) and "statusCode" in reply
+    return _Call(str(reply["statusCode"]) if of_http else "done", took_ms)
+
+
+def _module(function: Function) -> str:
+    return function.handler.split(".")[-2]

@@ -1,0 +1,159 @@
+"""The events of events/, for somebody who exists. Runs in a worker, through the layer's own services.
+
+The samples name a key, a team, a session, an address and so on that are nobody's. Real ones take their places here, so
+that functions do what they do for real requests.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from itertools import count, cycle, islice
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from larder.accounts import repository as accounts
+from larder.accounts.links import issue_reset_token, issue_verification_token
+from larder.accounts.models import User
+from larder.accounts.passwords import hash_password
+from larder.accounts.service import new_account
+from larder.accounts.sessions import start_session
+from larder.api_keys.models import ApiKey, NewKey
+from larder.api_keys.service import create_key
+from larder.artifacts import service as artifacts
+from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Writer
+from larder.teams.models import Team
+from larder.teams.service import create_team
+
+EVENTS = Path(__file__).resolve().parents[2] / "events"
+PASSWORD = "correct horse battery staple"  # noqa: S105 - the samples', nobody's
+BODY = b"the artifact of the samples"
+HASH = ArtifactHash("08e4547d5347b63f")
+
+_USED_UP = frozenset(
+    {
+        "change_password",
+        "commit_upload",
+        "delete_api_key",
+        "reset_password",
+        "revoke_current_token",
+        "revoke_session",
+        "revoke_sessions",
+        "sign_out",
+        "sign_up",
+    }
+)
+"""What ends or uses up what its event names: it needs another for each call."""
+
+_addresses = count()
+
+
+@dataclass(frozen=True, slots=True)
+class _Somebody:
+    """A verified person with a team and a key for it."""
+
+    user: User
+    team: Team
+    key: ApiKey
+    token: str
+
+
+def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
+    """Takes `{"module": "put_artifact", "calls": 3}`. Returns so many `events`, and the `emails` of who sends them."""
+    name = event["module"]
+    calls = event["calls"]
+    people = [
+        _somebody(has_artifact=name != "put_artifact")
+        for _ in range(calls if name in _USED_UP else 1)
+    ]
+    texts = [_filled(name, somebody) for somebody in people]
+    events = [
+        _event(name, text, somebody)
+        for text, somebody in islice(cycle(zip(texts, people, strict=True)), calls)
+    ]
+    return {"events": events, "emails": [somebody.user.email for somebody in people]}
+
+
+def _somebody(*, has_artifact: bool) -> _Somebody:
+    now, mark = datetime.now(tz=UTC), secrets.token_hex(6)
+    account = new_account(f"ada-{mark}@acme.example", "Ada", email_verified=True, now=now)
+    accounts.add(replace(account, password_hash=_password_hash()))
+    team = create_team("Acme", f"acme-{mark}", owner_user_id=account.user.id, now=now)
+    new = NewKey(user_id=account.user.id, team_id=team.id, name="ci")
+    key, token = create_key(new, now=now)
+    if has_artifact:
+        metadata = ArtifactMetadata(duration_ms=1234)
+        artifacts.store(
+            *(team.id, HASH, BODY, metadata),
+            writer=Writer(key.id, account.user.id),
+            replaces=None,
+            quota_bytes=None,
+            now=now,
+        )
+    return _Somebody(account.user, team, key, token)
+
+
+def _replacements(somebody: _Somebody, *, is_new: bool) -> Iterator[tuple[str, str]]:
+    """What stands in the samples, and what stands in its place."""
+    now, user = datetime.now(tz=UTC), somebody.user
+    email = f"new-{user.email}" if is_new else user.email
+    # The id's sample begins as the key's.
+    yield "larder_sample_key_id", somebody.key.id
+    yield "larder_sample_key", somebody.token
+    yield "team_sample", somebody.team.id
+    yield "LarderSampleSessionOtherOne00000", start_session(user, now=now)[1]
+    yield "LarderSampleSession0000000000000", start_session(user, now=now)[1]
+    yield "LarderSampleResetToken00", issue_reset_token(user, now=now)
+    yield "eyJhbGciOiJIUzI1NiJ9.e30.sample", issue_verification_token(user, now=now)
+    yield "ada@new.example", f"new-{user.email}"
+    yield "ada@example.com", email
+    yield "ada@acme.example", email
+
+
+def _filled(name: str, somebody: _Somebody) -> str:
+    text = (EVENTS / f"{name}.json").read_text()
+    for sample, real in _replacements(somebody, is_new=name == "sign_up"):
+        text = text.replace(sample, real)
+    # The slug stands in paths and queries, never before a dot as in an address.
+    return re.sub(r"\bacme\b(?![.-])", somebody.team.slug, text)
+
+
+def _event(name: str, text: str, somebody: _Somebody) -> dict[str, Any]:
+    event: dict[str, Any] = json.loads(text)
+    if name == "commit_upload":
+        event["detail"]["object"].update(_upload(somebody))
+    if "requestContext" in event:
+        _readdress(event)
+    return event
+
+
+def _upload(somebody: _Somebody) -> dict[str, Any]:
+    """A direct upload whose object is there; its key and size."""
+    now = datetime.now(tz=UTC)
+    writer = Writer(somebody.key.id, somebody.user.id)
+    url = artifacts.offer_upload(somebody.team.id, HASH, writer=writer, now=now)
+    put = urllib.request.Request(url, data=BODY, method="PUT")  # noqa: S310 - this machine's S3
+    put.add_header("content-type", "application/octet-stream")
+    urllib.request.build_opener(urllib.request.ProxyHandler({})).open(put, timeout=10).close()
+    path = urlsplit(url).path
+    return {"key": path[path.index("/artifacts/") + 1 :], "size": len(BODY)}
+
+
+def _readdress(event: dict[str, Any]) -> None:
+    """Each call comes from another address, so that no limit by address counts them; a body has its real length."""
+    number = next(_addresses)
+    event["requestContext"]["http"]["sourceIp"] = f"198.18.{number // 256 % 256}.{number % 256}"
+    if "content-length" in event["headers"] and not event["isBase64Encoded"]:
+        event["headers"]["content-length"] = str(len(event["body"].encode()))
+
+
+@cache
+def _password_hash() -> str:
+    return hash_password(PASSWORD)

@@ -1,0 +1,77 @@
+"""The tables and the bucket as services: how each is started, and on which port."""
+
+from __future__ import annotations
+
+import socket
+import time
+from pathlib import Path
+
+from local.data_folder import DataFolder
+from local.dynamodb_local.installation import Installation
+from local.http_server import listen
+from local.services import Service
+
+_LOOPBACK = "127.0.0.1"
+_OLD_PORT_PATIENCE_S = 1.0
+
+
+def describe_stores(
+    folder: DataFolder,
+    template: Path,
+    *,
+    host: str,
+    bell: int,
+    expiry_s: int,
+    fsync: bool = False,
+    installation: Installation | None = None,
+) -> tuple[Service, Service]:
+    """DynamoDB and S3, which keep their data in `folder` and make what `template` names.
+
+    S3 is reached under `host` and writes a byte to the file descriptor `bell` for each event of an object.
+    """
+    ports, of_template = folder.ports(), ["--template", str(template)]
+    dynamodb = Service(
+        name="DynamoDB",
+        module="local.dynamodb",
+        arguments=[
+            *of_template,
+            *("--folder", str(folder.dynamodb)),
+            *("--expiry-seconds", str(expiry_s)),
+            *(["--fsync"] if fsync else []),
+            *(_dynamodb_local(installation) if installation else []),
+        ],
+        listener=listen_again(_LOOPBACK, ports.get("dynamodb", 0)),
+        descriptors=[],
+        log=folder.log("dynamodb"),
+    )
+    s3 = Service(
+        name="S3",
+        module="local.object_storage",
+        arguments=[
+            *of_template,
+            *("--folder", str(folder.s3)),
+            *("--events", str(folder.events)),
+            *("--bell", str(bell)),
+        ],
+        listener=listen_again(host, ports.get("s3", 0)),
+        descriptors=[bell],
+        log=folder.log("s3"),
+    )
+    return dynamodb, s3
+
+
+def listen_again(host: str, port: int) -> socket.socket:
+    """The same port as at the last start when it is free, else any."""
+    deadline = time.monotonic() + _OLD_PORT_PATIENCE_S
+    while True:
+        try:
+            return listen(host, port)
+        except OSError:
+            # After a kill -9, the old child may need a moment to notice and go.
+            if time.monotonic() > deadline:
+                return listen(host, 0)
+            time.sleep(0.05)
+
+
+def _dynamodb_local(installation: Installation) -> list[str]:
+    return ["--dynamodb-local", str(installation.java), str(installation.jar)]

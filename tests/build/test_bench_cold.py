@@ -1,0 +1,85 @@
+"""Every function of the template, cold and warm, as it was built: under AWS's runtime client, on local tables, in the
+template's memory, with its event of events/. `make bench-cold` does the measuring; here once, and without its figures.
+"""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from local.cold_starts.bench import BARE, NOTHING
+from tests.build.conftest import ROOT
+from tests.build.test_functions import source_template
+
+pytestmark = pytest.mark.build
+
+COMMAND = [sys.executable, "-m", "local", "bench-cold", "--rounds", "1", "--warm-calls", "2"]
+MODULES = {
+    one["Properties"]["Handler"].split(".")[-2]: one["Properties"]
+    for one in source_template().values()
+    if one["Type"] == "AWS::Serverless::Function"
+}
+CACHE_MODULES = [
+    module for module, one in MODULES.items() if one["Handler"].startswith("artifacts.")
+]
+MEMORY_MB = 512
+"""What Globals give."""
+
+
+@pytest.fixture(scope="module")
+def rows() -> dict[str, Any]:
+    done = subprocess.run(
+        [*COMMAND, "--json"], cwd=ROOT, capture_output=True, text=True, timeout=900
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {row["function"]: row for row in json.loads(done.stdout)["rows"]}
+
+
+def test_the_table_has_every_function_and_what_they_are_compared_with(rows: dict[str, Any]) -> None:
+    assert rows.keys() == {*MODULES, BARE, NOTHING}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_function_answers_cold_and_warm_within_its_memory(
+    module: str, rows: dict[str, Any]
+) -> None:
+    row = rows[module]
+    assert not row["failed"]
+    assert sum(row["replies"].values()) == 3
+    assert row["memory_mb"] == MODULES[module].get("MemorySize", MEMORY_MB)
+    assert 10 < row["peak_mb"] < row["memory_mb"]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_function_knows_who_sends_its_sample_again_and_again(
+    module: str, rows: dict[str, Any]
+) -> None:
+    replies = rows[module]["replies"].keys()
+    # Some refuse what their sample asks for, such as to delete the only owner of a team.
+    assert all(reply == "done" or reply[0] in "234" for reply in replies)
+    sample = (ROOT / "events" / f"{module}.json").read_text()
+    assert "401" not in replies or "Bearer" not in sample
+
+
+@pytest.mark.parametrize("module", CACHE_MODULES)
+def test_a_function_of_the_cache_does_what_its_sample_asks_for(
+    module: str, rows: dict[str, Any]
+) -> None:
+    (reply,) = rows[module]["replies"]
+    assert reply in ("200", "202", "204", "done")
+
+
+@pytest.mark.parametrize("module", [*MODULES, BARE, NOTHING])
+def test_every_figure_was_measured(module: str, rows: dict[str, Any]) -> None:
+    row = rows[module]
+    for name in ("init_ms", "init_cpu_ms", "first_ms", "warm_p50_ms", "warm_p99_ms"):
+        assert row[name] > 0, name
+    assert row["init_cpu_ms"] < row["init_ms"] * 1.5
+    assert all(ratio > 0 for ratio in row["ratios"].values())
+
+
+def test_an_unknown_function_is_told() -> None:
+    done = subprocess.run([*COMMAND, "put_artefact"], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "larder: no function is named put_artefact\n")

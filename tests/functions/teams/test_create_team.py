@@ -1,0 +1,191 @@
+"""POST /v1/teams"""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from larder import clock
+from larder.accounts import repository as accounts
+from larder.accounts.service import read_account
+from larder.teams.management import make_team
+from larder.teams.models import Block, Role
+from larder.teams.service import (
+    add_member,
+    change_state,
+    create_team,
+    find_team,
+    members,
+    remove_member,
+)
+from tests.conftest import SetOption
+from tests.faults import just_before
+from tests.functions.teams.people import Person, key_of, newcomer, outcome, signed_in
+from tests.requests import Cloud
+
+PATH = "/v1/teams"
+
+
+@pytest.fixture
+def ada(cloud: Cloud) -> Person:
+    return signed_in(cloud.user)
+
+
+def make(person: Person, slug: str, **body: Any) -> tuple[int, str]:
+    return outcome(person.send("POST", PATH, json_body={"slug": slug, **body}))
+
+
+def test_who_makes_a_team_owns_it(ada: Person) -> None:
+    reply = ada.send("POST", PATH, json_body={"slug": "web", "name": " Web platform "})
+    assert reply.status == 200
+    team = find_team("web")
+    assert team is not None
+    assert reply.json == {"id": team.id, "slug": "web", "name": "Web platform"}
+    assert [(one.user_id, one.role) for one in members(team.id)] == [(ada.user.id, Role.OWNER)]
+    assert (team.created_by, team.created_at) == (ada.user.id, team.updated_at)
+    assert ada.send("GET", "/v2/teams/web").json["membership"]["role"] == "OWNER"
+
+
+def test_a_team_without_a_name_is_called_by_its_slug(ada: Person) -> None:
+    assert ada.send("POST", PATH, json_body={"slug": "web", "avatar": "x"}).json["name"] == "web"
+
+
+def test_409_for_a_slug_that_another_team_has(ada: Person) -> None:
+    reply = ada.send("POST", PATH, json_body={"slug": "acme"})
+    assert outcome(reply) == (409, "slug_taken")
+    assert "acme" in reply.message
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (None, "body"),
+        ([], "body"),
+        ("web", "body"),
+        ({}, "slug"),
+        ({"slug": None}, "slug"),
+        ({"slug": 1}, "slug"),
+        ({"slug": ["web"]}, "slug"),
+        ({"slug": ""}, "slug"),
+        ({"slug": "Web"}, "slug"),
+        ({"slug": "-web"}, "slug"),
+        ({"slug": "web-"}, "slug"),
+        ({"slug": "a" * 49}, "slug"),
+        ({"slug": "web\n"}, "slug"),
+        ({"slug": "team_web"}, "slug"),
+        ({"slug": "\u0430cme"}, "slug"),
+        ({"slug": "web", "name": ""}, "name"),
+        ({"slug": "web", "name": "  "}, "name"),
+        ({"slug": "web", "name": 7}, "name"),
+        ({"slug": "web", "name": "a" * 101}, "name"),
+        ({"slug": "web", "name": "a\u0000b"}, "name"),
+        ({"slug": "web", "name": "a\x1b[2J"}, "name"),
+        ({"slug": "web", "name": "\ud800"}, "name"),
+    ],
+)  # fmt: skip
+def test_400_names_the_field_that_breaks_a_rule(ada: Person, body: Any, field: str) -> None:
+    reply = ada.send("POST", PATH, json_body=body) if body is not None else ada.send("POST", PATH)
+    assert outcome(reply) == (400, "bad_request")
+    assert reply.message.startswith(f"{field}: ")
+
+
+def test_a_key_makes_teams_with_the_permission_alone(ada: Person, cloud: Cloud) -> None:
+    writes = {"teams": ("write",)}
+    by_key = Person(ada.user, key_of(ada, writes))
+    assert make(by_key, "by-key") == (200, "")
+    for permissions in ({}, {"artifacts": ("read", "write")}, {"teams": ("read",)}):
+        refused = Person(ada.user, key_of(ada, permissions))
+        assert make(refused, "other") == (403, "missing_permission")
+    bound = Person(ada.user, key_of(ada, writes, team_id=cloud.team.id))
+    assert make(bound, "other") == (403, "missing_permission")
+
+
+def test_where_only_operators_make_teams(ada: Person, option: SetOption) -> None:
+    option("disable_team_creation", "true")
+    assert make(ada, "web") == (403, "team_creation_disabled")
+    option("operator_emails", ada.user.email)
+    assert make(ada, "web") == (403, "team_creation_disabled")
+    account = read_account(ada.user.id)
+    verified = replace(account, user=replace(account.user, email_verified=True))
+    assert accounts.change(account, verified) is not None
+    by_key = Person(ada.user, key_of(ada, {"teams": ("write",)}))
+    assert make(by_key, "web") == (403, "team_creation_disabled")
+    assert make(ada, "web") == (200, "")
+
+
+@pytest.mark.parametrize("block", list(Block))
+def test_402_for_somebody_who_is_blocked(ada: Person, block: Block) -> None:
+    """A new team would be a way around the block."""
+    change_state(ada.user.id, block=block)
+    assert make(ada, "web")[0] == 402
+    change_state(ada.user.id, unblock=True)
+    assert make(ada, "web") == (200, "")
+
+
+class TestHowManyTeamsSomebodyMakes:
+    def test_as_many_as_the_option_says(self, ada: Person, option: SetOption) -> None:
+        option("max_teams_per_user", 2)
+        assert [make(ada, f"team-{number}") for number in range(3)] == [
+            (200, ""), (200, ""), (409, "team_limit_reached"),
+        ]  # fmt: skip
+        assert make(newcomer(), "bobs") == (200, "")
+
+    def test_those_of_the_operator_do_not_count(self, ada: Person, option: SetOption) -> None:
+        option("max_teams_per_user", 1)
+        create_team("By command", "by-command", owner_user_id=ada.user.id, now=clock.now())
+        assert make(ada, "one") == (200, "")
+
+    def test_a_deleted_team_makes_room(self, ada: Person, option: SetOption) -> None:
+        option("max_teams_per_user", 1)
+        make(ada, "one")
+        assert ada.send("DELETE", "/v1/teams/one").status == 200
+        assert make(ada, "two") == (200, "")
+        assert make(ada, "three") == (409, "team_limit_reached")
+
+    def test_one_that_is_handed_on_does_not(self, ada: Person, option: SetOption) -> None:
+        """Or two accounts would make any number, each leaving what it made to the other."""
+        option("max_teams_per_user", 1)
+        make(ada, "one")
+        team, bob = find_team("one"), newcomer()
+        assert team is not None
+        add_member(team.id, bob.user.id, Role.OWNER, now=clock.now())
+        remove_member(team.id, ada.user.id)
+        assert make(ada, "two") == (409, "team_limit_reached")
+        assert make(bob, "two") == (200, "")
+
+    def test_none_is_no_limit(self, ada: Person, option: SetOption) -> None:
+        option("max_teams_per_user", 0)
+        assert {make(ada, f"team-{number}") for number in range(12)} == {(200, "")}
+
+    def test_another_team_made_a_moment_before_counts(self, ada: Person, option: SetOption) -> None:
+        option("max_teams_per_user", 1)
+
+        def faster() -> None:
+            make_team("Faster", "faster", user_id=ada.user.id, now=clock.now())
+
+        with just_before("dynamodb", "TransactWriteItems", faster):
+            assert make(ada, "slower") == (409, "team_limit_reached")
+        assert find_team("slower") is None
+
+
+def test_requests_are_counted_by_who_makes_them(ada: Person, option: SetOption) -> None:
+    option("http_rate_limit_enabled", "true")
+    option("max_teams_per_user", 0)
+    assert {make(ada, f"team-{number}")[0] for number in range(10)} == {200}
+    reply = ada.send("POST", PATH, json_body={"slug": "one-more"})
+    assert outcome(reply) == (429, "too_many_requests")
+    assert 0 < int(reply.headers["retry-after"]) <= 3600
+    assert make(newcomer(), "bobs") == (200, "")
+
+
+def test_two_who_want_a_slug_at_once_get_one_team(ada: Person) -> None:
+    bob = newcomer()
+
+    def faster() -> None:
+        make_team("Web", "web", user_id=bob.user.id, now=clock.now())
+
+    with just_before("dynamodb", "TransactWriteItems", faster):
+        assert make(ada, "web") == (409, "slug_taken")
+    team = find_team("web")
+    assert team is not None
+    assert team.created_by == bob.user.id

@@ -1,0 +1,155 @@
+"""DELETE /v1/teams/{idOrSlug}"""
+
+import pytest
+
+from larder import clock
+from larder.api_keys.models import NewKey
+from larder.api_keys.service import create_key
+from larder.errors import InvitationNotFound, MissingRole, TeamNotFound
+from larder.invitations import service as invitations
+from larder.invitations.models import Invitee
+from larder.teams import management
+from larder.teams.management import change_member, deleted_teams
+from larder.teams.models import Actor, Role
+from larder.teams.service import add_member, change_state, create_team, find_team, role_of
+from tests.faults import just_before, unreachable
+from tests.functions.teams.people import Person, joined, newcomer, outcome, signed_in
+from tests.requests import Cloud, Reply, Sender
+
+GONE = (403, "not_a_team_member")
+
+
+@pytest.fixture
+def ada(cloud: Cloud) -> Person:
+    return signed_in(cloud.user)
+
+
+def delete(person: Person, team: str) -> Reply:
+    return person.send("DELETE", f"/v1/teams/{team}")
+
+
+@pytest.mark.parametrize("named_by", ["id", "slug"])
+def test_the_answer_names_the_team_that_is_gone(cloud: Cloud, ada: Person, named_by: str) -> None:
+    reply = delete(ada, getattr(cloud.team, named_by))
+    assert (reply.status, reply.json) == (200, {"id": cloud.team.id})
+    assert find_team(cloud.team.id) is None
+    assert find_team("acme") is None
+    assert outcome(delete(ada, getattr(cloud.team, named_by))) == (404, "team_not_found")
+
+
+def test_it_is_gone_for_everybody_at_the_next_request(
+    cloud: Cloud, ada: Person, personal: Sender
+) -> None:
+    bob = joined(cloud, Role.MEMBER)
+    senders = [
+        cloud.send,
+        Sender(personal.token, slug="acme"),
+        Sender(personal.token, team_id=cloud.team.id),
+        Sender(bob.send.token, slug="acme"),
+        Sender(cloud.token),
+    ]
+    for send in senders:
+        assert send("PUT", "/v8/artifacts/abc", body=b"artifact").status == 202
+    assert delete(ada, "acme").status == 200
+    for send in senders:
+        assert outcome(send("GET", "/v8/artifacts/abc")) == GONE
+        assert outcome(send("PUT", "/v8/artifacts/abc", body=b"x")) == GONE
+        assert outcome(send("GET", "/v8/artifacts/status")) == GONE
+    for person in (ada, bob):
+        assert outcome(person.send("GET", f"/v2/teams/{cloud.team.id}")) == (404, "team_not_found")
+        assert person.send("GET", "/v2/teams").json["teams"] == []
+        members = person.send("GET", f"/v3/teams/{cloud.team.id}/members")
+        assert outcome(members) == (404, "team_not_found")
+
+
+def test_its_slugs_are_free_and_lead_old_keys_nowhere(cloud: Cloud, ada: Person) -> None:
+    assert cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact").status == 202
+    ada.send("PATCH", "/v2/teams/acme", json_body={"slug": "acme-inc"})
+    assert cloud.send("GET", "/v8/artifacts/abc").status == 200
+    assert delete(ada, "acme").status == 200
+    bob = newcomer()
+    for slug in ("acme", "acme-inc"):
+        assert bob.send("POST", "/v1/teams", json_body={"slug": slug}).status == 200
+        assert outcome(Sender(cloud.token, slug=slug)("GET", "/v8/artifacts/abc")) == GONE
+        mine = Sender(ada.send.token, slug=slug)
+        assert outcome(mine("PUT", "/v8/artifacts/abc", body=b"x")) == GONE
+
+
+def test_nothing_of_it_comes_back_with_another_team_of_the_slug(cloud: Cloud, ada: Person) -> None:
+    joined(cloud, Role.MEMBER)
+    assert cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact").status == 202
+    change_state(cloud.team.id, quota_bytes=5)
+    delete(ada, "acme")
+    ada.send("POST", "/v1/teams", json_body={"slug": "acme"})
+    again = Sender(ada.send.token, slug="acme")
+    assert outcome(again("GET", "/v8/artifacts/abc")) == (404, "artifact_not_found")
+    assert again("GET", "/v8/artifacts/status").json == {"status": "enabled"}
+    members = ada.send("GET", f"/v3/teams/{ada.send('GET', '/v2/teams/acme').json['id']}/members")
+    assert [member["email"] for member in members.json["members"]] == ["ada@acme.example"]
+
+
+def test_the_deletion_is_noted_for_what_is_cleared_away_later(cloud: Cloud, ada: Person) -> None:
+    before = clock.now()
+    delete(ada, "acme")
+    ((team_id, deleted_at),) = deleted_teams()
+    assert team_id == cloud.team.id
+    assert before <= deleted_at <= clock.now()
+
+
+def test_a_store_that_does_not_answer_leaves_the_team_whole(cloud: Cloud, ada: Person) -> None:
+    with unreachable("dynamodb", "TransactWriteItems"):
+        assert delete(ada, "acme").status == 503
+    assert find_team("acme") == cloud.team
+    assert deleted_teams() == []
+    assert cloud.send("GET", "/v8/artifacts/status").status == 200
+
+
+def test_nobody_joins_or_moves_in_a_team_that_is_gone(cloud: Cloud, ada: Person) -> None:
+    now, bob = clock.now(), joined(cloud, Role.MEMBER)
+    owner = Actor(user_id=ada.user.id, role=Role.OWNER)
+    eve = Invitee(email="eve@acme.example", address="eve@acme.example", role=Role.MEMBER)
+    (invitation,) = invitations.invite(cloud.team.id, [eve], by=owner, now=now)
+    delete(ada, "acme")
+    with pytest.raises(InvitationNotFound):
+        invitations.accept(invitation, "a-user", now=now)
+    with pytest.raises(TeamNotFound):
+        invitations.invite(cloud.team.id, [eve], by=owner, now=now)
+    with pytest.raises(TeamNotFound):
+        change_member(cloud.team.id, bob.user.id, Role.ADMIN, by=owner)
+    assert role_of(cloud.team.id, "a-user") is None
+
+
+def test_somebody_who_owns_it_no_more_does_not_delete_it(cloud: Cloud) -> None:
+    bob = joined(cloud, Role.OWNER)
+    by = Actor(user_id=bob.user.id, role=Role.OWNER)
+
+    def demoted() -> None:
+        add_member(cloud.team.id, bob.user.id, Role.ADMIN, now=clock.now())
+
+    with just_before("dynamodb", "TransactWriteItems", demoted), pytest.raises(MissingRole):
+        management.delete_team(cloud.team.id, by=by, now=clock.now())
+    assert find_team("acme") == cloud.team
+
+
+def test_a_deletion_beside_another_is_told_that_there_is_no_team(cloud: Cloud, ada: Person) -> None:
+    def other() -> None:
+        management.delete_team(cloud.team.id, by=None, now=clock.now())
+
+    with just_before("dynamodb", "TransactWriteItems", other):
+        assert outcome(delete(ada, "acme")) == (404, "team_not_found")
+
+
+def test_a_users_other_teams_stay(cloud: Cloud, ada: Person) -> None:
+    other = create_team("Other", "other", owner_user_id=ada.user.id, now=clock.now())
+    token = create_key(NewKey(user_id=ada.user.id, team_id=other.id), now=clock.now())[1]
+    delete(ada, "acme")
+    assert Sender(token)("GET", "/v8/artifacts/status").status == 200
+    assert [team["slug"] for team in ada.send("GET", "/v2/teams").json["teams"]] == ["other"]
+
+
+def test_somebody_who_has_deleted_their_only_team_can_delete_themselves(
+    cloud: Cloud, ada: Person
+) -> None:
+    delete(ada, "acme")
+    reply = ada.send("POST", "/api/auth/delete-user", json_body={})
+    assert reply.status == 200

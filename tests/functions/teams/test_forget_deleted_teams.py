@@ -1,0 +1,168 @@
+"""The hourly schedule"""
+
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+import pytest
+
+from larder import aws, clock
+from larder.api_keys.models import NewKey
+from larder.api_keys.service import create_key, list_keys
+from larder.artifacts import service as artifacts
+from larder.artifacts.models import Upload, parse_object_key
+from larder.artifacts.repository import read_totals
+from larder.errors import TryAgain
+from larder.invitations import service as invitations
+from larder.invitations.models import Invitee
+from larder.settings import settings
+from larder.teams import management
+from larder.teams.management import deleted_teams
+from larder.teams.models import Role
+from larder.teams.service import create_team, find_team
+from tests.direct_uploads import PREFLIGHT
+from tests.faults import unreachable
+from tests.functions.teams.people import joined, key_of
+from tests.proofs.stored import index_keys
+from tests.requests import Cloud, Context, Sender, invoke
+
+HANDLER = "teams.forget_deleted_teams.handler"
+SESSION = "4f9d1c1e-6a5b-4d4e-9c57-0a2f6d1e8b11"
+
+
+@pytest.fixture
+def full(cloud: Cloud, one_call_at_a_time: None) -> Cloud:
+    """The team of `cloud` with everything that a team can have, and another one with some of it."""
+    bob = joined(cloud, Role.MEMBER)
+    key_of(bob, {"artifacts": ("read",)}, team_id=cloud.team.id)
+    key_of(bob, {"artifacts": ("read",)})
+    eve = Invitee(email="eve@acme.example", address="eve@acme.example", role=Role.MEMBER)
+    invitations.invite(cloud.team.id, [eve], by=None, now=clock.now())
+    other = create_team("Other", "other", owner_user_id=bob.user.id, now=clock.now())
+    others_key = create_key(NewKey(user_id=bob.user.id, team_id=other.id), now=clock.now())[1]
+    for send in (cloud.send, Sender(others_key, slug="other")):
+        for hash in ("a", "b", "c"):
+            assert send("PUT", f"/v8/artifacts/{hash}", body=b"artifact").status == 202
+        event = {"sessionId": SESSION, "source": "LOCAL", "event": "HIT", "hash": "a"}
+        assert send("POST", "/v8/artifacts/events", json_body=[event]).status == 200
+        assert send("OPTIONS", "/v8/artifacts/d", headers=PREFLIGHT).status == 204
+    return cloud
+
+
+def delete(cloud: Cloud, *, ago: timedelta = timedelta(0)) -> datetime:
+    deleted_at = clock.now() - ago
+    management.delete_team(cloud.team.id, by=None, now=deleted_at)
+    return deleted_at
+
+
+def stored_of(team_id: str) -> dict[str, list[str]]:
+    """What lies in the tables under the team, by table; but what the sweep deletes anyhow."""
+    found: dict[str, list[str]] = {}
+    for table, key, sort in (
+        (settings().teams_table, "pk", "sk"),
+        (settings().usage_table, "owner", "day"),
+        (settings().artifacts_table, "owner", "hash"),
+    ):
+        items = [aws.deserialize(item) for item in aws.dynamodb().scan(TableName=table)["Items"]]
+        of_team = [item[sort] for item in items if item[key] == team_id]
+        found[table] = [one for one in of_team if not one.startswith("#discarded#")]
+    keys = aws.dynamodb().scan(TableName=settings().api_keys_table)["Items"]
+    found["keys"] = [
+        item["id"] for item in map(aws.deserialize, keys) if item.get("team_id") == team_id
+    ]
+    return found
+
+
+def is_clear(team_id: str) -> bool:
+    return not any(stored_of(team_id).values())
+
+
+def test_everything_of_a_deleted_team_goes_and_nothing_of_another(full: Cloud) -> None:
+    other = find_team("other")
+    assert other is not None
+    before = stored_of(other.id)
+    assert all(stored_of(full.team.id).values())
+    delete(full)
+    invoke(HANDLER, {})
+    assert is_clear(full.team.id)
+    assert stored_of(other.id) == before
+    assert all(before.values())
+
+
+def test_objects_go_with_the_sweep(full: Cloud) -> None:
+    delete(full)
+    invoke(HANDLER, {})
+    artifacts.sweep(now=clock.now() + timedelta(days=2))
+    assert [key for owner, key in index_keys() if owner == full.team.id] == []
+    listed = aws.s3().list_objects_v2(
+        Bucket=settings().artifacts_bucket, Prefix=f"artifacts/{full.team.id}/"
+    )
+    assert listed["KeyCount"] == 0
+
+
+def test_keys_that_are_bound_to_no_team_stay_their_users(full: Cloud) -> None:
+    delete(full)
+    invoke(HANDLER, {})
+    assert list_keys(full.user.id) == []
+    personal = create_key(NewKey(user_id=full.user.id), now=clock.now())
+    invoke(HANDLER, {})
+    assert [key.id for key in list_keys(full.user.id)] == [personal[0].id]
+
+
+def test_the_note_is_kept_until_no_upload_can_come_any_more(full: Cloud) -> None:
+    deleted_at = delete(full, ago=timedelta(hours=24))
+    invoke(HANDLER, {})
+    assert deleted_teams() == [(full.team.id, deleted_at)]
+
+
+def test_then_nothing_is_kept(full: Cloud) -> None:
+    delete(full, ago=timedelta(hours=26))
+    invoke(HANDLER, {})
+    assert deleted_teams() == []
+    assert is_clear(full.team.id)
+
+
+def test_an_upload_that_was_under_way_is_removed_by_a_later_run(full: Cloud) -> None:
+    delete(full)
+    invoke(HANDLER, {})
+    key = f"artifacts/{full.team.id}/late/{clock.to_ms(clock.now()):012x}{'0' * 16}"
+    aws.s3().put_object(Bucket=settings().artifacts_bucket, Key=key, Body=b"late")
+    upload = parse_object_key(key)
+    assert isinstance(upload, Upload)
+    artifacts.commit(upload, now=clock.now())
+    assert read_totals(full.team.id).artifacts == 1
+    invoke(HANDLER, {})
+    assert is_clear(full.team.id)
+
+
+def test_what_there_is_no_time_for_is_left_to_the_next_run(full: Cloud) -> None:
+    deleted_at = delete(full, ago=timedelta(hours=26))
+    invoke(HANDLER, {}, Context(remaining_ms=30_000))
+    assert deleted_teams() == [(full.team.id, deleted_at)]
+    assert not is_clear(full.team.id)
+    invoke(HANDLER, {})
+    assert deleted_teams() == []
+    assert is_clear(full.team.id)
+
+
+@pytest.mark.parametrize(
+    "operation", ["Query", "DeleteItem", "TransactWriteItems", "UpdateItem", "BatchGetItem"]
+)
+def test_a_store_that_does_not_answer_is_asked_again_by_the_next_run(
+    full: Cloud, operation: str
+) -> None:
+    delete(full, ago=timedelta(hours=26))
+    with unreachable("dynamodb", operation), suppress(TryAgain):
+        invoke(HANDLER, {})
+    if operation != "BatchGetItem":  # which is asked for only where others came first
+        assert len(deleted_teams()) == 1
+    # The daily check of the totals mends what was taken out and not counted out.
+    for hours in (24, 25):
+        artifacts.sweep(now=clock.now() + timedelta(hours=hours))
+    invoke(HANDLER, {})
+    assert is_clear(full.team.id)
+    assert deleted_teams() == []
+
+
+def test_there_may_be_nothing_to_do(cloud: Cloud) -> None:
+    invoke(HANDLER, {})
+    assert find_team("acme") == cloud.team

@@ -1,0 +1,246 @@
+"""POST /v1/teams/join, and as the hosted service's client calls it"""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from larder import aws, clock
+from larder.accounts.addresses import canonical
+from larder.accounts.service import create_user
+from larder.clock import to_ms
+from larder.errors import InvitationNotFound
+from larder.invitations import repository
+from larder.invitations import service as invitations
+from larder.invitations.models import LIFETIME, Invitation, Invitee
+from larder.settings import settings
+from larder.teams import management
+from larder.teams.models import Actor, Role
+from larder.teams.service import add_member, members, remove_member, role_of
+from tests.faults import just_before, unreachable
+from tests.functions.teams.people import Person, joined, key_of, newcomer, outcome, signed_in
+from tests.requests import Cloud, Reply, Sender
+
+PATH = "/v1/teams/join"
+
+
+def invited(
+    cloud: Cloud,
+    email: str = "bob@acme.example",
+    role: Role = Role.DEVELOPER,
+    *,
+    age: timedelta = timedelta(0),
+) -> tuple[Invitation, str]:
+    """An invitation by the operator, and its token."""
+    invitee = Invitee(email=email, address=canonical(email), role=role)
+    (made,) = invitations.invite(cloud.team.id, [invitee], by=None, now=clock.now() - age)
+    return made, invitations.issue_token(made)
+
+
+def join(person: Person, token: str) -> Reply:
+    return person.send("POST", PATH, json_body={"token": token})
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_who_is_invited_becomes_a_member_of_the_role(cloud: Cloud, role: Role) -> None:
+    bob = newcomer()
+    _, token = invited(cloud, role=role)
+    before = clock.now()
+    reply = join(bob, token)
+    assert (reply.status, reply.json) == (
+        200,
+        {
+            "teamId": cloud.team.id,
+            "slug": "acme",
+            "name": "Acme",
+            "role": role.value,
+            "from": "mail",
+        },
+    )
+    team = bob.send("GET", "/v2/teams/acme").json
+    assert team["membership"]["role"] == role.value
+    assert to_ms(before) <= team["membership"]["createdAt"] <= to_ms(clock.now())
+    cache = Sender(bob.send.token, slug="acme")
+    assert cache("GET", "/v8/artifacts/status").json == {"status": "enabled"}
+
+
+def test_as_the_hosted_services_client_calls_it(cloud: Cloud) -> None:
+    _, token = invited(cloud)
+    path = f"/v1/teams/{cloud.team.id}/members/teams/join"
+    reply = newcomer().send("POST", path, json_body={"inviteCode": token})
+    assert reply.json["teamId"] == cloud.team.id
+
+
+def test_a_token_lets_in_once(cloud: Cloud) -> None:
+    bob = newcomer()
+    _, token = invited(cloud)
+    assert join(bob, token).status == 200
+    assert outcome(join(bob, token)) == (404, "invitation_not_found")
+    bob.send("DELETE", f"/v1/teams/acme/members/{bob.user.id}")
+    assert outcome(join(bob, token)) == (404, "invitation_not_found")
+    assert role_of(cloud.team.id, bob.user.id) is None
+
+
+@pytest.mark.parametrize(
+    ("invited_as", "signed_up_as"),
+    [
+        ("Bob@Acme.example", "bob@acme.example"),
+        ("bob@m\u00fcnchen.example", "bob@xn--mnchen-3ya.example"),
+        ("\uff42ob@acme.example", "bob@acme.example"),
+    ],
+)
+def test_spellings_of_one_address_are_one(cloud: Cloud, invited_as: str, signed_up_as: str) -> None:
+    bob = signed_in(create_user(signed_up_as, "Bob", now=clock.now()))
+    _, token = invited(cloud, invited_as)
+    assert join(bob, token).status == 200
+
+
+def test_403_for_somebody_else_who_has_the_link(cloud: Cloud) -> None:
+    mallory, bob = newcomer("mallory"), newcomer()
+    _, token = invited(cloud)
+    reply = join(mallory, token)
+    assert outcome(reply) == (403, "invitation_for_another_address")
+    assert "bob" not in reply.message
+    assert role_of(cloud.team.id, mallory.user.id) is None
+    assert join(bob, token).status == 200
+
+
+def test_403_for_a_key_whatever_it_holds(cloud: Cloud) -> None:
+    bob = newcomer()
+    _, token = invited(cloud)
+    everything = {"artifacts": ("read", "write", "manage"), "teams": ("read", "write")}
+    by_key = Person(bob.user, key_of(bob, everything))
+    assert outcome(join(by_key, token)) == (403, "session_required")
+    assert join(bob, token).status == 200
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["A" * 40, "A" * 39, "A" * 41, "x", "\x00" * 40, "\ud800" * 40, "é" * 40, "../" * 20, "A" * 100_000],
+)  # fmt: skip
+def test_404_for_a_token_that_nobody_was_sent(cloud: Cloud, token: str) -> None:
+    assert outcome(join(newcomer(), token)) == (404, "invitation_not_found")
+
+
+@pytest.mark.parametrize("age", [LIFETIME, LIFETIME + timedelta(days=1)])
+def test_404_for_one_that_is_over(cloud: Cloud, age: timedelta) -> None:
+    _, token = invited(cloud, age=age)
+    assert outcome(join(newcomer(), token)) == (404, "invitation_not_found")
+
+
+def test_it_holds_till_the_last_minute(cloud: Cloud) -> None:
+    _, token = invited(cloud, age=LIFETIME - timedelta(minutes=1))
+    assert join(newcomer(), token).status == 200
+
+
+@pytest.mark.parametrize(
+    "body", [{}, [], "x", 5, {"token": ""}, {"token": None}, {"token": 5}, {"token": ["x"]},
+             {"token": {"S": "x"}}, {"inviteCode": 1}],
+)  # fmt: skip
+def test_400_for_a_body_without_a_token(cloud: Cloud, body: Any) -> None:
+    assert outcome(newcomer().send("POST", PATH, json_body=body)) == (400, "bad_request")
+
+
+@pytest.mark.parametrize("authorization", [None, "Bearer", f"Bearer {'A' * 32}"])
+def test_401_for_nobody(cloud: Cloud, authorization: str | None) -> None:
+    _, token = invited(cloud)
+    reply = Sender(None, authorization=authorization)("POST", PATH, json_body={"token": token})
+    assert outcome(reply) == (401, "unauthorized")
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_a_member_keeps_their_role_and_the_invitation_ends(cloud: Cloud, role: Role) -> None:
+    bob = joined(cloud, role)
+    _, token = invited(cloud, role=Role.DEVELOPER)
+    assert join(bob, token).json["role"] == role.value
+    assert role_of(cloud.team.id, bob.user.id) is role
+    assert outcome(join(bob, token)) == (404, "invitation_not_found")
+
+
+def test_a_new_owner_is_counted(cloud: Cloud) -> None:
+    bob = newcomer()
+    _, token = invited(cloud, role=Role.OWNER)
+    join(bob, token)
+    item = aws.get_item(settings().teams_table, {"pk": cloud.team.id, "sk": "team"})
+    assert item is not None
+    assert item["owners"] == 2
+    ada = signed_in(cloud.user)
+    assert ada.send("DELETE", f"/v1/teams/acme/members/{ada.user.id}").status == 200
+
+
+def test_a_store_that_does_not_answer_lets_nobody_in_and_uses_nothing(cloud: Cloud) -> None:
+    bob = newcomer()
+    _, token = invited(cloud)
+    with unreachable("dynamodb", "TransactWriteItems"):
+        assert join(bob, token).status == 503
+    assert role_of(cloud.team.id, bob.user.id) is None
+    assert join(bob, token).status == 200
+
+
+class TestAtTheSameMoment:
+    """What another request did after this one had looked."""
+
+    def test_the_same_token_a_second_time(self, cloud: Cloud) -> None:
+        bob = newcomer()
+        made, token = invited(cloud)
+
+        def faster() -> None:
+            invitations.accept(made, bob.user.id, now=clock.now())
+
+        with just_before("dynamodb", "TransactWriteItems", faster):
+            assert outcome(join(bob, token)) == (404, "invitation_not_found")
+        assert len(members(cloud.team.id)) == 2
+
+    def test_the_invitation_is_withdrawn(self, cloud: Cloud) -> None:
+        bob = newcomer()
+        made, token = invited(cloud)
+
+        def withdrawn() -> None:
+            repository.remove(made, by=None)
+
+        with just_before("dynamodb", "TransactWriteItems", withdrawn):
+            assert outcome(join(bob, token)) == (404, "invitation_not_found")
+        assert role_of(cloud.team.id, bob.user.id) is None
+
+    @pytest.mark.parametrize("role", [Role.MEMBER, Role.OWNER])
+    def test_the_team_is_deleted(self, cloud: Cloud, role: Role) -> None:
+        bob = newcomer()
+        made, _ = invited(cloud, role=role)
+
+        def deleted() -> None:
+            management.delete_team(cloud.team.id, by=None, now=clock.now())
+
+        with (
+            just_before("dynamodb", "TransactWriteItems", deleted),
+            pytest.raises(InvitationNotFound),
+        ):
+            invitations.accept(made, bob.user.id, now=clock.now())
+        assert bob.user.id not in {member.user_id for member in members(cloud.team.id)}
+
+    def test_who_invited_is_removed(self, cloud: Cloud) -> None:
+        bob, admin = newcomer(), joined(cloud, Role.ADMIN, "eve")
+        by = Actor(user_id=admin.user.id, role=Role.ADMIN)
+        invitee = Invitee(email=bob.user.email, address=bob.user.email, role=Role.MEMBER)
+        (made,) = invitations.invite(cloud.team.id, [invitee], by=by, now=clock.now())
+
+        def removed() -> None:
+            remove_member(cloud.team.id, admin.user.id)
+
+        with (
+            just_before("dynamodb", "TransactWriteItems", removed),
+            pytest.raises(InvitationNotFound),
+        ):
+            invitations.accept(made, bob.user.id, now=clock.now())
+        assert role_of(cloud.team.id, bob.user.id) is None
+
+    def test_the_user_has_become_a_member_otherwise(self, cloud: Cloud) -> None:
+        bob = newcomer()
+        made, _ = invited(cloud, role=Role.VIEWER)
+
+        def added() -> None:
+            add_member(cloud.team.id, bob.user.id, Role.ADMIN, now=clock.now())
+
+        with just_before("dynamodb", "TransactWriteItems", added):
+            _, role = invitations.accept(made, bob.user.id, now=clock.now())
+        assert role is role_of(cloud.team.id, bob.user.id) is Role.ADMIN
+        assert invitations.open_invitations(cloud.team.id, now=clock.now()) == []

@@ -1,0 +1,166 @@
+"""DELETE /v1/teams/{idOrSlug}/members/{uid}"""
+
+import pytest
+
+from larder import clock
+from larder.api_keys.service import list_keys
+from larder.errors import MissingRole, TeamNotFound
+from larder.invitations import service as invitations
+from larder.invitations.models import LIFETIME, Invitation, Invitee
+from larder.teams import management
+from larder.teams.models import Actor, Role
+from larder.teams.service import add_member, remove_member, role_of
+from tests.faults import just_before, unreachable
+from tests.functions.teams.people import Person, joined, key_of, newcomer, outcome, signed_in
+from tests.mailbox import Mailbox
+from tests.requests import Cloud, Reply, Sender
+
+
+@pytest.fixture
+def ada(cloud: Cloud) -> Person:
+    return signed_in(cloud.user)
+
+
+def remove(person: Person, uid: str) -> Reply:
+    return person.send("DELETE", f"/v1/teams/acme/members/{uid}")
+
+
+def is_member(cloud: Cloud, person: Person) -> bool:
+    return role_of(cloud.team.id, person.user.id) is not None
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_an_owner_removes_anybody(cloud: Cloud, ada: Person, role: Role) -> None:
+    bob = joined(cloud, role)
+    reply = remove(ada, bob.user.id)
+    assert (reply.status, reply.json) == (200, {"id": cloud.team.id})
+    assert not is_member(cloud, bob)
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_an_admin_removes_anybody_but_an_owner(cloud: Cloud, role: Role) -> None:
+    admin, bob = joined(cloud, Role.ADMIN, "eve"), joined(cloud, role)
+    expected = (403, "missing_role") if role is Role.OWNER else (200, "")
+    assert outcome(remove(admin, bob.user.id)) == expected
+    assert is_member(cloud, bob) is (role is Role.OWNER)
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_everybody_leaves_by_their_own_id(cloud: Cloud, role: Role) -> None:
+    bob = joined(cloud, role)
+    assert remove(bob, bob.user.id).status == 200
+    assert not is_member(cloud, bob)
+    assert outcome(remove(bob, bob.user.id)) == (404, "team_not_found")
+
+
+def test_the_only_owner_does_not_leave(cloud: Cloud, ada: Person) -> None:
+    joined(cloud, Role.ADMIN)
+    assert outcome(remove(ada, ada.user.id)) == (409, "last_owner")
+    joined(cloud, Role.OWNER, "zoe")
+    assert remove(ada, ada.user.id).status == 200
+
+
+def test_it_takes_effect_at_the_next_request(cloud: Cloud, ada: Person) -> None:
+    bob = joined(cloud, Role.MEMBER)
+    bound = key_of(bob, {"artifacts": ("read", "write")}, team_id=cloud.team.id)
+    senders = [Sender(bob.send.token, slug="acme"), Sender(bound.token, slug="acme"), bound]
+    for send in senders:
+        assert send("PUT", "/v8/artifacts/abc", body=b"x").status == 202
+    remove(ada, bob.user.id)
+    for send in senders:
+        assert outcome(send("GET", "/v8/artifacts/abc")) == (403, "not_a_team_member")
+    assert outcome(bob.send("GET", "/v2/teams/acme")) == (404, "team_not_found")
+    # They work again for somebody who comes back: it is the membership that ended.
+    assert len(list_keys(bob.user.id)) == 1
+    add_member(cloud.team.id, bob.user.id, Role.VIEWER, now=clock.now())
+    assert bound("GET", "/v8/artifacts/abc").status == 200
+
+
+@pytest.mark.parametrize(
+    "uid", ["nobody", "A" * 32, "inv_", "inv_" + "a" * 24, "inv_" + "a" * 23, "member#x", "team", "..", "a" * 4000]
+)  # fmt: skip
+def test_404_for_what_no_member_is_called(cloud: Cloud, ada: Person, uid: str) -> None:
+    assert outcome(remove(ada, uid))[0] == 404
+    assert is_member(cloud, ada)
+
+
+def test_404_for_somebody_who_is_no_member(cloud: Cloud, ada: Person) -> None:
+    assert outcome(remove(ada, newcomer().user.id)) == (404, "member_not_found")
+
+
+def test_a_store_that_does_not_answer_removes_nobody(cloud: Cloud, ada: Person) -> None:
+    bob = joined(cloud, Role.MEMBER)
+    with unreachable("dynamodb", "TransactWriteItems"):
+        assert remove(ada, bob.user.id).status == 503
+    assert is_member(cloud, bob)
+
+
+class TestWithdrawing:
+    def invited(self, cloud: Cloud, role: Role = Role.MEMBER, *, over: bool = False) -> Invitation:
+        eve = Invitee(email="eve@acme.example", address="eve@acme.example", role=role)
+        at = clock.now() - LIFETIME if over else clock.now()
+        (made,) = invitations.invite(cloud.team.id, [eve], by=None, now=at)
+        return made
+
+    def test_an_invitation_ends_by_its_id(
+        self, cloud: Cloud, ada: Person, mailbox: Mailbox
+    ) -> None:
+        made = self.invited(cloud)
+        token = invitations.issue_token(made)
+        reply = remove(ada, made.id)
+        assert (reply.status, reply.json) == (200, {"id": cloud.team.id})
+        assert invitations.open_invitations(cloud.team.id, now=clock.now()) == []
+        eve = newcomer("eve")
+        refused = eve.send("POST", "/v1/teams/join", json_body={"token": token})
+        assert outcome(refused) == (404, "invitation_not_found")
+        assert outcome(remove(ada, made.id)) == (404, "member_not_found")
+
+    @pytest.mark.parametrize("invited_as", [Role.OWNER, Role.ADMIN])
+    @pytest.mark.parametrize("role", list(Role))
+    def test_whoever_makes_such_members_withdraws_it(
+        self, cloud: Cloud, role: Role, invited_as: Role
+    ) -> None:
+        made = self.invited(cloud, invited_as)
+        bob = joined(cloud, role)
+        expected = (200, "") if role.manages(invited_as) else (403, "missing_role")
+        assert outcome(remove(bob, made.id)) == expected
+
+    def test_one_that_is_over_is_not_there(self, cloud: Cloud, ada: Person) -> None:
+        made = self.invited(cloud, over=True)
+        assert outcome(remove(ada, made.id)) == (404, "member_not_found")
+
+    def test_that_of_another_team_is_not_there(self, cloud: Cloud, ada: Person) -> None:
+        made = self.invited(cloud)
+        ada.send("POST", "/v1/teams", json_body={"slug": "other"})
+        reply = ada.send("DELETE", f"/v1/teams/other/members/{made.id}")
+        assert outcome(reply) == (404, "member_not_found")
+        assert len(invitations.open_invitations(cloud.team.id, now=clock.now())) == 1
+
+
+class TestAtTheSameMoment:
+    """What another request did after this one had looked."""
+
+    def test_an_admin_does_not_remove_somebody_who_has_just_become_an_owner(
+        self, cloud: Cloud
+    ) -> None:
+        admin, bob = joined(cloud, Role.ADMIN, "eve"), joined(cloud, Role.MEMBER)
+        by = Actor(user_id=admin.user.id, role=Role.ADMIN)
+
+        def promoted() -> None:
+            add_member(cloud.team.id, bob.user.id, Role.OWNER, now=clock.now())
+
+        with just_before("dynamodb", "TransactWriteItems", promoted), pytest.raises(MissingRole):
+            management.remove_member(cloud.team.id, bob.user.id, by=by)
+        assert is_member(cloud, bob)
+
+    def test_of_two_admins_who_remove_each_other_the_later_one_is_out(self, cloud: Cloud) -> None:
+        eve, bob = joined(cloud, Role.ADMIN, "eve"), joined(cloud, Role.ADMIN)
+
+        def faster() -> None:
+            remove_member(cloud.team.id, eve.user.id)
+
+        by = Actor(user_id=eve.user.id, role=Role.ADMIN)
+        with just_before("dynamodb", "TransactWriteItems", faster), pytest.raises(TeamNotFound):
+            management.remove_member(cloud.team.id, bob.user.id, by=by)
+        assert is_member(cloud, bob)
+        assert not is_member(cloud, eve)

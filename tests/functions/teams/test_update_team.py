@@ -1,0 +1,294 @@
+"""PATCH /v2/teams/{idOrSlug}"""
+
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from larder import aws, clock
+from larder.clock import to_iso, to_ms
+from larder.settings import settings
+from larder.teams.management import MAX_FORMER_SLUGS, change_team, delete_team
+from larder.teams.models import CachingStatus, Role, TeamChange
+from larder.teams.service import add_member, change_state, create_team, find_team
+from larder.web.auth import forget_scopes
+from tests.faults import just_before, unreachable
+from tests.functions.teams.people import Person, joined, key_of, newcomer, outcome, signed_in
+from tests.requests import Cloud, Reply, Sender
+
+
+@pytest.fixture
+def ada(cloud: Cloud) -> Person:
+    return signed_in(cloud.user)
+
+
+def change(person: Person, team: str, **body: Any) -> Reply:
+    return person.send("PATCH", f"/v2/teams/{team}", json_body=body)
+
+
+def rename(person: Person, was: str, becomes: str, **more: Any) -> None:
+    assert change(person, was, slug=becomes, **more).status == 200
+
+
+@pytest.mark.parametrize("named_by", ["id", "slug"])
+def test_a_team_with_its_new_name_and_slug(cloud: Cloud, ada: Person, named_by: str) -> None:
+    reply = change(ada, getattr(cloud.team, named_by), name=" Acme, Inc. ", slug="acme-inc")
+    assert reply.status == 200
+    team = find_team("acme-inc")
+    assert team is not None
+    assert reply.json == {
+        "id": cloud.team.id,
+        "slug": "acme-inc",
+        "name": "Acme, Inc.",
+        "createdAt": to_ms(cloud.team.created_at),
+        "created": to_iso(cloud.team.created_at),
+        "updatedAt": to_ms(team.updated_at),
+        "creatorId": cloud.user.id,
+        "avatar": None,
+        "description": None,
+        "stagingPrefix": "",
+        "formerSlugs": ["acme"],
+        "remoteCaching": {"enabled": True},
+        "membership": {
+            "uid": cloud.user.id,
+            "teamId": cloud.team.id,
+            "role": "OWNER",
+            "confirmed": True,
+            "createdAt": to_ms(cloud.team.created_at),
+            "created": to_ms(cloud.team.created_at),
+        },
+    }
+    assert reply.json == ada.send("GET", "/v2/teams/acme-inc").json
+
+
+def test_what_is_not_named_stays(cloud: Cloud, ada: Person) -> None:
+    change(ada, "acme", name="Other")
+    change(ada, "acme", slug="other")
+    reply = change(ada, "other", remoteCaching={"enabled": False}, description="ignored")
+    assert (reply.json["name"], reply.json["slug"]) == ("Other", "other")
+    assert reply.json["remoteCaching"] == {"enabled": False}
+
+
+@pytest.mark.parametrize(
+    ("enabled", "was", "becomes"),
+    [
+        (True, CachingStatus.ENABLED, "enabled"),
+        (True, CachingStatus.DISABLED, "enabled"),
+        (True, CachingStatus.PAUSED, "enabled"),
+        (False, CachingStatus.ENABLED, "disabled"),
+        (False, CachingStatus.PAUSED, "disabled"),
+    ],
+)
+def test_remote_caching_is_the_caching_status(
+    cloud: Cloud, ada: Person, enabled: bool, was: CachingStatus, becomes: str
+) -> None:
+    change_state(cloud.team.id, caching=was)
+    reply = change(ada, "acme", remoteCaching={"enabled": enabled})
+    assert reply.json["remoteCaching"] == {"enabled": enabled}
+    assert cloud.send("GET", "/v8/artifacts/status").json == {"status": becomes}
+
+
+def test_a_key_sets_the_caching_status_by_the_permission_for_artifacts(ada: Person) -> None:
+    manages, writes = (
+        Person(ada.user, key_of(ada, permissions))
+        for permissions in ({"artifacts": ("manage",)}, {"teams": ("write",)})
+    )
+    caching, name = {"remoteCaching": {"enabled": False}}, {"name": "Other"}
+    assert change(manages, "acme", **caching).status == 200
+    assert change(writes, "acme", **name).status == 200
+    for refused in (
+        change(manages, "acme", **name),
+        change(writes, "acme", **caching),
+        change(manages, "acme", **name, **caching),
+        change(writes, "acme", **name, **caching),
+    ):
+        assert outcome(refused) == (403, "missing_permission")
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ([], "body"),
+        ("x", "body"),
+        ({"name": ""}, "name"),
+        ({"name": 5}, "name"),
+        ({"name": "a" * 101}, "name"),
+        ({"name": "\x00"}, "name"),
+        ({"name": "\ud800"}, "name"),
+        ({"slug": ""}, "slug"),
+        ({"slug": "A"}, "slug"),
+        ({"slug": "a" * 49}, "slug"),
+        ({"slug": {"S": "a"}}, "slug"),
+        ({"formerSlugs": "acme"}, "formerSlugs"),
+        ({"formerSlugs": ["never-had"]}, "formerSlugs"),
+        ({"formerSlugs": [1]}, "formerSlugs.0"),
+        ({"remoteCaching": True}, "remoteCaching"),
+        ({"remoteCaching": {"enabled": "yes"}}, "remoteCaching.enabled"),
+        ({"remoteCaching": {"enabled": 1}}, "remoteCaching.enabled"),
+    ],
+)
+def test_400_names_the_field_that_breaks_a_rule(ada: Person, body: Any, field: str) -> None:
+    reply = ada.send("PATCH", "/v2/teams/acme", json_body=body)
+    assert outcome(reply) == (400, "bad_request")
+    assert reply.message.startswith(f"{field}: ")
+
+
+@pytest.mark.parametrize("body", [{}, {"avatar": "x"}, {"name": None}, {"remoteCaching": {}}])
+def test_400_for_a_body_that_changes_nothing(ada: Person, body: Any) -> None:
+    assert outcome(ada.send("PATCH", "/v2/teams/acme", json_body=body)) == (
+        400, "no_values_to_update",
+    )  # fmt: skip
+
+
+def test_the_same_again_writes_nothing(cloud: Cloud, ada: Person) -> None:
+    with unreachable("dynamodb", "TransactWriteItems"):
+        assert change(ada, "acme", name="Acme", slug="acme").status == 200
+    assert find_team("acme") == cloud.team
+
+
+def test_a_store_that_does_not_answer_leaves_the_team_as_it_was(cloud: Cloud, ada: Person) -> None:
+    with unreachable("dynamodb", "TransactWriteItems"):
+        assert change(ada, "acme", slug="other", name="Other").status == 503
+    assert find_team("acme") == cloud.team
+    assert find_team("other") is None
+
+
+class TestFormerSlugs:
+    def test_clients_that_name_the_old_slug_go_on(self, cloud: Cloud, ada: Person) -> None:
+        """Both on an instance that knows the slug already and on one that does not."""
+        assert cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact").status == 202
+        rename(ada, "acme", "acme-inc")
+        for _ in range(2):
+            assert cloud.send("GET", "/v8/artifacts/abc").body == b"artifact"
+            assert cloud.send("PUT", "/v8/artifacts/def", body=b"more").status == 202
+            by_new = Sender(cloud.token, slug="acme-inc")
+            assert by_new("GET", "/v8/artifacts/def").body == b"more"
+            forget_scopes()
+        assert ada.send("GET", "/v2/teams/acme").json["slug"] == "acme-inc"
+
+    def test_nobody_else_takes_a_slug_that_leads_to_the_team(
+        self, cloud: Cloud, ada: Person
+    ) -> None:
+        rename(ada, "acme", "acme-inc")
+        mallory = newcomer("mallory")
+        for slug in ("acme", "acme-inc"):
+            reply = mallory.send("POST", "/v1/teams", json_body={"slug": slug})
+            assert outcome(reply) == (409, "slug_taken")
+        create_team("Other", "other", owner_user_id=mallory.user.id, now=clock.now())
+        assert outcome(change(mallory, "other", slug="acme")) == (409, "slug_taken")
+
+    def test_the_team_itself_takes_it_back(self, cloud: Cloud, ada: Person) -> None:
+        rename(ada, "acme", "acme-inc")
+        rename(ada, "acme-inc", "acme")
+        reply = ada.send("GET", "/v2/teams/acme-inc")
+        assert (reply.json["slug"], reply.json["formerSlugs"]) == ("acme", ["acme-inc"])
+
+    def test_one_that_is_given_up_leads_nowhere_and_can_be_taken(
+        self, cloud: Cloud, ada: Person
+    ) -> None:
+        assert cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact").status == 202
+        rename(ada, "acme", "acme-inc")
+        reply = change(ada, "acme-inc", formerSlugs=[])
+        assert reply.json["formerSlugs"] == []
+        assert outcome(cloud.send("GET", "/v8/artifacts/abc")) == (403, "not_a_team_member")
+        assert ada.send("GET", "/v2/teams/acme").status == 404
+        bob = newcomer()
+        assert bob.send("POST", "/v1/teams", json_body={"slug": "acme"}).status == 200
+        assert outcome(cloud.send("GET", "/v8/artifacts/abc")) == (403, "not_a_team_member")
+        assert outcome(cloud.send("PUT", "/v8/artifacts/abc", body=b"x")) == (
+            403, "not_a_team_member",
+        )  # fmt: skip
+
+    def test_it_can_be_given_up_with_the_renaming(self, ada: Person) -> None:
+        rename(ada, "acme", "acme-inc", formerSlugs=[])
+        assert find_team("acme") is None
+
+    def test_an_instance_that_knows_where_it_led_follows_it_to_its_new_team(
+        self, cloud: Cloud, ada: Person, personal: Sender
+    ) -> None:
+        """The key's user is a member of both teams: what the slug leads to now is what counts."""
+        send = Sender(personal.token, slug="acme")
+        assert send("PUT", "/v8/artifacts/abc", body=b"of the first").status == 202
+        assert send("GET", "/v8/artifacts/abc").body == b"of the first"
+        rename(ada, "acme", "acme-inc", formerSlugs=[])
+        create_team("New", "acme", owner_user_id=ada.user.id, now=clock.now())
+        assert outcome(send("GET", "/v8/artifacts/abc")) == (404, "artifact_not_found")
+        assert send("PUT", "/v8/artifacts/abc", body=b"of the second").status == 202
+        assert cloud.send("GET", "/v8/artifacts/abc").status == 403
+        bound = Sender(cloud.token, slug="acme-inc")
+        assert bound("GET", "/v8/artifacts/abc").body == b"of the first"
+
+    def test_those_that_are_named_stay(self, ada: Person) -> None:
+        for was, becomes in (("acme", "b"), ("b", "c"), ("c", "d")):
+            rename(ada, was, becomes)
+        assert change(ada, "d", formerSlugs=["c", "acme", "d"]).json["formerSlugs"] == ["acme", "c"]
+        assert find_team("b") is None
+
+    def test_the_oldest_gives_way_to_a_sixth(self, ada: Person) -> None:
+        slugs = ["acme", *(f"acme-{number}" for number in range(MAX_FORMER_SLUGS + 1))]
+        for was, becomes in pairwise(slugs):
+            rename(ada, was, becomes)
+        assert find_team("acme") is None
+        team = find_team(slugs[-1])
+        assert team is not None
+        assert team.slugs == tuple(slugs[1:])
+        assert {found.id for slug in team.slugs if (found := find_team(slug))} == {team.id}
+
+
+class TestAtTheSameMoment:
+    """What another request did after this one had looked."""
+
+    def test_two_names_for_one_team_both_count_in_their_order(
+        self, cloud: Cloud, ada: Person
+    ) -> None:
+        def other() -> None:
+            change_team(cloud.team.id, TeamChange(slug="second"), by=None, now=clock.now())
+
+        with just_before("dynamodb", "TransactWriteItems", other):
+            rename(ada, "acme", "third")
+        team = find_team("third")
+        assert team is not None
+        assert team.slugs == ("acme", "second", "third")
+
+    def test_a_slug_goes_to_whoever_was_first(self, cloud: Cloud, ada: Person) -> None:
+        other = create_team("Other", "other", owner_user_id=ada.user.id, now=clock.now())
+
+        def faster() -> None:
+            change_team(other.id, TeamChange(slug="wanted"), by=None, now=clock.now())
+
+        with just_before("dynamodb", "TransactWriteItems", faster):
+            assert outcome(change(ada, "acme", slug="wanted")) == (409, "slug_taken")
+        assert find_team("acme") == cloud.team
+
+    def test_somebody_who_is_no_admin_any_more_renames_nothing(self, cloud: Cloud) -> None:
+        admin = joined(cloud, Role.ADMIN)
+
+        def demoted() -> None:
+            add_member(cloud.team.id, admin.user.id, Role.MEMBER, now=clock.now())
+
+        with just_before("dynamodb", "TransactWriteItems", demoted):
+            assert outcome(change(admin, "acme", slug="theirs")) == (403, "missing_role")
+        assert find_team("acme") == cloud.team
+
+    def test_a_team_that_is_deleted_is_not_found(self, cloud: Cloud, ada: Person) -> None:
+        def deleted() -> None:
+            delete_team(cloud.team.id, by=None, now=clock.now())
+
+        with just_before("dynamodb", "TransactWriteItems", deleted):
+            assert outcome(change(ada, "acme", slug="other")) == (404, "team_not_found")
+        assert find_team("other") is None
+
+
+def test_teams_that_were_stored_without_versions_are_renamed_too(cloud: Cloud, ada: Person) -> None:
+    aws.dynamodb().update_item(
+        TableName=settings().teams_table,
+        Key=aws.serialize({"pk": cloud.team.id, "sk": "team"}),
+        UpdateExpression="REMOVE version, updated_at, created_by",
+    )
+    rename(ada, "acme", "acme-inc")
+    rename(ada, "acme", "acme-corp")
+    team = find_team("acme-corp")
+    assert team is not None
+    assert (team.version, team.slugs) == (2, ("acme", "acme-inc", "acme-corp"))
+    assert team.updated_at - cloud.team.created_at < timedelta(minutes=1)

@@ -1,0 +1,291 @@
+"""Uploads, replacements, reads and deletions of one team, all at once, on the local DynamoDB and S3 servers: the team's
+totals end as what its index holds and, after the sweep, as what lies in its bucket; and the index never holds more than
+the quota.
+
+One thing is left to the sweep: boto3 sends a write again when its reply is lost, and DynamoDB then counts twice. A test
+that saw that happen, because the machine was busy for seconds, only asks that the sweep takes it off.
+
+Whatever meets, meets here: events of S3 with the functions that stored the objects, replacements with deletions of the
+same hash, removals of all that a writer wrote with that writer's uploads, evictions with uses. COUNTED_CHANGES is how
+many requests that are (150); COUNTED_SEED draws others.
+"""
+
+import os
+import random
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from threading import Event, Thread
+from typing import Any
+
+import httpx
+import pytest
+
+from larder import aws, clock
+from larder.artifacts import eviction, removal, repository, service
+from larder.artifacts.management import delete_artifact
+from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload, Writer
+from larder.artifacts.repository import read_entry, read_totals
+from larder.errors import ArtifactNotFound, LarderError
+from larder.hashing import time_ordered_id
+from larder.settings import settings
+from larder.teams.service import change_state
+from tests.e2e import cloud as local_clouds
+from tests.e2e.cloud import LocalCloud
+from tests.layer_on import LayerOn
+from tests.proofs.conftest import make_team
+from tests.proofs.overlapping import Overlap, all_at_once
+from tests.proofs.stored import index_sizes, object_keys, sweep_all, wait_for_events, wait_for_jobs
+from tests.requests import Cloud
+
+pytestmark = pytest.mark.slow
+
+CHANGES = int(os.environ.get("COUNTED_CHANGES") or 150)
+SEED = int(os.environ.get("COUNTED_SEED") or secrets.randbelow(10**9))
+AT_ONCE = 32
+PATIENCE_S = 60 + CHANGES
+WRITERS = [Writer(f"key{number}", f"user{number % 3}") for number in range(6)]
+SIZE = (1_000, 40_000)
+HASHES = max(20, CHANGES // 4)
+
+Work = Callable[[], None]
+
+
+@pytest.fixture(scope="module", params=["refuse", "evict"])
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalCloud]:
+    """A local cloud that refuses or evicts when a quota is full; its functions, too."""
+    data = tmp_path_factory.mktemp("counted") / "data"
+    options = {"LARDER_OVER_QUOTA": request.param}
+    with local_clouds.running(request.config.rootpath, data, **options) as server:
+        yield server
+
+
+@pytest.fixture
+def team(server: LocalCloud, layer_on: LayerOn) -> Cloud:
+    layer_on(server)
+    return make_team()
+
+
+@dataclass
+class Watched:
+    """What the index held, looked at again and again while the requests went on."""
+
+    owner: str
+    most_bytes: int = 0
+    looks: int = 0
+    _over: Event = field(default_factory=Event)
+
+    def look(self) -> None:
+        # Small enough for one page, which is of one moment.
+        self.most_bytes = max(self.most_bytes, sum(index_sizes(self.owner).values()))
+        self.looks += 1
+
+    def __enter__(self) -> "Watched":
+        self._thread = Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.05):
+            self.look()
+
+
+@contextmanager
+def sent_again() -> Iterator[list[str]]:
+    """The writes of this process to the tables that were sent more than once while this was open."""
+    again: list[str] = []
+
+    def look(parsed: dict[str, Any], model: Any, **_: object) -> None:
+        if parsed.get("ResponseMetadata", {}).get("RetryAttempts"):
+            again.append(model.name)
+
+    events = aws.dynamodb().meta.events
+    events.register("after-call", look)
+    try:
+        yield again
+    finally:
+        events.unregister("after-call", look)
+
+
+class Requests:
+    """The requests of a team's clients and managers, as work that can be done at the same time."""
+
+    def __init__(self, cloud: Cloud, quota_bytes: int, http: httpx.Client) -> None:
+        self._owner = cloud.team.id
+        self._by = cloud.writer
+        self._quota = quota_bytes
+        self._http = http
+        self.outcomes: Counter[str] = Counter()
+
+    def draw(self, source: random.Random) -> Work:
+        hash = ArtifactHash(f"{source.randrange(HASHES):016x}")
+        writer, size = source.choice(WRITERS), source.randrange(*SIZE)
+        body = source.randbytes(size)
+        (kind,) = source.choices(
+            ["upload", "direct", "delete", "read", "remove"], [52, 14, 18, 12, 4]
+        )
+        work: dict[str, Work] = {
+            "upload": lambda: self._upload(hash, body, writer),
+            "direct": lambda: self._direct(hash, body, writer),
+            "delete": lambda: self._delete(hash),
+            "read": lambda: self._read(hash),
+            "remove": lambda: self._remove(source.choice([writer.id, writer.user_id or ""])),
+        }
+        return lambda: self._counted(kind, work[kind])
+
+    def _counted(self, kind: str, work: Work) -> None:
+        try:
+            work()
+        except ArtifactNotFound:
+            self.outcomes[f"{kind} missed"] += 1
+        except LarderError as error:
+            self.outcomes[f"{kind} {error.code}"] += 1
+        else:
+            self.outcomes[kind] += 1
+
+    def _upload(self, hash: ArtifactHash, body: bytes, writer: Writer) -> None:
+        service.store(
+            self._owner,
+            hash,
+            body,
+            ArtifactMetadata(),
+            writer=writer,
+            replaces=read_entry(self._owner, hash).artifact,
+            quota_bytes=self._quota,
+            now=clock.now(),
+        )
+
+    def _direct(self, hash: ArtifactHash, body: bytes, writer: Writer) -> None:
+        url = service.offer_upload(self._owner, hash, writer=writer, now=clock.now())
+        assert self._http.put(url, content=body).status_code == 200
+
+    def _delete(self, hash: ArtifactHash) -> None:
+        delete_artifact(
+            self._owner,
+            hash,
+            read_entry(self._owner, hash),
+            by=self._by,
+            quota_bytes=self._quota,
+            now=clock.now(),
+        )
+
+    def _read(self, hash: ArtifactHash) -> None:
+        # The next day, so that where uses count each read is one.
+        now = clock.now()
+        artifact = service.find(read_entry(self._owner, hash), quota_bytes=self._quota, now=now)
+        service.fetch(artifact, now=now + timedelta(days=1))
+
+    def _remove(self, writer: str) -> None:
+        removal.ask_removal(self._owner, writer, by=self._by, now=clock.now())
+
+
+def test_the_counters_end_exact(server: LocalCloud, team: Cloud, told: list[str]) -> None:
+    source, owner = random.Random(SEED), team.team.id
+    # Room for about half of the hashes.
+    quota_bytes = HASHES * sum(SIZE) // 4
+    change_state(owner, quota_bytes=quota_bytes)
+    began = time.monotonic()
+    with (
+        httpx.Client(timeout=60, limits=httpx.Limits(max_connections=AT_ONCE)) as http,
+        ThreadPoolExecutor(AT_ONCE) as pool,
+        Watched(owner) as watched,
+        sent_again() as again,
+    ):
+        requests = Requests(team, quota_bytes, http)
+        for done in [pool.submit(requests.draw(source)) for _ in range(CHANGES)]:
+            done.result()
+        wait_for_events(server.data, within_s=PATIENCE_S)
+        wait_for_jobs(server.data, within_s=PATIENCE_S)
+    took_s = time.monotonic() - began
+    drift = drift_of(owner)
+    assert drift == Totals() or "UpdateItem" in again, drift
+    assert watched.most_bytes <= quota_bytes
+    sweep_all(clock.now())
+    left = check_books(owner)
+    assert left.artifacts == len(object_keys(owner))
+    told.append(
+        f"{CHANGES} changes of {HASHES} hashes, {settings().over_quota}, seed {SEED}: {took_s:.0f} s,"
+        f" {dict(sorted(requests.outcomes.items()))};"
+        f" at most {watched.most_bytes / quota_bytes:.1%} of the quota in {watched.looks} looks,"
+        f" {left.artifacts} artifacts in the end; {len(again)} calls sent again, {drift.size_bytes} B drift"
+    )
+    assert requests.outcomes["upload"] > CHANGES // 10
+
+
+def drift_of(owner: str) -> Totals:
+    """What the totals have too much."""
+    sizes, totals = index_sizes(owner), read_totals(owner)
+    return Totals(
+        size_bytes=totals.size_bytes - sum(sizes.values()), artifacts=totals.artifacts - len(sizes)
+    )
+
+
+def check_books(owner: str) -> Totals:
+    """The totals are what the index holds, and no object is missing."""
+    sizes, totals = index_sizes(owner), read_totals(owner)
+    assert drift_of(owner) == Totals()
+    stored = {tuple(key.split("/")[2:]) for key in object_keys(owner)}
+    for hash in sizes:
+        artifact = read_entry(owner, ArtifactHash(hash)).artifact
+        assert artifact is not None
+        assert (hash, artifact.upload.id) in stored
+    return totals
+
+
+EVICTORS = 24
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_evictions_that_meet_free_no_more_than_one_would(
+    seed: int, local_cloud: LocalCloud, layer_on: LayerOn
+) -> None:
+    layer_on(local_cloud)
+    source, owner = random.Random(seed), make_team().team.id
+    sizes = fill(owner, source)
+    quota_bytes = sum(sizes.values())
+    aim_bytes = quota_bytes - quota_bytes // 10 - 200_000
+    done = all_at_once(
+        [lambda: make_room(owner, quota_bytes, quota_bytes - aim_bytes)] * EVICTORS,
+        Overlap(held=False, seed=seed),
+    )
+    totals = read_totals(owner)
+    assert drift_of(owner) == Totals()
+    assert aim_bytes - max(sizes.values()) < totals.size_bytes <= aim_bytes
+    # What was used longest ago went, and nothing else.
+    assert list(index_sizes(owner)) == list(sizes)[-totals.artifacts :]
+    assert sum(one.answer.artifacts for one in done) == len(sizes) - totals.artifacts
+
+
+def fill(owner: str, source: random.Random) -> dict[str, int]:
+    """Artifacts in the order of their last use, which is that of their hashes; their objects do not matter."""
+    now, sizes = clock.now(), {}
+    for number in range(150):
+        hash, size = ArtifactHash(f"{number:04}"), source.randrange(*SIZE)
+        used_at = now - timedelta(minutes=200 - number)
+        artifact = Artifact(
+            upload=Upload(owner=owner, hash=hash, id=time_ordered_id(used_at)),
+            size_bytes=size,
+            created_at=used_at,
+        )
+        assert repository.publish(artifact, replaces=None, now=now)
+        repository.note_use(artifact, at=used_at)
+        sizes[str(hash)] = size
+    repository.add_to_totals(owner, sum(sizes.values()), len(sizes), quota_bytes=None)
+    return sizes
+
+
+def make_room(owner: str, quota_bytes: int, needed_bytes: int) -> eviction.EvictionReport:
+    return eviction.make_room(
+        owner, quota_bytes=quota_bytes, needed_bytes=needed_bytes, now=clock.now()
+    )

@@ -1,0 +1,405 @@
+"""Teams are made, renamed, joined and deleted by requests that overlap, and stay whole: on the local DynamoDB server.
+
+The same way of making requests meet as for owners (test_team_owners.py). What is checked afterwards is the state: each
+slug leads to the team that lists it, and to no other; nobody is in a team that is gone; nothing is counted twice.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from larder import aws, clock
+from larder.errors import (
+    InvitationLimitReached,
+    InvitationNotFound,
+    LastOwner,
+    MemberNotFound,
+    MissingRole,
+    SlugTaken,
+    TeamLimitReached,
+    TeamNotFound,
+)
+from larder.hashing import random_id
+from larder.invitations import service as invitations
+from larder.invitations.models import Invitation, Invitee
+from larder.settings import settings
+from larder.teams import management
+from larder.teams.models import Actor, Role, Team, TeamChange
+from larder.teams.service import add_member, create_team, find_team, members, role_of
+from tests.e2e.cloud import LocalCloud
+from tests.layer_on import LayerOn
+from tests.proofs.overlapping import OVERLAPS, Overlap, all_at_once, outcome
+
+pytestmark = pytest.mark.slow
+
+CROWD = 12
+
+READ_THEN_WRITTEN = 2
+"""The calls that are held of work that reads once and then writes: all of it has read before any of it writes."""
+
+every_overlap = pytest.mark.parametrize("overlap", OVERLAPS, ids=str)
+
+Job = Callable[[], str]
+
+
+@pytest.fixture(autouse=True)
+def on_the_local_server(local_cloud: LocalCloud, layer_on: LayerOn) -> None:
+    layer_on(local_cloud)
+
+
+def slug() -> str:
+    return random_id(12).lower()
+
+
+def make() -> tuple[Team, Actor]:
+    """A team and its owner."""
+    owner = random_id()
+    team = create_team("Team", slug(), owner_user_id=owner, now=clock.now())
+    return team, Actor(user_id=owner, role=Role.OWNER)
+
+
+def join(team: Team, role: Role) -> Actor:
+    user = random_id()
+    add_member(team.id, user, role, now=clock.now())
+    return Actor(user_id=user, role=role)
+
+
+def renaming(team: Team, becomes: str, by: Actor | None = None) -> Job:
+    change = TeamChange(slug=becomes)
+    return outcome(lambda: management.change_team(team.id, change, by=by, now=clock.now()))
+
+
+def deletion(team: Team, by: Actor | None = None) -> Job:
+    return outcome(lambda: management.delete_team(team.id, by=by, now=clock.now()))
+
+
+def invitee(name: str, role: Role = Role.MEMBER) -> Invitee:
+    return Invitee(email=f"{name}@b.example", address=f"{name}@b.example", role=role)
+
+
+def invited(team: Team, by: Actor | None = None, role: Role = Role.MEMBER) -> Invitation:
+    (made,) = invitations.invite(team.id, [invitee(slug(), role)], by=by, now=clock.now())
+    return made
+
+
+def acceptance(invitation: Invitation, user_id: str) -> Job:
+    return outcome(lambda: invitations.accept(invitation, user_id, now=clock.now()))
+
+
+def withdrawal(invitation: Invitation, by: Actor) -> Job:
+    return outcome(
+        lambda: invitations.withdraw(invitation.team_id, invitation.id, by=by, now=clock.now())
+    )
+
+
+def stored(team_id: str) -> list[str]:
+    """The sort keys of everything that lies under the team."""
+    items = aws.query(settings().teams_table, "pk = :team", {":team": team_id}, ConsistentRead=True)
+    return sorted(item["sk"] for item in items)
+
+
+def lead_where_they_are_listed(teams: list[Team], slugs: list[str]) -> bool:
+    """Whether each of the slugs leads to the team that lists it, and to none when none does."""
+    listed = {
+        one: found.id
+        for team in teams
+        if (found := find_team(team.id)) is not None
+        for one in found.slugs
+    }
+    return all((leads.id if (leads := find_team(s)) else None) == listed.get(s) for s in slugs)
+
+
+@every_overlap
+def test_of_many_teams_that_want_a_slug_at_once_one_gets_it(overlap: Overlap) -> None:
+    teams, wanted = [make()[0] for _ in range(CROWD)], slug()
+    done = all_at_once(
+        [renaming(team, wanted) for team in teams], overlap, held_calls=READ_THEN_WRITTEN
+    )
+    assert Counter(one.answer for one in done) == {"done": 1, SlugTaken.__name__: CROWD - 1}
+    winner = next(team for team, one in zip(teams, done, strict=True) if one.answer == "done")
+    found = find_team(wanted)
+    assert found is not None
+    assert (found.id, found.slugs) == (winner.id, (winner.slug, wanted))
+    assert lead_where_they_are_listed(teams, [wanted, *(team.slug for team in teams)])
+
+
+@every_overlap
+def test_teams_that_are_made_and_renamed_to_one_slug_at_once(overlap: Overlap) -> None:
+    teams, wanted = [make()[0] for _ in range(CROWD // 2)], slug()
+    users = [random_id() for _ in range(CROWD // 2)]
+    jobs = [renaming(team, wanted) for team in teams]
+    jobs += [
+        outcome(
+            lambda user=user: management.make_team("New", wanted, user_id=user, now=clock.now())  # type: ignore[misc]
+        )
+        for user in users
+    ]
+    done = all_at_once(jobs, overlap, held_calls=1)
+    assert Counter(one.answer for one in done) == {"done": 1, SlugTaken.__name__: CROWD - 1}
+    assert find_team(wanted) is not None
+
+
+@every_overlap
+def test_one_team_that_gets_many_slugs_at_once_keeps_a_whole_list(overlap: Overlap) -> None:
+    team, _ = make()
+    wanted = [slug() for _ in range(4)]
+    done = all_at_once(
+        [renaming(team, one) for one in wanted], overlap, held_calls=READ_THEN_WRITTEN
+    )
+    assert {one.answer for one in done} == {"done"}
+    found = find_team(team.id)
+    assert found is not None
+    assert set(found.slugs) == {team.slug, *wanted}
+    assert found.version == len(wanted)
+    assert lead_where_they_are_listed([team], list(found.slugs))
+
+
+@every_overlap
+def test_teams_that_swap_slugs_at_once_never_share_one(overlap: Overlap) -> None:
+    """Each wants what the other has, gives up what it had, and renames back."""
+    (one, _), (other, _) = make(), make()
+    slugs = [one.slug, other.slug]
+
+    def moving(team: Team, becomes: str) -> Job:
+        change = TeamChange(slug=becomes, former_slugs=())
+        return outcome(lambda: management.change_team(team.id, change, by=None, now=clock.now()))
+
+    free = [slug() for _ in range(2)]
+    jobs = [moving(one, free[0]), moving(other, free[1])] * 2
+    jobs += [moving(one, other.slug), moving(other, one.slug)] * 3
+    done = all_at_once(jobs, overlap)
+    assert {job.answer for job in done} <= {"done", SlugTaken.__name__}
+    assert lead_where_they_are_listed([one, other], [*slugs, *free])
+    teams = [find_team(team.id) for team in (one, other)]
+    assert all(team is not None for team in teams)
+
+
+@every_overlap
+@pytest.mark.parametrize("role", [Role.MEMBER, Role.OWNER])
+def test_one_invitation_lets_in_once_however_often_it_is_accepted_at_once(
+    overlap: Overlap, role: Role
+) -> None:
+    team, owner = make()
+    invitation, user = invited(team, owner, role), random_id()
+    done = all_at_once(
+        [acceptance(invitation, user)] * CROWD, overlap, held_calls=READ_THEN_WRITTEN
+    )
+    answers = Counter(one.answer for one in done)
+    assert answers == {"done": 1, InvitationNotFound.__name__: CROWD - 1}
+    assert [member.role for member in members(team.id) if member.user_id == user] == [role]
+    item = aws.get_item(settings().teams_table, {"pk": team.id, "sk": "team"})
+    assert item is not None
+    assert item["owners"] == 1 + (role is Role.OWNER)
+
+
+@every_overlap
+def test_an_invitation_that_is_accepted_and_withdrawn_at_once_is_one_of_them(
+    overlap: Overlap,
+) -> None:
+    team, owner = make()
+    invitation, user = invited(team, owner), random_id()
+    jobs = [acceptance(invitation, user), withdrawal(invitation, owner)] * (CROWD // 2)
+    done = all_at_once(jobs, overlap, held_calls=READ_THEN_WRITTEN)
+    answers = Counter(one.answer for one in done)
+    assert answers["done"] == 1
+    assert set(answers) <= {"done", InvitationNotFound.__name__, MemberNotFound.__name__}
+    joined = any(one.answer == "done" for one in done[::2])
+    assert (role_of(team.id, user) is not None) is joined
+    assert invitations.open_invitations(team.id, now=clock.now()) == []
+
+
+@every_overlap
+def test_an_invitation_that_is_replaced_and_accepted_at_once_leaves_one_place(
+    overlap: Overlap,
+) -> None:
+    team, owner = make()
+    first, user = invited(team, owner), random_id()
+    again = Invitee(email=first.email, address=first.address, role=Role.VIEWER)
+    jobs = [acceptance(first, user)] * 4
+    jobs += [outcome(lambda: invitations.invite(team.id, [again], by=owner, now=clock.now()))] * 4
+    done = all_at_once(jobs, overlap)
+    joined = Counter(one.answer for one in done[:4])
+    assert joined["done"] in (0, 1)
+    assert {one.answer for one in done[4:]} == {"done"}
+    assert (role_of(team.id, user) is not None) is bool(joined["done"])
+    assert len(invitations.open_invitations(team.id, now=clock.now())) <= 1
+
+
+@every_overlap
+def test_no_more_invitations_are_open_than_may_be(
+    overlap: Overlap, environment: pytest.MonkeyPatch
+) -> None:
+    environment.setenv("LARDER_MAX_OPEN_INVITATIONS", "5")
+    settings.cache_clear()
+    team, owner = make()
+
+    def inviting(*names: str) -> Job:
+        wanted = [invitee(name) for name in names]
+        return outcome(lambda: invitations.invite(team.id, wanted, by=owner, now=clock.now()))
+
+    jobs = [inviting(slug()) for _ in range(4)] + [inviting(slug(), slug()) for _ in range(3)]
+    done = all_at_once(jobs, overlap, held_calls=READ_THEN_WRITTEN)
+    assert {one.answer for one in done} <= {"done", InvitationLimitReached.__name__}
+    made = sum(1 + (number >= 4) for number, one in enumerate(done) if one.answer == "done")
+    assert made == len(invitations.open_invitations(team.id, now=clock.now()))
+    assert 4 <= made <= 5
+
+
+@every_overlap
+def test_nobody_makes_more_teams_than_they_may(
+    overlap: Overlap, environment: pytest.MonkeyPatch
+) -> None:
+    environment.setenv("LARDER_MAX_TEAMS_PER_USER", "3")
+    settings.cache_clear()
+    user, slugs = random_id(), [slug() for _ in range(8)]
+    jobs = [
+        outcome(
+            lambda one=one: management.make_team("T", one, user_id=user, now=clock.now())  # type: ignore[misc]
+        )
+        for one in slugs
+    ]
+    done = all_at_once(jobs, overlap)
+    assert Counter(one.answer for one in done) == {"done": 3, TeamLimitReached.__name__: 5}
+    assert sum(find_team(one) is not None for one in slugs) == 3
+
+
+@every_overlap
+def test_a_team_that_is_deleted_while_people_come_holds_nobody(overlap: Overlap) -> None:
+    team, owner = make()
+    invitation = invited(team, owner)
+    newcomers = [random_id() for _ in range(4)]
+    jobs = [deletion(team, owner)]
+    jobs += [
+        outcome(lambda user=user: add_member(team.id, user, Role.OWNER, now=clock.now()))  # type: ignore[misc]
+        for user in newcomers
+    ]
+    jobs += [acceptance(invitation, random_id()), acceptance(invitation, random_id())]
+    jobs += [
+        outcome(lambda: invitations.invite(team.id, [invitee(slug())], by=owner, now=clock.now()))
+    ] * 2
+    jobs += [renaming(team, slug(), owner), renaming(team, slug(), owner)]
+    jobs += [
+        outcome(lambda: management.change_member(team.id, owner.user_id, Role.ADMIN, by=owner))
+    ]
+    done = all_at_once(jobs, overlap)
+    if done[0].answer == MissingRole.__name__:
+        # Another owner has come, and who was to delete it is none any more: the team is whole.
+        assert done[-1].answer == "done"
+        assert find_team(team.id) is not None
+        return
+    assert done[0].answer == "done"
+    assert find_team(team.id) is None
+    assert find_team(team.slug) is None
+    # Whoever came before is cleared away; who comes afterwards is refused.
+    assert management.clear_team(team.id, may_go_on=lambda: True)
+    assert stored(team.id) == []
+    late = [
+        acceptance(invitation, random_id()),
+        renaming(team, slug(), owner),
+        outcome(lambda: invitations.invite(team.id, [invitee(slug())], by=owner, now=clock.now())),
+    ]
+    assert {job() for job in late} <= {InvitationNotFound.__name__, TeamNotFound.__name__}
+    assert stored(team.id) == []
+
+
+@every_overlap
+def test_a_team_that_is_deleted_and_renamed_at_once_leaves_no_slug_behind(
+    overlap: Overlap,
+) -> None:
+    team, owner = make()
+    wanted = [slug() for _ in range(5)]
+    jobs = [deletion(team, owner), *(renaming(team, one, owner) for one in wanted)]
+    done = all_at_once(jobs, overlap, held_calls=READ_THEN_WRITTEN)
+    assert done[0].answer == "done"
+    assert {one.answer for one in done[1:]} <= {"done", TeamNotFound.__name__}
+    assert all(find_team(one) is None for one in (team.id, team.slug, *wanted))
+    # And each of them can be taken.
+    for one in (team.slug, *wanted):
+        create_team("Other", one, owner_user_id=random_id(), now=clock.now())
+
+
+@every_overlap
+def test_a_team_that_is_deleted_many_times_at_once_is_deleted_once(overlap: Overlap) -> None:
+    team, owner = make()
+    done = all_at_once([deletion(team, owner)] * CROWD, overlap, held_calls=READ_THEN_WRITTEN)
+    answers = Counter(one.answer for one in done)
+    assert answers == {"done": 1, TeamNotFound.__name__: CROWD - 1}
+
+
+@every_overlap
+def test_of_admins_who_all_remove_each_other_at_once_one_is_left(overlap: Overlap) -> None:
+    team, _ = make()
+    admins = [join(team, Role.ADMIN) for _ in range(5)]
+    jobs = [
+        outcome(
+            lambda by=by, whom=whom: management.remove_member(team.id, whom.user_id, by=by)  # type: ignore[misc]
+        )
+        for by in admins
+        for whom in admins
+        if by is not whom
+    ]
+    done = all_at_once(jobs, overlap, held_calls=READ_THEN_WRITTEN)
+    answers = Counter(one.answer for one in done)
+    assert set(answers) <= {"done", TeamNotFound.__name__, MemberNotFound.__name__}
+    left = [admin for admin in admins if role_of(team.id, admin.user_id) is not None]
+    assert len(left) == 1
+    assert answers["done"] == len(admins) - 1
+
+
+@every_overlap
+def test_an_admin_never_changes_somebody_whom_an_owner_makes_an_owner(overlap: Overlap) -> None:
+    team, owner = make()
+    admin, bob = join(team, Role.ADMIN), join(team, Role.MEMBER)
+    promotion = outcome(
+        lambda: management.change_member(team.id, bob.user_id, Role.OWNER, by=owner)
+    )
+    demotion = outcome(
+        lambda: management.change_member(team.id, bob.user_id, Role.VIEWER, by=admin)
+    )
+    removal = outcome(lambda: management.remove_member(team.id, bob.user_id, by=admin))
+    done = all_at_once(
+        [promotion, demotion, removal, demotion, removal], overlap, held_calls=READ_THEN_WRITTEN
+    )
+    if done[0].answer == "done":
+        assert role_of(team.id, bob.user_id) is Role.OWNER
+    else:
+        assert done[0].answer == MemberNotFound.__name__
+        assert role_of(team.id, bob.user_id) is None
+
+
+@every_overlap
+def test_an_invitation_is_worth_nothing_the_moment_that_who_made_it_is_removed(
+    overlap: Overlap,
+) -> None:
+    team, owner = make()
+    admin = join(team, Role.ADMIN)
+    invitation, user = invited(team, admin), random_id()
+    removal = outcome(lambda: management.remove_member(team.id, admin.user_id, by=owner))
+    done = all_at_once(
+        [acceptance(invitation, user), removal], overlap, held_calls=READ_THEN_WRITTEN
+    )
+    assert done[1].answer == "done"
+    joined = done[0].answer == "done"
+    assert (role_of(team.id, user) is not None) is joined
+    if not joined:
+        assert acceptance(invitation, user)() == InvitationNotFound.__name__
+
+
+@every_overlap
+def test_the_last_owner_stays_whoever_acts(overlap: Overlap) -> None:
+    team, owner = make()
+    others = [join(team, Role.OWNER) for _ in range(3)]
+    owners = [owner, *others]
+    jobs = [
+        outcome(
+            lambda by=by, whom=whom: management.change_member(  # type: ignore[misc]
+                team.id, whom.user_id, Role.VIEWER, by=by
+            )
+        )
+        for by in owners
+        for whom in owners
+    ]
+    done = all_at_once(jobs, overlap, held_calls=READ_THEN_WRITTEN)
+    assert {one.answer for one in done} <= {"done", LastOwner.__name__, MissingRole.__name__}
+    assert [member.role for member in members(team.id)].count(Role.OWNER) == 1

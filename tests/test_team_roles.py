@@ -1,0 +1,58 @@
+"""The table of roles in docs/teams.md is what the code does."""
+
+from pathlib import Path
+
+import pytest
+
+from larder.teams.models import Role
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "teams.md"
+
+RIGHTS = {
+    "Store artifacts": "writes_cache",
+    "List, inspect and delete artifacts": "manages_artifacts",
+    "See open invitations; invite, remove and change members": "manages_members",
+    "The same of owners": "manages_owners",
+    "Change the name and the slug": "renames_team",
+    "Set the caching status": "owns_team",
+    "Delete the team": "owns_team",
+}
+"""Rows of the table, and the property of the role that decides. Those that are not here are every member's."""
+
+EVERYBODYS = (
+    "Read artifacts, the usage figures and the list of members",
+    "Leave the team",
+)
+
+
+def table() -> dict[str, dict[str, str]]:
+    """What the page says of each right, by role."""
+    section = PAGE.read_text().partition("## Roles\n")[2].partition("\n## ")[0]
+    head, _, *rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in section.splitlines()
+        if line.startswith("|")
+    ]
+    return {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
+
+
+def test_the_table_has_every_role_in_their_order() -> None:
+    for answers in table().values():
+        assert list(answers) == list(Role)
+
+
+def test_the_table_has_every_right_and_no_other() -> None:
+    assert table().keys() == {*RIGHTS, *EVERYBODYS}
+    properties = {name for name, value in vars(Role).items() if isinstance(value, property)}
+    assert set(RIGHTS.values()) == properties
+
+
+@pytest.mark.parametrize("right", RIGHTS)
+def test_a_role_has_the_rights_that_the_page_says(right: str) -> None:
+    said = {role: answer == "yes" for role, answer in table()[right].items()}
+    assert said == {role: getattr(role, RIGHTS[right]) for role in Role}
+
+
+@pytest.mark.parametrize("right", EVERYBODYS)
+def test_every_member_has_the_rest(right: str) -> None:
+    assert all(answer.startswith("yes") for answer in table()[right].values())
