@@ -339,6 +339,29 @@ def test_the_api_is_throttled() -> None:
     }
 
 
+def test_a_domain_of_ones_own_leads_to_the_same_api() -> None:
+    for logical_id in ("ApiDomain", "ApiDomainMapping"):
+        assert RESOURCES[logical_id]["Condition"] == "HasDomain"
+    (domain,) = of_type("AWS::ApiGatewayV2::DomainName").values()
+    assert domain["DomainNameConfigurations"][0]["SecurityPolicy"] == "TLS_1_2"
+    (mapping,) = of_type("AWS::ApiGatewayV2::ApiMapping").values()
+    assert mapping["ApiId"] == {"Ref": "HttpApi"}
+    assert TEMPLATE["Outputs"]["DomainTarget"]["Condition"] == "HasDomain"
+
+
+@pytest.mark.parametrize(
+    ("domain", "taken"),
+    [
+        ("", True),
+        ("cache.example.com", True),
+        ("https://cache.example.com", False),
+        ("cache", False),
+    ],
+)
+def test_a_domain_is_a_name_alone(domain: str, taken: bool) -> None:
+    assert bool(re.fullmatch(PARAMETERS["DomainName"]["AllowedPattern"], domain)) is taken
+
+
 def test_the_access_log_is_json_without_queries_and_headers() -> None:
     settings = RESOURCES["HttpApi"]["Properties"]["AccessLogSettings"]
     assert settings["DestinationArn"] == {"Fn::GetAtt": "AccessLogGroup.Arn"}
@@ -832,7 +855,7 @@ def test_the_dashboard_puts_every_route_into_a_group_of_endpoints(
 def test_the_outputs_name_what_the_command_line_needs() -> None:
     outputs = TEMPLATE["Outputs"]
     named = {camel_case(option.name) for option in fields(Settings)} - PARAMETERS.keys()
-    assert outputs.keys() == named | {"ApiUrl", "Region"}
+    assert outputs.keys() == named | {"ApiUrl", "DomainTarget", "Region"}
     functions = {"EmailFunction": "SendAccountEmail", "RemovalFunction": "RemoveArtifacts"}
     references = {name: name for name in named} | functions
     assert {name: outputs[name]["Value"] for name in named} == {

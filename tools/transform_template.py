@@ -5,6 +5,7 @@ code stands under the addresses that an upload would give it.
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -22,6 +23,7 @@ class NoManagedPolicies:
 
 
 def main() -> None:
+    os.environ.setdefault("AWS_DEFAULT_REGION", "us-east-1")
     template = yaml_parse(TEMPLATE.read_text())
     template["Globals"]["Function"]["CodeUri"] = "s3://bucket/functions.zip"
     template["Resources"]["LarderLayer"]["Properties"]["ContentUri"] = "s3://bucket/layer.zip"

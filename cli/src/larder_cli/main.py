@@ -11,6 +11,7 @@ from larder_cli.cost import cost
 from larder_cli.index import rebuild_index, sweep
 from larder_cli.keys import keys
 from larder_cli.outbox import outbox
+from larder_cli.restore import restore_table
 from larder_cli.signing_secret import rotate_signing_secret
 from larder_cli.smoke.command import smoke
 from larder_cli.target import Target
@@ -93,6 +94,7 @@ for command in (
     rebuild_index,
     sweep,
     usage,
+    restore_table,
     smoke,
     cost,
 ):
