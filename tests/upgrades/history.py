@@ -14,7 +14,8 @@ from larder.accounts.service import create_user
 from larder.api_keys.models import NewKey, RateLimit, Refill
 from larder.api_keys.service import create_key
 from larder.settings import settings
-from larder.teams.models import CachingStatus, Role
+from larder.teams import management
+from larder.teams.models import CachingStatus, Role, TeamChange
 from larder.teams.service import add_member, change_state, create_team
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, offer, upload
@@ -65,6 +66,10 @@ def live(option: SetOption, mailbox: Mailbox) -> Past:
         create_team("Idle", "idle", owner_user_id=ada, now=now).id, caching=CachingStatus.PAUSED
     )
     change_state(ada, quota_bytes=500_000)
+    other = management.make_team("Made", "made", user_id=ada, now=now)
+    management.change_team(other.id, TeamChange(slug="renamed"), by=None, now=now)
+    gone = create_team("Gone", "gone", owner_user_id=ada, now=now)
+    management.delete_team(gone.id, by=None, now=now)
     keys = {
         "ci": NewKey(user_id=ada, team_id=acme.id, name="ci", prefix="ci_"),
         "personal": NewKey(user_id=ada, metadata={"repo": "web"}, expires_in_s=31_536_000),
@@ -78,6 +83,7 @@ def live(option: SetOption, mailbox: Mailbox) -> Past:
         "expired": NewKey(user_id=ada, expires_in_s=1),
         "leaked": NewKey(user_id=ada, team_id=acme.id),
         "managing": NewKey(user_id=ada, team_id=acme.id, permissions={"artifacts": ("manage",)}),
+        "inviting": NewKey(user_id=ada, permissions={"teams": ("read", "write")}),
     }
     credentials = {"ada": _cookies(ada_in), "bob": _cookies(bob_in)}
     ids = {}
@@ -87,11 +93,12 @@ def live(option: SetOption, mailbox: Mailbox) -> Past:
         credentials[name] = {"authorization": f"Bearer {token}"}
     _build(_sender(credentials["ci"]))
     _tidy_up(_sender(credentials["leaked"]), _sender(credentials["managing"]), ids["leaked"])
+    invitation = _invite(_sender(credentials["inviting"]), mailbox)
     for name in ("personal", "counted", "limited"):
         _asked({"as": name, "method": "GET", "path": "/v8/artifacts/status"}, credentials)
     assert carl_in.post("/delete-user", {"password": PASSWORD}).status == 200
     Browser().post("/request-password-reset", {"email": "ada@acme.example", "redirectTo": "/reset"})
-    links = {"reset": mailbox.link()}
+    links = {"reset": mailbox.link(), "invitation": invitation}
     assert bob_in.post("/change-email", {"newEmail": "robert@acme.example"}).status == 200
     links["change email"] = mailbox.link()
     return Past(credentials, _questions(ids), links, [LEAKED])
@@ -125,6 +132,13 @@ def _tidy_up(leaked: Sender, manage: Sender, leaked_id: str) -> None:
     with handed_over(settings().removal_function):
         asked = Sender(None, authorization=manage.authorization, query=f"writer={leaked_id}")
         assert asked("DELETE", "/v1/artifacts").status == 202
+
+
+def _invite(send: Sender, mailbox: Mailbox) -> str:
+    """Somebody who has no account is invited. The link of the mail."""
+    eve = {"email": "eve@acme.example", "role": "DEVELOPER"}
+    assert send("POST", "/v2/teams/acme/members", json_body=eve).status == 200
+    return mailbox.link()
 
 
 def _build(send: Sender) -> None:
@@ -179,6 +193,9 @@ def _questions(ids: dict[str, str]) -> list[Question]:
         {"as": "ci", "method": "GET", "path": "/v5/user/tokens/current"},
         {"as": "personal", "method": "GET", "path": "/v2/teams"},
         {"as": "reading", "method": "GET", "path": "/v2/teams/acme"},
+        {"as": "personal", "method": "GET", "path": "/v2/teams/made"},
+        {"as": "personal", "method": "GET", "path": "/v2/teams/gone"},
+        {"as": "inviting", "method": "GET", "path": "/v3/teams/acme/members"},
     ]
     people: list[Question] = [
         {"as": "ada", "method": "GET", "path": "/api/auth/get-session"},

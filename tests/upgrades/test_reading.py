@@ -11,11 +11,14 @@ from datetime import datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 import time_machine
 
 from larder import clock
+from larder.accounts.service import create_user
+from larder.accounts.sessions import start_session
 from larder.artifacts import service
 from larder.artifacts.repository import read_totals
 from larder.teams.service import find_team
@@ -165,6 +168,22 @@ def test_links_of_mails_still_work(recording: Stored, mailbox: Mailbox) -> None:
     assert reset.status == 200
     person = {"email": "ada@acme.example", "password": "another password"}
     assert Browser().post("/sign-in/email", person).status == 200
+
+
+def test_teams_can_be_renamed_joined_and_deleted(recording: Stored, mailbox: Mailbox) -> None:
+    cookie = recording["past"]["credentials"]["ada"]["cookie"]
+    session = Sender(unquote(cookie.partition("=")[2]).rpartition(".")[0])
+    assert session("PATCH", "/v2/teams/acme", json_body={"slug": "acme-inc"}).status == 200
+    assert send_as(recording, "ci")("GET", "/v8/artifacts/status").status == 200
+    members = session("GET", "/v3/teams/acme/members").json["members"]
+    assert {member["email"] for member in members} == {"ada@acme.example", "vera@acme.example"}
+    if link := recording["past"]["links"].get("invitation"):
+        eve = create_user("eve@acme.example", "Eve", now=clock.now())
+        join = {"token": link.partition("token=")[2]}
+        joined = Sender(start_session(eve, now=clock.now())[1])
+        assert joined("POST", "/v1/teams/join", json_body=join).json["role"] == "DEVELOPER"
+    assert session("DELETE", "/v1/teams/acme").status == 200
+    assert send_as(recording, "ci")("GET", "/v8/artifacts/status").status == 403
 
 
 def test_people_and_keys_can_be_changed(recording: Stored) -> None:
