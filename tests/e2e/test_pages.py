@@ -202,3 +202,46 @@ def test_pages_of_other_origins_cannot_consent_for_their_visitor(
             assert page.heading() == ""
         page.open(f"{site}/turborepo/success")
         assert page.fetch("/api/auth/api-key/list").text == "[]"
+
+
+def test_who_is_invited_signs_up_and_joins(
+    server: LocalCloud, page: Browser, email: str, tmp_path: Path
+) -> None:
+    password = secrets.token_hex(12)
+    server.larder("teams", "invite", server.team, email, "--role", "DEVELOPER")
+    invitation = link_in(mail_to(server, email)[0])
+    page.open(invitation)
+    page.wait_for_heading("Sign in")
+    fill_in_sign_up(page, email, password)
+    # The link that verifies the address leads back to the invitation.
+    page.open(link_in(mail_to(server, email, count=2)[1]))
+    sign_in(page, email, password)
+    page.wait_for_heading("Join the team?")
+    assert email in page.text()
+
+    page.press("Join the team")
+
+    page.wait_for_heading("Welcome to the team")
+    assert f"turbo link --yes --scope {server.team}" in page.text()
+    members = server.larder("teams", "members", server.team)
+    assert {(one["email"], one["role"]) for one in members} >= {(email, "DEVELOPER")}
+    page.open(invitation)
+    page.press("Join the team")
+    page.wait_for_heading("This invitation does not work")
+
+
+def test_an_invitation_for_somebody_else_is_refused_and_says_why(
+    server: LocalCloud, page: Browser, site: str, email: str
+) -> None:
+    other, password = f"bob-{secrets.token_hex(6)}@acme.example", secrets.token_hex(12)
+    server.larder("teams", "invite", server.team, other, "--role", "MEMBER")
+    sign_up(page, server, site, email, password)
+    sign_in(page, email, password)
+    page.wait_for_heading(CONSENT)
+    (message,) = mail_to(server, other)
+    page.open(link_in(message).replace(server.url, site))
+    page.press("Join the team")
+    page.wait_for_text("sent to another e-mail address")
+    assert page.heading() == "Join the team?"
+    page.press("Not you? Sign out")
+    page.wait_for_heading("Sign in")
