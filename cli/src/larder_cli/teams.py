@@ -25,7 +25,13 @@ if TYPE_CHECKING:
     from larder.invitations.models import Invitation
     from larder.teams.models import Team
 
-_ROLES = [role.value for role in Role]
+_role_option = click.option(
+    "--role",
+    type=click.Choice([role.value for role in Role], case_sensitive=False),
+    default=Role.MEMBER.value,
+    show_default=True,
+    help="Everybody reads the cache; VIEWER does not write it.",
+)
 
 
 def require_team(id_or_slug: str) -> "Team":
@@ -229,13 +235,7 @@ def members(team: str, as_json: bool) -> None:
 )
 @click.argument("team", metavar="TEAM")
 @click.argument("email", metavar="EMAIL")
-@click.option(
-    "--role",
-    type=click.Choice(_ROLES, case_sensitive=False),
-    default=Role.MEMBER.value,
-    show_default=True,
-    help="Everybody reads the cache; VIEWER does not write it.",
-)
+@_role_option
 @json_option
 def add_member(team: str, email: str, role: str, as_json: bool) -> None:
     """Make the user EMAIL a member of TEAM, or change a member's role."""
@@ -252,13 +252,7 @@ def add_member(team: str, email: str, role: str, as_json: bool) -> None:
 )
 @click.argument("team", metavar="TEAM")
 @click.argument("email", metavar="EMAIL")
-@click.option(
-    "--role",
-    type=click.Choice(_ROLES, case_sensitive=False),
-    default=Role.MEMBER.value,
-    show_default=True,
-    help="What they are to be in the team.",
-)
+@_role_option
 @json_option
 def invite(team: str, email: str, role: str, as_json: bool) -> None:
     """Send EMAIL a link by which they join TEAM, once and for seven days.

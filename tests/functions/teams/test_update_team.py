@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from larder import aws, clock
-from larder.clock import to_iso, to_ms
+from larder.clock import to_ms
 from larder.settings import settings
 from larder.teams.management import MAX_FORMER_SLUGS, change_team, delete_team
 from larder.teams.models import CachingStatus, Role, TeamChange
@@ -33,31 +33,17 @@ def rename(person: Person, was: str, becomes: str, **more: Any) -> None:
 
 @pytest.mark.parametrize("named_by", ["id", "slug"])
 def test_a_team_with_its_new_name_and_slug(cloud: Cloud, ada: Person, named_by: str) -> None:
+    before = ada.send("GET", "/v2/teams/acme").json
     reply = change(ada, getattr(cloud.team, named_by), name=" Acme, Inc. ", slug="acme-inc")
     assert reply.status == 200
     team = find_team("acme-inc")
     assert team is not None
     assert reply.json == {
-        "id": cloud.team.id,
+        **before,
         "slug": "acme-inc",
         "name": "Acme, Inc.",
-        "createdAt": to_ms(cloud.team.created_at),
-        "created": to_iso(cloud.team.created_at),
-        "updatedAt": to_ms(team.updated_at),
-        "creatorId": cloud.user.id,
-        "avatar": None,
-        "description": None,
-        "stagingPrefix": "",
         "formerSlugs": ["acme"],
-        "remoteCaching": {"enabled": True},
-        "membership": {
-            "uid": cloud.user.id,
-            "teamId": cloud.team.id,
-            "role": "OWNER",
-            "confirmed": True,
-            "createdAt": to_ms(cloud.team.created_at),
-            "created": to_ms(cloud.team.created_at),
-        },
+        "updatedAt": to_ms(team.updated_at),
     }
     assert reply.json == ada.send("GET", "/v2/teams/acme-inc").json
 
