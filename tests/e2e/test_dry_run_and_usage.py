@@ -156,13 +156,13 @@ def test_the_usage_of_a_day_counts_what_turbo_reports(
 def test_the_usage_of_a_ci_is_told_apart_and_members_read_it(
     client: Callable[..., turbo.Client],
     fresh_monorepo: Callable[..., Path],
+    short_monorepo: Path,
     local_cloud: LocalCloud,
 ) -> None:
     before = _told(local_cloud)
     on_github = {"CI": "true", "GITHUB_ACTIONS": "true"}
-    turbo.build(
-        client(turbo.NEWEST, ci=on_github), fresh_monorepo(turbo.NEWEST, seed="usage of a CI")
-    )
+    root = fresh_monorepo(turbo.NEWEST, seed="usage of a CI", template=short_monorepo)
+    turbo.build(client(turbo.NEWEST, ci=on_github), root)
     packages, uploads = len(EVERY_PACKAGE), len(INLINE_PACKAGES)
     deadline = time.monotonic() + EVENTS_SECONDS
     while (told := _told(local_cloud))["total"] == before["total"] and time.monotonic() < deadline:

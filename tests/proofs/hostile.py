@@ -162,9 +162,12 @@ def valid(names: Names) -> st.SearchStrategy[RawRequest]:
             ("HEAD", path, None, []),
             ("OPTIONS", path, None, announced),
             ("PUT", path, b"\x28\xb5\x2f\xfd body", tagged),
+            ("GET", f"/v1/artifacts/{hash}", None, []),
+            ("DELETE", f"/v1/artifacts/{hash}", None, []),
         ]
     requests += [
         ("GET", "/v8/artifacts/status", None, []),
+        ("GET", "/v1/artifacts", None, []),
         ("OPTIONS", "/v8/artifacts/events", None, []),
         ("POST", "/v8/artifacts", {"hashes": list(names.hashes)}, []),
         ("POST", "/v8/artifacts/events", [EVENT], []),

@@ -120,7 +120,9 @@ def arrange(attacker: Cloud, other: Cloud) -> Scene:
     assert attacker.send("PUT", f"/v8/artifacts/{SHARED}", body=b"the attacker's own").status == 202
     unbound = create_key(NewKey(user_id=attacker.user.id), now=now)[1]
     reading = NewKey(user_id=attacker.user.id, permissions={"artifacts": ("read",)})
-    tokens = (attacker.token, unbound, create_key(reading, now=now)[1])
+    managing = NewKey(user_id=attacker.user.id, permissions={"artifacts": ("read", "manage")})
+    limited = (create_key(new, now=now)[1] for new in (reading, managing))
+    tokens = (attacker.token, unbound, *limited)
     return Scene(attacker, other, secret, tokens, frozenset(object_keys()), frozenset(index_keys()))
 
 
