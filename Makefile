@@ -76,7 +76,7 @@ e2e: $(READY) ## the long tests: npm's turbo clients, a browser, crashes, load (
 
 .PHONY: proofs
 proofs: $(READY) ## the crash, load and hostile-request proofs at full length (about 15 minutes)
-	@KILL_POINTS=50 FUZZ_EXAMPLES=2000 COUNTED_CHANGES=1000 PARALLEL_ROUNDS=6 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 OVERLAP_SEEDS=2 DELETE_RACES=30 \
+	@KILL_POINTS=50 FUZZ_EXAMPLES=2000 COUNTED_CHANGES=1000 PARALLEL_ROUNDS=6 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 OVERLAP_SEEDS=2 DELETE_RACES=30 PASSING_MB=2000 \
 		.venv/bin/python -m pytest tests/proofs $(ARGS)
 
 .PHONY: growth
@@ -129,6 +129,12 @@ test-build: build $(READY) ## build, then import every handler from what was bui
 .PHONY: bench-cold
 bench-cold: build $(READY) ## build, then measure how every function starts and answers: ARGS="--rounds 7 --write docs/benchmarks-cold.md get_status"
 	@.venv/bin/python -m local bench-cold $(ARGS)
+
+# What draws is installed for this alone.
+.PHONY: bench
+bench: $(READY) ## Larder beside turborepo-remote-cache and Better Auth, and docs/benchmarks.md anew (15 minutes; needs node and npm); QUICK=1 shows little of it in 3 minutes; ONLY="GET 20 MB"
+	@uv sync --quiet --locked --inexact --group bench --python "$$(cat .tools/interpreter)"
+	@QUICK="$(QUICK)" ONLY="$(ONLY)" exec .venv/bin/python -m benchmarks $(ARGS)
 
 .PHONY: package
 package: check-template build ## from a clone to what `sam package` and `sam deploy` take, in dist/larder-<version>: validated, zipped, with its sums

@@ -220,9 +220,10 @@ def invoke(handler: str, event: dict[str, Any], context: Context | None = None) 
         return function(event, context or Context())
 
 
-def deliver(
+def request_event(
     method: str, path: str, query: str, headers: Sequence[tuple[str, str]], body: bytes
-) -> Reply:
+) -> tuple[str, dict[str, Any]]:
+    """The handler that the template's routes lead a request to, and the event that the gateway makes of it."""
     found = _routes().find(method, path)
     assert found is not None, f"the template has no route {method} {path}"
     function, route_key, path_parameters = found
@@ -239,7 +240,14 @@ def deliver(
         now=datetime.now(UTC),
         domain_name=DOMAIN,
     )
-    reply = invoke(function.handler, event)
+    return function.handler, event
+
+
+def deliver(
+    method: str, path: str, query: str, headers: Sequence[tuple[str, str]], body: bytes
+) -> Reply:
+    handler, event = request_event(method, path, query, headers, body)
+    reply = invoke(handler, event)
     text = reply.get("body") or ""
     content = base64.b64decode(text) if reply.get("isBase64Encoded") else text.encode()
     given = {name.lower(): value for name, value in reply.get("headers", {}).items()}

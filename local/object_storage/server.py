@@ -15,7 +15,7 @@ from local.object_storage.announcements import Announcements
 from local.object_storage.storage import Storage
 from local.template import REGION
 
-_CHUNK_BYTES = 256 * 1024
+_CHUNK_BYTES = 512 * 1024
 
 
 def object_storage(

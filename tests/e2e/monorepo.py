@@ -18,17 +18,13 @@ SIZED_PACKAGES = {"sized-1k": 1_000, "sized-300k": 300_000, "sized-4m": 4_000_00
 BUILD_ID = "dist/build-id.txt"
 
 
-def sample_packages() -> tuple[Package, ...]:
-    """Thirty: small ones in layers, three around the cache's thresholds, two far above its inline limit, an app."""
-    return _packages(24)
-
-
 def short_sample_packages() -> tuple[Package, ...]:
-    """Nine: the same with few of the small ones, each of which takes npm's start to build."""
-    return _packages(3)
+    """Nine: few of the small ones, each of which takes npm's start to build."""
+    return sample_packages(3)
 
 
-def _packages(small: int) -> tuple[Package, ...]:
+def sample_packages(small: int = 24) -> tuple[Package, ...]:
+    """Thirty: small ones in layers, three around the cache's thresholds, two far above its inline limit, an app."""
     libs = [
         Package(f"lib-{number:02}", 2_000 + 500 * number, _dependencies_of(number))
         for number in range(small)

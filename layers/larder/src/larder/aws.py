@@ -61,6 +61,8 @@ _CONFIG = Config(
     retries={"mode": "standard", "total_max_attempts": 3},
     max_pool_connections=20,
     tcp_keepalive=True,
+    # What every call is made of is fixed here and checked by types: botocore would check it again at each.
+    parameter_validation=False,
 )
 _S3_CONFIG = _CONFIG.merge(
     Config(
@@ -148,7 +150,9 @@ def _client(service: str) -> Any:
 
 
 def _make(service: str) -> Any:
-    config = _s3_config() if service == "s3" else _CONFIG
+    # Named once: botocore would put its name together twice for every call.
+    named = Config(user_agent=_session().user_agent())
+    config = (_s3_config() if service == "s3" else _CONFIG).merge(named)
     return _session().create_client(service, region_name=settings.region(), config=config)
 
 

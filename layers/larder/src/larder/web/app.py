@@ -4,17 +4,30 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, CORSConfig, Response
-from aws_lambda_powertools.event_handler.depends import DependencyResolutionError
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from larder.errors import InternalError, InvalidRequest, LarderError
 from larder.metrics import counted
+from larder.web.dependencies import with_dependencies
 from larder.web.log import logger
 from larder.web.responses import auth_error_response, empty, error_response
 
 Reply = Response[str] | Response[None]
 Handler = Callable[[dict[str, Any], LambdaContext], dict[str, Any]]
+
+
+class _Resolver(APIGatewayHttpResolver):
+    """Powertools' resolver, with dependencies resolved by us."""
+
+    def route(self, *args: Any, **kwargs: Any) -> Callable[[Any], Any]:
+        register = super().route(*args, **kwargs)
+
+        def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+            register(with_dependencies(function))
+            return function
+
+        return decorate
 
 
 def cache_api(
@@ -54,25 +67,17 @@ def auth_api(*, guarded: bool = True) -> APIGatewayHttpResolver:
 def _resolver(
     error_reply: Callable[[LarderError], Reply], *, cors: CORSConfig | None = None
 ) -> APIGatewayHttpResolver:
-    app = APIGatewayHttpResolver(cors=cors)
+    app = _Resolver(cors=cors)
 
     def reply(error: LarderError) -> Reply:
         logger().append_keys(error=error.code)
         return error_reply(error)
 
-    def unwrapped(error: DependencyResolutionError) -> Reply:
-        # Each dependency on the way wraps what the innermost one raised.
-        cause: BaseException | None = error
-        while isinstance(cause, DependencyResolutionError):
-            cause = cause.__cause__
-        return reply(cause) if isinstance(cause, LarderError) else unforeseen(cause or error)
-
-    def unforeseen(error: BaseException) -> Reply:
+    def unforeseen(error: Exception) -> Reply:
         logger().error("unforeseen error", exc_info=error)
         return reply(InternalError())
 
     app.exception_handler(LarderError)(reply)
-    app.exception_handler(DependencyResolutionError)(unwrapped)
     app.exception_handler(Exception)(unforeseen)
     return app
 

@@ -1,0 +1,193 @@
+"""What is asked of the servers: the same of each, in its own words."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+import httpx
+
+from benchmarks.load import Generator, Request
+from benchmarks.servers import LARDER, Server
+
+SIZES = {"10 KB": 10_000, "1 MB": 1_000_000, "20 MB": 20_000_000, "120 MB": 120_000_000}
+_THROUGH_THE_API = 4_000_000
+"""Larger ones go the way of `turbo --preflight`."""
+
+_PASSWORD = "correct horse battery staple"  # noqa: S105 - of a user that lives as long as the run
+_JSON = {"content-type": "application/json"}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A request, made for a server; None where the server has no such thing.
+
+    It is sent for so many seconds, at most so often. A `large` one is sent once by each client, and three times by one.
+    """
+
+    name: str
+    request: Callable[[Server], Request | None]
+    clients: tuple[int, ...] = (1, 16, 64)
+    seconds: float = 1.0
+    most: int = 100_000
+    large: bool = False
+
+
+def artifact_cases(prefix: str) -> list[Case]:
+    """The cases of a cache. Hashes begin with `prefix`; `store` has put what GET and HEAD ask for."""
+    cases = [
+        Case("HEAD", lambda server: _artifact(server, "HEAD", _stored(prefix, "10 KB"))),
+        Case("GET miss", lambda server: _artifact(server, "GET", "00000000", statuses=(404,))),
+    ]
+    for name, size in SIZES.items():
+        cases.append(_on_size("GET", name, size, prefix))
+        cases.append(_on_size("PUT", name, size, prefix))
+    cases.append(Case("query of 100", lambda server: _query(server, prefix)))
+    cases.append(Case("events of 80", _events))
+    return cases
+
+
+def _on_size(method: str, name: str, size: int, prefix: str) -> Case:
+    def request(server: Server) -> Request:
+        if method == "GET":
+            return download(server, _stored(prefix, name), size)
+        # Each upload is of an artifact of its own: replacing one is another thing.
+        return upload(server, f"{prefix}{secrets.token_hex(3)}{{n}}", size)
+
+    if size < _THROUGH_THE_API:
+        return Case(f"{method} {name}", request, most=400)
+    # 64 bodies of 120 MB would not fit into the memory of a server that holds each as a whole.
+    clients = (1, 16, 64) if size <= 20_000_000 else (1, 4, 16)
+    return Case(f"{method} {name}", request, clients, large=True)
+
+
+def store(generator: Generator, server: Server, prefix: str) -> None:
+    """Put what the cases ask for."""
+    for name, size in SIZES.items():
+        request = upload(server, _stored(prefix, name), size)
+        outcome = generator.send(server.url, request, clients=1, seconds=0, least=1, most=1)
+        if outcome.failures:
+            raise RuntimeError(f"{server.name}: PUT of {name}: {dict(outcome.failures)}")
+
+
+def _stored(prefix: str, name: str) -> str:
+    return f"{prefix}{SIZES[name]:012x}"
+
+
+def _artifact(
+    server: Server,
+    method: str,
+    hash: str,
+    *,
+    statuses: tuple[int, ...] = (200,),
+    reply_bytes: int | None = None,
+) -> Request:
+    return Request(
+        method=method,
+        path=f"/v8/artifacts/{hash}?slug={server.team}",
+        headers=_build_headers(server),
+        statuses=statuses,
+        reply_bytes=reply_bytes,
+    )
+
+
+def download(server: Server, hash: str, size: int) -> Request:
+    return _artifact(server, "GET", hash, reply_bytes=size)
+
+
+def upload(server: Server, hash: str, size: int) -> Request:
+    return Request(
+        method="PUT",
+        path=f"/v8/artifacts/{hash}?slug={server.team}",
+        headers={**_build_headers(server), "content-type": "application/octet-stream"},
+        bytes=size,
+        statuses=(200, 202),
+        preflight=server.name == LARDER and size > _THROUGH_THE_API,
+    )
+
+
+def _query(server: Server, prefix: str) -> Request | None:
+    if server.name != LARDER:
+        return None
+    hashes = [f"{prefix}{number:04x}" for number in range(96)]
+    stored = [_stored(prefix, name) for name in SIZES]
+    return Request(
+        method="POST",
+        path=f"/v8/artifacts?slug={server.team}",
+        headers={**_build_headers(server), **_JSON},
+        text=json.dumps({"hashes": stored + hashes}),
+    )
+
+
+def _events(server: Server) -> Request:
+    event = {
+        "sessionId": str(UUID(int=7)),
+        "source": "REMOTE",
+        "event": "HIT",
+        "hash": "0123456789abcdef",
+        "duration": 1200,
+    }
+    return Request(
+        method="POST",
+        path=f"/v8/artifacts/events?slug={server.team}",
+        headers={**_build_headers(server), **_JSON},
+        text=json.dumps([event] * 80),
+    )
+
+
+def _build_headers(server: Server) -> dict[str, str]:
+    return {
+        "authorization": f"Bearer {server.token}",
+        "user-agent": "turbo 2.11.11 1.98.0-nightly linux x86_64",
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody with an account on a server: their address, their cookie and a key of theirs."""
+
+    email: str
+    cookie: str
+    key: str
+
+
+def sign_up(server: Server) -> Person:
+    """Make an account with a session and a key."""
+    email = f"{secrets.token_hex(6)}@bench.example"
+    headers = {"origin": server.url}
+    with httpx.Client(base_url=server.url, headers=headers, trust_env=False, timeout=60) as client:
+        new = {"email": email, "password": _PASSWORD, "name": "Bench"}
+        client.post("/api/auth/sign-up/email", json=new).raise_for_status()
+        made = client.post("/api/auth/api-key/create", json={"name": "bench"})
+        made.raise_for_status()
+        cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
+    return Person(email, cookie, made.json()["key"])
+
+
+def account_cases(people: dict[str, Person]) -> list[Case]:
+    """The cases of a server of accounts. `people` has somebody for each server's name."""
+
+    def verification(server: Server) -> Request:
+        text = json.dumps({"key": people[server.name].key})
+        return _post(server, "/api/auth/api-key/verify", text)
+
+    def session(server: Server) -> Request:
+        headers = {"cookie": people[server.name].cookie, "origin": server.url}
+        return Request(method="GET", path="/api/auth/get-session", headers=headers)
+
+    def sign_in(server: Server) -> Request:
+        text = json.dumps({"email": people[server.name].email, "password": _PASSWORD})
+        return _post(server, "/api/auth/sign-in/email", text)
+
+    return [
+        Case("key verification", verification),
+        Case("session look-up", session),
+        Case("sign-in", sign_in),
+    ]
+
+
+def _post(server: Server, path: str, text: str) -> Request:
+    return Request(method="POST", path=path, headers={**_JSON, "origin": server.url}, text=text)

@@ -1,0 +1,148 @@
+"""What comes of the measurements. A ratio is Larder's figure divided by the peer's, of the same round."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from benchmarks.load import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A case with so many clients: the median of the rounds' ratios, and the least and the most of the rates'.
+
+    `rate` counts answers a second, more is better; `p50` and `p99` are of the time that an answer takes, less is
+    better.
+    """
+
+    case: str
+    clients: int
+    peer: str
+    rate: float
+    rate_least: float
+    rate_most: float
+    p50: float
+    p99: float
+    larder_ms: float
+    peer_ms: float
+    failures: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """A case that the peer does not have."""
+
+    case: str
+    clients: int
+    peer: str
+    larder_ms: float
+    failures: str = ""
+
+
+def compared(
+    case: str, clients: int, peer: str, rounds: Sequence[tuple[Outcome, Outcome]]
+) -> Compared:
+    """Of rounds in which Larder and the peer took turns."""
+    rates = [ours.rate / theirs.rate for ours, theirs in rounds]
+    return Compared(
+        case=case,
+        clients=clients,
+        peer=peer,
+        rate=statistics.median(rates),
+        rate_least=min(rates),
+        rate_most=max(rates),
+        p50=_ratio(rounds, 50),
+        p99=_ratio(rounds, 99),
+        larder_ms=_together([ours for ours, _ in rounds], 50),
+        peer_ms=_together([theirs for _, theirs in rounds], 50),
+        failures=_failures(rounds),
+    )
+
+
+def alone(case: str, clients: int, peer: str, rounds: Sequence[Outcome]) -> Alone:
+    failed = _told("Larder", rounds)
+    return Alone(case, clients, peer, _together(rounds, 50), failed)
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    """The smallest value that so many percent of them do not exceed; 0 of none."""
+    ordered = sorted(values)
+    return ordered[-(-len(ordered) * percent // 100) - 1] if ordered else 0.0
+
+
+def _ratio(rounds: Sequence[tuple[Outcome, Outcome]], percent: int) -> float:
+    """Of all rounds together: one round has too few answers to tell its hundredth."""
+    ours = _together([ours for ours, _ in rounds], percent)
+    return ours / _together([theirs for _, theirs in rounds], percent)
+
+
+def _together(outcomes: Sequence[Outcome], percent: int) -> float:
+    return percentile([took for outcome in outcomes for took in outcome.took_ms], percent)
+
+
+def _failures(rounds: Sequence[tuple[Outcome, Outcome]]) -> str:
+    ours, theirs = zip(*rounds, strict=True)
+    return ", ".join(filter(None, [_told("Larder", ours), _told("peer", theirs)]))
+
+
+def _told(who: str, outcomes: Sequence[Outcome]) -> str:
+    counts: dict[str, int] = {}
+    for outcome in outcomes:
+        for what, times in outcome.failures.items():
+            counts[what] = counts.get(what, 0) + times
+    return ", ".join(f"{who}: {times} x {what}" for what, times in counts.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """turbo on a monorepo: seconds of each round, Larder's and the peer's. `restored` tasks came from the cache."""
+
+    packages: int
+    heat: str
+    rounds: tuple[tuple[float, float], ...]
+
+    @property
+    def ratio(self) -> float:
+        return statistics.median(ours / theirs for ours, theirs in self.rounds)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What the local server held while artifacts passed through it: (MB passed, MB resident), in their order."""
+
+    samples: tuple[tuple[float, float], ...]
+
+    @property
+    def passed_mb(self) -> float:
+        return self.samples[-1][0]
+
+    @property
+    def growth_mb(self) -> float:
+        """How much higher the highest point of the second half is than that of the first."""
+        middle = self.passed_mb / 2
+        first = [mb for passed, mb in self.samples if passed <= middle]
+        second = [mb for passed, mb in self.samples if passed > middle]
+        return max(second) - max(first)
+
+    @property
+    def peak_mb(self) -> float:
+        return max(mb for _, mb in self.samples)
+
+    @property
+    def start_mb(self) -> float:
+        return self.samples[0][1]
+
+
+def peaks_by_role(
+    peaks: Mapping[str, Sequence[tuple[str, float]]],
+) -> list[tuple[str, str, int, float]]:
+    """Server, what its processes do, how many do it, and the most memory that one of them has held, in MB."""
+    rows = []
+    for server, processes in peaks.items():
+        roles: dict[str, list[float]] = {}
+        for role, mb in processes:
+            roles.setdefault(role, []).append(mb)
+        rows += [(server, role, len(found), max(found)) for role, found in roles.items()]
+    return rows

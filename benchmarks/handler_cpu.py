@@ -1,0 +1,194 @@
+"""CPU time of a warm handler call, next to the bare calls to AWS that it makes.
+
+AWS answers from memory: what botocore's HTTP session would send is answered with what a real store said to the same
+call before, so that botocore's building, signing and parsing count on both sides and no network does. The bare calls
+are made by clients of botocore's own, as any program would make them, one after another in one thread. The two sides
+take turns, and of each the quickest counts: what else the machine does only ever adds to it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+from unittest.mock import patch
+
+from botocore import xform_name
+from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
+from botocore.httpsession import URLLib3Session
+from botocore.session import Session
+
+from larder.settings import region
+from larder.web.log import logger
+from tests.requests import Context
+
+Event = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call to AWS as a handler makes it: `operation` in AWS's spelling, and its arguments."""
+
+    service: str
+    operation: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A request that a handler answers again and again. `handler` is the name that the template has for it."""
+
+    name: str
+    handler: str
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerCpu:
+    """What one call of a handler takes, and what its calls to AWS take alone, in milliseconds of CPU."""
+
+    name: str
+    handler_ms: float
+    bare_ms: float
+    calls: tuple[str, ...]
+
+    @property
+    def ratio(self) -> float:
+        return self.handler_ms / self.bare_ms
+
+
+def measure(case: Case, *, turns: int, calls_a_turn: int) -> HandlerCpu:
+    """Measure a request whose artifacts, key and team are in the stores that the environment names."""
+    module, _, function = case.handler.rpartition(".")
+    handler = getattr(importlib.import_module(module), function)
+    with _silent_log():
+        # Once to meet the key and the team, once to learn what a warm request calls, and what it is answered.
+        handler(deepcopy(case.event), Context())
+        with _recorded() as recording:
+            handler(deepcopy(case.event), Context())
+        bare_calls = recording.bare_calls()
+        with recording.answering():
+            sides = (
+                lambda: handler(case.event, Context()),
+                lambda: [call() for call in bare_calls],
+            )
+            figures = take_turns(sides, turns=turns, calls_a_turn=calls_a_turn)
+    return HandlerCpu(
+        name=case.name,
+        handler_ms=min(ms for ms, _ in figures),
+        bare_ms=min(ms for _, ms in figures),
+        calls=tuple(call.operation for call in recording.calls),
+    )
+
+
+def take_turns(
+    sides: tuple[Callable[[], object], Callable[[], object]], *, turns: int, calls_a_turn: int
+) -> list[tuple[float, float]]:
+    """Milliseconds of CPU, of all threads, that one call of each side takes, for each turn after one to warm up."""
+
+    def cpu_ms(call: Callable[[], object]) -> float:
+        began = time.process_time()
+        for _ in range(calls_a_turn):
+            call()
+        return (time.process_time() - began) * 1000 / calls_a_turn
+
+    figures = [(cpu_ms(sides[0]), cpu_ms(sides[1])) for _ in range(turns + 1)]
+    return figures[1:]
+
+
+@dataclass
+class _Recording:
+    """What was called, and the HTTP replies by what they answer."""
+
+    calls: list[Call] = field(default_factory=list)
+    replies: dict[str, tuple[int, dict[str, str], bytes]] = field(default_factory=dict)
+
+    def bare_calls(self) -> list[Callable[[], object]]:
+        session = Session()
+        clients = {
+            service: session.create_client(service, region_name=region())
+            for service in {call.service for call in self.calls}
+        }
+
+        def bare(call: Call) -> Callable[[], object]:
+            method = getattr(clients[call.service], xform_name(call.operation))
+            return lambda: method(**call.arguments)
+
+        return [bare(call) for call in self.calls]
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """What clients would send is answered from memory for as long as this is open."""
+
+        def send(_: URLLib3Session, request: Any) -> AWSResponse:
+            status, headers, body = self.replies[_named(request)]
+            return AWSResponse(request.url, status, HTTPHeaders.from_dict(headers), _Raw(body))
+
+        with patch.object(URLLib3Session, "send", send):
+            yield
+
+
+class _Raw(io.BytesIO):
+    """A reply's body as botocore reads it."""
+
+    def stream(self, **_: object) -> Iterator[bytes]:
+        yield self.read()
+
+
+@contextmanager
+def _recorded() -> Iterator[_Recording]:
+    """Records what the layer's clients call, and what comes back, while this is open."""
+    from larder import aws
+
+    recording = _Recording()
+    send = URLLib3Session.send
+
+    def recording_send(session: URLLib3Session, request: Any) -> Any:
+        reply = send(session, request)
+        name = _named(request)
+        assert name not in recording.replies, (
+            f"{name} is called twice: the replies cannot be told apart"
+        )
+        recording.replies[name] = (reply.status_code, dict(reply.headers), reply.content)
+        return reply
+
+    def note_call(params: dict[str, Any], model: Any, **_: object) -> None:
+        service = model.service_model.service_name
+        recording.calls.append(Call(service, model.name, deepcopy(params)))
+
+    clients = [aws.dynamodb(), aws.s3()]
+    for client in clients:
+        client.meta.events.register_first("before-parameter-build", note_call)
+    try:
+        with patch.object(URLLib3Session, "send", recording_send):
+            yield recording
+    finally:
+        for client in clients:
+            client.meta.events.unregister("before-parameter-build", note_call)
+
+
+def _named(request: Any) -> str:
+    """The operation of a request to DynamoDB; method and path of one to S3."""
+    target = request.headers.get("X-Amz-Target")
+    if target is None:
+        return f"{request.method} {request.url.partition('?')[0]}"
+    return target.decode() if isinstance(target, bytes) else str(target)
+
+
+@contextmanager
+def _silent_log() -> Iterator[None]:
+    """Log lines are made and written, and seen by nobody."""
+    (handler,) = logger().handlers
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123
+        before = handler.setStream(nowhere)  # type: ignore[attr-defined]
+        try:
+            yield
+        finally:
+            handler.setStream(before)  # type: ignore[attr-defined]

@@ -1,0 +1,100 @@
+"""The requests whose handlers are measured, on a team of their own in a running local cloud."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import UUID
+
+from benchmarks.handler_cpu import Case, HandlerCpu, measure
+from larder import aws, clock
+from larder.accounts.service import create_user
+from larder.api_keys.models import NewKey
+from larder.api_keys.service import create_key
+from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Writer
+from larder.artifacts.service import store
+from larder.settings import metrics_namespace, region, s3_endpoint, settings
+from larder.teams.service import create_team
+from larder.web import auth
+from tests.requests import request_event
+
+_EVENT = {
+    "sessionId": str(UUID(int=7)),
+    "source": "REMOTE",
+    "event": "HIT",
+    "hash": "small",
+    "duration": 1200,
+}
+_SMALL, _LARGE = b"small artifact", b"large artifact" * 30_000
+
+
+def measure_all(data: Path, *, turns: int, calls_a_turn: int) -> list[HandlerCpu]:
+    """Measure each request, with the layer in this process on the stores of the local cloud that keeps `data`."""
+    with _on(data):
+        return [
+            measure(case, turns=turns, calls_a_turn=calls_a_turn)
+            for case in requests_of_a_new_team()
+        ]
+
+
+def requests_of_a_new_team() -> list[Case]:
+    """The requests that builds wait for, by the key of a team that is made for them."""
+    now, slug = clock.now(), f"bench-{secrets.token_hex(6)}"
+    owner = create_user(f"{slug}@bench.example", "Owner", now=now)
+    team = create_team(slug, slug, owner_user_id=owner.id, now=now)
+    key, token = create_key(NewKey(user_id=owner.id, team_id=team.id), now=now)
+    for hash, body in (("small", _SMALL), ("large", _LARGE)):
+        store(
+            team.id,
+            ArtifactHash(hash),
+            body,
+            ArtifactMetadata(),
+            writer=Writer(key.id, owner.id),
+            replaces=None,
+            quota_bytes=None,
+            now=now,
+        )
+    headers = [
+        ("authorization", f"Bearer {token}"),
+        ("host", "127.0.0.1:3000"),
+        ("user-agent", "turbo 2.11.11 1.98.0-nightly linux x86_64"),
+        ("accept", "*/*"),
+        ("content-type", "application/json"),
+        ("x-forwarded-proto", "http"),
+    ]
+
+    def case(name: str, method: str, path: str, body: bytes = b"") -> Case:
+        return Case(name, *request_event(method, path, f"slug={slug}", headers, body))
+
+    return [
+        case("GET redirect", "GET", "/v8/artifacts/large"),
+        case("HEAD", "HEAD", "/v8/artifacts/small"),
+        case("status", "GET", "/v8/artifacts/status"),
+        case("events of 80", "POST", "/v8/artifacts/events", json.dumps([_EVENT] * 80).encode()),
+        case("event", "POST", "/v8/artifacts/events", json.dumps([_EVENT]).encode()),
+    ]
+
+
+@contextmanager
+def _on(data: Path) -> Iterator[None]:
+    described = json.loads((data / "cloud.json").read_text())
+    before = dict(os.environ)
+    os.environ.update(described["environment"])
+    _forget()
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+        _forget()
+
+
+def _forget() -> None:
+    aws.reset()
+    auth.forget_scopes()
+    for cached in (settings, region, s3_endpoint, metrics_namespace):
+        cached.cache_clear()

@@ -1,0 +1,94 @@
+"""The generator of load: a node process (peers/load.mjs) that is told what to send and tells how long it took."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is sent again and again. `{n}` in the path is another number each time.
+
+    `bytes` is the size of a body of nothing in particular, `text` a body as it is. `preflight` sends it where OPTIONS
+    says, as `turbo --preflight` does. `reply_bytes` is the size of the last answer's body, where it is known.
+    """
+
+    method: str
+    path: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    bytes: int = 0
+    text: str | None = None
+    statuses: tuple[int, ...] = (200,)
+    reply_bytes: int | None = None
+    preflight: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of it: for how long it was sent, how long each answer took, and what went wrong how often."""
+
+    seconds: float
+    took_ms: tuple[float, ...]
+    failures: Mapping[str, int]
+
+    @property
+    def rate(self) -> float:
+        """Answers a second."""
+        return len(self.took_ms) / self.seconds
+
+
+class Generator:
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def send(
+        self, origin: str, request: Request, *, clients: int, seconds: float, least: int, most: int
+    ) -> Outcome:
+        """Send for so long: no fewer requests than `least`, and no more than `most`."""
+        job: dict[str, Any] = {
+            "origin": origin,
+            "method": request.method,
+            "path": request.path,
+            "headers": dict(request.headers),
+            "bytes": request.bytes,
+            "text": request.text,
+            "statuses": request.statuses,
+            "reply_bytes": request.reply_bytes,
+            "preflight": request.preflight,
+            "clients": clients,
+            "seconds": seconds,
+            "least": least,
+            "most": most,
+        }
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(job) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError("the generator of load has ended")
+        answer = json.loads(line)
+        return Outcome(answer["seconds"], tuple(answer["took_ms"]), answer["failures"])
+
+
+@contextlib.contextmanager
+def generator(npm: Path) -> Iterator[Generator]:
+    process = subprocess.Popen(
+        ["node", "load.mjs"],
+        cwd=npm,
+        env={"PATH": os.environ["PATH"], "NO_PROXY": "*"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        yield Generator(process)
+        assert process.stdin is not None
+        process.stdin.close()

@@ -1,0 +1,58 @@
+"""The memory of the local server while large artifacts pass through it, up and down."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.cases import download, upload
+from benchmarks.figures import Memory
+from benchmarks.load import Request
+from benchmarks.servers import Server
+
+ARTIFACT_BYTES = 120_000_000
+_EVERY_S = 0.2
+_ROOM_TO_SPARE_BYTES = 2_000_000_000
+_MEGABYTE = 1_000_000
+
+
+def watch(
+    send: Callable[[Request], None],
+    server: Server,
+    folder: Path,
+    *,
+    passing_bytes: int,
+    say: Callable[[str], None],
+) -> Memory:
+    """Put and fetch artifacts of 120 MB till so many bytes have gone up and down. `send` sends one, or raises."""
+    if shutil.disk_usage(folder).free < passing_bytes + _ROOM_TO_SPARE_BYTES:
+        raise RuntimeError(f"{folder} has no room for {passing_bytes} bytes of artifacts")
+    samples = [(0.0, server.resident_mb())]
+    passed_mb = 0.0
+    ended = threading.Event()
+
+    def sample() -> None:
+        while not ended.wait(_EVERY_S):
+            samples.append((passed_mb, server.resident_mb()))
+
+    watching = threading.Thread(target=sample)
+    watching.start()
+    try:
+        for number in itertools.count():
+            hash = f"f10a7{number:08x}"
+            for request in (
+                upload(server, hash, ARTIFACT_BYTES),
+                download(server, hash, ARTIFACT_BYTES),
+            ):
+                send(request)
+                passed_mb += ARTIFACT_BYTES / _MEGABYTE
+            say(f"memory: {passed_mb:,.0f} MB have passed, {server.resident_mb():,.0f} MB are held")
+            if passed_mb * _MEGABYTE >= passing_bytes:
+                break
+    finally:
+        ended.set()
+        watching.join()
+    return Memory((*samples, (passed_mb, server.resident_mb())))

@@ -1,0 +1,215 @@
+"""The servers that are compared, each on an address of this machine that nobody else reaches."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.e2e import cloud
+
+_NPM = Path(__file__).with_name("peers")
+_FILES = ("package.json", "package-lock.json", "load.mjs", "accounts.mjs")
+_INSTALL_SECONDS = 900
+_START_SECONDS = 90
+_STOP_SECONDS = 10
+_MEGABYTE = 2**20
+
+LARDER = "Larder"
+CACHE_PEER = "turborepo-remote-cache"
+ACCOUNTS_PEER = "Better Auth"
+
+_ROLES = {
+    "local.workers.worker": "functions",
+    "local.object_storage": "S3",
+    "local.dynamodb": "DynamoDB",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server. `token` and `team` are what a build presents; empty where there are no builds."""
+
+    name: str
+    url: str
+    pid: int
+    version: str
+    token: str = ""
+    team: str = ""
+
+    def processes(self) -> dict[int, str]:
+        """What it consists of: the ids of its processes, and what each does."""
+        return {pid: _role(pid) for pid in _family(self.pid)}
+
+    def resident_mb(self) -> float:
+        """The memory of all its processes now."""
+        return sum(_status(pid, "VmRSS") for pid in _family(self.pid))
+
+    def peaks_mb(self) -> list[tuple[str, float]]:
+        """The most memory that each of its processes has held, largest first."""
+        peaks = [(role, _status(pid, "VmHWM")) for pid, role in self.processes().items()]
+        return sorted(peaks, key=lambda peak: -peak[1])
+
+
+def installed(tools: Path) -> Path:
+    """The folder with the peers and the generator of load, in the versions of package-lock.json."""
+    tools.mkdir(parents=True, exist_ok=True)
+    digest = hashlib.sha256(b"".join((_NPM / name).read_bytes() for name in _FILES)).hexdigest()[
+        :12
+    ]
+    target = tools / digest
+    with (tools / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not target.exists():
+            partial = tools / "partial"
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir()
+            for name in _FILES:
+                shutil.copy(_NPM / name, partial)
+            _install(partial)
+            partial.rename(target)
+    return target
+
+
+def _install(folder: Path) -> None:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise RuntimeError("the peers come from npm: node and npm must be on PATH")
+    subprocess.run(
+        [npm, "ci", "--no-audit", "--no-fund", "--loglevel=error"],
+        cwd=folder,
+        env={**os.environ, "npm_config_update_notifier": "false"},
+        check=True,
+        timeout=_INSTALL_SECONDS,
+    )
+
+
+@contextlib.contextmanager
+def larder(root: Path, folder: Path) -> Iterator[Server]:
+    """Larder's local server, without the limits on requests of one address: all that is measured comes from one."""
+    options = {"LARDER_HTTP_RATE_LIMIT_ENABLED": "false"}
+    with cloud.running(root, folder / "larder", **options) as running:
+        assert running.process is not None
+        version = _larder_version(root)
+        token, team = running.token, running.team
+        yield Server(LARDER, running.url, running.process.pid, version, token, team)
+
+
+@contextlib.contextmanager
+def remote_cache(npm: Path, folder: Path) -> Iterator[Server]:
+    """turborepo-remote-cache over a folder, with a static token, saying no more than it must."""
+    port, token = cloud.free_port(), "a-token-of-the-benchmark"
+    environ = {
+        "PATH": os.environ["PATH"],
+        "NODE_ENV": "production",
+        "PORT": str(port),
+        "HOST": "127.0.0.1",
+        "TURBO_TOKEN": token,
+        "STORAGE_PROVIDER": "local",
+        "STORAGE_PATH": str(folder / CACHE_PEER),
+        "STORAGE_PATH_USE_TMP_FOLDER": "false",
+        # Its own limit is 100 MB; the largest artifact is larger.
+        "BODY_LIMIT": str(200 * _MEGABYTE),
+        "LOG_LEVEL": "error",
+    }
+    command = ["node", "node_modules/turborepo-remote-cache/dist/cli.js"]
+    version = _npm_version(npm, "turborepo-remote-cache")
+    with _node(command, npm, environ, port, folder / "remote-cache.log") as pid:
+        yield Server(CACHE_PEER, f"http://127.0.0.1:{port}", pid, version, token, "team_benchmark")
+
+
+@contextlib.contextmanager
+def better_auth(npm: Path, folder: Path) -> Iterator[Server]:
+    """Better Auth on plain node http (peers/accounts.mjs)."""
+    port, log = cloud.free_port(), folder / "better-auth.log"
+    command = ["node", "accounts.mjs", str(port), str(folder / "accounts.sqlite")]
+    environ = {"PATH": os.environ["PATH"], "NODE_ENV": "production"}
+    with _node(command, npm, environ, port, log) as pid:
+        tables = log.read_text().partition("ready: ")[2].strip()
+        version = f"{_npm_version(npm, 'better-auth')} on {tables}"
+        yield Server(ACCOUNTS_PEER, f"http://127.0.0.1:{port}", pid, version)
+
+
+@contextlib.contextmanager
+def _node(
+    command: list[str], folder: Path, environ: dict[str, str], port: int, log: Path
+) -> Iterator[int]:
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, cwd=folder, env=environ, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        )
+    try:
+        _wait_until(lambda: _accepts(port), process, log)
+        yield process.pid
+    finally:
+        process.terminate()
+        try:
+            process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait_until(ready: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while not ready():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"a peer did not start:\n{log.read_text(errors='replace')}")
+        time.sleep(0.1)
+
+
+def _accepts(port: int) -> bool:
+    import socket
+
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _npm_version(folder: Path, package: str) -> str:
+    described = json.loads((folder / "node_modules" / package / "package.json").read_text())
+    return str(described["version"])
+
+
+def _larder_version(root: Path) -> str:
+    import tomllib
+
+    with (root / "layers" / "larder" / "pyproject.toml").open("rb") as file:
+        return str(tomllib.load(file)["project"]["version"])
+
+
+def _family(pid: int) -> list[int]:
+    """The process and everything that it started."""
+    found = [pid]
+    for parent in found:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for children in Path(f"/proc/{parent}/task").glob("*/children"):
+                found.extend(map(int, children.read_text().split()))
+    return found
+
+
+def _status(pid: int, figure: str) -> float:
+    """A figure of a process's memory, in MB; 0 when the process has ended."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith(f"{figure}:"):
+                return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def _role(pid: int) -> str:
+    try:
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except FileNotFoundError:
+        return "ended"
+    if arguments[0].endswith("node"):
+        return "node"
+    return next((role for name, role in _ROLES.items() if name in arguments), "gateway")

@@ -1,0 +1,65 @@
+"""Gives a handler what its signature names: the values of its `Depends`, each made once for a request.
+
+Powertools would do the same, but reads the annotations of every dependency again at every request, which takes longer
+than a call to AWS (docs/decisions/0040). What a signature says does not change, so it is read once.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cache, wraps
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+
+from aws_lambda_powertools.event_handler import Request
+from aws_lambda_powertools.event_handler.depends import Depends
+
+_Function = Callable[..., Any]
+
+
+class _Needs(NamedTuple):
+    """What a function's signature asks for: parameters that take the request, and dependencies by parameter."""
+
+    request: tuple[str, ...]
+    dependencies: tuple[tuple[str, _Function], ...]
+
+
+def with_dependencies(function: _Function) -> _Function:
+    """The function as Powertools calls it: with the request and the parameters of the path."""
+
+    @wraps(function)
+    def handler(request: Request, **parameters: Any) -> Any:
+        # A dependency may have a parameter of the path parsed: what it says goes.
+        return function(**{**parameters, **_arguments(function, request, {})})
+
+    # What Powertools reads, in place of the function's own: it is to resolve nothing.
+    handler.__annotations__ = {"request": Request}
+    return handler
+
+
+def _arguments(
+    function: _Function, request: Request, made: dict[_Function, object]
+) -> dict[str, Any]:
+    needs = _needs(function)
+    arguments: dict[str, Any] = dict.fromkeys(needs.request, request)
+    for name, dependency in needs.dependencies:
+        if dependency not in made:
+            made[dependency] = dependency(**_arguments(dependency, request, made))
+        arguments[name] = made[dependency]
+    return arguments
+
+
+@cache
+def _needs(function: _Function) -> _Needs:
+    hints: Mapping[str, Any] = get_type_hints(function, include_extras=True)
+    return _Needs(
+        request=tuple(name for name, hint in hints.items() if hint is Request),
+        dependencies=tuple(
+            (name, found.dependency)
+            for name, hint in hints.items()
+            if name != "return" and (found := _depends(hint)) is not None
+        ),
+    )
+
+
+def _depends(hint: Any) -> Depends | None:
+    if get_origin(hint) is not Annotated:
+        return None
+    return next((more for more in get_args(hint)[1:] if isinstance(more, Depends)), None)

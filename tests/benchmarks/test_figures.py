@@ -1,0 +1,61 @@
+"""What comes of the measurements of `make bench`."""
+
+import pytest
+
+from benchmarks.figures import Build, Memory, alone, compared, peaks_by_role, percentile
+from benchmarks.load import Outcome
+
+
+def outcome(*took_ms: float, seconds: float = 1.0, **failures: int) -> Outcome:
+    return Outcome(seconds, took_ms, failures)
+
+
+def test_a_percentile_is_a_value_that_was_measured() -> None:
+    assert percentile([4, 1, 3, 2], 50) == 2
+    assert percentile([4, 1, 3, 2], 99) == 4
+    assert percentile([], 50) == 0
+
+
+def test_a_rate_is_compared_within_its_round_and_the_median_counts() -> None:
+    rounds = [
+        (outcome(1, 1, 1, 1), outcome(1, 1)),
+        (outcome(1, 1, 1), outcome(1, 1, 1)),
+        (outcome(1), outcome(1, 1, 1, 1, seconds=0.5)),
+    ]
+    row = compared("HEAD", 16, "peer", rounds)
+    assert (row.rate, row.rate_least, row.rate_most) == (1.0, 0.125, 2.0)
+
+
+def test_percentiles_are_compared_over_all_rounds_together() -> None:
+    rounds = [(outcome(2, 2), outcome(4, 4)), (outcome(2, 8), outcome(4, 32))]
+    row = compared("HEAD", 1, "peer", rounds)
+    assert (row.p50, row.p99, row.larder_ms, row.peer_ms) == (0.5, 0.25, 2, 4)
+
+
+def test_failures_are_told_by_whose_they_are() -> None:
+    rounds = [
+        (outcome(1, refused=1), outcome(1, late=2)),
+        (outcome(1, refused=2), outcome(1)),
+    ]
+    row = compared("HEAD", 1, "peer", rounds)
+    assert row.failures == "Larder: 3 x refused, peer: 2 x late"
+
+
+def test_what_the_peer_does_not_have_has_no_ratio() -> None:
+    row = alone("query", 1, "peer", [outcome(3, 1, 2)])
+    assert (row.larder_ms, row.failures) == (2, "")
+
+
+def test_a_build_is_compared_by_the_median_of_its_rounds() -> None:
+    assert Build(30, "warm", ((1.0, 2.0), (3.0, 2.0), (2.0, 2.0))).ratio == 1.0
+
+
+def test_memory_grows_by_what_the_second_half_holds_more_than_the_first() -> None:
+    memory = Memory(((0, 100), (400, 180), (500, 170), (900, 200), (1000, 150)))
+    assert (memory.start_mb, memory.peak_mb, memory.passed_mb) == (100, 200, 1000)
+    assert memory.growth_mb == pytest.approx(20)
+
+
+def test_processes_of_one_kind_are_one_row_with_the_largest_peak() -> None:
+    peaks = {"Larder": [("functions", 60.0), ("functions", 80.0), ("S3", 50.0)]}
+    assert peaks_by_role(peaks) == [("Larder", "functions", 2, 80.0), ("Larder", "S3", 1, 50.0)]

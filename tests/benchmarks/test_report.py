@@ -1,0 +1,67 @@
+"""The page that `make bench` writes."""
+
+from dataclasses import replace
+
+from benchmarks.figures import Alone, Build, Compared, Memory
+from benchmarks.handler_cpu import HandlerCpu
+from benchmarks.report import Run, page, summary
+from benchmarks.servers import ACCOUNTS_PEER, CACHE_PEER
+
+HEAD = Compared(
+    case="HEAD",
+    clients=16,
+    peer=CACHE_PEER,
+    rate=0.5,
+    rate_least=0.4,
+    rate_most=0.6,
+    p50=2.0,
+    p99=3.0,
+    larder_ms=10.0,
+    peer_ms=5.0,
+)
+RUN = Run(
+    rows=[
+        HEAD,
+        Alone("query of 100", 1, CACHE_PEER, 4.0),
+        replace(HEAD, case="sign-in", peer=ACCOUNTS_PEER, failures="peer: 1 x status 500"),
+    ],
+    builds=[Build(30, "warm", ((1.0, 2.0),))],
+    cpu=[HandlerCpu("HEAD", 1.3, 1.0, ("UpdateItem", "BatchGetItem"))],
+    memory=Memory(((0, 300.0), (100, 320.0), (200, 310.0))),
+    peaks=[("Larder", "S3", 1, 60.0)],
+    versions={"Larder": "1.0.0", ACCOUNTS_PEER: "1.7 on SQLite"},
+    environment={"memory": "8 GiB"},
+    rounds=3,
+    seconds=600,
+)
+
+
+def test_each_peer_has_a_table_of_its_own() -> None:
+    cache, _, accounts = page(RUN).partition(f"## Against {ACCOUNTS_PEER}")
+    assert "| HEAD | 16 | 0.50 | 0.40–0.60 | 2.00 | 3.00 | 10.0 | 5.0 |  |" in cache  # noqa: RUF001
+    assert "| query of 100 | 1 |  |  |  |  | 4.0 |  | the peer has none |" in cache
+    assert "| sign-in | 16 |" in accounts
+    assert "peer: 1 x status 500 |" in accounts
+
+
+def test_the_page_tells_builds_handlers_memory_and_the_environment() -> None:
+    text = page(RUN)
+    assert "| 30 | warm | 0.50 | 1.0 / 2.0 |" in text
+    assert "| HEAD | 1.30 | 1.30 | 1.00 | UpdateItem, BatchGetItem |" in text
+    assert "held 300 MB at the start and 320 MB at most" in text
+    assert "-10 MB beside that of the first" in text
+    assert "memory 8 GiB" in text
+    assert "tables in SQLite" in text
+
+
+def test_every_line_of_the_page_but_those_of_tables_is_short() -> None:
+    lines = page(RUN).splitlines()
+    assert [line for line in lines if len(line) > 128 and not line.startswith("|")] == []
+
+
+def test_a_run_without_builds_says_so() -> None:
+    assert "This run built nothing." in page(replace(RUN, builds=[], memory=None))
+
+
+def test_the_screen_shows_the_same_tables() -> None:
+    assert "| HEAD | 16 | 0.50 |" in summary(RUN)

@@ -1,0 +1,79 @@
+"""What handlers get of what their signatures name."""
+
+from typing import Annotated, Any
+
+import pytest
+from aws_lambda_powertools.event_handler import Request
+from aws_lambda_powertools.event_handler.depends import Depends
+
+from larder.errors import Unauthenticated
+from larder.web.dependencies import with_dependencies
+
+REQUEST = Request("/things/{name}", {"name": "one"}, current_event=None)  # type: ignore[arg-type]
+made: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_made() -> None:
+    made.clear()
+
+
+def token(request: Request) -> str:
+    made.append("token")
+    return f"token of {request.route}"
+
+
+Token = Annotated[str, Depends(token)]
+
+
+def caller(token: Token, request: Request) -> str:
+    made.append("caller")
+    return f"{token}, caller of {request.path_parameters['name']}"
+
+
+def refused(_token: Token) -> str:
+    raise Unauthenticated
+
+
+def test_a_dependency_gets_the_request_and_its_own_dependencies() -> None:
+    def handler(caller: Annotated[str, Depends(caller)], name: str) -> str:
+        return f"{name}: {caller}"
+
+    said = with_dependencies(handler)(request=REQUEST, name="one")
+    assert said == "one: token of /things/{name}, caller of one"
+
+
+def test_a_dependency_of_several_is_made_once_for_a_request() -> None:
+    def handler(token: Token, caller: Annotated[str, Depends(caller)]) -> None: ...
+
+    handler_of_powertools = with_dependencies(handler)
+    handler_of_powertools(request=REQUEST)
+    assert made == ["token", "caller"]
+    handler_of_powertools(request=REQUEST)
+    assert made == ["token", "caller"] * 2
+
+
+def test_dependencies_are_made_in_the_order_of_the_signature_and_stop_at_a_refusal() -> None:
+    def handler(
+        _refused: Annotated[str, Depends(refused)], _caller: Annotated[str, Depends(caller)]
+    ) -> None: ...
+
+    with pytest.raises(Unauthenticated):
+        with_dependencies(handler)(request=REQUEST)
+    assert made == ["token"]
+
+
+def test_a_parameter_of_the_path_that_a_dependency_parses_is_what_it_says() -> None:
+    def handler(name: Annotated[str, Depends(token)]) -> str:
+        return name
+
+    assert with_dependencies(handler)(request=REQUEST, name="one") == "token of /things/{name}"
+
+
+def test_powertools_sees_nothing_to_resolve() -> None:
+    def handler(_token: Token, request: Request) -> Any:
+        return request
+
+    wrapped = with_dependencies(handler)
+    assert wrapped.__annotations__ == {"request": Request}
+    assert wrapped(request=REQUEST) is REQUEST

@@ -1,0 +1,25 @@
+"""What a warm request costs in CPU, beside what its calls to AWS cost alone: at most twice as much.
+
+The bar is on GET by redirect, HEAD, status and events. `make bench` shows the figures of a longer run.
+"""
+
+import pytest
+
+from benchmarks.handler_cpu import measure
+from benchmarks.handler_requests import requests_of_a_new_team
+from tests.e2e.cloud import LocalCloud
+from tests.layer_on import LayerOn
+
+BAR = 2.0
+CASES = ("GET redirect", "HEAD", "status", "events of 80", "event")
+
+
+@pytest.mark.slow
+def test_a_warm_request_costs_at_most_twice_its_bare_calls(
+    local_cloud: LocalCloud, layer_on: LayerOn, told: list[str]
+) -> None:
+    layer_on(local_cloud)
+    figures = [measure(case, turns=6, calls_a_turn=30) for case in requests_of_a_new_team()]
+    told.extend(f"CPU of {figure.name}: {figure.ratio:.2f} x its calls" for figure in figures)
+    assert {figure.name for figure in figures if figure.ratio > BAR} == set()
+    assert tuple(figure.name for figure in figures) == CASES

@@ -1,0 +1,68 @@
+"""The local server passes artifacts on; it never holds one.
+
+`make proofs` sends 2 GB; without PASSING_MB it is less, in a few artifacts of the same size. `make bench` draws it.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from benchmarks import memory
+from benchmarks.load import Request
+from benchmarks.servers import LARDER, Server
+from tests.e2e.cloud import LocalCloud
+
+MAY_GROW_MB = 25
+MAY_HOLD_MB = 50
+"""Beyond what is held when nothing passes: less than a half of an artifact."""
+
+_PIECE = bytes(256 * 1024)
+
+
+@pytest.mark.slow
+def test_memory_stays_flat_while_large_artifacts_pass(
+    local_cloud: LocalCloud, tmp_path: Path, told: list[str]
+) -> None:
+    passing_bytes = int(os.environ.get("PASSING_MB", "480")) * 1_000_000
+    assert local_cloud.process is not None
+    url, token, team = local_cloud.url, local_cloud.token, local_cloud.team
+    server = Server(LARDER, url, local_cloud.process.pid, "", token, team)
+    with httpx.Client(base_url=url, follow_redirects=True, trust_env=False, timeout=120) as client:
+        held = memory.watch(
+            lambda request: send(client, request),
+            server,
+            tmp_path,
+            passing_bytes=passing_bytes,
+            say=lambda _: None,
+        )
+    told.append(
+        f"memory: {held.passed_mb:,.0f} MB passed, {held.start_mb:.0f} MB held before, {held.peak_mb:.0f} at most, "
+        f"{held.growth_mb:+.0f} from the first half to the second"
+    )
+    assert held.growth_mb < MAY_GROW_MB
+    assert held.peak_mb - held.start_mb < MAY_HOLD_MB
+
+
+def send(client: httpx.Client, request: Request) -> None:
+    """As a build client sends it, a piece at a time."""
+    if request.method == "PUT":
+        asks = {"access-control-request-method": "PUT", **request.headers}
+        preflight = client.request("OPTIONS", request.path, headers=asks)
+        done = client.put(
+            preflight.headers["location"],
+            headers={"content-length": str(request.bytes)},
+            content=pieces(request.bytes),
+        )
+        assert done.status_code == 200, done.text
+        return
+    with client.stream("GET", request.path, headers=dict(request.headers)) as reply:
+        assert reply.status_code == 200
+        assert sum(map(len, reply.iter_raw())) == request.reply_bytes
+
+
+def pieces(size: int) -> Iterator[bytes]:
+    for start in range(0, size, len(_PIECE)):
+        yield _PIECE[: size - start]
