@@ -28,6 +28,7 @@ READY := .venv/.ready
 UV := .tools/uv/.ready
 SAM := .tools/sam/.ready
 CHECKOV := .tools/checkov/.ready
+EMULATOR := .tools/emulator/.ready
 
 .PHONY: help
 help: ## list the commands
@@ -80,8 +81,8 @@ proofs: $(READY) ## the crash, load and hostile-request proofs at full length (a
 		.venv/bin/python -m pytest tests/proofs $(ARGS)
 
 .PHONY: growth
-growth: $(READY) ## what each request costs with 100 and with 100,000 of everything stored, as a table (about 10 minutes; needs Java 17 and npm)
-	@ENGINE=dynamodb-local GROWTH_ITEMS="$${GROWTH_ITEMS:-100000}" .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/proofs/test_growth.py $(ARGS)
+growth: $(READY) ## what each request takes of the tables, with 100 and with 100,000 of everything stored (about 10 minutes; needs Java 17 and npm)
+	@ENGINE=dynamodb-local GROWTH_ITEMS="$${GROWTH_ITEMS:-100000}" .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/proofs/test_growth.py tests/proofs/test_capacity.py $(ARGS)
 
 .PHONY: fuzz
 fuzz: $(READY) ## hostile requests only, many of them: FUZZ_EXAMPLES=5000 FUZZ_SEED=0
@@ -126,6 +127,15 @@ build: $(SAM) ## validate the template and build layer and functions for Lambda 
 test-build: build $(READY) ## build, then import every handler from what was built, and run it under AWS's runtime client
 	@.venv/bin/python -m pytest -n 2 --dist loadfile -m build $(ARGS)
 
+# A fresh emulator and a fresh deployment for each file: they count what is stored. One after another: each takes two cores.
+DEPLOYED := tests/deployed tests/e2e/test_client_matrix.py tests/e2e/test_account_client.py tests/e2e/test_api_key_client.py \
+	tests/e2e/test_link_and_logout.py tests/e2e/test_login.py tests/e2e/test_smoke.py
+
+.PHONY: deployed
+deployed: export CLOUD := deployed
+deployed: build $(READY) $(EMULATOR) ## deploy what was built, as a whole, into an emulator; then the end-to-end tests on it (some twenty minutes; needs what e2e needs): ARGS="-k smoke"
+	@.venv/bin/python -m pytest -v --durations=5 $(DEPLOYED) $(ARGS)
+
 .PHONY: bench-cold
 bench-cold: build $(READY) ## build, then measure how every function starts and answers: ARGS="--rounds 7 --write docs/benchmarks-cold.md get_status"
 	@.venv/bin/python -m local bench-cold $(ARGS)
@@ -160,7 +170,7 @@ smoke: $(SERVE_READY) ## check a live deployment end to end: URL=https://... KEY
 
 .PHONY: lock
 lock: $(UV) ## renew the lock files of the tools (uv.lock: uv lock)
-	cd tools && for tool in uv sam checkov; do \
+	cd tools && for tool in uv sam checkov emulator; do \
 		uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock" \
 			$$tool-requirements.in --output-file $$tool-requirements.txt; \
 	done
@@ -206,6 +216,13 @@ $(CHECKOV): tools/checkov-requirements.txt $(UV)
 	@echo "Installing checkov (the first time only) ..."
 	@uv venv --quiet --clear --python "$$(cat .tools/interpreter)" .tools/checkov
 	@uv pip install --quiet --python .tools/checkov/bin/python --require-hashes -r tools/checkov-requirements.txt
+	@touch $@
+
+# Of Lambda's version of Python: the emulator runs the functions by the interpreter that runs itself.
+$(EMULATOR): tools/emulator-requirements.txt $(UV)
+	@echo "Installing the emulator (the first time only) ..."
+	@python=$$(tools/find-python 3.13) && uv venv --quiet --clear --python "$$python" .tools/emulator
+	@uv pip install --quiet --python .tools/emulator/bin/python --require-hashes -r tools/emulator-requirements.txt
 	@touch $@
 
 .PHONY: FORCE

@@ -41,8 +41,16 @@ class ClientGone(Exception):
 class Gateway:
     """The ASGI application."""
 
-    def __init__(self, routes: list[Route], functions: Functions, log: RequestLog) -> None:
+    def __init__(
+        self,
+        routes: list[Route],
+        functions: Functions,
+        log: RequestLog,
+        *,
+        patience_s: float = limits.INTEGRATION_TIMEOUT_S,
+    ) -> None:
         self._routes = Routes(routes)
+        self._patience_s = patience_s
         self._functions = functions
         self._log = log
 
@@ -110,14 +118,14 @@ class Gateway:
     ) -> Reply:
         try:
             result = await asyncio.wait_for(
-                self._functions.invoke(function, payload, request_id), limits.INTEGRATION_TIMEOUT_S
+                self._functions.invoke(function, payload, request_id), self._patience_s
             )
             if len(result) > limits.MAX_EVENT_BYTES:
                 raise InvalidReply(f"is {len(result)} bytes, and Lambda returns at most 6 MB")
             return parse_reply(result, method)
         except TimeoutError:
             self._log.note(
-                f"{function.logical_id} gave no answer within 30 s (request {request_id})"
+                f"{function.logical_id} gave no answer within {self._patience_s:.0f} s (request {request_id})"
             )
             return refusal(limits.TOOK_TOO_LONG)
         except FunctionFailed as error:

@@ -51,7 +51,7 @@ def test_a_team_is_reckoned_by_hand(book: Book) -> None:
     )
     functions = (api + 22_000) * 0.20 / MILLION + milliseconds / 1000 * 0.5 * 0.0000133334
     assert lines["functions"] == pytest.approx(functions)
-    reads = 22_000 * 4 + 11_000 * (5 + 4 + 4) + 440 * (4 + 4)
+    reads = 22_000 * 4 + 11_000 * (5 + 4 + 4) + 440 * (3 + 3)
     writes = 22_000 + 11_000 * (3 + 7 + 9) + 440 * (1 + 15)
     stored = 11_000 * 30 / (730 / 24)
     tables = reads * 0.125 / MILLION + writes * 0.625 / MILLION + stored * 700 / 1e9 * 0.25

@@ -129,6 +129,7 @@ def test_sweep_gives_up_uploads_that_never_came(larder: Larder, cloud: Cloud) ->
         "uploads_settled": 0,
         "uploads_given_up": 1,
         "totals_checked": 0,
+        "totals_too_large": 0,
         "totals_drifting": 0,
         "totals_corrected": 0,
         "corrected_bytes": 0,

@@ -35,9 +35,19 @@ def start(root: Path, data: Path, **options: str) -> LocalCloud:
     `options` are variables of the server's environment: `LARDER_RETENTION_DAYS="1"`.
     """
     data.mkdir(parents=True)
-    cloud = LocalCloud(root=root, data=data, port=free_port(), options=options)
+    cloud = _kind()(root=root, data=data, port=free_port(), options=options)
     cloud.start()
     return cloud
+
+
+def _kind() -> type[LocalCloud]:
+    """What CLOUD=deployed puts in the place of a local cloud: the stack, deployed into an emulator."""
+    if os.environ.get("CLOUD") != "deployed":
+        return LocalCloud
+    # Only there: it needs what `make deployed` builds and installs, and stands on this module.
+    from tests.deployed.cloud import DeployedCloud
+
+    return DeployedCloud
 
 
 @contextlib.contextmanager
@@ -178,6 +188,17 @@ class LocalCloud:
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return json.loads(done.stdout)
+
+    def mail(self) -> Iterator[dict[str, Any]]:
+        """The messages in the outbox, newest first, as somebody at this machine reads them."""
+        query: dict[str, str] = {}
+        while True:
+            outbox = f"{self.url}/_local/outbox.json"
+            page = httpx.get(outbox, params=query, trust_env=False).json()
+            yield from page["messages"]
+            if page["next_before"] is None:
+                return
+            query = {"before": page["next_before"]}
 
     def items(self, table_variable: str) -> list[dict[str, Any]]:
         """Every item of the table that the functions know by this environment variable, in plain Python types."""

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
 from typing import Any
-
-import httpx
 
 from .cloud import LocalCloud
 
@@ -20,7 +17,7 @@ def mail_to(cloud: LocalCloud, address: str, *, count: int = 1) -> list[dict[str
     """The messages to `address`, oldest first, once there are at least `count`; mail follows its request."""
     deadline = time.monotonic() + ARRIVES_WITHIN_SECONDS
     while True:
-        found = [message for message in _messages(cloud) if message["to"] == address]
+        found = [message for message in cloud.mail() if message["to"] == address]
         if len(found) >= count:
             return found[::-1]
         assert time.monotonic() < deadline, f"{len(found)} of {count} messages to {address} came"
@@ -31,14 +28,3 @@ def link_in(message: dict[str, Any]) -> str:
     """The one link of a message."""
     (link,) = _LINK.findall(message["text"])
     return str(link)
-
-
-def _messages(cloud: LocalCloud) -> Iterator[dict[str, Any]]:
-    """Newest first."""
-    query: dict[str, str] = {}
-    while True:
-        page = httpx.get(f"{cloud.url}/_local/outbox.json", params=query, trust_env=False).json()
-        yield from page["messages"]
-        if page["next_before"] is None:
-            return
-        query = {"before": page["next_before"]}

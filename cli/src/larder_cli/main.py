@@ -8,6 +8,7 @@ from click.core import ParameterSource
 from larder_cli.artifacts import artifacts
 from larder_cli.commands import OperatorGroup, examples
 from larder_cli.cost import cost
+from larder_cli.growth import growth
 from larder_cli.index import rebuild_index, sweep
 from larder_cli.keys import keys
 from larder_cli.outbox import outbox
@@ -97,6 +98,7 @@ for command in (
     restore_table,
     smoke,
     cost,
+    growth,
 ):
     cli.add_command(command)
 

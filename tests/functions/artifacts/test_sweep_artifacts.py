@@ -194,6 +194,19 @@ def test_a_drift_below_counts_like_one_above(cloud: Cloud) -> None:
     assert read_totals(cloud.team.id) == Totals(size_bytes=8, artifacts=1)
 
 
+def test_an_owner_whose_index_is_too_large_for_one_sweep_is_left_for_a_day(cloud: Cloud) -> None:
+    now = clock.now()
+    store(cloud, "abc", now=now)
+    repository.add_to_totals(cloud.team.id, 5, 1, quota_bytes=None)
+    # There is time to begin with the owner's totals, and none to read what they should come to.
+    looks = iter([True])
+    out_of_time = service.sweep(now=now, may_go_on=lambda: next(looks, False))
+    assert (out_of_time.totals_too_large, out_of_time.totals_checked) == (1, 0)
+    assert service.sweep(now=now + HOUR).totals_checked == 0
+    assert service.sweep(now=now + DAY).totals_drifting == 1
+    assert service.sweep(now=now + DAY + HOUR).totals_corrected == 1
+
+
 def test_a_sweep_without_totals_to_look_at_tells_zeros(cloud: Cloud, log: StringIO) -> None:
     invoke("artifacts.sweep_artifacts.handler", {})
     line = swept(log)

@@ -13,7 +13,7 @@ that each change has exactly one author, and a replaced object is listed as disc
 """
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -54,6 +54,7 @@ PENDING_LIFETIME = timedelta(hours=24)
 """How long an offered upload may take before the sweep gives it up. Longer than 5 GB need on a slow line."""
 
 _ATTEMPTS = 8
+_SUMMED_BETWEEN_LOOKS = 1000
 
 _PENDING = "#pending"
 _DISCARDED = "#discarded#"
@@ -64,6 +65,10 @@ _UPLOADED_BYTES = "uploaded_bytes#"
 _AFTER_NOTES = "$"
 """Sorts behind everything that begins with `#`, and before every hash."""
 _METADATA = ("duration_ms", "tag", "sha", "dirty_hash", "ci", "interactive")
+
+
+class OutOfTime(Exception):
+    """There was no time for all that was to be read."""
 
 
 class RoomMade(Exception):
@@ -566,8 +571,11 @@ def replace_totals(owner: str, totals: Totals, *, was: Totals) -> bool:
     return _write([{"Update": update}])
 
 
-def sum_index(owner: str) -> IndexSum:
-    """What the owner's items in the index come to. Reads all of them: for the operator, never on a request."""
+def sum_index(owner: str, *, may_go_on: Callable[[], bool] = lambda: True) -> IndexSum:
+    """What the owner's items in the index come to. Raises OutOfTime when `may_go_on` says so.
+
+    Reads all of them, however many, and keeps none: for background work and the operator, never on a request.
+    """
     items = aws.query(
         settings().artifacts_table,
         "#owner = :owner",
@@ -576,13 +584,15 @@ def sum_index(owner: str) -> IndexSum:
         ExpressionAttributeNames={"#owner": "owner", "#hash": "hash"},
         ConsistentRead=True,
     )
-    artifacts = [item for item in items if "#" not in item["hash"]]
-    return IndexSum(
-        totals=Totals(
-            size_bytes=sum(item["size_bytes"] for item in artifacts), artifacts=len(artifacts)
-        ),
-        unlisted=sum("last_used_at" not in item for item in artifacts),
-    )
+    size_bytes = artifacts = unlisted = 0
+    for number, item in enumerate(items):
+        if number % _SUMMED_BETWEEN_LOOKS == 0 and not may_go_on():
+            raise OutOfTime
+        if "#" not in item["hash"]:
+            size_bytes += item["size_bytes"]
+            artifacts += 1
+            unlisted += "last_used_at" not in item
+    return IndexSum(totals=Totals(size_bytes=size_bytes, artifacts=artifacts), unlisted=unlisted)
 
 
 def check_totals(due: DueTotals, *, correct: bool, drift: Totals, next_at: datetime) -> bool:

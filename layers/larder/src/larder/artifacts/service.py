@@ -72,6 +72,8 @@ class SweepReport:
     finished: bool = True
     # What was looked at, and how much was wrong: no part of what was done.
     totals_checked: int = field(default=0, compare=False)
+    totals_too_large: int = field(default=0, compare=False)
+    """Owners of whose artifacts there was no time to take the sum."""
     totals_drifting: int = field(default=0, compare=False)
     """Owners whose totals differ from the index for the first time: maybe by an upload that is under way."""
     corrected_bytes: int = field(default=0, compare=False)
@@ -367,9 +369,16 @@ def _check_totals(
 ) -> None:
     """Compare the totals with the index, and correct them by a drift that two checks an hour apart have seen alike.
 
-    What differs at one moment may be an upload that is counted and not published yet; what a crash left stays.
+    What differs at one moment may be an upload that is counted and not published yet; what a crash left stays. An owner
+    whose index is too large for one sweep is left alone for a day, so that the next sweeps do the rest of the work.
     """
-    summed = repository.sum_index(due.owner)
+    try:
+        summed = repository.sum_index(due.owner, may_go_on=may_go_on)
+    except repository.OutOfTime:
+        next_at = now + timedelta(days=1)
+        repository.check_totals(due, correct=False, drift=due.drift_before, next_at=next_at)
+        report.totals_too_large += 1
+        return
     drift = Totals(
         size_bytes=due.totals.size_bytes - summed.totals.size_bytes,
         artifacts=due.totals.artifacts - summed.totals.artifacts,

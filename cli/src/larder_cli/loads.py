@@ -1,0 +1,132 @@
+"""How near a company comes to what bounds a deployment: limits.toml, and what its requests take of each limit."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from importlib.resources import files
+from typing import Any
+
+from larder_cli.costs import DAYS_A_MONTH, Book, Team
+
+HOURS_A_DAY = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Company:
+    """One team of many people. What is stored and the retention say how much is built, the peak how fast."""
+
+    engineers: int = 1_000
+    artifacts: int = 10_000_000
+    stored_bytes: int = 50_000_000_000_000
+    peak: float = 2_000.0
+    """Requests to the API a second when most of them come."""
+    busiest_key: float = 0.8
+    """Of the requests: those that come with one and the same key, as of a company's CI."""
+    hit_share: float = 0.9
+
+    @property
+    def team(self) -> Team:
+        """The same as `larder cost` knows it: so many tasks, and so large artifacts, that this is what is stored."""
+        usual = Team(engineers=self.engineers, hit_share=self.hit_share)
+        uploads = self.artifacts * DAYS_A_MONTH / usual.retention_days
+        tasks_a_day = uploads / (1 - self.hit_share) / (usual.tasks / usual.tasks_a_day)
+        average = self.stored_bytes / self.artifacts
+        large = (average - usual.small_share * usual.small_bytes) / (1 - usual.small_share)
+        return Team(
+            engineers=self.engineers,
+            tasks_a_day=round(tasks_a_day),
+            hit_share=self.hit_share,
+            large_bytes=max(round(large), usual.small_bytes),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Something that there is only so much of."""
+
+    name: str
+    most: float
+    unit: str
+    kind: str
+    then: str
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """limits.toml."""
+
+    as_of: date
+    bounds: Mapping[str, Bound]
+    takes: Mapping[str, Mapping[str, float]]
+    sweep: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a company takes of one bound when it takes most."""
+
+    bound: Bound
+    amount: float
+    peak: float = field(repr=False)
+
+    @property
+    def share(self) -> float:
+        return self.amount / self.bound.most
+
+    @property
+    def reached_at(self) -> float:
+        """The peak, in requests a second, of a company of this kind that takes all of it."""
+        return self.peak / self.share
+
+
+def read_limits() -> Limits:
+    stored: dict[str, Any] = tomllib.loads((files("larder_cli") / "limits.toml").read_text())
+    bounds = {name: Bound(**one) for name, one in stored["bounds"].items()}
+    return Limits(stored["as_of"], bounds, stored["takes"], stored["sweep"])
+
+
+def rates(company: Company, book: Book) -> dict[str, float]:
+    """Requests of each kind a second at the peak. What expires does so evenly over the days, long after its peak."""
+    counts = company.team.requests
+    uses: Mapping[str, Mapping[str, float]] = book.uses["requests"]
+    api = sum(count for kind, count in counts.items() if uses[kind].get("api"))
+    a_second = {kind: company.peak * count / api for kind, count in counts.items()}
+    return {**a_second, "expiry": expiries_an_hour(company) / 3600}
+
+
+def expiries_an_hour(company: Company) -> float:
+    return company.artifacts / company.team.retention_days / HOURS_A_DAY
+
+
+def loads(company: Company, limits: Limits, book: Book) -> list[Load]:
+    """The bound that is reached first, first."""
+    by_kind = rates(company, book)
+    uses: Mapping[str, Mapping[str, float]] = book.uses["requests"]
+
+    def used(what: str) -> float:
+        return sum(rate * uses[kind].get(what, 0) for kind, rate in by_kind.items())
+
+    def taken(what: str) -> float:
+        return sum(by_kind[kind] * units for kind, units in limits.takes[what].items())
+
+    amounts = {
+        "throttling_rate": company.peak,
+        "api_requests": company.peak,
+        "functions_at_once": used("milliseconds") / 1000,
+        "invocations": sum(by_kind.values()),
+        "one_key": taken("one_key") * company.busiest_key,
+        "team_item": taken("team_item"),
+        "team_totals": taken("team_totals"),
+        "usage_day": taken("usage_day"),
+        "table_writes": max(map(taken, ("artifacts_writes", "usage_writes", "keys_writes"))),
+        "table_reads": max(map(taken, ("artifacts_reads", "teams_reads"))),
+        "s3_writes": used("s3_puts"),
+        "s3_reads": used("s3_gets"),
+        "events": used("s3_events"),
+        "sweep": expiries_an_hour(company),
+        "totals_check": company.artifacts,
+        "sandbox_mail": company.engineers,
+    }
+    found = [Load(limits.bounds[name], amount, company.peak) for name, amount in amounts.items()]
+    return sorted(found, key=lambda load: load.share, reverse=True)

@@ -1,0 +1,172 @@
+"""`larder growth`: the arithmetic, what it rests on, and the tables of the documentation."""
+
+import json
+import re
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from artifacts.sweep_artifacts import MARGIN_MS
+from larder_cli.costs import Book, read_book
+from larder_cli.loads import Company, Limits, loads, rates, read_limits
+from local.template import load_template
+
+from .conftest import PARAMETERS, TEMPLATE, Larder
+from .test_cost import cells
+
+ROOT = Path(__file__).resolve().parents[2]
+COMPANY = Company()
+
+
+@pytest.fixture(scope="module")
+def book() -> Book:
+    return read_book()
+
+
+@pytest.fixture(scope="module")
+def limits() -> Limits:
+    return read_limits()
+
+
+def test_the_company_stores_what_it_is_said_to() -> None:
+    team = COMPANY.team
+    assert team.stored_artifacts == pytest.approx(10_000_000, rel=0.001)
+    assert team.stored_artifacts * team.average_bytes == pytest.approx(50e12, rel=0.001)
+
+
+def test_the_peak_is_of_requests_to_the_api(book: Book) -> None:
+    by_kind = rates(COMPANY, book)
+    api = [kind for kind, uses in book.uses["requests"].items() if uses.get("api")]
+    assert sum(by_kind[kind] for kind in api) == pytest.approx(2_000)
+    # What S3 tells of an upload comes with it; what expires comes evenly, a month later.
+    assert by_kind["commit"] == by_kind["offer"]
+    assert by_kind["expiry"] == pytest.approx(10_000_000 / 30 / 24 / 3600)
+
+
+def test_loads_are_reckoned_by_hand(limits: Limits, book: Book) -> None:
+    by_kind = rates(COMPANY, book)
+    found = {load.bound.name: load.amount for load in loads(COMPANY, limits, book)}
+    with_a_key = sum(by_kind[kind] for kind in by_kind if kind in limits.takes["one_key"])
+    assert found[limits.bounds["one_key"].name] == pytest.approx(0.8 * with_a_key)
+    assert with_a_key == pytest.approx(2_000 - by_kind["announcement"])
+    at_once = sum(
+        rate * book.uses["requests"][kind].get("milliseconds", 0) / 1000
+        for kind, rate in by_kind.items()
+    )
+    assert found[limits.bounds["functions_at_once"].name] == pytest.approx(at_once)
+    assert found[limits.bounds["sweep"].name] == pytest.approx(10_000_000 / 30 / 24)
+
+
+def test_what_is_reached_first_stands_first(limits: Limits, book: Book) -> None:
+    found = loads(COMPANY, limits, book)
+    shares = [load.share for load in found]
+    assert shares == sorted(shares, reverse=True)
+    assert {load.bound for load in found} == set(limits.bounds.values())
+    for load in found:
+        grown = Company(
+            engineers=round(COMPANY.engineers / load.share),
+            artifacts=round(COMPANY.artifacts / load.share),
+            stored_bytes=round(COMPANY.stored_bytes / load.share),
+            peak=load.reached_at,
+        )
+        share = {one.bound: one.share for one in loads(grown, limits, book)}[load.bound]
+        assert share == pytest.approx(1, rel=0.02)
+
+
+def test_options_are_those_of_the_template(limits: Limits) -> None:
+    assert limits.bounds["throttling_rate"].most == int(PARAMETERS["ThrottlingRate"])
+    assert limits.bounds["table_writes"].most == int(PARAMETERS["TableWriteUnits"])
+    assert limits.bounds["table_reads"].most == int(PARAMETERS["TableReadUnits"])
+    sweep = next(
+        one for one in load_template(environ={}).functions if one.logical_id == "SweepArtifacts"
+    )
+    assert limits.sweep["seconds"] == sweep.timeout_s - MARGIN_MS / 1000
+    a_run = limits.sweep["seconds"] * 1000 / limits.sweep["milliseconds"]
+    assert limits.bounds["sweep"].most == a_run
+    summed = limits.sweep["seconds"] * 1e6 / limits.sweep["summed_microseconds"]
+    assert limits.bounds["totals_check"].most == pytest.approx(summed, rel=0.01)
+    assert "rate(1 hour)" in json.dumps(TEMPLATE["Resources"]["SweepArtifacts"])
+
+
+def test_what_requests_take_comes_to_what_they_cost(limits: Limits, book: Book) -> None:
+    """Tables and hot items are parts of the reads and writes that `larder cost` reckons with."""
+    takes = limits.takes
+    for kind, uses in book.uses["requests"].items():
+
+        def taken(*parts: str, kind: str = kind) -> float:
+            return sum(takes[part].get(kind, 0) for part in parts)
+
+        assert taken("keys_writes", "artifacts_writes", "usage_writes") == uses.get("writes", 0)
+        assert taken("artifacts_reads", "teams_reads") == uses.get("reads", 0)
+        assert taken("one_key") <= taken("keys_writes") + taken("usage_writes")
+
+
+def test_every_limit_says_what_to_do_and_where_it_is_from(limits: Limits) -> None:
+    text = (files("larder_cli") / "limits.toml").read_text()
+    assert {bound.kind for bound in limits.bounds.values()} == {
+        "option",
+        "quota",
+        "fixed",
+        "design",
+    }
+    assert all(bound.then for bound in limits.bounds.values())
+    named = [
+        name for name in tomllib.loads(text)["bounds"] if f"[bounds.{name}]\n# https://" in text
+    ]
+    assert len(named) >= 7
+    assert text.count("https://docs.aws.amazon.com/") == len(named)
+
+
+def test_the_documentation_shows_what_the_command_says() -> None:
+    documented = (ROOT / "docs" / "growth.md").read_text()
+    table = documented.partition("<!-- larder growth -->")[2].partition("<!-- end -->")[0]
+    told = json.loads(Larder()("growth", "--json").stdout)
+    expected = [
+        [
+            one["limit"],
+            one["kind"],
+            f"{one['used']:,.0f}",
+            f"{one['of']:,.0f} {one['unit']}",
+            f"{100 * one['share']:,.0f} %",
+            f"{one['reached_at_requests_a_second']:,}",
+        ]
+        for one in told["limits"]
+    ]
+    assert cells(table)[1:] == expected
+    paid = documented.partition("<!-- larder growth: cost -->")[2].partition("<!-- end -->")[0]
+    shown = {row[0]: row[1] for row in cells(paid)[1:]}
+    labels = {"total": "together", "traffic": "traffic out of AWS, besides"}
+    assert shown == {
+        labels.get(line, line): f"{amount:,.2f}" for line, amount in told["dollars_a_month"].items()
+    }
+
+
+def test_the_documentation_says_what_to_do_about_each_limit(limits: Limits) -> None:
+    documented = " ".join((ROOT / "docs" / "growth.md").read_text().split())
+    for bound in limits.bounds.values():
+        if bound.kind in ("option", "design"):
+            assert bound.name in documented
+
+
+def test_bars_and_rows() -> None:
+    shown = Larder()("growth").stdout
+    assert re.search(r"ThrottlingRate of the stack\s+option\s+2,000\s+500 ", shown)
+    assert "at 2,000 requests a second" in shown
+    assert "1,000 engineers" in shown
+
+
+def test_a_small_company_is_far_from_every_limit(limits: Limits, book: Book) -> None:
+    small = Company(
+        engineers=50, artifacts=90_000, stored_bytes=180_000_000_000, peak=50, busiest_key=1
+    )
+    assert max(load.share for load in loads(small, limits, book)) < 0.3
+
+
+@pytest.mark.parametrize(
+    "options", [("--peak", "100"), ("--busiest-key", "5"), ("--hits", "50"), ("--stored", "1TB")]
+)
+def test_options_change_the_reckoning(options: tuple[str, str]) -> None:
+    usual = json.loads(Larder()("growth", "--json").stdout)
+    assert json.loads(Larder()("growth", "--json", *options).stdout) != usual

@@ -1,0 +1,127 @@
+"""A deployed stack in the place of a local cloud: the same address, log, team and key, for the tests of tests/e2e.
+
+Accounts are made as docs/operations.md says: by `larder --stack`. What reads the data folder of a local cloud (the
+tests, and `larder --local`) finds the same files, which lead to the stack's tables and bucket.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from local.turbo_env import TurboEnv, write_turbo_env
+from tests.deployed.emulator import Emulator
+from tests.deployed.front import serving
+from tests.deployed.stack import STACK, Stack, packed
+from tests.e2e.cloud import LocalCloud
+
+OPERATOR = "operator@larder.local"
+TEAM = "my-team"
+TRIAL = {"Alarms": "false", "ProtectData": "false"}
+"""Those of `default` in samconfig.toml. The emulator knows no alarms that reckon with several metrics."""
+_OPTION = "LARDER_"
+
+
+@dataclass
+class DeployedCloud(LocalCloud):
+    """Made by `start` of tests/e2e/cloud.py where CLOUD says `deployed`. What it holds is gone when it stops."""
+
+    parameters: Mapping[str, str] = field(default_factory=lambda: TRIAL)
+    stack: Stack | None = None
+    bucket_policy: str = field(default="", repr=False)
+    """As it was deployed."""
+    _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, repr=False)
+
+    def start(self) -> None:
+        if self.stack is not None:
+            raise RuntimeError("a stack in an emulator does not outlive its stop")
+        emulator = Emulator(self.data.with_name(f"{self.data.name}-emulator"))
+        self._open.callback(emulator.stop)
+        try:
+            emulator.wait_until_ready()
+            folder = self.data.with_name(f"{self.data.name}-packed")
+            self.stack = Stack(emulator, packed(folder))
+            self.stack.deploy({**self.parameters, **_parameters(dict(self.options))})
+            self._let_plain_http_in()
+            self.open_front()
+            self._begin()
+        except BaseException:
+            self.stop()
+            raise
+
+    def open_front(self) -> None:
+        assert self.stack is not None
+        self._open.enter_context(serving(self.stack, self.port, self.log_path))
+
+    def _let_plain_http_in(self) -> None:
+        """The bucket's policy refuses whoever comes without TLS, and the emulator keeps to it, but here is no TLS."""
+        assert self.stack is not None
+        s3, bucket = self.stack.emulator.client("s3"), self.stack.physical("ArtifactsBucket")
+        self.bucket_policy = s3.get_bucket_policy(Bucket=bucket)["Policy"]
+        s3.delete_bucket_policy(Bucket=bucket)
+
+    def stop(self) -> None:
+        self._open.close()
+
+    def kill(self) -> None:
+        self.stop()
+
+    def operate(self, *arguments: str) -> Any:
+        """What `larder --stack` answers."""
+        assert self.stack is not None
+        done = subprocess.run(
+            [Path(sys.executable).with_name("larder"), "--stack", STACK, *arguments, "--json"],
+            env={"PATH": os.environ["PATH"], **self.stack.emulator.variables},
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return json.loads(done.stdout)
+
+    def mail(self) -> Iterator[dict[str, Any]]:
+        messages = sorted(self.items("LARDER_OUTBOX_TABLE"), key=lambda one: one["id"])
+        for message in reversed(messages):
+            yield {**message, "to": message["recipient"]}
+
+    def _begin(self) -> None:
+        """The first person, team and key, and the files that tell of them and of the stack."""
+        assert self.stack is not None
+        named = ("--email", OPERATOR, "--name", "Operator")
+        self.operate("users", "create", *named)
+        self.operate("teams", "create", "--name", "My team", "--slug", TEAM, "--owner", OPERATOR)
+        made = self.operate(
+            *("keys", "create", "--user", OPERATOR, "--team", TEAM),
+            *("--name", "turbo on this machine", "--prefix", "larder_"),
+        )
+        url = f"http://127.0.0.1:{self.port}"
+        write_turbo_env(self.data / "turbo.env", TurboEnv(url, made["key"], TEAM, made["id"]))
+        emulator = self.stack.emulator
+        described = {
+            "pid": os.getpid(),
+            "api_url": url,
+            "environment": {
+                **self.stack.variables(),
+                **emulator.variables,
+                "AWS_ENDPOINT_URL_DYNAMODB": emulator.url,
+                "AWS_ENDPOINT_URL_LAMBDA": emulator.url,
+            },
+        }
+        (self.data / "cloud.json").write_text(json.dumps(described))
+
+
+def _parameters(options: dict[str, str]) -> dict[str, str]:
+    """Variables of the functions as parameters of the template."""
+    strange = [name for name in options if not name.startswith(_OPTION)]
+    assert not strange, f"a deployed stack has no {strange}"
+    return {
+        "".join(part.capitalize() for part in name.removeprefix(_OPTION).split("_")): value
+        for name, value in options.items()
+    }

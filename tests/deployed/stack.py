@@ -1,0 +1,142 @@
+"""A stack that `sam deploy` makes of what `make package` packs, and what there is of it afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import zipfile
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from local.lambda_runtime.artifacts import open_artifacts
+from tests.deployed.emulator import ROOT, Emulator
+from tools.package import BUILT, LAYER, package
+
+SAM = ROOT / ".tools" / "sam" / "bin" / "sam"
+STACK = "larder"
+_PATIENCE_S = 900
+
+
+def packed(folder: Path) -> Path:
+    """What `make package` packs, in `folder`; where this is no arm64, with the layer's libraries for it besides.
+
+    Python chooses a library by its name, so the archive works on both.
+    """
+    artifacts = open_artifacts(ROOT / "template.yaml")
+    package(BUILT, folder)
+    with zipfile.ZipFile(folder / LAYER, "a", zipfile.ZIP_DEFLATED) as layer:
+        known = set(layer.namelist())
+        for stand_in in artifacts.stand_ins:
+            for library in sorted(stand_in.rglob("*.so")):
+                name = f"python/{library.relative_to(stand_in)}"
+                assert name not in known
+                layer.write(library, name)
+    return folder
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a run of SAM answered."""
+
+    status: int
+    text: str
+
+
+@dataclass
+class Stack:
+    """The stack in the emulator. `folder` is what `packed` returned."""
+
+    emulator: Emulator
+    folder: Path
+    environment: str = "prod"
+    runs: list[Sent] = field(default_factory=list)
+
+    def deploy(self, parameters: Mapping[str, str] | None = None) -> str:
+        """`sam deploy`, which must succeed. `parameters` come in the place of those in samconfig.toml."""
+        given = [f"{name}={value}" for name, value in (parameters or {}).items()]
+        overrides = ["--parameter-overrides", *given] if given else []
+        quietly = ("--no-confirm-changeset", "--no-progressbar")
+        sent = self._sam("deploy", *quietly, "--stack-name", STACK, *overrides)
+        assert sent.status == 0, f"{sent.text[-2_000:]}\n{self.failures()}"
+        return sent.text
+
+    def delete(self) -> Sent:
+        return self._sam("delete", "--no-prompts", "--stack-name", STACK)
+
+    def _sam(self, command: str, *arguments: str) -> Sent:
+        done = subprocess.run(
+            [SAM, command, "--config-env", self.environment, *arguments],
+            cwd=self.folder,
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": str(self.folder),
+                "SAM_CLI_TELEMETRY": "0",
+                "SAM_CLI_POLL_DELAY": "0.5",
+                **self.emulator.variables,
+            },
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE_S,
+        )
+        self.runs.append(Sent(done.returncode, done.stdout + done.stderr))
+        return self.runs[-1]
+
+    # ------------------------------------------------------------------------------ what is there
+
+    def described(self) -> dict[str, Any]:
+        (stack,) = self.emulator.client("cloudformation").describe_stacks(StackName=STACK)["Stacks"]
+        return dict(stack)
+
+    def failures(self) -> str:
+        """What CloudFormation says about resources that it could not make."""
+        cloudformation = self.emulator.client("cloudformation")
+        try:
+            events = cloudformation.describe_stack_events(StackName=STACK)["StackEvents"]
+        except cloudformation.exceptions.ClientError:
+            return ""
+        return "\n".join(
+            f"{one['LogicalResourceId']}: {one.get('ResourceStatusReason')}"
+            for one in events
+            if "FAILED" in one["ResourceStatus"]
+        )
+
+    def template(self) -> dict[str, Any]:
+        """The template as CloudFormation has made it of the one that was sent: without SAM's own types."""
+        body = self.emulator.client("cloudformation").get_template(
+            StackName=STACK, TemplateStage="Processed"
+        )["TemplateBody"]
+        read: dict[str, Any] = body if isinstance(body, dict) else json.loads(body)
+        return read
+
+    def resources(self) -> dict[str, dict[str, Any]]:
+        """What the stack consists of, by logical id."""
+        pages = (
+            self.emulator.client("cloudformation")
+            .get_paginator("list_stack_resources")
+            .paginate(StackName=STACK)
+        )
+        found = [one for page in pages for one in page["StackResourceSummaries"]]
+        return {one["LogicalResourceId"]: one for one in found}
+
+    def physical(self, logical_id: str) -> str:
+        return str(self.resources()[logical_id]["PhysicalResourceId"])
+
+    def outputs(self) -> dict[str, str]:
+        return {one["OutputKey"]: one["OutputValue"] for one in self.described()["Outputs"]}
+
+    def types(self) -> Counter[str]:
+        return Counter(one["ResourceType"] for one in self.resources().values())
+
+    def variables(self) -> dict[str, str]:
+        """The variables of all functions together."""
+        lambda_ = self.emulator.client("lambda")
+        found: dict[str, str] = {}
+        for page in lambda_.get_paginator("list_functions").paginate():
+            for function in page["Functions"]:
+                found |= function.get("Environment", {}).get("Variables", {})
+        return found

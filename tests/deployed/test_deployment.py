@@ -1,0 +1,351 @@
+"""One stack from its first deployment to its end, in this order: deployed, again, with an option changed, with another
+version of the code, deleted. What was stored at first is read after each.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import boto3
+import httpx
+import pytest
+from botocore.exceptions import ClientError
+
+from local.schedules import scheduled_event
+from local.template import REGION
+from tests.deployed.cloud import DeployedCloud
+from tests.deployed.emulator import ROOT
+from tests.deployed.stack import Stack
+from tests.e2e.cloud import free_port
+from tests.e2e.outbox import link_in, mail_to
+from tools.package import LAYER
+
+pytestmark = pytest.mark.e2e
+
+PROD = {"ProtectData": "true", "LogRetentionDays": "90", "Alarms": "false"}
+"""The parameters of `prod` in samconfig.toml, but for the alarms, which the emulator does not know."""
+LARGE = b"large artifact" * 500_000
+"""Seven megabytes: more than passes through a function."""
+PASSWORD = "correct horse battery"
+PATIENCE_S = 240
+WITHIN_S = 60
+ANNOUNCED = {"access-control-request-method": "PUT", "user-agent": "turbo 2.11.11"}
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeployedCloud]:
+    data = tmp_path_factory.mktemp("deployed") / "data"
+    data.mkdir()
+    made = DeployedCloud(root=ROOT, data=data, port=free_port(), options={}, parameters=PROD)
+    made.start()
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture(scope="module")
+def stack(cloud: DeployedCloud) -> Stack:
+    assert cloud.stack is not None
+    return cloud.stack
+
+
+class Api:
+    """Asks the deployed API with the first key."""
+
+    def __init__(self, cloud: DeployedCloud) -> None:
+        self._cloud = cloud
+
+    def __call__(self, method: str, path: str, **given: Any) -> httpx.Response:
+        headers = {"authorization": f"Bearer {self._cloud.token}", **given.pop("headers", {})}
+        params = {"slug": self._cloud.team, **given.pop("params", {})}
+        url = f"{self._cloud.url}{path}"
+        return httpx.request(
+            method,
+            url,
+            headers=headers,
+            params=params,
+            trust_env=False,
+            timeout=PATIENCE_S,
+            **given,
+        )
+
+
+@pytest.fixture
+def api(cloud: DeployedCloud) -> Api:
+    return Api(cloud)
+
+
+def eventually(look: Callable[[], Any], within_s: float = WITHIN_S) -> Any:
+    """What `look` returns as soon as it is something."""
+    deadline = time.monotonic() + within_s
+    while not (found := look()):
+        assert time.monotonic() < deadline, "it did not come"
+        time.sleep(0.2)
+    return found
+
+
+def stored(cloud: DeployedCloud) -> dict[str, Any]:
+    """What must survive every later deployment, without what uses of a key change."""
+    return {
+        "users": sorted(one["pk"] for one in cloud.items("LARDER_IDENTITY_TABLE")),
+        "keys": sorted(one["key_hash"] for one in cloud.items("LARDER_API_KEYS_TABLE")),
+        "artifacts": {
+            one["hash"]: one["upload_id"]
+            for one in cloud.items("LARDER_ARTIFACTS_TABLE")
+            if "#" not in one["hash"]
+        },
+        "secret": cloud.stack and cloud.stack.outputs()["SigningSecret"],
+    }
+
+
+def reads_everything(api: Api) -> None:
+    small, large = api("GET", "/v8/artifacts/small"), api("GET", "/v8/artifacts/large")
+    assert (small.status_code, small.content) == (200, b"small artifact")
+    assert small.headers["x-artifact-tag"] == "YSB0YWc="
+    assert large.status_code == 302
+    assert httpx.get(large.headers["location"], trust_env=False).content == LARGE
+
+
+# ------------------------------------------------------------------------------ the first deployment
+
+
+def test_every_resource_of_the_template_is_made(stack: Stack) -> None:
+    described = stack.described()
+    assert described["StackStatus"] == "CREATE_COMPLETE"
+    made = {name: one["ResourceType"] for name, one in stack.resources().items()}
+    wanted = stack.template()["Resources"]
+    # Alarms, which the emulator does not know, and a domain, which nobody has asked for here.
+    unasked = {name for name in wanted.keys() - made.keys() if "Condition" in wanted[name]}
+    assert made == {name: one["Type"] for name, one in wanted.items() if name not in unasked}
+    assert len(made) > 300
+
+
+def test_data_is_protected(stack: Stack) -> None:
+    dynamodb = stack.emulator.client("dynamodb")
+    for table in ("IdentityTable", "ApiKeysTable", "TeamsTable", "AuditTable"):
+        made = dynamodb.describe_table(TableName=stack.physical(table))["Table"]
+        assert made["DeletionProtectionEnabled"]
+
+
+def test_a_small_artifact_passes_through_a_function(api: Api) -> None:
+    headers = {"x-artifact-tag": "YSB0YWc=", "x-artifact-duration": "1200"}
+    put = api("PUT", "/v8/artifacts/small", content=b"small artifact", headers=headers)
+    assert put.status_code == 202, put.text
+    got = api("GET", "/v8/artifacts/small")
+    assert (got.content, got.headers["x-artifact-duration"]) == (b"small artifact", "1200")
+
+
+def test_a_large_one_goes_to_s3_whose_event_makes_it_visible(
+    api: Api, cloud: DeployedCloud
+) -> None:
+    offered = api("OPTIONS", "/v8/artifacts/large", headers=ANNOUNCED)
+    assert offered.status_code == 204, offered.text
+    sent = httpx.put(
+        offered.headers["location"], content=LARGE, trust_env=False, timeout=PATIENCE_S
+    )
+    assert sent.status_code == 200, sent.text
+    # Nobody asks the API for it meanwhile: the bucket's event reaches CommitUpload by its rule.
+    eventually(lambda: "large" in stored(cloud)["artifacts"])
+    reads_everything(api)
+
+
+def test_the_bucket_refuses_who_comes_without_tls(
+    api: Api, cloud: DeployedCloud, stack: Stack
+) -> None:
+    """By its policy, which the cloud has taken away for all other tests, since there is no TLS on one machine."""
+    bucket, s3 = stack.physical("ArtifactsBucket"), stack.emulator.client("s3")
+    s3.put_bucket_policy(Bucket=bucket, Policy=cloud.bucket_policy)
+    try:
+        offered = api("OPTIONS", "/v8/artifacts/refused", headers=ANNOUNCED)
+        sent = httpx.put(
+            offered.headers["location"], content=LARGE, trust_env=False, timeout=PATIENCE_S
+        )
+    finally:
+        s3.delete_bucket_policy(Bucket=bucket)
+    assert sent.status_code == 403
+    assert "explicit deny in a resource-based policy" in sent.text
+
+
+def test_somebody_signs_up_and_mail_follows_by_another_function(cloud: DeployedCloud) -> None:
+    ada = {"email": "ada@acme.example", "password": PASSWORD, "name": "Ada"}
+    page = {"origin": cloud.url}
+    with httpx.Client(
+        base_url=cloud.url, headers=page, trust_env=False, timeout=PATIENCE_S
+    ) as browser:
+        signed_up = browser.post("/api/auth/sign-up/email", json=ada)
+        assert signed_up.status_code == 200, signed_up.text
+        asked = browser.post("/api/auth/send-verification-email", json={"email": ada["email"]})
+        assert asked.status_code == 200, asked.text
+        (message,) = mail_to(cloud, ada["email"])
+        assert browser.get(link_in(message)).status_code in (200, 302)
+        session = browser.get("/api/auth/get-session").json()
+    assert session["user"]["emailVerified"] is True
+
+
+def test_events_are_counted(api: Api, cloud: DeployedCloud) -> None:
+    event = {
+        "sessionId": "7ad1cf8e-9b4b-4c6a-8d36-6ea8b4e3a0b5",
+        "source": "REMOTE",
+        "event": "HIT",
+        "hash": "small",
+        "duration": 100,
+    }
+    assert api("POST", "/v8/artifacts/events", json=[event]).status_code == 200
+    (day,) = [one for one in cloud.items("LARDER_USAGE_TABLE") if "#" not in one["day"]]
+    assert (day["events"], day["hits"]) == (1, 1)
+
+
+def test_a_functions_keys_open_what_its_role_says_and_no_more(stack: Stack) -> None:
+    lambda_, sts = stack.emulator.client("lambda"), stack.emulator.client("sts")
+    tables = {name: stack.physical(name) for name in ("TeamsTable", "IdentityTable")}
+
+    def reads(function: str, table: str) -> bool:
+        made = lambda_.get_function_configuration(FunctionName=stack.physical(function))
+        role = sts.assume_role(RoleArn=made["Role"], RoleSessionName="test")["Credentials"]
+        dynamodb = boto3.client(
+            "dynamodb",
+            endpoint_url=stack.emulator.url,
+            region_name=REGION,
+            aws_access_key_id=role["AccessKeyId"],
+            aws_secret_access_key=role["SecretAccessKey"],
+            aws_session_token=role["SessionToken"],
+        )
+        key = {"pk": {"S": "nobody"}, "sk": {"S": "nothing"}}
+        try:
+            dynamodb.batch_get_item(RequestItems={tables[table]: {"Keys": [key]}})
+        except ClientError as error:
+            return error.response["Error"]["Code"] != "AccessDeniedException"
+        return True
+
+    assert reads("GetStatus", "TeamsTable")
+    assert not reads("GetOk", "TeamsTable")
+    assert not reads("GetOk", "IdentityTable")
+
+
+def test_what_fails_for_good_lies_in_the_queue(stack: Stack) -> None:
+    stack.emulator.client("lambda").invoke(
+        FunctionName=stack.physical("RemoveArtifacts"),
+        InvocationType="Event",
+        Payload=b'{"no": "job"}',
+    )
+    queue = stack.physical("RemoveArtifactsFailures")
+
+    def arrived() -> Any:
+        received = stack.emulator.client("sqs").receive_message(QueueUrl=queue)
+        return received.get("Messages")
+
+    (message,) = eventually(arrived, within_s=PATIENCE_S)
+    assert json.loads(message["Body"])["requestPayload"] == {"no": "job"}
+
+
+HOURLY = ("SweepArtifacts", "RemoveExpiredKeys", "ForgetDeletedUsers", "ForgetDeletedTeams")
+
+
+@pytest.mark.parametrize("function", HOURLY)
+def test_its_rule_runs_it_every_hour(stack: Stack, function: str) -> None:
+    """An hour is too long for a test: the rule is looked at, and the run that it would start is started."""
+    events = stack.emulator.client("events")
+    rule = stack.physical(f"{function}{function}")
+    assert events.describe_rule(Name=rule)["ScheduleExpression"] == "rate(1 hour)"
+    (target,) = events.list_targets_by_rule(Rule=rule)["Targets"]
+    assert target["Arn"].endswith(f":{stack.physical(function)}")
+    payload = json.dumps(scheduled_event(rule, datetime.now(tz=UTC))).encode()
+    reply = stack.emulator.client("lambda").invoke(FunctionName=target["Arn"], Payload=payload)
+    assert "FunctionError" not in reply, reply["Payload"].read()
+
+
+def test_the_logs_are_where_the_template_says(stack: Stack) -> None:
+    logs = stack.emulator.client("logs")
+    group = stack.physical("SweepArtifactsLogGroup")
+    lines = logs.filter_log_events(logGroupName=group)["events"]
+    assert any('"swept"' in line["message"] for line in lines)
+    groups = logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]
+    assert [one["retentionInDays"] for one in groups if one["logGroupName"] == group] == [90]
+
+
+# ------------------------------------------------------------------------------------- the same again
+
+
+def test_the_same_again_changes_nothing(cloud: DeployedCloud, stack: Stack, api: Api) -> None:
+    before, resources = stored(cloud), stack.resources()
+    updated = stack.described().get("LastUpdatedTime")
+    told = stack.deploy(PROD)
+    assert "No changes to deploy" in told
+    assert stack.described().get("LastUpdatedTime") == updated
+    assert {name: one["PhysicalResourceId"] for name, one in stack.resources().items()} == {
+        name: one["PhysicalResourceId"] for name, one in resources.items()
+    }
+    assert stored(cloud) == before
+    reads_everything(api)
+
+
+# -------------------------------------------------------------------------------- an option is changed
+
+
+def test_another_option_is_taken_over_in_place(
+    cloud: DeployedCloud, stack: Stack, api: Api
+) -> None:
+    before, resources = stored(cloud), stack.resources()
+    stack.deploy({**PROD, "OverQuota": "evict", "MaxUploadBytes": "1000000"})
+    assert stack.described()["StackStatus"] == "UPDATE_COMPLETE"
+    kept = {name: one["PhysicalResourceId"] for name, one in stack.resources().items()}
+    assert kept == {name: one["PhysicalResourceId"] for name, one in resources.items()}
+    assert stack.variables()["LARDER_OVER_QUOTA"] == "evict"
+    refused = api("PUT", "/v8/artifacts/other", content=bytes(1_000_001))
+    assert refused.status_code in (400, 413), refused.text
+    assert stored(cloud) == before
+    reads_everything(api)
+
+
+# --------------------------------------------------------------------------- another version of the code
+
+
+def test_another_version_reads_what_this_one_wrote(
+    cloud: DeployedCloud, stack: Stack, api: Api, tmp_path: Path
+) -> None:
+    before, layer = stored(cloud), layers_of(stack)
+    next_version = tmp_path / "next"
+    shutil.copytree(stack.folder, next_version)
+    with ZipFile(next_version / LAYER, "a") as archive:
+        archive.writestr("python/larder/of_the_next_version.py", "")
+    Stack(stack.emulator, next_version).deploy({**PROD, "OverQuota": "evict"})
+    assert layers_of(stack) != layer
+    assert stored(cloud) == before
+    reads_everything(api)
+
+
+def layers_of(stack: Stack) -> list[str]:
+    """The versions of the layer that a function runs on. SAM makes another resource of each."""
+    functions = stack.emulator.client("lambda")
+    name = stack.physical("GetStatus")
+    configuration = functions.get_function_configuration(FunctionName=name)
+    return [one["Arn"] for one in configuration["Layers"]]
+
+
+# ---------------------------------------------------------------------------------------------- its end
+
+
+def test_a_deletion_leaves_nothing(stack: Stack) -> None:
+    """As docs/operations.md says it: empty the bucket, then delete. The emulator would delete a full one as well, and
+    protected tables, where CloudFormation refuses to.
+    """
+    resources = stack.resources()
+    s3 = stack.emulator.client("s3")
+    bucket = resources["ArtifactsBucket"]["PhysicalResourceId"]
+    for one in s3.list_objects_v2(Bucket=bucket)["Contents"]:
+        s3.delete_object(Bucket=bucket, Key=one["Key"])
+    deleted = stack.delete()
+    assert deleted.status == 0, deleted.text[-2_000:]
+    assert bucket not in {one["Name"] for one in s3.list_buckets()["Buckets"]}
+    assert stack.emulator.client("dynamodb").list_tables()["TableNames"] == []
+    assert stack.emulator.client("lambda").list_functions()["Functions"] == []
+    logs = stack.emulator.client("logs").describe_log_groups()["logGroups"]
+    assert [one["logGroupName"] for one in logs if "larder" in one["logGroupName"]] == []

@@ -1,0 +1,130 @@
+"""What each request takes of each table: the figures that `larder cost` and `larder growth` reckon with.
+
+Only AWS's own engine counts capacity as AWS does: ENGINE=dynamodb-local, as `make growth` has it. An item that is
+asked for and is not there counts as one read, which that engine leaves out of a batch.
+"""
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+import pytest
+
+from larder import aws
+from larder.settings import settings
+from larder_cli.costs import read_book
+from larder_cli.loads import read_limits
+from local.data_folder import DYNAMODB_LOCAL
+from tests.conftest import SetOption
+from tests.direct_uploads import announce, offer, put_object
+from tests.requests import Cloud
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        os.environ.get("ENGINE") != DYNAMODB_LOCAL, reason="only DynamoDB Local counts capacity"
+    ),
+]
+
+Units = dict[tuple[str, str], float]
+"""Units of capacity by table and by what they are: `reads`, or `writes`, those of its indexes included."""
+
+EVENT = {
+    "sessionId": "7ad1cf8e-9b4b-4c6a-8d36-6ea8b4e3a0b5",
+    "source": "REMOTE",
+    "event": "HIT",
+    "duration": 100,
+}
+BUILD = [{**EVENT, "hash": f"{number:016x}"} for number in range(50)]
+
+
+@contextmanager
+def measured() -> Iterator[Units]:
+    """Filled by the calls that are made while this is open."""
+    units: Units = defaultdict(float)
+    asked: dict[str, int] = {}
+    lock = Lock()
+
+    def ask(params: dict[str, Any], **_: object) -> None:
+        params["ReturnConsumedCapacity"] = "TOTAL"
+        for table, request in params.get("RequestItems", {}).items():
+            if isinstance(request, dict):
+                asked[table] = len(request["Keys"])
+
+    def note(parsed: dict[str, Any], model: Any, **_: object) -> None:
+        capacity = parsed.get("ConsumedCapacity", [])
+        kind = "reads" if model.name in ("GetItem", "BatchGetItem", "Query") else "writes"
+        with lock:
+            for one in [capacity] if isinstance(capacity, dict) else capacity:
+                units[one["TableName"], kind] += one["CapacityUnits"]
+            if model.name == "BatchGetItem":
+                for table, found in parsed["Responses"].items():
+                    units[table, kind] += asked[table] - len(found)
+
+    events = aws.dynamodb().meta.events
+    events.register("provide-client-params.dynamodb", ask)
+    events.register("after-call.dynamodb", note)
+    try:
+        yield units
+    finally:
+        events.unregister("provide-client-params.dynamodb", ask)
+        events.unregister("after-call.dynamodb", note)
+
+
+def taken(act: Callable[[], object]) -> Units:
+    with measured() as units:
+        act()
+    return {key: amount for key, amount in units.items() if amount}
+
+
+@pytest.fixture
+def requests(cloud: Cloud, option: SetOption) -> dict[str, Units]:
+    """What each kind of request takes of an instance that knows the key."""
+    send = cloud.send
+    send("PUT", "/v8/artifacts/small", body=b"small")
+    send("PUT", "/v8/artifacts/large", body=bytes(300_000))
+    send("POST", "/v8/artifacts/events", json_body=BUILD)
+    found = {
+        "small_hit": taken(lambda: send("GET", "/v8/artifacts/small")),
+        "redirected_hit": taken(lambda: send("GET", "/v8/artifacts/large")),
+        "miss": taken(lambda: send("GET", "/v8/artifacts/absent")),
+        "announcement": taken(lambda: send("OPTIONS", "/v8/artifacts/small")),
+        "status": taken(lambda: send("GET", "/v8/artifacts/status")),
+        "events": taken(lambda: send("POST", "/v8/artifacts/events", json_body=BUILD)),
+    }
+    kept: list[str] = []
+    found["offer"] = taken(lambda: kept.append(offer(send, "direct")))
+    put_object(kept[0], b"direct")
+    found["commit"] = taken(lambda: announce(kept[0]))
+    return found
+
+
+def test_requests_take_of_each_table_what_is_reckoned(
+    requests: dict[str, Units], told: list[str]
+) -> None:
+    options, takes = settings(), read_limits().takes
+    tables = {
+        ("keys", options.api_keys_table),
+        ("teams", options.teams_table),
+        ("artifacts", options.artifacts_table),
+        ("usage", options.usage_table),
+    }
+    differing = []
+    for kind, units in requests.items():
+        told.append(
+            f"{kind:16} " + " ".join(f"{k[0]}:{k[1]}={v:g}" for k, v in sorted(units.items()))
+        )
+        for name, table in sorted(tables):
+            for what in ("reads", "writes"):
+                reckoned = takes.get(f"{name}_{what}", {}).get(kind, 0)
+                if units.get((table, what), 0) != reckoned:
+                    differing.append((kind, name, what, units.get((table, what), 0), reckoned))
+        uses = read_book().uses["requests"][kind]
+        for what in ("reads", "writes"):
+            whole = sum(amount for (_, of), amount in units.items() if of == what)
+            if whole != uses.get(what, 0):
+                differing.append((kind, "all", what, whole, uses.get(what, 0)))
+    assert not differing
