@@ -239,7 +239,7 @@ def deliver(
         now=datetime.now(UTC),
         domain_name=DOMAIN,
     )
-    reply = invoke(function.handler, event)
+    reply = invoke(function.handler, event, Context(remaining_ms=function.timeout_s * 1000))
     text = reply.get("body") or ""
     content = base64.b64decode(text) if reply.get("isBase64Encoded") else text.encode()
     given = {name.lower(): value for name, value in reply.get("headers", {}).items()}
