@@ -35,13 +35,21 @@ def reply(body: dict[str, Any]) -> Answer:
 
 @contextmanager
 def answering(
-    service: str, operation: str, answer: Answer, *, times: int = 10**9
+    service: str,
+    operation: str,
+    answer: Answer,
+    *,
+    times: int = 10**9,
+    only: Callable[[dict[str, Any]], bool] = lambda _: True,
 ) -> Iterator[list[str]]:
-    """Within, calls of one operation get `answer` and do nothing, `times` calls at most. Yields those calls."""
+    """Within, calls of one operation get `answer` and do nothing, `times` calls at most. Yields those calls.
+
+    `only` picks among them, by what botocore is about to send.
+    """
     calls: list[str] = []
 
-    def instead(**_: Any) -> tuple[Any, dict[str, Any]] | None:
-        if len(calls) >= times:
+    def instead(params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]] | None:
+        if len(calls) >= times or not only(params):
             return None
         calls.append(operation)
         status, parsed = answer

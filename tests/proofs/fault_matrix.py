@@ -8,7 +8,6 @@ A run fails with the first cells that have no explained outcome; it tells all of
 import argparse
 import json
 import multiprocessing
-import random
 import re
 import sys
 import tempfile
@@ -31,7 +30,7 @@ from larder.web.log import logger
 from local.template import load_template
 from tests.proofs.fault_deliveries import AT_ONCE, DELIVERIES
 from tests.proofs.fault_deliveries import run as deliver
-from tests.proofs.fault_page import render
+from tests.proofs.fault_page import COLUMNS, NOT_RUN, render
 from tests.proofs.fault_proxy import FAULTS, Call, Fault, Plan, Request, Way
 from tests.proofs.fault_scenarios import SCENARIOS, Scenario
 from tests.proofs.fault_world import (
@@ -96,6 +95,8 @@ class Result:
     calls: list[str]
     cells: list[Cell] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    """Those that it was run with."""
     took_s: float = 0
 
 
@@ -450,8 +451,13 @@ def _begin(folder: str) -> None:
     _worlds.append(_opened.enter_context(running(place)))
 
 
-def _run(number: int) -> Result:
-    return run_scenario(_worlds[0], SCENARIOS[number])
+def _run(number: int, faults: frozenset[str]) -> Result:
+    def of_these(cells: list[tuple[Call, Fault]]) -> list[tuple[Call, Fault]]:
+        return [(call, fault) for call, fault in cells if fault.name in faults]
+
+    result = run_scenario(_worlds[0], SCENARIOS[number], of_these)
+    result.faults = sorted(faults)
+    return result
 
 
 def _deliver(number: int) -> str:
@@ -471,52 +477,56 @@ def main() -> int:
     parser.add_argument("--write", type=Path, help="the page")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only", default="", help="scenarios whose name holds this")
+    parser.add_argument("--faults", default=",".join(COLUMNS), help="their names")
     parser.add_argument("--results", type=Path, help="kept here; what is, is not run again")
     arguments = parser.parse_args()
     began = time.monotonic()
-    numbers = [number for number, one in enumerate(SCENARIOS) if arguments.only in str(one)]
-    # Long and short ones mixed, so that the workers end together.
-    random.Random(1).shuffle(numbers)
     results = _kept(arguments.results)
-    numbers = [number for number in numbers if number not in results]
+    faults = frozenset(arguments.faults.split(","))
+    to_do = {
+        number: faults - set(results[number].faults) if number in results else faults
+        for number, one in enumerate(SCENARIOS)
+        if arguments.only in str(one)
+    }
+    failures = []
     with tempfile.TemporaryDirectory() as folder:
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(arguments.workers, context, _begin, (folder,)) as pool:
-            for number, result in _as_they_end(pool, numbers):
-                results[number] = result
+            running = {pool.submit(_run, n, some): n for n, some in to_do.items() if some}
+            for one in as_completed(running):
+                result = one.result()
                 _report(result)
+                failures += result.failures
                 if arguments.results and not result.failures:
                     with arguments.results.open("a") as file:
                         file.write(json.dumps(asdict(result)) + "\n")
-            failures = [told for told in pool.map(_deliver, range(len(DELIVERIES))) if told]
-    ordered = [results[number] for number in sorted(results)]
-    cells = [cell for result in ordered for cell in result.cells]
-    failures += [failure for result in ordered for failure in result.failures]
+                _add(results, running[one], result)
+            failures += [told for told in pool.map(_deliver, range(len(DELIVERIES))) if told]
+    cells = [cell for result in results.values() for cell in result.cells]
     print(*failures, sep="\n")
     print(f"{len(cells)} cells, {dict(Counter(cell.outcome for cell in cells))}")
     print(f"{len(failures)} unexplained, {time.monotonic() - began:.0f} s")
     if arguments.write and not failures and not arguments.only:
-        arguments.write.write_text(_page(ordered))
+        arguments.write.write_text(_page([results[number] for number in sorted(results)]))
     return 1 if failures else 0
 
 
 def _kept(file: Path | None) -> dict[int, Result]:
-    """The results of a run that was cut off, by the number of their scenario."""
-    if file is None or not file.exists():
-        return {}
+    """The results of runs that were cut off, or had some faults alone, by the number of their scenario."""
     numbers = {str(scenario): number for number, scenario in enumerate(SCENARIOS)}
-    kept = {}
-    for line in file.read_text().splitlines():
+    kept: dict[int, Result] = {}
+    for line in file.read_text().splitlines() if file is not None and file.exists() else ():
         result = Result(**json.loads(line))
         result.cells = [Cell(**cell) for cell in result.cells]  # type: ignore[arg-type]
-        kept[numbers[result.scenario]] = result
+        _add(kept, numbers[result.scenario], result)
     return kept
 
 
-def _as_they_end(pool: ProcessPoolExecutor, numbers: list[int]) -> Iterator[tuple[int, Result]]:
-    running = {pool.submit(_run, number): number for number in numbers}
-    for one in as_completed(running):
-        yield running[one], one.result()
+def _add(results: dict[int, Result], number: int, more: Result) -> None:
+    before = results.setdefault(number, more)
+    if before is not more:
+        before.cells += more.cells
+        before.faults += more.faults
 
 
 def _report(result: Result) -> None:
@@ -532,6 +542,9 @@ def _page(results: list[Result]) -> str:
     for result in results:
         for cell in result.cells:
             cells[cell.scenario].setdefault(cell.fault, Counter())[cell.outcome] += 1
+    for result in results:
+        for fault in COLUMNS.keys() - set(result.faults):
+            cells[result.scenario][fault] = Counter({NOT_RUN: 1})
     return render(
         {result.scenario: len(result.calls) for result in results},
         cells,

@@ -79,6 +79,8 @@ SIGNS = {
 }
 """By outcome: how a cell shows it, and what it means."""
 
+NOT_RUN = "not run"
+
 _HEAD = """\
 # Faults
 
@@ -193,12 +195,15 @@ def render(
     at_once: int,
 ) -> str:
     """`calls` and `cells` are by the name of a scenario, cells by fault, each with how often an outcome came."""
-    total = sum(sum(counts.values()) for row in cells.values() for counts in row.values())
+    every = [counts for row in cells.values() for counts in row.values()]
+    total = sum(sum(counts[sign] for sign in SIGNS) for counts in every)
     text = _HEAD.format(cells=f"{total:,}")
     text += "".join(f"| {title} | {means} |\n" for title, means in COLUMNS.values())
     text += _OUTCOMES
     text += "".join(f"| {sign} | {' '.join(means.split())} |\n" for sign, means in SIGNS.values())
     text += "| - | The request makes no such call. |\n"
+    if any(counts[NOT_RUN] for counts in every):
+        text += "| ? | Not run when this page was made. |\n"
     rows = [
         f"| {_shown(name)} | {status} `{code}` | {DONE[status, code]} |"
         for name, codes in done_before.items()
@@ -241,6 +246,8 @@ def _shown(name: str) -> str:
 
 
 def _cell(counts: Counter[str]) -> str:
+    if counts[NOT_RUN]:
+        return "?"
     if not counts:
         return "-"
     return ", ".join(f"{SIGNS[one][0]} {counts[one]}" for one in SIGNS if counts[one])

@@ -100,7 +100,7 @@ def put(s: Subject, artifact: Stored, hash: str = "") -> Reply:
 def stored_before(s: Subject, artifact: Stored, hash: str = "") -> None:
     reply = put(s, artifact, hash)
     assert reply.status == 202, reply
-    s.world.lose_events()
+    s.lose_events()
 
 
 def read(s: Subject, hash: str = "") -> Stored | None:
@@ -235,7 +235,7 @@ def fetch_noting(s: Subject) -> Play:
 def fetch_settling(s: Subject) -> Play:
     artifact = made(2_000, signed=False)
     upload(offer(s), artifact[0])
-    s.world.lose_events()
+    s.lose_events()
     yield lambda: s.send("GET", f"/v8/artifacts/{s.hash}")
     whole(s, artifact)
     yield None
@@ -254,7 +254,7 @@ def exists_settling(s: Subject) -> Play:
     before, after = made(), made(2_000, signed=False)
     stored_before(s, before)
     upload(offer(s), after[0])
-    s.world.lose_events()
+    s.lose_events()
     yield lambda: s.send("HEAD", f"/v8/artifacts/{s.hash}")
     whole(s, before, after)
     yield None
@@ -276,7 +276,7 @@ def query(s: Subject) -> Play:
     stored, came = made(), made(2_000, signed=False)
     stored_before(s, stored)
     upload(offer(s, f"{s.tag}01"), came[0])
-    s.world.lose_events()
+    s.lose_events()
     hashes = [s.hash, f"{s.tag}01", f"{s.tag}02"]
     yield lambda: s.send("POST", "/v8/artifacts", json_body={"hashes": hashes})
     whole(s, stored)
@@ -1042,7 +1042,7 @@ SWEEP = "artifacts.sweep_artifacts.handler"
 def arrive(s: Subject, body: bytes) -> dict[str, object]:
     location = offer(s)
     upload(location, body)
-    s.world.lose_events()
+    s.lose_events()
     return created(urlsplit(location).path.removeprefix(f"/{settings().artifacts_bucket}/"))
 
 
@@ -1097,7 +1097,7 @@ def sweep(s: Subject) -> Play:
     gone, came = f"{s.tag}01", f"{s.tag}02"
     offer(s, gone)
     upload(offer(s, came), b"came")
-    s.world.lose_events()
+    s.lose_events()
     with later(in_hours(25)):
         yield lambda: function(SWEEP)
         yield None
