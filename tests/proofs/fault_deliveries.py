@@ -4,9 +4,9 @@ Each delivery is a function of the world that checks what its first line says; d
 """
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
 from larder import clock
 from larder.accounts.service import remove_user
@@ -36,6 +36,7 @@ from tests.proofs.fault_scenarios import (
     whole,
 )
 from tests.proofs.fault_world import Subject, World, function, in_hours, later
+from tests.proofs.overlapping import Overlap, all_at_once
 
 AT_ONCE = 4
 REMOVE = "artifacts.remove_artifacts.handler"
@@ -73,11 +74,13 @@ def run(world: World, one: Delivery) -> Subject:
     return subject
 
 
-def at_once(handler: str, event: object = None) -> None:
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        running = [pool.submit(function, handler, event) for _ in range(AT_ONCE)]
-        statuses = [one.result(60).status for one in running]
-    assert set(statuses) <= {200, 503}, statuses
+def at_once(handler: str, event: object = None, *, held_calls: int = 0) -> None:
+    """Four runs that begin together; none of the first `held_calls` of each leaves before all are about to."""
+    overlap = Overlap(held=bool(held_calls), seed=0)
+    runs = [partial(function, handler, event)] * AT_ONCE
+    done = all_at_once(runs, overlap, held_calls=held_calls)
+    statuses = {one.answer.status for one in done}
+    assert statuses <= {200, 503}, statuses
     if 503 in statuses:
         # Lambda invokes it again.
         assert function(handler, event).status == 200
@@ -106,7 +109,8 @@ def commit_at_once(s: Subject) -> None:
     """One of them publishes the upload, and it is counted once."""
     body = made(2_000, signed=False)
     event = arrive(s, body[0])
-    at_once(COMMIT, event)
+    # Its quota, and what stands in the index: all of them see the same before any of them acts.
+    at_once(COMMIT, event, held_calls=2)
     whole(s, body)
     assert totals_of(s) == (2_000, 1)
 

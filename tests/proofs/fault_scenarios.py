@@ -344,6 +344,17 @@ def preflight_others(s: Subject) -> Play:
     yield None
 
 
+@scenario("OPTIONS /api/auth/{proxy+}")
+def preflight_of_a_page(s: Subject) -> Play:
+    headers = {
+        "origin": "https://cache.example.com",
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "content-type",
+    }
+    yield lambda: s.send("OPTIONS", "/api/auth/sign-in/email", headers=headers)
+    yield None
+
+
 @scenario("PUT /v1/artifacts/status")
 def set_status(s: Subject) -> Play:
     yield lambda: s.send("PUT", "/v1/artifacts/status", json_body={"status": "paused"})
@@ -1116,6 +1127,9 @@ def sweep_expired(s: Subject) -> Play:
         the_next_hour(s)
         whole(s, None)
         assert artifacts_seen(s) is None
+    # The object waits for whoever may be reading it.
+    with later(timedelta(days=31, hours=1)):
+        assert function(SWEEP).status == 200
 
 
 @scenario("SweepArtifacts", variant="of a removal")
