@@ -32,6 +32,7 @@ from tests.proofs.fault_scenarios import (
     mail_to,
     member_of,
     stored_before,
+    sweep_on,
     totals_of,
     whole,
 )
@@ -283,6 +284,7 @@ def sweep_late(s: Subject) -> None:
         assert s.send("GET", f"/v8/artifacts/{s.hash}").status == 404
         assert function(SWEEP).status == 200
         assert artifacts_seen(s) is None
+    sweep_on(s, timedelta(days=40))
 
 
 def _check_expired(s: Subject, run_it: Callable[[str], None]) -> None:

@@ -341,7 +341,7 @@ def sweep_and_check(world: World, subjects: list[Subject]) -> list[str]:
     """
     world.deliver_events()
     world.run_jobs()
-    for by in (in_hours(25.5), in_hours(27), in_hours(28.5)):
+    for by in (in_hours(25.5), in_hours(27), in_hours(51), in_hours(53)):
         with later(by):
             for handler in SCHEDULED:
                 restart()
@@ -398,6 +398,18 @@ def _forget(owner: str) -> None:
 # The whole ---------------------------------------------------------------------------------------
 
 
+@contextmanager
+def _logging_to(text: StringIO) -> Iterator[None]:
+    """Powertools' Logger writes to the standard output of its first use, metrics to the present one."""
+    (handler,) = logger().handlers
+    before = handler.setStream(text)  # type: ignore[attr-defined]
+    try:
+        with redirect_stdout(text):
+            yield
+    finally:
+        handler.setStream(before)  # type: ignore[attr-defined]
+
+
 def run_scenario(
     world: World,
     scenario: Scenario,
@@ -408,12 +420,10 @@ def run_scenario(
     """Run the cells that are chosen, and the sweeps; with `leaves`, these are the caller's to run, for those in it."""
     began = time.monotonic()
     log = StringIO()
-    (handler,) = logger().handlers
-    before = handler.setStream(log)  # type: ignore[attr-defined]
     result = Result(str(scenario), [])
     subjects: list[Subject] = [] if leaves is None else leaves
     try:
-        with redirect_stdout(log):
+        with _logging_to(log):
             calls, usual, subject = explore(world, scenario)
             subjects.append(subject)
             result.calls = [str(call) for call in calls]
@@ -432,8 +442,6 @@ def run_scenario(
                 ]
     except Unexplained as unexplained:
         result.failures.append(str(unexplained))
-    finally:
-        handler.setStream(before)  # type: ignore[attr-defined]
     if result.failures:
         unforeseen = [line for line in log.getvalue().splitlines() if "unforeseen" in line]
         result.failures += [line[:1500] for line in unforeseen[:3]]
@@ -464,7 +472,7 @@ def _deliver(number: int) -> str:
     """What went wrong; empty for nothing."""
     one = DELIVERIES[number]
     try:
-        with redirect_stdout(StringIO()):
+        with _logging_to(StringIO()):
             subject = deliver(_worlds[0], one)
             problems = sweep_and_check(_worlds[0], [subject])
     except AssertionError as error:

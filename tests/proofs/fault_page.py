@@ -96,7 +96,7 @@ After each cell it is checked that
   and by HEAD;
 - the repeated request ends in what was wanted;
 - counts are off by nothing but what stands under [What may be off](#what-may-be-off);
-- when all events have come, out of order, and the schedules have run for a day, each owner's totals equal the index,
+- when all events have come, out of order, and the schedules have run for two days, each owner's totals equal the index,
   there is one object for each artifact, and no note, key or membership of what is gone is left.
 
 [Decision 37](decisions/0037-answers-before-the-function-ends.md) tells what is promised and how it is kept.
@@ -140,7 +140,7 @@ is repeated then finds what it wanted, and is refused in its usual way:
   because the reply got lost, has it counted again: clients send no id by which it could be known.
 - **Totals.** A crash, or a lost reply, between counting and publishing leaves them too high by one artifact, by
   three at most, and what the quota has room for too low. A reply that gets lost while one is counted out leaves them
-  too low by as much. The [sweep](architecture.md#what-a-crash-leaves) takes either off within a day.
+  too low by as much. The [sweep](architecture.md#what-a-crash-leaves) takes either off within two days.
 - **Keys, sessions and codes that nobody has.** Whoever asked for one and got no reply asks again and gets another.
   The first is listed, and ends in its time.
 - **Mail.** May come twice, and not at all when its job got lost: ask again. The notice of a changed password is not
