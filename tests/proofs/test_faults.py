@@ -21,6 +21,12 @@ from tests.proofs.fault_proxy import FAULTS, SILENT, Call, Fault
 from tests.proofs.fault_scenarios import SCENARIOS, Scenario, made, put
 from tests.proofs.fault_world import FUNCTION_S, Subject, World, restart, running
 
+# Connections that broke off are closed by the collector, whenever it comes.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
 SEED = int(os.environ.get("FAULT_SEED") or secrets.randbelow(10**9))
 CELLS_EACH = int(os.environ.get("FAULT_CELLS") or 1)
 PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
