@@ -80,6 +80,10 @@ proofs: $(READY) ## the crash, load and hostile-request proofs at full length (a
 	@KILL_POINTS=50 FUZZ_EXAMPLES=2000 COUNTED_CHANGES=1000 PARALLEL_ROUNDS=6 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 OVERLAP_SEEDS=2 DELETE_RACES=30 PASSING_MB=2000 \
 		.venv/bin/python -m pytest tests/proofs $(ARGS)
 
+.PHONY: faults
+faults: $(READY) ## every fault at every call of every request, and docs/faults.md of it (about 10 minutes)
+	@PYTHONPATH=.:functions .venv/bin/python -m tests.proofs.fault_matrix --workers 2 --write docs/faults.md $(ARGS)
+
 .PHONY: growth
 growth: $(READY) ## what each request takes of the tables, with 100 and with 100,000 of everything stored (about 10 minutes; needs Java 17 and npm)
 	@ENGINE=dynamodb-local GROWTH_ITEMS="$${GROWTH_ITEMS:-100000}" .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/proofs/test_growth.py tests/proofs/test_capacity.py $(ARGS)

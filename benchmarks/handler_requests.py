@@ -68,7 +68,8 @@ def requests_of_a_new_team() -> list[Case]:
     ]
 
     def case(name: str, method: str, path: str, body: bytes = b"") -> Case:
-        return Case(name, *request_event(method, path, f"slug={slug}", headers, body))
+        function, event = request_event(method, path, f"slug={slug}", headers, body)
+        return Case(name, function.handler, event)
 
     return [
         case("GET redirect", "GET", "/v8/artifacts/large"),

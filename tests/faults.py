@@ -1,10 +1,14 @@
 """AWS answering as it does on a bad day: replies put in place of the network's by botocore's own hooks."""
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from types import SimpleNamespace
 from typing import Any
 
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.compat import HTTPHeaders
 from botocore.exceptions import ConnectTimeoutError
 
 from larder import aws
@@ -31,13 +35,21 @@ def reply(body: dict[str, Any]) -> Answer:
 
 @contextmanager
 def answering(
-    service: str, operation: str, answer: Answer, *, times: int = 10**9
+    service: str,
+    operation: str,
+    answer: Answer,
+    *,
+    times: int = 10**9,
+    only: Callable[[dict[str, Any]], bool] = lambda _: True,
 ) -> Iterator[list[str]]:
-    """Within, calls of one operation get `answer` and do nothing, `times` calls at most. Yields those calls."""
+    """Within, calls of one operation get `answer` and do nothing, `times` calls at most. Yields those calls.
+
+    `only` picks among them, by what botocore is about to send.
+    """
     calls: list[str] = []
 
-    def instead(**_: Any) -> tuple[Any, dict[str, Any]] | None:
-        if len(calls) >= times:
+    def instead(params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]] | None:
+        if len(calls) >= times or not only(params):
             return None
         calls.append(operation)
         status, parsed = answer
@@ -45,6 +57,27 @@ def answering(
 
     with _hooked(service, f"before-call.{service}.{operation}", instead):
         yield calls
+
+
+@contextmanager
+def refusing(
+    service: str, operation: str, status: int, body: dict[str, Any]
+) -> Iterator[list[str]]:
+    """The same one step further on, so that the client tries again as it would. Yields its tries."""
+    tries: list[str] = []
+
+    def instead(request: AWSPreparedRequest, **_: Any) -> AWSResponse:
+        tries.append(operation)
+        headers = HTTPHeaders.from_pairs([("content-type", "application/x-amz-json-1.0")])
+        return AWSResponse(request.url, status, headers, _Body(json.dumps(body).encode()))
+
+    with _hooked(service, f"before-send.{service}.{operation}", instead):
+        yield tries
+
+
+class _Body(BytesIO):
+    def stream(self) -> Iterator[bytes]:
+        yield self.read()
 
 
 @contextmanager

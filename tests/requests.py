@@ -20,7 +20,7 @@ from larder.signing import sign
 from larder.teams.models import Team
 from local.gateway.routing import Routes
 from local.http_event import build_http_event
-from local.template import load_template
+from local.template import Function, load_template
 from tests.permissions import held_to_its_grants
 from tests.rehearsal.acting import under_its_role
 
@@ -222,8 +222,8 @@ def invoke(handler: str, event: dict[str, Any], context: Context | None = None) 
 
 def request_event(
     method: str, path: str, query: str, headers: Sequence[tuple[str, str]], body: bytes
-) -> tuple[str, dict[str, Any]]:
-    """The handler that the template's routes lead a request to, and the event that the gateway makes of it."""
+) -> tuple[Function, dict[str, Any]]:
+    """The function that the template's routes lead a request to, and the event that the gateway makes of it."""
     found = _routes().find(method, path)
     assert found is not None, f"the template has no route {method} {path}"
     function, route_key, path_parameters = found
@@ -240,14 +240,14 @@ def request_event(
         now=datetime.now(UTC),
         domain_name=DOMAIN,
     )
-    return function.handler, event
+    return function, event
 
 
 def deliver(
     method: str, path: str, query: str, headers: Sequence[tuple[str, str]], body: bytes
 ) -> Reply:
-    handler, event = request_event(method, path, query, headers, body)
-    reply = invoke(handler, event)
+    function, event = request_event(method, path, query, headers, body)
+    reply = invoke(function.handler, event, Context(remaining_ms=function.timeout_s * 1000))
     text = reply.get("body") or ""
     content = base64.b64decode(text) if reply.get("isBase64Encoded") else text.encode()
     given = {name.lower(): value for name, value in reply.get("headers", {}).items()}

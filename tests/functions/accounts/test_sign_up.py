@@ -15,6 +15,7 @@ from larder.accounts.service import check_credentials, find_user_by_email, read_
 from larder.settings import settings
 from larder.signing import sign
 from tests.conftest import SetOption
+from tests.faults import answering, error
 from tests.functions.accounts.conftest import PASSWORD
 from tests.functions.accounts.hostile import BODIES, NOT_TEXTS, TEXTS, with_lone_surrogate
 from tests.mailbox import Mailbox
@@ -32,6 +33,14 @@ def sign_up(browser: Browser | None = None, /, **fields: Any) -> Reply:
 def sessions() -> int:
     items = aws.dynamodb().scan(TableName=settings().identity_table)["Items"]
     return sum("session#" in item["pk"]["S"] for item in items)
+
+
+def test_a_busy_table_is_not_told_as_an_address_that_is_taken(aws_in_memory: None) -> None:
+    """DynamoDB cancels a transaction for either."""
+    busy = error("TransactionCanceledException", CancellationReasons=[{"Code": "ThrottlingError"}])
+    with answering("dynamodb", "TransactWriteItems", busy):
+        assert sign_up().refusal == (503, "TRY_AGAIN")
+    assert sign_up().status == 200
 
 
 def test_a_user_is_added_and_signed_in(aws_in_memory: None) -> None:

@@ -12,6 +12,7 @@ from larder.artifacts.repository import read_entry, read_totals
 from larder.settings import settings
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload
+from tests.faults import answering, error
 from tests.requests import Cloud, Sender
 
 TAG = "Tc0BmHvJYMIYJ62/zx87YqO0Flxk+5Ovip25NY825CQ="
@@ -123,6 +124,33 @@ def test_404_while_an_offered_upload_has_not_arrived(send: Sender) -> None:
     assert send("GET", "/v8/artifacts/abc").status == 404
     put_object(key, b"now it has")
     assert send("GET", "/v8/artifacts/abc").body == b"now it has"
+
+
+@pytest.mark.parametrize(
+    ("service", "operation"),
+    [("s3", "HeadObject"), ("dynamodb", "UpdateItem #totals"), ("dynamodb", "TransactWriteItems")],
+)
+def test_503_and_no_404_while_what_would_settle_an_upload_fails(
+    send: Sender, service: str, operation: str
+) -> None:
+    """It may have come: a client that is told to try again gets it."""
+    upload(send, "abc", b"artifact")
+    name, _, note = operation.partition(" ")
+    failing = error("InternalServerError", 500)
+    with answering(service, name, failing, only=lambda params: note in str(params["body"])):
+        reply = send("GET", "/v8/artifacts/abc")
+    assert (reply.status, reply.code) == (503, "try_again")
+    assert send("GET", "/v8/artifacts/abc").body == b"artifact"
+
+
+def test_readers_keep_the_stored_artifact_while_what_would_settle_another_fails(
+    send: Sender,
+) -> None:
+    send("PUT", "/v8/artifacts/abc", body=b"stored")
+    upload(send, "abc", b"uploaded")
+    with answering("s3", "HeadObject", error("InternalError", 500)):
+        assert send("GET", "/v8/artifacts/abc").body == b"stored"
+    assert send("GET", "/v8/artifacts/abc").body == b"uploaded"
 
 
 def test_readers_keep_the_stored_artifact_until_the_offered_one_has_arrived(send: Sender) -> None:

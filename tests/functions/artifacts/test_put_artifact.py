@@ -7,6 +7,7 @@ from larder.artifacts.repository import read_entry, read_totals
 from larder.teams.service import change_state
 from tests.conftest import SetOption
 from tests.direct_uploads import object_keys, offer, put_object
+from tests.faults import answering, error
 from tests.requests import Cloud, Sender
 
 TAG = "Tc0BmHvJYMIYJ62/zx87YqO0Flxk+5Ovip25NY825CQ="
@@ -53,6 +54,15 @@ def test_a_second_upload_of_a_hash_replaces_the_first_and_answers_202(cloud: Clo
     fetched = cloud.send("GET", "/v8/artifacts/abc")
     assert (fetched.body, fetched.headers["x-artifact-duration"]) == (b"second!", "2")
     assert read_totals(cloud.team.id) == Totals(size_bytes=7, artifacts=1)
+
+
+def test_a_busy_table_keeps_what_was_there(cloud: Cloud) -> None:
+    cloud.send("PUT", "/v8/artifacts/abc", body=b"first")
+    busy = error("TransactionCanceledException", CancellationReasons=[{"Code": "ThrottlingError"}])
+    with answering("dynamodb", "TransactWriteItems", busy):
+        reply = cloud.send("PUT", "/v8/artifacts/abc", body=b"second")
+    assert (reply.status, reply.code) == (503, "try_again")
+    assert cloud.send("GET", "/v8/artifacts/abc").body == b"first"
 
 
 def test_a_replaced_object_stays_for_whoever_is_reading_it(send: Sender) -> None:

@@ -223,6 +223,16 @@ def test_the_last_use_counts_though_the_key_cannot_be_removed_now(cloud: Cloud) 
     assert key.use().refusal is Refusal.USED_UP
 
 
+def test_a_key_whose_last_use_was_cut_off_is_removed_when_it_is_presented_again(
+    cloud: Cloud,
+) -> None:
+    """The reply of that use got lost, or the function ended before it could remove the key."""
+    key = Key(cloud, remaining=1)
+    with unreachable("dynamodb", "DeleteItem"):
+        key.use()
+    assert [key.use().refusal for _ in range(2)] == [Refusal.USED_UP, Refusal.INVALID]
+
+
 def test_the_note_of_the_last_clean_up_is_no_key(cloud: Cloud) -> None:
     clean_up(now=clock.now())
     assert verify("#clean-up", READ, now=clock.now()).refusal is Refusal.INVALID

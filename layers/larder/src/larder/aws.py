@@ -7,6 +7,7 @@ Nothing here knows what the items and objects mean; repositories and storage mod
 after the client's own tries raises TryAgain from every call, Throttled when it says that it is too busy.
 """
 
+import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
@@ -20,7 +21,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.loaders import Loader
 from botocore.session import Session
 
-from larder import settings
+from larder import patience, settings
 from larder.concurrency import wait_before_retry
 from larder.errors import Throttled, TryAgain
 
@@ -46,19 +47,34 @@ _BATCH_ROUNDS = 3
 _TRANSACTION_ATTEMPTS = 8
 _THROTTLES = frozenset(
     {
+        "BandwidthLimitExceeded",
+        "LimitExceededException",
+        "PriorRequestNotComplete",
         "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
-        "ThrottlingException",
+        "RequestThrottled",
+        "RequestThrottledException",
         "SlowDown",
+        "ThrottledException",
+        "Throttling",
+        "ThrottlingException",
         "TooManyRequestsException",
+        # The same transaction, sent again after no reply came, is still on its way.
+        "TransactionInProgressException",
     }
 )
+_LATE_BODIES = frozenset({"RequestTimeout", "RequestTimeoutException"})
+"""What S3 says, with status 400, when a body does not reach it in time."""
+_THROTTLED_WITHIN = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError"})
+"""Why a transaction was cancelled whose items' partition takes no more. botocore does not try it again."""
+_TRIES = 3
 
-# Well below the gateway's 30 s even when every try is used up; a healthy call takes milliseconds.
+# A healthy call takes milliseconds. One that uses up every try takes 15 s and its pauses, and several can follow one
+# another: larder.patience keeps a request within its function's time.
 _CONFIG = Config(
     connect_timeout=2,
     read_timeout=5,
-    retries={"mode": "standard", "total_max_attempts": 3},
+    retries={"mode": "standard", "total_max_attempts": _TRIES},
     max_pool_connections=20,
     tcp_keepalive=True,
     # What every call is made of is fixed here and checked by types: botocore would check it again at each.
@@ -67,8 +83,8 @@ _CONFIG = Config(
 _S3_CONFIG = _CONFIG.merge(
     Config(
         signature_version="s3v4",
-        # A 5 MB body is the largest that passes through a function.
-        read_timeout=15,
+        # A 5 MB body is the largest that passes through a function. Below what larder.patience keeps back.
+        read_timeout=10,
         # Only checksums that S3 asks for: bodies are checked by length here and by signature at the client.
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
@@ -144,6 +160,8 @@ def _session() -> Session:
 @cache
 def _client(service: str) -> Any:
     client = _make(service)
+    client.meta.events.register("before-call", _in_time)
+    client.meta.events.register_first("needs-retry", _again)
     client.meta.events.register("after-call-error", _no_reply)
     client.meta.events.register("after-call", _bad_reply)
     return client
@@ -174,15 +192,40 @@ def reset() -> None:
             cached.cache_clear()
 
 
+def _in_time(**_: object) -> None:
+    if patience.is_over():
+        raise TryAgain
+
+
+def _again(response: Any, attempts: int, **_: object) -> float | None:
+    """How long to wait before a further try that botocore would not make; None leaves it to botocore."""
+    failed = response is None or response[0].status_code >= 400
+    if not failed:
+        return None
+    throttled = response is not None and _is_throttled_within(response[1])
+    if throttled or response is None or response[0].status_code >= 500:
+        _in_time()
+    if throttled and attempts < _TRIES:
+        return random.uniform(0, 0.05 * 2**attempts)  # noqa: S311  # no secret depends on it
+    return None
+
+
+def _is_throttled_within(parsed: Mapping[str, Any]) -> bool:
+    """Whether a transaction was cancelled because a table is too busy, and for nothing that is final."""
+    codes = {reason.get("Code") for reason in parsed.get("CancellationReasons", ())}
+    return bool(codes & _THROTTLED_WITHIN) and "ConditionalCheckFailed" not in codes
+
+
 def _no_reply(exception: Exception, **_: object) -> None:
     if isinstance(exception, BotoCoreError):
         raise TryAgain from exception
 
 
 def _bad_reply(http_response: Any, parsed: Mapping[str, Any], **_: object) -> None:
-    if parsed.get("Error", {}).get("Code") in _THROTTLES:
+    code = parsed.get("Error", {}).get("Code")
+    if code in _THROTTLES or _is_throttled_within(parsed):
         raise Throttled
-    if http_response.status_code >= 500:
+    if http_response.status_code >= 500 or code in _LATE_BODIES:
         raise TryAgain
 
 

@@ -579,7 +579,10 @@ class TooManyRequests(LarderError):
 
 
 class TryAgain(LarderError):
-    """A store that the answer depends on did not answer in time. Nothing was changed."""
+    """A store that the answer depends on did not answer in time.
+
+    What was asked for is not done, or its confirmation got lost: the same request may be sent again (docs/faults.md).
+    """
 
     status = 503
     code = "try_again"

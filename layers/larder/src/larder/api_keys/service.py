@@ -35,6 +35,7 @@ from larder.errors import (
 )
 from larder.extensions import load
 from larder.hashing import hash_key, random_id, random_letters
+from larder.patience import briefly
 from larder.settings import SettingsError, settings
 
 CLEAN_UP_SECONDS = 10
@@ -163,12 +164,13 @@ def verify(key_hash: str | None, required: Permissions, *, now: datetime) -> Ver
             report_store_failure("key")
     if key is None:
         return Verification(key=None, refusal=Refusal.INVALID)
-    if not passed:
-        return _refused(key, required, now)
     if key.remaining == 0 and key.refill is None:
-        # The use is taken; a key that cannot be removed now is refused all the same.
+        # Its last use is taken, now or by a request that was cut off. One that cannot be removed now is refused all the
+        # same, and removed by whoever presents it next.
         with suppress(TryAgain):
             repository.delete_if_ended(key_hash, now=now)
+    if not passed:
+        return _refused(key, required, now)
     return Verification(key=key)
 
 
@@ -274,7 +276,7 @@ def clean_up(*, now: datetime) -> None:
 
     Tidying never fails the request that it comes with.
     """
-    with suppress(TryAgain):
+    with suppress(TryAgain), briefly():
         if repository.claim_clean_up(now=now, every_s=CLEAN_UP_SECONDS):
             delete_expired_keys(now=now)
 

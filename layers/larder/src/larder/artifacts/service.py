@@ -468,8 +468,14 @@ def _settled(entry: IndexEntry, quota_bytes: int | None, now: datetime) -> Artif
         return entry.artifact
     try:
         return _settle(entry.pending.upload, entry, quota_bytes, now, counted_on=now.date())
+    except MakingRoom:
+        # It is not let in yet.
+        return entry.artifact
     except TryAgain:
-        # Others are settling the same hash; what was there before is still a whole artifact.
+        # Others are settling the same hash, or a store fails. What was there before is still a whole artifact; where
+        # there was none, an upload that may have come must not be told as missing.
+        if entry.artifact is None:
+            raise
         return entry.artifact
 
 

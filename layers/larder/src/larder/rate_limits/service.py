@@ -5,6 +5,7 @@ from math import ceil
 
 from larder.errors import TooManyRequests, TryAgain
 from larder.metrics import count
+from larder.patience import briefly
 from larder.rate_limits import repository
 from larder.rate_limits.models import BY_PATH, Limit
 from larder.settings import settings
@@ -35,7 +36,11 @@ def take(what: str, limit: Limit, *, now: datetime) -> None:
     window = limit.window_at(now)
     if (what, window) not in _full:
         try:
-            if repository.count(what, window=window, window_s=limit.window_s, most=limit.most):
+            with briefly():
+                counted = repository.count(
+                    what, window=window, window_s=limit.window_s, most=limit.most
+                )
+            if counted:
                 return
         except TryAgain:
             report_store_failure("http")

@@ -9,6 +9,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from larder.errors import InternalError, InvalidRequest, LarderError
 from larder.metrics import counted
+from larder.patience import answering_in_time
 from larder.web.dependencies import with_dependencies
 from larder.web.log import logger
 from larder.web.responses import auth_error_response, empty, error_response
@@ -100,7 +101,8 @@ def lambda_handler(
             route=event["requestContext"].get("routeKey"),
             method=http["method"],
         )
-        reply: dict[str, Any] = app.resolve(event, context)
+        with answering_in_time(context.get_remaining_time_in_millis()):
+            reply: dict[str, Any] = app.resolve(event, context)
         status = reply["statusCode"]
         outcome = outcomes.get(status) if outcomes else None
         figures = counted(outcome, ["route"]) if outcome else {}

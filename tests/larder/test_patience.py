@@ -1,0 +1,89 @@
+"""How long a request waits for stores that do not answer. tests/proofs/test_faults.py waits for real ones."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from botocore.exceptions import ReadTimeoutError
+
+from larder import aws
+from larder.errors import TryAgain
+from larder.patience import BRIEF_S, KEPT_BACK_S, answering_in_time, briefly
+from larder.settings import settings
+from local.template import load_template
+
+KEY = {"owner": "team_a", "hash": "abc"}
+
+
+@pytest.fixture
+def table(aws_in_memory: None) -> str:
+    return settings().artifacts_table
+
+
+@contextmanager
+def silent(takes_s: float) -> Iterator[list[float]]:
+    """Within, each try at a read is given up after a while. Yields when they began."""
+    tries: list[float] = []
+
+    def wait(**_: Any) -> None:
+        tries.append(time.monotonic())
+        time.sleep(takes_s)
+        raise ReadTimeoutError(endpoint_url="https://aws")
+
+    events: Any = aws.dynamodb().meta.events
+    events.register_first("before-send.dynamodb.GetItem", wait)
+    try:
+        yield tries
+    finally:
+        events.unregister("before-send.dynamodb.GetItem", wait)
+
+
+def in_time(left_s: float) -> Any:
+    return answering_in_time(round((KEPT_BACK_S + left_s) * 1000))
+
+
+def test_calls_are_made_as_long_as_there_is_time(table: str) -> None:
+    with in_time(10):
+        assert aws.get_item(table, KEY) is None
+
+
+def test_no_call_begins_when_the_time_is_over(table: str) -> None:
+    with in_time(0), silent(0) as tries, pytest.raises(TryAgain):
+        aws.get_item(table, KEY)
+    assert tries == []
+
+
+def test_no_further_try_begins_when_the_time_is_over(table: str) -> None:
+    with in_time(0.02), silent(0.05) as tries, pytest.raises(TryAgain):
+        aws.get_item(table, KEY)
+    assert len(tries) == 1
+
+
+def test_there_are_three_tries_while_there_is_time(table: str) -> None:
+    with in_time(10), silent(0) as tries, pytest.raises(TryAgain):
+        aws.get_item(table, KEY)
+    assert len(tries) == 3
+
+
+def test_the_next_request_has_its_own_time(table: str) -> None:
+    with in_time(0):
+        pass
+    assert aws.get_item(table, KEY) is None
+
+
+def test_what_is_done_briefly_leaves_the_rest_its_time(table: str) -> None:
+    with in_time(10):
+        with briefly(), silent(BRIEF_S + 0.05) as tries, pytest.raises(TryAgain):
+            aws.get_item(table, KEY)
+        assert len(tries) == 1
+        assert aws.get_item(table, KEY) is None
+
+
+def test_a_try_that_begins_at_the_end_is_over_before_the_function_is(aws_in_memory: None) -> None:
+    for client in (aws.dynamodb(), aws.s3(), aws.lambda_(), aws.secrets_manager()):
+        config: Any = client.meta.config
+        assert config.connect_timeout + config.read_timeout < KEPT_BACK_S
+    routes = load_template(environ={}).routes
+    assert {route.function.timeout_s for route in routes} == {25}

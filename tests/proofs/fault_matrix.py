@@ -1,0 +1,566 @@
+"""Runs the scenarios of fault_scenarios against every fault at every call, and writes docs/faults.md.
+
+    python -m tests.proofs.fault_matrix --write docs/faults.md --workers 2
+
+A run fails with the first cells that have no explained outcome; it tells all of them.
+"""
+
+import argparse
+import json
+import multiprocessing
+import re
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout, suppress
+from dataclasses import asdict, dataclass, field
+from io import StringIO
+from pathlib import Path
+from threading import local
+from typing import Any
+
+from larder import aws
+from larder.artifacts.repository import read_totals
+from larder.settings import settings
+from larder.web.log import logger
+from local.template import load_template
+from tests.proofs.fault_deliveries import AT_ONCE, DELIVERIES
+from tests.proofs.fault_deliveries import run as deliver
+from tests.proofs.fault_page import COLUMNS, NOT_RUN, render
+from tests.proofs.fault_proxy import FAULTS, Call, Fault, Plan, Request, Way
+from tests.proofs.fault_scenarios import SCENARIOS, Scenario
+from tests.proofs.fault_world import (
+    FUNCTION_S,
+    SCALE,
+    SCHEDULED,
+    Subject,
+    World,
+    function,
+    hasty,
+    in_hours,
+    later,
+    restart,
+    running,
+)
+from tests.proofs.stored import index_sizes
+from tests.requests import Reply
+
+_SLACK_S = 1.5
+"""What a busy machine may take besides, unscaled."""
+
+CRASHES = (
+    Fault("crash before", Way.RESET, carried_out=False),
+    Fault("crash after", Way.RESET, carried_out=True),
+)
+OUTCOMES = {
+    "as ever",
+    "without it",
+    "503",
+    "503, done",
+    "done",
+    "in part",
+    "no answer",
+    "no answer, done",
+}
+"""What may become of a request; fault_page explains them."""
+
+
+class Crash(BaseException):
+    """The function's process ends here: nothing of it runs any more that could be seen outside."""
+
+
+class NotMade(Exception):
+    """The call that was to fail was not made."""
+
+
+class Unexplained(Exception):
+    """A cell without an outcome of the list."""
+
+
+@dataclass
+class Cell:
+    scenario: str
+    call: str
+    fault: str
+    outcome: str
+
+
+@dataclass
+class Result:
+    scenario: str
+    calls: list[str]
+    cells: list[Cell] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    """Those that it was run with."""
+    took_s: float = 0
+
+
+def befalls(fault: Fault, call: Call) -> bool:
+    if fault.operations and call.operation not in fault.operations:
+        return False
+    # HEAD has no body that could break off, and no head is sent in halves.
+    return not (fault.way is Way.CUT and call.operation in ("HeadObject", "DeleteObject", "Invoke"))
+
+
+def _is_slow(fault: Fault) -> bool:
+    return fault.way is Way.SILENCE
+
+
+def limit_s(scenario: Scenario) -> int:
+    """What the function has before Lambda ends it. The gateway gives up after 30 s, clients after 30 or 60."""
+    template = load_template(environ={})
+    own = [one.timeout_s for one in template.functions if one.logical_id == scenario.route]
+    return own[0] if own else FUNCTION_S
+
+
+def cells_of(calls: list[Call]) -> list[tuple[Call, Fault]]:
+    """Of calls that are alike, such as the pages of a query, the first two and the last."""
+    numbers = Counter((call.service, call.operation, call.target) for call in calls)
+    some = [
+        call
+        for call in calls
+        if call.number in (1, 2, numbers[call.service, call.operation, call.target])
+    ]
+    return [(call, fault) for call in some for fault in (*FAULTS, *CRASHES) if befalls(fault, call)]
+
+
+def explore(world: World, scenario: Scenario) -> tuple[list[Call], Reply, Subject]:
+    """The calls of a run without a fault, and its reply. Raises Unexplained when that fails."""
+    subject = _subject(world, scenario)
+    try:
+        play = scenario.play(subject)
+        request = next(play)
+        assert request is not None
+        restart()
+        with world.proxy.failing() as plan:
+            subject.plans.append(plan)
+            reply = request()
+        subject.times_sent = 1
+        play.send(reply)
+        try:
+            play.send([reply])
+        except StopIteration:
+            pass
+        else:
+            raise AssertionError("the scenario goes on")
+    except Exception as error:
+        raise Unexplained(f"{scenario} fails without a fault: {_told(error)}") from error
+    if reply.status >= 400 and not scenario.variant.startswith("of nothing"):
+        raise Unexplained(f"{scenario} without a fault: {reply}")
+    return list(dict.fromkeys(plan.calls)), reply, subject
+
+
+def run_cell(
+    world: World,
+    scenario: Scenario,
+    call: Call,
+    fault: Fault,
+    usual: Reply,
+    *,
+    tries_left: int = 4,
+) -> tuple[str, Subject]:
+    """Play the scenario with the fault, and again without if its client would. Raises Unexplained."""
+    subject = _subject(world, scenario)
+    subject.disturbed = True
+    play = scenario.play(subject)
+    try:
+        try:
+            request = next(play)
+            assert request is not None
+            restart()
+            began = time.monotonic()
+            with (
+                _crashing(world, call, fault)
+                if fault in CRASHES
+                else world.proxy.failing((call, fault)) as plan
+            ):
+                subject.plans.append(plan)
+                try:
+                    with hasty() if _is_slow(fault) else nullcontext():
+                        first: Reply | None = request()
+                except Crash:
+                    first = None
+                    subject.crashes = 1
+            took_s = time.monotonic() - began
+            subject.times_sent = 1
+            if fault not in CRASHES and not plan.met:
+                raise NotMade([str(made) for made in plan.calls])
+            restart()
+            play.send(first)
+            outcome = _outcome_of(scenario, first, usual, fault)
+            replies = [] if first is None else [first]
+            if outcome in ("503", "no answer", "in part"):
+                with world.proxy.failing() as plan:
+                    subject.plans.append(plan)
+                    replies.append(request())
+                subject.times_sent = 2
+                again = _outcome_of(scenario, replies[-1], usual, fault)
+                if again == "done":
+                    outcome = f"{outcome}, done"
+                elif again not in ("as ever", "without it"):
+                    raise AssertionError(f"the repeated request gets {_shown(replies[-1])}")
+            if outcome.endswith("done"):
+                # Its answer is the first one's, which got lost; the end is checked without it.
+                subject.told_done = True
+            with suppress(StopIteration):
+                play.send(replies)
+            if took_s > limit_s(scenario) / (SCALE if _is_slow(fault) else 1) + _SLACK_S:
+                raise AssertionError(
+                    f"answered after {took_s:.1f} s, with time-outs {SCALE} times shorter"
+                )
+        except NotMade as error:
+            if not (_is_slow(fault) and tries_left):
+                raise Unexplained(
+                    f"{scenario} | {call} | {fault.name} is not made: {error}"
+                ) from None
+            # On a busy machine, patience that is ten times shorter is over before.
+            play.close()
+            return run_cell(world, scenario, call, fault, usual, tries_left=tries_left - 1)
+        except Exception as error:
+            raise Unexplained(f"{scenario} | {call} | {fault.name}: {_told(error)}") from error
+    finally:
+        play.close()
+    return outcome, subject
+
+
+def _outcome_of(scenario: Scenario, reply: Reply | None, usual: Reply, fault: Fault) -> str:
+    if reply is None:
+        return "no answer"
+    code = code_of(reply)
+    if (reply.status, code) in scenario.done_before:
+        return "done"
+    if reply.status == usual.status and (
+        scenario.succeeds(reply) if scenario.succeeds else code == code_of(usual)
+    ):
+        if scenario.in_part(reply):
+            return "in part"
+        if reply.status == 302 and "error" in reply.headers.get("location", ""):
+            raise AssertionError(f"is sent on to {reply.headers['location']}")
+        return "without it" if fault.every_try and fault.way is not Way.LATE else "as ever"
+    if reply.status == 503 and (code == "try_again" or not reply.body):
+        if "retry-after" not in reply.headers:
+            raise AssertionError("503 without Retry-After")
+        return "503"
+    raise AssertionError(f"answered with {_shown(reply)}")
+
+
+def code_of(reply: Reply) -> str:
+    try:
+        body = json.loads(reply.body)
+    except ValueError:
+        return ""
+    if not isinstance(body, dict):
+        return ""
+    code = body.get("code")
+    if code is None and isinstance(body.get("error"), dict):
+        code = body["error"].get("code")
+    return str(code or "").lower()
+
+
+def _shown(reply: Reply) -> str:
+    return f"{reply.status} {reply.body[:300].decode(errors='replace')}"
+
+
+def _told(error: BaseException) -> str:
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {str(error) or where.line} ({Path(where.filename).name}:{where.lineno})"
+
+
+def _subject(world: World, scenario: Scenario) -> Subject:
+    world.handed_over.clear()
+    restart()
+    # Expired keys are removed by one request in ten seconds: by each, here.
+    aws.dynamodb().delete_item(
+        TableName=settings().api_keys_table, Key=aws.serialize({"key_hash": "#clean-up"})
+    )
+    subject = Subject(world)
+    subject.route = scenario.route
+    return subject
+
+
+@contextmanager
+def _crashing(world: World, call: Call, fault: Fault) -> Iterator[Plan]:
+    """Within, the process ends before, or after, one call; whatever still runs of it reaches nobody."""
+    current = local()
+    over: list[bool] = []
+    clients: dict[str, Any] = {
+        "dynamodb": aws.dynamodb(),
+        "s3": aws.s3(),
+        "lambda": aws.lambda_(),
+        "secretsmanager": aws.secrets_manager(),
+        "sesv2": aws.sesv2(),
+    }
+    hooks: list[tuple[Any, str, Callable[..., None]]] = []
+    with world.proxy.failing() as plan:
+        for service, client in clients.items():
+
+            def before(request: Any, service: str = service, **_: object) -> None:
+                if over:
+                    raise Crash
+                headers = {
+                    name.lower(): value.decode() if isinstance(value, bytes) else str(value)
+                    for name, value in request.headers.items()
+                }
+                path = re.sub(r"^https?://[^/]+", "", request.url)
+                body = request.body if isinstance(request.body, bytes) else b""
+                current.call = plan.name(service, Request(request.method, path, headers, body, []))
+                if current.call == call and not fault.carried_out:
+                    over.append(True)
+                    raise Crash
+
+            def after(**_: object) -> None:
+                if over:
+                    raise Crash
+                if getattr(current, "call", None) == call:
+                    over.append(True)
+                    raise Crash
+
+            client.meta.events.register_first("before-send", before)
+            hooks.append((client, "before-send", before))
+            client.meta.events.register_first("response-received", after)
+            hooks.append((client, "response-received", after))
+        try:
+            yield plan
+        finally:
+            for client, event, hook in hooks:
+                client.meta.events.unregister(event, hook)
+    assert over, f"the call was not made; made were {[str(one) for one in plan.calls]}"
+
+
+# What is left, and the sweeps --------------------------------------------------------------------
+
+
+def sweep_and_check(world: World, subjects: list[Subject]) -> list[str]:
+    """Deliver all events, out of order, and what functions handed over; let the schedules run for two days. Returns
+    what is not clean then.
+    """
+    world.deliver_events()
+    world.run_jobs()
+    for by in (in_hours(25.5), in_hours(27), in_hours(51), in_hours(53)):
+        with later(by):
+            for handler in SCHEDULED:
+                restart()
+                reply = function(handler)
+                if reply.status != 200:
+                    return [f"{handler} answers {reply.status}"]
+    owners = [owner for subject in subjects for owner in subject.owners]
+    problems = [problem for owner in owners for problem in _unclean(world, owner)]
+    problems += [f"a note of a deletion stays: {key}" for key in _deletion_notes()]
+    for owner in owners:
+        _forget(owner)
+    return problems
+
+
+def _unclean(world: World, owner: str) -> Iterator[str]:
+    sizes = index_sizes(owner)
+    totals = read_totals(owner)
+    if (totals.size_bytes, totals.artifacts) != (sum(sizes.values()), len(sizes)):
+        yield f"{owner}: totals {totals.size_bytes}, {totals.artifacts}; index {sizes}"
+    objects = world.objects_of(owner)
+    if len(objects) != len(sizes):
+        yield f"{owner}: {len(objects)} objects for {len(sizes)} artifacts"
+    notes = [key for key in _index_of(owner) if "#" in key and key != "#totals"]
+    if notes:
+        yield f"{owner}: notes stay: {notes}"
+
+
+def _index_of(owner: str) -> list[str]:
+    items = aws.query(
+        settings().artifacts_table,
+        "#owner = :owner",
+        {":owner": owner},
+        ExpressionAttributeNames={"#owner": "owner"},
+        ConsistentRead=True,
+    )
+    return [item["hash"] for item in items]
+
+
+def _deletion_notes() -> list[str]:
+    notes = []
+    for table in (settings().identity_table, settings().teams_table):
+        items = aws.query(table, "pk = :deleted", {":deleted": "deleted"}, ConsistentRead=True)
+        notes += [item["sk"] for item in items]
+    return notes
+
+
+def _forget(owner: str) -> None:
+    """Those of other scenarios are not swept along."""
+    for hash in _index_of(owner):
+        key = aws.serialize({"owner": owner, "hash": hash})
+        aws.dynamodb().delete_item(TableName=settings().artifacts_table, Key=key)
+
+
+# The whole ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _logging_to(text: StringIO) -> Iterator[None]:
+    """Powertools' Logger writes to the standard output of its first use, metrics to the present one."""
+    (handler,) = logger().handlers
+    before = handler.setStream(text)  # type: ignore[attr-defined]
+    try:
+        with redirect_stdout(text):
+            yield
+    finally:
+        handler.setStream(before)  # type: ignore[attr-defined]
+
+
+def run_scenario(
+    world: World,
+    scenario: Scenario,
+    choose: Callable[[list[tuple[Call, Fault]]], list[tuple[Call, Fault]]] = lambda cells: cells,
+    *,
+    leaves: list[Subject] | None = None,
+) -> Result:
+    """Run the cells that are chosen, and the sweeps; with `leaves`, these are the caller's to run, for those in it."""
+    began = time.monotonic()
+    log = StringIO()
+    result = Result(str(scenario), [])
+    subjects: list[Subject] = [] if leaves is None else leaves
+    try:
+        with _logging_to(log):
+            calls, usual, subject = explore(world, scenario)
+            subjects.append(subject)
+            result.calls = [str(call) for call in calls]
+            for call, fault in choose(cells_of(calls)):
+                try:
+                    outcome, subject = run_cell(world, scenario, call, fault, usual)
+                except Unexplained as unexplained:
+                    result.failures.append(str(unexplained))
+                    continue
+                subjects.append(subject)
+                result.cells.append(Cell(str(scenario), str(call), fault.name, outcome))
+            if leaves is None:
+                result.failures += [
+                    f"{scenario} after the sweeps: {problem}"
+                    for problem in sweep_and_check(world, subjects)
+                ]
+    except Unexplained as unexplained:
+        result.failures.append(str(unexplained))
+    if result.failures:
+        unforeseen = [line for line in log.getvalue().splitlines() if "unforeseen" in line]
+        result.failures += [line[:1500] for line in unforeseen[:3]]
+    result.took_s = time.monotonic() - began
+    return result
+
+
+_opened = ExitStack()
+_worlds: list[World] = []
+"""This process's own, opened when it begins."""
+
+
+def _begin(folder: str) -> None:
+    place = Path(tempfile.mkdtemp(dir=folder)) / "world"
+    _worlds.append(_opened.enter_context(running(place)))
+
+
+def _run(number: int, faults: frozenset[str]) -> Result:
+    def of_these(cells: list[tuple[Call, Fault]]) -> list[tuple[Call, Fault]]:
+        return [(call, fault) for call, fault in cells if fault.name in faults]
+
+    result = run_scenario(_worlds[0], SCENARIOS[number], of_these)
+    result.faults = sorted(faults)
+    return result
+
+
+def _deliver(number: int) -> str:
+    """What went wrong; empty for nothing."""
+    one = DELIVERIES[number]
+    try:
+        with _logging_to(StringIO()):
+            subject = deliver(_worlds[0], one)
+            problems = sweep_and_check(_worlds[0], [subject])
+    except AssertionError as error:
+        return f"{one}: {_told(error)}"
+    return f"{one} after the sweeps: {problems}" if problems else ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", type=Path, help="the page")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--only", default="", help="scenarios whose name holds this")
+    parser.add_argument("--faults", default=",".join(COLUMNS), help="their names")
+    parser.add_argument("--results", type=Path, help="kept here; what is, is not run again")
+    arguments = parser.parse_args()
+    began = time.monotonic()
+    results = _kept(arguments.results)
+    faults = frozenset(arguments.faults.split(","))
+    to_do = {
+        number: faults - set(results[number].faults) if number in results else faults
+        for number, one in enumerate(SCENARIOS)
+        if arguments.only in str(one)
+    }
+    failures = []
+    with tempfile.TemporaryDirectory() as folder:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(arguments.workers, context, _begin, (folder,)) as pool:
+            running = {pool.submit(_run, n, some): n for n, some in to_do.items() if some}
+            for one in as_completed(running):
+                result = one.result()
+                _report(result)
+                failures += result.failures
+                if arguments.results and not result.failures:
+                    with arguments.results.open("a") as file:
+                        file.write(json.dumps(asdict(result)) + "\n")
+                _add(results, running[one], result)
+            failures += [told for told in pool.map(_deliver, range(len(DELIVERIES))) if told]
+    cells = [cell for result in results.values() for cell in result.cells]
+    print(*failures, sep="\n")
+    print(f"{len(cells)} cells, {dict(Counter(cell.outcome for cell in cells))}")
+    print(f"{len(failures)} unexplained, {time.monotonic() - began:.0f} s")
+    if arguments.write and not failures and not arguments.only:
+        arguments.write.write_text(_page([results[number] for number in sorted(results)]))
+    return 1 if failures else 0
+
+
+def _kept(file: Path | None) -> dict[int, Result]:
+    """The results of runs that were cut off, or had some faults alone, by the number of their scenario."""
+    numbers = {str(scenario): number for number, scenario in enumerate(SCENARIOS)}
+    kept: dict[int, Result] = {}
+    for line in file.read_text().splitlines() if file is not None and file.exists() else ():
+        result = Result(**json.loads(line))
+        result.cells = [Cell(**cell) for cell in result.cells]  # type: ignore[arg-type]
+        _add(kept, numbers[result.scenario], result)
+    return kept
+
+
+def _add(results: dict[int, Result], number: int, more: Result) -> None:
+    before = results.setdefault(number, more)
+    if before is not more:
+        before.cells += more.cells
+        before.faults += more.faults
+
+
+def _report(result: Result) -> None:
+    state = f"{len(result.failures)} FAILED" if result.failures else "ok"
+    print(f"{result.took_s:6.1f} s {len(result.cells):4} cells  {state:9} {result.scenario}")
+    for failure in result.failures[:12]:
+        print(f"      {failure}")
+    sys.stdout.flush()
+
+
+def _page(results: list[Result]) -> str:
+    cells: dict[str, dict[str, Counter[str]]] = {result.scenario: {} for result in results}
+    for result in results:
+        for cell in result.cells:
+            cells[cell.scenario].setdefault(cell.fault, Counter())[cell.outcome] += 1
+    for result in results:
+        for fault in COLUMNS.keys() - set(result.faults):
+            cells[result.scenario][fault] = Counter({NOT_RUN: 1})
+    return render(
+        {result.scenario: len(result.calls) for result in results},
+        cells,
+        {str(one): sorted(one.done_before) for one in SCENARIOS if one.done_before},
+        DELIVERIES,
+        AT_ONCE,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

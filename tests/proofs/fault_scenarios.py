@@ -1,0 +1,1290 @@
+"""What the fault matrix asks for: of each route, and of each function without one, what is there before, the request,
+and what must hold once a client has repeated it.
+
+A scenario is a generator. It arranges; yields the request; gets the first reply, or None from a function that crashed,
+and checks what readers meet meanwhile; yields; gets all replies, the repeat's last, and checks the end. `done_before`
+tells what a repeat may be answered because the first request was carried out, although its client did not learn it.
+"""
+
+import secrets
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+
+from larder import clock
+from larder.accounts import links
+from larder.accounts.credentials import SignIn, sign_in
+from larder.accounts.email_jobs import RequestDescription, Visit
+from larder.accounts.models import User
+from larder.accounts.service import create_user, find_user, find_user_by_email, read_account
+from larder.accounts.sessions import find_session, list_sessions
+from larder.api_keys import repository as key_store
+from larder.api_keys import service as keys
+from larder.api_keys.logins import Grant, give
+from larder.api_keys.models import NewKey, RateLimit, Refill
+from larder.artifacts import repository as index
+from larder.artifacts.models import ArtifactHash
+from larder.artifacts.removal import ask_removal
+from larder.errors import LarderError
+from larder.invitations import service as invitations
+from larder.invitations.models import Invitation, Invitee
+from larder.settings import settings
+from larder.teams import management
+from larder.teams.models import Actor, CachingStatus, Role
+from larder.teams.repository import read_places
+from larder.teams.service import add_member, change_state, find_team, role_of
+from tests.direct_uploads import PREFLIGHT
+from tests.proofs.fault_world import Subject, function, in_hours, later
+from tests.requests import Reply
+
+Request = Callable[[], Reply]
+Play = Generator[Request | None, "Reply | list[Reply] | None", None]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """`route` is `METHOD /path`, or the logical id of a function without one."""
+
+    route: str
+    variant: str
+    play: Callable[[Subject], Play]
+    done_before: frozenset[tuple[int, str]]
+    in_part: Callable[[Reply], bool]
+    succeeds: Callable[[Reply], bool] | None
+
+    def __str__(self) -> str:
+        return f"{self.route} ({self.variant})" if self.variant else self.route
+
+
+SCENARIOS: list[Scenario] = []
+
+
+def scenario(
+    *routes: str,
+    variant: str = "",
+    done_before: Mapping[int, str] | None = None,
+    in_part: Callable[[Reply], bool] = lambda _: False,
+    succeeds: Callable[[Reply], bool] | None = None,
+) -> Callable[[Callable[[Subject], Play]], Callable[[Subject], Play]]:
+    def add(play: Callable[[Subject], Play]) -> Callable[[Subject], Play]:
+        told = (done_before or {}).items()
+        done = frozenset((status, code) for status, codes in told for code in codes.split())
+        SCENARIOS.extend(
+            Scenario(route, variant, play, done, in_part, succeeds) for route in routes
+        )
+        return play
+
+    return add
+
+
+# Artifacts ---------------------------------------------------------------------------------------
+
+Stored = tuple[bytes, str | None]
+"""The bytes of an artifact and its tag."""
+
+
+def made(size: int = 3_000, signed: bool = True) -> Stored:
+    return secrets.token_bytes(size), None if not signed else secrets.token_hex(8)
+
+
+def put(s: Subject, artifact: Stored, hash: str = "") -> Reply:
+    body, tag = artifact
+    headers = {"x-artifact-duration": "1234", **({"x-artifact-tag": tag} if tag else {})}
+    return s.send("PUT", f"/v8/artifacts/{hash or s.hash}", body=body, headers=headers)
+
+
+def stored_before(s: Subject, artifact: Stored, hash: str = "") -> None:
+    reply = put(s, artifact, hash)
+    assert reply.status == 202, reply
+    s.lose_events()
+
+
+def read(s: Subject, hash: str = "") -> Stored | None:
+    """What a reader gets by GET, whose HEAD must tell the same; None for nothing."""
+    path = f"/v8/artifacts/{hash or s.hash}"
+    head, reply = s.send("HEAD", path), s.send("GET", path)
+    if reply.status == 404:
+        assert head.status == 404, "HEAD finds what GET does not"
+        return None
+    body = reply.body
+    if reply.status == 302:
+        download = httpx.get(reply.headers["location"], trust_env=False)
+        assert download.status_code == 200, "the redirect leads nowhere"
+        body = download.content
+    assert reply.status in (200, 302), reply
+    assert head.status == 200, "GET finds what HEAD does not"
+    assert int(head.headers["content-length"]) == len(body), "HEAD tells another size"
+    return body, reply.headers.get("x-artifact-tag")
+
+
+def whole(s: Subject, *may_be: Stored | None, hash: str = "") -> None:
+    """What readers get is one of these, whole and with its own tag."""
+    found = read(s, hash)
+    assert found in may_be, f"a wrong artifact: {found and (len(found[0]), found[1])}"
+
+
+def offer(s: Subject, hash: str = "") -> str:
+    """The address of a direct upload."""
+    reply = s.send("OPTIONS", f"/v8/artifacts/{hash or s.hash}", headers=PREFLIGHT)
+    assert reply.status == 204, reply
+    return reply.headers["location"]
+
+
+def upload(location: str, body: bytes) -> None:
+    assert httpx.put(location, content=body, trust_env=False).status_code == 200
+
+
+def totals_of(s: Subject) -> tuple[int, int]:
+    totals = index.read_totals(s.team.id)
+    return totals.size_bytes, totals.artifacts
+
+
+PUT = "PUT /v8/artifacts/{hash}"
+GET = "GET /v8/artifacts/{hash}"
+HEAD = "HEAD /v8/artifacts/{hash}"
+
+
+@scenario(PUT)
+def put_artifact(s: Subject) -> Play:
+    artifact = made(150_000)
+    yield lambda: put(s, artifact)
+    whole(s, None, artifact)
+    yield None
+    whole(s, artifact)
+
+
+@scenario(PUT, variant="in place of another")
+def put_in_place(s: Subject) -> Play:
+    before, after = made(), made(150_000)
+    stored_before(s, before)
+    yield lambda: put(s, after)
+    whole(s, before, after)
+    yield None
+    whole(s, after)
+
+
+@scenario(PUT, variant="with a quota")
+def put_with_quota(s: Subject) -> Play:
+    change_state(s.team.id, quota_bytes=20_000)
+    artifact = made()
+    yield lambda: put(s, artifact)
+    whole(s, None, artifact)
+    yield None
+    whole(s, artifact)
+
+
+@contextmanager
+def evicting(s: Subject) -> Generator[None]:
+    s.world.option("over_quota", "evict")
+    try:
+        yield
+    finally:
+        s.world.option("over_quota", "refuse")
+
+
+@scenario(PUT, variant="making room")
+def put_making_room(s: Subject) -> Play:
+    change_state(s.team.id, quota_bytes=10_000)
+    with evicting(s):
+        old, artifact = [made(4_500), made(4_500)], made(4_000)
+        for number, one in enumerate(old):
+            stored_before(s, one, f"{s.tag}{number}")
+        yield lambda: put(s, artifact)
+        whole(s, None, artifact)
+        yield None
+        whole(s, artifact)
+        kept = [read(s, f"{s.tag}{number}") for number in range(2)]
+        assert all(one in (None, was) for one, was in zip(kept, old, strict=True))
+
+
+@scenario(GET)
+def fetch_small(s: Subject) -> Play:
+    artifact = made()
+    stored_before(s, artifact)
+    yield lambda: s.send("GET", f"/v8/artifacts/{s.hash}")
+    whole(s, artifact)
+    replies = yield None
+    assert isinstance(replies, list)
+    assert replies[-1].body == artifact[0]
+
+
+@scenario(GET, variant="by redirect")
+def fetch_large(s: Subject) -> Play:
+    artifact = made(300_000, signed=False)
+    stored_before(s, artifact)
+    yield lambda: s.send("GET", f"/v8/artifacts/{s.hash}")
+    yield None
+    whole(s, artifact)
+
+
+@scenario(GET, variant="where uses are noted")
+def fetch_noting(s: Subject) -> Play:
+    artifact = made()
+    stored_before(s, artifact)
+    with evicting(s):
+        yield lambda: s.send("GET", f"/v8/artifacts/{s.hash}")
+        yield None
+        whole(s, artifact)
+
+
+@scenario(GET, variant="of an upload that has just come")
+def fetch_settling(s: Subject) -> Play:
+    artifact = made(2_000, signed=False)
+    upload(offer(s), artifact[0])
+    s.lose_events()
+    yield lambda: s.send("GET", f"/v8/artifacts/{s.hash}")
+    whole(s, artifact)
+    yield None
+    whole(s, artifact)
+
+
+@scenario(HEAD)
+def exists(s: Subject) -> Play:
+    stored_before(s, made())
+    yield lambda: s.send("HEAD", f"/v8/artifacts/{s.hash}")
+    yield None
+
+
+@scenario(HEAD, variant="of an upload that has just come, in place of another")
+def exists_settling(s: Subject) -> Play:
+    before, after = made(), made(2_000, signed=False)
+    stored_before(s, before)
+    upload(offer(s), after[0])
+    s.lose_events()
+    yield lambda: s.send("HEAD", f"/v8/artifacts/{s.hash}")
+    whole(s, before, after)
+    yield None
+    whole(s, after)
+
+
+@scenario(HEAD, variant="of nothing")
+def exists_not(s: Subject) -> Play:
+    yield lambda: s.send("HEAD", f"/v8/artifacts/{s.hash}")
+    yield None
+
+
+def _some_failed(reply: Reply) -> bool:
+    return any(entry and "error" in entry for entry in reply.json.values())
+
+
+@scenario("POST /v8/artifacts", in_part=_some_failed)
+def query(s: Subject) -> Play:
+    stored, came = made(), made(2_000, signed=False)
+    stored_before(s, stored)
+    upload(offer(s, f"{s.tag}01"), came[0])
+    s.lose_events()
+    hashes = [s.hash, f"{s.tag}01", f"{s.tag}02"]
+    yield lambda: s.send("POST", "/v8/artifacts", json_body={"hashes": hashes})
+    whole(s, stored)
+    replies = yield None
+    assert isinstance(replies, list)
+    sizes = [entry and entry["size"] for entry in replies[-1].json.values()]
+    assert sizes == [3_000, 2_000, None]
+
+
+EVENT = {
+    "sessionId": "4f9d1c1e-6a5b-4d4e-9c57-0a2f6d1e8b11",
+    "source": "REMOTE",
+    "event": "HIT",
+    "duration": 100,
+}
+
+
+@scenario("POST /v8/artifacts/events")
+def events(s: Subject) -> Play:
+    batch = [{**EVENT, "hash": s.hash}] * 3
+    yield lambda: s.send("POST", "/v8/artifacts/events", json_body=batch)
+    replies = yield None
+    assert isinstance(replies, list)
+    told = s.send("GET", "/v1/usage").json["total"]
+    # Both figures and batches, or neither; a request that is repeated may count again, and no further.
+    counted = told["events"]
+    assert counted in {3 * count for count in range(1, len(replies) + 1 + s.crashes)}, counted
+
+
+@scenario("GET /v8/artifacts/status")
+def status(s: Subject) -> Play:
+    yield lambda: s.send("GET", "/v8/artifacts/status")
+    yield None
+
+
+@scenario("GET /v8/artifacts/status", variant="by a session")
+def status_by_session(s: Subject) -> Play:
+    send = s.sender(s.session())
+    yield lambda: send("GET", "/v8/artifacts/status")
+    yield None
+
+
+@scenario("GET /v8/artifacts/status", variant="with an allowance")
+def status_with_allowance(s: Subject) -> Play:
+    key, token = s.new_key(remaining=50)
+    send = s.sender(token)
+    yield lambda: send("GET", "/v8/artifacts/status")
+    yield None
+    check_uses(s, key.key_hash, 50)
+
+
+@scenario("OPTIONS /v8/artifacts/{hash}")
+def preflight(s: Subject) -> Play:
+    artifact = made(2_000, signed=False)
+    yield lambda: s.send("OPTIONS", f"/v8/artifacts/{s.hash}", headers=PREFLIGHT)
+    replies = yield None
+    assert isinstance(replies, list)
+    upload(replies[-1].headers["location"], artifact[0])
+    whole(s, artifact)
+
+
+@scenario("OPTIONS /v8/artifacts", "OPTIONS /v8/artifacts/events", "OPTIONS /v8/artifacts/status")
+def preflight_others(s: Subject) -> Play:
+    yield lambda: s.send(*s.route.split())
+    yield None
+
+
+@scenario("OPTIONS /api/auth/{proxy+}")
+def preflight_of_a_page(s: Subject) -> Play:
+    s.world.option("trusted_origins", "https://pages.example.com")
+    headers = {
+        "origin": "https://pages.example.com",
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "content-type",
+    }
+    yield lambda: s.send("OPTIONS", "/api/auth/sign-in/email", headers=headers)
+    yield None
+
+
+@scenario("PUT /v1/artifacts/status")
+def set_status(s: Subject) -> Play:
+    yield lambda: s.send("PUT", "/v1/artifacts/status", json_body={"status": "paused"})
+    yield None
+    team = find_team(s.team.id)
+    assert team is not None
+    assert team.state.caching is CachingStatus.PAUSED
+
+
+@scenario("GET /v1/artifacts")
+def list_artifacts(s: Subject) -> Play:
+    stored_before(s, made())
+    yield lambda: s.send("GET", "/v1/artifacts")
+    replies = yield None
+    assert isinstance(replies, list)
+    assert len(replies[-1].json["artifacts"]) == 1
+
+
+@scenario("GET /v1/artifacts/{hash}")
+def inspect(s: Subject) -> Play:
+    stored_before(s, made())
+    yield lambda: s.send("GET", f"/v1/artifacts/{s.hash}")
+    yield None
+
+
+@scenario("DELETE /v1/artifacts/{hash}")
+def delete_artifact(s: Subject) -> Play:
+    artifact = made()
+    stored_before(s, artifact)
+    yield lambda: s.send("DELETE", f"/v1/artifacts/{s.hash}")
+    whole(s, artifact, None)
+    yield None
+    whole(s, None)
+
+
+@scenario("DELETE /v1/artifacts/{hash}", variant="and what was offered")
+def delete_offered(s: Subject) -> Play:
+    artifact = made()
+    stored_before(s, artifact)
+    location = offer(s)
+    yield lambda: s.send("DELETE", f"/v1/artifacts/{s.hash}")
+    whole(s, artifact, None)
+    yield None
+    upload(location, b"too late")
+    s.world.deliver_events()
+    whole(s, None)
+
+
+@scenario("DELETE /v1/artifacts")
+def delete_written(s: Subject) -> Play:
+    artifact = made()
+    stored_before(s, artifact)
+    yield lambda: s.send("DELETE", f"/v1/artifacts?writer={s.user.id}")
+    whole(s, artifact, None)
+    yield None
+    s.world.run_jobs()
+    # A job that was not handed over is the sweep's.
+    with later(in_hours(1)):
+        function("artifacts.sweep_artifacts.handler")
+    whole(s, None)
+
+
+@scenario("GET /v1/usage")
+def usage(s: Subject) -> Play:
+    stored_before(s, made())
+    yield lambda: s.send("GET", "/v1/usage")
+    replies = yield None
+    assert isinstance(replies, list)
+    assert replies[-1].json["storedBytes"] == 3_000
+
+
+# Keys --------------------------------------------------------------------------------------------
+
+KEY = "/api-key"
+
+
+def check_uses(s: Subject, key_hash: str, begun_with: int) -> None:
+    """As many uses are gone as the store was told to take, a lost reply's among them; none came back."""
+    key = key_store.get(key_hash)
+    assert key is not None
+    assert key.remaining == begun_with - s.uses_taken(), "uses are off"
+
+
+def _valid(reply: Reply) -> bool:
+    return reply.status == 200 and reply.json["valid"] is True
+
+
+def verify(s: Subject, token: str) -> Reply:
+    return s.ask("POST", f"{KEY}/verify", {"key": token})
+
+
+VERIFY = f"POST /api/auth{KEY}/verify"
+
+
+@scenario(VERIFY, succeeds=_valid)
+def verify_key(s: Subject) -> Play:
+    yield lambda: verify(s, s.token)
+    yield None
+
+
+@scenario(VERIFY, variant="with an allowance", succeeds=_valid)
+def verify_allowance(s: Subject) -> Play:
+    key, token = s.new_key(remaining=50)
+    yield lambda: verify(s, token)
+    yield None
+    check_uses(s, key.key_hash, 50)
+
+
+@scenario(
+    VERIFY,
+    variant="its last use",
+    succeeds=_valid,
+    done_before={200: "usage_exceeded invalid_api_key"},
+)
+def verify_last_use(s: Subject) -> Play:
+    key, token = s.new_key(remaining=1)
+    yield lambda: verify(s, token)
+    replies = yield None
+    assert isinstance(replies, list)
+    assert sum(map(_valid, replies)) <= 1, "one use has passed twice"
+    assert not _valid(verify(s, token))
+    assert key_store.get(key.key_hash) is None, "a key that is used up for good stays"
+
+
+@scenario(VERIFY, variant="a refill is due", succeeds=_valid)
+def verify_refill(s: Subject) -> Play:
+    key, token = s.new_key(remaining=1, refill=Refill(interval_ms=3_600_000, amount=10))
+    with later(in_hours(2)):
+        yield lambda: verify(s, token)
+        yield None
+        stored = key_store.get(key.key_hash)
+        assert stored is not None
+        assert stored.remaining is not None
+        assert 10 - s.tries_of("UpdateItem api-keys") <= stored.remaining <= 9
+
+
+@scenario(VERIFY, variant="with a rate limit", succeeds=_valid)
+def verify_rate(s: Subject) -> Play:
+    limit = RateLimit(enabled=True, window_ms=3_600_000, max_requests=20)
+    key, token = s.new_key(rate_limit=limit)
+    yield lambda: verify(s, token)
+    yield None
+    stored = key_store.get(key.key_hash)
+    assert stored is not None
+    assert stored.request_count == s.uses_taken(), "the count of the window is off"
+
+
+@scenario(f"POST /api/auth{KEY}/create")
+def create_key(s: Subject) -> Play:
+    token = s.session()
+    yield lambda: s.ask("POST", f"{KEY}/create", {"name": "new"}, token=token)
+    replies = yield None
+    assert isinstance(replies, list)
+    named = [key for key in keys.list_keys(s.user.id) if key.name == "new"]
+    # One whose reply was lost is there too: nobody has it, and it is listed.
+    assert 1 <= len(named) <= s.times_sent
+    assert _valid(verify(s, replies[-1].json["key"]))
+
+
+@scenario(f"GET /api/auth{KEY}/get")
+def get_key(s: Subject) -> Play:
+    token = s.session()
+    yield lambda: s.ask("GET", f"{KEY}/get?id={s.key.id}", token=token)
+    yield None
+
+
+@scenario(f"GET /api/auth{KEY}/list")
+def list_keys(s: Subject) -> Play:
+    token = s.session()
+    yield lambda: s.ask("GET", f"{KEY}/list", token=token)
+    replies = yield None
+    assert isinstance(replies, list)
+    assert len(replies[-1].json) == 1
+
+
+@scenario(f"POST /api/auth{KEY}/update")
+def update_key(s: Subject) -> Play:
+    token = s.session()
+    body = {"keyId": s.key.id, "name": "renamed", "enabled": False}
+    yield lambda: s.ask("POST", f"{KEY}/update", body, token=token)
+    yield None
+    stored = key_store.get(s.key.key_hash)
+    assert stored is not None
+    assert (stored.name, stored.enabled) == ("renamed", False)
+
+
+@scenario(f"POST /api/auth{KEY}/delete", done_before={404: "key_not_found"})
+def delete_key(s: Subject) -> Play:
+    token = s.session()
+    yield lambda: s.ask("POST", f"{KEY}/delete", {"keyId": s.key.id}, token=token)
+    yield None
+    assert key_store.get(s.key.key_hash) is None
+
+
+def expired_key(s: Subject) -> str:
+    new = NewKey(user_id=s.user.id, expires_in_s=1)
+    key, _ = keys.create_key(new, now=clock.now() - timedelta(seconds=2))
+    return key.key_hash
+
+
+@scenario(f"POST /api/auth{KEY}/delete-all-expired-api-keys")
+def delete_expired(s: Subject) -> Play:
+    s.verify_address()
+    token, gone = s.session(), expired_key(s)
+    s.world.option("operator_emails", s.user.email)
+    yield lambda: s.ask("POST", f"{KEY}/delete-all-expired-api-keys", token=token)
+    yield None
+    assert key_store.get(gone) is None
+
+
+# People ------------------------------------------------------------------------------------------
+
+FIRST, SECOND = "the first password", "the second password"
+
+
+def signs_in(s: Subject, password: str, email: str = "") -> bool:
+    given = SignIn(email=email or s.user.email, password=password)
+    try:
+        sign_in(given, _visit(), now=clock.now())
+    except LarderError:
+        return False
+    return True
+
+
+def _visit() -> Visit:
+    request = RequestDescription(method="POST", path="/", ip_address=None, user_agent=None)
+    return Visit(base_url="https://cache.example.com", request=request)
+
+
+@scenario(
+    "POST /api/auth/sign-up/email",
+    done_before={422: "user_already_exists_use_another_email"},
+)
+def sign_up(s: Subject) -> Play:
+    email = s.email("new")
+    body = {"email": email, "password": FIRST, "name": "New"}
+    yield lambda: s.ask("POST", "/sign-up/email", body)
+    yield None
+    assert signs_in(s, FIRST, email)
+
+
+@scenario("POST /api/auth/sign-up/email", variant="where addresses must be verified")
+def sign_up_verifying(s: Subject) -> Play:
+    email = s.email("new")
+    s.world.option("require_email_verification", "true")
+    try:
+        body = {"email": email, "password": FIRST, "name": "New"}
+        yield lambda: s.ask("POST", "/sign-up/email", body)
+        yield None
+        assert find_user_by_email(email) is not None
+        assert s.world.handed_over, "no mail is on its way"
+    finally:
+        s.world.option("require_email_verification", "false")
+
+
+@scenario("POST /api/auth/sign-in/email")
+def sign_in_(s: Subject) -> Play:
+    body = {"email": s.user.email, "password": FIRST}
+    yield lambda: s.ask("POST", "/sign-in/email", body)
+    replies = yield None
+    assert isinstance(replies, list)
+    assert find_session(replies[-1].json["token"], now=clock.now()) is not None
+    # A session whose reply was lost is there too: nobody has its token, and it is listed.
+    assert 1 <= len(list_sessions(s.user, now=clock.now())) <= s.times_sent
+
+
+@scenario("POST /api/auth/sign-out", done_before={401: "unauthorized_session"})
+def sign_out(s: Subject) -> Play:
+    token = s.session()
+    yield lambda: s.ask("POST", "/sign-out", token=token)
+    yield None
+    assert find_session(token, now=clock.now()) is None
+
+
+@scenario("GET /api/auth/get-session")
+def get_session(s: Subject) -> Play:
+    token = s.session()
+    yield lambda: s.ask("GET", "/get-session", token=token)
+    replies = yield None
+    assert isinstance(replies, list)
+    assert replies[-1].json["user"]["id"] == s.user.id
+
+
+@scenario("GET /api/auth/get-session", variant="that begins anew")
+def extend_session(s: Subject) -> Play:
+    token = s.session()
+    with later(timedelta(days=2)):
+        yield lambda: s.ask("GET", "/get-session", token=token)
+        yield None
+    with later(timedelta(days=8)):
+        assert find_session(token, now=clock.now()) is not None
+
+
+@scenario("GET /api/auth/list-sessions")
+def list_sessions_(s: Subject) -> Play:
+    token = s.session()
+    yield lambda: s.ask("GET", "/list-sessions", token=token)
+    replies = yield None
+    assert isinstance(replies, list)
+    assert len(replies[-1].json) == 1
+
+
+@scenario("POST /api/auth/revoke-session")
+def revoke_session(s: Subject) -> Play:
+    token, other = s.session(), s.session()
+    yield lambda: s.ask("POST", "/revoke-session", {"token": other}, token=token)
+    yield None
+    assert find_session(other, now=clock.now()) is None
+    assert find_session(token, now=clock.now()) is not None
+
+
+@scenario("POST /api/auth/revoke-other-sessions")
+def revoke_others(s: Subject) -> Play:
+    token, other = s.session(), s.session()
+    yield lambda: s.ask("POST", "/revoke-other-sessions", token=token)
+    yield None
+    assert find_session(other, now=clock.now()) is None
+    assert find_session(token, now=clock.now()) is not None
+
+
+@scenario("POST /api/auth/revoke-sessions", done_before={401: "unauthorized_session"})
+def revoke_all(s: Subject) -> Play:
+    token, other = s.session(), s.session()
+    yield lambda: s.ask("POST", "/revoke-sessions", token=token)
+    yield None
+    assert find_session(other, now=clock.now()) is None
+    assert find_session(token, now=clock.now()) is None
+
+
+@scenario("POST /api/auth/verify-password")
+def verify_password(s: Subject) -> Play:
+    token = s.session()
+    yield lambda: s.ask("POST", "/verify-password", {"password": FIRST}, token=token)
+    yield None
+
+
+@scenario("POST /api/auth/update-user")
+def update_user(s: Subject) -> Play:
+    token = s.session()
+    yield lambda: s.ask("POST", "/update-user", {"name": "Ada Lovelace"}, token=token)
+    yield None
+    user = find_user(s.user.id)
+    assert user is not None
+    assert user.name == "Ada Lovelace"
+    assert read_account(s.user.id).user == user, "the two items of a user differ"
+
+
+@scenario("POST /api/auth/send-verification-email")
+def request_verification(s: Subject) -> Play:
+    yield lambda: s.ask("POST", "/send-verification-email", {"email": s.user.email})
+    yield None
+    assert s.world.handed_over, "no mail is on its way"
+
+
+@scenario("GET /api/auth/verify-email")
+def verify_email(s: Subject) -> Play:
+    token = links.issue_verification_token(s.user, now=clock.now())
+    yield lambda: s.ask("GET", f"/verify-email?token={token}")
+    yield None
+    assert read_account(s.user.id).user.email_verified
+
+
+@scenario("GET /api/auth/verify-email", variant="of a new address")
+def verify_new_email(s: Subject) -> Play:
+    new = s.email("lovelace")
+    token = links.issue_verification_token(s.user, new_email=new, now=clock.now())
+    yield lambda: s.ask("GET", f"/verify-email?token={token}")
+    yield None
+    assert read_account(s.user.id).user.email == new
+    assert find_user_by_email(s.user.email) is None
+
+
+@scenario("POST /api/auth/request-password-reset")
+def request_reset(s: Subject) -> Play:
+    yield lambda: s.ask("POST", "/request-password-reset", {"email": s.user.email})
+    yield None
+    assert s.world.handed_over, "no mail is on its way"
+
+
+@scenario("GET /api/auth/reset-password/{token}")
+def follow_reset(s: Subject) -> Play:
+    token = links.issue_reset_token(s.user, now=clock.now())
+    yield lambda: s.ask("GET", f"/reset-password/{token}?callbackURL=%2Freset-password")
+    replies = yield None
+    assert isinstance(replies, list)
+    assert token in replies[-1].headers["location"]
+
+
+@scenario("POST /api/auth/reset-password", done_before={400: "invalid_token"})
+def reset_password(s: Subject) -> Play:
+    token, session = links.issue_reset_token(s.user, now=clock.now()), s.session()
+    body = {"newPassword": SECOND, "token": token}
+    yield lambda: s.ask("POST", "/reset-password", body)
+    yield None
+    assert signs_in(s, SECOND)
+    assert not signs_in(s, FIRST)
+    assert find_session(session, now=clock.now()) is None
+
+
+@scenario("POST /api/auth/change-password", done_before={400: "invalid_password"})
+def change_password(s: Subject) -> Play:
+    token = s.session()
+    body = {"currentPassword": FIRST, "newPassword": SECOND}
+    yield lambda: s.ask("POST", "/change-password", body, token=token)
+    yield None
+    assert signs_in(s, SECOND)
+    assert not signs_in(s, FIRST)
+
+
+@scenario(
+    "POST /api/auth/change-password",
+    variant="and the end of other sessions",
+    done_before={401: "unauthorized_session"},
+)
+def change_password_everywhere(s: Subject) -> Play:
+    token, other = s.session(), s.session()
+    body = {"currentPassword": FIRST, "newPassword": SECOND, "revokeOtherSessions": True}
+    yield lambda: s.ask("POST", "/change-password", body, token=token)
+    yield None
+    assert signs_in(s, SECOND)
+    assert find_session(other, now=clock.now()) is None
+
+
+@scenario("POST /api/auth/change-email")
+def change_email(s: Subject) -> Play:
+    token = s.session()
+    body = {"newEmail": s.email("lovelace")}
+    yield lambda: s.ask("POST", "/change-email", body, token=token)
+    yield None
+    assert s.world.handed_over, "no mail is on its way"
+
+
+@scenario("POST /api/auth/delete-user", done_before={401: "unauthorized_session"})
+def delete_user(s: Subject) -> Play:
+    leaver = create_user(s.email("leaver"), "Leaver", password=FIRST, now=clock.now())
+    add_member(s.team.id, leaver.id, Role.MEMBER, now=clock.now())
+    key, token = keys.create_key(NewKey(user_id=leaver.id), now=clock.now())
+    session = s.session(leaver)
+    s.owners.append(leaver.id)
+    yield lambda: s.ask("POST", "/delete-user", {"password": FIRST}, token=session)
+    yield None
+    assert find_user(leaver.id) is None
+    assert find_session(session, now=clock.now()) is None
+    # What the request did not get to is the schedule's.
+    assert function("accounts.forget_deleted_users.handler").status == 200
+    assert key_store.get(key.key_hash) is None
+    assert role_of(s.team.id, leaver.id) is None
+    assert s.sender(token)("GET", "/v8/artifacts/status").status == 401
+
+
+@scenario("GET /api/auth/ok")
+def get_ok(s: Subject) -> Play:
+    yield lambda: s.ask("GET", "/ok")
+    yield None
+
+
+@scenario("GET /v2/user")
+def get_user(s: Subject) -> Play:
+    yield lambda: s.send("GET", "/v2/user")
+    yield None
+
+
+@scenario("GET /v5/user/tokens/current")
+def get_token(s: Subject) -> Play:
+    yield lambda: s.send("GET", "/v5/user/tokens/current")
+    yield None
+
+
+@scenario("DELETE /v3/user/tokens/current", done_before={401: "unauthorized"})
+def revoke_token(s: Subject) -> Play:
+    yield lambda: s.send("DELETE", "/v3/user/tokens/current")
+    yield None
+    assert key_store.get(s.key.key_hash) is None
+
+
+@scenario("DELETE /v3/user/tokens/current", variant="a session", done_before={401: "unauthorized"})
+def revoke_token_of_session(s: Subject) -> Play:
+    token = s.session()
+    yield lambda: s.sender(token)("DELETE", "/v3/user/tokens/current")
+    yield None
+    assert find_session(token, now=clock.now()) is None
+
+
+# Teams -------------------------------------------------------------------------------------------
+
+
+def member_of(s: Subject, role: Role = Role.MEMBER, name: str = "bob") -> User:
+    user = create_user(s.email(name), "Bob", password=FIRST, now=clock.now())
+    add_member(s.team.id, user.id, role, now=clock.now())
+    return user
+
+
+def invited(s: Subject, name: str = "bob") -> tuple[Invitation, str]:
+    invitee = Invitee(email=s.email(name), address=s.email(name), role=Role.MEMBER)
+    (invitation,) = invitations.invite(s.team.id, [invitee], by=None, now=clock.now())
+    return invitation, invitations.issue_token(invitation)
+
+
+@scenario("POST /v1/teams", done_before={409: "slug_taken"})
+def create_team(s: Subject) -> Play:
+    slug = f"n-{s.tag}"
+    yield lambda: s.send("POST", "/v1/teams", json_body={"slug": slug})
+    yield None
+    team = find_team(slug)
+    assert team is not None
+    assert role_of(team.id, s.user.id) is Role.OWNER
+
+
+@scenario("GET /v2/teams")
+def list_teams(s: Subject) -> Play:
+    yield lambda: s.send("GET", "/v2/teams")
+    replies = yield None
+    assert isinstance(replies, list)
+    assert [team["id"] for team in replies[-1].json["teams"]] == [s.team.id]
+
+
+@scenario("GET /v2/teams/{idOrSlug}")
+def get_team(s: Subject) -> Play:
+    yield lambda: s.send("GET", f"/v2/teams/{s.team.slug}")
+    yield None
+
+
+@scenario("PATCH /v2/teams/{idOrSlug}")
+def update_team(s: Subject) -> Play:
+    body = {"slug": f"m-{s.tag}", "name": "Renamed"}
+    yield lambda: s.send("PATCH", f"/v2/teams/{s.team.id}", json_body=body)
+    yield None
+    team = find_team(f"m-{s.tag}")
+    assert team is not None
+    assert (team.id, team.name) == (s.team.id, "Renamed")
+    assert find_team(s.team.slug) == team, "the former slug leads elsewhere"
+
+
+@scenario("DELETE /v1/teams/{idOrSlug}", done_before={404: "team_not_found"})
+def delete_team(s: Subject) -> Play:
+    stored_before(s, made())
+    yield lambda: s.send("DELETE", f"/v1/teams/{s.team.slug}")
+    yield None
+    assert find_team(s.team.id) is None
+    assert find_team(s.team.slug) is None
+
+
+@scenario("GET /v3/teams/{idOrSlug}/members")
+def list_members(s: Subject) -> Play:
+    member_of(s)
+    invited(s, "carol")
+    yield lambda: s.send("GET", f"/v3/teams/{s.team.slug}/members")
+    replies = yield None
+    assert isinstance(replies, list)
+    assert len(replies[-1].json["members"]) == 2
+
+
+@scenario("POST /v1/teams/{idOrSlug}/members", "POST /v2/teams/{idOrSlug}/members")
+def invite(s: Subject) -> Play:
+    path = s.route.split()[1].replace("{idOrSlug}", s.team.slug)
+    yield lambda: s.send("POST", path, json_body={"email": s.email("bob"), "role": "MEMBER"})
+    yield None
+    open_ones = invitations.open_invitations(s.team.id, now=clock.now())
+    assert [one.email for one in open_ones] == [s.email("bob")]
+    told = [payload["invitation_id"] for _, payload in s.world.handed_over]
+    assert open_ones[0].id in told, "no mail is on its way"
+
+
+@scenario("PATCH /v1/teams/{idOrSlug}/members/{uid}")
+def change_member(s: Subject) -> Play:
+    bob = member_of(s)
+    path = f"/v1/teams/{s.team.slug}/members/{bob.id}"
+    yield lambda: s.send("PATCH", path, json_body={"role": "OWNER"})
+    yield None
+    assert role_of(s.team.id, bob.id) is Role.OWNER
+    # The count that keeps the last owner is right: of two, one may go, and the other may not.
+    management.remove_member(s.team.id, bob.id, by=_actor(s))
+    places_of = read_places(s.team.id)
+    assert places_of.owners == 1
+
+
+def _actor(s: Subject) -> Actor:
+    return Actor(user_id=s.user.id, role=Role.OWNER)
+
+
+@scenario("DELETE /v1/teams/{idOrSlug}/members/{uid}", done_before={404: "member_not_found"})
+def remove_member(s: Subject) -> Play:
+    bob = member_of(s, Role.OWNER)
+    path = f"/v1/teams/{s.team.slug}/members/{bob.id}"
+    yield lambda: s.send("DELETE", path)
+    yield None
+    assert role_of(s.team.id, bob.id) is None
+    assert read_places(s.team.id).owners == 1
+
+
+@scenario(
+    "DELETE /v1/teams/{idOrSlug}/members/{uid}",
+    variant="an invitation",
+    done_before={404: "member_not_found"},
+)
+def withdraw(s: Subject) -> Play:
+    invitation, _ = invited(s)
+    path = f"/v1/teams/{s.team.slug}/members/{invitation.id}"
+    yield lambda: s.send("DELETE", path)
+    yield None
+    assert invitations.open_invitations(s.team.id, now=clock.now()) == []
+
+
+@scenario(
+    "POST /v1/teams/join",
+    "POST /v1/teams/{idOrSlug}/members/teams/join",
+    done_before={404: "invitation_not_found"},
+)
+def join(s: Subject) -> Play:
+    bob = create_user(s.email("bob"), "Bob", password=FIRST, now=clock.now())
+    _, token = invited(s)
+    send = s.sender(s.session(bob))
+    path = s.route.split()[1].replace("{idOrSlug}", s.team.slug)
+    yield lambda: send("POST", path, json_body={"token": token})
+    yield None
+    assert role_of(s.team.id, bob.id) is Role.MEMBER
+    assert invitations.open_invitations(s.team.id, now=clock.now()) == []
+
+
+# Pages and logins --------------------------------------------------------------------------------
+
+
+@scenario(
+    "GET /",
+    "GET /turborepo/token",
+    "GET /turborepo/success",
+    "GET /reset-password",
+    "GET /verified",
+    "GET /join",
+)
+def page(s: Subject) -> Play:
+    yield lambda: s.send(*s.route.split())
+    yield None
+
+
+@scenario("GET /api/auth/turbo-login")
+def describe_login(s: Subject) -> Play:
+    token = s.session()
+    path = "/turbo-login?redirect_uri=http%3A%2F%2F127.0.0.1%3A9789"
+    yield lambda: s.ask("GET", path, token=token)
+    replies = yield None
+    assert isinstance(replies, list)
+    assert replies[-1].json["user"]["email"] == s.user.email
+
+
+@scenario("POST /api/auth/turbo-login")
+def grant_login(s: Subject) -> Play:
+    browser = s.browser()
+    body = {"redirectUri": "http://127.0.0.1:9789", "name": "turbo on Linux"}
+    yield lambda: browser.post("/turbo-login", body, headers=s.from_its_address())
+    replies = yield None
+    assert isinstance(replies, list)
+    (token,) = parse_qs(urlsplit(replies[-1].json["url"]).query)["token"]
+    assert _valid(verify(s, token))
+
+
+@scenario("POST /api/auth/turbo-login", variant="for one team")
+def grant_sso_login(s: Subject) -> Play:
+    browser = s.browser()
+    body = {"redirectUri": "http://127.0.0.1:9789", "team": s.team.slug}
+    yield lambda: browser.post("/turbo-login", body, headers=s.from_its_address())
+    yield None
+
+
+@scenario("GET /api/auth/sso")
+def start_sso(s: Subject) -> Play:
+    path = f"/sso?teamId={s.team.slug}&next=http%3A%2F%2F127.0.0.1%3A9789"
+    yield lambda: s.ask("GET", path)
+    yield None
+
+
+@scenario("GET /registration/verify", done_before={401: "invalid_login_code"})
+def exchange_code(s: Subject) -> Play:
+    code = give(s.user.id, Grant(sso_team=s.team.slug), now=clock.now())
+    sender = s.sender(None)
+    path = f"/registration/verify?token={code}&tokenName=x"
+    yield lambda: sender("GET", path, headers=s.from_its_address())
+    yield None
+    made_of_it = [key for key in keys.list_keys(s.user.id) if key.name != s.key.name]
+    assert len(made_of_it) == 1, "a code gives one key"
+
+
+# Functions without a route -------------------------------------------------------------------------
+
+
+def created(key: str) -> dict[str, object]:
+    """S3's event of a finished object."""
+    detail = {"bucket": {"name": settings().artifacts_bucket}, "object": {"key": key}}
+    return {"source": "aws.s3", "detail-type": "Object Created", "detail": detail}
+
+
+COMMIT = "artifacts.commit_upload.handler"
+SWEEP = "artifacts.sweep_artifacts.handler"
+
+
+def arrive(s: Subject, body: bytes) -> dict[str, object]:
+    location = offer(s)
+    upload(location, body)
+    s.lose_events()
+    return created(urlsplit(location).path.removeprefix(f"/{settings().artifacts_bucket}/"))
+
+
+@scenario("CommitUpload")
+def commit(s: Subject) -> Play:
+    artifact = made(2_000, signed=False)
+    event = arrive(s, artifact[0])
+    yield lambda: function(COMMIT, event)
+    whole(s, artifact)
+    yield None
+    whole(s, artifact)
+
+
+@scenario("CommitUpload", variant="in place of another")
+def commit_in_place(s: Subject) -> Play:
+    before, after = made(), made(2_000, signed=False)
+    stored_before(s, before)
+    event = arrive(s, after[0])
+    yield lambda: function(COMMIT, event)
+    index_before = artifacts_seen(s)
+    assert index_before in (3_000, 2_000)
+    yield None
+    whole(s, after)
+
+
+def artifacts_seen(s: Subject) -> int | None:
+    artifact = index.read_entry(s.team.id, ArtifactHash(s.hash)).artifact
+    return None if artifact is None else artifact.size_bytes
+
+
+@scenario("CommitUpload", variant="past the quota")
+def commit_past_quota(s: Subject) -> Play:
+    event = arrive(s, made(2_000, signed=False)[0])
+    change_state(s.team.id, quota_bytes=1_000)
+    yield lambda: function(COMMIT, event)
+    assert artifacts_seen(s) is None
+    yield None
+    whole(s, None)
+
+
+def the_next_hour(s: Subject, handler: str = SWEEP) -> None:
+    """An item that fails is left to the next run."""
+    if s.disturbed:
+        function(handler)
+
+
+def sweep_on(s: Subject, since: timedelta) -> None:
+    """The next hours: objects wait for who may be reading them, and totals for a second look the next day."""
+    for hours in (1, 26, 28, 30):
+        with later(since + in_hours(hours)):
+            assert function(SWEEP).status == 200
+
+
+@scenario("SweepArtifacts")
+def sweep(s: Subject) -> Play:
+    replaced, kept = made(), made()
+    stored_before(s, replaced)
+    stored_before(s, kept)
+    gone, came = f"{s.tag}01", f"{s.tag}02"
+    offer(s, gone)
+    upload(offer(s, came), b"came")
+    s.lose_events()
+    with later(in_hours(25)):
+        yield lambda: function(SWEEP)
+        yield None
+        the_next_hour(s)
+    assert artifacts_seen(s) == 3_000
+    assert index.read_entry(s.team.id, ArtifactHash(gone)).pending is None
+    assert index.read_entry(s.team.id, ArtifactHash(came)).artifact is not None
+
+
+@scenario("SweepArtifacts", variant="of what has expired")
+def sweep_expired(s: Subject) -> Play:
+    stored_before(s, made())
+    with later(timedelta(days=31)):
+        yield lambda: function(SWEEP)
+        yield None
+        the_next_hour(s)
+        whole(s, None)
+        assert artifacts_seen(s) is None
+    sweep_on(s, timedelta(days=31))
+
+
+@scenario("SweepArtifacts", variant="of a removal")
+def sweep_removal(s: Subject) -> Play:
+    stored_before(s, made())
+    ask_removal(s.team.id, s.user.id, by=None, now=clock.now())
+    s.world.handed_over.clear()
+    with later(in_hours(1)):
+        yield lambda: function(SWEEP)
+        yield None
+        the_next_hour(s)
+    assert artifacts_seen(s) is None
+
+
+@scenario("RemoveArtifacts")
+def remove_artifacts(s: Subject) -> Play:
+    stored_before(s, made())
+    stored_before(s, made(), f"{s.tag}01")
+    ask_removal(s.team.id, s.user.id, by=None, now=clock.now())
+    (_, job), *_ = s.world.handed_over
+    s.world.handed_over.clear()
+    yield lambda: function("artifacts.remove_artifacts.handler", job)
+    yield None
+    if s.disturbed:
+        # It notes itself what it did not get to, and the sweep does that.
+        with later(in_hours(1)):
+            function(SWEEP)
+    whole(s, None)
+    assert totals_of(s)[1] == 0 or s.disturbed
+
+
+@scenario("RemoveArtifacts", variant="to make room")
+def evict(s: Subject) -> Play:
+    change_state(s.team.id, quota_bytes=10_000)
+    with evicting(s):
+        for number in range(3):
+            stored_before(s, made(3_200), f"{s.tag}{number}")
+        job = {"kind": "least_recently_used", "owner": s.team.id, "writer": None}
+        s.world.handed_over.clear()
+        yield lambda: function("artifacts.remove_artifacts.handler", job)
+        yield None
+        assert totals_of(s) == (6_400, 2)
+
+
+@scenario("RemoveExpiredKeys")
+def remove_expired(s: Subject) -> Play:
+    gone = expired_key(s)
+    yield lambda: function("api_keys.remove_expired_keys.handler")
+    yield None
+    assert key_store.get(gone) is None
+    assert key_store.get(s.key.key_hash) is not None
+
+
+@scenario("ForgetDeletedUsers")
+def forget_users(s: Subject) -> Play:
+    from larder.accounts.service import remove_user
+
+    bob = member_of(s)
+    key, _ = keys.create_key(NewKey(user_id=bob.id), now=clock.now())
+    remove_user(bob.id, now=clock.now())
+    s.owners.append(bob.id)
+    with later(in_hours(1)):
+        yield lambda: function("accounts.forget_deleted_users.handler")
+        yield None
+        the_next_hour(s, "accounts.forget_deleted_users.handler")
+    assert key_store.get(key.key_hash) is None
+    assert role_of(s.team.id, bob.id) is None
+
+
+@scenario("ForgetDeletedTeams")
+def forget_teams(s: Subject) -> Play:
+    stored_before(s, made())
+    invited(s)
+    management.delete_team(s.team.id, by=None, now=clock.now())
+    with later(in_hours(26)):
+        yield lambda: function("teams.forget_deleted_teams.handler")
+        yield None
+        the_next_hour(s, "teams.forget_deleted_teams.handler")
+    assert artifacts_seen(s) is None
+    assert role_of(s.team.id, s.user.id) is None
+
+
+def mail_job(s: Subject, kind: str, **more: object) -> dict[str, object]:
+    return {
+        "kind": kind,
+        "email": s.user.email,
+        "callback_url": "",
+        "base_url": "https://cache.example.com",
+        "request": {"method": "POST", "path": "/", "ip_address": None, "user_agent": None},
+        **more,
+    }
+
+
+SEND = "accounts.send_account_email.handler"
+
+
+def mail_to(address: str) -> int:
+    """Messages in the outbox to an address."""
+    from larder.mail.service import read_outbox
+
+    found = read_outbox(limit=20, now=clock.now()).messages
+    return sum(one.message.to == address for one in found)
+
+
+@scenario("SendAccountEmail")
+def send_verification(s: Subject) -> Play:
+    yield lambda: function(SEND, mail_job(s, "verify_email"))
+    yield None
+    assert 1 <= mail_to(s.user.email) <= s.times_sent + 2
+
+
+@scenario("SendAccountEmail", variant="of a reset")
+def send_reset(s: Subject) -> Play:
+    yield lambda: function(SEND, mail_job(s, "reset_password"))
+    yield None
+    assert 1 <= mail_to(s.user.email) <= s.times_sent + 2
+
+
+@scenario("SendAccountEmail", variant="of a new address")
+def send_change(s: Subject) -> Play:
+    new = s.email("lovelace")
+    job = mail_job(s, "change_email", user_id=s.user.id, email=new)
+    yield lambda: function(SEND, job)
+    yield None
+    assert mail_to(new) >= 1
+
+
+@scenario("SendAccountEmail", variant="of an invitation")
+def send_invitation(s: Subject) -> Play:
+    invitation, _ = invited(s)
+    job = mail_job(
+        s,
+        "team_invitation",
+        email=invitation.email,
+        team_id=s.team.id,
+        invitation_id=invitation.id,
+    )
+    yield lambda: function(SEND, job)
+    yield None
+    assert mail_to(invitation.email) >= 1
+
+
+@scenario("SendAccountEmail", variant="by SES")
+def send_by_ses(s: Subject) -> Play:
+    s.world.option("email_sender", "larder@acme.example")
+    s.world.mail.clear()
+    try:
+        yield lambda: function(SEND, mail_job(s, "verify_email"))
+        yield None
+        assert s.world.mail
+    finally:
+        s.world.option("email_sender", "")

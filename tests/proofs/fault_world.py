@@ -1,0 +1,370 @@
+"""The stores of a local cloud with the proxy in front, and the handlers in this process on them.
+
+The layer's own clients, with all their tries, which follow one another at once. While a store is silent, their
+time-outs are divided by SCALE, so that silence costs half a second and not five. test_faults has the real
+figures.
+"""
+
+import http.client
+import json
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from botocore.retries.quota import RetryQuota
+from botocore.retries.standard import ExponentialBackoff
+from urllib3 import Timeout
+
+from larder import aws, clock, patience
+from larder.accounts import repository as accounts
+from larder.accounts.models import User
+from larder.accounts.repository import forget_holders
+from larder.accounts.service import create_user, read_account
+from larder.accounts.sessions import start_session
+from larder.api_keys.models import ARTIFACT_ACTIONS, TEAM_ACTIONS, ApiKey, NewKey
+from larder.api_keys.repository import forget_clean_up
+from larder.api_keys.service import create_key
+from larder.rate_limits.service import forget_full_windows
+from larder.settings import metrics_namespace, region, s3_endpoint, settings
+from larder.signing import forget_secrets
+from larder.teams.models import Team
+from larder.teams.service import create_team
+from larder.web import auth
+from local.child_processes import Family
+from local.environment import cloud_environment, process_environment
+from local.http_server import listen
+from local.template import load_template
+from tests.proofs.fault_proxy import Plan, Proxy, Reply, Request, json_reply
+from tests.requests import Browser, Context, Sender, browser_of, invoke
+from tests.requests import Reply as ClientReply
+
+SCALE = 10
+"""What the layer's time-outs, and its patience, are divided by."""
+
+FUNCTION_S = 25
+"""What a function of the API has before Lambda ends it."""
+
+_START_S = 60
+_LATE_S = 0.1
+"""How late a late answer comes: sooner than the layer gives up."""
+_ROOT = Path(__file__).resolve().parents[2]
+_SECRET_ARN = "arn:aws:secretsmanager:eu-central-1:000000000000:secret:larder-signing-secret"
+_INVOCATION = re.compile(r"/2015-03-31/functions/([^/]+)/invocations")
+
+
+@dataclass
+class World:
+    proxy: Proxy
+    objects: Path
+    """Where S3 keeps what is stored, a file for each object."""
+    events: Path
+    """Where S3 puts what it announces."""
+    handed_over: list[tuple[str, dict[str, object]]] = field(default_factory=list)
+    """What functions have handed over to one another: by name, with the payload."""
+    mail: list[str] = field(default_factory=list)
+    """The subjects of what SES took."""
+    patched: pytest.MonkeyPatch = field(default_factory=pytest.MonkeyPatch)
+
+    def objects_of(self, owner: str) -> list[str]:
+        folder = self.objects / "artifacts" / owner
+        return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+    def option(self, name: str, value: object) -> None:
+        self.patched.setenv(f"LARDER_{name.upper()}", str(value))
+        settings.cache_clear()
+
+    def deliver_events(self) -> None:
+        """Hand S3's announcements that wait over to their function, the oldest last."""
+        for file in sorted(self.events.glob("*.json"), reverse=True):
+            event = json.loads(file.read_text())
+            file.unlink()
+            function("artifacts.commit_upload.handler", event)
+
+    def run_jobs(self) -> None:
+        """Have the functions do what was handed over to them."""
+        while self.handed_over:
+            name, payload = self.handed_over.pop(0)
+            handler = {
+                settings().email_function: "accounts.send_account_email.handler",
+                settings().removal_function: "artifacts.remove_artifacts.handler",
+            }[name]
+            function(handler, payload)
+
+
+SCHEDULED = (
+    "artifacts.sweep_artifacts.handler",
+    "accounts.forget_deleted_users.handler",
+    "api_keys.remove_expired_keys.handler",
+    "teams.forget_deleted_teams.handler",
+)
+
+
+def restart() -> None:
+    """What this instance remembers is gone, as after a crash."""
+    auth.forget_scopes()
+    forget_clean_up()
+    forget_holders()
+    forget_secrets()
+    forget_full_windows()
+
+
+def function(handler: str, event: object = None) -> ClientReply:
+    """Invoke a function that has no route. TryAgain is an answer, upon which Lambda invokes it again."""
+    try:
+        invoke(handler, event or {}, Context(remaining_ms=250_000))  # type: ignore[arg-type]
+    except aws.TryAgain as error:
+        body = json.dumps({"code": error.code}).encode()
+        return ClientReply(
+            503, {"retry-after": "by Lambda", "content-type": "application/json"}, body
+        )
+    return ClientReply(200, {}, b"{}")
+
+
+@contextmanager
+def later(by: timedelta) -> Iterator[None]:
+    """The layer's clock is on. There is no other way to let a day pass: the stores' own clocks do not move."""
+    now = clock.now
+    with patch.object(clock, "now", lambda: now() + by):
+        yield
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[World]:
+    """Start stores below `folder`, which is made, and lead the layer to them through the proxy."""
+    folder.mkdir(parents=True)
+    events = folder / "events"
+    (template_bucket,) = load_template(environ={}).buckets
+    credentials = ("LOCALFAULTS", "the-secret-key-of-the-faults")
+    listeners = {name: listen("127.0.0.1", 0) for name in ("dynamodb", "s3")}
+    ports = {name: listener.getsockname()[1] for name, listener in listeners.items()}
+    world: World
+
+    def invoked(request: Request) -> Reply:
+        name = _INVOCATION.fullmatch(request.path)
+        assert name is not None, request.path
+        world.handed_over.append((name[1], json.loads(request.body)))
+        return Reply(202, "Accepted", [], b"")
+
+    def secret(_: Request) -> Reply:
+        text = json.dumps({"current": "the-signing-secret-of-the-faults", "previous": ""})
+        return json_reply(200, {"SecretString": text, "CreatedDate": 1_700_000_000})
+
+    def mailed(request: Request) -> Reply:
+        content = json.loads(request.body)["Content"]["Simple"]
+        world.mail.append(content["Subject"]["Data"])
+        return json_reply(200, {"MessageId": secrets.token_hex(8)})
+
+    proxy = Proxy(
+        ports,
+        {"lambda": invoked, "secretsmanager": secret, "sesv2": mailed},
+        late_s=_LATE_S,
+    )
+    world = World(proxy, folder / "s3" / template_bucket, events)
+    urls = {name: f"http://127.0.0.1:{port}" for name, port in proxy.ports.items()}
+    environment = cloud_environment(
+        load_template(environ={}).environment,
+        credentials=credentials,
+        signing_secret=_SECRET_ARN,
+        dynamodb_url=urls["dynamodb"],
+        lambda_url=urls["lambda"],
+        s3_url=urls["s3"],
+    )
+    environment |= {
+        "AWS_ENDPOINT_URL_SECRETS_MANAGER": urls["secretsmanager"],
+        "AWS_ENDPOINT_URL_SESV2": urls["sesv2"],
+        "LARDER_SCRYPT_COST": "1024",
+        "LARDER_TRUSTED_PROXY_HOPS": "1",
+    }
+    template = ["--template", str(_ROOT / "template.yaml")]
+    hears, bell = os.pipe()
+    arguments = {
+        "dynamodb": ["--folder", str(folder / "dynamodb"), "--expiry-seconds", "3600"],
+        "s3": ["--folder", str(folder / "s3"), "--events", str(events), "--bell", str(bell)],
+    }
+    modules = {"dynamodb": "local.dynamodb", "s3": "local.object_storage"}
+    family = Family()
+    for name, listener in listeners.items():
+        family.start(
+            modules[name],
+            ["--socket", str(listener.fileno()), *template, *arguments[name]],
+            environ=process_environment(environment),
+            descriptors=[listener.fileno(), bell],
+            log=folder / f"{name}.log",
+        )
+    for port in ports.values():
+        _wait_until_ready(port)
+    for name, value in environment.items():
+        world.patched.setenv(name, value)
+    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
+        world.patched.delenv(name, raising=False)
+    world.patched.setattr(ExponentialBackoff, "delay_amount", lambda *_: 0)
+    # A client that has met many failures stops trying again. Each case is to meet its own alone.
+    world.patched.setattr(RetryQuota, "acquire", lambda *_: True)
+    _forget_everything()
+    for service, client in (("dynamodb", aws.dynamodb()), ("s3", aws.s3())):
+        _lead_past(proxy, client, service, ports[service])
+    try:
+        yield world
+    finally:
+        world.patched.undo()
+        _forget_everything()
+        proxy.close()
+        family.kill_all()
+        for listener in listeners.values():
+            listener.close()
+        os.close(hears)
+        os.close(bell)
+
+
+def _wait_until_ready(port: int) -> None:
+    deadline = time.monotonic() + _START_S
+    while True:
+        asking = http.client.HTTPConnection("127.0.0.1", port, timeout=_START_S)
+        try:
+            asking.request("GET", "/")
+            asking.getresponse().read()
+        except OSError:
+            assert time.monotonic() < deadline, "a store does not start"
+            time.sleep(0.1)
+        else:
+            return
+        finally:
+            asking.close()
+
+
+def _lead_past(proxy: Proxy, client: Any, service: str, port: int) -> None:
+    """Have what nobody watches go to the store itself: what a scenario arranges and checks is most of it."""
+    watched = f"http://127.0.0.1:{proxy.ports[service]}"
+
+    def lead(request: Any, **_: object) -> None:
+        if not proxy.watches:
+            request.headers["Host"] = watched.removeprefix("http://")
+            request.url = request.url.replace(watched, f"http://127.0.0.1:{port}", 1)
+
+    client.meta.events.register_first("before-send", lead)
+
+
+@contextmanager
+def hasty() -> Iterator[None]:
+    """Within, the layer's clients wait SCALE times shorter than they do."""
+    clients = (aws.dynamodb(), aws.s3(), aws.lambda_(), aws.secrets_manager(), aws.sesv2())
+    begins_none_after_s = FUNCTION_S - patience.KEPT_BACK_S
+    try:
+        for client in clients:
+            _wait(client, 1 / SCALE)
+        with (
+            patch.object(patience, "KEPT_BACK_S", FUNCTION_S - begins_none_after_s / SCALE),
+            patch.object(patience, "BRIEF_S", patience.BRIEF_S / SCALE),
+        ):
+            yield
+    finally:
+        for client in clients:
+            _wait(client, 1)
+
+
+def _wait(client: Any, factor: float) -> None:
+    """Have a client, and the connections that it has made, wait so many times as long as its configuration says."""
+    config, manager = client.meta.config, client._endpoint.http_session._manager
+    waits = Timeout(connect=config.connect_timeout * factor, read=config.read_timeout * factor)
+    manager.connection_pool_kw["timeout"] = waits
+    for key in manager.pools.keys():  # noqa: SIM118 - it cannot be iterated over
+        manager.pools[key].timeout = waits
+
+
+def _forget_everything() -> None:
+    restart()
+    aws.reset()
+    for cached in (settings, region, s3_endpoint, metrics_namespace):
+        cached.cache_clear()
+
+
+class Subject:
+    """Somebody of whom nobody else in this world has anything: a user, a team, a key, an address. And what was sent."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.route = ""
+        self.plans: list[Plan] = []
+        self.times_sent = 0
+        self.crashes = 0
+        self.disturbed = False
+        self.told_done = False
+        self.tag = secrets.token_hex(6)
+        self.hash = f"{self.tag}abcdef"
+        self.address = f"2001:db8:{self.tag[:4]}:{self.tag[4:8]}::1"
+        now = clock.now()
+        self.user: User = create_user(self.email(), "Ada", password="the first password", now=now)
+        self.team: Team = create_team("Acme", f"t-{self.tag}", owner_user_id=self.user.id, now=now)
+        self.key, self.token = self.new_key()
+        self.send = self.sender(self.token)
+        self.owners = [self.team.id, self.user.id]
+
+    def email(self, name: str = "ada") -> str:
+        return f"{name}@{self.tag}.example"
+
+    def new_key(self, **more: Any) -> tuple[ApiKey, str]:
+        permissions = {"artifacts": ARTIFACT_ACTIONS, "teams": TEAM_ACTIONS}
+        new = NewKey(user_id=self.user.id, permissions=permissions, **more)
+        return create_key(new, now=clock.now())
+
+    def sender(self, token: str | None) -> Sender:
+        return Sender(token, slug=self.team.slug)
+
+    def session(self, user: User | None = None) -> str:
+        """The token of a session that has just begun."""
+        return start_session(user or self.user, now=clock.now())[1]
+
+    def lose_events(self) -> None:
+        """What S3 has announced of theirs reaches nobody."""
+        for file in self.world.events.glob("*.json"):
+            if any(f"artifacts/{owner}/" in file.read_text() for owner in self.owners):
+                file.unlink()
+
+    def from_its_address(self) -> dict[str, str]:
+        return {"x-forwarded-for": f"{self.address}, 192.0.2.1"}
+
+    def ask(
+        self, method: str, path: str, body: object = None, *, token: str | None = None
+    ) -> ClientReply:
+        """A request to `/api/auth` as a program makes it, by a session's token."""
+        send, headers = Sender(token), self.from_its_address()
+        if method == "GET":
+            return send(method, f"/api/auth{path}", headers=headers)
+        return send(method, f"/api/auth{path}", json_body=body or {}, headers=headers)
+
+    def browser(self) -> Browser:
+        return browser_of(self.user)
+
+    def verify_address(self) -> None:
+        """An operator's has to be verified."""
+        account = read_account(self.user.id)
+        verified = replace(account, user=replace(account.user, email_verified=True))
+        stored = accounts.change(account, verified)
+        assert stored is not None
+        self.user = stored.user
+
+    def uses_taken(self) -> int:
+        """How often the store took a use of a key, a lost reply's included."""
+        return self.tries_of("UpdateItem api-keys")
+
+    def tries_of(self, name: str) -> int:
+        """How often the store has done what calls of this name asked for."""
+        return sum(
+            times
+            for plan in self.plans
+            for call, times in plan.carried_out.items()
+            if f"{call.operation} {call.target}" == name
+        )
+
+
+def in_hours(hours: float) -> timedelta:
+    return timedelta(hours=hours)

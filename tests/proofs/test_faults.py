@@ -1,0 +1,137 @@
+"""What a client meets when a store, or the function itself, fails in the middle of its request.
+
+`make faults` runs every fault at every call of every request, and writes docs/faults.md. Here every request meets a few
+of them, which FAULT_SEED chooses, and everything that wakes a function without a route comes as it should not.
+"""
+
+import os
+import random
+import secrets
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local.template import load_template
+from tests.proofs import fault_page
+from tests.proofs.fault_deliveries import DELIVERIES, Delivery, run
+from tests.proofs.fault_matrix import OUTCOMES, run_scenario, sweep_and_check
+from tests.proofs.fault_proxy import FAULTS, SILENT, Call, Fault
+from tests.proofs.fault_scenarios import SCENARIOS, Scenario, made, put
+from tests.proofs.fault_world import FUNCTION_S, Subject, World, restart, running
+
+# Connections that broke off are closed by the collector, whenever it comes.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+SEED = int(os.environ.get("FAULT_SEED") or secrets.randbelow(10**9))
+CELLS_EACH = int(os.environ.get("FAULT_CELLS") or 1)
+PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
+
+_SLOW = {"no answer", "no answer, done", "late"}
+"""They are for the long run, and for the tests at the end of this module."""
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory, told: list[str]) -> Iterator[World]:
+    told.append(f"faults: FAULT_SEED={SEED}")
+    with running(tmp_path_factory.mktemp("faults") / "world") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def left(world: World) -> Iterator[list[Subject]]:
+    """Whom the tests of this module leave behind. At the end the sweeps clean up after all of them."""
+    subjects: list[Subject] = []
+    yield subjects
+    assert sweep_and_check(world, subjects) == []
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+def test_a_request_that_meets_a_fault(
+    scenario: Scenario, world: World, left: list[Subject]
+) -> None:
+    def some(cells: list[tuple[Call, Fault]]) -> list[tuple[Call, Fault]]:
+        quick = [(call, fault) for call, fault in cells if fault.name not in _SLOW]
+        return random.Random(f"{SEED}/{scenario}").sample(quick, min(CELLS_EACH, len(quick)))
+
+    result = run_scenario(world, scenario, some, leaves=left)
+    assert result.failures == []
+    assert {cell.outcome for cell in result.cells} <= OUTCOMES
+
+
+@pytest.mark.parametrize("one", DELIVERIES, ids=str)
+def test_what_comes_twice_or_late_or_never(
+    one: Delivery, world: World, left: list[Subject]
+) -> None:
+    left.append(run(world, one))
+
+
+# The page ----------------------------------------------------------------------------------------
+
+
+def names() -> list[str]:
+    """Every route of the template, and every function without one."""
+    template = load_template(environ={})
+    routed = {route.function.logical_id for route in template.routes}
+    routes = [f"{route.method} {route.path}" for route in template.routes]
+    return routes + [one.logical_id for one in template.functions if one.logical_id not in routed]
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_route_and_function_has_a_scenario(name: str) -> None:
+    assert name in {scenario.route for scenario in SCENARIOS}
+
+
+def test_the_page_has_a_row_for_every_scenario() -> None:
+    """`make faults` writes it."""
+    assert fault_page.rows_of(PAGE) == [str(scenario) for scenario in SCENARIOS]
+
+
+def test_the_page_has_every_delivery() -> None:
+    told = [(one.function, one.how, one.outcome) for one in DELIVERIES]
+    assert fault_page.deliveries_of(PAGE) == told
+
+
+def test_every_fault_and_every_outcome_is_explained() -> None:
+    assert set(fault_page.SIGNS) == OUTCOMES
+    assert {fault.name for fault in FAULTS} <= fault_page.COLUMNS.keys()
+    refusals = {one for scenario in SCENARIOS for one in scenario.done_before}
+    assert refusals == fault_page.DONE.keys()
+
+
+# The real time-outs ------------------------------------------------------------------------------
+
+ENDS_WITHIN_S = {"dynamodb": 17, "s3": 22}
+"""What is left of 25 s for a try that begins a moment before patience is over."""
+
+
+@pytest.mark.parametrize("service", ENDS_WITHIN_S)
+def test_a_request_is_answered_in_time_while_a_store_is_silent(service: str, world: World) -> None:
+    """An upload, and at DynamoDB a sign-in: its limit on requests is asked first, and gives up before the rest does."""
+    subject = Subject(world)
+    body = {"email": subject.user.email, "password": "the first password"}
+    restart()
+    with world.proxy.failing(silent=service):
+        began = time.monotonic()
+        signs_in = service == "dynamodb"
+        reply = subject.ask("POST", "/sign-in/email", body) if signs_in else put(subject, made())
+        took_s = time.monotonic() - began
+    assert (reply.status, reply.headers["retry-after"]) == (503, "2")
+    assert took_s < ENDS_WITHIN_S[service] < FUNCTION_S
+
+
+def test_a_limit_that_cannot_be_counted_costs_one_time_out(world: World) -> None:
+    subject = Subject(world)
+    token = subject.session()
+    silent = Call("dynamodb", "UpdateItem", "rate-limits", 1)
+    restart()
+    with world.proxy.failing((silent, SILENT)):
+        began = time.monotonic()
+        reply = subject.ask("GET", "/get-session", token=token)
+        took_s = time.monotonic() - began
+    assert reply.json["user"]["id"] == subject.user.id
+    assert 5 <= took_s < 8
