@@ -87,6 +87,10 @@ growth: $(READY) ## what each request costs with 100 and with 100,000 of everyth
 fuzz: $(READY) ## hostile requests only, many of them: FUZZ_EXAMPLES=5000 FUZZ_SEED=0
 	@FUZZ_EXAMPLES="$${FUZZ_EXAMPLES:-5000}" .venv/bin/python -m pytest tests/proofs/test_hostile_requests.py tests/proofs/test_hostile_accounts.py $(ARGS)
 
+.PHONY: openapi
+openapi: $(READY) ## renew docs/openapi.json, and what GET /openapi.json serves, from the handlers
+	@.venv/bin/python -m tools.openapi
+
 .PHONY: compatibility
 compatibility: $(READY) ## renew docs/compatibility.md from a run of the client matrix
 	@.venv/bin/python -m pytest -n 2 --write-compatibility tests/e2e/test_client_matrix.py $(ARGS)

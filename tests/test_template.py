@@ -485,6 +485,7 @@ FOR_ANYBODY = {
     "ShowInvitation",
     "ShowLogin",
     "ShowLoginSuccess",
+    "ShowOpenapi",
     "ShowPasswordReset",
     "ShowVerified",
     "SignIn",
