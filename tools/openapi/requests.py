@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, TypeAdapter
 
-from larder.artifacts.models import HASH_PATTERN
+from larder.artifacts.models import _PATHS_OF_THEIR_OWN, HASH_PATTERN
 from larder.settings import settings
 from larder.teams import service as teams
 from larder.usage.models import UsageEvent
@@ -136,9 +136,6 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
         _header("x-artifact-sha", _REVISION, "The commit that it was built from."),
         _header("x-artifact-dirty-hash", _REVISION, "What changes were not committed."),
     ),
-    parameters.artifact_body: (
-        _header("content-length", {"type": "integer", "minimum": 1}, "The size of the artifact."),
-    ),
     auth.announced_writer: (
         _header(
             "access-control-request-method",
@@ -223,7 +220,10 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
 }
 
 PATHS: dict[str, tuple[Schema, str]] = {
-    "hash": (HASH, "The hash of the artifact."),
+    "hash": (
+        {**HASH, "not": {"enum": sorted(_PATHS_OF_THEIR_OWN)}},
+        "The hash of the artifact.",
+    ),
     "idOrSlug": (_ANY_TEXT, "The team, by its id or slug."),
     "uid": (_ANY_TEXT, "The id of a member, or of an open invitation."),
     "token": (_ANY_TEXT, "The token of the link."),
@@ -299,8 +299,8 @@ def parameters_of(dependency: Callable[..., Any]) -> Sequence[Parameter]:
     return declared
 
 
-_CREDENTIALS = frozenset({"authorization", "origin", "sec-fetch-site"})
-"""What says who calls, and from which page: security schemes tell it."""
+_TOLD_ELSEWHERE = frozenset({"authorization", "content-length", "origin", "sec-fetch-site"})
+"""What says who calls, and from which page, which security schemes tell; and what HTTP itself has said of a body."""
 
 
 _SOURCES = ("headers", "request.headers", "query", "request.query_parameters or {}")
@@ -324,7 +324,7 @@ def _read_by(dependency: Callable[..., Any]) -> Iterator[str]:
                 texts = [name]
         for text in texts:
             read = text.value if isinstance(text, ast.Constant) else None
-            if isinstance(read, str) and read not in _CREDENTIALS:
+            if isinstance(read, str) and read not in _TOLD_ELSEWHERE:
                 yield read
 
 
