@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, TypeAdapter
 
-from larder.artifacts.models import _PATHS_OF_THEIR_OWN, HASH_PATTERN
+from larder.artifacts.models import HASH_PATTERN
 from larder.settings import settings
 from larder.teams import service as teams
 from larder.usage.models import UsageEvent
@@ -220,10 +220,7 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
 }
 
 PATHS: dict[str, tuple[Schema, str]] = {
-    "hash": (
-        {**HASH, "not": {"enum": sorted(_PATHS_OF_THEIR_OWN)}},
-        "The hash of the artifact.",
-    ),
+    "hash": (HASH, "The hash of the artifact."),
     "idOrSlug": (_ANY_TEXT, "The team, by its id or slug."),
     "uid": (_ANY_TEXT, "The id of a member, or of an open invitation."),
     "token": (_ANY_TEXT, "The token of the link."),
