@@ -33,7 +33,7 @@ BY_BEARER, IN_PERSON = paths("bearer"), paths("sessionToken")
 
 
 def test_most_of_the_api_asks_for_credentials() -> None:
-    assert (len(BY_BEARER), len(IN_PERSON)) == (27, 18)
+    assert (len(BY_BEARER), len(IN_PERSON)) == (27, 16)
 
 
 FORGED = {
