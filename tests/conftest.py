@@ -7,17 +7,18 @@ ENGINE=roles takes an emulator that asks for permissions, in which every functio
 
 import json
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from io import StringIO
 from logging import StreamHandler
 from threading import RLock
-from typing import Any
+from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import pytest
 from botocore.loaders import create_loader
 from botocore.retries.standard import ExponentialBackoff
 from moto.core.botocore_stubber import BotocoreStubber
+from time_machine import escape_hatch
 
 from larder import aws, clock
 from larder.accounts.repository import forget_holders
@@ -41,6 +42,9 @@ from tests.mailbox import Mailbox, handed_over
 from tests.moto_stores import Stores, answering_boto3
 from tests.rehearsal.acting import ROLES, Rehearsal, rehearsal
 from tests.requests import Cloud, Sender
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -146,8 +150,10 @@ def option(environment: pytest.MonkeyPatch) -> "SetOption":
 class SetOption:
     def __init__(self, environment: pytest.MonkeyPatch) -> None:
         self._environment = environment
+        self.changed: set[str] = set()
 
     def __call__(self, name: str, value: object) -> None:
+        self.changed.add(name)
         self._environment.setenv(environment_name(name), str(value))
         settings.cache_clear()
 
@@ -211,8 +217,45 @@ def one_call_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def cloud(aws_in_memory: None) -> Cloud:
+def begin_with(
+    aws_in_memory: None,
+    option: "SetOption",
+    dynamodb_local: str | None,
+    rehearsed: Rehearsal | None,
+) -> "BeginWith":
+    """Puts into the stores what a function makes there: `begin_with(make)`."""
+    return BeginWith(option, in_moto=not (dynamodb_local or rehearsed))
+
+
+class BeginWith:
+    """Where moto holds the stores, they are copied from those of the first test that began with the same."""
+
+    _first: ClassVar[dict[Callable[..., Any], tuple[Stores, Any]]] = {}
+
+    def __init__(self, option: "SetOption", *, in_moto: bool) -> None:
+        self._option = option
+        self._in_moto = in_moto
+
+    def __call__(self, make: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Returns what `make` returned. It has to make the same for every test that leaves options and clock alone."""
+        usual = self._option.changed <= {"signing_secret"} and not escape_hatch.is_travelling()
+        if not (self._in_moto and usual):
+            return make(*args, **kwargs)
+        if make not in self._first:
+            made = make(*args, **kwargs)
+            self._first[make] = Stores(region()), made
+        stores, made = self._first[make]
+        stores.put_back()
+        return made
+
+
+@pytest.fixture
+def cloud(begin_with: "BeginWith") -> Cloud:
     """The team `acme` with its owner Ada, and a key of hers that may do everything in that team."""
+    return begin_with(_make_cloud)
+
+
+def _make_cloud() -> Cloud:
     now = clock.now()
     ada = create_user("ada@acme.example", "Ada", now=now)
     team = create_team("Acme", "acme", owner_user_id=ada.id, now=now)

@@ -4,9 +4,9 @@
 table and bucket would be made anew by a call of boto3.
 """
 
+import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import deepcopy
 from typing import Any
 
 from moto.core.base_backend import BackendDict
@@ -34,16 +34,16 @@ class Stores:
 
     def __init__(self, region: str) -> None:
         self._region = region
-        self._tables, self._buckets, self._secrets = deepcopy(_stores(region))
+        # Several times as fast as a deep copy.
+        self._kept = pickle.dumps(_stores(region))
         self._bucket_accounts = dict(s3_backends.bucket_accounts)
 
     def put_back(self) -> None:
         """Have moto hold what is here and nothing else, once for each test."""
-        for held, kept in zip(
-            _stores(self._region), (self._tables, self._buckets, self._secrets), strict=True
-        ):
+        kept = pickle.loads(self._kept)
+        for held, copied in zip(_stores(self._region), kept, strict=True):
             held.clear()
-            held.update(deepcopy(kept))
+            held.update(copied)
         # Names of buckets are the world's, and moto keeps them apart.
         s3_backends.bucket_accounts.update(self._bucket_accounts)
 

@@ -5,7 +5,7 @@ from aws_lambda_powertools.event_handler import Response
 from larder import clock
 from larder.artifacts import management
 from larder.web.app import cache_api, lambda_handler
-from larder.web.audit_log import log_entry
+from larder.web.audit_log import audit_entry
 from larder.web.auth import CacheManager
 from larder.web.parameters import NamedHash
 from larder.web.responses import json_response
@@ -24,7 +24,7 @@ def delete_artifact(caller: CacheManager, artifact_hash: NamedHash) -> Response[
         quota_bytes=caller.quota_bytes,
         now=clock.now(),
     )
-    log_entry(entry)
+    audit_entry(entry)
     return json_response({"hash": artifact_hash, "deleted": entry is not None})
 
 

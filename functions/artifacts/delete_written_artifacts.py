@@ -7,7 +7,7 @@ from larder.artifacts import removal
 from larder.web.app import cache_api, lambda_handler
 from larder.web.artifact_json import removal_json
 from larder.web.artifact_query import WriterAsked
-from larder.web.audit_log import log_entry
+from larder.web.audit_log import audit_entry
 from larder.web.auth import CacheManager
 from larder.web.responses import json_response
 
@@ -18,7 +18,7 @@ app = cache_api()
 def delete_written_artifacts(writer: WriterAsked, caller: CacheManager) -> Response[str]:
     """DELETE /v1/artifacts?writer=: have all deleted that a key, a session or a user wrote. It is done afterwards."""
     entry = removal.ask_removal(caller.owner, writer, by=caller.writer, now=clock.now())
-    log_entry(entry)
+    audit_entry(entry)
     return json_response(removal_json(entry), status=202)
 
 

@@ -4,7 +4,8 @@ from aws_lambda_powertools.event_handler import Response
 
 from larder.artifacts import service
 from larder.web.app import cache_api, lambda_handler
-from larder.web.auth import CachingOwner, audit
+from larder.web.audit_log import audit
+from larder.web.auth import CachingOwner
 from larder.web.cache_bodies import CachingToSet
 from larder.web.responses import json_response
 

@@ -5,7 +5,7 @@ from aws_lambda_powertools.event_handler import Response
 from larder import clock
 from larder.teams import management
 from larder.web.app import cache_api, lambda_handler
-from larder.web.auth import audit
+from larder.web.audit_log import audit
 from larder.web.responses import json_response
 from larder.web.team_bodies import SentNewTeam
 from larder.web.team_caller import TeamMaker

@@ -6,7 +6,7 @@ from larder import clock
 from larder.accounts import team_members
 from larder.errors import TeamNotFound
 from larder.web.app import cache_api, lambda_handler
-from larder.web.auth import audit
+from larder.web.audit_log import audit
 from larder.web.responses import json_response
 from larder.web.team_bodies import InvitationToken
 from larder.web.team_caller import Joiner

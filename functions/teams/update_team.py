@@ -7,7 +7,7 @@ from larder.errors import TeamNotFound
 from larder.teams import management
 from larder.teams.models import TeamMembership
 from larder.web.app import cache_api, lambda_handler
-from larder.web.auth import audit
+from larder.web.audit_log import audit
 from larder.web.client_json import team_json
 from larder.web.responses import json_response
 from larder.web.team_bodies import SentTeamChange

@@ -6,14 +6,14 @@ import re
 
 from local.template import Function, Route
 
-_PARAMETER = re.compile(r"\{(\w+)\}")
+_PARAMETER = re.compile(r"\{(\w+\+?)\}")
 
 
 class Routes:
-    """The template's routes. As in the cloud, a path without parameters wins over one with."""
+    """The template's routes. As in the cloud, a path without parameters wins over one with, `{proxy+}` comes last."""
 
     def __init__(self, routes: list[Route]) -> None:
-        fixed_first = sorted(routes, key=lambda route: len(_PARAMETER.findall(route.path)))
+        fixed_first = sorted(routes, key=_generality)
         self._routes = [(_pattern(route.path), route) for route in fixed_first]
 
     def find(self, method: str, raw_path: str) -> tuple[Function, str, dict[str, str]] | None:
@@ -27,12 +27,19 @@ class Routes:
         return None
 
 
+def _generality(route: Route) -> tuple[bool, int]:
+    return "+}" in route.path, len(_PARAMETER.findall(route.path))
+
+
 def _pattern(path: str) -> re.Pattern[str]:
     parts = _PARAMETER.split(path)
     # Text and names of parameters alternate.
     return re.compile(
         "".join(
-            f"(?P<{part}>[^/]+)" if number % 2 else re.escape(part)
-            for number, part in enumerate(parts)
+            _parameter(part) if number % 2 else re.escape(part) for number, part in enumerate(parts)
         )
     )
+
+
+def _parameter(name: str) -> str:
+    return f"(?P<{name[:-1]}>.+)" if name.endswith("+") else f"(?P<{name}>[^/]+)"

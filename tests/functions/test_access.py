@@ -25,6 +25,7 @@ from larder.api_keys.service import create_key, revoke_key
 from larder.teams.models import Block, CachingStatus, Role
 from larder.teams.service import add_member, change_state, create_team, remove_member
 from local.template import load_template
+from tests.conftest import BeginWith
 from tests.direct_uploads import PREFLIGHT as ANNOUNCED
 from tests.requests import Cloud, Reply, Sender
 
@@ -155,11 +156,15 @@ def success(endpoint: str) -> int:
 
 
 @pytest.fixture
-def stored(cloud: Cloud, removal_jobs: object, mailbox: object) -> Cloud:
+def stored(begin_with: BeginWith, cloud: Cloud, removal_jobs: object, mailbox: object) -> Cloud:
     """The team, and its owner without it, have an artifact `abc`. The key may do everything in the team.
 
     `somebody` is a member of it, too.
     """
+    return begin_with(store, cloud)
+
+
+def store(cloud: Cloud) -> Cloud:
     add_member(cloud.team.id, "somebody", Role.VIEWER, now=clock.now())
     new = NewKey(user_id=cloud.user.id, team_id=cloud.team.id, permissions=ALL)
     key, token = create_key(new, now=clock.now())

@@ -209,6 +209,12 @@ def test_get_ok(cloud: Cloud) -> None:
     assert answer("get_ok", cloud) == {"ok": True}
 
 
+def test_answer_cors_preflight(cloud: Cloud, option: SetOption) -> None:
+    option("trusted_origins", "https://app.example.com")
+    headers = run("answer_cors_preflight", cloud)["headers"]
+    assert headers["Access-Control-Allow-Origin"] == "https://app.example.com"
+
+
 def test_get_user(cloud: Cloud) -> None:
     assert answer("get_user", cloud)["user"]["email"] == cloud.user.email
 

@@ -9,8 +9,8 @@ from larder import aws, clock
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, list_keys
 from larder.artifacts import service as artifacts
-from larder.artifacts.models import Upload, parse_object_key
-from larder.artifacts.repository import read_totals
+from larder.artifacts.models import ArtifactHash, Totals, Upload, parse_object_key
+from larder.artifacts.repository import read_entry, read_totals
 from larder.errors import TryAgain
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitee
@@ -20,7 +20,7 @@ from larder.teams.management import deleted_teams
 from larder.teams.models import Role
 from larder.teams.service import create_team, find_team
 from tests.direct_uploads import PREFLIGHT
-from tests.faults import unreachable
+from tests.faults import just_before, unreachable
 from tests.functions.teams.people import joined, key_of
 from tests.proofs.stored import index_keys
 from tests.requests import Cloud, Context, Sender, invoke
@@ -161,6 +161,20 @@ def test_a_store_that_does_not_answer_is_asked_again_by_the_next_run(
     invoke(HANDLER, {})
     assert is_clear(full.team.id)
     assert deleted_teams() == []
+
+
+def test_an_artifact_that_others_remove_at_the_same_moment_is_counted_out_once(
+    cloud: Cloud, one_call_at_a_time: None
+) -> None:
+    assert cloud.send("PUT", "/v8/artifacts/a", body=b"artifact").status == 202
+    artifact = read_entry(cloud.team.id, ArtifactHash("a")).artifact
+    assert artifact is not None
+    delete(cloud, ago=timedelta(hours=26))
+    with just_before(
+        "dynamodb", "TransactWriteItems", lambda: artifacts.forget(artifact, now=clock.now())
+    ):
+        invoke(HANDLER, {})
+    assert read_totals(cloud.team.id) == Totals()
 
 
 def test_there_may_be_nothing_to_do(cloud: Cloud) -> None:

@@ -69,6 +69,42 @@ def test_an_artifact_that_vanishes_while_it_is_replaced_is_counted_right(cloud: 
     assert seen(cloud) == b"mine"
 
 
+def test_what_a_smaller_replacement_frees_is_not_given_away_before_it_is_free(cloud: Cloud) -> None:
+    first = store(cloud, b"x" * 1_000)
+
+    def another_asks_for_room() -> None:
+        assert repository.add_to_totals(cloud.team.id, 1, 1, quota_bytes=1_000) is None
+
+    with just_before("dynamodb", "TransactWriteItems", another_asks_for_room):
+        store(cloud, b"mine", replaces=first)
+    assert seen(cloud) == b"mine"
+
+
+def test_a_smaller_replacement_that_fails_leaves_the_totals_alone(cloud: Cloud) -> None:
+    first = store(cloud, b"x" * 1_000)
+    with unreachable("s3", "PutObject"), pytest.raises(TryAgain):
+        store(cloud, b"mine", replaces=first)
+    assert seen(cloud) == b"x" * 1_000
+
+
+def test_where_the_replaced_artifact_vanishes_the_whole_upload_is_held_to_the_quota(
+    cloud: Cloud,
+) -> None:
+    first = store(cloud, b"x" * 100)
+
+    def it_goes_and_others_take_the_room() -> None:
+        service.forget(first, now=clock.now())
+        repository.add_to_totals(cloud.team.id, 990, 1, quota_bytes=1_000)
+
+    with (
+        just_before("dynamodb", "TransactWriteItems", it_goes_and_others_take_the_room),
+        pytest.raises(CachingOverLimit),
+    ):
+        store(cloud, b"x" * 110, replaces=first)
+    assert repository.read_totals(cloud.team.id) == Totals(size_bytes=990, artifacts=1)
+    assert repository.read_entry(cloud.team.id, HASH).artifact is None
+
+
 def test_an_event_that_is_faster_than_the_function_is_no_second_upload(cloud: Cloud) -> None:
     def commit() -> None:
         (key,) = object_keys()

@@ -128,9 +128,14 @@ class _OwnModels(Loader):
 
 
 @cache
+def _models() -> Loader:
+    return _OwnModels()
+
+
+@cache
 def _session() -> Session:
     session = Session()
-    session.register_component("data_loader", _OwnModels())
+    session.register_component("data_loader", _models())
     return session
 
 

@@ -299,7 +299,7 @@ class Settings:
     )
     trusted_origins: str = _option(
         "",
-        "Other origins whose pages may sign people in and be returned to, separated by commas; `*` stands for a part "
+        "Other origins whose pages may call `/api/auth` and be returned to, separated by commas; `*` stands for a part "
         "of a host name without a dot, as in `https://*.example.com`.",
     )
     trusted_proxy_hops: int = _option(

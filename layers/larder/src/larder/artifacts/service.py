@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 8
 
+_FUNCTION_TAKES = timedelta(seconds=30)
+"""No request runs for longer, so its upload is published by then, or never will be by it."""
+
 _NOTED_AGAIN_AFTER = timedelta(days=1)
 """How old the last use that is noted may be before a further one is noted too."""
 
@@ -141,13 +144,16 @@ def store(
         if reserved:
             _release(artifact, replaces, today)
         raise
-    if not reserved:
-        if not repository.discard(artifact.upload, now=now):
-            # The event of the finished object came first and published it.
-            forget(artifact, now=now)
-        raise MakingRoom if settings().evicts else CachingOverLimit
     for attempt in range(_ATTEMPTS):
+        if not reserved:
+            if not repository.discard(artifact.upload, now=now) and _same(
+                repository.read_entry(owner, hash).artifact, artifact
+            ):
+                # The event of the finished object found room where this did not, and published it.
+                return artifact
+            raise MakingRoom if settings().evicts else CachingOverLimit
         if repository.publish(artifact, replaces=replaces, now=now):
+            _count_shrinkage(artifact, replaces, today)
             return artifact
         wait_before_retry(attempt)
         current = repository.read_entry(owner, hash).artifact
@@ -161,8 +167,9 @@ def store(
             repository.discard(artifact.upload, now=now)
             return artifact
         replaces = None
-        _reserve(artifact, replaces, None, today, now=now)
-    _release(artifact, replaces, today)
+        reserved = _reserve(artifact, replaces, quota_bytes, today, now=now, evicts=True)
+    if reserved:
+        _release(artifact, replaces, today)
     repository.discard(artifact.upload, now=now)
     raise TryAgain
 
@@ -476,9 +483,12 @@ def _settle(
     stored = storage.head(upload)
     if stored is None:
         return entry.artifact
-    if upload.writer is None and stored.writer is not None:
-        # It came through a function, which holds it to the quota itself and may have counted it in a moment ago.
-        quota_bytes = None
+    # It came through a function, which may be about to publish it, and has its room in the totals already.
+    under_way = (
+        upload.writer is None
+        and stored.writer is not None
+        and now - stored.stored_at < _FUNCTION_TAKES
+    )
     for attempt in range(_ATTEMPTS):
         current = entry.artifact
         if current is not None and current.upload.id == upload.id:
@@ -499,14 +509,15 @@ def _settle(
             and _can_fit(artifact, quota_bytes)
         )
         reserved = acceptable and _reserve(
-            artifact, current, quota_bytes, counted_on, now=now, evicts=evicts
+            artifact, current, quota_bytes, counted_on, now=now, evicts=evicts and not under_way
         )
-        if acceptable and not reserved and settings().evicts:
-            raise MakingRoom
+        if acceptable and not reserved and (under_way or settings().evicts):
+            raise MakingRoom if settings().evicts else TryAgain
         if not reserved:
             if repository.discard(upload, settles=pending, now=now):
                 return current
         elif repository.publish(artifact, replaces=current, settles=pending, offered=True, now=now):
+            _count_shrinkage(artifact, current, counted_on)
             return artifact
         else:
             _release(artifact, current, counted_on)
@@ -533,26 +544,20 @@ def _reserve(
 ) -> bool:
     """Count the artifact in before it is published, so that parallel uploads never pass the quota together.
 
-    With `evicts`, and where the deployment evicts, it makes room for the artifact first if there is none.
+    One smaller than what it replaces needs no room, and _count_shrinkage counts it: others must not take what it frees
+    before it is free. With `evicts`, and where the deployment evicts, room is made first if there is none.
     """
-    owner = artifact.upload.owner
-    size_bytes, artifacts = _growth(artifact, replaces)
-    uploads = Uploads(count=1, size_bytes=artifact.size_bytes)
-    count_in = partial(
-        repository.add_to_totals,
-        owner,
-        size_bytes,
-        artifacts,
-        quota_bytes=quota_bytes,
-        uploaded=None if counted_on is None else (counted_on, uploads),
-    )
+    size_bytes, _ = _growth(artifact, replaces)
+    if size_bytes < 0:
+        return True
+    count_in = partial(_count, artifact, replaces, counted_on, quota_bytes=quota_bytes)
     if not evicts or quota_bytes is None or not settings().evicts:
         return count_in() is not None
     # Imported here: requests start faster without it.
     from larder.artifacts.eviction import reserve
 
     return reserve(
-        owner,
+        artifact.upload.owner,
         size_bytes,
         count_in,
         quota_bytes=quota_bytes,
@@ -562,13 +567,35 @@ def _reserve(
 
 
 def _release(artifact: Artifact, replaces: Artifact | None, counted_on: date | None) -> None:
+    """Take back what _reserve counted in."""
+    if _growth(artifact, replaces)[0] >= 0:
+        _count(artifact, replaces, counted_on, times=-1)
+
+
+def _count_shrinkage(
+    artifact: Artifact, replaced: Artifact | None, counted_on: date | None
+) -> None:
+    """Count in an artifact that stands now in the place of a larger one."""
+    if _growth(artifact, replaced)[0] < 0:
+        _count(artifact, replaced, counted_on)
+
+
+def _count(
+    artifact: Artifact,
+    replaces: Artifact | None,
+    counted_on: date | None,
+    *,
+    times: int = 1,
+    quota_bytes: int | None = None,
+) -> Totals | None:
+    """Returns what is stored with it; None, and nothing counted, when that would pass the quota."""
     size_bytes, artifacts = _growth(artifact, replaces)
-    uploads = Uploads(count=-1, size_bytes=-artifact.size_bytes)
-    repository.add_to_totals(
+    uploads = Uploads(count=times, size_bytes=times * artifact.size_bytes)
+    return repository.add_to_totals(
         artifact.upload.owner,
-        -size_bytes,
-        -artifacts,
-        quota_bytes=None,
+        times * size_bytes,
+        times * artifacts,
+        quota_bytes=quota_bytes,
         uploaded=None if counted_on is None else (counted_on, uploads),
     )
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, CORSConfig, Response
 from aws_lambda_powertools.event_handler.depends import DependencyResolutionError
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -35,19 +35,26 @@ def cache_api(
     return app
 
 
-def auth_api() -> APIGatewayHttpResolver:
-    """A resolver for one endpoint of `/api/auth`, with the guards of request_guards in front."""
+def auth_api(*, guarded: bool = True) -> APIGatewayHttpResolver:
+    """A resolver for one endpoint of `/api/auth`, with the guards of request_guards in front.
+
+    Pages of trusted origins may read its replies. Only what answers from the request alone needs no guards.
+    """
     # Imported here: the cache API starts faster without them.
+    from larder.web.cors import TrustedOrigins
     from larder.web.request_guards import guard_request
 
-    app = _resolver(auth_error_response)
-    app.use([guard_request])
+    app = _resolver(auth_error_response, cors=TrustedOrigins())
+    if guarded:
+        app.use([guard_request])
     app.not_found(lambda _: empty(404))
     return app
 
 
-def _resolver(error_reply: Callable[[LarderError], Reply]) -> APIGatewayHttpResolver:
-    app = APIGatewayHttpResolver()
+def _resolver(
+    error_reply: Callable[[LarderError], Reply], *, cors: CORSConfig | None = None
+) -> APIGatewayHttpResolver:
+    app = APIGatewayHttpResolver(cors=cors)
 
     def reply(error: LarderError) -> Reply:
         logger().append_keys(error=error.code)

@@ -21,7 +21,7 @@ one that meets a session: whose it is, which it looks up first, already says wha
 from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
@@ -140,25 +140,6 @@ def check_not_blocked(state: OwnerState) -> None:
     """Raises SoftBlocked, PaymentMissing."""
     if state.block is not None:
         raise _BLOCKS[state.block](state.block_reason)
-
-
-class Acting(Protocol):
-    """Who acts, with which key or session, and for which team or person."""
-
-    @property
-    def user_id(self) -> str: ...
-    @property
-    def credential_id(self) -> str: ...
-    @property
-    def owner(self) -> str: ...
-
-
-def audit(action: str, caller: Acting, *, subject: str) -> None:
-    """A line of the log for an act that somebody may be asked about. Ids only."""
-    who = {"user_id": caller.user_id, "credential_id": caller.credential_id}
-    logger().info(
-        "audit", extra={"action": action, "owner": caller.owner, "subject": subject, **who}
-    )
 
 
 def end_credential(credential: "ApiKey | Session") -> None:

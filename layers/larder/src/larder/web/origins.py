@@ -70,8 +70,11 @@ def is_trusted_origin(origin: str | None, request: Request) -> bool:
     """Whether an origin, as `origin_of` spells it, is this deployment's own or one of its `trusted_origins`."""
     if origin is None:
         return False
-    if origin == _own_origin(request):
-        return True
+    return origin == _own_origin(request) or is_listed_origin(origin)
+
+
+def is_listed_origin(origin: str) -> bool:
+    """Whether an origin, as `origin_of` spells it, is one of `trusted_origins`."""
     return any(pattern.fullmatch(origin) for pattern in _patterns(settings().trusted_origins))
 
 

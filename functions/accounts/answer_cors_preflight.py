@@ -1,0 +1,23 @@
+"""OPTIONS under /api/auth"""
+
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.depends import Depends
+
+from larder.web.app import auth_api, lambda_handler
+from larder.web.cors import announced_request_headers
+from larder.web.responses import empty
+
+app = auth_api(guarded=False)
+
+
+@app.route("/api/auth/.+", method="OPTIONS")
+def answer_cors_preflight(
+    allowed: Annotated[dict[str, str], Depends(announced_request_headers)],
+) -> Response[None]:
+    """OPTIONS /api/auth/...: a browser asks whether a page of another origin may send a request."""
+    return empty(204, allowed)
+
+
+handler = lambda_handler(app)

@@ -1,0 +1,68 @@
+"""OPTIONS under /api/auth: what a browser is told before a page of another origin sends a request."""
+
+import pytest
+
+from tests.conftest import SetOption
+from tests.requests import Reply, deliver
+
+APP = "https://app.example.com"
+SIGN_IN = "/api/auth/sign-in/email"
+
+pytestmark = pytest.mark.usefixtures("aws_in_memory")
+
+
+@pytest.fixture(autouse=True)
+def _trusted(option: SetOption) -> None:
+    option("trusted_origins", f"{APP}, https://*.acme.example")
+
+
+def announce(path: str = SIGN_IN, **headers: str) -> Reply:
+    asked = {"access-control-request-method": "POST", **headers}
+    return deliver("OPTIONS", path, "", list(asked.items()), b"")
+
+
+@pytest.mark.parametrize("origin", [APP, "https://build.acme.example"])
+@pytest.mark.parametrize("path", [SIGN_IN, "/api/auth/get-session", "/api/auth/api-key/list"])
+def test_pages_of_trusted_origins_may_send_json_and_cookies(origin: str, path: str) -> None:
+    reply = announce(path, origin=origin)
+    assert (reply.status, reply.body) == (204, b"")
+    told = {name: value for name, value in reply.headers.items() if name.startswith("access-")}
+    assert told == {
+        "access-control-allow-origin": origin,
+        "access-control-allow-credentials": "true",
+        "access-control-allow-methods": "GET, POST",
+        "access-control-allow-headers": "Content-Type, Authorization, x-api-key",
+        "access-control-expose-headers": "Retry-After, X-Retry-After",
+        "access-control-max-age": "7200",
+    }
+    assert reply.headers["vary"] == "Origin"
+
+
+def test_headers_that_the_deployment_takes_keys_in_may_be_sent(option: SetOption) -> None:
+    option("api_key_headers", "x-larder-key, x-other")
+    allowed = announce(origin=APP).headers["access-control-allow-headers"]
+    assert allowed == "Content-Type, Authorization, x-larder-key, x-other"
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({}, "MISSING_OR_NULL_ORIGIN"),
+        ({"origin": "null"}, "MISSING_OR_NULL_ORIGIN"),
+        ({"origin": "https://elsewhere.example"}, "INVALID_ORIGIN"),
+        ({"origin": "http://app.example.com"}, "INVALID_ORIGIN"),
+        ({"origin": "https://app.example.com.elsewhere.example"}, "INVALID_ORIGIN"),
+        ({"origin": "https://a.b.acme.example"}, "INVALID_ORIGIN"),
+        ({"origin": "https://app.example.com:8443"}, "INVALID_ORIGIN"),
+        ({"origin": "app.example.com"}, "INVALID_ORIGIN"),
+    ],
+)
+def test_other_pages_are_refused_and_may_not_read_why(headers: dict[str, str], code: str) -> None:
+    reply = announce(**headers)
+    assert (reply.status, reply.json["code"]) == (403, code)
+    assert not [name for name in reply.headers if name.startswith("access-control-")]
+
+
+def test_no_list_no_pages_of_other_origins(option: SetOption) -> None:
+    option("trusted_origins", "")
+    assert announce(origin=APP).status == 403

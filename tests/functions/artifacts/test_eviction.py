@@ -1,0 +1,99 @@
+"""A full quota where the deployment evicts, as each function that stores or removes meets it."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from larder import clock
+from larder.artifacts import removal, service
+from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
+from larder.artifacts.repository import read_entry, read_totals
+from larder.audit.models import Action
+from larder.audit.service import read_entries
+from larder.teams.service import change_state
+from tests.conftest import SetOption
+from tests.direct_uploads import announce, put_object, upload
+from tests.requests import Cloud, invoke
+
+HOUR = timedelta(hours=1)
+QUOTA = 1_000
+
+
+@pytest.fixture
+def full(cloud: Cloud, option: SetOption, removal_jobs: list[dict[str, Any]]) -> Cloud:
+    """A team that has stored nine artifacts of a hundred bytes each, of a thousand that it may."""
+    option("over_quota", "evict")
+    change_state(cloud.team.id, quota_bytes=QUOTA)
+    for number in range(9):
+        assert cloud.send("PUT", f"/v8/artifacts/{number}", body=b"x" * 100).status == 202
+    assert removal_jobs == []
+    return cloud
+
+
+def is_stored(cloud: Cloud, hash: str) -> bool:
+    return cloud.send("HEAD", f"/v8/artifacts/{hash}").status == 200
+
+
+def test_an_upload_makes_room_for_itself_and_has_the_rest_made(
+    full: Cloud, removal_jobs: list[dict[str, Any]]
+) -> None:
+    assert full.send("PUT", "/v8/artifacts/new", body=b"x" * 200).status == 202
+    assert is_stored(full, "new")
+    assert not is_stored(full, "0")
+    assert read_totals(full.team.id).size_bytes <= QUOTA
+    assert [job["kind"] for job in removal_jobs] == ["least_recently_used"]
+
+
+def test_the_function_evicts_till_a_tenth_is_free(
+    full: Cloud, removal_jobs: list[dict[str, Any]]
+) -> None:
+    assert full.send("PUT", "/v8/artifacts/new", body=b"x" * 100).status == 202
+    assert read_totals(full.team.id) == Totals(size_bytes=QUOTA, artifacts=10)
+    (job,) = removal_jobs
+    invoke("artifacts.remove_artifacts.handler", job)
+    assert read_totals(full.team.id) == Totals(size_bytes=900, artifacts=9)
+
+
+def test_the_event_of_a_direct_upload_does_the_same(
+    full: Cloud, removal_jobs: list[dict[str, Any]]
+) -> None:
+    announce(upload(full.send, "new", b"x" * 200))
+    assert is_stored(full, "new")
+    assert read_totals(full.team.id).size_bytes <= QUOTA
+    assert [job["kind"] for job in removal_jobs] == ["least_recently_used"]
+
+
+def test_so_does_the_sweep_for_an_upload_whose_event_was_lost(
+    full: Cloud, removal_jobs: list[dict[str, Any]]
+) -> None:
+    yesterday, hash = clock.now() - 25 * HOUR, ArtifactHash("new")
+    service.offer_upload(full.team.id, hash, writer=full.writer, now=yesterday)
+    offered = read_entry(full.team.id, hash).pending
+    assert offered is not None
+    put_object(offered.upload.object_key, b"x" * 200)
+    invoke("artifacts.sweep_artifacts.handler", {})
+    assert is_stored(full, "new")
+    assert read_totals(full.team.id).size_bytes <= QUOTA
+    assert [job["kind"] for job in removal_jobs] == ["least_recently_used"]
+
+
+def test_the_sweep_audits_what_it_removes(
+    cloud: Cloud, removal_jobs: list[dict[str, Any]], one_call_at_a_time: None
+) -> None:
+    now = clock.now()
+    service.store(
+        cloud.team.id,
+        ArtifactHash("abc"),
+        b"artifact",
+        ArtifactMetadata(),
+        writer=cloud.writer,
+        replaces=None,
+        quota_bytes=None,
+        now=now - 2 * HOUR,
+    )
+    removal.ask_removal(cloud.team.id, cloud.key.id, by=cloud.writer, now=now - HOUR)
+    invoke("artifacts.sweep_artifacts.handler", {})
+    assert read_totals(cloud.team.id) == Totals()
+    kept = read_entries(cloud.team.id, limit=10, now=now).entries
+    assert Action.REMOVAL_DONE in [entry.action for entry in kept]

@@ -1,0 +1,43 @@
+"""Which route of the template a request belongs to, as an HTTP API decides it."""
+
+import pytest
+
+from local.gateway.routing import Routes
+from local.template import load_template
+
+ROUTES = Routes(load_template(environ={}).routes)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "key", "parameters"),
+    [
+        ("GET", "/v8/artifacts/status", "GET /v8/artifacts/status", {}),
+        ("GET", "/v8/artifacts/abc", "GET /v8/artifacts/{hash}", {"hash": "abc"}),
+        ("GET", "/api/auth/ok", "GET /api/auth/ok", {}),
+        ("OPTIONS", "/api/auth/ok", "OPTIONS /api/auth/{proxy+}", {"proxy": "ok"}),
+        (
+            "OPTIONS",
+            "/api/auth/sign-in/email",
+            "OPTIONS /api/auth/{proxy+}",
+            {"proxy": "sign-in/email"},
+        ),
+    ],
+)
+def test_the_most_specific_route_wins_and_a_greedy_parameter_takes_slashes(
+    method: str, path: str, key: str, parameters: dict[str, str]
+) -> None:
+    found = ROUTES.find(method, path)
+    assert found is not None
+    assert found[1:] == (key, parameters)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/api/auth/sign-in/email"),
+        ("OPTIONS", "/api/auth/"),
+        ("OPTIONS", "/v8/artifacts/a/b"),
+    ],
+)
+def test_other_paths_belong_to_none(method: str, path: str) -> None:
+    assert ROUTES.find(method, path) is None
