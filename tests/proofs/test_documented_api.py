@@ -167,10 +167,10 @@ def _shares(operation: APIOperation[Any, Any, Any, Any]) -> list[tuple[Generatio
 
 
 def _has_rules(definition: dict[str, Any]) -> bool:
-    schema = definition.get("schema", {})
-    return (
-        definition.get("required", False) or set(schema) != {"type"} or schema["type"] != "string"
-    )
+    schema = definition["schema"]
+    is_missed = definition.get("required", False) and definition["in"] != "path"
+    is_free = set(schema) <= {"type", "minLength"} and schema["type"] == "string"
+    return is_missed or not is_free
 
 
 def _attack(operation: Any, mode: GenerationMode, examples: int, ask: Any) -> None:

@@ -50,6 +50,8 @@ codes it can have. docs/errors.md says what to do about each of them.
 
 A request for the cache acts for the team that `teamId` or `slug` names, else for the one that the key is bound to, \
 else for the caller alone.
+
+OPTIONS on any path of `/api/auth` answers the preflight of a browser for pages of trusted origins.
 """
 
 _SCHEMES: dict[str, Schema] = {
@@ -108,7 +110,7 @@ def make_document(template: Template) -> Schema:
     """The whole document. Raises Undocumented, which names the route."""
     components = Components()
     paths: dict[str, dict[str, Schema]] = {}
-    for route in sorted(template.routes, key=lambda route: route.path):
+    for route in sorted(filter(is_operation, template.routes), key=lambda route: route.path):
         try:
             operation = _Operation(route, components).described()
         except Undocumented as error:
@@ -131,6 +133,11 @@ def make_document(template: Template) -> Schema:
             "securitySchemes": _SCHEMES,
         },
     }
+
+
+def is_operation(route: Route) -> bool:
+    """Whether a path is one, and not all that begin alike: browsers ask these whether they may ask, by CORS."""
+    return not route.path.endswith("+}")
 
 
 def _version() -> str:
