@@ -21,6 +21,7 @@ from larder.teams.models import Team
 from local.gateway.routing import Routes
 from local.http_event import build_http_event
 from local.template import Function, load_template
+from tests.documented import undocumented
 from tests.permissions import held_to_its_grants
 from tests.rehearsal.acting import under_its_role
 
@@ -251,4 +252,7 @@ def deliver(
     text = reply.get("body") or ""
     content = base64.b64decode(text) if reply.get("isBase64Encoded") else text.encode()
     given = {name.lower(): value for name, value in reply.get("headers", {}).items()}
+    # Every reply of every test is one that the OpenAPI document tells of.
+    untold = undocumented(event["routeKey"], reply["statusCode"], given, content)
+    assert untold is None, untold
     return Reply(reply["statusCode"], given, content, tuple(reply.get("cookies", [])))

@@ -32,6 +32,7 @@ FOR_ANYBODY = {
     "show_invitation",
     "show_login",
     "show_login_success",
+    "show_openapi",
     "show_password_reset",
     "show_verified",
     "sign_in",

@@ -487,6 +487,7 @@ FOR_ANYBODY = {
     "ShowInvitation",
     "ShowLogin",
     "ShowLoginSuccess",
+    "ShowOpenapi",
     "ShowPasswordReset",
     "ShowVerified",
     "SignIn",

@@ -295,6 +295,10 @@ def test_a_page(name: str, cloud: Cloud) -> None:
     assert reply["body"].startswith("<!doctype html>")
 
 
+def test_show_openapi(cloud: Cloud) -> None:
+    assert answer("show_openapi", cloud)["info"]["title"] == "Larder"
+
+
 def test_describe_login(cloud: Cloud) -> None:
     described = answer("describe_login", cloud)
     assert described["user"]["email"] == cloud.user.email

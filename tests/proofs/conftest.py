@@ -21,7 +21,12 @@ REPORT = pytest.StashKey[list[str]]()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    lines = terminalreporter.config.stash.get(REPORT, [])
+    kept = terminalreporter.config.stash.get(REPORT, [])
+    lines = [*kept]
+    # What comes by record_property comes from other processes, too.
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.stats.get(outcome, []):
+            lines += [str(told) for name, told in report.user_properties if name == "told"]
     if lines:
         terminalreporter.section("what the proofs saw")
         for line in lines:

@@ -183,3 +183,9 @@ class TestOpenInvitations:
         invited(cloud, "eve")
         following = ask(ada, "limit=1").json["pagination"]["next"]
         assert ask(ada, f"limit=1&until={following}").json["emailInviteCodes"] == []
+
+
+def test_nobody_joined_in_a_time_that_ends_before_it_begins(cloud: Cloud, ada: Person) -> None:
+    # DynamoDB would refuse the query, which moto does not: schemathesis found it.
+    reply = ask(ada, "since=1522078655&until=343519241")
+    assert (reply.status, reply.json["members"]) == (200, [])

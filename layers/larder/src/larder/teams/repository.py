@@ -349,6 +349,9 @@ def page_of_members(
     Those who joined in one millisecond stand on one page, which may hold more for it. The index that tells the order
     follows the table by milliseconds; what is told of each member is the table's.
     """
+    if since > until:
+        # DynamoDB refuses bounds that are the wrong way round.
+        return [], None
     values = {":team": team_id, ":since": to_ms(since), ":until": to_ms(until)}
     items = aws.query(
         settings().teams_table,

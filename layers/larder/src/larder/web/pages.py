@@ -23,6 +23,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from larder.settings import settings
 from larder.web.log import logger
 
+Reply = dict[str, Any]
+Handler = Callable[[dict[str, Any], LambdaContext], Reply]
+
 _FOLDER = Path(__file__).with_name("html")
 _HEADERS = MappingProxyType(
     {
@@ -35,6 +38,13 @@ _HEADERS = MappingProxyType(
         "X-Frame-Options": "DENY",
         "Cross-Origin-Opener-Policy": "same-origin",
         "Cross-Origin-Resource-Policy": "same-origin",
+    }
+)
+_JSON_HEADERS = MappingProxyType(
+    {
+        "Content-Type": "application/json",
+        "Cache-Control": "public, max-age=300",
+        "X-Content-Type-Options": "nosniff",
     }
 )
 _POLICY = (
@@ -67,12 +77,28 @@ def page(name: str, title: str, *, signs_in: bool = False) -> Page:
     return _assembled(name, signs_in, tuple(values.items()))
 
 
-def page_handler(
-    show: Callable[[], Page],
-) -> Callable[[dict[str, Any], LambdaContext], dict[str, Any]]:
+def page_handler(show: Callable[[], Page]) -> Handler:
     """What Lambda calls for a page."""
 
-    def handler(event: dict[str, Any], _context: LambdaContext) -> dict[str, Any]:
+    def reply() -> Reply:
+        shown = show()
+        headers = {**_HEADERS, "Content-Security-Policy": shown.policy}
+        return {"statusCode": 200, "headers": headers, "body": shown.html}
+
+    return _logged(reply)
+
+
+def json_handler(show: Callable[[], str]) -> Handler:
+    """What Lambda calls for JSON that is the same for everybody until the next deployment."""
+
+    def reply() -> Reply:
+        return {"statusCode": 200, "headers": dict(_JSON_HEADERS), "body": show()}
+
+    return _logged(reply)
+
+
+def _logged(reply: Callable[[], Reply]) -> Handler:
+    def handler(event: dict[str, Any], _context: LambdaContext) -> Reply:
         log = logger()
         log.clear_state()
         log.append_keys(
@@ -80,10 +106,9 @@ def page_handler(
             route=event["requestContext"].get("routeKey"),
             method=event["requestContext"]["http"]["method"],
         )
-        shown = show()
-        log.info("answered", extra={"status": 200})
-        headers = {**_HEADERS, "Content-Security-Policy": shown.policy}
-        return {"statusCode": 200, "headers": headers, "body": shown.html}
+        answer = reply()
+        log.info("answered", extra={"status": answer["statusCode"]})
+        return answer
 
     return handler
 

@@ -20,7 +20,7 @@ from larder.web.origins import check_callbacks, check_origin
 
 PREFIX = "/api/auth"
 
-_BODYLESS = frozenset({"GET", "HEAD", "OPTIONS"})
+BODYLESS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def guard_request(app: ApiGatewayResolver, next_middleware: NextMiddleware) -> Response[Any]:
@@ -29,7 +29,7 @@ def guard_request(app: ApiGatewayResolver, next_middleware: NextMiddleware) -> R
     path = request.route.removeprefix(PREFIX)
     signs_in = path.startswith(("/sign-in", "/sign-up"))
     check_rate(request, path)
-    body = None if request.method in _BODYLESS else auth_body(request, takes_forms=signs_in)
+    body = None if request.method in BODYLESS else auth_body(request, takes_forms=signs_in)
     check_origin(request, signs_in=signs_in, signs_out=path == "/sign-out")
     check_callbacks(request, body)
     return next_middleware(app)

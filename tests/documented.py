@@ -1,0 +1,75 @@
+"""Whether a reply is one that the OpenAPI document tells of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+
+_DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "openapi.json"
+
+
+def undocumented(
+    route_key: str, status: int, headers: Mapping[str, str], body: bytes
+) -> str | None:
+    """What the document does not tell of a reply by the route, `GET /v2/teams`; None when it tells everything.
+
+    `headers` are by their lower-case names.
+    """
+    if route_key.endswith("+}"):
+        return None
+    response = _response(route_key, status)
+    if response is None:
+        return f"{route_key} answers {status}"
+    for name, header in response.get("headers", {}).items():
+        if header["required"] and name.lower() not in headers:
+            return f"{route_key} answers {status} without {name}"
+    # A function answers HEAD as it would GET; the gateway leaves the body out.
+    if not body or route_key.startswith("HEAD "):
+        return None
+    media_type = headers.get("content-type", "")
+    if media_type not in response.get("content", {}):
+        return f"{route_key} answers {status} with {media_type or 'no content type'}"
+    if media_type == "application/json":
+        return _wrong_json(route_key, status, body)
+    return None
+
+
+def _wrong_json(route_key: str, status: int, body: bytes) -> str | None:
+    error = next(_validator(route_key, status).iter_errors(json.loads(body)), None)
+    if error is None:
+        return None
+    place = "/".join(map(str, error.instance_path))
+    return f"{route_key} answers {status} with a body that it is not: {place}: {error.message}"
+
+
+@cache
+def _document() -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(_DOCUMENT.read_text(encoding="utf-8"))
+    return document
+
+
+@cache
+def _response(route_key: str, status: int) -> dict[str, Any] | None:
+    method, _, path = route_key.partition(" ")
+    responses = _document()["paths"][path][method.lower()]["responses"]
+    response: dict[str, Any] | None = responses.get(str(status))
+    if response and "$ref" in response:
+        name = response["$ref"].rpartition("/")[2]
+        response = _document()["components"]["responses"][name]
+    return response
+
+
+@cache
+def _validator(route_key: str, status: int) -> jsonschema_rs.Draft202012Validator:
+    response = _response(route_key, status)
+    assert response is not None
+    schema = response["content"]["application/json"]["schema"]
+    return jsonschema_rs.Draft202012Validator(
+        {**schema, "components": {"schemas": _document()["components"]["schemas"]}},
+        validate_formats=True,
+    )

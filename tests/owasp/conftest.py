@@ -1,0 +1,133 @@
+"""Ada with everything that she has, and Mallory, who has as much of her own and wants Ada's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from larder import aws, clock
+from larder.accounts.models import User
+from larder.accounts.service import create_user
+from larder.accounts.sessions import start_session
+from larder.api_keys.models import NewKey, Permissions
+from larder.api_keys.service import create_key
+from larder.invitations import service as invitations
+from larder.invitations.models import Invitee
+from larder.settings import settings
+from larder.teams.models import Role, Team
+from larder.teams.service import add_member, create_team
+from tests.conftest import SetOption
+from tests.mailbox import Mailbox
+from tests.requests import Sender
+from tools.openapi.files import document
+
+EVERYTHING: Permissions = {"artifacts": ("read", "write", "manage"), "teams": ("read", "write")}
+HASH = "deadbeefdeadbeef"
+
+
+@dataclass(frozen=True)
+class Person:
+    """Somebody with a team, a member in it, an invitation to it, a key, a session and an artifact."""
+
+    user: User
+    team: Team
+    member_id: str
+    invitation_id: str
+    key_id: str
+    key: str = field(repr=False)
+    session: str = field(repr=False)
+
+    @property
+    def by_key(self) -> Sender:
+        return Sender(self.key)
+
+    @property
+    def by_session(self) -> Sender:
+        return Sender(self.session)
+
+    @property
+    def traces(self) -> list[str]:
+        """What of them must not show to others."""
+        return [
+            self.user.id,
+            self.user.email,
+            self.team.id,
+            self.team.slug,
+            self.member_id,
+            self.invitation_id,
+            self.key_id,
+            self.key,
+            self.session,
+        ]
+
+
+@pytest.fixture
+def ada(aws_in_memory: None, option: SetOption, mailbox: Mailbox, removal_jobs: object) -> Person:
+    option("scrypt_cost", 1024)
+    return person("ada")
+
+
+@pytest.fixture
+def mallory(ada: Person) -> Person:
+    return person("mallory")
+
+
+def person(name: str) -> Person:
+    now = clock.now()
+    user = create_user(f"{name}@{name}.example", name.title(), password="a good one", now=now)
+    team = create_team(f"Team of {name}", f"team-of-{name}", owner_user_id=user.id, now=now)
+    member = create_user(f"member-of-{name}@{name}.example", "Member", now=now)
+    add_member(team.id, member.id, Role.MEMBER, now=now)
+    invited = f"invited-by-{name}@{name}.example"
+    invitee = Invitee(email=invited, address=invited, role=Role.ADMIN)
+    (invitation,) = invitations.invite(team.id, [invitee], by=None, now=now)
+    key, raw = create_key(NewKey(user_id=user.id, name=name, permissions=EVERYTHING), now=now)
+    session = start_session(user, now=now)[1]
+    made = Person(user, team, member.id, invitation.id, key.id, raw, session)
+    for scope in (f"?slug={team.slug}", ""):
+        content = f"the artifact of {name}".encode()
+        assert made.by_key("PUT", f"/v8/artifacts/{HASH}{scope}", body=content).status == 202
+    return made
+
+
+def stored(*, but_of: Person | None = None) -> dict[str, list[Any]]:
+    """Every item of every table but the counters of requests, and every object, as they are now.
+
+    Without the key of `but_of`, which each use of it changes.
+    """
+    options = settings()
+    tables = [
+        options.identity_table,
+        options.api_keys_table,
+        options.teams_table,
+        options.artifacts_table,
+        options.audit_table,
+    ]
+    found = {
+        table: sorted(
+            str(item)
+            for item in aws.dynamodb().scan(TableName=table)["Items"]
+            if but_of is None or item.get("id") != {"S": but_of.key_id}
+        )
+        for table in tables
+    }
+    objects = aws.s3().list_objects_v2(Bucket=options.artifacts_bucket).get("Contents", [])
+    return {**found, "objects": [(one["Key"], one["ETag"]) for one in objects]}
+
+
+def operations() -> dict[tuple[str, str], dict[str, Any]]:
+    """What the API has, by method and path: the OpenAPI document's."""
+    return {
+        (method.upper(), path): operation
+        for path, methods in document()["paths"].items()
+        for method, operation in methods.items()
+    }
+
+
+def json_body(operation: dict[str, Any]) -> dict[str, Any] | None:
+    """Schema and example of a JSON body; None without one."""
+    content = operation.get("requestBody", {}).get("content", {})
+    found: dict[str, Any] | None = content.get("application/json")
+    return found

@@ -1,0 +1,78 @@
+"""API10: Unsafe consumption of APIs. What comes by way of S3 and of other functions is checked as what clients send."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from larder import aws, clock
+from larder.accounts.email_jobs import parse_job
+from larder.artifacts import repository
+from larder.artifacts.models import ArtifactHash
+from larder.settings import settings
+from tests.owasp.conftest import HASH, Person, stored
+from tests.requests import invoke
+
+COMMIT = "artifacts.commit_upload.handler"
+ID = "019356f0a1b2" + "0" * 16
+
+
+def arrived(key: str) -> dict[str, Any]:
+    bucket = {"name": settings().artifacts_bucket}
+    return {"detail": {"bucket": bucket, "object": {"key": key, "size": 9}}}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "",
+        "artifacts/",
+        f"other/{HASH}/{ID}",
+        f"artifacts/../{HASH}/{ID}",
+        f"artifacts/ADA/../{ID}",
+        f"artifacts/ADA/{HASH}/../../evil/{HASH}/{ID}",
+        f"artifacts/ADA/{HASH}/{ID}/more",
+        f"artifacts/ADA/{HASH}/{ID}\n",
+        f"artifacts/ADA/{HASH}%2F..%2Fx/{ID}",
+        f"artifacts/ADA/#totals/{ID}",
+        f"artifacts/ADA/{'a' * 129}/{ID}",
+    ],
+)
+def test_an_event_about_an_object_that_larder_did_not_name_changes_nothing(
+    key: str, ada: Person
+) -> None:
+    before = stored()
+    invoke(COMMIT, arrived(key.replace("ADA", ada.user.id)))
+    assert stored() == before
+
+
+def test_an_event_about_an_object_that_is_not_there_makes_no_artifact(ada: Person) -> None:
+    invoke(COMMIT, arrived(f"artifacts/{ada.user.id}/never/{ID}"))
+    assert repository.read_entry(ada.user.id, ArtifactHash("never")).artifact is None
+
+
+def test_an_older_upload_does_not_replace_what_came_later(ada: Person) -> None:
+    """An event that comes again, or late, about an upload that another has overtaken."""
+    key = f"artifacts/{ada.user.id}/{HASH}/{'0' * 11}1{'0' * 16}"
+    aws.s3().put_object(Bucket=settings().artifacts_bucket, Key=key, Body=b"an old one")
+    invoke(COMMIT, arrived(key))
+    assert ada.by_key("GET", f"/v8/artifacts/{HASH}").body == b"the artifact of ada"
+
+
+@pytest.mark.parametrize(
+    "job", [{}, {"kind": "shell", "email": "a@b.example"}, {"kind": "verify_email"}, []], ids=str
+)
+def test_a_job_of_mail_that_no_request_would_hand_over_is_an_error(job: Any) -> None:
+    with pytest.raises((KeyError, TypeError, ValueError, AttributeError)):
+        parse_job(job)
+
+
+@pytest.mark.parametrize("name", ["x-artifact-tag", "x-artifact-sha", "x-artifact-dirty-hash"])
+@pytest.mark.parametrize("value", ["a\r\nSet-Cookie: a=b", "a\nb", "\x00", "é", "a b"])
+def test_what_a_client_has_kept_with_an_artifact_makes_no_header_of_its_own(
+    name: str, value: str, ada: Person
+) -> None:
+    put = ada.by_key("PUT", "/v8/artifacts/headers", body=b"x", headers={name: value})
+    assert (put.status, put.code) == (400, "bad_request")
+    assert clock.now() > ada.user.created_at

@@ -1,0 +1,161 @@
+"""API2: Broken authentication. Credentials that were not given out here, or not any more, are nobody's."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from larder import clock
+from larder.accounts.links import issue_verification_token
+from larder.accounts.sessions import end_sessions, start_session
+from larder.signing import sign
+from tests.owasp.conftest import HASH, Person, operations
+from tests.requests import SESSION_COOKIE, Browser, Sender
+
+BODY = {"sample": "body"}
+
+
+def paths(scheme: str) -> list[tuple[str, str]]:
+    """Operations that nobody may call without credentials, by one of the ways to have some."""
+    return [
+        (method, path.format(hash=HASH, idOrSlug="team-of-ada", uid="somebody", token="A" * 32))
+        for (method, path), operation in operations().items()
+        if any(scheme in way for way in operation["security"]) and {} not in operation["security"]
+    ]
+
+
+BY_BEARER, IN_PERSON = paths("bearer"), paths("sessionToken")
+
+
+def test_most_of_the_api_asks_for_credentials() -> None:
+    assert (len(BY_BEARER), len(IN_PERSON)) == (27, 16)
+
+
+FORGED = {
+    "none": "",
+    "another scheme": "Basic YWRhOnBhc3N3b3Jk",
+    "an unknown key": f"Bearer {'k' * 64}",
+    "an unknown session": f"Bearer {'S' * 32}",
+    "an unsigned token": "Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZGEifQ.",
+    "two tokens": f"Bearer {'S' * 32}, Bearer {'k' * 64}",
+    "a wildcard": "Bearer *",
+    "a query": 'Bearer {"$ne": null}',
+    "an end of line": f"Bearer {'S' * 31}\n",
+}
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_every_operation_that_asks_for_credentials_refuses(forged: str, ada: Person) -> None:
+    send = Sender(None, authorization=FORGED[forged])
+    for method, path in BY_BEARER:
+        reply = send(method, path)
+        # To whoever has what looks like a token is told first what is wrong with the rest.
+        is_told = reply.status == 400 and "unknown" in forged
+        assert reply.status == 401 or is_told, (method, path)
+    # What is wrong with a body is told to anybody there; nothing else is.
+    for method, path in IN_PERSON:
+        reply = send(method, path, json_body={})
+        assert reply.status in (400, 401, 403), (method, path)
+        assert reply.status != 403 or reply.json["code"] == "MISSING_OR_NULL_ORIGIN"
+
+
+def browser_with(cookie: str) -> Browser:
+    return Browser(cookies={SESSION_COOKIE: cookie})
+
+
+def is_signed_in(browser: Browser) -> bool:
+    return browser.get("/get-session").json is not None
+
+
+def test_a_cookie_counts_with_its_own_signature_alone(ada: Person, mallory: Person) -> None:
+    def signed(token: str, signature: str) -> Browser:
+        return browser_with(quote(f"{token}.{signature}", safe=""))
+
+    assert is_signed_in(signed(ada.session, sign(ada.session)))
+    forged = [
+        signed(ada.session, sign(mallory.session)),
+        signed(ada.session, sign(ada.session)[:-2]),
+        signed(ada.session, ""),
+        signed(ada.session, base64.b64encode(b"0" * 32).decode()),
+        browser_with(ada.session),
+        browser_with(quote(f"{ada.session}.{sign(ada.session)}.{sign('')}", safe="")),
+        browser_with(quote(f".{sign('')}", safe="")),
+        browser_with("%00%ff%E2%28%A1"),
+    ]
+    assert [is_signed_in(browser) for browser in forged] == [False] * len(forged)
+
+
+def test_a_cookie_without_the_secure_prefix_does_not_count_on_https(ada: Person) -> None:
+    value = quote(f"{ada.session}.{sign(ada.session)}", safe="")
+    browser = Browser(cookies={SESSION_COOKIE.removeprefix("__Secure-"): value})
+    assert not is_signed_in(browser)
+
+
+def segment(value: dict[str, Any]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"alg": "none"},
+        {"alg": "None", "typ": "JWT"},
+        {"alg": "RS256", "jku": "https://evil.example/keys.json"},
+        {"alg": "HS256", "kid": "../../../../dev/null"},
+        {"alg": "HS256", "kid": "' UNION SELECT 'secret"},
+        {"alg": "HS256", "jwk": {"kty": "oct", "k": "c2VjcmV0"}},
+    ],
+    ids=str,
+)
+def test_a_link_of_another_maker_verifies_nobody(header: dict[str, Any], ada: Person) -> None:
+    _, payload, signature = issue_verification_token(ada.user, now=clock.now()).split(".")
+    for forged in (f"{segment(header)}.{payload}.{signature}", f"{segment(header)}.{payload}."):
+        reply = Browser().get(f"/verify-email?token={quote(forged)}")
+        assert reply.refusal == (401, "INVALID_TOKEN")
+
+
+def test_a_link_for_one_address_does_not_verify_another(ada: Person, mallory: Person) -> None:
+    token = issue_verification_token(mallory.user, now=clock.now())
+    header, payload, signature = token.split(".")
+    claims = json.loads(base64.urlsafe_b64decode(payload + "=="))
+    forged = f"{header}.{segment({**claims, 'email': ada.user.email})}.{signature}"
+    assert Browser().get(f"/verify-email?token={forged}").refusal == (401, "INVALID_TOKEN")
+
+
+@pytest.mark.parametrize("ended", ["ended", "expired"])
+def test_a_session_that_is_over_is_nobodys_everywhere(ended: str, ada: Person) -> None:
+    token = ada.session
+    if ended == "ended":
+        end_sessions(ada.user.id)
+    else:
+        token = start_session(ada.user, now=clock.now() - timedelta(days=8))[1]
+    assert Sender(token)("GET", "/v2/user").status == 401
+    assert Sender(token)("GET", "/api/auth/get-session").json is None
+    assert Sender(token)("POST", "/api/auth/update-user", json_body={"name": "A"}).status == 401
+
+
+def test_a_key_is_no_session_and_a_session_no_key(ada: Person) -> None:
+    assert ada.by_key("GET", "/api/auth/get-session").json is None
+    presented = {"key": ada.session}
+    told = Sender(None)("POST", "/api/auth/api-key/verify", json_body=presented)
+    assert told.json["valid"] is False
+
+
+@pytest.mark.parametrize(
+    "state", ["", "a&token=mine", "\r\nLocation: https://evil.example", "<script>", "%2e%2e", "x" * 512]
+)  # fmt: skip
+def test_a_state_is_given_back_as_it_came_and_changes_nothing_else(state: str, ada: Person) -> None:
+    reply = ada.by_session(
+        "POST",
+        "/api/auth/turbo-login",
+        json_body={"redirectUri": "http://127.0.0.1:9789", "state": state},
+        headers={"origin": "https://cache.example.com"},
+    )
+    address = reply.json["url"]
+    assert address.startswith("http://127.0.0.1:9789/?token=")
+    assert address.partition("&")[2] == f"state={quote(state, safe='')}".replace("%20", "+")

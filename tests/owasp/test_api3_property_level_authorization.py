@@ -1,0 +1,165 @@
+"""API3: Broken object property level authorization. Nobody sets, or reads, what is not theirs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from larder import clock
+from larder.accounts.service import find_user, find_user_by_email
+from larder.api_keys.service import list_keys
+from larder.teams.models import Role
+from larder.teams.service import find_team, members
+from tests.owasp.conftest import Person, json_body, operations, stored
+from tests.requests import Sender
+from tools.openapi.files import document
+
+GREEDY: dict[str, Any] = {
+    "id": "chosen",
+    "_id": "chosen",
+    "userId": "chosen",
+    "user_id": "chosen",
+    "owner": "chosen",
+    "creatorId": "chosen",
+    "createdAt": 0,
+    "updatedAt": "2000-01-01T00:00:00.000Z",
+    "emailVerified": True,
+    "email_verified": True,
+    "isOperator": True,
+    "is_operator": True,
+    "operator": True,
+    "admin": True,
+    "state": {"quota_bytes": 10**18},
+    "quotaBytes": 10**18,
+    "quota_bytes": 10**18,
+    "block": None,
+    "version": -1,
+    "session_generation": 99,
+    "generation": 99,
+    "password_hash": "chosen",
+    "key_hash": "chosen",
+    "key": "chosen",
+    "start": "chosen",
+    "__proto__": {"admin": True},
+    "constructor": {"prototype": {"admin": True}},
+}
+"""What no request sets anywhere, by the names that it has on the wire, in the tables and elsewhere."""
+
+WITH_BODY = [
+    one
+    for one, operation in operations().items()
+    if json_body(operation) and json_body(operation)["schema"].get("type") == "object"  # type: ignore[index]
+]
+
+
+@pytest.mark.parametrize("asked", WITH_BODY, ids=" ".join)
+def test_what_a_body_has_besides_is_neither_stored_nor_shown(
+    asked: tuple[str, str], ada: Person
+) -> None:
+    method, path = asked
+    body = json_body(operations()[asked])
+    assert body is not None
+    known = set(body["schema"]["properties"])
+    greedy = {name: value for name, value in GREEDY.items() if name not in known}
+    filled = path.format(idOrSlug=ada.team.id, uid=ada.member_id)
+    sent = {**_own(body["example"], ada), **greedy}
+    reply = ada.by_session(
+        method, filled, json_body=sent, headers={"origin": "https://cache.example.com"}
+    )
+    assert reply.status < 500
+    assert "chosen" not in str(stored())
+    assert str(10**18) not in str(stored())
+    if reply.status < 300 and reply.body not in (b"", b"null"):
+        assert "chosen" not in reply.body.decode()
+    user = find_user(ada.user.id)
+    assert user is None or (user.email_verified, user.id) == (False, ada.user.id)
+
+
+def _own(example: dict[str, Any], ada: Person) -> dict[str, Any]:
+    """The sample's body, about what is Ada's."""
+    own = {"keyId": ada.key_id, "email": "new@ada.example", "teamId": ada.team.id}
+    return {name: own.get(name, value) for name, value in example.items()}
+
+
+def test_who_signs_up_is_neither_verified_nor_an_operator(ada: Person) -> None:
+    body = {"name": "Eve", "email": "eve@eve.example", "password": "a good one", **GREEDY}
+    shown = Sender(None)("POST", "/api/auth/sign-up/email", json_body=body).json["user"]
+    user = find_user_by_email("eve@eve.example")
+    assert user is not None
+    assert shown["id"] == user.id != "chosen"
+    assert (shown["emailVerified"], user.email_verified, user.version) == (False, False, 0)
+
+
+@pytest.mark.parametrize(
+    ("limit", "value"),
+    [
+        ("remaining", 10**6),
+        ("refillAmount", 10**6),
+        ("refillInterval", 1),
+        ("rateLimitEnabled", False),
+        ("rateLimitTimeWindow", 1),
+        ("rateLimitMax", 10**6),
+    ],
+)
+def test_limits_of_keys_are_the_operators_to_set(limit: str, value: object, ada: Person) -> None:
+    made = ada.by_session("POST", "/api/auth/api-key/create", json_body={limit: value})
+    assert made.refusal == (400, "SERVER_ONLY_PROPERTY")
+    changed = {"keyId": ada.key_id, limit: value}
+    updated = ada.by_session("POST", "/api/auth/api-key/update", json_body=changed)
+    assert updated.refusal == (400, "SERVER_ONLY_PROPERTY")
+
+
+def test_nobody_makes_or_moves_a_key_for_another_user(ada: Person, mallory: Person) -> None:
+    for path, more in (("create", {}), ("update", {"keyId": mallory.key_id, "name": "x"})):
+        body = {"userId": ada.user.id, **more}
+        reply = mallory.by_session("POST", f"/api/auth/api-key/{path}", json_body=body)
+        assert reply.refusal == (401, "UNAUTHORIZED_SESSION")
+    assert [key.id for key in list_keys(ada.user.id)] == [ada.key_id]
+
+
+def test_nobody_makes_themselves_more_by_a_team_or_an_invitation(ada: Person) -> None:
+    body = {"slug": "new-team", "role": "OWNER", "members": [{"uid": "x"}], "id": "team_chosen"}
+    made = ada.by_session("POST", "/v1/teams", json_body=body).json
+    assert made["id"] != "team_chosen"
+    assert [member.user_id for member in members(made["id"])] == [ada.user.id]
+    before = {member.user_id: member.role for member in members(ada.team.id)}
+    patched = {"name": "Ours", "role": "OWNER", "membership": {"role": "OWNER"}, "id": "x"}
+    ada.by_session("PATCH", f"/v2/teams/{ada.team.id}", json_body=patched)
+    assert {member.user_id: member.role for member in members(ada.team.id)} == before
+    assert before[ada.member_id] is Role.MEMBER
+    team = find_team(ada.team.id)
+    assert team is not None
+    assert team.state == ada.team.state
+
+
+def test_an_event_of_usage_has_no_other_properties(ada: Person) -> None:
+    session = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
+    event = {"sessionId": session, "source": "LOCAL", "event": "HIT", "hash": "a"}
+    for more in ("owner", "day", "timeSavedMs", "user_id"):
+        reply = ada.by_key("POST", "/v8/artifacts/events", json_body=[{**event, more: 1}])
+        assert (reply.status, reply.code) == (400, "bad_request")
+
+
+SECRET = re.compile(r"password|hash|secret|generation|version|canonical|address$", re.IGNORECASE)
+SHOWN_ON_PURPOSE = {"hash", "dirtyHash", "ipAddress"}
+
+
+def test_no_reply_has_a_property_for_a_secret() -> None:
+    schemas = document()["components"]["schemas"]
+    shown = {name for schema in schemas.values() for name in schema.get("properties", {})}
+    assert {name for name in shown if SECRET.search(name)} <= SHOWN_ON_PURPOSE
+
+
+def test_nothing_that_is_shown_of_a_person_is_a_hash_of_a_credential(ada: Person) -> None:
+    paths = ("/api/auth/get-session", "/api/auth/api-key/list", "/v2/user", "/v2/teams",
+             "/v5/user/tokens/current", f"/v3/teams/{ada.team.id}/members")  # fmt: skip
+    shown = "".join(ada.by_session("GET", path).body.decode() for path in paths)
+    held = str(stored())
+    hashes = set(re.findall(r"\b[0-9a-f]{64}\b", held)) | set(
+        re.findall(r"\b[0-9a-f]{32}:[0-9a-f]{64,}", held)
+    )
+    assert hashes
+    assert [one for one in hashes if one in shown] == []
+    assert clock.now() > ada.user.created_at

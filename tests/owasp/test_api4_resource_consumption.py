@@ -1,0 +1,182 @@
+"""API4: Unrestricted resource consumption. What costs much is bounded, and refused before it costs."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import time
+from io import StringIO
+from typing import Any
+
+import pytest
+
+from local.gateway.app import Gateway
+from local.request_log import RequestLog
+from local.template import load_template
+from tests.conftest import SetOption
+from tests.owasp.conftest import HASH, Person, operations
+from tests.requests import Sender
+
+SESSION = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
+EVENT = {"sessionId": SESSION, "source": "LOCAL", "event": "HIT", "hash": HASH}
+DEEP = {
+    "lists": b"[" * 100_000,
+    "objects": b'{"a":' * 100_000,
+    "closed": b"[" * 50_000 + b"]" * 50_000,
+    "a long number": b'{"hashes": ' + b"9" * 100_000 + b"}",
+    "many names": json.dumps(dict.fromkeys(map(str, range(20_000)), 0)).encode(),
+}
+WITH_BODY = [one for one, operation in operations().items() if "requestBody" in operation]
+
+
+@pytest.mark.parametrize("deep", DEEP)
+def test_a_body_that_is_hard_to_read_is_refused_and_quickly(deep: str, ada: Person) -> None:
+    began = time.process_time()
+    for method, path in WITH_BODY:
+        if path == "/v8/artifacts/{hash}":
+            continue
+        filled = path.format(idOrSlug=ada.team.id, uid=ada.member_id)
+        headers = {"content-type": "application/json", "origin": "https://cache.example.com"}
+        reply = ada.by_session(method, filled, body=DEEP[deep], headers=headers)
+        # Whoever may send nothing but a list of unknown properties changes nothing by it.
+        assert reply.status in (200, 400, 403, 404), (method, path, reply.status)
+    assert time.process_time() - began < 0.5 * len(WITH_BODY)
+
+
+MANY = {
+    "events": ("POST", "/v8/artifacts/events", [EVENT] * 501),
+    "hashes": ("POST", "/v8/artifacts", {"hashes": [HASH] * 501}),
+    "artifacts of a page": ("GET", "/v1/artifacts?limit=101", None),
+    "teams of a page": ("GET", "/v2/teams?limit=101", None),
+    "members of a page": ("GET", "/v3/teams/team-of-ada/members?limit=1000000000", None),
+    "days": ("GET", "/v1/usage?from=2001-01-01&to=2026-01-01", None),
+    "invitations": (
+        "POST",
+        "/v2/teams/team-of-ada/members",
+        [{"email": f"{number}@a.example"} for number in range(11)],
+    ),
+    "permissions": (
+        "POST",
+        "/api/auth/api-key/verify",
+        {"key": "k" * 64, "permissions": {"artifacts": ["read"] * 21}},
+    ),
+    "letters of a password": (
+        "POST",
+        "/api/auth/sign-in/email",
+        {"email": "ada@ada.example", "password": "a" * 100_000},
+    ),
+    "levels of metadata": (
+        "POST",
+        "/api/auth/api-key/create",
+        {"metadata": json.loads("[" * 30 + "]" * 30)},
+    ),
+}
+
+
+@pytest.mark.parametrize("many", MANY)
+def test_more_than_one_request_may_ask_for_is_refused(many: str, ada: Person) -> None:
+    method, path, body = MANY[many]
+    assert ada.by_session(method, path, json_body=body).status in (400, 401)
+
+
+@pytest.mark.parametrize(
+    "announced", ["5368709121", "99999999999999999999", "-1", "1e9", "0x10", "4", "+5", "\uff15"]
+)
+def test_a_size_that_is_announced_is_not_believed(announced: str, ada: Person) -> None:
+    headers = {"content-length": announced}
+    reply = ada.by_key("PUT", f"/v8/artifacts/{HASH}", body=b"hello", headers=headers)
+    assert (reply.status, reply.code) == (400, "bad_request")
+
+
+def test_what_is_packed_is_stored_as_it_is_and_never_unpacked(ada: Person) -> None:
+    packed = gzip.compress(bytes(10_000_000))
+    headers = {"content-encoding": "gzip"}
+    assert ada.by_key("PUT", "/v8/artifacts/bomb", body=packed, headers=headers).status == 202
+    assert ada.by_key("GET", "/v8/artifacts/bomb").body == packed
+
+
+def test_a_quota_holds_however_many_requests_come(ada: Person, option: SetOption) -> None:
+    option("default_quota_bytes", 1000)
+    statuses = [
+        ada.by_key("PUT", f"/v8/artifacts/part{number}", body=b"x" * 300).status
+        for number in range(8)
+    ]
+    assert statuses.count(202) == 3
+    # What was refused is gone with the next sweep, and is nobody's until then.
+    assert ada.by_key("GET", "/v1/usage").json["storedBytes"] <= 1000
+
+
+def test_another_x_forwarded_for_gives_no_more_tries(ada: Person, option: SetOption) -> None:
+    option("http_rate_limit_enabled", "true")
+    body = {"email": ada.user.email, "password": "not the right one"}
+    statuses = [
+        Sender(None)(
+            "POST",
+            "/api/auth/sign-in/email",
+            json_body=body,
+            headers={"x-forwarded-for": f"198.51.100.{number}", "x-real-ip": f"10.0.0.{number}"},
+        ).status
+        for number in range(8)
+    ]
+    # A window may end in between.
+    assert statuses.count(429) >= 2
+
+
+class Silent:
+    """What a client sends that begins a body and does not go on."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    async def __call__(self) -> dict[str, Any]:
+        self.asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+def test_a_body_that_comes_slowly_occupies_no_function() -> None:
+    invoked: list[str] = []
+
+    class Functions:
+        async def invoke(self, function: Any, payload: bytes, request_id: str) -> bytes:
+            invoked.append(function.logical_id)
+            return b'{"statusCode": 204}'
+
+    async def at_once() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"{}", "more_body": False}
+
+    async def run() -> int:
+        gateway = Gateway(load_template(environ={}).routes, Functions(), RequestLog(StringIO()))  # type: ignore[arg-type]
+        sent: list[dict[str, Any]] = []
+
+        async def send(message: Any) -> None:
+            sent.append(dict(message))
+
+        slow = [Silent() for _ in range(200)]
+        waiting = [
+            asyncio.create_task(gateway(_scope("/v8/artifacts/events"), one, send)) for one in slow
+        ]
+        await asyncio.gather(*(one.asked.wait() for one in slow))
+        assert invoked == []
+        await gateway(_scope("/v8/artifacts"), at_once, send)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        return int(sent[0]["status"])
+
+    assert asyncio.run(run()) == 204
+    assert invoked == ["QueryArtifacts"]
+
+
+def _scope(path: str) -> dict[str, Any]:
+    return {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": [(b"host", b"cache.example")],
+        "client": ("192.0.2.1", 1),
+        "server": ("127.0.0.1", 3000),
+    }

@@ -1,0 +1,90 @@
+"""API5: Broken function level authorization. What is for operators, owners or admins is refused to all others."""
+
+from __future__ import annotations
+
+import pytest
+
+from larder import clock
+from larder.accounts.models import User
+from larder.accounts.service import find_user
+from larder.accounts.sessions import start_session
+from larder.api_keys.models import NewKey
+from larder.api_keys.service import create_key
+from larder.teams.models import Role
+from larder.teams.service import add_member, find_team, members
+from tests.owasp.conftest import HASH, Person, stored
+from tests.requests import Sender
+
+FOR_OPERATORS = "/api/auth/api-key/delete-all-expired-api-keys"
+
+
+def test_an_owner_of_a_team_is_no_operator(ada: Person) -> None:
+    assert ada.by_session("POST", FOR_OPERATORS).refusal == (403, "OPERATOR_ONLY")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"x-http-method-override": "DELETE"},
+        {"x-method-override": "DELETE"},
+        {"x-original-url": "/v1/teams/team-of-ada", "x-rewrite-url": "/v1/teams/team-of-ada"},
+        {"x-user-id": "ada", "x-role": "OWNER", "x-amzn-oidc-identity": "ada"},
+    ],
+    ids=lambda headers: next(iter(headers)),
+)
+def test_no_header_makes_another_request_of_it(headers: dict[str, str], ada: Person) -> None:
+    reply = ada.by_session("GET", "/v2/teams/team-of-ada", headers=headers)
+    assert (reply.status, reply.json["id"]) == (200, ada.team.id)
+    assert find_team(ada.team.id) == ada.team
+
+
+BY_OWNERS = [
+    ("PUT", "/v1/artifacts/status?slug=team-of-ada", {"status": "disabled"}),
+    ("PATCH", "/v2/teams/team-of-ada", {"name": "Another"}),
+    ("PATCH", "/v2/teams/team-of-ada", {"remoteCaching": {"enabled": False}}),
+    ("DELETE", "/v1/teams/team-of-ada", None),
+    ("POST", "/v2/teams/team-of-ada/members", {"email": "a@b.example"}),
+    ("PATCH", "/v1/teams/team-of-ada/members/ADA", {"role": "VIEWER"}),
+    ("DELETE", "/v1/teams/team-of-ada/members/ADA", None),
+    ("GET", "/v1/artifacts?slug=team-of-ada", None),
+    ("DELETE", f"/v1/artifacts/{HASH}?slug=team-of-ada", None),
+    ("DELETE", "/v1/artifacts?slug=team-of-ada&writer=ADA", None),
+]
+
+
+@pytest.mark.parametrize("role", [Role.MEMBER, Role.DEVELOPER, Role.VIEWER])
+def test_a_member_does_not_what_owners_and_admins_do(role: Role, ada: Person) -> None:
+    add_member(ada.team.id, ada.member_id, role, now=clock.now())
+    token = start_session(_user(ada.member_id), now=clock.now())[1]
+    before = stored()
+    for method, path, body in BY_OWNERS:
+        reply = Sender(token)(method, path.replace("ADA", ada.user.id), json_body=body)
+        assert (reply.status, reply.code) == (403, "missing_role"), (method, path)
+    assert stored() == before
+
+
+def test_a_key_of_an_owner_holds_what_it_was_given_and_no_more(ada: Person) -> None:
+    reads = NewKey(user_id=ada.user.id, permissions={"artifacts": ("read",)})
+    send = Sender(create_key(reads, now=clock.now())[1])
+    for method, path, body in BY_OWNERS:
+        reply = send(method, path.replace("ADA", ada.user.id), json_body=body)
+        assert (reply.status, reply.code) == (403, "missing_permission"), (method, path)
+    put = send("PUT", f"/v8/artifacts/{HASH}", body=b"poison")
+    assert (put.status, put.code) == (403, "read_only")
+
+
+def test_nobody_gives_themselves_another_role(ada: Person) -> None:
+    token = start_session(_user(ada.member_id), now=clock.now())[1]
+    reply = Sender(token)(
+        "PATCH", f"/v1/teams/team-of-ada/members/{ada.member_id}", json_body={"role": "OWNER"}
+    )
+    assert (reply.status, reply.code) == (403, "missing_role")
+    assert {one.role for one in members(ada.team.id) if one.user_id == ada.member_id} == {
+        Role.MEMBER
+    }
+
+
+def _user(user_id: str) -> User:
+    user = find_user(user_id)
+    assert user is not None
+    return user

@@ -1,0 +1,94 @@
+"""API7: Server side request forgery. No address of a client's is asked, or led to untrusted."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.owasp.conftest import Person, json_body, operations
+from tests.requests import Sender
+
+ROOT = Path(__file__).resolve().parents[2]
+CLIENTS = {
+    "aiohttp",
+    "ftplib",
+    "http.client",
+    "httpx",
+    "requests",
+    "smtplib",
+    "socket",
+    "urllib.request",
+    "urllib3",
+}
+INNER = [
+    "http://169.254.169.254/latest/meta-data/",
+    "http://[fd00:ec2::254]/latest/",
+    "http://127.0.0.1:9001/2018-06-01/runtime/invocation/next",
+    "http://localhost/",
+    "file:///proc/self/environ",
+    "gopher://127.0.0.1:6379/_",
+    "//evil.example/",
+    "https://cache.example.com@evil.example/",
+    "https://cache.example.com.evil.example/",
+    "javascript:alert(1)",
+    "/\\evil.example",
+    "https:evil.example",
+]
+URLS = ("callbackURL", "redirectTo", "errorCallbackURL", "newUserCallbackURL")
+
+
+def test_the_product_has_no_client_but_that_of_aws() -> None:
+    found = {
+        (path.name, name)
+        for folder in ("functions", "layers/larder/src")
+        for path in (ROOT / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in _imported(node)
+        if name in CLIENTS
+    }
+    assert found == set()
+
+
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+
+
+@pytest.mark.parametrize("inner", INNER)
+def test_no_body_sends_people_to_an_address_that_is_not_trusted(inner: str, ada: Person) -> None:
+    for (method, path), operation in operations().items():
+        body = json_body(operation)
+        if body is None or not path.startswith("/api/auth/"):
+            continue
+        for field in URLS:
+            sent = {**body["example"], field: inner}
+            reply = ada.by_session(method, path, json_body=sent)
+            assert reply.status == 403, (path, field)
+
+
+@pytest.mark.parametrize("inner", INNER)
+def test_no_link_leads_to_an_address_that_is_not_trusted(inner: str, ada: Person) -> None:
+    for path in ("/verify-email?token=x", f"/reset-password/{'A' * 32}?x=y"):
+        asked = Sender(None).asking(callbackURL=inner.replace("\\", "%5C"))
+        reply = asked("GET", f"/api/auth{path}")
+        assert reply.refusal == (403, "INVALID_CALLBACK_URL")
+
+
+@pytest.mark.parametrize("inner", [one for one in INNER if "127.0.0.1:9001/" not in one])
+def test_no_token_goes_to_another_address_than_the_computers_own(inner: str, ada: Person) -> None:
+    reply = ada.by_session(
+        "POST",
+        "/api/auth/turbo-login",
+        json_body={"redirectUri": inner},
+        headers={"origin": "https://cache.example.com"},
+    )
+    assert reply.refusal == (400, "REDIRECT_IS_NOT_LOOPBACK")
+
+
+def test_a_picture_is_kept_as_an_address_and_not_fetched(ada: Person) -> None:
+    image = "http://169.254.169.254/latest/meta-data/"
+    reply = ada.by_session("POST", "/api/auth/update-user", json_body={"image": image})
+    assert reply.status in (200, 400)

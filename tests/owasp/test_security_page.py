@@ -1,0 +1,45 @@
+"""docs/security.md names tests that exist, for each of the ten risks, and what it says of presigned addresses is so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from larder.api_keys.service import revoke_key
+from tests.conftest import SetOption
+from tests.owasp.conftest import Person
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "security.md").read_text()
+TESTS = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+
+
+def test_every_risk_has_its_row_and_its_file() -> None:
+    rows = re.findall(r"^\| API(\d+) ", PAGE, re.MULTILINE)
+    files = {path.name.split("_")[1] for path in Path(__file__).parent.glob("test_api*.py")}
+    assert rows == [str(number) for number in range(1, 11)]
+    assert files == {f"api{number}" for number in range(1, 11)}
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`(test_\w+)`", PAGE))))
+def test_a_test_that_the_page_names_exists(name: str) -> None:
+    assert f"def {name}(" in TESTS
+
+
+def test_a_presigned_address_outlives_its_key_and_not_its_time(
+    ada: Person, option: SetOption
+) -> None:
+    option("inline_download_bytes", 0)
+    option("download_url_seconds", 120)
+    reply = ada.by_key("GET", "/v8/artifacts/deadbeefdeadbeef")
+    assert reply.status == 302
+    query = parse_qs(urlsplit(reply.headers["location"]).query)
+    assert revoke_key(ada.key_id)
+    assert ada.by_key("GET", "/v8/artifacts/deadbeefdeadbeef").status == 401
+    # Nothing in the address is the key's: S3 asks for the signature and the time alone.
+    assert query["X-Amz-Expires"] == ["120"]
+    assert ada.key_id not in reply.headers["location"]
+    assert ada.key not in reply.headers["location"]

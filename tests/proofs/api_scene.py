@@ -1,0 +1,285 @@
+"""Somebody with everything that the API can be asked about, and what of it a request may name.
+
+A request that hypothesis draws from a schema names nothing that exists. Some of its values are therefore replaced by
+those of this scene: own and others' ids, tokens that are good for once, passwords that are right.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from urllib.parse import quote
+
+from larder import clock
+from larder.accounts import repository as accounts
+from larder.accounts.links import issue_reset_token, issue_verification_token
+from larder.accounts.models import User
+from larder.accounts.passwords import hash_password
+from larder.accounts.service import new_account
+from larder.accounts.sessions import start_session
+from larder.api_keys import logins
+from larder.api_keys.logins import Grant
+from larder.api_keys.models import NewKey, Permissions
+from larder.api_keys.service import create_key
+from larder.artifacts import service as artifacts
+from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Writer
+from larder.invitations import service as invitations
+from larder.invitations.models import Invitation, Invitee
+from larder.signing import sign
+from larder.teams.models import Role, Team
+from larder.teams.service import add_member, create_team
+
+PASSWORD = "correct horse battery staple"
+MARK = "OF-ANOTHER-OWNER"
+"""Stands in the names of everything that is not the caller's."""
+
+EVERYTHING: Permissions = {
+    "artifacts": ("read", "write", "manage"),
+    "teams": ("read", "write"),
+}
+HASHES = ("deadbeefdeadbeef", "0123456789abcdef")
+ORIGIN = "ORIGIN"
+"""Stands for the address of the deployment in what a request is to hold."""
+
+
+@dataclass(frozen=True)
+class Stranger:
+    """Somebody else, with a team, a key and an invitation of their own, none of which may show."""
+
+    user: User
+    team: Team
+    key_id: str
+    invitation_id: str
+    session: str
+
+
+@dataclass
+class Scene:
+    """What the requests of one operation are about. `renew` makes what a request may have used up."""
+
+    stranger: Stranger
+    _credentials: dict[str, str] = field(default_factory=dict)
+    user: User = field(init=False)
+    team: Team = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.user = new_user("ada")
+        self.team = create_team("Own", slug(), owner_user_id=self.user.id, now=clock.now())
+        for hash in HASHES:
+            store(self.team.id, hash, self.user)
+            store(self.user.id, hash, self.user)
+
+    def renewed(self, operation_id: str) -> Scene:
+        """Before each request: whatever the one before has ended is there again."""
+        if operation_id in _ENDS_THE_USER:
+            self.user = new_user("ada")
+        if operation_id == "delete_team":
+            self.team = create_team("Own", slug(), owner_user_id=self.user.id, now=clock.now())
+        if operation_id in _ENDS_CREDENTIALS:
+            self._credentials.clear()
+        return self
+
+    # Who asks ---------------------------------------------------------------------------------
+
+    def credentials(self, kind: str) -> dict[str, str]:
+        """The headers by which somebody says who they are."""
+        match kind:
+            case "nobody":
+                return {}
+            case "unknown":
+                return {"Authorization": f"Bearer {'k' * 64}"}
+            case "session":
+                return {"Authorization": f"Bearer {self.session}"}
+            case "cookie":
+                signed = quote(f"{self.session}.{sign(self.session)}", safe="")
+                return {"Cookie": f"better-auth.session_token={signed}", "Origin": ORIGIN}
+            case "x-api-key":
+                return {"x-api-key": self.of_key(EVERYTHING)}
+            case "reader":
+                return {"Authorization": f"Bearer {self.of_key({'artifacts': ('read',)})}"}
+            case "viewer":
+                return {"Authorization": f"Bearer {self.viewer}"}
+        return {"Authorization": f"Bearer {self.of_key(EVERYTHING)}"}
+
+    @property
+    def session(self) -> str:
+        return self._kept("session", lambda: start_session(self.user, now=clock.now())[1])
+
+    def of_key(self, permissions: Permissions) -> str:
+        return self._kept(str(permissions), lambda: self.new_key(permissions)[1])
+
+    @property
+    def viewer(self) -> str:
+        return self._kept("viewer", self._new_viewer)
+
+    def _kept(self, name: str, make: Callable[[], str]) -> str:
+        if name not in self._credentials:
+            self._credentials[name] = make()
+        return self._credentials[name]
+
+    def _new_viewer(self) -> str:
+        viewer = new_user("vera")
+        add_member(self.team.id, viewer.id, Role.VIEWER, now=clock.now())
+        return start_session(viewer, now=clock.now())[1]
+
+    def new_key(self, permissions: Permissions) -> tuple[str, str]:
+        """The id, and the key itself."""
+        new = NewKey(user_id=self.user.id, name="fuzz", permissions=permissions)
+        key, raw = create_key(new, now=clock.now())
+        return key.id, raw
+
+    # What a request may name ----------------------------------------------------------------------
+
+    def values(self, name: str, operation_id: str) -> Sequence[Callable[[], object]]:
+        """What may stand for a property or parameter of this name, none of it made before it is chosen."""
+        if name in ("token", "inviteCode"):
+            return self._tokens(operation_id)
+        known: dict[str, Sequence[Callable[[], object]]] = {
+            "hash": [lambda: HASHES[0], lambda: HASHES[1]],
+            "hashes": [lambda: list(HASHES), lambda: [*HASHES, "missing"]],
+            "idOrSlug": [
+                *[lambda: self.team.id, lambda: self.team.slug] * 2,
+                lambda: self.stranger.team.id,
+            ],
+            "teamId": [lambda: self.team.id, lambda: self.stranger.team.id],
+            "team": [lambda: self.team.slug, lambda: self.stranger.team.slug],
+            "slug": [lambda: self.team.slug, slug],
+            "uid": [
+                self.member,
+                self.invitation_id,
+                lambda: self.user.id,
+                lambda: self.stranger.user.id,
+                lambda: self.stranger.invitation_id,
+            ],
+            "keyId": [lambda: self.new_key({})[0], lambda: self.stranger.key_id],
+            "id": [lambda: self.new_key({})[0], lambda: self.stranger.key_id],
+            "key": [lambda: self.of_key(EVERYTHING)],
+            "userId": [lambda: self.user.id, lambda: self.stranger.user.id],
+            "writer": [lambda: self.user.id, lambda: self.stranger.user.id],
+            "role": [lambda: secrets.choice(list(Role)).value],
+            "email": [lambda: self.user.email, address, lambda: self.stranger.user.email],
+            "newEmail": [address, lambda: self.stranger.user.email],
+            "name": [lambda: "Ada"],
+            "password": [lambda: PASSWORD, lambda: "wrong"],
+            "newPassword": [lambda: PASSWORD],
+            "currentPassword": [lambda: PASSWORD, lambda: "wrong"],
+            "permissions": [lambda: {"artifacts": ["read"]}],
+            "expiresIn": [lambda: 3600],
+            "prefix": [lambda: "ci_"],
+            "redirectUri": [lambda: "http://127.0.0.1:9789"],
+            "redirect_uri": [lambda: "http://127.0.0.1:9789"],
+            "callbackURL": [lambda: "/verified", lambda: "https://evil.example/"],
+            "redirectTo": [lambda: "/reset-password", lambda: "https://evil.example/"],
+            "access-control-request-method": [lambda: "PUT"],
+            "to": [lambda: clock.now().date().isoformat()],
+            "from": [lambda: (clock.now() - timedelta(days=3)).date().isoformat()],
+        }
+        return known.get(name, [])
+
+    def _tokens(self, operation_id: str) -> Sequence[Callable[[], object]]:
+        now = clock.now()
+        known: dict[str, Sequence[Callable[[], object]]] = {
+            "verify_email": [lambda: issue_verification_token(self.user, now=now)],
+            "reset_password": [lambda: issue_reset_token(self.user, now=now)],
+            "follow_reset_link": [lambda: issue_reset_token(self.user, now=now)],
+            "revoke_session": [lambda: self.session, lambda: self.stranger.session],
+            "exchange_login_code": [
+                lambda: logins.give(self.user.id, Grant(sso_team=self.team.id), now=now)
+            ],
+            "join_team": [self.invitation],
+            "join_team_of_team": [self.invitation],
+        }
+        return known.get(operation_id, [])
+
+    def member(self) -> str:
+        member = new_user("member")
+        add_member(self.team.id, member.id, Role.MEMBER, now=clock.now())
+        return member.id
+
+    def invitation(self) -> str:
+        """The token of an invitation of the caller's to somebody's team."""
+        inviting = create_team(
+            "Inviting", slug(), owner_user_id=new_user("host").id, now=clock.now()
+        )
+        return invitations.issue_token(_invited(inviting, self.user.email))
+
+    def invitation_id(self) -> str:
+        return _invited(self.team, address()).id
+
+
+_ENDS_THE_USER = frozenset({"delete_user"})
+_ENDS_CREDENTIALS = frozenset(
+    {
+        "change_password",
+        "delete_team",
+        "delete_user",
+        "reset_password",
+        "revoke_current_token",
+        "revoke_other_sessions",
+        "revoke_session",
+        "revoke_sessions",
+        "sign_out",
+    }
+)
+
+
+def new_stranger() -> Stranger:
+    user = new_user(MARK.lower())
+    team = create_team(
+        MARK, f"{MARK.lower()}-{slug()}"[:48], owner_user_id=user.id, now=clock.now()
+    )
+    key, _ = create_key(NewKey(user_id=user.id, name=MARK), now=clock.now())
+    return Stranger(
+        user=user,
+        team=team,
+        key_id=key.id,
+        invitation_id=_invited(team, address()).id,
+        session=start_session(user, now=clock.now())[1],
+    )
+
+
+def new_user(name: str) -> User:
+    """With a verified address and a password that is known."""
+    email = f"{name}-{secrets.token_hex(6)}@fuzz.example"
+    account = new_account(email, name, email_verified=True, now=clock.now())
+    accounts.add(replace(account, password_hash=_password_hash()))
+    return account.user
+
+
+def store(owner: str, hash: str, user: User, *, now: datetime | None = None) -> None:
+    """An artifact that is there for whoever asks."""
+    artifacts.store(
+        owner,
+        ArtifactHash(hash),
+        b"an artifact" * 10,
+        ArtifactMetadata(duration_ms=1234, tag="dGFn", sha="abc123"),
+        writer=Writer("fuzz", user.id),
+        replaces=None,
+        quota_bytes=None,
+        now=now or clock.now(),
+    )
+
+
+def _invited(team: Team, email: str) -> Invitation:
+    invitee = Invitee(email=email, address=email, role=Role.MEMBER)
+    (invitation,) = invitations.invite(team.id, [invitee], by=None, now=clock.now())
+    return invitation
+
+
+def slug() -> str:
+    return f"fuzz-{secrets.token_hex(6)}"
+
+
+def address() -> str:
+    return f"somebody-{secrets.token_hex(6)}@fuzz.example"
+
+
+_hashes: list[str] = []
+
+
+def _password_hash() -> str:
+    if not _hashes:
+        _hashes.append(hash_password(PASSWORD))
+    return _hashes[0]

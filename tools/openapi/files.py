@@ -1,0 +1,55 @@
+"""Where the document is kept: for people in docs/, and beside the function that serves it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from larder.settings import settings
+from local.template import load_template
+from tools.openapi.document import ROOT, make_document
+
+
+@cache
+def document() -> dict[str, Any]:
+    """The document with the template's own defaults, whatever the environment says."""
+    template = load_template(environ={})
+    before = dict(os.environ)
+    os.environ.update(template.environment)
+    settings.cache_clear()
+    sys.path.insert(0, str(ROOT / "functions"))
+    try:
+        return make_document(template)
+    finally:
+        sys.path.remove(str(ROOT / "functions"))
+        os.environ.clear()
+        os.environ.update(before)
+        settings.cache_clear()
+
+
+def files() -> dict[Path, str]:
+    """What is written where."""
+    return {
+        ROOT / "docs" / "openapi.json": json.dumps(document(), indent=2) + "\n",
+        ROOT / "functions" / "pages" / "openapi.json": json.dumps(
+            document(), separators=(",", ":")
+        ),
+    }
+
+
+def write() -> None:
+    for path, text in files().items():
+        path.write_text(text, encoding="utf-8")
+
+
+def differing() -> list[Path]:
+    """The files that are not what would be written."""
+    return [
+        path.relative_to(ROOT)
+        for path, text in files().items()
+        if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]

@@ -1,0 +1,384 @@
+"""What requests carry that the handlers' dependencies parse by hand.
+
+No rule is told twice: patterns, limits and choices are the parsers' own. A declaration that names what its parser does
+not read, or lacks what it reads, is an Undocumented.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, TypeAdapter
+
+from larder.artifacts.models import HASH_PATTERN
+from larder.settings import settings
+from larder.teams import service as teams
+from larder.usage.models import UsageEvent
+from larder.web import (
+    api_key_bodies,
+    artifact_query,
+    auth,
+    cache_bodies,
+    credential_bodies,
+    login_code,
+    login_parameters,
+    loopback,
+    parameters,
+    team_bodies,
+    team_query,
+    usage_query,
+)
+from tools.openapi import Undocumented
+from tools.openapi.shapes import Schema
+
+Place = Literal["query", "header", "path"]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    name: str
+    place: Place
+    schema: Schema
+    told: str
+    required: bool = False
+
+    @property
+    def described(self) -> Schema:
+        return {
+            "name": self.name,
+            "in": self.place,
+            "description": self.told,
+            "required": self.required or self.place == "path",
+            "schema": self.schema,
+        }
+
+
+@dataclass(frozen=True)
+class Body:
+    media_type: str
+    schema: Schema
+    required: bool = True
+
+
+def _query(name: str, schema: Schema, told: str, *, required: bool = False) -> Parameter:
+    return Parameter(name, "query", schema, told, required)
+
+
+def _header(name: str, schema: Schema, told: str) -> Parameter:
+    return Parameter(name, "header", schema, told)
+
+
+def matching(pattern: str | re.Pattern[str], *, empty: bool = False) -> Schema:
+    """A text that matches as a whole."""
+    text = pattern if isinstance(pattern, str) else pattern.pattern
+    # JSON Schema knows no names of groups; none of ours repeats one.
+    text = re.sub(r"\(\?P<\w+>", "(?:", text)
+    return {"type": "string", "pattern": f"^(?:{text}){'?' if empty else ''}$"}
+
+
+def _text(most: int | None = None) -> Schema:
+    return {"type": "string"} | ({} if most is None else {"maxLength": most})
+
+
+def _number(least: int, most: int, default: int | None = None) -> Schema:
+    schema: Schema = {"type": "integer", "minimum": least, "maximum": most}
+    return schema if default is None else {**schema, "default": default}
+
+
+HASH: Schema = matching(HASH_PATTERN)
+
+_REVISION = matching(parameters._REVISION)
+_ANY_TEXT: Schema = {"type": "string"}
+
+# What each parser reads, by the parser.
+PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
+    parameters.team_query: (
+        _query(
+            "teamId",
+            matching(teams._TEAM_ID, empty=True),
+            "The team to act for, by its id; empty for none. It decides when a slug is sent, too.",
+        ),
+        _query("slug", matching(teams._SLUG, empty=True), "The team to act for, by its slug."),
+    ),
+    parameters.client_info: (
+        _header(
+            "x-artifact-client-ci",
+            {**matching(parameters._PRINTABLE), "maxLength": parameters.MAX_CI_LENGTH},
+            "The CI that the client runs in.",
+        ),
+        _header(
+            "x-artifact-client-interactive",
+            {"type": "string", "enum": ["0", "1"]},
+            "Whether the client runs in an interactive shell.",
+        ),
+    ),
+    parameters.artifact_metadata: (
+        _header(
+            "x-artifact-duration",
+            {"type": "number", "minimum": 0, "maximum": parameters.MAX_DURATION_MS},
+            "Milliseconds that the task took.",
+        ),
+        _header(
+            "x-artifact-tag",
+            {
+                **matching(parameters._BASE64),
+                "minLength": 1,
+                "maxLength": parameters.MAX_TAG_LENGTH,
+            },
+            "A signature, given back as it came.",
+        ),
+        _header("x-artifact-sha", _REVISION, "The commit that it was built from."),
+        _header("x-artifact-dirty-hash", _REVISION, "What changes were not committed."),
+    ),
+    auth.announced_writer: (
+        _header(
+            "access-control-request-method",
+            _ANY_TEXT,
+            "The method that is announced. For `PUT` the reply tells where the upload goes straight to storage.",
+        ),
+        _header(
+            "user-agent",
+            _ANY_TEXT,
+            "Build clients that break presigned addresses are sent to the API itself.",
+        ),
+    ),
+    artifact_query.artifacts_query: (
+        _query(
+            "limit",
+            _number(1, artifact_query.MAX_ARTIFACTS, artifact_query.DEFAULT_ARTIFACTS),
+            "How many artifacts at most.",
+        ),
+        _query("cursor", _ANY_TEXT, "The `next` of the page before."),
+    ),
+    artifact_query.writer_query: (
+        _query(
+            "writer",
+            matching(artifact_query._WRITER),
+            "The id of a key, a session or a user.",
+            required=True,
+        ),
+    ),
+    team_query.teams_query: (
+        _query(
+            "limit", _number(1, team_query.MAX_LIMIT, team_query.DEFAULT_LIMIT), "How many teams."
+        ),
+        _query("until", matching(teams._TEAM_ID), "The `next` of the page before."),
+    ),
+    team_query.members_query: (
+        _query(
+            "limit", _number(1, team_query.MAX_LIMIT, team_query.DEFAULT_LIMIT), "How many members."
+        ),
+        _query("since", _number(0, 10**14 - 1), "Who joined after, in milliseconds since 1970."),
+        _query(
+            "until", _number(0, 10**14 - 1), "Who joined before: the `next` of the page before."
+        ),
+    ),
+    usage_query.period_query: (
+        _query("from", {"type": "string", "format": "date"}, "The first day, in UTC."),
+        _query("to", {"type": "string", "format": "date"}, "The last day; today without it."),
+    ),
+    credential_bodies.new_password: (
+        _query("token", _ANY_TEXT, "The token of the link, where the body has none."),
+    ),
+    credential_bodies.verification_link: (
+        _query("token", _ANY_TEXT, "The token of the link.", required=True),
+        _query("callbackURL", _ANY_TEXT, "Where to go on to."),
+    ),
+    credential_bodies.reset_page: (
+        _query("callbackURL", _ANY_TEXT, "The page that asks for the password."),
+    ),
+    api_key_bodies.queried_key: (
+        _query("id", _ANY_TEXT, "The id of a key."),
+        _query("keyId", _ANY_TEXT, "The same, as specification 2 has it."),
+    ),
+    login_parameters.login_request: (
+        _query(
+            "redirect_uri",
+            matching(loopback._ADDRESS),
+            "Where the build client waits for its token.",
+            required=True,
+        ),
+        _query("team", {"type": "string", "minLength": 1}, "The team that the login is for."),
+        _header("user-agent", _ANY_TEXT, "Names the key that the client would get."),
+    ),
+    login_parameters.sso_page: (
+        _query("teamId", _ANY_TEXT, "The team that the login is for, by id or slug."),
+        _query("slug", _ANY_TEXT, "The same."),
+        _query("next", _ANY_TEXT, "Where the build client waits for its token."),
+        _query("state", _ANY_TEXT, "Given back to the client as it came."),
+    ),
+    login_code.sent_code: (
+        _query("token", _ANY_TEXT, "The code."),
+        _query("tokenName", _ANY_TEXT, "What the client calls itself."),
+    ),
+}
+
+PATHS: dict[str, tuple[Schema, str]] = {
+    "hash": (HASH, "The hash of the artifact."),
+    "idOrSlug": (_ANY_TEXT, "The team, by its id or slug."),
+    "uid": (_ANY_TEXT, "The id of a member, or of an open invitation."),
+    "token": (_ANY_TEXT, "The token of the link."),
+}
+
+
+def _events() -> Schema:
+    settable = inspect.signature(UsageEvent).parameters
+    assert {"session_id", "source", "event", "hash", "duration_ms"} == set(settable)
+    event: Schema = {
+        "type": "object",
+        "properties": {
+            "sessionId": {**matching(f"(?:{_any_case(cache_bodies._UUID)})"), "format": "uuid"},
+            "source": {"type": "string", "enum": ["LOCAL", "REMOTE"]},
+            "event": {"type": "string", "enum": ["HIT", "MISS"]},
+            "hash": HASH,
+            "duration": {"type": "number", "minimum": 0, "maximum": parameters.MAX_DURATION_MS},
+        },
+        "required": ["sessionId", "source", "event", "hash"],
+        "additionalProperties": False,
+    }
+    assert set(event["properties"]) == cache_bodies._EVENT
+    return {"type": "array", "items": event, "maxItems": settings().max_events}
+
+
+def _any_case(pattern: re.Pattern[str]) -> str:
+    return pattern.pattern.replace("[0-9a-f]", "[0-9a-fA-F]")
+
+
+def _hashes() -> Schema:
+    hashes = {"type": "array", "items": HASH, "maxItems": settings().max_query_hashes}
+    return {"type": "object", "properties": {"hashes": hashes}, "required": ["hashes"]}
+
+
+def _caching() -> Schema:
+    status = {"type": "string", "enum": [one.value for one in cache_bodies._SETTABLE]}
+    return {"type": "object", "properties": {"status": status}, "required": ["status"]}
+
+
+BODIES: dict[Callable[..., Any], Callable[[], Body]] = {
+    parameters.artifact_body: lambda: Body(
+        "application/octet-stream", {"type": "string", "format": "binary", "minLength": 1}
+    ),
+    cache_bodies.usage_events: lambda: Body("application/json", _events()),
+    cache_bodies.query_hashes: lambda: Body("application/json", _hashes()),
+    cache_bodies.caching_to_set: lambda: Body("application/json", _caching()),
+    team_bodies.sent_invitations: lambda: Body(
+        "application/json",
+        {
+            "anyOf": [
+                _schema_of_model(team_bodies._INVITATION),
+                {
+                    **_schema_of_model(team_bodies._INVITATIONS),
+                    "minItems": 1,
+                    "maxItems": team_bodies.MAX_INVITATIONS,
+                },
+            ]
+        },
+    ),
+}
+
+
+def parameters_of(dependency: Callable[..., Any]) -> Sequence[Parameter]:
+    """What the dependency reads of query and headers. Raises Undocumented where the declaration is not its code's."""
+    declared = PARAMETERS.get(dependency, ())
+    read = set(_read_by(dependency))
+    named = {one.name for one in declared}
+    if read != named:
+        raise Undocumented(
+            f"{dependency.__module__}.{dependency.__name__} reads {sorted(read)} and is said to "
+            f"read {sorted(named)}: tools/openapi/requests.py"
+        )
+    return declared
+
+
+_TOLD_ELSEWHERE = frozenset({"authorization", "content-length", "origin", "sec-fetch-site"})
+"""What says who calls, and from which page, which security schemes tell; and what HTTP itself has said of a body."""
+
+
+_SOURCES = ("headers", "request.headers", "query", "request.query_parameters or {}")
+
+
+def _read_by(dependency: Callable[..., Any]) -> Iterator[str]:
+    """The names that stand in `headers.get("...")`, `query["..."]`, and where a helper is handed the request."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(dependency)))
+    for node in ast.walk(tree):
+        texts: list[ast.expr] = []
+        match node:
+            case ast.Call(func=ast.Attribute(value=base, attr="get"), args=[name, *_]):
+                if ast.unparse(base) in _SOURCES:
+                    texts = [name]
+            case ast.Call(func=ast.Name(id=called), args=[ast.Name(id="request"), *rest]):
+                texts = list(rest)
+                helper = dependency.__globals__[called]
+                if helper.__name__ == "_limit":
+                    yield from _read_by(helper)
+            case ast.Subscript(value=ast.Name(id="query"), slice=name):
+                texts = [name]
+        for text in texts:
+            read = text.value if isinstance(text, ast.Constant) else None
+            if isinstance(read, str) and read not in _TOLD_ELSEWHERE:
+                yield read
+
+
+def named_in(function: Callable[..., Any]) -> Iterator[Any]:
+    """What of its module a function names."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    (definition,) = tree.body
+    assert isinstance(definition, ast.FunctionDef)
+    for statement in definition.body:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and node.id in function.__globals__:
+                yield function.__globals__[node.id]
+
+
+def body_of(dependency: Callable[..., Any]) -> Body | None:
+    """The body that the dependency parses: by hand, or with a pydantic model that it names."""
+    if dependency in BODIES:
+        return BODIES[dependency]()
+    models = list(named_in(dependency))
+    parsers = [
+        one
+        for one in models
+        if isinstance(one, TypeAdapter) or _is_model_of(dependency.__module__, one)
+    ]
+    if len(parsers) > 1:
+        raise Undocumented(f"{dependency.__name__} parses with several models: {parsers}")
+    if not parsers:
+        return None
+    schema = _schema_of_model(parsers[0])
+    # Without a body, `/api/auth` takes an object without properties.
+    return Body("application/json", schema, required=bool(schema.get("required")))
+
+
+def _is_model_of(module: str, one: object) -> bool:
+    return isinstance(one, type) and issubclass(one, BaseModel) and one.__module__ == module
+
+
+def _schema_of_model(model: Any) -> Schema:
+    adapter = model if isinstance(model, TypeAdapter) else TypeAdapter(model)
+    schema = adapter.json_schema(by_alias=True, ref_template="#/$defs/{model}")
+    inlined: Schema = _inlined(schema, schema.pop("$defs", {}))
+    return inlined
+
+
+def _inlined(schema: Any, definitions: dict[str, Schema]) -> Any:
+    """Without references and without the titles that pydantic makes of names."""
+    if isinstance(schema, list):
+        return [_inlined(one, definitions) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _inlined(definitions[schema["$ref"].removeprefix("#/$defs/")], definitions)
+    inlined: Schema = {
+        name: {one: _inlined(inner, definitions) for one, inner in value.items()}
+        if name == "properties"
+        else _inlined(value, definitions)
+        for name, value in schema.items()
+        if not (name == "title" and isinstance(value, str))
+    }
+    return inlined
