@@ -980,6 +980,7 @@ def join(s: Subject) -> Play:
 
 @scenario(
     "GET /",
+    "GET /openapi.json",
     "GET /turborepo/token",
     "GET /turborepo/success",
     "GET /reset-password",

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PATHS = sorted(
     route.path
     for route in load_template(environ={}).routes
-    if route.function.handler.startswith("pages.show_")
+    if route.function.handler.startswith("pages.show_") and not route.path.endswith(".json")
 )
 
 
