@@ -11,13 +11,11 @@ from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from io import StringIO
 from logging import StreamHandler
-from threading import RLock
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import pytest
 from botocore.loaders import create_loader
 from botocore.retries.standard import ExponentialBackoff
-from moto.core.botocore_stubber import BotocoreStubber
 from time_machine import escape_hatch
 
 from larder import aws, clock
@@ -202,18 +200,6 @@ def aws_in_memory(
         # Read before a test of the command takes the functions' variables away.
         settings()
         yield
-
-
-@pytest.fixture
-def one_call_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """moto's stores lose updates that meet; a rebuild and a removal have many threads."""
-    lock, answer = RLock(), BotocoreStubber.__call__
-
-    def answer_alone(stubber: BotocoreStubber, *args: Any, **kwargs: Any) -> Any:
-        with lock:
-            return answer(stubber, *args, **kwargs)
-
-    monkeypatch.setattr(BotocoreStubber, "__call__", answer_alone)
 
 
 @pytest.fixture

@@ -7,9 +7,12 @@ table and bucket would be made anew by a call of boto3.
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import RLock
 from typing import Any
+from unittest.mock import patch
 
 from moto.core.base_backend import BackendDict
+from moto.core.botocore_stubber import BotocoreStubber
 from moto.core.model_instances import reset_model_data
 from moto.core.models import DEFAULT_ACCOUNT_ID, botocore_stubber
 from moto.dynamodb.models import dynamodb_backends
@@ -19,10 +22,20 @@ from moto.secretsmanager.models import secretsmanager_backends
 
 @contextmanager
 def answering_boto3() -> Iterator[None]:
-    """Within, no call of boto3 leaves this process. There are no stores at its beginning and at its end."""
+    """Within, no call of boto3 leaves this process. There are no stores at its beginning and at its end.
+
+    Calls of several threads are answered one after the other: moto's stores lose updates that meet.
+    """
     botocore_stubber.enabled = True
+    lock, answer = RLock(), BotocoreStubber.__call__
+
+    def answer_alone(stubber: BotocoreStubber, *args: Any, **kwargs: Any) -> Any:
+        with lock:
+            return answer(stubber, *args, **kwargs)
+
     try:
-        yield
+        with patch.object(BotocoreStubber, "__call__", answer_alone):
+            yield
     finally:
         botocore_stubber.enabled = False
         BackendDict.reset()

@@ -90,7 +90,7 @@ def change_cloud_json(data: Path, **variables: str) -> None:
 
 
 @pytest.fixture
-def larder(one_call_at_a_time: None, aws_in_memory: None, data_folder: Path) -> Larder:
+def larder(aws_in_memory: None, data_folder: Path) -> Larder:
     """`larder --local DATA`."""
     return Larder(("--local", str(data_folder)))
 

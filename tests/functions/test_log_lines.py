@@ -50,7 +50,7 @@ def secrets(value: Any) -> Iterator[str]:
     for name, inner in value.items():
         if name == "cookies":
             yield from (line.split(";")[0].partition("=")[2] for line in inner)
-        elif name.lower() == "location":
+        elif name.lower() == "location" and isinstance(inner, str):
             yield from (text for _, text in parse_qsl(urlsplit(inner).query) if len(text) > 30)
         elif isinstance(inner, str) and is_secret(name):
             yield inner.removeprefix("Bearer ")

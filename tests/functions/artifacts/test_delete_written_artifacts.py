@@ -22,8 +22,6 @@ from tests.faults import unreachable
 from tests.proofs.aws_calls import counted
 from tests.requests import Cloud, Reply, Sender, invoke
 
-pytestmark = pytest.mark.usefixtures("one_call_at_a_time")
-
 HOUR = timedelta(hours=1)
 
 

@@ -78,9 +78,7 @@ def test_so_does_the_sweep_for_an_upload_whose_event_was_lost(
     assert [job["kind"] for job in removal_jobs] == ["least_recently_used"]
 
 
-def test_the_sweep_audits_what_it_removes(
-    cloud: Cloud, removal_jobs: list[dict[str, Any]], one_call_at_a_time: None
-) -> None:
+def test_the_sweep_audits_what_it_removes(cloud: Cloud, removal_jobs: list[dict[str, Any]]) -> None:
     now = clock.now()
     service.store(
         cloud.team.id,

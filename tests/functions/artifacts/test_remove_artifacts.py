@@ -16,8 +16,6 @@ from tests.direct_uploads import announce, offer, put_object
 from tests.faults import answering, error
 from tests.requests import Cloud, Context, invoke
 
-pytestmark = pytest.mark.usefixtures("one_call_at_a_time")
-
 HANDLER = "artifacts.remove_artifacts.handler"
 HOUR = timedelta(hours=1)
 

@@ -3,9 +3,10 @@
 import json
 from datetime import datetime, timedelta
 from io import StringIO
+from threading import Barrier
 from typing import Any
 
-from larder import clock
+from larder import aws, clock
 from larder.artifacts import repository, service
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
 from larder.artifacts.repository import read_entry, read_totals
@@ -51,6 +52,23 @@ def test_a_replaced_object_is_deleted_when_nobody_can_be_reading_it_any_more(clo
     assert service.sweep(now=now + HOUR) == SweepReport(objects_deleted=1)
     assert cloud.send("GET", "/v8/artifacts/abc").body == b"second"
     assert len(object_keys()) == 1
+
+
+def test_artifacts_are_cleared_away_side_by_side(cloud: Cloud) -> None:
+    now = clock.now()
+    for hash in ("a", "b"):
+        store(cloud, hash, now=now - 31 * DAY)
+    met = Barrier(2, timeout=10)
+
+    def wait_for_the_other(**_: object) -> None:
+        met.wait()
+
+    events: Any = aws.dynamodb().meta.events
+    events.register("before-call.dynamodb.TransactWriteItems", wait_for_the_other)
+    try:
+        assert service.sweep(now=now).expired == 2
+    finally:
+        events.unregister("before-call.dynamodb.TransactWriteItems", wait_for_the_other)
 
 
 def test_an_upload_that_never_came_is_given_up_after_a_day(cloud: Cloud) -> None:

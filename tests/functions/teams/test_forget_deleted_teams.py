@@ -30,7 +30,7 @@ SESSION = "4f9d1c1e-6a5b-4d4e-9c57-0a2f6d1e8b11"
 
 
 @pytest.fixture
-def full(cloud: Cloud, one_call_at_a_time: None) -> Cloud:
+def full(cloud: Cloud) -> Cloud:
     """The team of `cloud` with everything that a team can have, and another one with some of it."""
     bob = joined(cloud, Role.MEMBER)
     key_of(bob, {"artifacts": ("read",)}, team_id=cloud.team.id)
@@ -164,7 +164,7 @@ def test_a_store_that_does_not_answer_is_asked_again_by_the_next_run(
 
 
 def test_an_artifact_that_others_remove_at_the_same_moment_is_counted_out_once(
-    cloud: Cloud, one_call_at_a_time: None
+    cloud: Cloud,
 ) -> None:
     assert cloud.send("PUT", "/v8/artifacts/a", body=b"artifact").status == 202
     artifact = read_entry(cloud.team.id, ArtifactHash("a")).artifact

@@ -12,8 +12,6 @@ from tests.direct_uploads import announce, object_keys, offer, put_object, uploa
 from tests.faults import answering, error, just_before
 from tests.requests import Cloud
 
-pytestmark = pytest.mark.usefixtures("one_call_at_a_time")
-
 HOUR = timedelta(hours=1)
 
 

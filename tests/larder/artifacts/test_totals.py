@@ -15,7 +15,7 @@ from tests.conftest import SetOption
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload
 from tests.requests import Cloud
 
-pytestmark = pytest.mark.usefixtures("one_call_at_a_time", "removal_jobs")
+pytestmark = pytest.mark.usefixtures("removal_jobs")
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 

@@ -7,7 +7,7 @@ one stays whole for whoever is reading it. docs/architecture.md tells the order 
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import date, datetime, timedelta
 from functools import partial
 from itertools import groupby, islice
@@ -57,6 +57,10 @@ _STILL_COUNTING = timedelta(days=1)
 """How long after a day's end a request that began on it may still count to it, with room to spare."""
 
 
+SWEPT_AT_ONCE = 16
+"""Items that a sweep clears away side by side. Most of each is waiting for DynamoDB and S3."""
+
+
 @dataclass(slots=True)
 class SweepReport:
     """What one sweep did."""
@@ -78,6 +82,12 @@ class SweepReport:
     """Owners whose totals differ from the index for the first time: maybe by an upload that is under way."""
     corrected_bytes: int = field(default=0, compare=False)
     corrected_artifacts: int = field(default=0, compare=False)
+
+    def add(self, other: "SweepReport") -> None:
+        for counter in fields(self):
+            if counter.name != "finished":
+                both = getattr(self, counter.name) + getattr(other, counter.name)
+                setattr(self, counter.name, both)
 
 
 @dataclass(slots=True)
@@ -304,22 +314,34 @@ def sweep(
 ) -> SweepReport:
     """Clear away what is over: expired artifacts, discarded objects, uploads that never came.
 
-    Also compares each owner's totals with the index, once a day. Stops between two items when `may_go_on` says so; the
+    Also compares each owner's totals with the index, once a day. Begins no further items when `may_go_on` says so; the
     next sweep goes on. An item that fails is left to the next sweep too. Safe beside requests and other sweeps.
     """
     report = SweepReport()
-    for due in repository.due_items(now=now):
-        if not may_go_on():
-            report.finished = False
-            break
-        try:
-            _sweep_item(due, report, now, may_go_on)
-        except TryAgain:
-            report.failed += 1
+    items = repository.due_items(now=now)
+    # Threads of its own: what an item takes may itself use those for calls in the background.
+    with ThreadPoolExecutor(max_workers=SWEPT_AT_ONCE) as pool:
+        while some := list(islice(items, 4 * SWEPT_AT_ONCE)):
+            if not may_go_on():
+                report.finished = False
+                break
+            for swept in pool.map(lambda due: _sweep_item(due, now, may_go_on), some):
+                report.add(swept)
     return report
 
 
 def _sweep_item(
+    due: repository.DueItem, now: datetime, may_go_on: Callable[[], bool]
+) -> SweepReport:
+    report = SweepReport()
+    try:
+        _clear_away(due, report, now, may_go_on)
+    except TryAgain:
+        report.failed += 1
+    return report
+
+
+def _clear_away(
     due: repository.DueItem, report: SweepReport, now: datetime, may_go_on: Callable[[], bool]
 ) -> None:
     match repository.read_due(due):
