@@ -31,7 +31,7 @@ EXCEPTIONS = ROOT / "tools" / "template_exceptions.yaml"
 RESOURCE_LIMIT = 500
 ENOUGH_RESOURCES = 450
 """From here on the next endpoints need a decision."""
-WAY_OUT = "docs/decisions/0031-room-in-the-template.md"
+WAY_OUT = "docs/decisions/0027-room-in-the-template.md"
 
 
 @dataclass(frozen=True, slots=True)

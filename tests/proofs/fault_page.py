@@ -99,7 +99,7 @@ After each cell it is checked that
 - when all events have come, out of order, and the schedules have run for two days, each owner's totals equal the index,
   there is one object for each artifact, and no note, key or membership of what is gone is left.
 
-[Decision 37](decisions/0037-answers-before-the-function-ends.md) tells what is promised and how it is kept.
+[Decision 31](decisions/0031-answers-before-the-function-ends.md) tells what is promised and how it is kept.
 
 ## The faults
 

@@ -1,6 +1,6 @@
 """Every function under its own role: which of its permissions it uses, and what is refused.
 
-The emulator refuses by itself whatever it asks about. Two things it does not ask (docs/decisions/0026), so they are
+The emulator refuses by itself whatever it asks about. Two things it does not ask (docs/decisions/0023), so they are
 asked here, of the same policies: whether one may tell that an object is missing, and whom mail is from.
 """
 

@@ -1,7 +1,7 @@
 """The only module that imports botocore: clients made on first use, and what botocore leaves to its callers.
 
 boto3 would add resources, transfers and documents to the same clients. Nothing here uses them, and a cold start would
-import them all (docs/decisions/0036).
+import them all (docs/decisions/0030).
 
 Nothing here knows what the items and objects mean; repositories and storage modules do. A store that does not answer
 after the client's own tries raises TryAgain from every call, Throttled when it says that it is too busy.

@@ -1,4 +1,4 @@
-"""How long a request waits for stores that do not answer (docs/decisions/0037).
+"""How long a request waits for stores that do not answer (docs/decisions/0031).
 
 A call that uses up all its tries takes longer than half of what a function has, and several can follow one another.
 Then Lambda would end the function, and the gateway answer in its place: with a 5xx that says nothing, or not in time.

@@ -1,4 +1,4 @@
-"""Room for new artifacts where the quota is full: what was used longest ago goes (docs/decisions/0024).
+"""Room for new artifacts where the quota is full: what was used longest ago goes (docs/decisions/0021).
 
 What is stored never passes the quota. Above 95 % of it, the function RemoveArtifacts is asked to evict until a tenth is
 free. An upload that finds it full all the same evicts a few itself.

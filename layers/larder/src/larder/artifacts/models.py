@@ -70,7 +70,7 @@ class Upload:
     """One upload of one artifact. `id` sorts by the time at which the upload was begun.
 
     That of an upload straight to S3 ends with who was given leave to make it: `<id>.<key or session>.<user>`. The name
-    of the object is all that S3 keeps of what Larder says about it (docs/decisions/0023).
+    of the object is all that S3 keeps of what Larder says about it (docs/decisions/0020).
     """
 
     owner: str

@@ -1,7 +1,7 @@
 """JSON bodies of the cache API, parsed and checked.
 
 By hand, other than the bodies of all other endpoints: pydantic would take a quarter of the cold start of functions that
-builds wait for (docs/decisions/0036).
+builds wait for (docs/decisions/0030).
 """
 
 import re

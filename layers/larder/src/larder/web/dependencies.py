@@ -1,7 +1,7 @@
 """Gives a handler what its signature names: the values of its `Depends`, each made once for a request.
 
 Powertools would do the same, but reads the annotations of every dependency again at every request, which takes longer
-than a call to AWS (docs/decisions/0040). What a signature says does not change, so it is read once.
+than a call to AWS (docs/decisions/0034). What a signature says does not change, so it is read once.
 """
 
 from collections.abc import Callable, Mapping
