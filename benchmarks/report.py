@@ -32,6 +32,15 @@ How Larder's local server does beside others of its kind, as one run of `make be
 writes this page anew. Only the ratios are worth something on another machine; the milliseconds say what they were made
 of. [benchmarks-cold.md](benchmarks-cold.md) tells how the functions start.
 
+Small requests are where the local server is behind: one machine does for each what the cloud spreads over API Gateway,
+Lambda, DynamoDB and S3. A gateway hands it to a function in a process of its own, which sends two or three signed
+requests to a DynamoDB that journals each change before it answers. A peer that looks into a folder, or into SQLite in
+its own process, answers many in that time. Large artifacts pass through no function: there the storage decides.
+
+## What it aims at
+
+{aims}
+
 ## Against {cache_peer}
 
 {cache_table}
@@ -95,6 +104,7 @@ def page(run: Run) -> str:
     return _PAGE.format(
         cache_peer=CACHE_PEER,
         accounts_peer=ACCOUNTS_PEER,
+        aims=_aims(run),
         cache_table=_comparison(row for row in run.rows if row.peer == CACHE_PEER),
         accounts_table=_comparison(row for row in run.rows if row.peer == ACCOUNTS_PEER),
         builds=_builds_text(run.builds),
@@ -113,6 +123,40 @@ def summary(run: Run) -> str:
     """The same as tables for the screen."""
     parts = [_comparison(run.rows), _builds(run.builds), _cpu(run.cpu), _peaks(run.peaks)]
     return "\n\n".join(part for part in [*parts, _memory(run.memory, plot=False)] if part)
+
+
+LARGE = ("GET 20 MB", "PUT 20 MB", "GET 120 MB", "PUT 120 MB")
+OF_ACCOUNTS = ("key verification", "session look-up")
+MAY_GROW_MB = 25
+
+
+def _aims(run: Run) -> str:
+    """What each aim came to; met if every figure of it is."""
+    rows = [
+        _aim(f"turbo restores {build.packages} packages no slower", [build.ratio], build.ratio <= 1)
+        for build in run.builds
+        if build.heat == "warm"
+    ]
+    for case in (*LARGE, *OF_ACCOUNTS):
+        rates = [row.rate for row in run.rows if isinstance(row, Compared) and row.case == case]
+        if rates:
+            rows.append(_aim(f"{case}: more a second than the peer", rates, min(rates) > 1))
+    for figure in run.cpu:
+        aim = f"{figure.name}: a handler takes at most twice the CPU of its bare calls"
+        rows.append(_aim(aim, [figure.ratio], figure.ratio <= 2))
+    if run.memory is not None:
+        met = run.memory.growth_mb < MAY_GROW_MB
+        aim = f"{run.memory.passed_mb:,.0f} MB pass, and memory stays flat"
+        rows.append((aim, f"{run.memory.growth_mb:+.0f} MB", _met(met)))
+    return _table(("aim", "x", "met"), rows, numbers=slice(1, 2))
+
+
+def _aim(aim: str, ratios: Sequence[float], met: bool) -> tuple[str, str, str]:
+    return aim, ", ".join(f"{ratio:.2f}" for ratio in ratios), _met(met)
+
+
+def _met(met: bool) -> str:
+    return "yes" if met else "no"
 
 
 def _comparison(rows: Iterable[Compared | Alone]) -> str:

@@ -54,6 +54,16 @@ def test_the_page_tells_builds_handlers_memory_and_the_environment() -> None:
     assert "tables in SQLite" in text
 
 
+def test_the_page_begins_with_what_is_aimed_at_and_whether_it_is_met() -> None:
+    slow = replace(HEAD, case="GET 20 MB", rate=0.9)
+    told = page(replace(RUN, rows=[slow, replace(slow, clients=1, rate=1.5)]))
+    aims = told.partition("## What it aims at")[2].partition("##")[0]
+    assert "| turbo restores 30 packages no slower | 0.50 | yes |" in aims
+    assert "| GET 20 MB: more a second than the peer | 0.90, 1.50 | no |" in aims
+    assert "| HEAD: a handler takes at most twice the CPU of its bare calls | 1.30 | yes |" in aims
+    assert "| 200 MB pass, and memory stays flat | -10 MB | yes |" in aims
+
+
 def test_every_line_of_the_page_but_those_of_tables_is_short() -> None:
     lines = page(RUN).splitlines()
     assert [line for line in lines if len(line) > 128 and not line.startswith("|")] == []
