@@ -8,7 +8,7 @@ after the client's own tries raises TryAgain from every call, Throttled when it 
 """
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from threading import RLock
@@ -372,6 +372,15 @@ def batch_get(keys: Mapping[str, Sequence[Item]]) -> dict[str, list[Item]]:
     if request:
         raise TryAgain
     return found
+
+
+def delete_each(table: str, keys: Iterable[Item], may_go_on: Callable[[], bool]) -> bool:
+    """Delete items one by one; False when there was no time for all of them."""
+    for key in keys:
+        if not may_go_on():
+            return False
+        dynamodb().delete_item(TableName=table, Key=serialize(key))
+    return True
 
 
 def in_batches(keys: Sequence[K], size: int = BATCH_GET_KEYS) -> Iterable[Sequence[K]]:

@@ -329,6 +329,11 @@ class Settings:
         return self.over_quota == "evict"
 
 
+def listed(option: str) -> list[str]:
+    """What an option holds that names several things, separated by commas."""
+    return [entry.strip() for entry in option.split(",") if entry.strip()]
+
+
 def environment_name(option: str) -> str:
     """The environment variable of an option: `retention_days` is `LARDER_RETENTION_DAYS`."""
     return f"LARDER_{option.upper()}"

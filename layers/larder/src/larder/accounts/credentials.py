@@ -24,7 +24,7 @@ from larder.errors import (
     SoleTeamOwner,
     UserAlreadyExists,
 )
-from larder.settings import SettingsError, settings
+from larder.settings import SettingsError, listed, settings
 from larder.teams.service import owned_alone
 
 
@@ -137,8 +137,7 @@ def _begin(user: User, remembered: bool, visit: Visit, now: datetime) -> str:
 
 def _check_domain(email: str) -> None:
     domain = _domain_of(email)
-    named = settings().allowed_email_domains.split(",")
-    allowed = {_allowed_domain(one.strip()) for one in named if one.strip()}
+    allowed = {_allowed_domain(named) for named in listed(settings().allowed_email_domains)}
     if allowed and domain not in allowed:
         raise SignUpDisabled
 

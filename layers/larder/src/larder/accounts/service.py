@@ -24,12 +24,11 @@ from larder.errors import (
     UnauthorizedSession,
 )
 from larder.hashing import random_id
-from larder.settings import settings
+from larder.names import parse_name
+from larder.settings import listed, settings
 
-MAX_NAME_LENGTH = 100
 MAX_IMAGE_LENGTH = 2048
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
 _ATTEMPTS = 8
 
 
@@ -214,19 +213,9 @@ def read_account(user_id: str) -> Account:
 
 def is_operator(user: User) -> bool:
     """Whether the deployment's options name the user; an address that is not verified proves nothing."""
-    named = settings().operator_emails
     return user.email_verified and canonical(user.email) in {
-        canonical(email) for email in named.split(",") if email.strip()
+        canonical(email) for email in listed(settings().operator_emails)
     }
-
-
-def parse_name(name: str) -> str:
-    """Raises InvalidRequest."""
-    if not 1 <= len(name.strip()) <= MAX_NAME_LENGTH or _CONTROL.search(name):
-        raise InvalidRequest(
-            "name", f"must hold 1 to {MAX_NAME_LENGTH} characters and no control character"
-        )
-    return name.strip()
 
 
 def parse_image(image: str | None) -> str | None:

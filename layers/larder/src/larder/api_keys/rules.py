@@ -20,6 +20,7 @@ from larder.errors import (
     MetadataDisabled,
     NameRequired,
 )
+from larder.names import CONTROL
 from larder.settings import settings
 
 MAX_METADATA_LENGTH = 10_000
@@ -32,9 +33,6 @@ MAX_GRANTED = 100
 
 MAX_NUMBER = 10**12
 """Thirty years in milliseconds: nothing that a key counts is larger."""
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
-"""What a name shown in a terminal or a page must not hold, and what is no character at all."""
 
 VERCELS_OWN = "vca_"
 """What tokens of Vercel's begin with. The build client takes any that does for one, and would send it there to have it
@@ -56,7 +54,7 @@ def check_name(name: str | None) -> None:
     least, most = options.minimum_key_name_length, options.maximum_key_name_length
     if not least <= len(name) <= most:
         raise InvalidNameLength("name", f"must hold {least} to {most} characters")
-    if _CONTROL.search(name):
+    if CONTROL.search(name):
         raise InvalidRequest("name", "must hold no control character")
 
 

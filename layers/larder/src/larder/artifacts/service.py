@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 8
 
-_FUNCTION_TAKES = timedelta(seconds=30)
+_REQUEST_TAKES = timedelta(seconds=30)
 """No request runs for longer, so its upload is published by then, or never will be by it."""
 
 _NOTED_AGAIN_AFTER = timedelta(days=1)
@@ -56,8 +56,7 @@ _NOTED_AGAIN_AFTER = timedelta(days=1)
 _STILL_COUNTING = timedelta(days=1)
 """How long after a day's end a request that began on it may still count to it, with room to spare."""
 
-
-SWEPT_AT_ONCE = 16
+_SWEPT_AT_ONCE = 16
 """Items that a sweep clears away side by side. Most of each is waiting for DynamoDB and S3."""
 
 
@@ -320,8 +319,8 @@ def sweep(
     report = SweepReport()
     items = repository.due_items(now=now)
     # Threads of its own: what an item takes may itself use those for calls in the background.
-    with ThreadPoolExecutor(max_workers=SWEPT_AT_ONCE) as pool:
-        while some := list(islice(items, 4 * SWEPT_AT_ONCE)):
+    with ThreadPoolExecutor(max_workers=_SWEPT_AT_ONCE) as pool:
+        while some := list(islice(items, 4 * _SWEPT_AT_ONCE)):
             if not may_go_on():
                 report.finished = False
                 break
@@ -524,7 +523,7 @@ def _settle(
     under_way = (
         upload.writer is None
         and stored.writer is not None
-        and now - stored.stored_at < _FUNCTION_TAKES
+        and now - stored.stored_at < _REQUEST_TAKES
     )
     for attempt in range(_ATTEMPTS):
         current = entry.artifact

@@ -19,7 +19,7 @@ from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.invitations.models import Invitation
 from larder.settings import settings
 from larder.teams.models import Actor, Role
-from larder.teams.repository import has_role, joining
+from larder.teams.repository import get_item, has_role, joining, standing_by, target
 
 _INVITATION = "invitation#"
 
@@ -39,7 +39,7 @@ def add(invitations: Sequence[Invitation], *, made: int, by: Actor | None) -> bo
     """
     team_id = invitations[0].team_id
     count = {
-        **_target(team_id, "team"),
+        **target(team_id, "team"),
         "UpdateExpression": "SET invitations_made = :more",
         "ConditionExpression": "attribute_exists(pk) AND invitations_made = :made",
         "ExpressionAttributeValues": aws.serialize(
@@ -50,13 +50,13 @@ def add(invitations: Sequence[Invitation], *, made: int, by: Actor | None) -> bo
         none_made = "(attribute_not_exists(invitations_made) OR invitations_made = :made)"
         count["ConditionExpression"] = f"attribute_exists(pk) AND {none_made}"
     puts = [{"Put": _put(_item(invitation))} for invitation in invitations]
-    return aws.write_together([{"Update": count}, *puts, *_made_by(team_id, by)])
+    return aws.write_together([{"Update": count}, *puts, *standing_by(team_id, by)])
 
 
 def remove(invitation: Invitation, *, by: Actor | None) -> bool:
     """False when it is gone, or another has taken its place, or `by` has another role by now."""
     delete = {"Delete": _is_there(invitation)}
-    return aws.write_together([delete, *_made_by(invitation.team_id, by)])
+    return aws.write_together([delete, *standing_by(invitation.team_id, by)])
 
 
 def accept(
@@ -77,7 +77,7 @@ def accept(
 
 
 def get(team_id: str, address: str) -> Invitation | None:
-    item = _get(team_id, _INVITATION + address)
+    item = get_item(team_id, _INVITATION + address)
     return None if item is None else _invitation(item)
 
 
@@ -95,20 +95,16 @@ def add_token(token_hash: str, invitation: Invitation) -> None:
 
 def find_by_token(token_hash: str) -> Invitation | None:
     """The invitation that a token was made for, if it still is there."""
-    token = _get(_INVITATION + token_hash, "invitation")
+    token = get_item(_INVITATION + token_hash, "invitation")
     if token is None:
         return None
     invitation = get(token["team_id"], token["address"])
     return invitation if invitation is not None and invitation.id == token["id"] else None
 
 
-def _made_by(team_id: str, by: Actor | None) -> list[dict[str, Any]]:
-    return [] if by is None else [has_role(team_id, by.user_id, by.role)]
-
-
 def _is_there(invitation: Invitation) -> dict[str, Any]:
     return {
-        **_target(invitation.team_id, _INVITATION + invitation.address),
+        **target(invitation.team_id, _INVITATION + invitation.address),
         "ConditionExpression": "id = :id",
         "ExpressionAttributeValues": aws.serialize({":id": invitation.id}),
     }
@@ -141,11 +137,3 @@ def _invitation(item: aws.Item) -> Invitation:
 
 def _put(item: aws.Item) -> dict[str, Any]:
     return {"TableName": settings().teams_table, "Item": aws.serialize(item)}
-
-
-def _target(pk: str, sk: str) -> dict[str, Any]:
-    return {"TableName": settings().teams_table, "Key": aws.serialize({"pk": pk, "sk": sk})}
-
-
-def _get(pk: str, sk: str) -> aws.Item | None:
-    return aws.get_item(settings().teams_table, {"pk": pk, "sk": sk})

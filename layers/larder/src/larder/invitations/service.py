@@ -13,7 +13,6 @@ from larder.errors import (
     InvitationLimitReached,
     InvitationNotFound,
     MemberNotFound,
-    TeamNotFound,
     TryAgain,
 )
 from larder.hashing import hash_key, random_id
@@ -21,8 +20,8 @@ from larder.invitations import repository
 from larder.invitations.models import Invitation, Invitee
 from larder.settings import settings
 from larder.teams import management
-from larder.teams.management import check_manages
-from larder.teams.models import Actor, Places, Role, Team
+from larder.teams.management import acting_in, check_manages
+from larder.teams.models import Actor, Role, Team
 from larder.teams.repository import read_places
 
 ID_PREFIX = "inv_"
@@ -57,7 +56,7 @@ def invite(
     addresses = {invitation.address for invitation in made}
     for attempt in range(_ATTEMPTS):
         # The team first, with its count: who makes one after this look changes it.
-        acting, places = _acting(team_id, by)
+        _, acting, places = acting_in(team_id, by)
         open_now = open_invitations(team_id, now=now)
         if acting is not None:
             replaced = [one.role for one in open_now if one.address in addresses]
@@ -88,7 +87,7 @@ def withdraw(team_id: str, invitation_id: str, *, by: Actor | None, now: datetim
     TeamNotFound, TryAgain.
     """
     for attempt in range(_ATTEMPTS):
-        acting, _ = _acting(team_id, by)
+        _, acting, _ = acting_in(team_id, by)
         found = [one for one in open_invitations(team_id, now=now) if one.id == invitation_id]
         if not found:
             raise MemberNotFound
@@ -159,16 +158,3 @@ def accept(invitation: Invitation, user_id: str, *, now: datetime) -> tuple[Team
             raise InvitationNotFound
         wait_before_retry(attempt)
     raise TryAgain
-
-
-def _acting(team_id: str, by: Actor | None) -> tuple[Actor | None, Places]:
-    """Who acts, with the role that they have now. Raises TeamNotFound without a team, or for somebody who has left."""
-    places = read_places(team_id, *(() if by is None else (by.user_id,)))
-    if places.team is None:
-        raise TeamNotFound
-    if by is None:
-        return None, places
-    role = places.roles.get(by.user_id)
-    if role is None:
-        raise TeamNotFound
-    return Actor(user_id=by.user_id, role=role), places

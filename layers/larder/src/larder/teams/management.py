@@ -19,10 +19,11 @@ from larder.errors import (
     TeamNotFound,
     TryAgain,
 )
+from larder.names import parse_name
 from larder.settings import settings
 from larder.teams import repository
 from larder.teams.models import Actor, Member, Places, Role, Team, TeamChange
-from larder.teams.service import check_not_last, new_team, parse_slug, parse_team_name
+from larder.teams.service import check_not_last, new_team, parse_slug
 
 MAX_FORMER_SLUGS = 5
 """Former slugs that lead to a team; with a further one the oldest becomes free."""
@@ -65,17 +66,14 @@ def change_team(team_id: str, change: TeamChange, *, by: Actor | None, now: date
     InvalidRequest, SlugTaken, MissingRole, TeamNotFound, TryAgain.
     """
     for attempt in range(_ATTEMPTS):
-        places = _places(team_id, by)
-        if places.team is None:
-            raise TeamNotFound
-        acting = _acting(by, places)
-        if acting is not None and not _may_change(acting.role, change):
+        team, acting, _ = acting_in(team_id, by)
+        if acting is not None and not change.is_open_to(acting.role):
             raise MissingRole
-        becomes = _changed(places.team, change)
-        if becomes == places.team:
+        becomes = _changed(team, change)
+        if becomes == team:
             return becomes
         becomes = replace(becomes, updated_at=now)
-        if repository.change_team(places.team, becomes, by=acting):
+        if repository.change_team(team, becomes, by=acting):
             return replace(becomes, version=becomes.version + 1)
         if repository.team_of_slug(becomes.slug) not in (None, team_id):
             raise SlugTaken(becomes.slug)
@@ -89,14 +87,11 @@ def delete_team(team_id: str, *, by: Actor | None, now: datetime) -> Team:
     What else is stored of it is deleted afterwards (`deleted_teams`). Raises MissingRole, TeamNotFound, TryAgain.
     """
     for attempt in range(_ATTEMPTS):
-        places = _places(team_id, by)
-        if places.team is None:
-            raise TeamNotFound
-        acting = _acting(by, places)
+        team, acting, _ = acting_in(team_id, by)
         if acting is not None and not acting.role.owns_team:
             raise MissingRole
-        if repository.delete_team(places.team, by=acting, now=now):
-            return places.team
+        if repository.delete_team(team, by=acting, now=now):
+            return team
         wait_before_retry(attempt)
     raise TryAgain
 
@@ -167,15 +162,19 @@ def check_manages(role: Role, *others: Role) -> None:
         raise MissingRole(_OWNERS_ONLY if role.manages_members else None)
 
 
-def _places(team_id: str, by: Actor | None, *user_ids: str) -> Places:
+def acting_in(team_id: str, by: Actor | None, *user_ids: str) -> tuple[Team, Actor | None, Places]:
+    """A team, who acts in it with the role that they have now, and how they and the users named stand in it.
+
+    Raises TeamNotFound without a team, or for somebody who has left.
+    """
     actors = () if by is None else (by.user_id,)
-    return repository.read_places(team_id, *actors, *user_ids)
+    places = repository.read_places(team_id, *actors, *user_ids)
+    if places.team is None:
+        raise TeamNotFound
+    return places.team, None if by is None else _as_now(by, places), places
 
 
-def _acting(by: Actor | None, places: Places) -> Actor | None:
-    """Who acts, with the role that they have now. Raises TeamNotFound for somebody who has left."""
-    if by is None:
-        return None
+def _as_now(by: Actor, places: Places) -> Actor:
     role = places.roles.get(by.user_id)
     if role is None:
         raise TeamNotFound
@@ -186,22 +185,15 @@ def _acting_on(team_id: str, user_id: str, by: Actor) -> tuple[Actor, Role, Plac
     """Who acts, and the role of who is acted on, as they are now."""
     if not _USER_ID.fullmatch(user_id):
         raise MemberNotFound
-    places = _places(team_id, by, user_id)
-    acting = _acting(by, places)
-    if places.team is None or acting is None:
-        raise TeamNotFound
+    _, _, places = acting_in(team_id, by, user_id)
     was = places.roles.get(user_id)
     if was is None:
         raise MemberNotFound
-    return acting, was, places
-
-
-def _may_change(role: Role, change: TeamChange) -> bool:
-    return (role.renames_team or not change.renames) and (role.owns_team or change.caching is None)
+    return _as_now(by, places), was, places
 
 
 def _changed(team: Team, change: TeamChange) -> Team:
-    name = team.name if change.name is None else parse_team_name(change.name)
+    name = team.name if change.name is None else parse_name(change.name)
     slug = team.slug if change.slug is None else parse_slug(change.slug)
     caching = team.state.caching if change.caching is None else change.caching
     former = [one for one in (*team.former_slugs, team.slug) if one != slug]

@@ -202,3 +202,7 @@ class TeamChange:
     @property
     def renames(self) -> bool:
         return self.named not in ((), ("caching",))
+
+    def is_open_to(self, role: Role) -> bool:
+        """Whether a member of this role may make the change."""
+        return (role.renames_team or not self.renames) and (role.owns_team or self.caching is None)

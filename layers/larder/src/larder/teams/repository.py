@@ -68,16 +68,16 @@ def read_standing(owner: str, user_id: str) -> Membership:
 def read_state(owner: str) -> OwnerState:
     """The owner's state alone, for work that nobody asked for: committed uploads and the sweep."""
     sk = "team" if is_team_id(owner) else "personal"
-    return _state(_get(owner, sk) or {})
+    return _state(get_item(owner, sk) or {})
 
 
 def team_of_slug(slug: str) -> str | None:
-    claim = _get(f"slug#{slug}", "slug")
+    claim = get_item(f"slug#{slug}", "slug")
     return None if claim is None else str(claim["team_id"])
 
 
 def get_team(team_id: str) -> Team | None:
-    item = _get(team_id, "team")
+    item = get_item(team_id, "team")
     return None if item is None else _team(item)
 
 
@@ -124,7 +124,7 @@ def add_team(team: Team, owner_user_id: str, *, made: MadeTeams | None = None) -
 
 
 def read_made(user_id: str) -> MadeTeams:
-    item = _get(user_id, "made")
+    item = get_item(user_id, "made")
     if item is None:
         return MadeTeams(user_id=user_id)
     return MadeTeams(
@@ -167,7 +167,7 @@ def change_team(was: Team, becomes: Team, *, by: Actor | None) -> bool:
             clauses.append(f"#{name} = :{name}")
     condition = _at_version(was.version, exists=True)
     update = {
-        **_target(was.id, "team"),
+        **target(was.id, "team"),
         "UpdateExpression": "SET " + ", ".join(clauses),
         "ConditionExpression": condition["ConditionExpression"],
         "ExpressionAttributeNames": names,
@@ -182,7 +182,7 @@ def change_team(was: Team, becomes: Team, *, by: Actor | None) -> bool:
     ]
     freed = [slug for slug in was.slugs if slug not in becomes.slugs]
     return aws.write_together(
-        [{"Update": update}, *claimed, *_freeing(was, freed), *_standing_by(was.id, by)]
+        [{"Update": update}, *claimed, *_freeing(was, freed), *standing_by(was.id, by)]
     )
 
 
@@ -191,14 +191,14 @@ def delete_team(team: Team, *, by: Actor | None, now: datetime) -> bool:
 
     False, and nothing is changed, when the team is no longer as it was, or `by` has another role by now.
     """
-    delete = {**_target(team.id, "team"), **_at_version(team.version, exists=True)}
+    delete = {**target(team.id, "team"), **_at_version(team.version, exists=True)}
     note = {"pk": _DELETED, "sk": team.id, "deleted_at": to_ms(now)}
     return aws.write_together(
         [
             {"Delete": delete},
             *_freeing(team, team.slugs),
             _put(note, {}),
-            *_standing_by(team.id, by),
+            *standing_by(team.id, by),
         ]
     )
 
@@ -218,12 +218,9 @@ def forget_deleted(team_id: str) -> None:
 
 def clear(team_id: str, may_go_on: Callable[[], bool]) -> bool:
     """Delete whatever is stored of a team that is gone; False when there was no time for all of it."""
-    items = aws.query(settings().teams_table, "pk = :team", {":team": team_id}, ConsistentRead=True)
-    for item in items:
-        if not may_go_on():
-            return False
-        _delete_item(team_id, item["sk"])
-    return True
+    table = settings().teams_table
+    items = aws.query(table, "pk = :team", {":team": team_id}, ConsistentRead=True)
+    return aws.delete_each(table, ({"pk": team_id, "sk": item["sk"]} for item in items), may_go_on)
 
 
 def read_places(team_id: str, *user_ids: str) -> Places:
@@ -259,14 +256,14 @@ def change_role(
 ) -> bool:
     """False when the user's role is not `was`, when `was` is the last owner's, or `by` has another role by now."""
     update = {
-        **_target(team_id, _MEMBER + user_id),
+        **target(team_id, _MEMBER + user_id),
         "UpdateExpression": "SET #role = :becomes",
         "ConditionExpression": "#role = :was",
         "ExpressionAttributeNames": {"#role": "role"},
         "ExpressionAttributeValues": aws.serialize({":was": was.value, ":becomes": becomes.value}),
     }
     return aws.write_together(
-        [{"Update": update}, _count(team_id, was, becomes), *_standing_by(team_id, by, user_id)]
+        [{"Update": update}, _count(team_id, was, becomes), *standing_by(team_id, by, user_id)]
     )
 
 
@@ -281,14 +278,14 @@ def remove_member(
     """False when the user's role is not `was`, when there is no such team, when `by` has another role by now, and,
     unless `keeps_an_owner` is False, when `was` is the last owner's.
     """
-    delete = {**_target(team_id, _MEMBER + user_id), **_role_is(was)}
+    delete = {**target(team_id, _MEMBER + user_id), **_role_is(was)}
     count = _count(team_id, was, None, keeps_an_owner=keeps_an_owner)
-    return aws.write_together([{"Delete": delete}, count, *_standing_by(team_id, by, user_id)])
+    return aws.write_together([{"Delete": delete}, count, *standing_by(team_id, by, user_id)])
 
 
 def has_role(team_id: str, user_id: str, *roles: Role) -> dict[str, Any]:
     """The part of a transaction that fails unless the user is a member with one of the roles."""
-    return {"ConditionCheck": {**_target(team_id, _MEMBER + user_id), **_role_is(*roles)}}
+    return {"ConditionCheck": {**target(team_id, _MEMBER + user_id), **_role_is(*roles)}}
 
 
 def delete_member(team_id: str, user_id: str) -> None:
@@ -412,16 +409,16 @@ def _count(
     team_id: str, was: Role | None, becomes: Role | None, *, keeps_an_owner: bool = True
 ) -> dict[str, Any]:
     """The part that the team's item has in a change of role: the team exists and, where an owner goes, has another."""
-    target = _target(team_id, "team")
+    team = target(team_id, "team")
     more = (becomes is Role.OWNER) - (was is Role.OWNER)
     if not more:
-        return {"ConditionCheck": {**target, "ConditionExpression": "attribute_exists(pk)"}}
+        return {"ConditionCheck": {**team, "ConditionExpression": "attribute_exists(pk)"}}
     values, condition = {":more": more}, "attribute_exists(pk)"
     if more < 0 and keeps_an_owner:
         values[":last"], condition = 1, "owners > :last"
     return {
         "Update": {
-            **target,
+            **team,
             "UpdateExpression": "ADD owners :more",
             "ConditionExpression": condition,
             "ExpressionAttributeValues": aws.serialize(values),
@@ -429,7 +426,7 @@ def _count(
     }
 
 
-def _standing_by(team_id: str, by: Actor | None, changed: str = "") -> list[dict[str, Any]]:
+def standing_by(team_id: str, by: Actor | None, changed: str = "") -> list[dict[str, Any]]:
     """That who acts still has their role. Of who changes themselves it is told by that change already."""
     if by is None or by.user_id == changed:
         return []
@@ -463,7 +460,7 @@ def _freeing(team: Team, slugs: Iterable[str]) -> list[dict[str, Any]]:
         "ConditionExpression": "team_id = :team",
         "ExpressionAttributeValues": aws.serialize({":team": team.id}),
     }
-    return [{"Delete": {**_target(f"slug#{slug}", "slug"), **theirs}} for slug in slugs]
+    return [{"Delete": {**target(f"slug#{slug}", "slug"), **theirs}} for slug in slugs]
 
 
 def _slug_item(slug: str, team_id: str) -> aws.Item:
@@ -510,7 +507,7 @@ def _state(item: aws.Item) -> OwnerState:
     )
 
 
-def _get(pk: str, sk: str) -> aws.Item | None:
+def get_item(pk: str, sk: str) -> aws.Item | None:
     return aws.get_item(settings().teams_table, {"pk": pk, "sk": sk})
 
 
@@ -519,9 +516,9 @@ def _put(item: aws.Item, condition: dict[str, Any]) -> dict[str, Any]:
     return {"Put": put}
 
 
-def _target(pk: str, sk: str) -> dict[str, Any]:
+def target(pk: str, sk: str) -> dict[str, Any]:
     return {"TableName": settings().teams_table, "Key": aws.serialize({"pk": pk, "sk": sk})}
 
 
 def _delete_item(pk: str, sk: str) -> None:
-    aws.dynamodb().delete_item(**_target(pk, sk))
+    aws.dynamodb().delete_item(**target(pk, sk))

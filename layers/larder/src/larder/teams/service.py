@@ -7,6 +7,7 @@ from datetime import datetime
 from larder.concurrency import wait_before_retry
 from larder.errors import InvalidRequest, LastOwner, SlugTaken, TeamNotFound, TryAgain
 from larder.hashing import random_id
+from larder.names import parse_name
 from larder.teams import repository
 from larder.teams.models import (
     Block,
@@ -22,10 +23,7 @@ from larder.teams.models import (
 
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,46}[a-z0-9])?")
 _TEAM_ID = re.compile(r"team_[A-Za-z0-9]{1,64}")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
 _ATTEMPTS = 8
-
-MAX_NAME_LENGTH = 100
 
 MAX_REASON_LENGTH = 200
 """Of a block: it stands in one line of a client's output."""
@@ -50,15 +48,6 @@ def parse_slug(text: str) -> str:
     return text
 
 
-def parse_team_name(text: str) -> str:
-    """Raises InvalidRequest."""
-    if not 1 <= len(text.strip()) <= MAX_NAME_LENGTH or _CONTROL.search(text):
-        raise InvalidRequest(
-            "name", f"must hold 1 to {MAX_NAME_LENGTH} characters and no control character"
-        )
-    return text.strip()
-
-
 def quota_bytes(owner: str) -> int | None:
     """How much a team or user may store; None for no limit."""
     return repository.read_state(owner).quota_bytes
@@ -77,7 +66,7 @@ def new_team(name: str, slug: str, *, made_by: str, now: datetime) -> Team:
     return Team(
         id=f"{repository.TEAM_ID_PREFIX}{random_id(24)}",
         slug=parse_slug(slug),
-        name=parse_team_name(name),
+        name=parse_name(name),
         created_at=now,
         updated_at=now,
         created_by=made_by,

@@ -103,11 +103,7 @@ def clear(owner: str, may_go_on: Callable[[], bool]) -> bool:
         ProjectionExpression="#owner, #day",
         ExpressionAttributeNames=names,
     )
-    for item in items:
-        if not may_go_on():
-            return False
-        aws.dynamodb().delete_item(TableName=table, Key=aws.serialize(item))
-    return True
+    return aws.delete_each(table, items, may_go_on)
 
 
 def _read(owner: str, days: Sequence[date]) -> list[aws.Item]:

@@ -13,8 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from larder.accounts.credentials import SignIn, SignUp
 from larder.accounts.models import ProfileChange
-from larder.accounts.service import parse_image, parse_name
+from larder.accounts.service import parse_image
 from larder.errors import EmailCannotBeUpdated, InvalidBody, InvalidRequest, NoFieldsToUpdate
+from larder.names import parse_name
 from larder.web.auth_body import parsed
 
 

@@ -11,7 +11,7 @@ from larder.errors import InternalError, InvalidRequest, LarderError
 from larder.metrics import counted
 from larder.patience import answering_in_time
 from larder.web.dependencies import with_dependencies
-from larder.web.log import logger
+from larder.web.log import log_of_request, logger
 from larder.web.responses import auth_error_response, empty, error_response
 
 Reply = Response[str] | Response[None]
@@ -93,14 +93,7 @@ def lambda_handler(
     """What Lambda calls. `outcomes` names the metrics that count the route's replies, by their status."""
 
     def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-        log = logger()
-        log.clear_state()
-        http = event["requestContext"]["http"]
-        log.append_keys(
-            request_id=event["requestContext"]["requestId"],
-            route=event["requestContext"].get("routeKey"),
-            method=http["method"],
-        )
+        log = log_of_request(event)
         with answering_in_time(context.get_remaining_time_in_millis()):
             reply: dict[str, Any] = app.resolve(event, context)
         status = reply["statusCode"]

@@ -2,9 +2,8 @@
 
 from aws_lambda_powertools.event_handler import CORSConfig, Request
 
-from larder.errors import InvalidOrigin, MissingOrNullOrigin
-from larder.settings import settings
-from larder.web.origins import is_listed_origin, origin_of
+from larder.settings import listed, settings
+from larder.web.origins import check_listed_page, is_listed_origin, origin_of
 
 _PREFLIGHT_SECONDS = 7200
 """For how long a browser need not ask again; Chromium keeps no answer for longer."""
@@ -15,7 +14,7 @@ class TrustedOrigins(CORSConfig):
 
     def allowed_origin(self, extracted_origin: str | None) -> str | None:
         origin = origin_of(extracted_origin or "")
-        return origin if origin and is_listed_origin(origin) else None
+        return origin if is_listed_origin(origin) else None
 
     def to_dict(self, origin: str | None) -> dict[str, str]:
         if origin is None:
@@ -33,14 +32,10 @@ def announced_request_headers(request: Request) -> dict[str, str]:
 
     Raises MissingOrNullOrigin, InvalidOrigin.
     """
-    origin = request.headers.get("origin", "")
-    if origin in ("", "null"):
-        raise MissingOrNullOrigin
-    if not is_listed_origin(origin_of(origin) or ""):
-        raise InvalidOrigin
-    keys = [name.strip() for name in settings().api_key_headers.split(",") if name.strip()]
+    check_listed_page(request)
+    headers = ["Content-Type", "Authorization", *listed(settings().api_key_headers)]
     return {
         "Access-Control-Allow-Methods": "GET, POST",
-        "Access-Control-Allow-Headers": ", ".join(["Content-Type", "Authorization", *keys]),
+        "Access-Control-Allow-Headers": ", ".join(headers),
         "Access-Control-Max-Age": str(_PREFLIGHT_SECONDS),
     }

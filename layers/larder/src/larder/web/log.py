@@ -16,6 +16,18 @@ def logger() -> Logger:
     return Logger(use_rfc3339=True)
 
 
+def log_of_request(event: dict[str, Any]) -> Logger:
+    """The log, with what every line of an HTTP request names, and nothing of the request before."""
+    log, context = logger(), event["requestContext"]
+    log.clear_state()
+    log.append_keys(
+        request_id=context["requestId"],
+        route=context.get("routeKey"),
+        method=context["http"]["method"],
+    )
+    return log
+
+
 def logged(
     handler: "Callable[[dict[str, Any], LambdaContext], None]",
 ) -> "Callable[[dict[str, Any], LambdaContext], None]":

@@ -19,7 +19,7 @@ from larder.errors import (
     InvalidRedirectUrl,
     MissingOrNullOrigin,
 )
-from larder.settings import SettingsError, settings
+from larder.settings import SettingsError, listed, settings
 from larder.web.base_url import base_url
 
 MAX_URL_LENGTH = 2048
@@ -68,14 +68,14 @@ def origin_of(url: str) -> str | None:
 
 def is_trusted_origin(origin: str | None, request: Request) -> bool:
     """Whether an origin, as `origin_of` spells it, is this deployment's own or one of its `trusted_origins`."""
-    if origin is None:
-        return False
-    return origin == _own_origin(request) or is_listed_origin(origin)
+    return origin is not None and (origin == _own_origin(request) or is_listed_origin(origin))
 
 
-def is_listed_origin(origin: str) -> bool:
+def is_listed_origin(origin: str | None) -> bool:
     """Whether an origin, as `origin_of` spells it, is one of `trusted_origins`."""
-    return any(pattern.fullmatch(origin) for pattern in _patterns(settings().trusted_origins))
+    return origin is not None and any(
+        pattern.fullmatch(origin) for pattern in _patterns(settings().trusted_origins)
+    )
 
 
 def is_trusted_url(url: str, request: Request) -> bool:
@@ -128,6 +128,15 @@ def check_own_page(request: Request) -> None:
         raise InvalidOrigin
 
 
+def check_listed_page(request: Request) -> None:
+    """Refuse all but a page of an origin that `trusted_origins` lists. Raises MissingOrNullOrigin, InvalidOrigin."""
+    origin = request.headers.get("origin", "")
+    if origin in ("", "null"):
+        raise MissingOrNullOrigin
+    if not is_listed_origin(origin_of(origin)):
+        raise InvalidOrigin
+
+
 def check_callbacks(request: Request, body: object) -> None:
     """Refuse a URL to return to that is not trusted, in body or query. Raises what CALLBACKS says.
 
@@ -166,7 +175,7 @@ def _own_origin(request: Request) -> str | None:
 
 @cache
 def _patterns(option: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(_pattern(entry.strip()) for entry in option.split(",") if entry.strip())
+    return tuple(map(_pattern, listed(option)))
 
 
 def _pattern(entry: str) -> re.Pattern[str]:

@@ -21,7 +21,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from larder.settings import settings
-from larder.web.log import logger
+from larder.web.log import log_of_request
 
 Reply = dict[str, Any]
 Handler = Callable[[dict[str, Any], LambdaContext], Reply]
@@ -99,13 +99,7 @@ def json_handler(show: Callable[[], str]) -> Handler:
 
 def _logged(reply: Callable[[], Reply]) -> Handler:
     def handler(event: dict[str, Any], _context: LambdaContext) -> Reply:
-        log = logger()
-        log.clear_state()
-        log.append_keys(
-            request_id=event["requestContext"]["requestId"],
-            route=event["requestContext"].get("routeKey"),
-            method=event["requestContext"]["http"]["method"],
-        )
+        log = log_of_request(event)
         answer = reply()
         log.info("answered", extra={"status": answer["statusCode"]})
         return answer

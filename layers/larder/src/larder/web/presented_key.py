@@ -7,7 +7,7 @@ from larder.api_keys.models import ApiKey, Refusal
 from larder.api_keys.service import presented_form, verify
 from larder.errors import InvalidApiKey, RateLimited, UnauthorizedSession, UsageExceeded
 from larder.extensions import load
-from larder.settings import SettingsError, settings
+from larder.settings import SettingsError, listed, settings
 
 MAX_KEY_LENGTH = 256
 """No key is longer, by whatever function it was made."""
@@ -45,8 +45,8 @@ def _sent_key(request: Request) -> str | None:
     headers = {name.lower(): value for name, value in request.headers.items()}
     getter = settings().api_key_getter
     if not getter:
-        names = [name.strip().lower() for name in settings().api_key_headers.split(",")]
-        return next((headers[name] for name in names if name and headers.get(name)), None)
+        names = map(str.lower, listed(settings().api_key_headers))
+        return next((headers[name] for name in names if headers.get(name)), None)
     raw = load(getter)(headers=headers)
     if raw is not None and not isinstance(raw, str):
         raise SettingsError(f"{getter} must return a text or None")

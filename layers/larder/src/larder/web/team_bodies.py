@@ -14,8 +14,9 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from larder.accounts.addresses import parse_address
 from larder.accounts.team_members import InvitationWanted
 from larder.errors import InvalidEmail, InvalidRequest, NoValuesToUpdate
+from larder.names import parse_name
 from larder.teams.models import CachingStatus, Role, TeamChange
-from larder.teams.service import parse_slug, parse_team_name
+from larder.teams.service import parse_slug
 from larder.web.json_body import first_error, sent_json
 from larder.web.parameters import BearerToken
 
@@ -82,7 +83,7 @@ def new_team(_token: BearerToken, request: Request) -> NewTeam:
     """`{"slug", "name"?}`"""
     body = _parsed(_NEW_TEAM, request)
     slug = parse_slug(body.slug)
-    return NewTeam(slug, parse_team_name(slug if body.name is None else body.name))
+    return NewTeam(slug, parse_name(slug if body.name is None else body.name))
 
 
 def team_change(_token: BearerToken, request: Request) -> TeamChange:
@@ -91,7 +92,7 @@ def team_change(_token: BearerToken, request: Request) -> TeamChange:
     enabled = None if body.remoteCaching is None else body.remoteCaching.enabled
     former = None if body.formerSlugs is None else tuple(map(parse_slug, body.formerSlugs))
     change = TeamChange(
-        name=None if body.name is None else parse_team_name(body.name),
+        name=None if body.name is None else parse_name(body.name),
         slug=None if body.slug is None else parse_slug(body.slug),
         former_slugs=former,
         caching=None if enabled is None else _caching(enabled),

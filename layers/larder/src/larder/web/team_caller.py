@@ -93,8 +93,7 @@ def team_editor(change: SentTeamChange, token: BearerToken, request: Request) ->
     """Raises MissingRole, MissingPermission for what the change needs."""
     needs = {**(_WRITE if change.renames else {}), **(_SET_CACHING if change.caching else {})}
     caller = _caller(token, needs, request)
-    role = caller.member.role
-    if (change.renames and not role.renames_team) or (change.caching and not role.owns_team):
+    if not change.is_open_to(caller.member.role):
         raise MissingRole
     check_not_blocked(caller.team.state)
     return caller
