@@ -142,7 +142,7 @@ DEPLOYED := tests/deployed tests/e2e/test_client_matrix.py tests/e2e/test_accoun
 
 .PHONY: deployed
 deployed: export CLOUD := deployed
-deployed: build $(READY) $(EMULATOR) ## deploy what was built, as a whole, into an emulator; then the end-to-end tests on it (some twenty minutes; needs what e2e needs): ARGS="-k smoke"
+deployed: build $(READY) $(EMULATOR) ## deploy what was built, as a whole, into an emulator; then the end-to-end tests on it (about eight minutes; needs what e2e needs): ARGS="-k smoke"
 	@.venv/bin/python -m pytest -v --durations=5 $(DEPLOYED) $(ARGS)
 
 .PHONY: bench-cold

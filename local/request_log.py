@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TextIO
 from urllib.parse import urlsplit
 
+_GATHERED_S = 0.02
+
 
 class RequestLog:
     """Lines to standard output or another stream, in order."""
@@ -21,6 +23,7 @@ class RequestLog:
     def __init__(self, output: TextIO | None = None) -> None:
         self._output = output or sys.stdout
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._closing = threading.Event()
         self._thread = threading.Thread(target=self._write_forever, name="screen", daemon=True)
         self._thread.start()
 
@@ -60,12 +63,21 @@ class RequestLog:
     def close(self) -> None:
         """Write what is left, unless nobody takes it."""
         self._lines.put(None)
+        self._closing.set()
         self._thread.join(timeout=0.5)
 
     def _write_forever(self) -> None:
-        while (text := self._lines.get()) is not None:
+        closing = False
+        while not closing:
+            lines = [self._lines.get()]
+            # What comes close behind is written with it: no request has to share its moment with this thread.
+            self._closing.wait(_GATHERED_S)
+            while not self._lines.empty():
+                lines.append(self._lines.get())
+            closing = None in lines
             try:
-                print(text, file=self._output, flush=True)
+                self._output.write("".join(f"{text}\n" for text in lines if text is not None))
+                self._output.flush()
             except (OSError, ValueError):
                 # Nobody listens any more; the service goes on.
                 self._output = Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the process lives

@@ -12,16 +12,18 @@ import struct
 from typing import Any
 
 _LENGTHS = struct.Struct("!II")
+_LARGE_BYTES = 2**16
 
 
 class Gone(Exception):
     """The other side is no longer there."""
 
 
-def pack(head: dict[str, Any], body: bytes) -> tuple[bytes, bytes]:
-    """The bytes of one message, in two pieces so that a large body isn't copied."""
+def pack(head: dict[str, Any], body: bytes) -> tuple[bytes, ...]:
+    """The bytes of one message: in one piece, so that who waits wakes up once; a large body isn't copied for it."""
     encoded = json.dumps(head).encode("utf-8")
-    return _LENGTHS.pack(len(encoded), len(body)) + encoded, body
+    start = _LENGTHS.pack(len(encoded), len(body)) + encoded
+    return (start + body,) if len(body) < _LARGE_BYTES else (start, body)
 
 
 def send(connection: socket.socket, head: dict[str, Any], body: bytes) -> None:

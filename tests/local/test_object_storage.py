@@ -1,5 +1,7 @@
 """The bucket: signatures are really checked, objects are whole, and functions hear of them."""
 
+import base64
+import hashlib
 import os
 import subprocess
 import threading
@@ -70,6 +72,29 @@ def test_unsigned_and_foreign_requests_are_refused(cloud: StubCloud, http: httpx
     endpoint = cloud.description["environment"]["AWS_ENDPOINT_URL_S3"]
     assert http.get(f"{endpoint}/{BUCKET}").status_code in (401, 403)
     assert http.put(f"{endpoint}/{BUCKET}/a/x", content=b"1").status_code in (401, 403)
+
+
+def test_takes_a_body_whose_digest_is_announced_only_if_it_is_that(s3: Any) -> None:
+    digest = base64.b64encode(hashlib.md5(b"abc", usedforsecurity=False).digest()).decode()
+    s3.put_object(Bucket=BUCKET, Key="a/announced", Body=b"abc", ContentMD5=digest)
+    with pytest.raises(ClientError, match="BadDigest"):
+        s3.put_object(Bucket=BUCKET, Key="a/announced", Body=b"abd", ContentMD5=digest)
+    assert s3.get_object(Bucket=BUCKET, Key="a/announced")["Body"].read() == b"abc"
+
+
+def test_the_etag_tells_one_content_of_a_key_from_another(s3: Any) -> None:
+    first = s3.put_object(Bucket=BUCKET, Key="a/tagged", Body=b"1")["ETag"]
+    assert s3.head_object(Bucket=BUCKET, Key="a/tagged")["ETag"] == first
+    second = s3.put_object(Bucket=BUCKET, Key="a/tagged", Body=b"2")["ETag"]
+    assert s3.head_object(Bucket=BUCKET, Key="a/tagged")["ETag"] == second != first
+
+
+def test_reads_any_part_of_a_large_object(s3: Any) -> None:
+    body = os.urandom(1_300_000)
+    s3.put_object(Bucket=BUCKET, Key="a/parts", Body=body)
+    for first, last in ((0, 0), (1, 524_288), (524_287, 1_048_577), (1_299_999, 1_299_999)):
+        reply = s3.get_object(Bucket=BUCKET, Key="a/parts", Range=f"bytes={first}-{last}")
+        assert reply["Body"].read() == body[first : last + 1]
 
 
 def test_keeps_metadata(s3: Any) -> None:
