@@ -56,7 +56,9 @@ def _document() -> dict[str, Any]:
 @cache
 def _response(route_key: str, status: int) -> dict[str, Any] | None:
     method, _, path = route_key.partition(" ")
-    responses = _document()["paths"][path][method.lower()]["responses"]
+    operation = _document()["paths"].get(path, {}).get(method.lower())
+    assert operation is not None, f"docs/openapi.json has no {route_key}: run `make openapi`"
+    responses = operation["responses"]
     response: dict[str, Any] | None = responses.get(str(status))
     if response and "$ref" in response:
         name = response["$ref"].rpartition("/")[2]

@@ -20,6 +20,7 @@ TEMPLATE = load_template()
 ROUTES = {f"{route.method} {route.path}": route for route in TEMPLATE.routes}
 SAMPLE_TOKEN = "larder_sample_key"
 SAMPLE_SESSION = "LarderSampleSession0000000000000"
+TAKEN = (Path(__file__).parent / "functions" / "test_sample_events.py").read_text()
 FOR_ANYBODY = {
     "answer_cors_preflight",
     "exchange_login_code",
@@ -63,6 +64,11 @@ def test_every_function_has_one_event() -> None:
     functions = {module_of(function.handler) for function in TEMPLATE.functions}
     assert {path.stem for path in FOLDER.iterdir()} == functions
     assert {path.suffix for path in FOLDER.iterdir()} == {".json"}
+
+
+def test_every_event_is_sent_to_its_function() -> None:
+    """In tests/functions/test_sample_events.py."""
+    assert [path.stem for path in FOLDER.iterdir() if f'"{path.stem}"' not in TAKEN] == []
 
 
 @pytest.mark.parametrize("name", HTTP_EVENTS)

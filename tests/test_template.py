@@ -117,6 +117,12 @@ def test_module_function_trigger_event_and_test_carry_one_name(logical_id: str) 
     assert (ROOT / "tests" / "functions" / domain / f"test_{module}.py").is_file()
 
 
+def test_the_map_at_the_top_of_the_template_names_every_function() -> None:
+    text, _, _ = (ROOT / "template.yaml").read_text().partition("\nParameters:")
+    words = set(re.findall(r"\w+", "".join(re.findall(r"^#.*$", text, re.MULTILINE))))
+    assert [logical_id for logical_id in FUNCTIONS if logical_id not in words] == []
+
+
 @pytest.mark.parametrize("logical_id", HTTP_FUNCTIONS)
 def test_a_function_ends_before_the_gateway_gives_up(logical_id: str) -> None:
     assert FUNCTIONS[logical_id].get("Timeout", SHARED["Timeout"]) < GATEWAY_TIMEOUT_S

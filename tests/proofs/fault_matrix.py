@@ -14,7 +14,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import asdict, dataclass, field
@@ -30,7 +30,7 @@ from larder.web.log import logger
 from local.template import load_template
 from tests.proofs.fault_deliveries import AT_ONCE, DELIVERIES
 from tests.proofs.fault_deliveries import run as deliver
-from tests.proofs.fault_page import COLUMNS, NOT_RUN, render
+from tests.proofs.fault_page import COLUMNS, NOT_RUN, render, rows_of
 from tests.proofs.fault_proxy import FAULTS, Call, Fault, Plan, Request, Way
 from tests.proofs.fault_scenarios import SCENARIOS, Scenario
 from tests.proofs.fault_world import (
@@ -484,13 +484,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", type=Path, help="the page")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--only", default="", help="scenarios whose name holds this")
-    parser.add_argument("--faults", default=",".join(COLUMNS), help="their names")
+    parser.add_argument("--only", default="", help="scenarios whose name holds this: their rows")
+    parser.add_argument(
+        "--fault", action="append", choices=list(COLUMNS), help="this one alone; may be repeated"
+    )
     parser.add_argument("--results", type=Path, help="kept here; what is, is not run again")
     arguments = parser.parse_args()
     began = time.monotonic()
     results = _kept(arguments.results)
-    faults = frozenset(arguments.faults.split(","))
+    faults = frozenset(arguments.fault or COLUMNS)
     to_do = {
         number: faults - set(results[number].faults) if number in results else faults
         for number, one in enumerate(SCENARIOS)
@@ -514,8 +516,10 @@ def main() -> int:
     print(*failures, sep="\n")
     print(f"{len(cells)} cells, {dict(Counter(cell.outcome for cell in cells))}")
     print(f"{len(failures)} unexplained, {time.monotonic() - began:.0f} s")
-    if arguments.write and not failures and not arguments.only:
-        arguments.write.write_text(_page([results[number] for number in sorted(results)]))
+    if arguments.write and not failures:
+        kept = rows_of(arguments.write) if arguments.only else {}
+        ran = [results[number] for number in sorted(results)]
+        arguments.write.write_text(_page(ran, kept))
     return 1 if failures else 0
 
 
@@ -545,7 +549,8 @@ def _report(result: Result) -> None:
     sys.stdout.flush()
 
 
-def _page(results: list[Result]) -> str:
+def _page(results: list[Result], kept: Mapping[str, str]) -> str:
+    """The page of these results, and of the rows that are kept. Raises KeyError for a scenario that is in neither."""
     cells: dict[str, dict[str, Counter[str]]] = {result.scenario: {} for result in results}
     for result in results:
         for cell in result.cells:
@@ -554,11 +559,13 @@ def _page(results: list[Result]) -> str:
         for fault in COLUMNS.keys() - set(result.faults):
             cells[result.scenario][fault] = Counter({NOT_RUN: 1})
     return render(
+        map(str, SCENARIOS),
         {result.scenario: len(result.calls) for result in results},
         cells,
         {str(one): sorted(one.done_before) for one in SCENARIOS if one.done_before},
         DELIVERIES,
         AT_ONCE,
+        kept,
     )
 
 

@@ -188,49 +188,57 @@ DONE = {
 
 
 def render(
+    order: Iterable[str],
     calls: Mapping[str, int],
     cells: Mapping[str, Mapping[str, Counter[str]]],
     done_before: Mapping[str, Iterable[tuple[int, str]]],
     deliveries: Iterable[Delivery],
     at_once: int,
+    kept: Mapping[str, str],
 ) -> str:
-    """`calls` and `cells` are by the name of a scenario, cells by fault, each with how often an outcome came."""
-    every = [counts for row in cells.values() for counts in row.values()]
-    total = sum(sum(counts[sign] for sign in SIGNS) for counts in every)
+    """`calls` and `cells` are by the name of a scenario, cells by fault, each with how often an outcome came.
+
+    `kept` has the rows of the others, as an earlier run made them.
+    """
+    rows = dict(kept)
+    for name, row in cells.items():
+        shown = [_cell(row.get(fault, Counter())) for fault in COLUMNS]
+        rows[name] = f"| {_shown(name)} | {calls[name]} | {' | '.join(shown)} |"
+    total = sum(_counted(row) for row in rows.values())
     text = _HEAD.format(cells=f"{total:,}")
     text += "".join(f"| {title} | {means} |\n" for title, means in COLUMNS.values())
     text += _OUTCOMES
     text += "".join(f"| {sign} | {' '.join(means.split())} |\n" for sign, means in SIGNS.values())
     text += "| - | The request makes no such call. |\n"
-    if any(counts[NOT_RUN] for counts in every):
+    if any("| ? |" in row for row in rows.values()):
         text += "| ? | Not run when this page was made. |\n"
-    rows = [
+    refusals = [
         f"| {_shown(name)} | {status} `{code}` | {DONE[status, code]} |"
         for name, codes in done_before.items()
         for status, code in codes
     ]
     text += _DONE.format(
-        rows="\n".join(rows),
+        rows="\n".join(refusals),
         titles=" | ".join(title for title, _ in COLUMNS.values()),
         lines="|".join("---" for _ in COLUMNS),
     )
-    for name, row in cells.items():
-        shown = [_cell(row.get(fault, Counter())) for fault in COLUMNS]
-        text += f"| {_shown(name)} | {calls[name]} | {' | '.join(shown)} |\n"
+    text += "".join(f"{rows[name]}\n" for name in order)
     text += _DELIVERIES.format(at_once=at_once)
     for one in deliveries:
         text += f"| `{one.function}` | {one.how} | {one.outcome} |\n"
     return text
 
 
-def rows_of(page: Path) -> list[str]:
-    """The requests that the page has a row of cells for."""
+def rows_of(page: Path) -> dict[str, str]:
+    """The rows of cells that the page has, by the request."""
     _, _, section = page.read_text().partition("## Requests\n")
     section, _, _ = section.partition("\n## ")
-    return [
-        f"{found[1]}{' ' + found[2] if found[2] else ''}"
-        for found in re.finditer(r"^\| `([^`]+)`(?: (\([^|]+\)))? \| \d+ \|", section, re.MULTILINE)
-    ]
+    return {
+        f"{found[1]}{' ' + found[2] if found[2] else ''}": found[0]
+        for found in re.finditer(
+            r"^\| `([^`]+)`(?: (\([^|]+\)))? \| \d+ \|.*$", section, re.MULTILINE
+        )
+    }
 
 
 def deliveries_of(page: Path) -> list[tuple[str, str, str]]:
@@ -243,6 +251,16 @@ def deliveries_of(page: Path) -> list[tuple[str, str, str]]:
 def _shown(name: str) -> str:
     route, bracket, variant = name.partition(" (")
     return f"`{route}`{bracket}{variant}"
+
+
+def _counted(row: str) -> int:
+    """The cells of the matrix that a row tells of: what stands behind each outcome."""
+    _, _, _, *shown, _ = row.split(" | ".strip())
+    return sum(int(told.split()[-1]) for cell in shown for told in _outcomes(cell))
+
+
+def _outcomes(cell: str) -> list[str]:
+    return [] if cell.strip() in ("-", "?") else cell.split(",")
 
 
 def _cell(counts: Counter[str]) -> str:

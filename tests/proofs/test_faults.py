@@ -8,6 +8,7 @@ import os
 import random
 import secrets
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,7 +97,29 @@ def test_every_route_and_function_has_a_scenario(name: str) -> None:
 
 def test_the_page_has_a_row_for_every_scenario() -> None:
     """`make faults` writes it."""
-    assert fault_page.rows_of(PAGE) == [str(scenario) for scenario in SCENARIOS]
+    assert list(fault_page.rows_of(PAGE)) == [str(scenario) for scenario in SCENARIOS]
+
+
+def test_no_fault_was_left_out_when_the_page_was_made() -> None:
+    rows = fault_page.rows_of(PAGE).values()
+    assert [row for row in rows if "| ? " in row] == []
+
+
+def test_a_run_of_one_scenario_keeps_the_rows_of_the_others() -> None:
+    rows = fault_page.rows_of(PAGE)
+    name, *others = rows
+    page = fault_page.render(
+        rows,
+        {name: 1},
+        {name: {"500": Counter({"503": 2, "done": 1})}},
+        {},
+        DELIVERIES,
+        2,
+        {other: rows[other] for other in others},
+    )
+    ((_, cells),) = (line.split(" | ", 1) for line in page.splitlines() if f"| `{name}` |" in line)
+    assert cells.startswith("1 | - | - | 503 2, done 1 | - |")
+    assert [rows[other] in page for other in others] == [True] * len(others)
 
 
 def test_the_page_has_every_delivery() -> None:

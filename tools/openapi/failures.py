@@ -77,8 +77,11 @@ def _imports(tree: ast.FunctionDef) -> Iterator[tuple[str, Any]]:
     """What the function itself imports, for a quicker start of those that never come there."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("larder"):
-            module = importlib.import_module(str(node.module))
+            name = str(node.module)
+            module = importlib.import_module(name)
             for alias in node.names:
+                if not hasattr(module, alias.name):
+                    importlib.import_module(f"{name}.{alias.name}")
                 yield alias.asname or alias.name, getattr(module, alias.name)
 
 

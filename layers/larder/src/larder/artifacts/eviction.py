@@ -40,7 +40,7 @@ class EvictionReport:
     finished: bool = True
 
 
-def reserve(
+def reserve_by_evicting(
     owner: str,
     size_bytes: int,
     count_in: Callable[[], Totals | None],

@@ -35,9 +35,9 @@ def reserve(
     if not evicts or quota_bytes is None or not settings().evicts:
         return count_in() is not None
     # Imported here: requests start faster without it.
-    from larder.artifacts import eviction
+    from larder.artifacts.eviction import reserve_by_evicting
 
-    return eviction.reserve(
+    return reserve_by_evicting(
         artifact.upload.owner,
         size_bytes,
         count_in,
