@@ -19,6 +19,7 @@ import pytest
 
 from larder import aws
 from larder.errors import LarderError
+from tests.hooks import hooked
 
 R = TypeVar("R")
 
@@ -125,9 +126,5 @@ def _held(parties: int, calls: int) -> Iterator[None]:
         if number < calls:
             barriers[number].wait()
 
-    events = aws.dynamodb().meta.events
-    events.register_first("before-send", meet)
-    try:
+    with hooked("before-send", meet, aws.dynamodb()):
         yield
-    finally:
-        events.unregister("before-send", meet)
