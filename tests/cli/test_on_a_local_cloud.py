@@ -16,7 +16,7 @@ import boto3
 import httpx
 import pytest
 
-from tests.e2e.cloud import LocalCloud, start
+from tests.e2e.cloud import LocalCloud, run_larder, start
 
 pytestmark = pytest.mark.slow
 
@@ -34,15 +34,8 @@ def local_cloud(
 
 def larder(cloud: LocalCloud, *arguments: str) -> Any:
     """Run the command as an operator's program does, with a foreign AWS set-up around it."""
-    done = subprocess.run(
-        [COMMAND, "--local", cloud.data, *arguments, "--json"],
-        env=os.environ | {"AWS_PROFILE": "of-another-account", "LARDER_STACK": "another"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    environment = os.environ | {"AWS_PROFILE": "of-another-account", "LARDER_STACK": "another"}
+    return run_larder("--local", cloud.data, *arguments, timeout_s=120, environment=environment)
 
 
 def client(cloud: LocalCloud, token: str) -> httpx.Client:

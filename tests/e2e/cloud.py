@@ -61,6 +61,21 @@ def running(root: Path, data: Path, **options: str) -> Iterator[LocalCloud]:
         shutil.rmtree(server.data)
 
 
+def run_larder(
+    *arguments: str | Path, timeout_s: float, environment: Mapping[str, str] | None = None
+) -> Any:
+    """What `larder ... --json` answers, in the caller's environment unless another is given."""
+    done = subprocess.run(
+        [Path(sys.executable).with_name("larder"), *arguments, "--json"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
 def free_port() -> int:
     """A port that nobody listens on."""
     with socket.socket() as probe:
@@ -180,14 +195,7 @@ class LocalCloud:
 
     def larder(self, *arguments: str) -> Any:
         """What the operator's command answers."""
-        done = subprocess.run(
-            [Path(sys.executable).with_name("larder"), "--local", self.data, *arguments, "--json"],
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return json.loads(done.stdout)
+        return run_larder("--local", self.data, *arguments, timeout_s=120)
 
     def mail(self) -> Iterator[dict[str, Any]]:
         """The messages in the outbox, newest first, as somebody at this machine reads them."""
