@@ -1,6 +1,5 @@
 """The installed command against a local cloud that really runs, for what no store in memory can show."""
 
-import json
 import os
 import pty
 import subprocess
@@ -12,7 +11,6 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-import boto3
 import httpx
 import pytest
 
@@ -73,15 +71,7 @@ def check(http: httpx.Client, hash: str) -> None:
 
 
 def lose_the_index(cloud: LocalCloud) -> int:
-    environment = json.loads((cloud.data / "cloud.json").read_text())["environment"]
-    dynamodb = boto3.resource(
-        "dynamodb",
-        endpoint_url=environment["AWS_ENDPOINT_URL_DYNAMODB"],
-        region_name=environment["AWS_REGION"],
-        aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
-    )
-    table = dynamodb.Table(environment["LARDER_ARTIFACTS_TABLE"])
+    table = cloud.table("LARDER_ARTIFACTS_TABLE")
     items = cloud.items("LARDER_ARTIFACTS_TABLE")
     for item in items:
         table.delete_item(Key={name: item[name] for name in ("owner", "hash")})

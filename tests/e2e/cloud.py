@@ -209,7 +209,11 @@ class LocalCloud:
             query = {"before": page["next_before"]}
 
     def items(self, table_variable: str) -> list[dict[str, Any]]:
-        """Every item of the table that the functions know by this environment variable, in plain Python types."""
+        """Every item of a table, in plain Python types."""
+        return self.table(table_variable).scan(ConsistentRead=True)["Items"]
+
+    def table(self, variable: str) -> Any:
+        """The table that the functions know by this environment variable."""
         environment = json.loads((self.data / "cloud.json").read_text())["environment"]
         dynamodb = boto3.resource(
             "dynamodb",
@@ -218,7 +222,7 @@ class LocalCloud:
             aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
         )
-        return dynamodb.Table(environment[table_variable]).scan(ConsistentRead=True)["Items"]
+        return dynamodb.Table(environment[variable])
 
     def _answers(self) -> bool:
         try:
