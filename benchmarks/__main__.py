@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -199,18 +199,29 @@ class _Measuring:
         assert request is not None
         if case.large:
             times = max(3, clients)
-            return self._load.send(
-                server.url, request, clients=clients, seconds=0, least=times, most=times
-            )
+            return self._counted(server, request, clients, 0, times, times)
 
         def send(seconds: float) -> Outcome:
-            return self._load.send(
-                server.url, request, clients=clients, seconds=seconds, least=clients, most=case.most
-            )
+            return self._counted(server, request, clients, seconds, clients, case.most)
 
         # Sent before, so that whatever is made at first use is there.
         send(self._extent.seconds / 10)
         return send(self._extent.seconds)
+
+    def _counted(
+        self,
+        server: Server,
+        request: Request,
+        clients: int,
+        seconds: float,
+        least: int,
+        most: int,
+    ) -> Outcome:
+        before = server.cpu_ms()
+        outcome = self._load.send(
+            server.url, request, clients=clients, seconds=seconds, least=least, most=most
+        )
+        return replace(outcome, cpu_ms=server.cpu_ms() - before)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ class Compared:
     """A case with so many clients: the median of the rounds' ratios, and the least and the most of the rates'.
 
     `rate` counts answers a second, more is better; `p50` and `p99` are of the time that an answer takes, less is
-    better.
+    better. The CPU time is that of all processes of a server, for one answer.
     """
 
     case: str
@@ -27,6 +27,8 @@ class Compared:
     p99: float
     larder_ms: float
     peer_ms: float
+    larder_cpu_ms: float
+    peer_cpu_ms: float
     failures: str = ""
 
 
@@ -38,6 +40,7 @@ class Alone:
     clients: int
     peer: str
     larder_ms: float
+    larder_cpu_ms: float
     failures: str = ""
 
 
@@ -57,13 +60,15 @@ def compared(
         p99=_ratio(rounds, 99),
         larder_ms=_together([ours for ours, _ in rounds], 50),
         peer_ms=_together([theirs for _, theirs in rounds], 50),
+        larder_cpu_ms=_cpu_ms([ours for ours, _ in rounds]),
+        peer_cpu_ms=_cpu_ms([theirs for _, theirs in rounds]),
         failures=_failures(rounds),
     )
 
 
 def alone(case: str, clients: int, peer: str, rounds: Sequence[Outcome]) -> Alone:
     failed = _told("Larder", rounds)
-    return Alone(case, clients, peer, _together(rounds, 50), failed)
+    return Alone(case, clients, peer, _together(rounds, 50), _cpu_ms(rounds), failed)
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
@@ -80,6 +85,12 @@ def _ratio(rounds: Sequence[tuple[Outcome, Outcome]], percent: int) -> float:
 
 def _together(outcomes: Sequence[Outcome], percent: int) -> float:
     return percentile([took for outcome in outcomes for took in outcome.took_ms], percent)
+
+
+def _cpu_ms(outcomes: Sequence[Outcome]) -> float:
+    """Of one answer."""
+    answers = sum(len(outcome.took_ms) for outcome in outcomes)
+    return sum(outcome.cpu_ms for outcome in outcomes) / answers if answers else 0.0
 
 
 def _failures(rounds: Sequence[tuple[Outcome, Outcome]]) -> str:

@@ -32,11 +32,15 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of it: for how long it was sent, how long each answer took, and what went wrong how often."""
+    """What came of it: for how long it was sent, how long each answer took, and what went wrong how often.
+
+    `cpu_ms` is the CPU time that the server's processes took for all answers together.
+    """
 
     seconds: float
     took_ms: tuple[float, ...]
     failures: Mapping[str, int]
+    cpu_ms: float = 0.0
 
     @property
     def rate(self) -> float:

@@ -35,7 +35,7 @@ of. [benchmarks-cold.md](benchmarks-cold.md) tells how the functions start.
 Small requests are where the local server is behind: one machine does for each what the cloud spreads over API Gateway,
 Lambda, DynamoDB and S3. A gateway hands it to a function in a process of its own, which sends two or three signed
 requests to a DynamoDB that journals each change before it answers. A peer that looks into a folder, or into SQLite in
-its own process, answers many in that time. Large artifacts pass through no function: there the storage decides.
+its own process, answers many in that time. Large artifacts pass through no function: there the storage decides.{floor}
 
 ## What it aims at
 
@@ -80,7 +80,8 @@ The most memory that one process of each kind has held in the whole run.
 
 - **Ratios** are Larder divided by the peer, both in the same round. There are {rounds} rounds, in turns, and the median
   counts; *rounds* are the least and the most of them. *A second* is answers a second, where more is better. *p50* and
-  *p99* are of the time that an answer takes, over all rounds together, where less is better.
+  *p99* are of the time that an answer takes, over all rounds together, where less is better. *CPU ms* is what all
+  processes of a server together take for one answer.
 - **Clients** send their next request when the last one is answered to its last byte, on connections that stay open. One
   program, in node, sends for all of them, to every server the same; it follows redirects.
 - **Uploads** are of a new artifact each. From 20 MB on they go to Larder as `turbo --preflight` sends them: OPTIONS,
@@ -104,6 +105,7 @@ def page(run: Run) -> str:
     return _PAGE.format(
         cache_peer=CACHE_PEER,
         accounts_peer=ACCOUNTS_PEER,
+        floor=_floor(run),
         aims=_aims(run),
         cache_table=_comparison(row for row in run.rows if row.peer == CACHE_PEER),
         accounts_table=_comparison(row for row in run.rows if row.peer == ACCOUNTS_PEER),
@@ -123,6 +125,21 @@ def summary(run: Run) -> str:
     """The same as tables for the screen."""
     parts = [_comparison(run.rows), _builds(run.builds), _cpu(run.cpu), _peaks(run.peaks)]
     return "\n\n".join(part for part in [*parts, _memory(run.memory, plot=False)] if part)
+
+
+def _floor(run: Run) -> str:
+    """What no handler can go below, beside what a peer needs for everything; nothing where it was not measured."""
+    bare = {figure.name: figure for figure in run.cpu}.get("HEAD")
+    peers = [
+        row.peer_cpu_ms for row in run.rows if isinstance(row, Compared) and row.case == "HEAD"
+    ]
+    if bare is None or not peers:
+        return ""
+    return (
+        "\n\nHow far that can go is measured too. The calls to AWS that a HEAD makes take botocore"
+        f" {bare.bare_ms:.2f} ms of CPU\nwithout any server or network behind them (*bare ms* below);"
+        f" {CACHE_PEER} takes {min(peers):.2f} to\n{max(peers):.2f} ms for its whole answer (*peer CPU*)."
+    )
 
 
 LARGE = ("GET 20 MB", "PUT 20 MB", "GET 120 MB", "PUT 120 MB")
@@ -169,15 +186,18 @@ def _comparison(rows: Iterable[Compared | Alone]) -> str:
         "p99 x",
         "p50 ms",
         "peer ms",
+        "CPU ms",
+        "peer CPU",
         "",
     )
-    return _table(headings, [_row(row) for row in rows], numbers=slice(1, 8))
+    return _table(headings, [_row(row) for row in rows], numbers=slice(1, 10))
 
 
 def _row(row: Compared | Alone) -> Sequence[str]:
     if isinstance(row, Alone):
-        peer = "the peer has none"
-        return (row.case, str(row.clients), "", "", "", "", f"{row.larder_ms:.1f}", "", peer)
+        cpu, peer = f"{row.larder_cpu_ms:.2f}", "the peer has none"
+        took = f"{row.larder_ms:.1f}"
+        return (row.case, str(row.clients), "", "", "", "", took, "", cpu, "", peer)
     return (
         row.case,
         str(row.clients),
@@ -187,6 +207,8 @@ def _row(row: Compared | Alone) -> Sequence[str]:
         f"{row.p99:.2f}",
         f"{row.larder_ms:.1f}",
         f"{row.peer_ms:.1f}",
+        f"{row.larder_cpu_ms:.2f}",
+        f"{row.peer_cpu_ms:.2f}",
         row.failures,
     )
 

@@ -19,6 +19,7 @@ _INSTALL_SECONDS = 900
 _START_SECONDS = 90
 _STOP_SECONDS = 10
 _MEGABYTE = 2**20
+_TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 LARDER = "Larder"
 CACHE_PEER = "turborepo-remote-cache"
@@ -45,6 +46,10 @@ class Server:
     def processes(self) -> dict[int, str]:
         """What it consists of: the ids of its processes, and what each does."""
         return {pid: _role(pid) for pid in _family(self.pid)}
+
+    def cpu_ms(self) -> float:
+        """The CPU time of all its processes since they began."""
+        return sum(_cpu_ms(pid) for pid in _family(self.pid))
 
     def resident_mb(self) -> float:
         """The memory of all its processes now."""
@@ -163,6 +168,15 @@ def _family(pid: int) -> list[int]:
             for children in Path(f"/proc/{parent}/task").glob("*/children"):
                 found.extend(map(int, children.read_text().split()))
     return found
+
+
+def _cpu_ms(pid: int) -> float:
+    """The CPU time of a process in user and kernel mode; 0 when it has ended."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        # Behind the name, which may hold anything: fields 3 and on. Source: proc_pid_stat(5).
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) * 1000 / _TICKS_A_SECOND
+    return 0.0
 
 
 def _status(pid: int, figure: str) -> float:

@@ -25,11 +25,11 @@ def get_session(caller: MaybeSignedIn, request: Request) -> Response[str]:
         return json_response(None, headers=NO_STORE)
     session = extend_session(caller.session, now=clock.now())
     is_due = session != caller.session or is_signed_by_the_old_secret(request)
-    cookies = renewed_cookies(request, caller.token, remembered=session.remembered)
+    remembered = session.remembered
     return json_response(
         {"session": session_json(session, caller.token), "user": user_json(caller.user)},
         headers=NO_STORE,
-        cookies=cookies if is_due else (),
+        cookies=renewed_cookies(request, caller.token, remembered=remembered) if is_due else (),
     )
 
 

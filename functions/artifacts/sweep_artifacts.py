@@ -6,8 +6,8 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from larder import clock
-from larder.artifacts import service
-from larder.artifacts.service import SweepReport
+from larder.artifacts import sweeping
+from larder.artifacts.sweeping import SweepReport
 from larder.metrics import measured
 from larder.web.log import logged, logger
 
@@ -17,7 +17,7 @@ MARGIN_MS = 30_000
 
 def sweep_artifacts(context: LambdaContext) -> SweepReport:
     """Every hour: clear away expired artifacts, replaced objects and uploads that never came."""
-    return service.sweep(
+    return sweeping.sweep(
         now=clock.now(),
         may_go_on=lambda: context.get_remaining_time_in_millis() > MARGIN_MS,
     )

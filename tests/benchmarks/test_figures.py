@@ -1,5 +1,7 @@
 """What comes of the measurements of `make bench`."""
 
+from dataclasses import replace
+
 import pytest
 
 from benchmarks.figures import Build, Memory, alone, compared, peaks_by_role, percentile
@@ -30,6 +32,14 @@ def test_percentiles_are_compared_over_all_rounds_together() -> None:
     rounds = [(outcome(2, 2), outcome(4, 4)), (outcome(2, 8), outcome(4, 32))]
     row = compared("HEAD", 1, "peer", rounds)
     assert (row.p50, row.p99, row.larder_ms, row.peer_ms) == (0.5, 0.25, 2, 4)
+
+
+def test_cpu_is_that_of_one_answer() -> None:
+    ours = [replace(outcome(1, 1, 1), cpu_ms=30), replace(outcome(1), cpu_ms=2)]
+    theirs = [replace(outcome(1, 1), cpu_ms=2), replace(outcome(1, 1), cpu_ms=4)]
+    row = compared("HEAD", 1, "peer", list(zip(ours, theirs, strict=True)))
+    assert (row.larder_cpu_ms, row.peer_cpu_ms) == (8, 1.5)
+    assert alone("query", 1, "peer", ours).larder_cpu_ms == 8
 
 
 def test_failures_are_told_by_whose_they_are() -> None:

@@ -18,11 +18,13 @@ HEAD = Compared(
     p99=3.0,
     larder_ms=10.0,
     peer_ms=5.0,
+    larder_cpu_ms=4.0,
+    peer_cpu_ms=0.25,
 )
 RUN = Run(
     rows=[
         HEAD,
-        Alone("query of 100", 1, CACHE_PEER, 4.0),
+        Alone("query of 100", 1, CACHE_PEER, 4.0, 7.5),
         replace(HEAD, case="sign-in", peer=ACCOUNTS_PEER, failures="peer: 1 x status 500"),
     ],
     builds=[Build(30, "warm", ((1.0, 2.0),))],
@@ -38,8 +40,8 @@ RUN = Run(
 
 def test_each_peer_has_a_table_of_its_own() -> None:
     cache, _, accounts = page(RUN).partition(f"## Against {ACCOUNTS_PEER}")
-    assert "| HEAD | 16 | 0.50 | 0.40–0.60 | 2.00 | 3.00 | 10.0 | 5.0 |  |" in cache  # noqa: RUF001
-    assert "| query of 100 | 1 |  |  |  |  | 4.0 |  | the peer has none |" in cache
+    assert "| HEAD | 16 | 0.50 | 0.40–0.60 | 2.00 | 3.00 | 10.0 | 5.0 | 4.00 | 0.25 |  |" in cache  # noqa: RUF001
+    assert "| query of 100 | 1 |  |  |  |  | 4.0 |  | 7.50 |  | the peer has none |" in cache
     assert "| sign-in | 16 |" in accounts
     assert "peer: 1 x status 500 |" in accounts
 
@@ -62,6 +64,15 @@ def test_the_page_begins_with_what_is_aimed_at_and_whether_it_is_met() -> None:
     assert "| GET 20 MB: more a second than the peer | 0.90, 1.50 | no |" in aims
     assert "| HEAD: a handler takes at most twice the CPU of its bare calls | 1.30 | yes |" in aims
     assert "| 200 MB pass, and memory stays flat | -10 MB | yes |" in aims
+
+
+def test_the_page_tells_what_the_calls_of_a_handler_take_beside_a_whole_answer_of_the_peer() -> (
+    None
+):
+    told = " ".join(page(RUN).partition("## What it aims at")[0].split())
+    assert "take botocore 1.00 ms of CPU without any server" in told
+    assert f"{CACHE_PEER} takes 0.25 to 0.25 ms for its whole answer" in told
+    assert "take botocore" not in page(replace(RUN, cpu=[]))
 
 
 def test_every_line_of_the_page_but_those_of_tables_is_short() -> None:

@@ -32,7 +32,7 @@ from tests.requests import Browser, Cloud, Reply, Sender, browser_of
 pytestmark = pytest.mark.slow
 
 FEW = 100
-MANY = int(os.environ.get("GROWTH_ITEMS", "1000"))
+MANY = int(os.environ.get("GROWTH_ITEMS", "500"))
 
 PASSWORD = "correct horse battery staple"
 HASH = "0123456789abcdef"

@@ -19,14 +19,14 @@ _PAGE = 100
 
 
 def _record(artifact: "Artifact") -> Record:
-    from larder.settings import settings
+    from larder.artifacts.retention import expires_at
 
     metadata, writer = artifact.metadata, artifact.writer
     return {
         "hash": artifact.upload.hash,
         "size_bytes": artifact.size_bytes,
         "created_at": artifact.created_at,
-        "expires_at": artifact.expires_at(settings().retention_days),
+        "expires_at": expires_at(artifact),
         "last_used_at": artifact.last_used_at,
         "duration_ms": metadata.duration_ms,
         "tag": metadata.tag,

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from larder import clock
-from larder.artifacts import repository, service
+from larder.artifacts import repository, service, sweeping
 from larder.artifacts.management import delete_artifact
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
 from larder.artifacts.repository import read_entry, read_totals
@@ -59,7 +59,7 @@ def test_it_is_gone_counted_out_and_its_object_swept(stored: Cloud, manage: Send
     assert (reply.status, reply.json) == (200, {"hash": "abc", "deleted": True})
     assert stored.send("GET", "/v8/artifacts/abc").status == 404
     assert read_totals(stored.team.id) == Totals(size_bytes=5, artifacts=1)
-    service.sweep(now=clock.now() + timedelta(hours=1))
+    sweeping.sweep(now=clock.now() + timedelta(hours=1))
     assert len(object_keys()) == 1
 
 

@@ -10,10 +10,10 @@ from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key
-from larder.artifacts import service
+from larder.artifacts import service, sweeping
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
 from larder.artifacts.repository import read_entry, read_totals, stored_by
-from larder.artifacts.service import SweepReport
+from larder.artifacts.sweeping import SweepReport
 from larder.audit.models import Action
 from larder.audit.service import read_entries
 from larder.teams.models import Role
@@ -131,8 +131,8 @@ def test_a_removal_whose_job_is_lost_is_done_by_the_sweep(
     delete(manage, bob.key.id)
     removal_jobs.clear()
     # The function has its time first.
-    assert service.sweep(now=clock.now()).removals == 0
-    assert service.sweep(now=clock.now() + HOUR).removals == 1
+    assert sweeping.sweep(now=clock.now()).removals == 0
+    assert sweeping.sweep(now=clock.now() + HOUR).removals == 1
     assert left(stored) == "ace"
 
 
@@ -141,7 +141,7 @@ def test_a_request_whose_job_cannot_be_handed_over_succeeds(
 ) -> None:
     with unreachable("lambda", "Invoke"):
         delete(manage, bob.key.id)
-    service.sweep(now=clock.now() + HOUR)
+    sweeping.sweep(now=clock.now() + HOUR)
     assert left(stored) == "ace"
 
 
@@ -151,9 +151,9 @@ def test_the_sweep_looks_once_more_and_then_never_again(
     delete(manage, bob.key.id)
     do(removal_jobs)
     now = clock.now()
-    looks = [hours for hours in range(1, 40) if service.sweep(now=now + hours * HOUR).removals]
+    looks = [hours for hours in range(1, 40) if sweeping.sweep(now=now + hours * HOUR).removals]
     assert looks == [25]
-    assert service.sweep(now=now + 40 * HOUR) == SweepReport()
+    assert sweeping.sweep(now=now + 40 * HOUR) == SweepReport()
 
 
 def test_who_asked_for_it_and_what_came_of_it_is_kept(
@@ -165,7 +165,7 @@ def test_who_asked_for_it_and_what_came_of_it_is_kept(
 ) -> None:
     delete(manage, bob.key.id)
     do(removal_jobs)
-    service.sweep(now=clock.now() + 27 * HOUR)
+    sweeping.sweep(now=clock.now() + 27 * HOUR)
     done, asked = read_entries(stored.team.id, limit=10, now=clock.now()).entries
     assert (asked.action, asked.subject) == (Action.REMOVAL_ASKED, bob.key.id)
     assert (done.action, done.subject) == (Action.REMOVAL_DONE, bob.key.id)

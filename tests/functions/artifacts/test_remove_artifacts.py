@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from larder import clock
-from larder.artifacts import removal, service
+from larder.artifacts import removal, sweeping
 from larder.artifacts.models import ArtifactHash, Totals
 from larder.artifacts.repository import read_entry, read_removal, read_totals
 from larder.audit.models import OPERATOR
@@ -53,7 +53,7 @@ def test_a_job_that_nobody_asked_for_does_nothing(cloud: Cloud) -> None:
 def test_what_there_is_no_time_for_is_left_to_the_sweep(asked: Cloud) -> None:
     invoke(HANDLER, job(asked), Context(remaining_ms=1_000))
     assert read_totals(asked.team.id).artifacts == 3
-    service.sweep(now=clock.now() + HOUR)
+    sweeping.sweep(now=clock.now() + HOUR)
     assert read_totals(asked.team.id) == Totals()
 
 
@@ -64,7 +64,7 @@ def test_what_fails_is_left_to_the_sweep(asked: Cloud) -> None:
     with answering("dynamodb", "TransactWriteItems", conflict):
         report = removal.do_job(asked.team.id, asked.key.id, now=clock.now())
     assert (report.failed, report.finished) == (3, False)
-    service.sweep(now=clock.now() + HOUR)
+    sweeping.sweep(now=clock.now() + HOUR)
     assert read_totals(asked.team.id) == Totals()
 
 
@@ -89,7 +89,7 @@ def test_an_upload_that_nobody_knew_of_is_removed_by_the_last_look(
     put_object(first, b"came late")
     announce(first)
     assert read_entry(cloud.team.id, ArtifactHash("abc")).artifact is not None
-    service.sweep(now=clock.now() + 26 * HOUR)
+    sweeping.sweep(now=clock.now() + 26 * HOUR)
     assert read_entry(cloud.team.id, ArtifactHash("abc")).artifact is None
     assert read_totals(cloud.team.id) == Totals()
 

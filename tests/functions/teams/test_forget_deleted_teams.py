@@ -9,6 +9,7 @@ from larder import aws, clock
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, list_keys
 from larder.artifacts import service as artifacts
+from larder.artifacts import settling, sweeping
 from larder.artifacts.models import ArtifactHash, Totals, Upload, parse_object_key
 from larder.artifacts.repository import read_entry, read_totals
 from larder.errors import TryAgain
@@ -91,7 +92,7 @@ def test_everything_of_a_deleted_team_goes_and_nothing_of_another(full: Cloud) -
 def test_objects_go_with_the_sweep(full: Cloud) -> None:
     delete(full)
     invoke(HANDLER, {})
-    artifacts.sweep(now=clock.now() + timedelta(days=2))
+    sweeping.sweep(now=clock.now() + timedelta(days=2))
     assert [key for owner, key in index_keys() if owner == full.team.id] == []
     listed = aws.s3().list_objects_v2(
         Bucket=settings().artifacts_bucket, Prefix=f"artifacts/{full.team.id}/"
@@ -128,7 +129,7 @@ def test_an_upload_that_was_under_way_is_removed_by_a_later_run(full: Cloud) -> 
     aws.s3().put_object(Bucket=settings().artifacts_bucket, Key=key, Body=b"late")
     upload = parse_object_key(key)
     assert isinstance(upload, Upload)
-    artifacts.commit(upload, now=clock.now())
+    settling.commit(upload, now=clock.now())
     assert read_totals(full.team.id).artifacts == 1
     invoke(HANDLER, {})
     assert is_clear(full.team.id)
@@ -157,7 +158,7 @@ def test_a_store_that_does_not_answer_is_asked_again_by_the_next_run(
         assert len(deleted_teams()) == 1
     # The daily check of the totals mends what was taken out and not counted out.
     for hours in (24, 25):
-        artifacts.sweep(now=clock.now() + timedelta(hours=hours))
+        sweeping.sweep(now=clock.now() + timedelta(hours=hours))
     invoke(HANDLER, {})
     assert is_clear(full.team.id)
     assert deleted_teams() == []

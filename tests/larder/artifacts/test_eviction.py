@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from larder import clock
-from larder.artifacts import eviction, repository, service
+from larder.artifacts import eviction, rebuilding, repository, service, sweeping
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals
 from larder.errors import LargerThanQuota, MakingRoom
 from larder.teams.service import change_state
@@ -96,9 +96,9 @@ def test_what_was_used_longest_ago_makes_room_for_an_upload(team: Cloud) -> None
 def test_an_evicted_object_is_deleted_when_nobody_can_be_reading_it(team: Cloud) -> None:
     fill(team)
     store(team, "b", 200)
-    service.sweep(now=clock.now())
+    sweeping.sweep(now=clock.now())
     assert len(object_keys()) == 10
-    service.sweep(now=clock.now() + HOUR)
+    sweeping.sweep(now=clock.now() + HOUR)
     assert len(object_keys()) == 9
 
 
@@ -409,7 +409,7 @@ def test_a_direct_upload_that_was_lost_is_settled_by_the_sweep(team: Cloud) -> N
     fill(team)
     key = offer(team.send, "b")
     put_object(key, b"x" * 200)
-    service.sweep(now=clock.now() + DAY + HOUR)
+    sweeping.sweep(now=clock.now() + DAY + HOUR)
     assert hashes(team)[-1] == "b"
     assert size(team) <= QUOTA
 
@@ -417,7 +417,7 @@ def test_a_direct_upload_that_was_lost_is_settled_by_the_sweep(team: Cloud) -> N
 def test_a_rebuild_refuses_and_evicts_nothing(team: Cloud) -> None:
     fill(team)
     change_state(team.team.id, quota_bytes=100)
-    service.rebuild_index(now=clock.now(), workers=1)
+    rebuilding.rebuild_index(now=clock.now(), workers=1)
     assert len(hashes(team)) == 9
 
 
@@ -493,7 +493,7 @@ def test_the_daily_check_lists_what_was_stored_before(
     option("over_quota", "refuse")
     fill(team)
     option("over_quota", "evict")
-    service.sweep(now=clock.now())
+    sweeping.sweep(now=clock.now())
     listed = repository.least_recently_used(team.team.id, page=2)
     assert [str(one.upload.hash) for one in listed] == [f"a{number}" for number in range(9)]
 

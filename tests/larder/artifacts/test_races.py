@@ -5,7 +5,7 @@ up in the end. The other writer here is a call that gets in between, by a hook o
 import pytest
 
 from larder import clock
-from larder.artifacts import repository, service, storage
+from larder.artifacts import repository, service, settling, storage
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload
 from larder.errors import ArtifactNotFound, CachingOverLimit, TryAgain
 from larder.hashing import time_ordered_id
@@ -110,7 +110,7 @@ def test_an_event_that_is_faster_than_the_function_is_no_second_upload(cloud: Cl
         (key,) = object_keys()
         _, owner, hash, upload_id = key.split("/")
         upload = Upload(owner=owner, hash=ArtifactHash(hash), id=upload_id)
-        service.commit(upload, now=clock.now())
+        settling.commit(upload, now=clock.now())
 
     with just_before("dynamodb", "PutItem", commit):
         store(cloud, b"mine")
@@ -155,7 +155,7 @@ def test_an_upload_that_cannot_be_taken_is_deleted_by_the_sweep(cloud: Cloud, si
     with pytest.raises(ArtifactNotFound):
         service.find(entry, quota_bytes=1_000, now=now)
     change_state(cloud.team.id, quota_bytes=1_000)
-    assert service.commit(upload, now=now) is None
+    assert settling.commit(upload, now=now) is None
     assert list(repository.due_items(now=now)) == []
     later = now.replace(year=now.year + 1)
     assert [due.sort_key for due in repository.due_items(now=later)] == [f"#discarded#{upload.id}"]

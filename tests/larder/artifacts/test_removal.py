@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from larder import clock
-from larder.artifacts import repository, service
+from larder.artifacts import repository, service, sweeping
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload, Writer
 from larder.artifacts.removal import remove_written
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload
@@ -79,14 +79,14 @@ def test_without_a_writer_everything_goes_and_the_sweep_empties_the_bucket(cloud
     assert hashes(cloud.team.id) == []
     assert repository.read_totals(cloud.team.id) == Totals()
     assert len(object_keys()) == 2
-    service.sweep(now=clock.now() + HOUR)
+    sweeping.sweep(now=clock.now() + HOUR)
     assert object_keys() == []
 
 
 def test_a_reader_who_was_sent_to_an_object_can_still_load_it(cloud: Cloud) -> None:
     store(cloud, "a1")
     assert remove(cloud)
-    service.sweep(now=clock.now())
+    sweeping.sweep(now=clock.now())
     assert len(object_keys()) == 1
 
 
@@ -96,12 +96,12 @@ def test_an_upload_that_was_offered_before_is_never_seen_whenever_it_comes(
 ) -> None:
     key = offer(cloud.send, "a1")
     assert remove(cloud, cloud.key.id)
-    service.sweep(now=clock.now() + after)
+    sweeping.sweep(now=clock.now() + after)
     put_object(key, b"too late")
     announce(key)
     assert cloud.send("GET", "/v8/artifacts/a1").status == 404
     assert repository.read_totals(cloud.team.id) == Totals()
-    service.sweep(now=clock.now() + 25 * HOUR)
+    sweeping.sweep(now=clock.now() + 25 * HOUR)
     assert object_keys() == []
 
 

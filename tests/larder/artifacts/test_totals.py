@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from larder import aws, clock
-from larder.artifacts import removal, repository, service
+from larder.artifacts import rebuilding, removal, repository, service, sweeping
 from larder.artifacts.management import delete_artifact
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
 from larder.settings import settings
@@ -126,12 +126,12 @@ def expiry(cloud: Cloud) -> None:
             now=clock.now() - 31 * DAY,
         )
     assert repository.read_totals(cloud.team.id).artifacts == 5
-    assert service.sweep(now=clock.now()).expired == 2
+    assert sweeping.sweep(now=clock.now()).expired == 2
 
 
 def a_rebuild(cloud: Cloud) -> None:
     put(cloud, "a", 3)
-    service.rebuild_index(now=clock.now(), workers=1)
+    rebuilding.rebuild_index(now=clock.now(), workers=1)
 
 
 CHANGES: dict[Callable[[Cloud], None], Totals] = {
@@ -174,6 +174,6 @@ def test_the_totals_are_exact_after(
     assert totals == CHANGES[change]
     assert repository.sum_index(cloud.team.id).totals == totals
     for hours in (1, 26, 27):
-        service.sweep(now=clock.now() + hours * HOUR)
+        sweeping.sweep(now=clock.now() + hours * HOUR)
     assert repository.read_totals(cloud.team.id) == totals
     assert len(object_keys()) == totals.artifacts

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from larder.artifacts import repository, service
+from larder.artifacts import repository, retention, service, settling
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactPage, IndexEntry, Writer
 from larder.artifacts.removal import actor_of
 from larder.audit.models import Action, Entry
@@ -16,7 +16,7 @@ _ATTEMPTS = 8
 def list_artifacts(owner: str, *, after: str, limit: int, now: datetime) -> ArtifactPage:
     """A page of what readers of the owner's cache can get, by hash."""
     page = repository.read_page(owner, after=after, limit=limit)
-    seen = tuple(artifact for artifact in page.artifacts if service.visible(artifact, now))
+    seen = tuple(artifact for artifact in page.artifacts if retention.visible(artifact, now))
     return ArtifactPage(artifacts=seen, following=page.following)
 
 
@@ -36,7 +36,7 @@ def delete_artifact(
     """
     if entry.pending is not None:
         # It may have come: then it counts as stored, as for readers.
-        service.settle(entry, quota_bytes=quota_bytes, now=now)
+        settling.settle(entry, quota_bytes=quota_bytes, now=now)
         entry = repository.read_entry(owner, hash)
     for attempt in range(_ATTEMPTS):
         refused = entry.pending is None or repository.refuse(entry.pending, now=now)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import NewType
 
 from larder.clock import from_ms
@@ -118,8 +118,10 @@ class Artifact:
     writer: Writer | None = None
     last_used_at: datetime | None = None
 
-    def expires_at(self, retention_days: int) -> datetime:
-        return self.created_at + timedelta(days=retention_days)
+
+def same_upload(one: Artifact | None, other: Artifact | None) -> bool:
+    """Whether both are of one upload, or neither is anything."""
+    return (one.upload.id if one else None) == (other.upload.id if other else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +178,7 @@ class Removal:
 class IndexEntry:
     """What the index holds of one hash: what readers see, and a direct upload that may replace it.
 
-    `artifact` may be past its retention: readers ask `service.visible`.
+    `artifact` may be past its retention: readers ask `retention.visible`.
     """
 
     artifact: Artifact | None = None

@@ -33,6 +33,7 @@ from larder.artifacts.models import (
     Upload,
     Writer,
 )
+from larder.artifacts.retention import expires_at
 from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.concurrency import in_background, wait_before_retry
 from larder.errors import TryAgain
@@ -797,7 +798,7 @@ def _shard(text: str) -> str:
 
 
 def _expiry_epoch(artifact: Artifact) -> int:
-    return to_epoch_seconds(artifact.expires_at(settings().retention_days))
+    return to_epoch_seconds(expires_at(artifact))
 
 
 def _artifact_item(artifact: Artifact) -> aws.Item:
@@ -811,7 +812,7 @@ def _artifact_item(artifact: Artifact) -> aws.Item:
         **_writer_attributes(artifact.writer),
         "last_used_at": _listed_at(artifact),
         **{name: getattr(artifact.metadata, name) for name in _METADATA},
-        **_sweep(upload, artifact.expires_at(settings().retention_days)),
+        **_sweep(upload, expires_at(artifact)),
     }
 
 

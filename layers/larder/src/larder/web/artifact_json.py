@@ -3,9 +3,9 @@
 from typing import Any
 
 from larder.artifacts.models import Artifact, ArtifactPage, Writer
+from larder.artifacts.retention import expires_at
 from larder.audit.models import Entry
 from larder.clock import to_ms
-from larder.settings import settings
 from larder.web.artifact_query import cursor_of
 
 
@@ -22,7 +22,7 @@ def artifact_json(artifact: Artifact) -> dict[str, Any]:
         "interactive": metadata.interactive,
         "writer": None if artifact.writer is None else _writer_json(artifact.writer),
         "createdAt": to_ms(artifact.created_at),
-        "expiresAt": to_ms(artifact.expires_at(settings().retention_days)),
+        "expiresAt": to_ms(expires_at(artifact)),
         "lastUsedAt": None if artifact.last_used_at is None else to_ms(artifact.last_used_at),
     }
 

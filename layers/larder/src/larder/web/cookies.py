@@ -23,7 +23,7 @@ def session_token(request: Request) -> str | None:
 def is_signed_by_the_old_secret(request: Request) -> bool:
     """Whether the cookie of the session counts, but would no longer after the next rotation of the secret."""
     token, signature = _token_and_signature(request)
-    return session_token(request) is not None and not is_signed_anew(token, signature)
+    return not is_signed_anew(token, signature) and session_token(request) is not None
 
 
 def session_cookies(request: Request, token: str, *, remembered: bool) -> list[Cookie]:
