@@ -27,6 +27,7 @@ from botocore.session import Session
 
 from larder.settings import region
 from larder.web.log import logger
+from tests.hooks import hooked
 from tests.requests import Context
 
 Event = dict[str, Any]
@@ -163,15 +164,11 @@ def _recorded() -> Iterator[_Recording]:
         service = model.service_model.service_name
         recording.calls.append(Call(service, model.name, deepcopy(params)))
 
-    clients = [aws.dynamodb(), aws.s3()]
-    for client in clients:
-        client.meta.events.register_first("before-parameter-build", note_call)
-    try:
-        with patch.object(URLLib3Session, "send", recording_send):
-            yield recording
-    finally:
-        for client in clients:
-            client.meta.events.unregister("before-parameter-build", note_call)
+    with (
+        hooked("before-parameter-build", note_call, aws.dynamodb(), aws.s3()),
+        patch.object(URLLib3Session, "send", recording_send),
+    ):
+        yield recording
 
 
 def _named(request: Any) -> str:

@@ -11,15 +11,14 @@ from pathlib import Path
 from uuid import UUID
 
 from benchmarks.handler_cpu import Case, HandlerCpu, measure
-from larder import aws, clock
+from larder import clock
 from larder.accounts.service import create_user
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Writer
 from larder.artifacts.service import store
-from larder.settings import metrics_namespace, region, s3_endpoint, settings
 from larder.teams.service import create_team
-from larder.web import auth
+from tests.layer_on import forget
 from tests.requests import request_event
 
 _EVENT = {
@@ -85,17 +84,10 @@ def _on(data: Path) -> Iterator[None]:
     described = json.loads((data / "cloud.json").read_text())
     before = dict(os.environ)
     os.environ.update(described["environment"])
-    _forget()
+    forget()
     try:
         yield
     finally:
         os.environ.clear()
         os.environ.update(before)
-        _forget()
-
-
-def _forget() -> None:
-    aws.reset()
-    auth.forget_scopes()
-    for cached in (settings, region, s3_endpoint, metrics_namespace):
-        cached.cache_clear()
+        forget()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.e2e import node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +49,8 @@ class Outcome:
 
 
 class Generator:
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
+    def __init__(self, script: node.Script) -> None:
+        self._script = script
 
     def send(
         self, origin: str, request: Request, *, clients: int, seconds: float, least: int, most: int
@@ -71,11 +71,8 @@ class Generator:
             "least": least,
             "most": most,
         }
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(job) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
+        self._script.tell(job)
+        line = self._script.answer()
         if not line:
             raise RuntimeError("the generator of load has ended")
         answer = json.loads(line)
@@ -84,15 +81,5 @@ class Generator:
 
 @contextlib.contextmanager
 def generator(npm: Path) -> Iterator[Generator]:
-    process = subprocess.Popen(
-        ["node", "load.mjs"],
-        cwd=npm,
-        env={"PATH": os.environ["PATH"], "NO_PROXY": "*"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        yield Generator(process)
-        assert process.stdin is not None
-        process.stdin.close()
+    with node.script(npm, "load.mjs") as script:
+        yield Generator(script)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import hashlib
 import json
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.e2e import cloud
+from tests.e2e import cloud, node
 
 _NPM = Path(__file__).with_name("peers")
-_FILES = ("package.json", "package-lock.json", "load.mjs", "accounts.mjs")
+_SCRIPTS = ("load.mjs", "accounts.mjs")
 _INSTALL_SECONDS = 900
 _START_SECONDS = 90
 _STOP_SECONDS = 10
@@ -66,35 +63,7 @@ class Server:
 
 def installed(tools: Path) -> Path:
     """The folder with the peers and the generator of load, in the versions of package-lock.json."""
-    tools.mkdir(parents=True, exist_ok=True)
-    digest = hashlib.sha256(b"".join((_NPM / name).read_bytes() for name in _FILES)).hexdigest()[
-        :12
-    ]
-    target = tools / digest
-    with (tools / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not target.exists():
-            partial = tools / "partial"
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir()
-            for name in _FILES:
-                shutil.copy(_NPM / name, partial)
-            _install(partial)
-            partial.rename(target)
-    return target
-
-
-def _install(folder: Path) -> None:
-    npm = shutil.which("npm")
-    if npm is None:
-        raise RuntimeError("the peers come from npm: node and npm must be on PATH")
-    subprocess.run(
-        [npm, "ci", "--no-audit", "--no-fund", "--loglevel=error"],
-        cwd=folder,
-        env={**os.environ, "npm_config_update_notifier": "false"},
-        check=True,
-        timeout=_INSTALL_SECONDS,
-    )
+    return node.installed(_NPM, _SCRIPTS, tools, seconds=_INSTALL_SECONDS)
 
 
 @contextlib.contextmanager

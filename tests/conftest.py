@@ -19,23 +19,19 @@ from botocore.retries.standard import ExponentialBackoff
 from time_machine import escape_hatch
 
 from larder import aws, clock
-from larder.accounts.repository import forget_holders
 from larder.accounts.service import create_user
 from larder.api_keys.models import NewKey
-from larder.api_keys.repository import forget_clean_up
 from larder.api_keys.service import create_key
-from larder.rate_limits.service import forget_full_windows
-from larder.settings import environment_name, metrics_namespace, region, s3_endpoint, settings
-from larder.signing import forget_secrets
+from larder.settings import environment_name, region, settings
 from larder.teams.models import Role
 from larder.teams.service import add_member, create_team
-from larder.web import auth
 from larder.web.log import logger
 from local.data_folder import DYNAMODB_LOCAL
 from local.dynamodb_local.engine import Engine
 from local.dynamodb_local.installation import open_installation
 from local.template import Template, load_template
 from tests import invocations
+from tests.layer_on import forget_options, restart
 from tests.mailbox import Mailbox, handed_over
 from tests.moto_stores import Stores, answering_boto3
 from tests.rehearsal.acting import ROLES, Rehearsal, rehearsal
@@ -119,13 +115,8 @@ def environment(
 
 def _forget() -> None:
     # Clients are kept: making them takes longer than most tests, and moto answers old ones too.
-    auth.forget_scopes()
-    forget_clean_up()
-    forget_holders()
-    forget_secrets()
-    forget_full_windows()
-    for cached in (settings, region, s3_endpoint, metrics_namespace):
-        cached.cache_clear()
+    restart()
+    forget_options()
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from botocore.compat import HTTPHeaders
 from botocore.exceptions import ConnectTimeoutError
 
 from larder import aws
+from tests.hooks import hooked
 
 _CLIENTS: dict[str, Callable[[], Any]] = {
     "dynamodb": aws.dynamodb,
@@ -55,7 +56,7 @@ def answering(
         status, parsed = answer
         return SimpleNamespace(status_code=status), {**parsed, "ResponseMetadata": {}}
 
-    with _hooked(service, f"before-call.{service}.{operation}", instead):
+    with hooked(f"before-call.{service}.{operation}", instead, _CLIENTS[service]()):
         yield calls
 
 
@@ -71,7 +72,7 @@ def refusing(
         headers = HTTPHeaders.from_pairs([("content-type", "application/x-amz-json-1.0")])
         return AWSResponse(request.url, status, headers, _Body(json.dumps(body).encode()))
 
-    with _hooked(service, f"before-send.{service}.{operation}", instead):
+    with hooked(f"before-send.{service}.{operation}", instead, _CLIENTS[service]()):
         yield tries
 
 
@@ -87,7 +88,7 @@ def unreachable(service: str, operation: str) -> Iterator[None]:
     def no_connection(**_: Any) -> None:
         raise ConnectTimeoutError(endpoint_url="https://aws")
 
-    with _hooked(service, f"before-send.{service}.{operation}", no_connection):
+    with hooked(f"before-send.{service}.{operation}", no_connection, _CLIENTS[service]()):
         yield
 
 
@@ -101,16 +102,6 @@ def just_before(service: str, operation: str, act: Callable[[], object]) -> Iter
             done.append(True)
             act()
 
-    with _hooked(service, f"before-call.{service}.{operation}", interrupt):
+    with hooked(f"before-call.{service}.{operation}", interrupt, _CLIENTS[service]()):
         yield
     assert done, f"{operation} was never called"
-
-
-@contextmanager
-def _hooked(service: str, event: str, hook: Callable[..., Any]) -> Iterator[None]:
-    client: Any = _CLIENTS[service]()
-    client.meta.events.register_first(event, hook)
-    try:
-        yield
-    finally:
-        client.meta.events.unregister(event, hook)

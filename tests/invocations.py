@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from larder import aws
+from tests.hooks import hooked
 from tests.rehearsal.acting import rehearsing
 
 
@@ -26,9 +27,5 @@ def handed_over(function: str) -> Iterator[list[dict[str, Any]]]:
             return None
         return SimpleNamespace(status_code=202), {"StatusCode": 202, "ResponseMetadata": {}}
 
-    events: Any = aws.lambda_().meta.events
-    events.register_first("before-call.lambda.Invoke", take)
-    try:
+    with hooked("before-call.lambda.Invoke", take, aws.lambda_()):
         yield payloads
-    finally:
-        events.unregister("before-call.lambda.Invoke", take)

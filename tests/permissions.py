@@ -9,6 +9,7 @@ from typing import Any
 from larder import aws
 from local.cloudformation import read_template
 from local.template import load_template, resource_name
+from tests.hooks import hooked
 
 TEMPLATE = read_template(Path(__file__).resolve().parent.parent / "template.yaml")
 RESOURCES: dict[str, Any] = TEMPLATE["Resources"]
@@ -107,20 +108,9 @@ def held_to_its_grants(handler: str) -> Iterator[None]:
     def check(params: dict[str, Any], model: Any, **_: object) -> None:
         missing.update(needs(model.name, params) - grants(logical_id))
 
-    clients: tuple[Any, ...] = (
-        aws.dynamodb(),
-        aws.s3(),
-        aws.lambda_(),
-        aws.secrets_manager(),
-        aws.sesv2(),
-    )
-    for client in clients:
-        client.meta.events.register("provide-client-params", check)
-    try:
+    clients = (aws.dynamodb(), aws.s3(), aws.lambda_(), aws.secrets_manager(), aws.sesv2())
+    with hooked("provide-client-params", check, *clients):
         yield
-    finally:
-        for client in clients:
-            client.meta.events.unregister("provide-client-params", check)
     assert not missing, (
         f"template.yaml does not let {logical_id} do what it does: {sorted(missing)}"
     )

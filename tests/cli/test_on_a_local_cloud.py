@@ -1,6 +1,5 @@
 """The installed command against a local cloud that really runs, for what no store in memory can show."""
 
-import json
 import os
 import pty
 import subprocess
@@ -12,11 +11,10 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-import boto3
 import httpx
 import pytest
 
-from tests.e2e.cloud import LocalCloud, start
+from tests.e2e.cloud import LocalCloud, run_larder, start
 
 pytestmark = pytest.mark.slow
 
@@ -34,15 +32,8 @@ def local_cloud(
 
 def larder(cloud: LocalCloud, *arguments: str) -> Any:
     """Run the command as an operator's program does, with a foreign AWS set-up around it."""
-    done = subprocess.run(
-        [COMMAND, "--local", cloud.data, *arguments, "--json"],
-        env=os.environ | {"AWS_PROFILE": "of-another-account", "LARDER_STACK": "another"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    environment = os.environ | {"AWS_PROFILE": "of-another-account", "LARDER_STACK": "another"}
+    return run_larder("--local", cloud.data, *arguments, timeout_s=120, environment=environment)
 
 
 def client(cloud: LocalCloud, token: str) -> httpx.Client:
@@ -80,15 +71,7 @@ def check(http: httpx.Client, hash: str) -> None:
 
 
 def lose_the_index(cloud: LocalCloud) -> int:
-    environment = json.loads((cloud.data / "cloud.json").read_text())["environment"]
-    dynamodb = boto3.resource(
-        "dynamodb",
-        endpoint_url=environment["AWS_ENDPOINT_URL_DYNAMODB"],
-        region_name=environment["AWS_REGION"],
-        aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
-    )
-    table = dynamodb.Table(environment["LARDER_ARTIFACTS_TABLE"])
+    table = cloud.table("LARDER_ARTIFACTS_TABLE")
     items = cloud.items("LARDER_ARTIFACTS_TABLE")
     for item in items:
         table.delete_item(Key={name: item[name] for name in ("owner", "hash")})

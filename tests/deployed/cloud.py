@@ -9,18 +9,15 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from local.turbo_env import TurboEnv, write_turbo_env
 from tests.deployed.emulator import Emulator
 from tests.deployed.front import serving
 from tests.deployed.stack import STACK, Stack, packed
-from tests.e2e.cloud import LocalCloud
+from tests.e2e.cloud import LocalCloud, run_larder
 
 OPERATOR = "operator@larder.local"
 TEAM = "my-team"
@@ -76,15 +73,8 @@ class DeployedCloud(LocalCloud):
     def operate(self, *arguments: str) -> Any:
         """What `larder --stack` answers."""
         assert self.stack is not None
-        done = subprocess.run(
-            [Path(sys.executable).with_name("larder"), "--stack", STACK, *arguments, "--json"],
-            env={"PATH": os.environ["PATH"], **self.stack.emulator.variables},
-            capture_output=True,
-            text=True,
-            timeout=600,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return json.loads(done.stdout)
+        environment = {"PATH": os.environ["PATH"], **self.stack.emulator.variables}
+        return run_larder("--stack", STACK, *arguments, timeout_s=600, environment=environment)
 
     def mail(self) -> Iterator[dict[str, Any]]:
         messages = sorted(self.items("LARDER_OUTBOX_TABLE"), key=lambda one: one["id"])

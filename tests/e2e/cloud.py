@@ -61,6 +61,21 @@ def running(root: Path, data: Path, **options: str) -> Iterator[LocalCloud]:
         shutil.rmtree(server.data)
 
 
+def run_larder(
+    *arguments: str | Path, timeout_s: float, environment: Mapping[str, str] | None = None
+) -> Any:
+    """What `larder ... --json` answers, in the caller's environment unless another is given."""
+    done = subprocess.run(
+        [Path(sys.executable).with_name("larder"), *arguments, "--json"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
 def free_port() -> int:
     """A port that nobody listens on."""
     with socket.socket() as probe:
@@ -180,14 +195,7 @@ class LocalCloud:
 
     def larder(self, *arguments: str) -> Any:
         """What the operator's command answers."""
-        done = subprocess.run(
-            [Path(sys.executable).with_name("larder"), "--local", self.data, *arguments, "--json"],
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return json.loads(done.stdout)
+        return run_larder("--local", self.data, *arguments, timeout_s=120)
 
     def mail(self) -> Iterator[dict[str, Any]]:
         """The messages in the outbox, newest first, as somebody at this machine reads them."""
@@ -201,7 +209,11 @@ class LocalCloud:
             query = {"before": page["next_before"]}
 
     def items(self, table_variable: str) -> list[dict[str, Any]]:
-        """Every item of the table that the functions know by this environment variable, in plain Python types."""
+        """Every item of a table, in plain Python types."""
+        return self.table(table_variable).scan(ConsistentRead=True)["Items"]
+
+    def table(self, variable: str) -> Any:
+        """The table that the functions know by this environment variable."""
         environment = json.loads((self.data / "cloud.json").read_text())["environment"]
         dynamodb = boto3.resource(
             "dynamodb",
@@ -210,7 +222,7 @@ class LocalCloud:
             aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
         )
-        return dynamodb.Table(environment[table_variable]).scan(ConsistentRead=True)["Items"]
+        return dynamodb.Table(environment[variable])
 
     def _answers(self) -> bool:
         try:

@@ -35,12 +35,6 @@ def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProce
     )
 
 
-def operate(cloud: LocalCloud, *arguments: str) -> Any:
-    done = run("--local", cloud.data, *arguments, "--json")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
 def smoke(url: str, key: str, team: str | None = None) -> dict[str, dict[str, Any]]:
     """Every check that did not pass, by its name."""
     done = run(
@@ -60,14 +54,14 @@ def smoke(url: str, key: str, team: str | None = None) -> dict[str, dict[str, An
 @pytest.fixture(scope="module")
 def team(local_cloud: LocalCloud) -> str:
     """A team of its own, whose state the tests change."""
-    operate(local_cloud, "users", "create", "--email", "ada@acme.example", "--name", "Ada")
+    local_cloud.larder("users", "create", "--email", "ada@acme.example", "--name", "Ada")
     owner = ("--owner", "ada@acme.example")
-    operate(local_cloud, "teams", "create", "--name", "Acme", "--slug", "acme", *owner)
+    local_cloud.larder("teams", "create", "--name", "Acme", "--slug", "acme", *owner)
     return "acme"
 
 
 def key_of(cloud: LocalCloud, *options: str) -> str:
-    return str(operate(cloud, "keys", "create", "--user", "ada@acme.example", *options)["key"])
+    return str(cloud.larder("keys", "create", "--user", "ada@acme.example", *options)["key"])
 
 
 @pytest.fixture(scope="module")
@@ -113,9 +107,9 @@ def test_make_smoke_takes_address_key_and_team(local_cloud: LocalCloud) -> None:
 
 
 def test_little_is_left_behind(local_cloud: LocalCloud, key: str, team: str) -> None:
-    before = operate(local_cloud, "teams", "show", team)
+    before = local_cloud.larder("teams", "show", team)
     assert smoke(local_cloud.url, key) == {}
-    left = operate(local_cloud, "teams", "show", team)
+    left = local_cloud.larder("teams", "show", team)
     assert left["stored_bytes"] - before["stored_bytes"] == 4
     assert left["artifacts"] - before["artifacts"] == 4
 
@@ -123,10 +117,10 @@ def test_little_is_left_behind(local_cloud: LocalCloud, key: str, team: str) -> 
 def test_nothing_is_left_behind_by_a_key_that_may_delete(
     local_cloud: LocalCloud, key: str, team: str
 ) -> None:
-    before = operate(local_cloud, "teams", "show", team)
+    before = local_cloud.larder("teams", "show", team)
     rights = ("--permissions", "artifacts=read,write,manage")
     assert smoke(local_cloud.url, key_of(local_cloud, "--team", team, *rights)) == {}
-    left = operate(local_cloud, "teams", "show", team)
+    left = local_cloud.larder("teams", "show", team)
     assert left["stored_bytes"] == before["stored_bytes"]
 
 
@@ -192,11 +186,11 @@ def test_a_team_that_cannot_use_the_cache(
     found: str,
     advice: str,
 ) -> None:
-    operate(local_cloud, "teams", "set", team, *change)
+    local_cloud.larder("teams", "set", team, *change)
     try:
         (check,) = smoke(local_cloud.url, key).values()
     finally:
-        operate(local_cloud, "teams", "set", team, *back)
+        local_cloud.larder("teams", "set", team, *back)
     assert check["check"] == "the key opens the cache"
     assert check["found"].startswith(found)
     assert advice in check["advice"]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
-import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from . import node
 
 # npm's `latest` when the suite was last brought up to date; the end of a run says when npm has a newer one.
 NEWEST = "2.11.11"
@@ -28,20 +27,17 @@ _CACHED = re.compile(r"Cached:\s+(\d+) cached, (\d+) total")
 
 def installed(version: str, tools: Path) -> Path:
     """Path of the `turbo` command of exactly this version. Safe to call from several processes at once."""
-    tools.mkdir(parents=True, exist_ok=True)
-    target = tools / version
-    with (tools / f"{version}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not target.exists():
-            partial = Path(tempfile.mkdtemp(prefix=f"{version}-", dir=tools))
-            _npm("install", "--prefix", str(partial), "--no-audit", "--no-fund", f"turbo@{version}")
-            partial.rename(target)
-    return target / "node_modules" / ".bin" / "turbo"
+
+    def fill(folder: Path) -> None:
+        wanted = f"turbo@{version}"
+        node.npm("install", "--prefix", str(folder), "--no-audit", "--no-fund", wanted)
+
+    return node.made_once(tools / version, fill) / "node_modules" / ".bin" / "turbo"
 
 
 def newest_on_npm() -> str:
     """The version that npm calls `latest` now."""
-    return _npm("view", "turbo", "version").strip()
+    return node.npm("view", "turbo", "version").strip()
 
 
 def turbo_json(version: str, *, signature: bool = False) -> dict[str, object]:
@@ -138,22 +134,6 @@ def _turbo(client: Client, monorepo: Path, *arguments: str) -> subprocess.Comple
         text=True,
         timeout=300,
     )
-
-
-def _npm(*arguments: str) -> str:
-    npm = shutil.which("npm")
-    if npm is None:
-        raise AssertionError("The tests with the real build client need node and npm on PATH.")
-    done = subprocess.run(
-        [npm, *arguments],
-        env={**os.environ, "npm_config_update_notifier": "false"},
-        capture_output=True,
-        text=True,
-        timeout=180,
-    )
-    if done.returncode != 0:
-        raise AssertionError(f"npm {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
-    return done.stdout
 
 
 @dataclass(frozen=True)

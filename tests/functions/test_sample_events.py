@@ -2,7 +2,6 @@
 
 import base64
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
@@ -10,15 +9,14 @@ from unittest.mock import ANY
 import pytest
 
 from larder import aws, clock
-from larder.accounts import repository as accounts
 from larder.accounts.models import User
-from larder.accounts.service import read_account
 from larder.accounts.sessions import start_session
 from larder.artifacts import repository
 from larder.artifacts.models import PendingUpload, parse_object_key
 from larder.settings import settings
 from local.template import load_template
 from tests.conftest import SetOption
+from tests.functions.api_keys.people import verified
 from tests.mailbox import Mailbox
 from tests.requests import Cloud, invoke
 
@@ -47,11 +45,7 @@ def sample(name: str, cloud: Cloud) -> dict[str, Any]:
 
 def session_token(user: User) -> str:
     """Of a session of the user, who is an operator."""
-    account = read_account(user.id)
-    verified = replace(account, user=replace(account.user, email_verified=True))
-    stored = accounts.change(account, verified)
-    assert stored is not None
-    return start_session(stored.user, now=clock.now())[1]
+    return start_session(verified(user), now=clock.now())[1]
 
 
 def run(name: str, cloud: Cloud) -> Any:

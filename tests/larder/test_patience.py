@@ -13,6 +13,7 @@ from larder.errors import TryAgain
 from larder.patience import BRIEF_S, KEPT_BACK_S, answering_in_time, briefly
 from larder.settings import settings
 from local.template import load_template
+from tests.hooks import hooked
 
 KEY = {"owner": "team_a", "hash": "abc"}
 
@@ -32,12 +33,8 @@ def silent(takes_s: float) -> Iterator[list[float]]:
         time.sleep(takes_s)
         raise ReadTimeoutError(endpoint_url="https://aws")
 
-    events: Any = aws.dynamodb().meta.events
-    events.register_first("before-send.dynamodb.GetItem", wait)
-    try:
+    with hooked("before-send.dynamodb.GetItem", wait, aws.dynamodb()):
         yield tries
-    finally:
-        events.unregister("before-send.dynamodb.GetItem", wait)
 
 
 def in_time(left_s: float) -> Any:

@@ -16,6 +16,7 @@ from unittest.mock import patch
 from weakref import WeakKeyDictionary
 
 from larder import aws
+from tests.hooks import hooked
 
 
 @dataclass(frozen=True)
@@ -87,16 +88,10 @@ def counted() -> Iterator[Calls]:
         finally:
             behind.calls = max(behind.calls, *reached_by.get(future, [0]))
 
-    events = [client.meta.events for client in (aws.dynamodb(), aws.s3())]
-    for emitter in events:
-        # First: moto answers in the same event, and whoever answers ends it.
-        emitter.register_first("before-send", before_send)
-    try:
-        with (
-            patch.object(ThreadPoolExecutor, "submit", carrying_submit),
-            patch.object(Future, "result", carrying_result),
-        ):
-            yield calls
-    finally:
-        for emitter in events:
-            emitter.unregister("before-send", before_send)
+    with (
+        # First of all: moto answers in the same event, and whoever answers ends it.
+        hooked("before-send", before_send, aws.dynamodb(), aws.s3()),
+        patch.object(ThreadPoolExecutor, "submit", carrying_submit),
+        patch.object(Future, "result", carrying_result),
+    ):
+        yield calls

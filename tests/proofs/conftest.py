@@ -57,9 +57,14 @@ def layer_on(environment: pytest.MonkeyPatch) -> Iterator[LayerOn]:
 
 
 @pytest.fixture
-def new_team(local_cloud: local_clouds.LocalCloud, layer_on: LayerOn) -> Cloud:
-    """A team of its own on the local cloud, with its owner and a key that is bound to it."""
+def on_the_local_server(local_cloud: local_clouds.LocalCloud, layer_on: LayerOn) -> None:
+    """The layer in this process works on the local cloud."""
     layer_on(local_cloud)
+
+
+@pytest.fixture
+def new_team(on_the_local_server: None) -> Cloud:
+    """A team of its own on the local cloud, with its owner and a key that is bound to it."""
     return make_team()
 
 

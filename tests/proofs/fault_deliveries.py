@@ -13,13 +13,13 @@ from larder.accounts.service import remove_user
 from larder.api_keys import repository as key_store
 from larder.api_keys import service as keys
 from larder.api_keys.models import NewKey
-from larder.artifacts.removal import ask_removal
 from larder.teams import management
 from larder.teams.models import Role
 from larder.teams.repository import read_places
 from larder.teams.service import change_state, role_of
 from tests.proofs.fault_scenarios import (
     COMMIT,
+    REMOVE,
     SEND,
     SWEEP,
     arrive,
@@ -31,6 +31,7 @@ from tests.proofs.fault_scenarios import (
     mail_job,
     mail_to,
     member_of,
+    removal_job,
     stored_before,
     sweep_on,
     totals_of,
@@ -40,7 +41,6 @@ from tests.proofs.fault_world import Subject, World, function, in_hours, later
 from tests.proofs.overlapping import Overlap, all_at_once
 
 AT_ONCE = 4
-REMOVE = "artifacts.remove_artifacts.handler"
 
 
 @dataclass(frozen=True)
@@ -170,15 +170,6 @@ def commit_inline(s: Subject) -> None:
 
 
 # Asynchronous invocations ------------------------------------------------------------------------
-
-
-def removal_job(s: Subject) -> object:
-    stored_before(s, made())
-    stored_before(s, made(), f"{s.tag}01")
-    ask_removal(s.team.id, s.user.id, by=None, now=clock.now())
-    (_, job), *_ = s.world.handed_over
-    s.world.handed_over.clear()
-    return job
 
 
 @delivery("RemoveArtifacts", "twice")

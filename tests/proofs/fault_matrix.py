@@ -28,6 +28,7 @@ from larder.artifacts.repository import read_totals
 from larder.settings import settings
 from larder.web.log import logger
 from local.template import load_template
+from tests.layer_on import restart
 from tests.proofs.fault_deliveries import AT_ONCE, DELIVERIES
 from tests.proofs.fault_deliveries import run as deliver
 from tests.proofs.fault_page import COLUMNS, NOT_RUN, render, rows_of
@@ -43,7 +44,6 @@ from tests.proofs.fault_world import (
     hasty,
     in_hours,
     later,
-    restart,
     running,
 )
 from tests.proofs.stored import index_sizes

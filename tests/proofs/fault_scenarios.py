@@ -1050,6 +1050,7 @@ def created(key: str) -> dict[str, object]:
 
 COMMIT = "artifacts.commit_upload.handler"
 SWEEP = "artifacts.sweep_artifacts.handler"
+REMOVE = "artifacts.remove_artifacts.handler"
 
 
 def arrive(s: Subject, body: bytes) -> dict[str, object]:
@@ -1151,14 +1152,20 @@ def sweep_removal(s: Subject) -> Play:
     assert artifacts_seen(s) is None
 
 
-@scenario("RemoveArtifacts")
-def remove_artifacts(s: Subject) -> Play:
+def removal_job(s: Subject) -> object:
+    """What is handed over when two artifacts are to be removed."""
     stored_before(s, made())
     stored_before(s, made(), f"{s.tag}01")
     ask_removal(s.team.id, s.user.id, by=None, now=clock.now())
     (_, job), *_ = s.world.handed_over
     s.world.handed_over.clear()
-    yield lambda: function("artifacts.remove_artifacts.handler", job)
+    return job
+
+
+@scenario("RemoveArtifacts")
+def remove_artifacts(s: Subject) -> Play:
+    job = removal_job(s)
+    yield lambda: function(REMOVE, job)
     yield None
     if s.disturbed:
         # It notes itself what it did not get to, and the sweep does that.
@@ -1176,7 +1183,7 @@ def evict(s: Subject) -> Play:
             stored_before(s, made(3_200), f"{s.tag}{number}")
         job = {"kind": "least_recently_used", "owner": s.team.id, "writer": None}
         s.world.handed_over.clear()
-        yield lambda: function("artifacts.remove_artifacts.handler", job)
+        yield lambda: function(REMOVE, job)
         yield None
         assert totals_of(s) == (6_400, 2)
 

@@ -27,22 +27,18 @@ from urllib3 import Timeout
 from larder import aws, clock, patience
 from larder.accounts import repository as accounts
 from larder.accounts.models import User
-from larder.accounts.repository import forget_holders
 from larder.accounts.service import create_user, read_account
 from larder.accounts.sessions import start_session
 from larder.api_keys.models import ARTIFACT_ACTIONS, TEAM_ACTIONS, ApiKey, NewKey
-from larder.api_keys.repository import forget_clean_up
 from larder.api_keys.service import create_key
-from larder.rate_limits.service import forget_full_windows
-from larder.settings import metrics_namespace, region, s3_endpoint, settings
-from larder.signing import forget_secrets
+from larder.settings import settings
 from larder.teams.models import Team
 from larder.teams.service import create_team
-from larder.web import auth
 from local.child_processes import Family
 from local.environment import cloud_environment, process_environment
 from local.http_server import listen
 from local.template import load_template
+from tests.layer_on import forget, restart
 from tests.proofs.fault_proxy import Plan, Proxy, Reply, Request, json_reply
 from tests.requests import Browser, Context, Sender, browser_of, invoke
 from tests.requests import Reply as ClientReply
@@ -106,15 +102,6 @@ SCHEDULED = (
     "api_keys.remove_expired_keys.handler",
     "teams.forget_deleted_teams.handler",
 )
-
-
-def restart() -> None:
-    """What this instance remembers is gone, as after a crash."""
-    auth.forget_scopes()
-    forget_clean_up()
-    forget_holders()
-    forget_secrets()
-    forget_full_windows()
 
 
 def function(handler: str, event: object = None) -> ClientReply:
@@ -282,9 +269,7 @@ def _wait(client: Any, factor: float) -> None:
 
 def _forget_everything() -> None:
     restart()
-    aws.reset()
-    for cached in (settings, region, s3_endpoint, metrics_namespace):
-        cached.cache_clear()
+    forget()
 
 
 class Subject:

@@ -15,13 +15,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+import pytest
+
 from larder import aws
 from larder.errors import LarderError
+from tests.hooks import hooked
 
 R = TypeVar("R")
 
+Job = Callable[[], str]
+"""Work whose answer is its `outcome`."""
+
 PATIENCE_S = 60
 """More than any of it takes; whoever waits longer fails."""
+
+READ_THEN_WRITTEN = 2
+"""The calls that are held of work that reads once and then writes: all of it has read before any of it writes."""
 
 _STAGGER_S = 0.02
 
@@ -43,6 +52,8 @@ OVERLAPS = [
     # One more: here chance does play a part.
     *(Overlap(False, seed) for seed in range(SEEDS, 2 * SEEDS + 1)),
 ]
+
+every_overlap = pytest.mark.parametrize("overlap", OVERLAPS, ids=str)
 
 
 @dataclass(frozen=True)
@@ -81,7 +92,7 @@ def all_at_once(
         return [running[number].result(PATIENCE_S) for number in range(len(jobs))]
 
 
-def outcome(work: Callable[[], object]) -> Callable[[], str]:
+def outcome(work: Callable[[], object]) -> Job:
     """The name of what the work answers with: `done`, or the error that it raises."""
 
     def run() -> str:
@@ -115,9 +126,5 @@ def _held(parties: int, calls: int) -> Iterator[None]:
         if number < calls:
             barriers[number].wait()
 
-    events = aws.dynamodb().meta.events
-    events.register_first("before-send", meet)
-    try:
+    with hooked("before-send", meet, aws.dynamodb()):
         yield
-    finally:
-        events.unregister("before-send", meet)

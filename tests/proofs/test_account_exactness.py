@@ -4,7 +4,7 @@ The same way of making requests meet as for keys (test_key_exactness.py): held o
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -15,24 +15,17 @@ from larder.accounts.models import Account, PasswordChange, User
 from larder.errors import InvalidEmailOrPassword, InvalidLinkToken, InvalidPassword
 from larder.hashing import random_id
 from tests.conftest import SetOption
-from tests.e2e.cloud import LocalCloud
 from tests.functions.accounts.conftest import PASSWORD, VISIT
-from tests.layer_on import LayerOn
 from tests.mailbox import handed_over
-from tests.proofs.overlapping import OVERLAPS, Overlap, all_at_once, outcome
+from tests.proofs.overlapping import Job, Overlap, all_at_once, every_overlap, outcome
 
 pytestmark = pytest.mark.slow
 
 PARALLEL = 20
 
-every_overlap = pytest.mark.parametrize("overlap", OVERLAPS, ids=str)
-
 
 @pytest.fixture(autouse=True)
-def on_the_local_server(
-    local_cloud: LocalCloud, layer_on: LayerOn, option: SetOption
-) -> Iterator[None]:
-    layer_on(local_cloud)
+def cheap_passwords_and_no_mail(on_the_local_server: None, option: SetOption) -> Iterator[None]:
     option("scrypt_cost", 1024)
     with handed_over():
         yield
@@ -80,7 +73,7 @@ def test_two_links_of_one_user_change_the_password_once(overlap: Overlap) -> Non
 def test_of_changes_with_one_old_password_one_succeeds(overlap: Overlap) -> None:
     ada = make()
 
-    def change(number: int) -> Callable[[], str]:
+    def change(number: int) -> Job:
         wanted = PasswordChange(
             current=PASSWORD, new=f"another password {number}", ends_other_sessions=False
         )

@@ -17,8 +17,6 @@ import pytest
 from larder import clock
 from larder.accounts.service import create_user
 from tests.conftest import SetOption
-from tests.e2e.cloud import LocalCloud
-from tests.layer_on import LayerOn
 from tests.mailbox import handed_over
 from tests.requests import Browser
 
@@ -32,9 +30,8 @@ PASSWORD = "correct horse battery staple"
 
 
 @pytest.fixture
-def known(local_cloud: LocalCloud, layer_on: LayerOn, option: SetOption) -> Iterator[str]:
+def known(on_the_local_server: None, option: SetOption) -> Iterator[str]:
     """The address of somebody who has a password; mail goes nowhere."""
-    layer_on(local_cloud)
     option("http_rate_limit_enabled", "false")
     email = f"{secrets.token_hex(6)}@known.example"
     create_user(email, "Ada", password=PASSWORD, now=clock.now())

@@ -20,6 +20,7 @@ from larder_cli.loads import read_limits
 from local.data_folder import DYNAMODB_LOCAL
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, offer, put_object
+from tests.hooks import hooked
 from tests.requests import Cloud
 
 pytestmark = [
@@ -64,14 +65,11 @@ def measured() -> Iterator[Units]:
                 for table, found in parsed["Responses"].items():
                     units[table, kind] += asked[table] - len(found)
 
-    events = aws.dynamodb().meta.events
-    events.register("provide-client-params.dynamodb", ask)
-    events.register("after-call.dynamodb", note)
-    try:
+    with (
+        hooked("provide-client-params.dynamodb", ask, aws.dynamodb()),
+        hooked("after-call.dynamodb", note, aws.dynamodb()),
+    ):
         yield units
-    finally:
-        events.unregister("provide-client-params.dynamodb", ask)
-        events.unregister("after-call.dynamodb", note)
 
 
 def taken(act: Callable[[], object]) -> Units:

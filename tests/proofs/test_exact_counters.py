@@ -246,11 +246,9 @@ def check_books(owner: str) -> Totals:
 EVICTORS = 24
 
 
+@pytest.mark.usefixtures("on_the_local_server")
 @pytest.mark.parametrize("seed", range(4))
-def test_evictions_that_meet_free_no_more_than_one_would(
-    seed: int, local_cloud: LocalCloud, layer_on: LayerOn
-) -> None:
-    layer_on(local_cloud)
+def test_evictions_that_meet_free_no_more_than_one_would(seed: int) -> None:
     source, owner = random.Random(seed), make_team().team.id
     sizes = fill(owner, source)
     quota_bytes = sum(sizes.values())

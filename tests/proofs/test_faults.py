@@ -15,12 +15,13 @@ from pathlib import Path
 import pytest
 
 from local.template import load_template
+from tests.layer_on import restart
 from tests.proofs import fault_page
 from tests.proofs.fault_deliveries import DELIVERIES, Delivery, run
 from tests.proofs.fault_matrix import OUTCOMES, run_scenario, sweep_and_check
 from tests.proofs.fault_proxy import FAULTS, SILENT, Call, Fault
 from tests.proofs.fault_scenarios import SCENARIOS, Scenario, made, put
-from tests.proofs.fault_world import FUNCTION_S, Subject, World, restart, running
+from tests.proofs.fault_world import FUNCTION_S, Subject, World, running
 
 # Connections that broke off are closed by the collector, whenever it comes.
 pytestmark = [

@@ -26,6 +26,7 @@ from larder.settings import settings
 from larder.teams.models import Role
 from larder.teams.service import add_member
 from tests.conftest import SetOption
+from tests.hooks import hooked
 from tests.requests import Browser, Cloud, Reply, Sender, browser_of
 
 pytestmark = pytest.mark.slow
@@ -248,14 +249,11 @@ def measured() -> Iterator[Cost]:
             cost.items += parsed.get("ScannedCount", 0) + sum(brought) + ("Item" in parsed)
             cost.units += sum(one["CapacityUnits"] for one in of_tables)
 
-    events = aws.dynamodb().meta.events
-    events.register("provide-client-params.dynamodb", ask_for_capacity)
-    events.register("after-call.dynamodb", note)
-    try:
+    with (
+        hooked("provide-client-params.dynamodb", ask_for_capacity, aws.dynamodb()),
+        hooked("after-call.dynamodb", note, aws.dynamodb()),
+    ):
         yield cost
-    finally:
-        events.unregister("provide-client-params.dynamodb", ask_for_capacity)
-        events.unregister("after-call.dynamodb", note)
 
 
 def table(few: dict[str, Cost], many: dict[str, Cost]) -> Iterator[str]:

@@ -7,18 +7,14 @@ import pytest
 
 from benchmarks.handler_cpu import measure
 from benchmarks.handler_requests import requests_of_a_new_team
-from tests.e2e.cloud import LocalCloud
-from tests.layer_on import LayerOn
 
 BAR = 2.0
 CASES = ("GET redirect", "HEAD", "status", "events of 80", "event")
 
 
 @pytest.mark.slow
-def test_a_warm_request_costs_at_most_twice_its_bare_calls(
-    local_cloud: LocalCloud, layer_on: LayerOn, told: list[str]
-) -> None:
-    layer_on(local_cloud)
+@pytest.mark.usefixtures("on_the_local_server")
+def test_a_warm_request_costs_at_most_twice_its_bare_calls(told: list[str]) -> None:
     figures = [measure(case, turns=6, calls_a_turn=30) for case in requests_of_a_new_team()]
     told.extend(f"CPU of {figure.name}: {figure.ratio:.2f} x its calls" for figure in figures)
     assert {figure.name for figure in figures if figure.ratio > BAR} == set()

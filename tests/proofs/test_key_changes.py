@@ -13,15 +13,13 @@ from larder.api_keys.models import KeyChanges, NewKey
 from larder.api_keys.own_keys import create_key, update_key
 from larder.api_keys.service import find_key, list_keys, verify
 from larder.errors import InvalidRequest, KeyNotFound
-from tests.proofs.overlapping import OVERLAPS, Overlap, all_at_once
+from tests.proofs.overlapping import Overlap, all_at_once, every_overlap
 from tests.requests import Cloud
 
 pytestmark = pytest.mark.slow
 
 READ = {"artifacts": ("read",)}
 USES, CHANGES, MAKERS = 30, 10, 12
-
-every_overlap = pytest.mark.parametrize("overlap", OVERLAPS, ids=str)
 
 
 @every_overlap

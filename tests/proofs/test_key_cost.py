@@ -22,6 +22,7 @@ from larder.api_keys import repository
 from larder.api_keys.models import ApiKey, NewKey, Permissions, RateLimit, Refill, Refusal
 from larder.api_keys.service import create_key, verify
 from larder.hashing import hash_key
+from tests.hooks import hooked
 from tests.proofs.aws_calls import Call, Calls, counted
 from tests.proofs.overlapping import Overlap, all_at_once
 from tests.requests import Cloud
@@ -314,14 +315,11 @@ def charged() -> Iterator[list[dict[str, Any]]]:
         if "ConsumedCapacity" in parsed:
             seen.append(parsed["ConsumedCapacity"])
 
-    events = aws.dynamodb().meta.events
-    events.register("before-parameter-build.dynamodb.UpdateItem", ask)
-    events.register("after-call.dynamodb.UpdateItem", note)
-    try:
+    with (
+        hooked("before-parameter-build.dynamodb.UpdateItem", ask, aws.dynamodb()),
+        hooked("after-call.dynamodb.UpdateItem", note, aws.dynamodb()),
+    ):
         yield seen
-    finally:
-        events.unregister("before-parameter-build.dynamodb.UpdateItem", ask)
-        events.unregister("after-call.dynamodb.UpdateItem", note)
 
 
 @pytest.mark.slow

@@ -31,6 +31,7 @@ from tests.proofs.overlapping import (
     Done,
     Overlap,
     all_at_once,
+    every_overlap,
     most_under_way,
 )
 from tests.proofs.stamped import http_client
@@ -45,8 +46,6 @@ MINUTE_MS = 60_000
 RACES = int(os.environ.get("DELETE_RACES") or 10)
 HOT_THREADS = 8
 VALID = "valid"
-
-every_overlap = pytest.mark.parametrize("overlap", OVERLAPS, ids=str)
 
 
 def make(team: Cloud, *, age: timedelta = timedelta(), **properties: Any) -> ApiKey:

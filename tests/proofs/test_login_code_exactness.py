@@ -9,7 +9,7 @@ from larder.api_keys import logins
 from larder.api_keys.logins import Grant
 from larder.api_keys.service import list_keys
 from larder.errors import InvalidLoginCode
-from tests.proofs.overlapping import OVERLAPS, Overlap, all_at_once, outcome
+from tests.proofs.overlapping import Overlap, all_at_once, every_overlap, outcome
 from tests.requests import Cloud
 
 pytestmark = pytest.mark.slow
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 PARALLEL = 20
 
 
-@pytest.mark.parametrize("overlap", OVERLAPS, ids=str)
+@every_overlap
 def test_a_code_gives_one_key(new_team: Cloud, overlap: Overlap) -> None:
     code = logins.give(new_team.user.id, Grant(sso_team=new_team.team.id), now=clock.now())
     before = len(list_keys(new_team.user.id))

@@ -10,22 +10,19 @@ from larder.errors import TooManyRequests
 from larder.rate_limits.models import Limit
 from larder.rate_limits.service import take
 from larder.settings import settings
-from tests.e2e.cloud import LocalCloud
-from tests.layer_on import LayerOn
 from tests.proofs.aws_calls import counted
-from tests.proofs.overlapping import OVERLAPS, Overlap, all_at_once, most_under_way
+from tests.proofs.overlapping import Overlap, all_at_once, every_overlap, most_under_way
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_the_local_server")]
 
 AT_ONCE = 100
 
 
 @pytest.mark.parametrize("most", [1, 3, 99, 100, 1000])
-@pytest.mark.parametrize("overlap", OVERLAPS, ids=str)
+@every_overlap
 def test_of_100_requests_at_once_as_many_pass_as_the_limit_says(
-    most: int, overlap: Overlap, local_cloud: LocalCloud, layer_on: LayerOn
+    most: int, overlap: Overlap
 ) -> None:
-    layer_on(local_cloud)
     what, limit, now = secrets.token_hex(8), Limit(most=most, window_s=3600), clock.now()
 
     def ask() -> bool:

@@ -27,6 +27,7 @@ from larder.settings import settings
 from larder.teams.service import change_state, create_team
 from tests.conftest import SetOption
 from tests.direct_uploads import PREFLIGHT, announce, offer, put_object, upload
+from tests.hooks import hooked
 from tests.proofs.aws_calls import Calls, counted
 from tests.requests import Cloud, Reply, Sender
 
@@ -457,9 +458,5 @@ def test_a_warm_request_really_has_both_its_calls_under_way_at_once(stored: Clou
     def meet(**_: object) -> None:
         both.wait()
 
-    events = aws.dynamodb().meta.events
-    events.register_first("before-send", meet)
-    try:
+    with hooked("before-send", meet, aws.dynamodb()):
         assert stored.send("HEAD", "/v8/artifacts/small").status == 200
-    finally:
-        events.unregister("before-send", meet)

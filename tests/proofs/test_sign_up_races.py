@@ -14,10 +14,8 @@ from larder.accounts.sessions import end_sessions, find_session
 from larder.errors import InvalidEmailOrPassword, UnauthorizedSession, UserAlreadyExists
 from larder.settings import settings
 from tests.conftest import SetOption
-from tests.e2e.cloud import LocalCloud
-from tests.layer_on import LayerOn
 from tests.mailbox import Mailbox, handed_over
-from tests.proofs.overlapping import OVERLAPS, Overlap, all_at_once, most_under_way
+from tests.proofs.overlapping import Overlap, all_at_once, every_overlap, most_under_way
 
 pytestmark = pytest.mark.slow
 
@@ -27,13 +25,10 @@ VISIT = Visit(
     request=RequestDescription(method="POST", path="/", ip_address=None, user_agent=None),
 )
 
-every_overlap = pytest.mark.parametrize("overlap", OVERLAPS, ids=str)
-
 
 @pytest.fixture
-def address(local_cloud: LocalCloud, layer_on: LayerOn, option: SetOption) -> str:
+def address(on_the_local_server: None, option: SetOption) -> str:
     """An address that nobody has, on the local server."""
-    layer_on(local_cloud)
     option("scrypt_cost", 1024)
     return f"jos\u00e9-{secrets.token_hex(6)}@b\u00fccher.example"
 

@@ -5,7 +5,6 @@ slug leads to the team that lists it, and to no other; nobody is in a team that 
 """
 
 from collections import Counter
-from collections.abc import Callable
 
 import pytest
 
@@ -27,25 +26,18 @@ from larder.settings import settings
 from larder.teams import management
 from larder.teams.models import Actor, Role, Team, TeamChange
 from larder.teams.service import add_member, create_team, find_team, members, role_of
-from tests.e2e.cloud import LocalCloud
-from tests.layer_on import LayerOn
-from tests.proofs.overlapping import OVERLAPS, Overlap, all_at_once, outcome
+from tests.proofs.overlapping import (
+    READ_THEN_WRITTEN,
+    Job,
+    Overlap,
+    all_at_once,
+    every_overlap,
+    outcome,
+)
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_the_local_server")]
 
 CROWD = 12
-
-READ_THEN_WRITTEN = 2
-"""The calls that are held of work that reads once and then writes: all of it has read before any of it writes."""
-
-every_overlap = pytest.mark.parametrize("overlap", OVERLAPS, ids=str)
-
-Job = Callable[[], str]
-
-
-@pytest.fixture(autouse=True)
-def on_the_local_server(local_cloud: LocalCloud, layer_on: LayerOn) -> None:
-    layer_on(local_cloud)
 
 
 def slug() -> str:

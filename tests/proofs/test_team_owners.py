@@ -6,7 +6,6 @@ The same way of making requests meet as for keys (test_key_exactness.py): held o
 
 import random
 from collections import Counter
-from collections.abc import Callable
 
 import pytest
 
@@ -22,25 +21,18 @@ from larder.teams.service import (
     members,
     remove_member,
 )
-from tests.e2e.cloud import LocalCloud
-from tests.layer_on import LayerOn
-from tests.proofs.overlapping import OVERLAPS, Overlap, all_at_once, outcome
+from tests.proofs.overlapping import (
+    READ_THEN_WRITTEN,
+    Job,
+    Overlap,
+    all_at_once,
+    every_overlap,
+    outcome,
+)
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_the_local_server")]
 
 OWNERS = 12
-
-READ_THEN_WRITTEN = 2
-"""The calls that are held of work that makes two at least: all of it has read before any of it writes."""
-
-every_overlap = pytest.mark.parametrize("overlap", OVERLAPS, ids=str)
-
-Job = Callable[[], str]
-
-
-@pytest.fixture(autouse=True)
-def on_the_local_server(local_cloud: LocalCloud, layer_on: LayerOn) -> None:
-    layer_on(local_cloud)
 
 
 def make(owners: int) -> tuple[Team, list[str]]:

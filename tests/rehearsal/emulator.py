@@ -4,7 +4,6 @@ Clients are those of the cloud, with Amazon's own addresses: what they have sign
 it is, which checks each signature by them. Who presents the access key `ROOT` is the account's root.
 """
 
-import socket
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +16,7 @@ from urllib3.exceptions import HTTPError
 
 from local.child_processes import Family
 from local.environment import process_environment
+from tests.e2e.cloud import free_port
 from tests.rehearsal.roles import REGION
 
 ROOT = ("testing", "testing")
@@ -30,7 +30,7 @@ class Emulator:
 
     def __init__(self, folder: Path) -> None:
         """Start it; what it prints goes to a file in `folder`."""
-        self._port = _free_port()
+        self._port = free_port()
         self._log = folder / "ministack.log"
         self._family = Family()
         self._process = self._family.start(
@@ -92,9 +92,3 @@ class Emulator:
             preload_content=False,
             decode_content=False,
         )
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

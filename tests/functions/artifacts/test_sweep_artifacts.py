@@ -14,6 +14,7 @@ from larder.artifacts.sweeping import SweepReport
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload
 from tests.faults import answering, error
+from tests.hooks import hooked
 from tests.requests import Cloud, Context, invoke
 
 HOUR = timedelta(hours=1)
@@ -63,12 +64,8 @@ def test_artifacts_are_cleared_away_side_by_side(cloud: Cloud) -> None:
     def wait_for_the_other(**_: object) -> None:
         met.wait()
 
-    events: Any = aws.dynamodb().meta.events
-    events.register("before-call.dynamodb.TransactWriteItems", wait_for_the_other)
-    try:
+    with hooked("before-call.dynamodb.TransactWriteItems", wait_for_the_other, aws.dynamodb()):
         assert sweeping.sweep(now=now).expired == 2
-    finally:
-        events.unregister("before-call.dynamodb.TransactWriteItems", wait_for_the_other)
 
 
 def test_an_upload_that_never_came_is_given_up_after_a_day(cloud: Cloud) -> None:

@@ -11,6 +11,7 @@ from larder.accounts.email_jobs import EmailJob, EmailKind, RequestDescription, 
 from larder.accounts.service import create_user
 from larder.errors import InvalidRequest, Throttled, TryAgain
 from tests.faults import answering, error, unreachable
+from tests.hooks import hooked
 from tests.mailbox import Mailbox
 
 JOB = EmailJob(
@@ -43,17 +44,11 @@ def test_a_known_and_an_unknown_address_cost_the_same_one_call(mailbox: Mailbox)
     def count(model: Any, **_: Any) -> None:
         calls.append(model.name)
 
-    events = [client.meta.events for client in (aws.dynamodb(), aws.lambda_(), aws.sesv2())]
-    for one in events:
-        one.register("provide-client-params", count)
-    try:
+    with hooked("provide-client-params", count, aws.dynamodb(), aws.lambda_(), aws.sesv2()):
         for email in ("ada@acme.example", "nobody@acme.example"):
             enqueue(replace(JOB, email=email))
             assert calls == ["Invoke"]
             calls.clear()
-    finally:
-        for one in events:
-            one.unregister("provide-client-params", count)
 
 
 def test_a_long_user_agent_is_cut(mailbox: Mailbox) -> None:

@@ -4,15 +4,13 @@ Those of sessions from keys (headers, getter, session for API keys) are in tests
 """
 
 import json
-import sys
-from collections.abc import Iterator
 from datetime import timedelta
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from larder import aws, clock, extensions
+from larder import aws, clock
 from larder.api_keys import repository
 from larder.api_keys.grants import Grantor
 from larder.api_keys.models import ApiKey, KeyChanges, NewKey, RateLimit, Refill, Refusal
@@ -34,16 +32,6 @@ def refused_field(cloud: Cloud, **properties: Any) -> str:
     with pytest.raises(InvalidRequest) as refused:
         make(cloud, **properties)
     return refused.value.field
-
-
-@pytest.fixture
-def integrator() -> Iterator[ModuleType]:
-    """A module of the integrator's, as their layer would bring it."""
-    module = ModuleType("integrator")
-    sys.modules["integrator"] = module
-    yield module
-    del sys.modules["integrator"]
-    extensions.load.cache_clear()
 
 
 def test_custom_api_key_validator_a_rejected_key_is_invalid_without_a_look_up(

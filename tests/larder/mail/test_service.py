@@ -11,6 +11,7 @@ from larder.mail.models import MailRefused, Message
 from larder.settings import settings
 from tests.conftest import SetOption
 from tests.faults import answering, error, unreachable
+from tests.hooks import hooked
 from tests.mailbox import sent_by_ses
 
 MESSAGE = Message(to="ada@acme.example", subject="Hello", text="a text", html="<p>a text</p>")
@@ -135,10 +136,8 @@ def test_text_and_html_are_both_sent_as_utf_8(ses: None) -> None:
     def look(params: dict[str, object], **_: object) -> None:
         bodies.append(params["Content"]["Simple"]["Body"])  # type: ignore[index]
 
-    events = aws.sesv2().meta.events
-    events.register("provide-client-params.sesv2.SendEmail", look)
-    service.send(MESSAGE, now=clock.now())
-    events.unregister("provide-client-params.sesv2.SendEmail", look)
+    with hooked("provide-client-params.sesv2.SendEmail", look, aws.sesv2()):
+        service.send(MESSAGE, now=clock.now())
     assert bodies == [
         {
             "Text": {"Data": "a text", "Charset": "UTF-8"},

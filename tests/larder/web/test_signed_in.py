@@ -1,8 +1,6 @@
 """Who is signed in: by a cookie, a bearer token or an API key, and what each may reach."""
 
 import json
-import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from types import ModuleType
 from typing import Any
@@ -114,16 +112,6 @@ def sessions_for_keys(option: SetOption) -> None:
 def key(cloud: Cloud) -> str:
     """A key of Ada's that is bound to no team."""
     return create_key(NewKey(user_id=cloud.user.id), now=clock.now())[1]
-
-
-@pytest.fixture
-def integrator() -> Iterator[ModuleType]:
-    """A module of the integrator's, as their layer would bring it."""
-    module = ModuleType("integrator")
-    sys.modules["integrator"] = module
-    yield module
-    del sys.modules["integrator"]
-    extensions.load.cache_clear()
 
 
 def test_nobody_is_nobody(cloud: Cloud) -> None:
