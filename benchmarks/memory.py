@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from benchmarks.servers import Server
 
 ARTIFACT_BYTES = 120_000_000
 _EVERY_S = 0.2
+_START_PAUSE_S = 2.0
+_START_PATIENCE_S = 60.0
 _ROOM_TO_SPARE_BYTES = 2_000_000_000
 _MEGABYTE = 1_000_000
 
@@ -30,7 +33,7 @@ def watch(
     """Put and fetch artifacts of 120 MB till so many bytes have gone up and down. `send` sends one, or raises."""
     if shutil.disk_usage(folder).free < passing_bytes + _ROOM_TO_SPARE_BYTES:
         raise RuntimeError(f"{folder} has no room for {passing_bytes} bytes of artifacts")
-    samples = [(0.0, server.resident_mb())]
+    samples = [(0.0, _started_mb(server))]
     passed_mb = 0.0
     ended = threading.Event()
 
@@ -56,3 +59,13 @@ def watch(
         ended.set()
         watching.join()
     return Memory((*samples, (passed_mb, server.resident_mb())))
+
+
+def _started_mb(server: Server) -> float:
+    """What it holds once all its processes have started: the functions' do so one after the other."""
+    deadline = time.monotonic() + _START_PATIENCE_S
+    before, now = 0.0, server.resident_mb()
+    while now - before > 1 and time.monotonic() < deadline:
+        time.sleep(_START_PAUSE_S)
+        before, now = now, server.resident_mb()
+    return now
