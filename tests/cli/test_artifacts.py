@@ -128,6 +128,38 @@ def test_audit_names_by_their_id_who_has_left(
     assert told["by"] == stored.user.id
 
 
+def test_an_address_names_what_its_user_stores_without_a_team(
+    larder: Larder, stored: Cloud, personal: Sender
+) -> None:
+    ada = "Ada@acme.example"
+    assert "ada@acme.example stores nothing" in larder("artifacts", "list", ada).stdout
+    for hash in ("b1", "b2"):
+        assert personal("PUT", f"/v8/artifacts/{hash}", body=b"own").status == 202
+    assert [one["hash"] for one in larder.json("artifacts", "list", ada)] == ["b1", "b2"]
+    assert larder.json("artifacts", "show", ada, "b1")["user_id"] == stored.user.id
+    told = larder.refusal("artifacts", "show", ada, "a1")
+    assert told == "ada@acme.example stores no artifact a1"
+    assert larder.json("artifacts", "delete", ada, "b1") == [{"hash": "b1", "deleted": True}]
+    done = larder.json("artifacts", "delete", ada, "--writer", ada)
+    assert (done["artifacts"], done["size_bytes"], done["finished"]) == (1, 3, True)
+    assert read_totals(stored.user.id) == Totals()
+    audit = larder.json("artifacts", "audit", ada)
+    assert [(one["subject"], one["by"]) for one in audit][-1] == ("b1", "operator")
+    # The team's stay.
+    assert read_totals(stored.team.id).artifacts == 3
+
+
+@pytest.mark.parametrize(
+    "command", [("list",), ("show", "a1"), ("delete", "a1"), ("audit",)], ids=lambda one: one[0]
+)
+def test_an_address_of_nobody_is_told(
+    larder: Larder, cloud: Cloud, command: tuple[str, ...]
+) -> None:
+    name, *more = command
+    told = larder.refusal("artifacts", name, "bob@acme.example", *more)
+    assert "there is no user bob@acme.example" in told
+
+
 def test_audit_says_that_nothing_was_removed(larder: Larder, cloud: Cloud) -> None:
     assert "nobody has removed anything" in larder("artifacts", "audit", "acme").stdout
     assert larder.json("artifacts", "audit", "acme") == []
