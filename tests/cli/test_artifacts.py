@@ -9,6 +9,7 @@ from larder.accounts.service import remove_user
 from larder.artifacts import sweeping
 from larder.artifacts.models import Totals
 from larder.artifacts.repository import read_totals
+from larder.hashing import random_id
 from larder.settings import settings
 from larder.teams.service import leave_teams
 from tests.direct_uploads import offer
@@ -99,6 +100,22 @@ def test_delete_needs_to_know_what(larder: Larder, stored: Cloud, arguments: lis
 def test_delete_names_a_user_who_does_not_exist(larder: Larder, stored: Cloud) -> None:
     told = larder.refusal("artifacts", "delete", "acme", "--writer", "bob@acme.example")
     assert "there is no user bob@acme.example" in told
+
+
+@pytest.mark.parametrize("writer", ["nokey", "", "x" * 64, "team_" + "x" * 24, "x" * 31 + "."])
+def test_delete_refuses_what_is_nobodys_id(larder: Larder, stored: Cloud, writer: str) -> None:
+    told = larder.refusal("artifacts", "delete", "acme", "--writer", writer, status=2)
+    assert "the id of a key, session or user, 32 letters and digits" in told
+    assert "x" * 24 not in told
+    assert larder.json("artifacts", "audit", "acme") == []
+
+
+def test_delete_says_that_somebody_wrote_nothing(larder: Larder, stored: Cloud) -> None:
+    nobody = random_id()
+    done = larder("artifacts", "delete", "acme", "--writer", nobody)
+    assert done.stderr == f"Nothing that {nobody} wrote was stored for acme.\n"
+    done = larder("artifacts", "delete", "acme", "--writer", stored.key.id)
+    assert done.stderr == ""
 
 
 def test_audit_tells_who_removed_what(larder: Larder, stored: Cloud, manage: Sender) -> None:

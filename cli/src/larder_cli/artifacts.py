@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 import click
 
 from larder import clock
+from larder.hashing import is_random_id
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.output import Record, print_record, print_table
-from larder_cli.owners import OWNER, require_owner
+from larder_cli.owners import OWNER, Owner, require_owner
 from larder_cli.users import require_user
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def show(owner: str, hash: str, as_json: bool) -> None:
     "delete",
     epilog=examples(
         "larder artifacts delete acme 08e4547d5347b63f 5347b63f08e4547d",
-        "larder artifacts delete acme --writer 3QbTk0aZ",
+        "larder artifacts delete acme --writer 3QbT...",
         "larder artifacts delete acme --writer bob@acme.example",
         "larder artifacts delete eve@acme.example --writer eve@acme.example",
     ),
@@ -128,7 +129,7 @@ def delete(owner: str, hashes: Sequence[str], writer: str | None, as_json: bool)
         raise click.UsageError("say what to delete: either hashes, or --writer")
     found = require_owner(owner)
     if writer is not None:
-        _delete_written(found.id, _writer_id(writer), as_json=as_json)
+        _delete_written(found, _writer_id(writer), as_json=as_json)
         return
     records = _delete(found.id, hashes, found.state.quota_bytes)
     print_table(records, ("hash", "deleted"), empty="", as_json=as_json)
@@ -192,10 +193,12 @@ def _delete(owner: str, hashes: Sequence[str], quota_bytes: int | None) -> list[
     return records
 
 
-def _delete_written(owner: str, writer: str, *, as_json: bool) -> None:
+def _delete_written(owner: Owner, writer: str, *, as_json: bool) -> None:
     from larder.artifacts.removal import remove_now
 
-    report = remove_now(owner, writer, now=clock.now())
+    report = remove_now(owner.id, writer, now=clock.now())
+    if report.finished and not report.artifacts and not report.offers:
+        click.echo(f"Nothing that {writer} wrote was stored for {owner.name}.", err=True)
     record = {
         "writer": writer,
         "artifacts": report.artifacts,
@@ -207,7 +210,16 @@ def _delete_written(owner: str, writer: str, *, as_json: bool) -> None:
 
 
 def _writer_id(writer: str) -> str:
-    return require_user(writer).id if "@" in writer else writer
+    """Raises UsageError for what nobody's id looks like. Nothing else tells a slip: keys that wrote may be gone."""
+    if "@" in writer:
+        return require_user(writer).id
+    if not is_random_id(writer):
+        # It may be the key itself that was typed: it is not repeated.
+        raise click.UsageError(
+            "--writer takes a user's address, or the id of a key, session or user, 32 letters and digits:"
+            " `larder artifacts list` and `larder keys list --user EMAIL` name them"
+        )
+    return writer
 
 
 def _newest(owner: str, limit: int) -> list["Entry"]:
