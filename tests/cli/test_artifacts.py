@@ -9,6 +9,7 @@ from larder.accounts.service import remove_user
 from larder.artifacts import sweeping
 from larder.artifacts.models import Totals
 from larder.artifacts.repository import read_totals
+from larder.hashing import random_id
 from larder.settings import settings
 from larder.teams.service import leave_teams
 from tests.direct_uploads import offer
@@ -101,6 +102,22 @@ def test_delete_names_a_user_who_does_not_exist(larder: Larder, stored: Cloud) -
     assert "there is no user bob@acme.example" in told
 
 
+@pytest.mark.parametrize("writer", ["nokey", "", "x" * 64, "team_" + "x" * 24, "x" * 31 + "."])
+def test_delete_refuses_what_is_nobodys_id(larder: Larder, stored: Cloud, writer: str) -> None:
+    told = larder.refusal("artifacts", "delete", "acme", "--writer", writer, status=2)
+    assert "the id of a key, session or user, 32 letters and digits" in told
+    assert "x" * 24 not in told
+    assert larder.json("artifacts", "audit", "acme") == []
+
+
+def test_delete_says_that_somebody_wrote_nothing(larder: Larder, stored: Cloud) -> None:
+    nobody = random_id()
+    done = larder("artifacts", "delete", "acme", "--writer", nobody)
+    assert done.stderr == f"Nothing that {nobody} wrote was stored for acme.\n"
+    done = larder("artifacts", "delete", "acme", "--writer", stored.key.id)
+    assert done.stderr == ""
+
+
 def test_audit_tells_who_removed_what(larder: Larder, stored: Cloud, manage: Sender) -> None:
     manage("DELETE", "/v1/artifacts/a1")
     with handed_over(settings().removal_function):
@@ -126,6 +143,38 @@ def test_audit_names_by_their_id_who_has_left(
     leave_teams(stored.user.id)
     (told,) = larder.json("artifacts", "audit", "acme")
     assert told["by"] == stored.user.id
+
+
+def test_an_address_names_what_its_user_stores_without_a_team(
+    larder: Larder, stored: Cloud, personal: Sender
+) -> None:
+    ada = "Ada@acme.example"
+    assert "ada@acme.example stores nothing" in larder("artifacts", "list", ada).stdout
+    for hash in ("b1", "b2"):
+        assert personal("PUT", f"/v8/artifacts/{hash}", body=b"own").status == 202
+    assert [one["hash"] for one in larder.json("artifacts", "list", ada)] == ["b1", "b2"]
+    assert larder.json("artifacts", "show", ada, "b1")["user_id"] == stored.user.id
+    told = larder.refusal("artifacts", "show", ada, "a1")
+    assert told == "ada@acme.example stores no artifact a1"
+    assert larder.json("artifacts", "delete", ada, "b1") == [{"hash": "b1", "deleted": True}]
+    done = larder.json("artifacts", "delete", ada, "--writer", ada)
+    assert (done["artifacts"], done["size_bytes"], done["finished"]) == (1, 3, True)
+    assert read_totals(stored.user.id) == Totals()
+    audit = larder.json("artifacts", "audit", ada)
+    assert [(one["subject"], one["by"]) for one in audit][-1] == ("b1", "operator")
+    # The team's stay.
+    assert read_totals(stored.team.id).artifacts == 3
+
+
+@pytest.mark.parametrize(
+    "command", [("list",), ("show", "a1"), ("delete", "a1"), ("audit",)], ids=lambda one: one[0]
+)
+def test_an_address_of_nobody_is_told(
+    larder: Larder, cloud: Cloud, command: tuple[str, ...]
+) -> None:
+    name, *more = command
+    told = larder.refusal("artifacts", name, "bob@acme.example", *more)
+    assert "there is no user bob@acme.example" in told
 
 
 def test_audit_says_that_nothing_was_removed(larder: Larder, cloud: Cloud) -> None:

@@ -1,7 +1,9 @@
 """`larder keys`: what it makes is what the handlers take."""
 
+import json
 import time
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from larder.api_keys.service import create_key
 from larder.settings import settings
 from tests.requests import Cloud, Reply, Sender
 
-from .conftest import Larder
+from .conftest import Larder, change_cloud_json
 
 ADA = ("--user", "ada@acme.example")
 STATUS = "/v8/artifacts/status"
@@ -108,6 +110,31 @@ def test_permissions_of_several_resources_add_up(larder: Larder, cloud: Cloud) -
         *("--permissions", "reports=read"),
     )
     assert made["permissions"] == {"artifacts": ["read", "write"], "reports": ["read"]}
+
+
+def test_an_action_that_opens_nothing_is_refused(larder: Larder, cloud: Cloud) -> None:
+    told = larder.refusal("keys", "create", *ADA, "--permissions", "artifacts=red", status=2)
+    assert "artifacts has no action red: it has read, write, manage" in told
+    assert [key["id"] for key in larder.json("keys", "list", *ADA)] == [cloud.key.id]
+
+
+@pytest.mark.parametrize(
+    ("defaults", "is_warned_of"),
+    [
+        ('{"artifacts":["read"]}', True),
+        ('{"artifact":["read"]}', False),
+        ("not_on_this_machine:permissions", True),
+    ],
+)
+def test_a_resource_that_nobody_knows_is_warned_of(
+    larder: Larder, cloud: Cloud, data_folder: Path, defaults: str, is_warned_of: bool
+) -> None:
+    change_cloud_json(data_folder, LARDER_DEFAULT_KEY_PERMISSIONS=defaults)
+    made = larder("keys", "create", *ADA, "--permissions", "artifact=read", "--json")
+    assert json.loads(made.stdout)["permissions"] == {"artifact": ["read"]}
+    assert ("the key opens nothing of Larder's by artifact," in made.stderr) is is_warned_of
+    assert made.stderr.count("\n") == is_warned_of
+    assert larder("keys", "create", *ADA, "--permissions", "teams=read").stderr == ""
 
 
 def test_a_team_key_needs_a_member(larder: Larder, cloud: Cloud) -> None:

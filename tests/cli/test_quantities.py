@@ -121,6 +121,19 @@ def test_what_is_no_json(text: str) -> None:
         json_value(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("artifacts=red", "artifacts has no action red: it has read, write, manage"),
+        ("artifacts=read,delete,purge", "artifacts has no action delete, purge"),
+        ("teams=manage", "teams has no action manage: it has read, write"),
+    ],
+)
+def test_larders_own_resources_have_no_other_actions(text: str, expected: str) -> None:
+    with pytest.raises(click.BadParameter, match=expected):
+        permission(text)
+
+
 def test_permissions() -> None:
     assert permission("artifacts=read,write") == ("artifacts", ("read", "write"))
     assert permission(" artifacts = read , write ") == ("artifacts", ("read", "write"))

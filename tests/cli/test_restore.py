@@ -77,9 +77,16 @@ def test_every_table_with_recovery_can_be_restored() -> None:
 def test_it_refuses_its_own_table_and_tells_of_one_that_is_not_there(larder: Larder) -> None:
     own = settings().teams_table
     assert "the stack's own" in larder.refusal("restore-table", "teams", "--from", own, status=2)
-    assert "ResourceNotFoundException" in larder.refusal(
-        "restore-table", "teams", "--from", "of-nobody"
-    )
+    refusal = larder.refusal("restore-table", "teams", "--from", "of-nobody")
+    assert refusal == "there is no table of-nobody: `aws dynamodb list-tables` names them"
+
+
+def test_a_table_of_the_deployment_that_is_gone_is_not_taken_for_the_source(larder: Larder) -> None:
+    create_user("ada@acme.example", "Ada", now=clock.now())
+    name = copy_of("IdentityTable")
+    aws.dynamodb().delete_table(TableName=name)
+    refusal = larder.refusal("restore-table", "identity", "--from", RECOVERED)
+    assert "a table, the bucket or the signing secret of this Larder is gone" in refusal
 
 
 def test_the_index_of_artifacts_is_not_restored_but_rebuilt(larder: Larder) -> None:

@@ -63,6 +63,17 @@ def test_list_names_every_team_by_slug(larder: Larder, cloud: Cloud) -> None:
     assert cloud.team.id in shown
 
 
+def test_list_tells_what_each_stores(larder: Larder, cloud: Cloud) -> None:
+    larder("teams", "create", "--name", "Zed", "--slug", "zed", "--owner", "ada@acme.example")
+    assert put(cloud, "a1", b"x" * 1500) == 202
+    told = larder.json("teams", "list")
+    assert [(team["slug"], team["stored_bytes"], team["artifacts"]) for team in told] == [
+        ("acme", 1500, 1),
+        ("zed", 0, 0),
+    ]
+    assert "1.5 kB" in larder("teams", "list").stdout
+
+
 def test_list_says_that_there_is_none(larder: Larder) -> None:
     assert "larder teams create" in larder("teams", "list").stdout
     assert larder.json("teams", "list") == []

@@ -10,7 +10,7 @@ from larder.teams.service import create_team
 from larder.usage.models import Figures, Reporter, UsageEvent
 from larder.usage.repository import add_batch, set_uploads
 from larder.usage.uploads import Uploads
-from tests.requests import Cloud
+from tests.requests import Cloud, Sender
 
 from .conftest import Larder
 
@@ -192,4 +192,22 @@ def test_what_cannot_be_shown_is_refused(larder: Larder, cloud: Cloud) -> None:
     assert "there is no team nobody" in larder.refusal("usage", "nobody")
     assert "'--days'" in larder.refusal("usage", "acme", "--days", "0", status=2)
     for which in ((), ("acme", "--all")):
-        assert "name a TEAM, or all of them by --all" in larder.refusal("usage", *which, status=2)
+        refusal = larder.refusal("usage", *which, status=2)
+        assert "name a TEAM or an EMAIL, or all teams by --all" in refusal
+
+
+def test_an_address_shows_what_its_user_does_without_a_team(
+    larder: Larder, cloud: Cloud, personal: Sender
+) -> None:
+    assert personal("PUT", "/v8/artifacts/abc", body=b"12345").status == 202
+    reported(cloud.user.id, remote_hits=3)
+    reported(cloud.team.id, remote_hits=50)
+    larder("users", "set", "ada@acme.example", "--quota", "5")
+    told = larder.json("usage", "ADA@acme.example", "--days", "1")
+    assert (told["team"], told["email"], told["id"]) == (None, "ada@acme.example", cloud.user.id)
+    assert (told["total"]["hits"], told["stored_bytes"], told["quota_bytes"]) == (3, 5, 5)
+    assert told["status"] == "over_limit"
+    shown = larder("usage", "ada@acme.example").stdout
+    assert shown.startswith("ada@acme.example, ")
+    assert "1 artifact, 5 B of 5 B" in shown
+    assert "there is no user bob@acme.example" in larder.refusal("usage", "bob@acme.example")

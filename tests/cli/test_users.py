@@ -1,6 +1,10 @@
 """`larder users`."""
 
-from larder.accounts.service import find_user_by_email
+from larder import clock
+from larder.accounts.service import create_user, find_user_by_email
+from larder.accounts.sessions import start_session
+from larder.api_keys.models import NewKey
+from larder.api_keys.service import create_key
 from tests.requests import Cloud, Sender
 
 from .conftest import Larder
@@ -19,6 +23,51 @@ def test_show_tells_what_create_told(larder: Larder) -> None:
     told = larder.json("users", "create", "--email", "ada@acme.example", "--name", "Ada")
     shown = larder.json("users", "show", "ada@acme.example")
     assert {name: shown[name] for name in told} == told
+
+
+def test_list_names_everybody_and_who_stores_most_comes_first(
+    larder: Larder, cloud: Cloud, personal: Sender
+) -> None:
+    bob = create_user("bob@acme.example", "Bob", email_verified=True, now=clock.now())
+    eve = create_user("eve@acme.example", "Eve", now=clock.now())
+    own = Sender(create_key(NewKey(user_id=eve.id), now=clock.now())[1])
+    assert own("PUT", "/v8/artifacts/e1", body=b"x" * 1500).status == 202
+    assert own("PUT", "/v8/artifacts/e2", body=b"x" * 500).status == 202
+    assert personal("PUT", "/v8/artifacts/abc", body=b"12345").status == 202
+    # What a team stores is not its members'.
+    assert cloud.send("PUT", "/v8/artifacts/t1", body=b"x" * 9000).status == 202
+    told = larder.json("users", "list")
+    assert [(one["email"], one["id"], one["stored_bytes"], one["artifacts"]) for one in told] == [
+        ("eve@acme.example", eve.id, 2000, 2),
+        (cloud.user.email, cloud.user.id, 5, 1),
+        ("bob@acme.example", bob.id, 0, 0),
+    ]
+    assert [one["email_verified"] for one in told if one["id"] in (bob.id, eve.id)] == [False, True]
+    assert all(one["created_at"].endswith("Z") for one in told)
+    shown = larder("users", "list").stdout
+    assert all(word in shown for word in ("eve@acme.example", eve.id, "2.0 kB", "UTC"))
+
+
+def test_list_reads_more_people_than_one_look_up_holds(larder: Larder) -> None:
+    for number in range(103):
+        create_user(f"user{number:03}@acme.example", "User", now=clock.now())
+    told = larder.json("users", "list")
+    assert [one["email"] for one in told] == [f"user{n:03}@acme.example" for n in range(103)]
+
+
+def test_list_takes_no_session_for_a_person_and_shows_no_password(
+    larder: Larder, cloud: Cloud
+) -> None:
+    bob = create_user("bob@acme.example", "Bob", password="a long password", now=clock.now())
+    start_session(bob, now=clock.now())
+    told = larder.json("users", "list")
+    assert sorted(one["email"] for one in told) == [cloud.user.email, "bob@acme.example"]
+    assert all("password" not in name for one in told for name in one)
+
+
+def test_list_says_that_there_is_nobody(larder: Larder) -> None:
+    assert "larder users create" in larder("users", "list").stdout
+    assert larder.json("users", "list") == []
 
 
 def test_show_tells_of_the_cache_that_they_have_without_a_team(

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from larder.hashing import hash_key, random_id, random_letters, time_ordered_id
+from larder.hashing import hash_key, is_random_id, random_id, random_letters, time_ordered_id
 
 
 def test_a_key_is_stored_as_unpadded_base64url_of_its_sha256() -> None:
@@ -15,6 +15,12 @@ def test_random_values_have_their_length_and_alphabet() -> None:
     assert len(random_id(24)) == 24
     assert random_id(24).isalnum()
     assert random_id() != random_id()
+
+
+def test_an_id_is_told_from_what_is_none() -> None:
+    assert is_random_id(random_id())
+    for text in ("", "nokey", random_id(24), random_letters(64), "\u00e4" * 32, "-" * 32):
+        assert not is_random_id(text)
 
 
 def test_upload_ids_sort_by_the_time_at_which_they_were_made() -> None:

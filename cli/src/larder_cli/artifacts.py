@@ -1,4 +1,4 @@
-"""`larder artifacts`: what a team stores, and who removed what."""
+"""`larder artifacts`: what a team or a person stores, and who removed what."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 import click
 
 from larder import clock
+from larder.hashing import is_random_id
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.output import Record, print_record, print_table
-from larder_cli.teams import require_team
+from larder_cli.owners import OWNER, Owner, require_owner
 from larder_cli.users import require_user
 
 if TYPE_CHECKING:
@@ -49,16 +50,21 @@ def _record(artifact: "Artifact") -> Record:
     ),
 )
 def artifacts() -> None:
-    """What a team stores, and who removed what.
+    """What a team stores, or a person without one, and who removed what.
 
-    TEAM is a slug or an id.
+    TEAM is a slug or an id; EMAIL names what its user stores without a team.
     """
 
 
 @artifacts.command(
-    "list", epilog=examples("larder artifacts list acme", "larder artifacts list acme --limit 500")
+    "list",
+    epilog=examples(
+        "larder artifacts list acme",
+        "larder artifacts list acme --limit 500",
+        "larder artifacts list eve@acme.example",
+    ),
 )
-@click.argument("team", metavar="TEAM")
+@click.argument("owner", metavar=OWNER)
 @click.option(
     "--limit",
     type=click.IntRange(1, 100_000),
@@ -67,33 +73,33 @@ def artifacts() -> None:
     help="How many artifacts at most.",
 )
 @json_option
-def list_(team: str, limit: int, as_json: bool) -> None:
-    """List what TEAM stores, by hash."""
-    found = require_team(team)
+def list_(owner: str, limit: int, as_json: bool) -> None:
+    """List what TEAM or EMAIL stores, by hash."""
+    found = require_owner(owner)
     print_table(
         [_record(artifact) for artifact in _first(found.id, limit)],
         ("hash", "size_bytes", "created_at", "expires_at", "ci", "writer"),
-        empty=f"{found.slug} stores nothing",
+        empty=f"{found.name} stores nothing",
         as_json=as_json,
     )
 
 
 @artifacts.command("show", epilog=examples("larder artifacts show acme 08e4547d5347b63f"))
-@click.argument("team", metavar="TEAM")
+@click.argument("owner", metavar=OWNER)
 @click.argument("hash", metavar="HASH")
 @json_option
-def show(team: str, hash: str, as_json: bool) -> None:
-    """Show what is known of TEAM's artifact HASH, and who wrote it."""
+def show(owner: str, hash: str, as_json: bool) -> None:
+    """Show what is known of the artifact HASH of TEAM or EMAIL, and who wrote it."""
     from larder.artifacts import repository, service
     from larder.artifacts.models import parse_hash
     from larder.errors import ArtifactNotFound
 
-    found = require_team(team)
+    found = require_owner(owner)
     entry = repository.read_entry(found.id, parse_hash(hash))
     try:
         artifact = service.find(entry, quota_bytes=found.state.quota_bytes, now=clock.now())
     except ArtifactNotFound:
-        raise click.ClickException(f"{found.slug} stores no artifact {hash}") from None
+        raise click.ClickException(f"{found.name} stores no artifact {hash}") from None
     print_record(_record(artifact), as_json=as_json)
 
 
@@ -101,11 +107,12 @@ def show(team: str, hash: str, as_json: bool) -> None:
     "delete",
     epilog=examples(
         "larder artifacts delete acme 08e4547d5347b63f 5347b63f08e4547d",
-        "larder artifacts delete acme --writer 3QbTk0aZ",
+        "larder artifacts delete acme --writer 3QbT...",
         "larder artifacts delete acme --writer bob@acme.example",
+        "larder artifacts delete eve@acme.example --writer eve@acme.example",
     ),
 )
-@click.argument("team", metavar="TEAM")
+@click.argument("owner", metavar=OWNER)
 @click.argument("hashes", metavar="[HASH]...", nargs=-1)
 @click.option(
     "--writer",
@@ -113,16 +120,16 @@ def show(team: str, hash: str, as_json: bool) -> None:
     help="Delete all that this key or session (by its id) or user (by id or address) wrote.",
 )
 @json_option
-def delete(team: str, hashes: Sequence[str], writer: str | None, as_json: bool) -> None:
-    """Delete artifacts of TEAM: each HASH, or all that somebody wrote.
+def delete(owner: str, hashes: Sequence[str], writer: str | None, as_json: bool) -> None:
+    """Delete artifacts of TEAM or EMAIL: each HASH, or all that somebody wrote.
 
     Those who are loading one at the moment get it whole. What is uploaded afterwards stays.
     """
     if bool(hashes) == (writer is not None):
         raise click.UsageError("say what to delete: either hashes, or --writer")
-    found = require_team(team)
+    found = require_owner(owner)
     if writer is not None:
-        _delete_written(found.id, _writer_id(writer), as_json=as_json)
+        _delete_written(found, _writer_id(writer), as_json=as_json)
         return
     records = _delete(found.id, hashes, found.state.quota_bytes)
     print_table(records, ("hash", "deleted"), empty="", as_json=as_json)
@@ -134,7 +141,7 @@ def delete(team: str, hashes: Sequence[str], writer: str | None, as_json: bool) 
         "larder artifacts audit acme", "larder artifacts audit acme --limit 500 --json"
     ),
 )
-@click.argument("team", metavar="TEAM")
+@click.argument("owner", metavar=OWNER)
 @click.option(
     "--limit",
     type=click.IntRange(1, 10_000),
@@ -143,13 +150,13 @@ def delete(team: str, hashes: Sequence[str], writer: str | None, as_json: bool) 
     help="How many entries at most.",
 )
 @json_option
-def audit(team: str, limit: int, as_json: bool) -> None:
-    """Show who removed what from TEAM, newest first."""
-    found = require_team(team)
+def audit(owner: str, limit: int, as_json: bool) -> None:
+    """Show who removed what from TEAM or EMAIL, newest first."""
+    found = require_owner(owner)
     print_table(
         _audit_records(_newest(found.id, limit)),
         ("at", "action", "subject", "artifacts", "size_bytes", "by"),
-        empty=f"nobody has removed anything from {found.slug}",
+        empty=f"nobody has removed anything from {found.name}",
         as_json=as_json,
     )
 
@@ -186,10 +193,12 @@ def _delete(owner: str, hashes: Sequence[str], quota_bytes: int | None) -> list[
     return records
 
 
-def _delete_written(owner: str, writer: str, *, as_json: bool) -> None:
+def _delete_written(owner: Owner, writer: str, *, as_json: bool) -> None:
     from larder.artifacts.removal import remove_now
 
-    report = remove_now(owner, writer, now=clock.now())
+    report = remove_now(owner.id, writer, now=clock.now())
+    if report.finished and not report.artifacts and not report.offers:
+        click.echo(f"Nothing that {writer} wrote was stored for {owner.name}.", err=True)
     record = {
         "writer": writer,
         "artifacts": report.artifacts,
@@ -201,7 +210,16 @@ def _delete_written(owner: str, writer: str, *, as_json: bool) -> None:
 
 
 def _writer_id(writer: str) -> str:
-    return require_user(writer).id if "@" in writer else writer
+    """Raises UsageError for what nobody's id looks like. Nothing else tells a slip: keys that wrote may be gone."""
+    if "@" in writer:
+        return require_user(writer).id
+    if not is_random_id(writer):
+        # It may be the key itself that was typed: it is not repeated.
+        raise click.UsageError(
+            "--writer takes a user's address, or the id of a key, session or user, 32 letters and digits:"
+            " `larder artifacts list` and `larder keys list --user EMAIL` name them"
+        )
+    return writer
 
 
 def _newest(owner: str, limit: int) -> list["Entry"]:

@@ -1,7 +1,7 @@
 """`larder keys`: API keys."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 import click
@@ -9,12 +9,14 @@ import click
 from larder import clock
 from larder.api_keys.models import (
     CACHE_ACTIONS,
+    OWN_ACTIONS,
     ApiKey,
     NewKey,
     RateLimit,
     Refill,
 )
 from larder.errors import InvalidRequest
+from larder.settings import SettingsError
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.output import Record, print_json, print_record, print_table
 from larder_cli.quantities import (
@@ -154,6 +156,29 @@ def _rate_limit(max_requests: int | None, window_ms: int | None) -> RateLimit | 
     return RateLimit(enabled=True, window_ms=window_ms, max_requests=max_requests)
 
 
+def _warn_of_unknown(key: ApiKey) -> None:
+    """Of resources that nobody asks for. They are no error: who has keys verified may ask for any."""
+    unknown = [name for name in key.permissions if name not in OWN_ACTIONS]
+    of_deployment = _default_resources(key.user_id) if unknown else ()
+    for name in unknown:
+        if name not in of_deployment:
+            click.echo(
+                f"Warning: the key opens nothing of Larder's by {name}, which DefaultKeyPermissions does not"
+                f" name either. Larder's own are {' and '.join(OWN_ACTIONS)}.",
+                err=True,
+            )
+
+
+def _default_resources(user_id: str) -> Collection[str]:
+    from larder.api_keys.service import default_permissions
+
+    try:
+        return tuple(default_permissions(user_id))
+    except SettingsError:
+        # A function of the deployment's own, which is not on this machine.
+        return ()
+
+
 def _print_raw(raw: str) -> None:
     click.echo("The key, shown only now:")
     click.echo(raw)
@@ -277,6 +302,7 @@ def create(
         option = _OPTIONS.get(refused.field, f"--{refused.field}")
         rule = refused.message.removeprefix(refused.field)
         raise click.ClickException(f"{option}{rule}") from refused
+    _warn_of_unknown(key)
     slug = None if bound_to is None else bound_to.slug
     if as_json:
         print_json({"key": raw, **_record(key, slug)})

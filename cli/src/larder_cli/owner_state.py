@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from larder.teams.models import Block, CachingStatus, OwnerState
 from larder_cli.output import Record
 from larder_cli.quantities import size_bytes
+
+if TYPE_CHECKING:
+    from larder.artifacts.models import Totals
 
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -94,6 +97,10 @@ def state_record(owner: str, state: OwnerState) -> Record:
         "block_reason": state.block_reason,
         "quota_bytes": state.quota_bytes,
         "status": caching_status(state, totals).value,
-        "stored_bytes": totals.size_bytes,
-        "artifacts": totals.artifacts,
+        **stored_record(totals),
     }
+
+
+def stored_record(totals: "Totals") -> Record:
+    """How much is stored."""
+    return {"stored_bytes": totals.size_bytes, "artifacts": totals.artifacts}

@@ -9,6 +9,8 @@ from decimal import Decimal
 
 import click
 
+from larder.api_keys.models import OWN_ACTIONS
+
 _SIZE = re.compile(
     r"(?P<number>[0-9]{1,15}(?:\.[0-9]{1,3})?)\s*(?:(?P<power>[kmgtp])(?P<binary>i?))?b?",
     re.IGNORECASE,
@@ -69,12 +71,18 @@ def _seconds(text: str, *, least: int, most: int) -> int:
 
 
 def permission(text: str) -> tuple[str, tuple[str, ...]]:
-    """What may be done with one kind of resource: `artifacts=read,write`."""
+    """What may be done with one kind of resource: `artifacts=read,write`. Of Larder's own, only what it asks for."""
     resource, _, listed = text.partition("=")
     actions = tuple(action.strip() for action in listed.split(","))
     if not resource.strip() or not all(actions):
         raise click.BadParameter(f"{text!r} is no permission: write artifacts=read,write")
-    return resource.strip(), actions
+    resource = resource.strip()
+    known = OWN_ACTIONS.get(resource, actions)
+    if unknown := [action for action in actions if action not in known]:
+        raise click.BadParameter(
+            f"{resource} has no action {', '.join(unknown)}: it has {', '.join(known)}"
+        )
+    return resource, actions
 
 
 def json_value(text: str) -> object:

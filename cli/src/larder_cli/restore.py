@@ -53,8 +53,16 @@ def _items(table: str) -> Iterator[dict[str, Any]]:
     from larder import aws
 
     pages = aws.dynamodb().get_paginator("scan").paginate(TableName=table, ConsistentRead=True)
-    for page in pages:
-        yield from page["Items"]
+    try:
+        for page in pages:
+            yield from page["Items"]
+    except aws.ClientError as error:
+        # Elsewhere it means that a table of the deployment is gone.
+        if aws.error_code(error) != "ResourceNotFoundException":
+            raise
+        raise click.ClickException(
+            f"there is no table {table}: `aws dynamodb list-tables` names them"
+        ) from error
 
 
 def _batches(items: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:

@@ -18,6 +18,7 @@ from larder_cli.owner_state import (
     check_change,
     state_options,
     state_record,
+    stored_record,
 )
 from larder_cli.users import require_user
 
@@ -126,12 +127,15 @@ def create(name: str, slug: str, owner: str, as_json: bool) -> None:
 @teams.command("list", epilog=examples("larder teams list", "larder teams list --json"))
 @json_option
 def list_(as_json: bool) -> None:
-    """List every team."""
+    """List every team, with what it stores."""
+    from larder.artifacts.repository import read_totals_of
     from larder.teams import service
 
+    found = service.list_teams()
+    stored = read_totals_of([team.id for team in found])
     print_table(
-        [_record(team) for team in service.list_teams()],
-        ("slug", "name", "id", "caching", "block", "quota_bytes", "created_at"),
+        [{**_record(team), **stored_record(stored[team.id])} for team in found],
+        ("slug", "name", "id", "caching", "block", "stored_bytes", "quota_bytes", "created_at"),
         empty="there are no teams: make one with `larder teams create`",
         as_json=as_json,
     )

@@ -21,11 +21,10 @@ from larder_cli.output import (
     print_record,
     print_table,
 )
-from larder_cli.teams import require_team
+from larder_cli.owners import OWNER, Owner, require_owner
 
 if TYPE_CHECKING:
     from larder.artifacts.models import Totals
-    from larder.teams.models import Team
 
 _MOST_DAYS = 31
 _MOST_WEEKS = 26
@@ -35,8 +34,8 @@ _PARTS = ("from this cache", "from a local one", "built")
 
 
 @dataclass(frozen=True, slots=True)
-class _TeamUsage:
-    team: "Team"
+class _OwnerUsage:
+    owner: Owner
     usage: Usage
     stored: "Totals"
     status: str
@@ -48,11 +47,12 @@ class _TeamUsage:
     epilog=examples(
         "larder usage acme",
         "larder usage acme --days 366",
+        "larder usage eve@acme.example",
         "larder usage --all --days 7",
         "larder usage acme --json",
     ),
 )
-@click.argument("team", metavar="TEAM", required=False)
+@click.argument("owner", metavar=OWNER, required=False)
 @click.option("--all", "of_all", is_flag=True, help="Every team, with what they come to together.")
 @click.option(
     "--days",
@@ -62,43 +62,44 @@ class _TeamUsage:
     help="How many days back, today included. Days are UTC.",
 )
 @json_option
-def usage(team: str | None, of_all: bool, days: int, as_json: bool) -> None:
-    """Show what the cache did for TEAM, or for all teams.
+def usage(owner: str | None, of_all: bool, days: int, as_json: bool) -> None:
+    """Show what the cache did for TEAM, for EMAIL, or for all teams.
 
     Hits, misses and time saved, as its clients reported them, as a chart and by CI; uploads; what is stored now.
-    TEAM is a slug or an id.
+    TEAM is a slug or an id; EMAIL names what its user does without a team.
     """
     from larder.teams.service import list_teams
 
-    if (team is None) is not of_all:
-        raise click.UsageError("name a TEAM, or all of them by --all")
+    if (owner is None) is not of_all:
+        raise click.UsageError("name a TEAM or an EMAIL, or all teams by --all")
     period = period_until(clock.now().date(), days)
-    if team is None:
-        _print_all([_read(one, period) for one in list_teams()], period, as_json=as_json)
+    if owner is None:
+        teams = [Owner(id=one.id, slug=one.slug, state=one.state) for one in list_teams()]
+        _print_all([_read(team, period) for team in teams], period, as_json=as_json)
     else:
-        _print_one(_read(require_team(team), period), as_json=as_json)
+        _print_one(_read(require_owner(owner), period), as_json=as_json)
 
 
-def _read(team: "Team", period: Period) -> _TeamUsage:
+def _read(owner: Owner, period: Period) -> _OwnerUsage:
     from larder.artifacts.repository import read_totals
     from larder.artifacts.service import caching_status
     from larder.usage.service import read_usage
 
-    stored = read_totals(team.id)
-    usage = read_usage(team.id, period, recent_uploads=stored.uploads)
-    return _TeamUsage(team, usage, stored, caching_status(team.state, stored).value)
+    stored = read_totals(owner.id)
+    usage = read_usage(owner.id, period, recent_uploads=stored.uploads)
+    return _OwnerUsage(owner, usage, stored, caching_status(owner.state, stored).value)
 
 
-def _print_one(one: _TeamUsage, *, as_json: bool) -> None:
+def _print_one(one: _OwnerUsage, *, as_json: bool) -> None:
     period, total = one.usage.period, one.usage.total
     if as_json:
         days = zip(period.days, one.usage.days, strict=True)
         told = [{"day": day, **_record(figures)} for day, figures in days]
-        print_json({**_team_record(one), **_period_record(period), "days": told})
+        print_json({**_owner_record(one), **_period_record(period), "days": told})
         return
-    quota = one.team.state.quota_bytes
+    quota = one.owner.state.quota_bytes
     stored = _described_stored(one.stored.artifacts, one.stored.size_bytes)
-    print_line(f"{one.team.slug}, {_described(period)}")
+    print_line(f"{one.owner.name}, {_described(period)}")
     print_line()
     print_record(
         {
@@ -112,12 +113,12 @@ def _print_one(one: _TeamUsage, *, as_json: bool) -> None:
     _print_ci(total)
 
 
-def _print_all(all_of_them: Sequence[_TeamUsage], period: Period, *, as_json: bool) -> None:
+def _print_all(all_of_them: Sequence[_OwnerUsage], period: Period, *, as_json: bool) -> None:
     total = add_days([one.usage.total for one in all_of_them])
     stored = sum(one.stored.size_bytes for one in all_of_them)
     artifacts = sum(one.stored.artifacts for one in all_of_them)
     if as_json:
-        told = [_team_record(one) for one in all_of_them]
+        told = [_owner_record(one) for one in all_of_them]
         summed = {"stored_bytes": stored, "artifacts": artifacts, **_totals_record(total)}
         print_json({**_period_record(period), **summed, "teams": told})
         return
@@ -130,7 +131,7 @@ def _print_all(all_of_them: Sequence[_TeamUsage], period: Period, *, as_json: bo
     print_table(
         [
             {
-                "team": one.team.slug,
+                "team": one.owner.name,
                 "tasks": Bar(_parts(one.usage.total.total), longest, width=14),
                 "hits": _hit_rate(one.usage.total.total),
                 "time_saved_ms": one.usage.total.total.time_saved_ms,
@@ -249,14 +250,15 @@ def _period_record(period: Period) -> Record:
     return {"from": period.first, "to": period.last}
 
 
-def _team_record(one: _TeamUsage) -> Record:
+def _owner_record(one: _OwnerUsage) -> Record:
     return {
-        "team": one.team.slug,
-        "id": one.team.id,
+        "team": one.owner.slug,
+        "email": one.owner.email,
+        "id": one.owner.id,
         "status": one.status,
         "stored_bytes": one.stored.size_bytes,
         "artifacts": one.stored.artifacts,
-        "quota_bytes": one.team.state.quota_bytes,
+        "quota_bytes": one.owner.state.quota_bytes,
         **_totals_record(one.usage.total),
     }
 

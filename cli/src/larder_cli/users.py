@@ -6,13 +6,14 @@ import click
 
 from larder import clock
 from larder_cli.commands import CommandGroup, examples, json_option
-from larder_cli.output import Record, print_record
+from larder_cli.output import Record, print_record, print_table
 from larder_cli.owner_state import (
     StateChange,
     change_state,
     check_change,
     state_options,
     state_record,
+    stored_record,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +44,11 @@ def _record(user: "User") -> Record:
 
 @click.group(
     cls=CommandGroup,
-    epilog=examples('larder users create --email ada@acme.example --name "Ada"'),
+    epilog=examples(
+        'larder users create --email ada@acme.example --name "Ada"',
+        "larder users list",
+        "larder users set ada@acme.example --quota 5GB",
+    ),
 )
 def users() -> None:
     """People, who own keys and join teams."""
@@ -62,6 +67,24 @@ def create(email: str, name: str, as_json: bool) -> None:
     # The operator vouches for the address.
     user = service.create_user(email, name, email_verified=True, now=clock.now())
     print_record(_record(user), as_json=as_json)
+
+
+@users.command("list", epilog=examples("larder users list", "larder users list --json"))
+@json_option
+def list_(as_json: bool) -> None:
+    """List every person, with what they store without a team: who stores most comes first."""
+    from larder.accounts import service
+    from larder.artifacts.repository import read_totals_of
+
+    found = service.list_users()
+    stored = read_totals_of([user.id for user in found])
+    fullest_first = sorted(found, key=lambda user: -stored[user.id].size_bytes)
+    print_table(
+        [{**_record(user), **stored_record(stored[user.id])} for user in fullest_first],
+        ("email", "id", "email_verified", "created_at", "stored_bytes", "artifacts"),
+        empty="there are no users: make one with `larder users create`",
+        as_json=as_json,
+    )
 
 
 @users.command("show", epilog=examples("larder users show ada@acme.example"))

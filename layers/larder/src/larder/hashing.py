@@ -8,6 +8,7 @@ from datetime import datetime
 
 _LETTERS = string.ascii_letters
 _ALPHANUMERIC = string.ascii_letters + string.digits
+_ID_LENGTH = 32
 
 
 def hash_key(key: str) -> str:
@@ -21,9 +22,14 @@ def random_letters(length: int) -> str:
     return "".join(secrets.choice(_LETTERS) for _ in range(length))
 
 
-def random_id(length: int = 32) -> str:
+def random_id(length: int = _ID_LENGTH) -> str:
     """A random id of ASCII letters and digits. 32 of them hold 190 bits."""
     return "".join(secrets.choice(_ALPHANUMERIC) for _ in range(length))
+
+
+def is_random_id(text: str) -> bool:
+    """Whether the text could be such an id of 32: those of users, keys and sessions are."""
+    return len(text) == _ID_LENGTH and set(text) <= set(_ALPHANUMERIC)
 
 
 def time_ordered_id(now: datetime) -> str:

@@ -53,6 +53,22 @@ def get_many(user_ids: Sequence[str]) -> list[User]:
     ]
 
 
+def list_users() -> Iterator[User]:
+    """Every user, in no order, page by page. Reads the whole table: for the operator, never on a request."""
+    pages = (
+        aws.dynamodb()
+        .get_paginator("scan")
+        .paginate(
+            TableName=settings().identity_table,
+            # Of a user's two items the one without the hash of the password.
+            FilterExpression="sk = :user AND NOT begins_with(pk, :by_email)",
+            ExpressionAttributeValues=aws.serialize({":user": _USER, ":by_email": "email#"}),
+        )
+    )
+    for page in pages:
+        yield from (_user(aws.deserialize(item)) for item in page["Items"])
+
+
 def get_account(email: str) -> Account | None:
     item = _get(f"email#{canonical(email)}", _USER)
     return None if item is None else _account(item)

@@ -17,6 +17,9 @@ ARTIFACT_ACTIONS = (*CACHE_ACTIONS, "manage")
 TEAM_ACTIONS = ("read", "write")
 """Members, and what changes teams. No key has them unless they are given to it: those of builds need neither."""
 
+OWN_ACTIONS: Permissions = {"artifacts": ARTIFACT_ACTIONS, "teams": TEAM_ACTIONS}
+"""Every permission that Larder itself asks for. Resources of other names are the deployment's own."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimit:
