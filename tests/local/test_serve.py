@@ -142,6 +142,26 @@ def test_a_wrong_setting_is_told(tmp_path: Path, variable: str, value: str, told
     assert told in result.stderr
 
 
+def test_an_option_that_breaks_its_rule_ends_the_start_with_one_line(tmp_path: Path) -> None:
+    real = {"TEMPLATE": str(ROOT / "template.yaml"), "FUNCTION_WORKERS": "1"}
+    wrong = {"LARDER_SCRYPT_COST": "20000"}
+    result = serve(tmp_path, PORT="0", DATA=str(tmp_path / "data"), **real, **wrong)
+    assert result.returncode == 1
+    assert result.stderr == (
+        "larder: LARDER_SCRYPT_COST must be a power of two, such as 16384, not 20000\n"
+    )
+
+
+def test_a_variable_that_no_option_has_is_remarked(tmp_path: Path) -> None:
+    cloud = StubCloud(tmp_path, LARDER_GREETING="hi", LARDER_STACK="x", LARDER_RETENTION_DAY="3")
+    try:
+        assert eventually(lambda: "stop: Ctrl-C" in cloud.screen)
+        (remark,) = (line for line in cloud.screen.splitlines() if "LARDER_" in line)
+        assert remark.strip().startswith("LARDER_RETENTION_DAY is no option of Larder's")
+    finally:
+        cloud.stop()
+
+
 def test_secrets_are_readable_by_their_owner_only(cloud: StubCloud) -> None:
     assert stat.S_IMODE(cloud.data.stat().st_mode) == 0o700
     for name in ("cloud.json", "local.json"):
