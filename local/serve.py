@@ -238,6 +238,7 @@ class _LocalCloud:
             self._folder.path,
             turbo,
             first_start=not had_key,
+            operator_emails=cloud["LARDER_OPERATOR_EMAILS"],
             outbox_url=f"{self._api_url}/_local/outbox" if has_outbox else None,
             remarks=remarks,
         )
