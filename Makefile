@@ -117,10 +117,17 @@ format: $(READY) ## apply the formatter and the lint's safe repairs
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
 
+# SAM builds for an environment that samconfig.toml does not have, and then misses an option. Many a shell has an ENV of its own.
+.PHONY: known-environment
+known-environment:
+	@names=$$(sed -n 's/^\[\([^].]*\)\..*/\1/p' samconfig.toml | sort -u); \
+	echo "$$names" | grep -qxF -- "$(ENV)" || { \
+		echo "samconfig.toml has no environment \"$(ENV)\": $$(echo $$names | sed 's/ /, /g')" >&2; exit 2; }
+
 # SAM looks for python3.13 on PATH and refuses a shim of another version: the real folder goes first. `validate` asks for a
 # region though it calls nobody. SAM copies functions/ as it is, so what Python left there goes and .pyc files of the runtime's version come.
 .PHONY: build
-build: $(SAM) ## validate the template and build layer and functions for Lambda (needs python3.13)
+build: known-environment $(SAM) ## validate the template and build layer and functions for Lambda (needs python3.13)
 	@set -e; \
 	python=$$(tools/find-python 3.13); \
 	PATH="$$(dirname "$$python"):$$PATH"; export PATH; \

@@ -27,6 +27,7 @@
     services.py         both as children: started, watched, started again
     child_processes.py  children that end when their parent does
     http_server.py      uvicorn, as each of them runs it
+    option_check.py     what the options must be beyond their types and bounds
     first_start.py      the operator, team and key that a fresh data folder gets
     turbo_env.py        the file with the lines for turbo
     banner.py           what the screen says at the start

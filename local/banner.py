@@ -6,6 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from larder.settings import listed
+from local.environment import OPERATOR_EMAIL
 from local.turbo_env import TurboEnv
 
 
@@ -15,10 +17,12 @@ def banner(
     turbo: TurboEnv | None,
     *,
     first_start: bool,
+    operator_emails: str,
     outbox_url: str | None = None,
     remarks: Sequence[str] = (),
 ) -> str:
     made = "Made for you" if first_start else "Kept"
+    user = "the operator" if OPERATOR_EMAIL in listed(operator_emails.lower()) else "the user"
     short_env = _short(folder / "turbo.env")
     lines = ["", f"  Larder's local cloud is up at {api_url}", ""]
     if turbo:
@@ -33,7 +37,7 @@ def banner(
             "",
             f"    turbo login --api {api_url} --login {api_url}",
             "",
-            f"  {made}: an operator, the team {turbo.team}, and a key (also in {short_env})",
+            f"  {made}: {user} {OPERATOR_EMAIL}, the team {turbo.team}, and a key (also in {short_env})",
         ]
     if outbox_url:
         lines += [f"  Mail that is sent is shown at {outbox_url}"]

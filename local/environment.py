@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from local.template import REGION
 
 _FROM_THE_SYSTEM = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "USER")
+OPERATOR_EMAIL = "operator@larder.local"
+"""Whom the first start makes: an operator, unless the caller names others."""
 RUNTIME = "python3.13"
 """The functions' runtime in the cloud."""
 _SET_BY_LAMBDA = {
@@ -37,6 +39,7 @@ def cloud_environment(
         **template,
         # There is no SES on one machine: mail always goes to the outbox.
         "LARDER_EMAIL_SENDER": "",
+        "LARDER_OPERATOR_EMAILS": template.get("LARDER_OPERATOR_EMAILS") or OPERATOR_EMAIL,
         "LARDER_SIGNING_SECRET": signing_secret,
         "AWS_ENDPOINT_URL_DYNAMODB": dynamodb_url,
         "AWS_ENDPOINT_URL_LAMBDA": lambda_url,

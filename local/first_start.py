@@ -16,8 +16,8 @@ from larder.api_keys import service as api_keys
 from larder.api_keys.models import NewKey
 from larder.teams import service as teams
 from larder.teams.models import Team
+from local.environment import OPERATOR_EMAIL
 
-EMAIL = "operator@larder.local"
 TEAM_SLUG = "my-team"
 KEY_NAME = "turbo on this machine"
 
@@ -25,8 +25,8 @@ KEY_NAME = "turbo on this machine"
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, str]:
     """Takes `{"key_id": ...}`, the id in turbo.env or null. Returns `team`, `key_id` and, of a new key, `token`."""
     now = datetime.now(tz=UTC)
-    user = accounts.find_user_by_email(EMAIL) or accounts.create_user(
-        EMAIL, "Operator", email_verified=True, now=now
+    user = accounts.find_user_by_email(OPERATOR_EMAIL) or accounts.create_user(
+        OPERATOR_EMAIL, "Operator", email_verified=True, now=now
     )
     team = _team(user, now)
     own_keys = [key for key in api_keys.list_keys(user.id) if key.name == KEY_NAME]

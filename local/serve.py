@@ -49,7 +49,7 @@ from local.request_log import RequestLog
 from local.schedules import run_schedules
 from local.services import RunningService, ServiceFailed
 from local.stores import describe_stores, listen_again
-from local.template import Function, Template, load_template
+from local.template import Function, Template, load_template, unknown_options
 from local.turbo_env import TurboEnv, read_turbo_env, write_turbo_env
 from local.workers.pool import WorkerPool
 
@@ -94,6 +94,10 @@ def serve(options: Options) -> int:
         return 1
     with listener:
         return run(_LocalCloud(options, template, artifacts, installation, folder, listener).run())
+
+
+class _WrongOption(Exception):
+    """The message names the variable and the rule."""
 
 
 class _LocalCloud:
@@ -142,7 +146,7 @@ class _LocalCloud:
             started.cancel()
             self._log.line("\n  stopping ...")
             return 0
-        except (ServiceFailed, FunctionFailed, OSError, TimeoutError) as error:
+        except (ServiceFailed, FunctionFailed, _WrongOption, OSError, TimeoutError) as error:
             self._log.close()
             print(f"larder: {error}", file=sys.stderr, flush=True)
             return 1
@@ -199,7 +203,10 @@ class _LocalCloud:
             workers.start(), *(service.wait_until_ready() for service in self._services)
         )
         had_key = self._folder.turbo_env.exists()
-        turbo = await self._first_start(workers) if _has_accounts(self._template) else None
+        turbo = None
+        if _has_accounts(self._template):
+            await self._check_options(workers)
+            turbo = await self._first_start(workers)
         functions = self._deployed(workers, cloud)
         delivery = EventDelivery(
             self._folder.events, self._template.event_rules, functions, self._log
@@ -222,11 +229,16 @@ class _LocalCloud:
         remarks = [*self._artifacts.remarks] if self._artifacts else []
         if self._installation:
             remarks.append("The tables are in AWS's DynamoDB Local")
+        remarks += [
+            f"{name} is no option of Larder's: docs/configuration.md lists them"
+            for name in unknown_options(self._template, os.environ)
+        ]
         text = banner(
             self._api_url,
             self._folder.path,
             turbo,
             first_start=not had_key,
+            operator_emails=cloud["LARDER_OPERATOR_EMAILS"],
             outbox_url=f"{self._api_url}/_local/outbox" if has_outbox else None,
             remarks=remarks,
         )
@@ -260,6 +272,14 @@ class _LocalCloud:
         )
         self._running_functions.append(runtime)
         return runtime
+
+    async def _check_options(self, workers: WorkerPool) -> None:
+        checker = Function("CheckOptions", "local.option_check.handler", Path(), 60, 512)
+        # With what was built, the integrator's functions lie in the functions' own folders.
+        asked = json.dumps({"loads": self._artifacts is None}).encode("ascii")
+        checked = json.loads(await workers.invoke(checker, asked, str(uuid.uuid4())))
+        if checked["wrong"]:
+            raise _WrongOption(checked["wrong"])
 
     async def _first_start(self, workers: WorkerPool) -> TurboEnv:
         known = read_turbo_env(self._folder.turbo_env)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from larder.settings import Settings, environment_name
 from local.cloudformation import TemplateError, read_template, resolve
 
 REGION = "us-east-1"
@@ -29,6 +30,7 @@ _PSEUDO_PARAMETERS = {
     "AWS::StackName": "larder",
     "AWS::URLSuffix": "amazonaws.com",
 }
+_OF_THE_COMMAND = {"LARDER_LOCAL", "LARDER_STACK"}
 _CREATE_TABLE = (
     "AttributeDefinitions",
     "KeySchema",
@@ -154,6 +156,13 @@ def _given_options(template: Template, environ: Mapping[str, str]) -> dict[str, 
         if (name.startswith("LARDER_") or name in template.environment)
         and template.environment.get(name) not in own_names
     }
+
+
+def unknown_options(template: Template, environ: Mapping[str, str]) -> list[str]:
+    """Variables `LARDER_...` in `environ` that neither the code nor the template knows, nor the operator's command."""
+    known = {environment_name(option.name) for option in fields(Settings)} | _OF_THE_COMMAND
+    known = known.union(*(function.variables for function in template.functions))
+    return sorted(name for name in environ if name.startswith("LARDER_") and name not in known)
 
 
 def function_arn(name: str) -> str:

@@ -4,7 +4,8 @@ import json
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import fields
 from itertools import chain
 from pathlib import Path
@@ -13,8 +14,12 @@ from unittest.mock import ANY
 
 import pytest
 
+from larder.accounts.credentials import allowed_domains
+from larder.api_keys.rules import check_prefix
+from larder.errors import InvalidRequest
 from larder.rate_limits.models import BY_PATH
-from larder.settings import Settings, environment_name
+from larder.settings import Settings, SettingsError, environment_name
+from tests.conftest import SetOption
 from tests.permissions import RESOURCES, TEMPLATE, granted, grants, policies, statements
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -238,6 +243,52 @@ def test_origins_that_the_code_would_not_take_stop_the_deployment(
     parameter: str, value: str, taken: bool
 ) -> None:
     assert bool(re.fullmatch(PARAMETERS[parameter]["AllowedPattern"], value)) is taken
+
+
+def _signs_up_under(domains: str) -> None:
+    allowed_domains()
+
+
+def _makes_keys_with(prefix: str) -> None:
+    check_prefix(prefix or None)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "takes", "value", "taken"),
+    [
+        ("AllowedEmailDomains", _signs_up_under, "", True),
+        ("AllowedEmailDomains", _signs_up_under, "example.com", True),
+        ("AllowedEmailDomains", _signs_up_under, "@example.com, sub.acme.local", True),
+        ("AllowedEmailDomains", _signs_up_under, "b\u00fccher.example", True),
+        ("AllowedEmailDomains", _signs_up_under, "ada@example.com", False),
+        ("AllowedEmailDomains", _signs_up_under, "@@example.com", False),
+        ("AllowedEmailDomains", _signs_up_under, ".example.com", False),
+        ("AllowedEmailDomains", _signs_up_under, "*.example.com", False),
+        ("AllowedEmailDomains", _signs_up_under, "example.com acme.example", False),
+        ("AllowedEmailDomains", _signs_up_under, "https://example.com", False),
+        ("DefaultKeyPrefix", _makes_keys_with, "", True),
+        ("DefaultKeyPrefix", _makes_keys_with, "acme-ci_", True),
+        ("DefaultKeyPrefix", _makes_keys_with, "x" * 32, True),
+        ("DefaultKeyPrefix", _makes_keys_with, "x" * 33, False),
+        ("DefaultKeyPrefix", _makes_keys_with, "vca_", False),
+        ("DefaultKeyPrefix", _makes_keys_with, "vca_acme_", False),
+        ("DefaultKeyPrefix", _makes_keys_with, "acme ci_", False),
+    ],
+)
+def test_a_text_stops_the_deployment_where_the_code_would_not_take_it(
+    parameter: str, takes: Callable[[str], None], value: str, taken: bool, option: SetOption
+) -> None:
+    assert bool(re.fullmatch(PARAMETERS[parameter]["AllowedPattern"], value)) is taken
+    (name,) = (one.name for one in fields(Settings) if camel_case(one.name) == parameter)
+    option(name, value)
+    with nullcontext() if taken else pytest.raises((SettingsError, InvalidRequest)):
+        takes(value)
+
+
+def test_scrypts_cost_is_one_of_the_powers_of_two_within_its_bounds() -> None:
+    cost = PARAMETERS["ScryptCost"]
+    bounds = range(cost["MinValue"], cost["MaxValue"] + 1)
+    assert cost["AllowedValues"] == [2**n for n in range(32) if 2**n in bounds]
 
 
 def test_no_parameter_has_the_name_of_a_resource() -> None:

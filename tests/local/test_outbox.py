@@ -11,12 +11,12 @@ import httpx
 import pytest
 from starlette.responses import PlainTextResponse
 
+from local.environment import OPERATOR_EMAIL
 from local.invocation import FunctionFailed
 from local.outbox.pages import OutboxPages
 from local.template import Function
 from tests.local.stub_service import ROOT, StubCloud, eventually
 
-OPERATOR = "operator@larder.local"
 MESSAGE = {
     "id": "01a2",
     "sent_at": "2026-11-21T12:00:00.000Z",
@@ -27,7 +27,9 @@ MESSAGE = {
 }
 
 
-def ask_for_mail(cloud: StubCloud, kind: str = "reset_password", email: str = OPERATOR) -> None:
+def ask_for_mail(
+    cloud: StubCloud, kind: str = "reset_password", email: str = OPERATOR_EMAIL
+) -> None:
     """As a request does: a job for the function that the environment names."""
     request = {"method": "POST", "path": "/", "ip_address": None, "user_agent": None}
     job = {"kind": kind, "email": email, "callback_url": "/next", "base_url": cloud.url}
@@ -111,7 +113,7 @@ def test_no_secret_is_logged(outbox: StubCloud) -> None:
         for secret in re.findall(r"(?:reset-password/|token=)([\w.-]+)", message["text"]):
             assert secret not in log
             assert secret not in outbox.screen
-    assert OPERATOR not in log
+    assert OPERATOR_EMAIL not in log
 
 
 def test_a_second_start_keeps_the_outbox(tmp_path: Path) -> None:
@@ -142,6 +144,29 @@ def test_what_was_built_sends_mail_too(tmp_path: Path) -> None:
 def test_a_service_without_an_outbox_has_no_such_page(cloud: StubCloud) -> None:
     assert get(cloud, "/_local/outbox").status_code == 404
     assert "Mail that is sent" not in cloud.screen
+
+
+def test_the_user_of_the_first_start_gets_a_password_by_a_link_and_is_an_operator(
+    outbox: StubCloud,
+) -> None:
+    with httpx.Client(base_url=f"{outbox.url}/api/auth", trust_env=False, timeout=30) as client:
+        before = len(messages(outbox))
+        asked = client.post("/request-password-reset", json={"email": OPERATOR_EMAIL})
+        assert asked.status_code == 200
+        assert eventually(lambda: len(messages(outbox)) == before + 1)
+        message, *_ = messages(outbox)
+        link = re.search(r"/reset-password/([^?\s]+)", message["text"])
+        assert link is not None
+        given = {"newPassword": "a long password", "token": link[1]}
+        assert client.post("/reset-password", json=given).status_code == 200
+        signed_in = client.post(
+            "/sign-in/email", json={"email": OPERATOR_EMAIL, "password": "a long password"}
+        )
+        client.cookies.clear()
+        bearer = {"authorization": f"Bearer {signed_in.json()['token']}"}
+        # Only operators may limit a key.
+        made = client.post("/api-key/create", json={"remaining": 5}, headers=bearer)
+        assert (made.status_code, made.json()["remaining"]) == (200, 5)
 
 
 # ---------------------------------------------------------------------------------- the pages alone

@@ -14,6 +14,8 @@ import httpx
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
+from local.banner import banner
+from local.turbo_env import TurboEnv
 from tests.local.stub_service import BUCKET, ROOT, StubCloud, alive, eventually, write_service
 
 
@@ -142,6 +144,26 @@ def test_a_wrong_setting_is_told(tmp_path: Path, variable: str, value: str, told
     assert told in result.stderr
 
 
+def test_an_option_that_breaks_its_rule_ends_the_start_with_one_line(tmp_path: Path) -> None:
+    real = {"TEMPLATE": str(ROOT / "template.yaml"), "FUNCTION_WORKERS": "1"}
+    wrong = {"LARDER_SCRYPT_COST": "20000"}
+    result = serve(tmp_path, PORT="0", DATA=str(tmp_path / "data"), **real, **wrong)
+    assert result.returncode == 1
+    assert result.stderr == (
+        "larder: LARDER_SCRYPT_COST must be a power of two, such as 16384, not 20000\n"
+    )
+
+
+def test_a_variable_that_no_option_has_is_remarked(tmp_path: Path) -> None:
+    cloud = StubCloud(tmp_path, LARDER_GREETING="hi", LARDER_STACK="x", LARDER_RETENTION_DAY="3")
+    try:
+        assert eventually(lambda: "stop: Ctrl-C" in cloud.screen)
+        (remark,) = (line for line in cloud.screen.splitlines() if "LARDER_" in line)
+        assert remark.strip().startswith("LARDER_RETENTION_DAY is no option of Larder's")
+    finally:
+        cloud.stop()
+
+
 def test_secrets_are_readable_by_their_owner_only(cloud: StubCloud) -> None:
     assert stat.S_IMODE(cloud.data.stat().st_mode) == 0o700
     for name in ("cloud.json", "local.json"):
@@ -175,6 +197,8 @@ def test_the_first_start_makes_a_key_and_later_ones_keep_it(tmp_path: Path) -> N
         for name in ("TURBO_API", "TURBO_TOKEN", "TURBO_TEAM"):
             assert eventually(lambda name=name: f"{name}={first[name]}" in cloud.screen)
         assert "--preflight" in cloud.screen
+        assert "Made for you: the operator operator@larder.local" in cloud.screen
+        assert cloud.description["environment"]["LARDER_OPERATOR_EMAILS"] == "operator@larder.local"
         assert cache_status(first) == 200
         assert cache_status({**first, "TURBO_TOKEN": first["TURBO_TOKEN"][:-1] + "_"}) == 401
 
@@ -197,6 +221,23 @@ def test_the_first_start_makes_a_key_and_later_ones_keep_it(tmp_path: Path) -> N
                 assert third["TURBO_TOKEN"] not in path.read_text(errors="replace"), path
     finally:
         cloud.stop()
+
+
+@pytest.mark.parametrize(
+    ("operators", "told"),
+    [
+        ("operator@larder.local", "the operator operator@larder.local, the team my-team"),
+        ("ada@acme.example, Operator@larder.local", "the operator operator@larder.local"),
+        ("ada@acme.example", "the user operator@larder.local, the team my-team"),
+    ],
+)
+def test_the_screen_says_whether_the_user_is_an_operator(
+    tmp_path: Path, operators: str, told: str
+) -> None:
+    turbo = TurboEnv("http://127.0.0.1:3000", "larder_x", "my-team", "id")
+    assert told in banner(
+        turbo.api_url, tmp_path, turbo, first_start=True, operator_emails=operators
+    )
 
 
 def test_a_damaged_journal_is_told_and_nothing_is_guessed(tmp_path: Path) -> None:

@@ -208,7 +208,7 @@ def test_signing_up_can_be_switched_off(
 def test_only_addresses_of_the_allowed_domains_sign_up(
     aws_in_memory: None, option: SetOption, email: str, status: int
 ) -> None:
-    option("allowed_email_domains", "Example.com, b\u00fccher.example")
+    option("allowed_email_domains", "@Example.com, b\u00fccher.example")
     reply = sign_up(email=email)
     assert reply.status == status
     assert status == 200 or reply.json["code"] == "EMAIL_PASSWORD_SIGN_UP_DISABLED"

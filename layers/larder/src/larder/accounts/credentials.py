@@ -135,16 +135,22 @@ def _begin(user: User, remembered: bool, visit: Visit, now: datetime) -> str:
     return token
 
 
+def allowed_domains() -> set[str]:
+    """The domains whose addresses may sign up, as they stand in DNS; none for all. Raises SettingsError."""
+    return {_allowed_domain(named) for named in listed(settings().allowed_email_domains)}
+
+
 def _check_domain(email: str) -> None:
     domain = _domain_of(email)
-    allowed = {_allowed_domain(named) for named in listed(settings().allowed_email_domains)}
+    allowed = allowed_domains()
     if allowed and domain not in allowed:
         raise SignUpDisabled
 
 
 def _allowed_domain(named: str) -> str:
     try:
-        return _domain_of(f"any@{named}")
+        # Many write such a domain as the end of an address: @example.com.
+        return _domain_of(f"any@{named.removeprefix('@')}")
     except InvalidEmail:
         raise SettingsError(
             f"LARDER_ALLOWED_EMAIL_DOMAINS must hold domains such as example.com, not {named!r}"

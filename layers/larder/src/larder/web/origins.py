@@ -78,6 +78,16 @@ def is_listed_origin(origin: str | None) -> bool:
     )
 
 
+def check_options() -> None:
+    """Whether requests can be held to the deployment's options. Raises SettingsError, as the first request would."""
+    configured = settings().base_url
+    _, _, host = configured.rstrip("/").partition("://")
+    # A path would stand in links, and in no origin.
+    if configured and (origin_of(configured) is None or re.search(r"[/?#]", host)):
+        raise _no_base_url(configured)
+    _patterns(settings().trusted_origins)
+
+
 def is_trusted_url(url: str, request: Request) -> bool:
     """Whether people may be sent on to `url`: a path of this deployment, or a URL of a trusted origin."""
     if len(url) > MAX_URL_LENGTH:
@@ -169,8 +179,12 @@ def _own_origin(request: Request) -> str | None:
     url = base_url(request)
     origin = origin_of(url)
     if origin is None and settings().base_url:
-        raise SettingsError(f"LARDER_BASE_URL must be an origin, https://host, not {url!r}")
+        raise _no_base_url(url)
     return origin
+
+
+def _no_base_url(url: str) -> SettingsError:
+    return SettingsError(f"LARDER_BASE_URL must be an origin, https://host, not {url!r}")
 
 
 @cache

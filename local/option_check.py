@@ -1,0 +1,129 @@
+"""What the options must be that are texts, or depend on one another. Runs in a worker, which has the options.
+
+A number out of its bounds ends any process that reads the options. What stands here is otherwise found by the first
+request that needs it: too late for whoever starts the service, too costly to look at in every function.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from larder.accounts.addresses import parse_address
+from larder.accounts.credentials import allowed_domains
+from larder.api_keys.rules import check_permissions, check_prefix
+from larder.api_keys.schema import attribute_names
+from larder.errors import InvalidEmail, InvalidRequest
+from larder.extensions import load
+from larder.settings import Settings, SettingsError, environment_name, listed, settings
+from larder.web import origins
+
+FUNCTIONS = (
+    "key_generator",
+    "key_validator",
+    "api_key_getter",
+    "password_hash",
+    "password_verify",
+    "on_password_reset",
+    "send_verification_email",
+    "send_reset_password",
+    "send_team_invitation",
+)
+"""Options that name a function of the integrator's. `default_key_permissions` may."""
+
+_FUNCTION = re.compile(r"\w+(?:\.\w+)*:\w+")
+
+
+def handler(event: Mapping[str, Any], _context: object) -> dict[str, str | None]:
+    """Takes `{"loads": ...}`, whether the integrator's functions can be loaded. Returns what is `wrong`, or null."""
+    try:
+        check_options(loads=event["loads"])
+    except SettingsError as error:
+        return {"wrong": str(error)}
+    return {"wrong": None}
+
+
+def check_options(*, loads: bool) -> None:
+    """Raises SettingsError for the first option that breaks its rule; with `loads`, for a function not here."""
+    _check_bounds()
+    _check_scrypt_cost()
+    _check_default_prefix()
+    _check_operators()
+    allowed_domains()
+    attribute_names()
+    origins.check_options()
+    for option in FUNCTIONS:
+        if name := getattr(settings(), option):
+            _check_function(option, name, loads=loads)
+    _check_default_permissions(loads=loads)
+
+
+def _check_bounds() -> None:
+    names = {option.name for option in fields(Settings)}
+    for lower in sorted(name for name in names if name.startswith("minimum_")):
+        upper = lower.replace("minimum_", "maximum_")
+        least, most = getattr(settings(), lower), getattr(settings(), upper)
+        if least > most:
+            raise _refused(lower, f"must be at most {environment_name(upper)}, {most}, not {least}")
+
+
+def _check_scrypt_cost() -> None:
+    cost = settings().scrypt_cost
+    if cost.bit_count() != 1:
+        raise _refused("scrypt_cost", f"must be a power of two, such as 16384, not {cost}")
+
+
+def _check_default_prefix() -> None:
+    prefix = settings().default_key_prefix
+    try:
+        check_prefix(prefix or None)
+    except InvalidRequest as error:
+        raise _refused("default_key_prefix", f"{error.rule}, not {prefix!r}") from None
+
+
+def _check_operators() -> None:
+    for email in listed(settings().operator_emails):
+        try:
+            parse_address(email)
+        except InvalidEmail:
+            raise _refused(
+                "operator_emails", f"must hold addresses such as ada@example.com, not {email!r}"
+            ) from None
+
+
+def _check_function(option: str, name: str, *, loads: bool) -> None:
+    if not _FUNCTION.fullmatch(name):
+        raise _refused(option, f"must name a function as module:function, not {name!r}")
+    if loads:
+        try:
+            load(name)
+        except SettingsError as error:
+            raise SettingsError(f"{environment_name(option)}: {error}") from None
+
+
+def _check_default_permissions(*, loads: bool) -> None:
+    option, text = "default_key_permissions", settings().default_key_permissions
+    if not text.startswith("{"):
+        _check_function(option, text, loads=loads)
+        return
+    try:
+        given = json.loads(text)
+    except ValueError:
+        raise _refused(option, f"must be JSON or module:function, not {text!r}") from None
+    try:
+        if not all(map(_names_actions, given.values())):
+            raise InvalidRequest("permissions", "must map resource names to lists of action names")
+        check_permissions({resource: tuple(actions) for resource, actions in given.items()})
+    except InvalidRequest as error:
+        raise _refused(option, f"{error.rule}, not {text!r}") from None
+
+
+def _names_actions(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(action, str) for action in value)
+
+
+def _refused(option: str, rule: str) -> SettingsError:
+    return SettingsError(f"{environment_name(option)} {rule}")

@@ -1,0 +1,108 @@
+"""What the local cloud says of options that requests could not be answered with."""
+
+import sys
+from dataclasses import fields
+from types import ModuleType
+
+import pytest
+
+from larder import extensions
+from larder.settings import Settings, SettingsError
+from local.option_check import FUNCTIONS, check_options, handler
+from tests.conftest import SetOption
+
+
+def test_the_defaults_pass(option: SetOption) -> None:
+    check_options(loads=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("allowed_email_domains", "@example.com, b\u00fccher.example"),
+        ("scrypt_cost", "32768"),
+        ("trusted_origins", "https://*.example.com, http://localhost:5173/"),
+        ("default_key_prefix", "acme_"),
+        ("base_url", "https://cache.example.com:443/"),
+        ("base_url", "http://[::1]:3000"),
+        ("operator_emails", "ada@example.com, operator@larder.local"),
+        ("default_key_permissions", '{"artifacts":["read"],"reports":[]}'),
+        ("api_key_schema", '{"name":"label"}'),
+        ("key_generator", "json:dumps"),
+    ],
+)
+def test_what_requests_can_be_answered_with_passes(
+    name: str, value: str, option: SetOption
+) -> None:
+    option(name, value)
+    assert handler({"loads": True}, None) == {"wrong": None}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [
+        ("retention_days", "0", "must be at least 1, not 0"),
+        ("allowed_email_domains", "a@b.example", "must hold domains such as example.com"),
+        ("scrypt_cost", "20000", "must be a power of two, such as 16384, not 20000"),
+        ("trusted_origins", "app.example.com", "must hold origins such as"),
+        ("default_key_prefix", "vca_", "must not begin with vca_"),
+        ("default_key_prefix", "acme ci", "must be letters, digits, underscores or hyphens"),
+        ("default_key_prefix", "x" * 33, "must be 1 to 32 characters long"),
+        ("base_url", "cache.example.com", "must be an origin, https://host"),
+        ("base_url", "https://cache.example.com/larder", "must be an origin, https://host"),
+        ("operator_emails", "ada@example.com, foo", "must hold addresses .*, not 'foo'"),
+        ("api_key_schema", "{", "must be JSON"),
+        ("default_key_permissions", "{", "must be JSON or module:function"),
+        ("default_key_permissions", '{"artifacts":"read"}', "must map resource names"),
+        ("default_key_permissions", '{"a b":["read"]}', "must map resource names"),
+        ("default_key_permissions", "read", "must name a function as module:function"),
+    ],
+)
+def test_a_bad_option_is_told_with_its_rule(
+    name: str, value: str, rule: str, option: SetOption
+) -> None:
+    option(name, value)
+    with pytest.raises(SettingsError, match=f"^LARDER_{name.upper()} {rule}"):
+        check_options(loads=True)
+
+
+@pytest.mark.parametrize(
+    "what", ["password_length", "key_prefix_length", "key_name_length", "key_expires_in_seconds"]
+)
+def test_a_minimum_above_its_maximum_is_told(what: str, option: SetOption) -> None:
+    option(f"minimum_{what}", 20)
+    option(f"maximum_{what}", 10)
+    name = what.upper()
+    with pytest.raises(
+        SettingsError, match=f"^LARDER_MINIMUM_{name} must be at most LARDER_MAXIMUM_{name}, 10, not 20"
+    ):  # fmt: skip
+        check_options(loads=True)
+
+
+def test_every_option_that_names_a_function_is_known() -> None:
+    named = {one.name for one in fields(Settings) if "`module:function`" in one.metadata["help"]}
+    assert named == {*FUNCTIONS, "default_key_permissions"}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_must_be_named_as_one_and_be_there(name: str, option: SetOption) -> None:
+    option(name, "foo")
+    with pytest.raises(SettingsError, match=f"^LARDER_{name.upper()} must name a function as mod"):
+        check_options(loads=False)
+    option(name, "no_such_module:function")
+    check_options(loads=False)
+    with pytest.raises(SettingsError, match=f"^LARDER_{name.upper()}: .*names no function"):
+        check_options(loads=True)
+
+
+def test_a_function_that_is_there_passes(
+    option: SetOption, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = ModuleType("integrator")
+    module.generate = lambda length, prefix: prefix + "x" * length  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "integrator", module)
+    option("key_generator", "integrator:generate")
+    try:
+        check_options(loads=True)
+    finally:
+        extensions.load.cache_clear()
