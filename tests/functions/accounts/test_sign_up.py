@@ -333,6 +333,14 @@ def test_a_field_that_is_missing_is_named(aws_in_memory: None, field: str) -> No
     assert reply.json["message"].startswith(f"[body.{field}] ")
 
 
+def test_every_field_that_breaks_a_rule_is_named(aws_in_memory: None) -> None:
+    reply = Browser().post(PATH, {"email": "eve2", "password": 1})
+    assert reply.refusal == (400, "VALIDATION_ERROR")
+    assert reply.json["message"] == (
+        "[body.name] Field required; [body.password] Input should be a valid string"
+    )
+
+
 @pytest.mark.parametrize("field", ["name", "email", "password", "image", "callbackURL"])
 @pytest.mark.parametrize("value", NOT_TEXTS, ids=json.dumps)
 def test_what_is_no_text_is_refused(aws_in_memory: None, field: str, value: Any) -> None:

@@ -17,7 +17,7 @@ from larder.errors import InvalidEmail, InvalidRequest, NoValuesToUpdate
 from larder.names import parse_name
 from larder.teams.models import CachingStatus, Role, TeamChange
 from larder.teams.service import parse_slug
-from larder.web.json_body import first_error, sent_json
+from larder.web.json_body import broken_rules, sent_json
 from larder.web.parameters import BearerToken
 
 MAX_INVITATIONS = 10
@@ -129,7 +129,8 @@ def _parsed(model: TypeAdapter[T], request: Request) -> T:
     try:
         return model.validate_python(sent_json(request))
     except ValidationError as error:
-        raise InvalidRequest(*first_error(error)) from None
+        first, *others = broken_rules(error)
+        raise InvalidRequest(*first, *others) from None
 
 
 def _email(text: str) -> str:
