@@ -101,7 +101,9 @@ class OperatorOnly(LarderError):
 class InvalidEmail(LarderError):
     status = 400
     code = "invalid_email"
-    message = "email: must be an e-mail address"
+
+    def __init__(self, field: str = "email") -> None:
+        super().__init__(f"{field}: must be an e-mail address")
 
 
 class PasswordTooShort(LarderError):

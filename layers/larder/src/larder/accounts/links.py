@@ -69,7 +69,7 @@ def request_new_email(user: User, new_email: str, callback_url: str, visit: Visi
     """
     if not settings().enable_change_email:
         raise ChangeEmailDisabled
-    address = parse_address(new_email)
+    address = parse_address(new_email, "newEmail")
     if address == user.email:
         raise EmailUnchanged
     send_later(EmailKind.CHANGE_EMAIL, address, callback_url, visit, user_id=user.id)

@@ -108,7 +108,13 @@ def sent_invitations(_token: BearerToken, request: Request) -> list[InvitationWa
     sent = _parsed(_INVITATIONS, request) if several else [_parsed(_INVITATION, request)]
     if not 1 <= len(sent) <= MAX_INVITATIONS:
         raise InvalidRequest("body", f"must hold 1 to {MAX_INVITATIONS} invitations")
-    return [InvitationWanted(email=_email(one.email), role=_role(one.role)) for one in sent]
+    places = [f"{place}." if several else "" for place in range(len(sent))]
+    return [
+        InvitationWanted(
+            email=_email(one.email, f"{place}email"), role=_role(one.role, f"{place}role")
+        )
+        for place, one in zip(places, sent, strict=True)
+    ]
 
 
 def sent_role(_token: BearerToken, request: Request) -> Role:
@@ -133,18 +139,18 @@ def _parsed(model: TypeAdapter[T], request: Request) -> T:
         raise InvalidRequest(*first, *others) from None
 
 
-def _email(text: str) -> str:
+def _email(text: str, field: str) -> str:
     try:
         return parse_address(text)
     except InvalidEmail:
-        raise InvalidRequest("email", "must be an e-mail address") from None
+        raise InvalidRequest(field, "must be an e-mail address") from None
 
 
-def _role(text: str) -> Role:
+def _role(text: str, field: str = "role") -> Role:
     try:
         return Role(text)
     except ValueError:
-        raise InvalidRequest("role", f"must be one of {', '.join(Role)}") from None
+        raise InvalidRequest(field, f"must be one of {', '.join(Role)}") from None
 
 
 def _caching(enabled: bool) -> CachingStatus:
