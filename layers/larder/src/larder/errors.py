@@ -86,6 +86,14 @@ class UnauthorizedSession(LarderError):
     message = "You need to be signed in."
 
 
+class KeyForAnother(UnauthorizedSession):
+    """Somebody who is no operator names another as the owner of a key. Taking it was CVE-2025-61928."""
+
+    message = (
+        "userId: you can make and change keys for yourself only. Operators alone do so for others."
+    )
+
+
 class SessionNotFresh(LarderError):
     status = 403
     code = "session_not_fresh"
