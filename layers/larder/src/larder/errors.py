@@ -162,6 +162,12 @@ class SignUpDisabled(LarderError):
     message = "Signing up is switched off here. The operator can add you."
 
 
+class EmailDomainNotAllowed(SignUpDisabled):
+    """Which domains are allowed is not told: it would tell strangers whose addresses to try."""
+
+    message = "Addresses of this domain cannot sign up here. The operator can add you."
+
+
 class UserAlreadyExists(LarderError):
     status = 422
     code = "user_already_exists_use_another_email"
