@@ -174,6 +174,16 @@ def test_a_password_has_8_to_128_utf16_units(
         assert check_credentials("eve@example.com", password).name == "Eve"
 
 
+@pytest.mark.parametrize(("length", "how"), [(9, "fewer"), (21, "more")])
+def test_the_bounds_of_this_deployment_are_told(
+    aws_in_memory: None, option: SetOption, length: int, how: str
+) -> None:
+    option("minimum_password_length", 10)
+    option("maximum_password_length", 20)
+    reply = sign_up(password="x" * length)
+    assert reply.json["message"] == f"password: must have 10 to 20 characters, not {how}"
+
+
 def test_a_password_is_the_same_in_every_unicode_form(aws_in_memory: None) -> None:
     sign_up(password="p\u00e4ssw\u00f6rd \ufb01")
     assert check_credentials("eve@example.com", "pa\u0308sswo\u0308rd fi").name == "Eve"

@@ -117,13 +117,17 @@ class InvalidEmail(LarderError):
 class PasswordTooShort(LarderError):
     status = 400
     code = "password_too_short"
-    message = "The password is too short."
+
+    def __init__(self, field: str, least: int, most: int) -> None:
+        super().__init__(f"{field}: must have {least} to {most} characters, not fewer")
 
 
 class PasswordTooLong(LarderError):
     status = 400
     code = "password_too_long"
-    message = "The password is too long."
+
+    def __init__(self, field: str, least: int, most: int) -> None:
+        super().__init__(f"{field}: must have {least} to {most} characters, not more")
 
 
 class InvalidPassword(LarderError):

@@ -138,7 +138,7 @@ def reset_password(token: str, new_password: str, visit: Visit, *, now: datetime
     By default the user's sessions end too. The user is told by mail, or the integrator's function is called. Raises
     PasswordTooShort, PasswordTooLong, InvalidLinkToken.
     """
-    check_length(new_password)
+    check_length(new_password, "newPassword")
     user_id, password_version = _find_reset_token(token, now)
     password_hash = hash_password(new_password)
     for attempt in range(_ATTEMPTS):
