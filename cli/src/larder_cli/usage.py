@@ -105,6 +105,7 @@ def _print_one(one: _TeamUsage, *, as_json: bool) -> None:
             **_summary(total),
             "stored": stored + (f" of {human_size(quota)}" if quota else ""),
             "status": one.status,
+            **({} if one.team.state.block is None else _block_record(one.team)),
         },
         as_json=False,
     )
@@ -254,10 +255,19 @@ def _team_record(one: _TeamUsage) -> Record:
         "team": one.team.slug,
         "id": one.team.id,
         "status": one.status,
+        **_block_record(one.team),
         "stored_bytes": one.stored.size_bytes,
         "artifacts": one.stored.artifacts,
         "quota_bytes": one.team.state.quota_bytes,
         **_totals_record(one.usage.total),
+    }
+
+
+def _block_record(team: "Team") -> Record:
+    block = team.state.block
+    return {
+        "block": None if block is None else block.value,
+        "block_reason": team.state.block_reason,
     }
 
 
