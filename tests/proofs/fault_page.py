@@ -255,12 +255,8 @@ def _shown(name: str) -> str:
 
 def _counted(row: str) -> int:
     """The cells of the matrix that a row tells of: what stands behind each outcome."""
-    _, _, _, *shown, _ = row.split(" | ".strip())
-    return sum(int(told.split()[-1]) for cell in shown for told in _outcomes(cell))
-
-
-def _outcomes(cell: str) -> list[str]:
-    return [] if cell.strip() in ("-", "?") else cell.split(",")
+    _, _, _, *shown, _ = row.split("|")
+    return sum(int(times) for cell in shown for times in re.findall(r" (\d+)(?=,| $)", cell))
 
 
 def _cell(counts: Counter[str]) -> str:

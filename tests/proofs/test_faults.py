@@ -6,6 +6,7 @@ of them, which FAULT_SEED chooses, and everything that wakes a function without 
 
 import os
 import random
+import re
 import secrets
 import time
 from collections import Counter
@@ -112,15 +113,24 @@ def test_a_run_of_one_scenario_keeps_the_rows_of_the_others() -> None:
     page = fault_page.render(
         rows,
         {name: 1},
-        {name: {"500": Counter({"503": 2, "done": 1})}},
+        {name: {"500": Counter({"503": 2, "no answer, done": 1})}},
         {},
         DELIVERIES,
         2,
         {other: rows[other] for other in others},
     )
     ((_, cells),) = (line.split(" | ", 1) for line in page.splitlines() if f"| `{name}` |" in line)
-    assert cells.startswith("1 | - | - | 503 2, done 1 | - |")
+    assert cells.startswith("1 | - | - | 503 2, none, done 1 | - |")
     assert [rows[other] in page for other in others] == [True] * len(others)
+
+
+def test_the_cells_are_counted_from_all_rows() -> None:
+    rows = fault_page.rows_of(PAGE)
+    counts = [
+        re.findall(r"below: ([\d,]+) cells", page)
+        for page in (PAGE.read_text(), fault_page.render(rows, {}, {}, {}, DELIVERIES, 2, rows))
+    ]
+    assert counts[0] == counts[1] != []
 
 
 def test_the_page_has_every_delivery() -> None:
