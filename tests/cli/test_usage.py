@@ -71,6 +71,22 @@ def test_the_json_of_a_team_has_everything_in_numbers(larder: Larder, cloud: Clo
     assert [(part["ci"], part["hits"]) for part in told["ci"]] == [("GITLAB", 3), (None, 2)]
 
 
+def test_a_block_is_told_beside_the_status(larder: Larder, cloud: Cloud) -> None:
+    told = larder.json("usage", "acme")
+    assert (told["block"], told["block_reason"]) == (None, None)
+    larder("teams", "set", "acme", "--block", "payment_missing", "--reason", "ask Eve")
+    told = larder.json("usage", "acme")
+    assert (told["status"], told["block"], told["block_reason"]) == (
+        "enabled",
+        "payment_missing",
+        "ask Eve",
+    )
+    assert larder.json("usage", "--all")["teams"][0]["block"] == "payment_missing"
+    shown = larder("usage", "acme").stdout
+    assert "payment_missing" in shown
+    assert "ask Eve" in shown
+
+
 def test_a_chart_shows_what_was_cached_and_what_was_built(larder: Larder, cloud: Cloud) -> None:
     reported(cloud.team.id, remote_hits=12, local_hits=6, remote_misses=6, ci="GITHUB_ACTIONS")
     reported(cloud.team.id, 2, remote_hits=6, time_saved_ms=187_200_000)

@@ -55,6 +55,15 @@ def test_a_bad_body_is_refused(browser: Browser, email: object) -> None:
     assert browser.post(PATH, {"newEmail": email}).refusal == (400, "VALIDATION_ERROR")
 
 
+def test_what_is_no_address_is_told_by_the_name_of_its_field(
+    browser: Browser, mailbox: Mailbox
+) -> None:
+    reply = browser.post(PATH, {"newEmail": "x"})
+    assert reply.refusal == (400, "INVALID_EMAIL")
+    assert reply.json["message"] == "newEmail: must be an e-mail address"
+    assert mailbox.jobs == []
+
+
 def test_a_link_leads_to_trusted_pages_only(browser: Browser, mailbox: Mailbox) -> None:
     body = {"newEmail": "ada@new.example", "callbackURL": "https://evil.example"}
     assert browser.post(PATH, body).refusal == (403, "INVALID_CALLBACK_URL")

@@ -64,7 +64,15 @@ def test_the_current_password_is_asked_for(ada: User, browser: Browser) -> None:
     ("password", "code"), [("x" * 7, "PASSWORD_TOO_SHORT"), ("x" * 129, "PASSWORD_TOO_LONG")]
 )
 def test_a_password_out_of_bounds_is_refused(browser: Browser, password: str, code: str) -> None:
-    assert browser.post(PATH, {**CHANGE, "newPassword": password}).refusal == (400, code)
+    reply = browser.post(PATH, {**CHANGE, "newPassword": password})
+    assert reply.refusal == (400, code)
+    assert reply.json["message"].startswith("newPassword: must have 8 to 128 characters")
+
+
+def test_the_current_password_is_told_by_the_name_of_its_field(browser: Browser) -> None:
+    reply = browser.post(PATH, {**CHANGE, "currentPassword": "x" * 129})
+    assert reply.refusal == (400, "PASSWORD_TOO_LONG")
+    assert reply.json["message"].startswith("currentPassword: ")
 
 
 def test_nobody_who_is_not_signed_in_changes_a_password(ada: User) -> None:

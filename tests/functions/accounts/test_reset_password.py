@@ -90,6 +90,7 @@ def test_a_password_out_of_bounds_is_told_before_the_token_is_looked_at(ada: Use
         for given in (token, "unknown"):
             reply = Browser().post(PATH, {"newPassword": password, "token": given})
             assert reply.refusal == (400, code)
+            assert reply.json["message"].startswith("newPassword: must have 8 to 128 characters")
     assert Browser().post(PATH, {"newPassword": "x"}).refusal == (400, "INVALID_TOKEN")
 
 

@@ -174,6 +174,16 @@ def test_a_password_has_8_to_128_utf16_units(
         assert check_credentials("eve@example.com", password).name == "Eve"
 
 
+@pytest.mark.parametrize(("length", "how"), [(9, "fewer"), (21, "more")])
+def test_the_bounds_of_this_deployment_are_told(
+    aws_in_memory: None, option: SetOption, length: int, how: str
+) -> None:
+    option("minimum_password_length", 10)
+    option("maximum_password_length", 20)
+    reply = sign_up(password="x" * length)
+    assert reply.json["message"] == f"password: must have 10 to 20 characters, not {how}"
+
+
 def test_a_password_is_the_same_in_every_unicode_form(aws_in_memory: None) -> None:
     sign_up(password="p\u00e4ssw\u00f6rd \ufb01")
     assert check_credentials("eve@example.com", "pa\u0308sswo\u0308rd fi").name == "Eve"
@@ -211,7 +221,10 @@ def test_only_addresses_of_the_allowed_domains_sign_up(
     option("allowed_email_domains", "@Example.com, b\u00fccher.example")
     reply = sign_up(email=email)
     assert reply.status == status
-    assert status == 200 or reply.json["code"] == "EMAIL_PASSWORD_SIGN_UP_DISABLED"
+    assert status == 200 or reply.json == {
+        "code": "EMAIL_PASSWORD_SIGN_UP_DISABLED",
+        "message": "Addresses of this domain cannot sign up here. The operator can add you.",
+    }
 
 
 # With required verification, nothing tells whether an address is taken ---------------------------
@@ -331,6 +344,14 @@ def test_a_field_that_is_missing_is_named(aws_in_memory: None, field: str) -> No
     reply = Browser().post(PATH, body)
     assert reply.refusal == (400, "VALIDATION_ERROR")
     assert reply.json["message"].startswith(f"[body.{field}] ")
+
+
+def test_every_field_that_breaks_a_rule_is_named(aws_in_memory: None) -> None:
+    reply = Browser().post(PATH, {"email": "eve2", "password": 1})
+    assert reply.refusal == (400, "VALIDATION_ERROR")
+    assert reply.json["message"] == (
+        "[body.name] Field required; [body.password] Input should be a valid string"
+    )
 
 
 @pytest.mark.parametrize("field", ["name", "email", "password", "image", "callbackURL"])

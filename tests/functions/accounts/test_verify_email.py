@@ -94,7 +94,9 @@ def test_a_link_leads_to_trusted_pages_only(ada: User) -> None:
 
 
 def test_a_link_without_a_token_is_refused(aws_in_memory: None) -> None:
-    assert Browser().get("/verify-email").status == 400
+    reply = Browser().get("/verify-email")
+    assert reply.refusal == (400, "VALIDATION_ERROR")
+    assert reply.json["message"] == "[query.token] is required"
 
 
 def test_the_link_for_a_new_address_changes_it(

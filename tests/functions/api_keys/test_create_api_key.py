@@ -77,6 +77,17 @@ def test_ones_own_user_id_changes_nothing(ada: Sender, cloud: Cloud) -> None:
     assert made(create(ada, userId=cloud.user.id))["userId"] == cloud.user.id
 
 
+def test_who_is_no_operator_is_told_that_keys_are_for_oneself(
+    ada: Sender, operator: Sender, cloud: Cloud
+) -> None:
+    reply = create(ada, userId="A" * 32)
+    assert refused(reply) == (401, "UNAUTHORIZED_SESSION")
+    assert reply.json["message"] == (
+        "userId: you can make and change keys for yourself only. Operators alone do so for others."
+    )
+    assert made(create(operator, userId=cloud.user.id))["userId"] == cloud.user.id
+
+
 @pytest.mark.parametrize("name", hostile.BODIES)
 def test_a_hostile_body_is_refused_and_nothing_stored(ada: Sender, name: str) -> None:
     body, expected = hostile.BODIES[name]

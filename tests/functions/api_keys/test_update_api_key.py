@@ -177,7 +177,7 @@ def test_an_operator_changes_anybodys_key_and_its_limits(operator: Sender, cloud
         userId=cloud.user.id,
         remaining=3,
         refillAmount=5,
-        refillInterval=60_000,
+        refillInterval=86_400_000,
         rateLimitEnabled=True,
         rateLimitMax=7,
         permissions={"billing": ["refund"]},

@@ -255,6 +255,8 @@ class TestHowManyAreOpen:
         ([BOB] * 11, "body"),
         ([BOB, {"email": "b@b.example", "role": 5}], "1.role"),
         ([BOB, "x"], "1"),
+        ([BOB, {"email": "bob"}], "1.email"),
+        ([{**BOB, "role": "BILLING"}], "0.role"),
         ([BOB, {**BOB, "email": "BOB@ACME.example"}], "email"),
         ({"role": "MEMBER"}, "email"),
         ({"email": None}, "email"),

@@ -120,6 +120,14 @@ def test_400_names_the_field_that_breaks_a_rule(ada: Person, body: Any, field: s
     assert reply.message.startswith(f"{field}: ")
 
 
+def test_400_names_ten_fields_and_the_number_of_the_others(ada: Person) -> None:
+    reply = ada.send("PATCH", "/v2/teams/acme", json_body={"formerSlugs": [1] * 11})
+    assert outcome(reply) == (400, "bad_request")
+    rule = "Input should be a valid string"
+    told = [f"formerSlugs.{place}: {rule}" for place in range(10)]
+    assert reply.message == "; ".join([*told, "and 1 more"])
+
+
 @pytest.mark.parametrize("body", [{}, {"avatar": "x"}, {"name": None}, {"remoteCaching": {}}])
 def test_400_for_a_body_that_changes_nothing(ada: Person, body: Any) -> None:
     assert outcome(ada.send("PATCH", "/v2/teams/acme", json_body=body)) == (

@@ -77,6 +77,8 @@ def test_what_clients_report_and_upload_is_told(cloud: Cloud) -> None:
     assert usage(cloud.send, f"from={day}&to={day}") == {
         "owner": cloud.team.id,
         "status": "enabled",
+        "block": None,
+        "blockReason": None,
         "storedBytes": 8,
         "artifacts": 2,
         "quotaBytes": None,
@@ -167,9 +169,13 @@ def test_somebody_without_a_team_reads_their_own(cloud: Cloud, personal: Sender)
 
 @pytest.mark.parametrize("block", list(Block))
 def test_a_block_leaves_the_figures_to_read(cloud: Cloud, block: Block) -> None:
-    change_state(cloud.team.id, block=block)
+    change_state(cloud.team.id, block=block, block_reason="ask Eve")
     assert cloud.send("GET", "/v8/artifacts/status").status == 402
-    assert cloud.send("GET", "/v1/usage").status == 200
+    told = usage(cloud.send)
+    # The caching status is what it would be without the block.
+    assert (told["block"], told["blockReason"], told["status"]) == (block, "ask Eve", "enabled")
+    change_state(cloud.team.id, unblock=True)
+    assert (usage(cloud.send)["block"], usage(cloud.send)["blockReason"]) == (None, None)
 
 
 @pytest.mark.parametrize(

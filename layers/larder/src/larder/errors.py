@@ -5,9 +5,12 @@ on `remote_caching_*` and on nothing else by name, and it posts the stored token
 code `forbidden`, which therefore does not exist here (reference: turbo-client.md, 2).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import ClassVar
+
+MAX_TOLD = 10
+"""Broken rules that one message names; of the others it has the number."""
 
 
 class LarderError(Exception):
@@ -25,26 +28,28 @@ class LarderError(Exception):
 
 
 class InvalidRequest(LarderError):
-    """A value in the path, the query, the headers or the body breaks a rule. The message names both."""
+    """Values in the path, the query, the headers or the body break rules. The message names both; see `MAX_TOLD`."""
 
     status = 400
     code = "bad_request"
 
-    def __init__(self, field: str, rule: str) -> None:
+    def __init__(self, field: str, rule: str, *others: tuple[str, str]) -> None:
         self.field = field
         self.rule = rule
-        super().__init__(f"{field}: {rule}")
+        self.others = others
+        super().__init__(_told(f"{name}: {broken}" for name, broken in [(field, rule), *others]))
 
 
 class InvalidBody(LarderError):
-    """The same for `/api/auth`, in the words of its clients: `[body.name] the rule`."""
+    """The same for `/api/auth`, in the words of its clients: `[body.name] the rule` (better-auth.md, 1)."""
 
     status = 400
     code = "validation_error"
 
-    def __init__(self, field: str, rule: str) -> None:
+    def __init__(self, field: str, rule: str, *others: tuple[str, str]) -> None:
         self.field = field
-        super().__init__(f"[body.{field}] {rule}")
+        told = (f"[body.{name}] {broken}" for name, broken in [(field, rule), *others])
+        super().__init__(_told(told))
 
 
 class InvalidQuery(LarderError):
@@ -81,6 +86,14 @@ class UnauthorizedSession(LarderError):
     message = "You need to be signed in."
 
 
+class KeyForAnother(UnauthorizedSession):
+    """Somebody who is no operator names another as the owner of a key. Taking it was CVE-2025-61928."""
+
+    message = (
+        "userId: you can make and change keys for yourself only. Operators alone do so for others."
+    )
+
+
 class SessionNotFresh(LarderError):
     status = 403
     code = "session_not_fresh"
@@ -96,19 +109,25 @@ class OperatorOnly(LarderError):
 class InvalidEmail(LarderError):
     status = 400
     code = "invalid_email"
-    message = "email: must be an e-mail address"
+
+    def __init__(self, field: str = "email") -> None:
+        super().__init__(f"{field}: must be an e-mail address")
 
 
 class PasswordTooShort(LarderError):
     status = 400
     code = "password_too_short"
-    message = "The password is too short."
+
+    def __init__(self, field: str, least: int, most: int) -> None:
+        super().__init__(f"{field}: must have {least} to {most} characters, not fewer")
 
 
 class PasswordTooLong(LarderError):
     status = 400
     code = "password_too_long"
-    message = "The password is too long."
+
+    def __init__(self, field: str, least: int, most: int) -> None:
+        super().__init__(f"{field}: must have {least} to {most} characters, not more")
 
 
 class InvalidPassword(LarderError):
@@ -145,6 +164,12 @@ class SignUpDisabled(LarderError):
     status = 400
     code = "email_password_sign_up_disabled"
     message = "Signing up is switched off here. The operator can add you."
+
+
+class EmailDomainNotAllowed(SignUpDisabled):
+    """Which domains are allowed is not told: it would tell strangers whose addresses to try."""
+
+    message = "Addresses of this domain cannot sign up here. The operator can add you."
 
 
 class UserAlreadyExists(LarderError):
@@ -608,3 +633,9 @@ class InternalError(LarderError):
     status = 500
     code = "internal_error"
     message = "Something went wrong on our side. The request id finds it in the log."
+
+
+def _told(broken: Iterable[str]) -> str:
+    told = list(broken)
+    more = len(told) - MAX_TOLD
+    return "; ".join([*told[:MAX_TOLD], *([f"and {more} more"] if more > 0 else [])])

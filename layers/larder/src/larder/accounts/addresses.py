@@ -10,9 +10,9 @@ from larder.errors import InvalidEmail
 MAX_ADDRESS_LENGTH = 254
 
 
-def parse_address(text: str) -> str:
-    """The address as mail is sent to it: normalised and in lower case. Raises InvalidEmail."""
-    local, domain, _ = _parts(text)
+def parse_address(text: str, field: str = "email") -> str:
+    """The address as mail is sent to it: normalised and in lower case. Raises InvalidEmail, which names the field."""
+    local, domain, _ = _parts(text, field)
     return f"{local}@{domain}"
 
 
@@ -35,7 +35,7 @@ def _canonical(text: str) -> str:
     return f"{unicodedata.normalize('NFKC', local).casefold()}@{ascii_domain}"
 
 
-def _parts(text: str) -> tuple[str, str, str]:
+def _parts(text: str, field: str = "email") -> tuple[str, str, str]:
     """The part before the @, the domain, and the domain as it stands in DNS."""
     validate = _validator()
     try:
@@ -45,7 +45,7 @@ def _parts(text: str) -> tuple[str, str, str]:
             globally_deliverable=False,
         )
     except ValueError:
-        raise InvalidEmail from None
+        raise InvalidEmail(field) from None
     return valid.local_part.lower(), valid.domain.lower(), valid.ascii_domain
 
 

@@ -16,6 +16,7 @@ from larder.accounts.service import check_credentials, new_account
 from larder.accounts.sessions import is_fresh, start_session
 from larder.errors import (
     DeleteUserDisabled,
+    EmailDomainNotAllowed,
     EmailNotVerified,
     EmailPasswordDisabled,
     InvalidEmail,
@@ -57,7 +58,8 @@ def sign_up(given: SignUp, visit: Visit, *, now: datetime) -> tuple[User, str | 
     is taken gets the same answer, with a user who does not exist. The mail then goes to who has the address, and says
     that they have an account; it holds no link that would verify an address for whoever signed up with it first.
 
-    Raises SignUpDisabled, InvalidEmail, InvalidRequest, PasswordTooShort, PasswordTooLong, UserAlreadyExists.
+    Raises SignUpDisabled, EmailDomainNotAllowed, InvalidEmail, InvalidRequest, PasswordTooShort, PasswordTooLong,
+    UserAlreadyExists.
     """
     if not settings().enable_email_and_password or settings().disable_sign_up:
         raise SignUpDisabled
@@ -144,7 +146,7 @@ def _check_domain(email: str) -> None:
     domain = _domain_of(email)
     allowed = allowed_domains()
     if allowed and domain not in allowed:
-        raise SignUpDisabled
+        raise EmailDomainNotAllowed
 
 
 def _allowed_domain(named: str) -> str:

@@ -69,7 +69,7 @@ def request_new_email(user: User, new_email: str, callback_url: str, visit: Visi
     """
     if not settings().enable_change_email:
         raise ChangeEmailDisabled
-    address = parse_address(new_email)
+    address = parse_address(new_email, "newEmail")
     if address == user.email:
         raise EmailUnchanged
     send_later(EmailKind.CHANGE_EMAIL, address, callback_url, visit, user_id=user.id)
@@ -138,7 +138,7 @@ def reset_password(token: str, new_password: str, visit: Visit, *, now: datetime
     By default the user's sessions end too. The user is told by mail, or the integrator's function is called. Raises
     PasswordTooShort, PasswordTooLong, InvalidLinkToken.
     """
-    check_length(new_password)
+    check_length(new_password, "newPassword")
     user_id, password_version = _find_reset_token(token, now)
     password_hash = hash_password(new_password)
     for attempt in range(_ATTEMPTS):

@@ -18,20 +18,23 @@ _KEY_BYTES = 64
 _REFERENCE = (16384, 16, 1)
 
 
-def check_length(password: str) -> None:
-    """Raises PasswordTooShort, PasswordTooLong. Counted as JavaScript counts: in UTF-16 code units."""
+def check_length(password: str, field: str = "password") -> None:
+    """Counted as JavaScript counts: in UTF-16 code units.
+
+    Raises PasswordTooShort, PasswordTooLong, which name the field.
+    """
     units = _utf16_units(password)
     # To HMAC, which scrypt begins with, NULs at the end are nothing.
     told = units - (len(password) - len(password.rstrip("\0")))
     if told < settings().minimum_password_length:
-        raise PasswordTooShort
-    check_not_too_long(password)
+        raise PasswordTooShort(field, *_bounds())
+    check_not_too_long(password, field)
 
 
-def check_not_too_long(password: str) -> None:
-    """What no password can be costs no hash. Raises PasswordTooLong."""
+def check_not_too_long(password: str, field: str = "password") -> None:
+    """What no password can be costs no hash. Raises PasswordTooLong, which names the field."""
     if _utf16_units(password) > settings().maximum_password_length:
-        raise PasswordTooLong
+        raise PasswordTooLong(field, *_bounds())
 
 
 def hash_password(password: str) -> str:
@@ -62,6 +65,10 @@ def needs_rehash(stored: str) -> bool:
     if settings().password_hash or settings().password_verify:
         return False
     return _parse(stored)[0] != _parameters()
+
+
+def _bounds() -> tuple[int, int]:
+    return settings().minimum_password_length, settings().maximum_password_length
 
 
 def _utf16_units(text: str) -> int:

@@ -145,8 +145,8 @@ def change_password(user_id: str, change: PasswordChange, *, now: datetime) -> U
 
     Raises PasswordTooShort, PasswordTooLong, InvalidPassword.
     """
-    check_length(change.new)
-    check_not_too_long(change.current)
+    check_length(change.new, "newPassword")
+    check_not_too_long(change.current, "currentPassword")
 
     def changed(account: Account) -> Account:
         if not verify_password(change.current, account.password_hash):

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from larder.api_keys.models import UNSET, KeyChanges, NewKey, Permissions, RateLimit, Refill, Unset
 from larder.api_keys.service import default_rate_limit, presented_form
-from larder.errors import InvalidBody, InvalidQuery, ServerOnlyProperty, UnauthorizedSession
+from larder.errors import InvalidBody, InvalidQuery, KeyForAnother, ServerOnlyProperty
 from larder.teams.service import parse_team_id
 from larder.web.auth_body import parsed
 from larder.web.signed_in import Caller, SignedIn
@@ -116,7 +116,7 @@ def _update_body(request: Request) -> _Update:
 
 # The body stands before the caller: a bad one is told to anybody (better-auth.md, 1).
 def new_key(body: Annotated[_Create, Depends(_create_body)], caller: SignedIn) -> NewKey:
-    """What a key is to be. Raises ServerOnlyProperty, UnauthorizedSession, InvalidRequest."""
+    """What a key is to be. Raises ServerOnlyProperty, KeyForAnother, InvalidRequest."""
     _check_server_only(body, caller)
     return NewKey(
         user_id=caller.user.id if body.userId is None else body.userId,
@@ -133,7 +133,7 @@ def new_key(body: Annotated[_Create, Depends(_create_body)], caller: SignedIn) -
 
 
 def sent_update(body: Annotated[_Update, Depends(_update_body)], caller: SignedIn) -> SentUpdate:
-    """`{"keyId", ...}`: what is to change. Raises ServerOnlyProperty, UnauthorizedSession, InvalidRequest."""
+    """`{"keyId", ...}`: what is to change. Raises ServerOnlyProperty, KeyForAnother, InvalidRequest."""
     _check_server_only(body, caller)
     changes = KeyChanges(
         name=body.name if body.has("name") else None,
@@ -168,8 +168,7 @@ def _check_server_only(body: _Limits, caller: Caller) -> None:
     if caller.is_operator:
         return
     if body.userId not in (None, caller.user.id):
-        # Taking it was CVE-2025-61928.
-        raise UnauthorizedSession
+        raise KeyForAnother
     if fields := body.server_only:
         raise ServerOnlyProperty(fields[0])
 

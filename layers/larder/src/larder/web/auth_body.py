@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl
 from aws_lambda_powertools.event_handler import Request
 
 from larder.errors import InvalidBody, InvalidRequest, UnsupportedMediaType
-from larder.web.json_body import first_error, sent_json
+from larder.web.json_body import broken_rules, sent_json
 from larder.web.sent_bytes import sent_bytes
 
 if TYPE_CHECKING:
@@ -31,14 +31,14 @@ def auth_body(request: Request, *, takes_forms: bool = False) -> object:
 
 
 def parsed(request: Request, model: type[M]) -> M:
-    """The body as a model. Raises InvalidBody, which names the field and the rule."""
+    """The body as a model. Raises InvalidBody, which names the fields and the rules."""
     from pydantic import ValidationError
 
     try:
         return model.model_validate(auth_body(request))
     except ValidationError as error:
-        field, rule = first_error(error)
-        raise InvalidBody(field, rule) from None
+        first, *others = broken_rules(error)
+        raise InvalidBody(*first, *others) from None
 
 
 def _parse(request: Request, takes_forms: bool) -> object:

@@ -8,7 +8,7 @@ from aws_lambda_powertools.event_handler.depends import Depends
 from pydantic import BaseModel, ConfigDict, Field
 
 from larder.accounts.models import PasswordChange
-from larder.errors import InvalidLinkToken, InvalidRequest
+from larder.errors import InvalidLinkToken, InvalidQuery
 from larder.web.auth_body import parsed
 from larder.web.origins import absolute
 
@@ -116,10 +116,10 @@ def farewell_password(request: Request) -> str | None:
 
 
 def verification_link(request: Request) -> FollowedLink:
-    """`?token=&callbackURL=`. Raises InvalidRequest without a token."""
+    """`?token=&callbackURL=`. Raises InvalidQuery without a token."""
     query = request.query_parameters or {}
     if "token" not in query:
-        raise InvalidRequest("token", "is required")
+        raise InvalidQuery("token", "is required")
     return FollowedLink(query["token"], query.get("callbackURL", ""))
 
 

@@ -21,13 +21,10 @@ def sent_json(request: Request) -> object:
         raise InvalidRequest("body", "must be JSON") from None
 
 
-def first_error(error: "ValidationError") -> tuple[str, str]:
-    """The field that breaks a rule, and the rule; of several the first, with the number of the others."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    field = ".".join(str(part) for part in first["loc"]) or "body"
-    more = error.error_count() - 1
-    others = f" ({more} more like it)" if more else ""
-    return printable(field), f"{first['msg']}{others}"
+def broken_rules(error: "ValidationError") -> list[tuple[str, str]]:
+    """Every field that breaks a rule, and the rule; there is at least one."""
+    errors = error.errors(include_url=False, include_input=False, include_context=False)
+    return [(printable(".".join(map(str, one["loc"])) or "body"), one["msg"]) for one in errors]
 
 
 def printable(field: str) -> str:

@@ -69,7 +69,7 @@ def auth_error_response(error: LarderError) -> Response[str] | Response[None]:
         return empty(error.status)
     if type(error) is InvalidRequest and error.field != "body":
         # A service told the field and the rule, without knowing by which API it was asked.
-        error = InvalidBody(error.field, error.rule)
+        error = InvalidBody(error.field, error.rule, *error.others)
     body = {"message": error.message}
     if not isinstance(error, TooManyRequests):
         body["code"] = error.code.upper()

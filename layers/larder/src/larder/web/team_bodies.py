@@ -17,7 +17,7 @@ from larder.errors import InvalidEmail, InvalidRequest, NoValuesToUpdate
 from larder.names import parse_name
 from larder.teams.models import CachingStatus, Role, TeamChange
 from larder.teams.service import parse_slug
-from larder.web.json_body import first_error, sent_json
+from larder.web.json_body import broken_rules, sent_json
 from larder.web.parameters import BearerToken
 
 MAX_INVITATIONS = 10
@@ -108,7 +108,13 @@ def sent_invitations(_token: BearerToken, request: Request) -> list[InvitationWa
     sent = _parsed(_INVITATIONS, request) if several else [_parsed(_INVITATION, request)]
     if not 1 <= len(sent) <= MAX_INVITATIONS:
         raise InvalidRequest("body", f"must hold 1 to {MAX_INVITATIONS} invitations")
-    return [InvitationWanted(email=_email(one.email), role=_role(one.role)) for one in sent]
+    places = [f"{place}." if several else "" for place in range(len(sent))]
+    return [
+        InvitationWanted(
+            email=_email(one.email, f"{place}email"), role=_role(one.role, f"{place}role")
+        )
+        for place, one in zip(places, sent, strict=True)
+    ]
 
 
 def sent_role(_token: BearerToken, request: Request) -> Role:
@@ -129,21 +135,22 @@ def _parsed(model: TypeAdapter[T], request: Request) -> T:
     try:
         return model.validate_python(sent_json(request))
     except ValidationError as error:
-        raise InvalidRequest(*first_error(error)) from None
+        first, *others = broken_rules(error)
+        raise InvalidRequest(*first, *others) from None
 
 
-def _email(text: str) -> str:
+def _email(text: str, field: str) -> str:
     try:
         return parse_address(text)
     except InvalidEmail:
-        raise InvalidRequest("email", "must be an e-mail address") from None
+        raise InvalidRequest(field, "must be an e-mail address") from None
 
 
-def _role(text: str) -> Role:
+def _role(text: str, field: str = "role") -> Role:
     try:
         return Role(text)
     except ValueError:
-        raise InvalidRequest("role", f"must be one of {', '.join(Role)}") from None
+        raise InvalidRequest(field, f"must be one of {', '.join(Role)}") from None
 
 
 def _caching(enabled: bool) -> CachingStatus:

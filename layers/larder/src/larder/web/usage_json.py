@@ -7,11 +7,18 @@ from larder.web.auth import CacheCaller
 
 
 def usage_json(caller: CacheCaller, usage: Usage) -> dict[str, Any]:
-    """What happened in the period, what is stored now, and what rules it. `quotaBytes` is null for no quota."""
+    """What happened in the period, what is stored now, and what rules it.
+
+    `block` goes before `status`: while there is one, requests for artifacts are answered with 402. It and its reason
+    are null for none, and so is `quotaBytes`.
+    """
     total = usage.total
+    state = caller.standing.state
     return {
         "owner": caller.owner,
         "status": caller.caching.value,
+        "block": None if state.block is None else state.block.value,
+        "blockReason": state.block_reason,
         "storedBytes": caller.totals.size_bytes,
         "artifacts": caller.totals.artifacts,
         "quotaBytes": caller.quota_bytes,

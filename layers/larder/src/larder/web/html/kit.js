@@ -47,7 +47,7 @@ function problemOf(reply, said) {
   if (reply.status === 429) return `Too many attempts. Try again ${wait ? `in ${wait} seconds` : "later"}.`;
   const message = said?.message ?? `The server answered ${reply.status}. Try again in a moment.`;
   // `[body.name] must ...` and `name: must ...` name the field, which the reader has in front of them.
-  return message.replace(/^\[(?:body|query)\.(\w+)\] /, "$1: ").replace(/^[a-z]/, (letter) => letter.toUpperCase());
+  return message.replace(/(^|; )\[(?:body|query)\.(\w+)\] /g, "$1$2: ").replace(/^[a-z]/, (letter) => letter.toUpperCase());
 }
 
 /** Tell what is wrong above a form's button, and have it read out; nothing to take it away. */
