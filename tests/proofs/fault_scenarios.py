@@ -1265,7 +1265,7 @@ def send_reset(s: Subject) -> Play:
 @scenario("SendAccountEmail", variant="of a new address")
 def send_change(s: Subject) -> Play:
     new = s.email("lovelace")
-    job = mail_job(s, "change_email", user_id=s.user.id, email=new)
+    job = mail_job(s, "change_email", user_id=s.user.id, email=new, credentials="0.0")
     yield lambda: function(SEND, job)
     yield None
     assert mail_to(new) >= 1

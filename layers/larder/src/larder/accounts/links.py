@@ -1,7 +1,9 @@
 """The links that mail carries: they verify an address, change one, or reset a password (spec 3, states).
 
-A verification link is a signed token and needs no record: following it again does no harm. A reset link is a record,
-spent in the same transaction that changes the password, so that it works once, however many requests bring it.
+A verification link is a signed token and needs no record: following it again does no harm. One that changes the
+address ends with the password and with the sessions of who asked for it: whoever took an account over for a while could
+wait with the link, and have it back. A reset link is a record, spent in the same transaction that changes the password,
+so that it works once, however many requests bring it.
 """
 
 import re
@@ -72,14 +74,26 @@ def request_new_email(user: User, new_email: str, callback_url: str, visit: Visi
     address = parse_address(new_email)
     if address == user.email:
         raise EmailUnchanged
-    send_later(EmailKind.CHANGE_EMAIL, address, callback_url, visit, user_id=user.id)
+    send_later(
+        EmailKind.CHANGE_EMAIL,
+        address,
+        callback_url,
+        visit,
+        user_id=user.id,
+        credentials=credentials_of(user),
+    )
+
+
+def credentials_of(user: User) -> str:
+    """Differs once the user has another password, or once their sessions were ended together."""
+    return f"{user.password_version}.{user.session_generation}"
 
 
 def issue_verification_token(user: User, *, new_email: str | None = None, now: datetime) -> str:
     """A token by which the user verifies their address or, when there is one, takes the new address on."""
     claims = {"email": user.email, "userId": user.id}
     if new_email is not None:
-        claims["updateTo"] = new_email
+        claims |= {"updateTo": new_email, "credentials": credentials_of(user)}
     lifetime_s = settings().verification_token_expires_in_seconds
     return encode_token(claims, now=now, lifetime_s=lifetime_s)
 
@@ -101,6 +115,8 @@ def follow_verification_token(token: str, *, now: datetime) -> User:
 
     def verified(account: Account) -> Account:
         user = account.user
+        if new_email is not None and claims.get("credentials") != credentials_of(user):
+            raise InvalidVerificationToken
         followed_before = new_email is not None and canonical(user.email) == canonical(new_email)
         if user.email != claims["email"] and not followed_before:
             raise VerifiedUserNotFound
