@@ -17,6 +17,7 @@ from larder.accounts.service import (
     remove_user,
 )
 from larder.accounts.sessions import end_sessions
+from larder.api_keys.service import delete_keys_of
 from larder.signing import encode_token
 from tests.functions.accounts.conftest import PASSWORD, VISIT
 from tests.mailbox import Mailbox
@@ -133,7 +134,13 @@ def test_a_link_to_a_new_address_can_be_followed_again(ada: User) -> None:
 
 def reset(ada: User) -> None:
     now = clock.now()
-    reset_password(issue_reset_token(ada, now=now), "another correct horse", VISIT, now=now)
+    reset_password(
+        issue_reset_token(ada, now=now),
+        "another correct horse",
+        VISIT,
+        end_keys=delete_keys_of,
+        now=now,
+    )
 
 
 def choose_another_password(ada: User) -> None:

@@ -7,6 +7,7 @@ so that it works once, however many requests bring it.
 """
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -148,11 +149,23 @@ def check_reset_token(token: str, *, now: datetime) -> str:
     return user_id
 
 
-def reset_password(token: str, new_password: str, visit: Visit, *, now: datetime) -> User:
+def reset_password(
+    token: str,
+    new_password: str,
+    visit: Visit,
+    *,
+    end_keys: Callable[[str], object],
+    now: datetime,
+) -> User:
     """Spend the token and set the password, in one transaction; other reset links of the user end with it.
 
-    By default the user's sessions end too. The user is told by mail, or the integrator's function is called. Raises
-    PasswordTooShort, PasswordTooLong, InvalidLinkToken.
+    The mail proves the address, which counts as verified from then on. By default the user's sessions end too. Where
+    nobody had proved it, whoever signed up with it may have been a stranger: the sessions always end, and `end_keys` is
+    called with the user's id. It is called before the password changes, so that a reset that is cut off leaves none of
+    the keys, and once more afterwards, for those that were made at that moment.
+
+    The user is told by mail, or the integrator's function is called. Raises PasswordTooShort, PasswordTooLong,
+    InvalidLinkToken.
     """
     check_length(new_password)
     user_id, password_version = _find_reset_token(token, now)
@@ -164,10 +177,18 @@ def reset_password(token: str, new_password: str, visit: Visit, *, now: datetime
             raise InvalidLinkToken from None
         if account.user.password_version != password_version:
             raise InvalidLinkToken
-        revokes = settings().revoke_sessions_on_password_reset
+        # Without a password nobody has signed in: what keys there are, the operator made.
+        unproven = not account.user.email_verified and account.password_hash is not None
+        if unproven:
+            end_keys(user_id)
+        revokes = unproven or settings().revoke_sessions_on_password_reset
         changed = with_password(account, password_hash, ends_sessions=revokes, now=now)
+        changed = replace(changed, user=replace(changed.user, email_verified=True))
         stored = repository.change(account, changed, spending=hash_key(token))
         if stored is not None:
+            if unproven:
+                with suppress(TryAgain):
+                    end_keys(user_id)
             # The password is changed: that the news cannot be sent must not look as if it were not.
             with suppress(TryAgain):
                 send_later(EmailKind.PASSWORD_RESET, stored.user.email, "", visit)
