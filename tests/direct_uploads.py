@@ -1,5 +1,6 @@
 """Uploads straight to S3, as a client with preflight makes them."""
 
+from typing import Any
 from urllib.parse import urlsplit
 
 from larder import aws
@@ -31,17 +32,27 @@ def upload(send: Sender, hash: str, body: bytes) -> str:
     return key
 
 
-def announce(key: str, context: Context | None = None) -> None:
-    """Deliver S3's event of a finished object."""
+def announce(key: str, context: Context | None = None, *, size_bytes: int | None = None) -> None:
+    """Deliver S3's event of a finished object, with its size unless another is told."""
+    if size_bytes is None:
+        size_bytes = {one["Key"]: one["Size"] for one in listed()}.get(key, 0)
     event = {
         "source": "aws.s3",
         "detail-type": "Object Created",
-        "detail": {"bucket": {"name": settings().artifacts_bucket}, "object": {"key": key}},
+        "detail": {
+            "bucket": {"name": settings().artifacts_bucket},
+            "object": {"key": key, "size": size_bytes},
+        },
     }
     invoke("artifacts.commit_upload.handler", event, context)
 
 
 def object_keys() -> list[str]:
     """Every object in the bucket."""
+    return [one["Key"] for one in listed()]
+
+
+def listed() -> list[dict[str, Any]]:
+    """The same with their sizes."""
     listing = aws.s3().list_objects_v2(Bucket=settings().artifacts_bucket)
-    return [listed["Key"] for listed in listing.get("Contents", [])]
+    return [dict(one) for one in listing.get("Contents", [])]

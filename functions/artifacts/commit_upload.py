@@ -10,16 +10,17 @@ from larder.artifacts.models import parse_object_key
 from larder.web.log import logged, logger
 
 
-def commit_upload(object_key: str) -> None:
+def commit_upload(object_key: str, size_bytes: int) -> None:
     """S3 "Object Created": make a finished upload visible, or discard it when it breaks the quota or came too late."""
     upload = parse_object_key(object_key)
     if upload is None:
         logger().warning("object with a foreign key", extra={"object_key": object_key})
         return
-    settling.commit(upload, now=clock.now())
+    settling.commit(upload, announced_bytes=size_bytes, now=clock.now())
 
 
 @logged
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
     """What EventBridge calls. An error is tried again and ends in the dead-letter queue."""
-    commit_upload(event["detail"]["object"]["key"])
+    stored = event["detail"]["object"]
+    commit_upload(stored["key"], stored["size"])

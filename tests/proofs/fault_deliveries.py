@@ -24,6 +24,7 @@ from tests.proofs.fault_scenarios import (
     SWEEP,
     arrive,
     artifacts_seen,
+    created,
     evicting,
     expired_key,
     invited,
@@ -163,8 +164,7 @@ def commit_inline(s: Subject) -> None:
     artifact = made()
     stored_before(s, artifact)
     (name,) = s.world.objects_of(s.team.id)
-    key = f"artifacts/{s.team.id}/{name}"
-    twice(COMMIT, {"detail": {"bucket": {"name": "any"}, "object": {"key": key}}})
+    twice(COMMIT, created(f"artifacts/{s.team.id}/{name}", 3_000))
     whole(s, artifact)
     assert totals_of(s) == (3_000, 1)
 

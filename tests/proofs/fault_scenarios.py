@@ -1044,9 +1044,10 @@ def exchange_code(s: Subject) -> Play:
 # Functions without a route -------------------------------------------------------------------------
 
 
-def created(key: str) -> dict[str, object]:
+def created(key: str, size_bytes: int) -> dict[str, object]:
     """S3's event of a finished object."""
-    detail = {"bucket": {"name": settings().artifacts_bucket}, "object": {"key": key}}
+    stored = {"key": key, "size": size_bytes}
+    detail = {"bucket": {"name": settings().artifacts_bucket}, "object": stored}
     return {"source": "aws.s3", "detail-type": "Object Created", "detail": detail}
 
 
@@ -1059,7 +1060,8 @@ def arrive(s: Subject, body: bytes) -> dict[str, object]:
     location = offer(s)
     upload(location, body)
     s.lose_events()
-    return created(urlsplit(location).path.removeprefix(f"/{settings().artifacts_bucket}/"))
+    key = urlsplit(location).path.removeprefix(f"/{settings().artifacts_bucket}/")
+    return created(key, len(body))
 
 
 @scenario("CommitUpload")

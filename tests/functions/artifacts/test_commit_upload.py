@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from larder import aws, clock
 from larder.accounts.sessions import start_session
-from larder.artifacts import repository
+from larder.artifacts import repository, sweeping
 from larder.artifacts.models import (
     Artifact,
     ArtifactHash,
@@ -19,6 +19,8 @@ from larder.settings import settings
 from larder.teams.service import change_state
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload
 from tests.requests import Cloud, Sender
+
+HOUR = timedelta(hours=1)
 
 
 def stored(cloud: Cloud, hash: str) -> Artifact | None:
@@ -41,6 +43,30 @@ def test_an_event_that_comes_twice_counts_once(cloud: Cloud) -> None:
     announce(key)
     announce(key)
     assert read_totals(cloud.team.id) == Totals(size_bytes=14, artifacts=1)
+
+
+def test_what_comes_to_the_same_url_in_another_size_takes_the_artifact_with_it(
+    cloud: Cloud,
+) -> None:
+    """A quota let 100 bytes in; others at their place would be served and counted by nobody."""
+    change_state(cloud.team.id, quota_bytes=1_000)
+    key = upload(cloud.send, "abc", b"x" * 100)
+    announce(key)
+    put_object(key, b"y" * 10_000)
+    announce(key)
+    assert cloud.send("GET", "/v8/artifacts/abc").status == 404
+    assert read_totals(cloud.team.id) == Totals()
+    assert [sweeping.sweep(now=clock.now() + hours * HOUR).failed for hours in (1, 25)] == [0, 0]
+    assert object_keys() == []
+
+
+def test_an_earlier_event_that_comes_late_takes_nothing(cloud: Cloud) -> None:
+    key = upload(cloud.send, "abc", b"x" * 100)
+    put_object(key, b"y" * 200)
+    announce(key, size_bytes=200)
+    announce(key, size_bytes=100)
+    assert cloud.send("GET", "/v8/artifacts/abc").body == b"y" * 200
+    assert read_totals(cloud.team.id) == Totals(size_bytes=200, artifacts=1)
 
 
 def test_an_event_without_an_object_changes_nothing(cloud: Cloud) -> None:

@@ -63,6 +63,23 @@ def test_it_is_gone_counted_out_and_its_object_swept(stored: Cloud, manage: Send
     assert len(object_keys()) == 1
 
 
+@pytest.mark.parametrize("hours", [1, 23])
+def test_what_comes_to_its_url_once_more_does_not_bring_it_back(
+    hours: int, cloud: Cloud, manage: Sender
+) -> None:
+    """S3 looks at the expiry of a URL when an upload begins: it may end long after."""
+    key = upload(cloud.send, "abc", b"poison")
+    announce(key)
+    manage("DELETE", "/v1/artifacts/abc")
+    sweeping.sweep(now=clock.now() + timedelta(hours=hours))
+    assert object_keys() == []
+    put_object(key, b"poison")
+    announce(key)
+    assert cloud.send("GET", "/v8/artifacts/abc").status == 404
+    sweeping.sweep(now=clock.now() + timedelta(hours=26))
+    assert object_keys() == []
+
+
 def test_again_or_without_an_artifact_it_is_no_error_and_tells_so(
     stored: Cloud, manage: Sender
 ) -> None:

@@ -1,6 +1,7 @@
 """GET /v8/artifacts/{hash}"""
 
 from datetime import timedelta
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -13,6 +14,7 @@ from larder.settings import settings
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload
 from tests.faults import answering, error
+from tests.hooks import hooked
 from tests.requests import Cloud, Sender
 
 TAG = "Tc0BmHvJYMIYJ62/zx87YqO0Flxk+5Ovip25NY825CQ="
@@ -168,6 +170,20 @@ def test_404_and_a_clean_index_when_the_object_is_gone(cloud: Cloud) -> None:
     assert cloud.send("GET", "/v8/artifacts/abc").status == 404
     assert read_entry(cloud.team.id, ArtifactHash("abc")).artifact is None
     assert read_totals(cloud.team.id) == Totals()
+
+
+def test_404_and_a_clean_index_when_the_object_is_of_another_size(cloud: Cloud) -> None:
+    """Nothing of it is read: whoever has the URL of an upload may have put any size there."""
+    key = upload(cloud.send, "abc", b"small")
+    announce(key)
+    put_object(key, b"too large to be read")
+
+    def refuse_to_be_read(parsed: dict[str, Any], **_: object) -> None:
+        parsed["Body"].read = lambda: pytest.fail("the object was read")
+
+    with hooked("after-call.s3.GetObject", refuse_to_be_read, aws.s3()):
+        assert cloud.send("GET", "/v8/artifacts/abc").status == 404
+    assert read_entry(cloud.team.id, ArtifactHash("abc")).artifact is None
 
 
 @pytest.mark.parametrize(

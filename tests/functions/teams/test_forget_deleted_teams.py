@@ -8,7 +8,6 @@ import pytest
 from larder import aws, clock
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, list_keys
-from larder.artifacts import service as artifacts
 from larder.artifacts import settling, sweeping
 from larder.artifacts.models import ArtifactHash, Totals, Upload, parse_object_key
 from larder.artifacts.repository import read_entry, read_totals
@@ -172,7 +171,7 @@ def test_an_artifact_that_others_remove_at_the_same_moment_is_counted_out_once(
     assert artifact is not None
     delete(cloud, ago=timedelta(hours=26))
     with just_before(
-        "dynamodb", "TransactWriteItems", lambda: artifacts.forget(artifact, now=clock.now())
+        "dynamodb", "TransactWriteItems", lambda: settling.forget(artifact, now=clock.now())
     ):
         invoke(HANDLER, {})
     assert read_totals(cloud.team.id) == Totals()

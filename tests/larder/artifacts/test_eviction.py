@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from larder import clock
-from larder.artifacts import eviction, rebuilding, repository, service, sweeping
+from larder.artifacts import eviction, rebuilding, repository, service, settling, sweeping
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals
 from larder.errors import LargerThanQuota, MakingRoom
 from larder.teams.service import change_state
@@ -263,7 +263,7 @@ def test_what_is_removed_at_the_last_moment_is_counted_out_once(team: Cloud) -> 
     first = repository.read_entry(team.team.id, ArtifactHash("a0")).artifact
     assert first is not None
     with just_before(
-        "dynamodb", "TransactWriteItems", lambda: service.forget(first, now=clock.now())
+        "dynamodb", "TransactWriteItems", lambda: settling.forget(first, now=clock.now())
     ):
         make_room(team)
     # What the other one freed was enough.

@@ -63,7 +63,7 @@ def test_of_two_replacements_at_once_one_is_seen_and_both_succeed(cloud: Cloud) 
 def test_an_artifact_that_vanishes_while_it_is_replaced_is_counted_right(cloud: Cloud) -> None:
     first = store(cloud, b"first")
     with just_before(
-        "dynamodb", "TransactWriteItems", lambda: service.forget(first, now=clock.now())
+        "dynamodb", "TransactWriteItems", lambda: settling.forget(first, now=clock.now())
     ):
         store(cloud, b"mine", replaces=first)
     assert seen(cloud) == b"mine"
@@ -93,7 +93,7 @@ def test_where_the_replaced_artifact_vanishes_the_whole_upload_is_held_to_the_qu
     first = store(cloud, b"x" * 100)
 
     def it_goes_and_others_take_the_room() -> None:
-        service.forget(first, now=clock.now())
+        settling.forget(first, now=clock.now())
         repository.add_to_totals(cloud.team.id, 990, 1, quota_bytes=1_000)
 
     with (

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from larder import clock
-from larder.artifacts import repository, service, sweeping
+from larder.artifacts import repository, service, settling, sweeping
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload, Writer
 from larder.artifacts.removal import remove_written
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload
@@ -150,7 +150,7 @@ def test_an_artifact_that_somebody_else_removes_meanwhile_is_counted_out_once(
 ) -> None:
     first = store(cloud, "a1")
     with just_before(
-        "dynamodb", "TransactWriteItems", lambda: service.forget(first, now=clock.now())
+        "dynamodb", "TransactWriteItems", lambda: settling.forget(first, now=clock.now())
     ):
         assert remove(cloud)
     assert repository.read_totals(cloud.team.id) == Totals()

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from larder.artifacts import repository, retention, service, settling
+from larder.artifacts import repository, retention, settling
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactPage, IndexEntry, Writer
 from larder.artifacts.removal import actor_of
 from larder.audit.models import Action, Entry
@@ -62,4 +62,4 @@ def _delete(artifact: Artifact, by: Writer | None, now: datetime) -> Entry | Non
         size_bytes=artifact.size_bytes,
         now=now,
     )
-    return entry if service.forget(artifact, noting=entry, now=now) else None
+    return entry if settling.forget(artifact, noting=entry, now=now) else None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 
-from larder.artifacts import removal_jobs, repository, service
+from larder.artifacts import removal_jobs, repository, settling
 from larder.artifacts.models import Artifact, PendingUpload, Removal, Writer
 from larder.artifacts.removal_jobs import JobKind, RemovalJob
 from larder.audit import repository as audit
@@ -180,7 +180,7 @@ def _remove(item: Stored, goes: Callable[[Stored], bool], now: datetime) -> Stor
 
 def _take_out(item: Stored, now: datetime) -> bool:
     if isinstance(item, Artifact):
-        return service.forget(item, now=now)
+        return settling.forget(item, now=now)
     return repository.refuse(item, now=now)
 
 

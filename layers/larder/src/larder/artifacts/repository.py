@@ -429,6 +429,20 @@ def forget_discarded(upload: Upload) -> None:
     )
 
 
+def postpone_discarded(upload: Upload) -> None:
+    """Keep the note for as long as the upload may come, for its event to find."""
+    update = {
+        "TableName": settings().artifacts_table,
+        "Key": aws.serialize(_discarded_key(upload)),
+        "UpdateExpression": "SET sweep_at = :at",
+        "ConditionExpression": "attribute_exists(upload_id)",
+        "ExpressionAttributeValues": aws.serialize(
+            {":at": to_epoch_seconds(upload.begun_at + PENDING_LIFETIME)}
+        ),
+    }
+    _write([{"Update": update}])
+
+
 def add_removal(removal: Removal, *, noting: "Entry", due_at: datetime) -> None:
     """Note a removal, and with it the entry of the audit. It takes the place of an earlier one of the same writer.
 

@@ -7,7 +7,6 @@ one stays whole for whoever is reading it. docs/architecture.md tells the order 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from larder.artifacts import repository, room, storage
 from larder.artifacts.models import (
@@ -24,7 +23,7 @@ from larder.artifacts.models import (
     same_upload,
 )
 from larder.artifacts.retention import visible
-from larder.artifacts.settling import settle
+from larder.artifacts.settling import forget, settle
 from larder.concurrency import beside, in_background, wait_before_retry
 from larder.errors import (
     ArtifactNotFound,
@@ -37,9 +36,6 @@ from larder.hashing import time_ordered_id
 from larder.settings import settings
 from larder.teams.models import CachingStatus, OwnerState
 from larder.teams.service import change_state
-
-if TYPE_CHECKING:
-    from larder.audit.models import Entry
 
 _ATTEMPTS = 8
 
@@ -162,8 +158,8 @@ def fetch(artifact: Artifact, *, now: datetime) -> bytes | DownloadUrl:
     with _noting_use(artifact, now):
         if artifact.size_bytes > limit:
             return storage.download_url(artifact.upload)
-        body = storage.get(artifact.upload)
-    if body is None or len(body) != artifact.size_bytes:
+        body = storage.get(artifact.upload, artifact.size_bytes)
+    if body is None:
         forget(artifact, now=now)
         raise ArtifactNotFound
     return body
@@ -204,17 +200,6 @@ def query(
             continue
         found[hash] = artifact if artifact is not None and visible(artifact, now) else None
     return QueryResult(found, frozenset(failed))
-
-
-def forget(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) -> bool:
-    """Take an artifact out of the index, and keep the entry of the audit with it, if there is one.
-
-    False, and nothing done, when something else stands there now.
-    """
-    removed = repository.remove(artifact, noting=noting, now=now)
-    if removed:
-        repository.add_to_totals(artifact.upload.owner, -artifact.size_bytes, -1, quota_bytes=None)
-    return removed
 
 
 def forget_owner(owner: str) -> bool:

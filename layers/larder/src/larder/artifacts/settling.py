@@ -4,6 +4,7 @@ Its S3 event settles it, who asks for the hash first, or the sweep: each finds w
 """
 
 from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from larder.artifacts import repository, room, storage
 from larder.artifacts.models import Artifact, IndexEntry, Upload
@@ -13,18 +14,33 @@ from larder.errors import MakingRoom, TryAgain
 from larder.settings import settings
 from larder.teams.service import quota_bytes as quota_of
 
+if TYPE_CHECKING:
+    from larder.audit.models import Entry
+
 _ATTEMPTS = 8
 
 _REQUEST_TAKES = timedelta(seconds=30)
 """No request runs for longer, so its upload is published by then, or never will be by it."""
 
 
-def commit(upload: Upload, *, now: datetime) -> Artifact | None:
+def commit(upload: Upload, *, announced_bytes: int | None = None, now: datetime) -> Artifact | None:
     """Settle an upload whose object is said to be complete: by its S3 event, twice, late or after it was discarded.
 
-    Returns the artifact that readers see afterwards. Raises TryAgain when other writers kept it from settling.
+    Returns the artifact that readers see afterwards. Raises TryAgain when other writers kept it from settling. The URL
+    that an upload went to takes others till it expires. One of another size than was counted, as `announced_bytes`
+    tells, takes the artifact with it: what no quota let in is not served.
     """
-    return _commit(upload, quota_of(upload.owner), now, counted_on=now.date(), evicts=True)
+    artifact = _commit(upload, quota_of(upload.owner), now, counted_on=now.date(), evicts=True)
+    if artifact is None or artifact.upload.id != upload.id:
+        return artifact
+    if announced_bytes in (None, artifact.size_bytes):
+        return artifact
+    stored = storage.head(upload)
+    if stored is None or stored.size_bytes == artifact.size_bytes:
+        # It is an earlier event that comes late.
+        return artifact
+    forget(artifact, now=now)
+    return None
 
 
 def index_again(upload: Upload, *, now: datetime) -> Artifact | None:
@@ -47,6 +63,17 @@ def settle(entry: IndexEntry, *, quota_bytes: int | None, now: datetime) -> Arti
         if entry.artifact is None:
             raise
         return entry.artifact
+
+
+def forget(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) -> bool:
+    """Take an artifact out of the index, and keep the entry of the audit with it, if there is one.
+
+    False, and nothing done, when something else stands there now.
+    """
+    removed = repository.remove(artifact, noting=noting, now=now)
+    if removed:
+        repository.add_to_totals(artifact.upload.owner, -artifact.size_bytes, -1, quota_bytes=None)
+    return removed
 
 
 def _commit(

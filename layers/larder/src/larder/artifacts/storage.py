@@ -27,14 +27,17 @@ def put(upload: Upload, body: bytes, metadata: ArtifactMetadata, writer: Writer 
     )
 
 
-def get(upload: Upload) -> bytes | None:
-    """The whole object, or None when it is gone."""
+def get(upload: Upload, size_bytes: int) -> bytes | None:
+    """The whole object, or None when it is gone or of another size: then nothing of it is read, however large it is."""
     try:
         reply = aws.s3().get_object(Bucket=settings().artifacts_bucket, Key=upload.object_key)
     except aws.ClientError as error:
         if aws.error_code(error) in _MISSING:
             return None
         raise
+    if reply["ContentLength"] != size_bytes:
+        reply["Body"].close()
+        return None
     try:
         return reply["Body"].read()
     except aws.BotoCoreError as error:

@@ -10,9 +10,9 @@ from larder.artifacts import repository, storage
 from larder.artifacts.eviction import list_all
 from larder.artifacts.models import Artifact, PendingUpload, Removal, Totals, Upload
 from larder.artifacts.removal import carry_out
+from larder.artifacts.repository import PENDING_LIFETIME
 from larder.artifacts.retention import visible
-from larder.artifacts.service import forget
-from larder.artifacts.settling import commit
+from larder.artifacts.settling import commit, forget
 from larder.errors import TryAgain
 from larder.settings import settings
 from larder.usage.service import set_uploads
@@ -104,8 +104,12 @@ def _clear_away(
                 report.uploads_settled += 1
         case Upload() as discarded:
             storage.delete(discarded)
-            repository.forget_discarded(discarded)
-            report.objects_deleted += 1
+            # The URL that it went to may take it once more.
+            if discarded.writer is None or now > discarded.begun_at + PENDING_LIFETIME:
+                repository.forget_discarded(discarded)
+                report.objects_deleted += 1
+            else:
+                repository.postpone_discarded(discarded)
         case Removal() as removal:
             done = carry_out(removal, now=now, may_go_on=may_go_on)
             report.removals += done.finished
