@@ -4,6 +4,7 @@ from aws_lambda_powertools.event_handler import Response
 
 from larder import clock
 from larder.accounts import links
+from larder.api_keys.service import delete_keys_of
 from larder.web.app import auth_api, lambda_handler
 from larder.web.credential_bodies import NewPasswordBody
 from larder.web.responses import json_response
@@ -15,7 +16,7 @@ app = auth_api()
 @app.post("/api/auth/reset-password")
 def reset_password(new: NewPasswordBody, visit: VisitBy) -> Response[str]:
     """POST /api/auth/reset-password: set the password that a link's token allows; the token is spent."""
-    links.reset_password(new.token, new.password, visit, now=clock.now())
+    links.reset_password(new.token, new.password, visit, end_keys=delete_keys_of, now=clock.now())
     return json_response({"status": True})
 
 

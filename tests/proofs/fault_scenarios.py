@@ -747,12 +747,14 @@ def follow_reset(s: Subject) -> Play:
 @scenario("POST /api/auth/reset-password", done_before={400: "invalid_token"})
 def reset_password(s: Subject) -> Play:
     token, session = links.issue_reset_token(s.user, now=clock.now()), s.session()
+    keys.create_key(NewKey(user_id=s.user.id), now=clock.now())
     body = {"newPassword": SECOND, "token": token}
     yield lambda: s.ask("POST", "/reset-password", body)
     yield None
     assert signs_in(s, SECOND)
     assert not signs_in(s, FIRST)
     assert find_session(session, now=clock.now()) is None
+    assert keys.list_keys(s.user.id) == [], "a key of who had the account before is left"
 
 
 @scenario("POST /api/auth/change-password", done_before={400: "invalid_password"})
@@ -1267,7 +1269,7 @@ def send_reset(s: Subject) -> Play:
 @scenario("SendAccountEmail", variant="of a new address")
 def send_change(s: Subject) -> Play:
     new = s.email("lovelace")
-    job = mail_job(s, "change_email", user_id=s.user.id, email=new)
+    job = mail_job(s, "change_email", user_id=s.user.id, email=new, credentials="0.0")
     yield lambda: function(SEND, job)
     yield None
     assert mail_to(new) >= 1

@@ -12,6 +12,7 @@ import pytest
 from larder import clock
 from larder.accounts import links, service, sessions
 from larder.accounts.models import Account, PasswordChange, User
+from larder.api_keys.service import delete_keys_of
 from larder.errors import InvalidEmailOrPassword, InvalidLinkToken, InvalidPassword
 from larder.hashing import random_id
 from tests.conftest import SetOption
@@ -37,6 +38,10 @@ def make() -> User:
     )
 
 
+def reset(token: str, password: str) -> User:
+    return links.reset_password(token, password, VISIT, end_keys=delete_keys_of, now=clock.now())
+
+
 @every_overlap
 def test_a_reset_token_changes_the_password_once(overlap: Overlap) -> None:
     ada = make()
@@ -44,7 +49,7 @@ def test_a_reset_token_changes_the_password_once(overlap: Overlap) -> None:
     passwords = [f"another password {number}" for number in range(PARALLEL)]
     done = all_at_once(
         [
-            outcome(lambda new=new: links.reset_password(token, new, VISIT, now=clock.now()))  # type: ignore[misc]
+            outcome(lambda new=new: reset(token, new))  # type: ignore[misc]
             for new in passwords
         ],
         overlap,
@@ -61,7 +66,7 @@ def test_two_links_of_one_user_change_the_password_once(overlap: Overlap) -> Non
     tokens = [links.issue_reset_token(ada, now=clock.now()) for _ in range(PARALLEL)]
     done = all_at_once(
         [
-            outcome(lambda t=t: links.reset_password(t, f"password of {t}", VISIT, now=clock.now()))  # type: ignore[misc]
+            outcome(lambda t=t: reset(t, f"password of {t}"))  # type: ignore[misc]
             for t in tokens
         ],
         overlap,
@@ -114,6 +119,6 @@ def test_no_session_outlives_the_end_of_all(overlap: Overlap) -> None:
 def test_a_password_that_was_changed_signs_nobody_in_any_more() -> None:
     ada = make()
     token = links.issue_reset_token(ada, now=clock.now())
-    links.reset_password(token, "another password", VISIT, now=clock.now())
+    reset(token, "another password")
     with pytest.raises(InvalidEmailOrPassword):
         service.check_credentials(ada.email, PASSWORD)

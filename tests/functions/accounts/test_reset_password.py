@@ -7,10 +7,13 @@ import pytest
 from larder import clock
 from larder.accounts.links import issue_reset_token
 from larder.accounts.models import User
-from larder.accounts.service import check_credentials, remove_user
+from larder.accounts.service import check_credentials, create_user, find_user, remove_user
+from larder.api_keys.models import NewKey
+from larder.api_keys.service import create_key, list_keys
 from larder.errors import InvalidEmailOrPassword
 from tests.conftest import SetOption
-from tests.functions.accounts.conftest import PASSWORD
+from tests.faults import unreachable
+from tests.functions.accounts.conftest import PASSWORD, verify
 from tests.functions.accounts.hostile import NOT_TEXTS
 from tests.mailbox import Mailbox
 from tests.requests import Browser
@@ -73,9 +76,57 @@ def test_every_session_ends(ada: User, browser: Browser, mailbox: Mailbox) -> No
 def test_sessions_stay_where_the_option_says_so(
     ada: User, browser: Browser, mailbox: Mailbox, option: SetOption
 ) -> None:
+    verify(ada)
     option("revoke_sessions_on_password_reset", "false")
     Browser().post(PATH, {"newPassword": NEW, "token": token_of(ada)})
     assert browser.get("/get-session").json is not None
+
+
+def test_the_mail_that_brought_the_link_verifies_the_address(ada: User, mailbox: Mailbox) -> None:
+    Browser().post(PATH, {"newPassword": NEW, "token": token_of(ada)})
+    stored = find_user(ada.id)
+    assert stored is not None
+    assert stored.email_verified
+
+
+@pytest.mark.parametrize("sessions_end", ["true", "false"])
+def test_what_a_stranger_made_who_signed_up_with_the_address_ends(
+    ada: User, browser: Browser, mailbox: Mailbox, option: SetOption, sessions_end: str
+) -> None:
+    """Nobody had proved the address: its owner, who comes later, is not who made the key."""
+    option("revoke_sessions_on_password_reset", sessions_end)
+    assert browser.post("/api-key/create", {"name": "for later"}).status == 200
+    Browser().post(PATH, {"newPassword": NEW, "token": token_of(ada)})
+    assert list_keys(ada.id) == []
+    assert browser.get("/get-session").json is None
+
+
+def test_keys_that_cannot_be_ended_leave_the_password_and_the_link(
+    ada: User, mailbox: Mailbox
+) -> None:
+    create_key(NewKey(user_id=ada.id), now=clock.now())
+    body = {"newPassword": NEW, "token": token_of(ada)}
+    with unreachable("dynamodb", "DeleteItem"):
+        assert Browser().post(PATH, body).status == 503
+    assert check_credentials(ada.email, PASSWORD).id == ada.id
+    assert Browser().post(PATH, body).status == 200
+    assert list_keys(ada.id) == []
+
+
+def test_the_keys_of_a_verified_address_stay(ada: User, mailbox: Mailbox) -> None:
+    verify(ada)
+    key, _ = create_key(NewKey(user_id=ada.id), now=clock.now())
+    Browser().post(PATH, {"newPassword": NEW, "token": token_of(ada)})
+    assert [kept.id for kept in list_keys(ada.id)] == [key.id]
+    assert "API keys" in mailbox.deliver()[0].text
+
+
+def test_the_keys_of_a_user_who_had_no_password_stay(aws_in_memory: None, mailbox: Mailbox) -> None:
+    """The operator made both, and nobody has signed in yet."""
+    eve = create_user("eve@example.com", "Eve", now=clock.now())
+    key, _ = create_key(NewKey(user_id=eve.id), now=clock.now())
+    Browser().post(PATH, {"newPassword": NEW, "token": token_of(eve)})
+    assert [kept.id for kept in list_keys(eve.id)] == [key.id]
 
 
 def test_the_user_is_told_by_mail(ada: User, mailbox: Mailbox) -> None:

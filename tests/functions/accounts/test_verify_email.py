@@ -1,16 +1,25 @@
 """GET /api/auth/verify-email"""
 
+from collections.abc import Callable
 from datetime import timedelta
 from urllib.parse import quote
 
 import pytest
 
 from larder import clock
-from larder.accounts.links import issue_verification_token
-from larder.accounts.models import User
-from larder.accounts.service import create_user, find_user, find_user_by_email, remove_user
+from larder.accounts.links import issue_reset_token, issue_verification_token, reset_password
+from larder.accounts.models import PasswordChange, User
+from larder.accounts.service import (
+    change_password,
+    create_user,
+    find_user,
+    find_user_by_email,
+    remove_user,
+)
+from larder.accounts.sessions import end_sessions
+from larder.api_keys.service import delete_keys_of
 from larder.signing import encode_token
-from tests.functions.accounts.conftest import PASSWORD
+from tests.functions.accounts.conftest import PASSWORD, VISIT
 from tests.mailbox import Mailbox
 from tests.requests import Browser, Reply
 
@@ -122,4 +131,62 @@ def test_an_address_that_was_taken_meanwhile_is_not_changed_to(ada: User) -> Non
 def test_a_link_to_a_new_address_can_be_followed_again(ada: User) -> None:
     token = issue_verification_token(ada, new_email="ada@new.example", now=clock.now())
     assert follow(token).status == 200
+    assert follow(token).status == 200
+
+
+def reset(ada: User) -> None:
+    now = clock.now()
+    reset_password(
+        issue_reset_token(ada, now=now),
+        "another correct horse",
+        VISIT,
+        end_keys=delete_keys_of,
+        now=now,
+    )
+
+
+def choose_another_password(ada: User) -> None:
+    change = PasswordChange(
+        current=PASSWORD, new="another correct horse", ends_other_sessions=False
+    )
+    change_password(ada.id, change, now=clock.now())
+
+
+@pytest.mark.parametrize(
+    "taken_back",
+    [reset, choose_another_password, lambda ada: end_sessions(ada.id)],
+    ids=["reset", "change of the password", "end of all sessions"],
+)
+def test_a_link_to_a_new_address_ends_when_its_user_takes_the_account_back(
+    ada: User, browser: Browser, mailbox: Mailbox, taken_back: Callable[[User], None]
+) -> None:
+    """Whoever had the session has the link too, at an address of their own."""
+    browser.post("/change-email", {"newEmail": "thief@evil.example"})
+    link = mailbox.link().removeprefix("/api/auth")
+    taken_back(ada)
+    reply = Browser().get(link)
+    assert reply.headers["location"].endswith("?error=invalid_token")
+    stored = find_user(ada.id)
+    assert stored is not None
+    assert stored.email == ada.email
+
+
+def test_a_link_to_a_new_address_is_not_even_sent_when_the_sessions_have_ended_meanwhile(
+    ada: User, browser: Browser, mailbox: Mailbox
+) -> None:
+    browser.post("/change-email", {"newEmail": "thief@evil.example"})
+    end_sessions(ada.id)
+    assert mailbox.deliver() == []
+
+
+def test_a_link_to_a_new_address_that_an_earlier_version_made_is_refused(ada: User) -> None:
+    claims = {"email": ada.email, "userId": ada.id, "updateTo": "ada@new.example"}
+    token = encode_token(claims, now=clock.now(), lifetime_s=60)
+    assert follow(token).refusal == (401, "INVALID_TOKEN")
+    assert find_user(ada.id) == ada
+
+
+def test_a_link_that_verifies_an_address_outlives_the_password(ada: User) -> None:
+    token = issue_verification_token(ada, now=clock.now())
+    choose_another_password(ada)
     assert follow(token).status == 200

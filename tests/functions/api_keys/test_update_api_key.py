@@ -7,7 +7,7 @@ import pytest
 
 from larder import clock
 from larder.api_keys.models import ApiKey, NewKey, Refill, Refusal
-from larder.api_keys.service import create_key, find_key, revoke_key, verify
+from larder.api_keys.service import create_key, find_key, presented_form, revoke_key, verify
 from larder.teams.models import Role
 from larder.teams.service import add_member, remove_member
 from tests.conftest import SetOption
@@ -233,3 +233,14 @@ def test_it_costs_the_session_the_index_the_key_and_one_write(ada: Sender, cloud
     with counted() as calls:
         update(ada, cloud.key, name="two", enabled=False, metadata=None, expiresIn=60)
     assert calls.steps == [["BatchGetItem"], ["Query"], ["GetItem"], ["UpdateItem"]]
+
+
+def test_an_allowance_of_none_on_a_key_without_limit_is_none(
+    cloud: Cloud, operator: Sender
+) -> None:
+    """The count of an unlimited key goes down below 0, which nobody sees."""
+    key, raw = create_key(NewKey(user_id=cloud.user.id), now=clock.now())
+    for _ in range(3):
+        verify(presented_form(raw), {}, now=clock.now())
+    reply = update(operator, key, remaining=0, refillAmount=5, refillInterval=60_000)
+    assert reply.json["remaining"] == 0

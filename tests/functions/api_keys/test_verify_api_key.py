@@ -10,6 +10,7 @@ from larder import clock
 from larder.api_keys import repository
 from larder.api_keys.models import NewKey, RateLimit, Refill
 from larder.api_keys.service import create_key
+from tests.conftest import SetOption
 from tests.faults import unreachable
 from tests.requests import Cloud, Reply, Sender
 
@@ -160,3 +161,15 @@ def test_expired_keys_are_removed_by_any_verification_at_most_once_in_ten_second
 def test_a_failing_clean_up_fails_no_verification(cloud: Cloud) -> None:
     with unreachable("dynamodb", "Query"):
         assert verify(cloud.token).json["valid"] is True
+
+
+@pytest.mark.parametrize("key", ["", "short", "x" * 257, "\N{GRINNING FACE}" * 600, " " * 64])
+def test_what_cannot_be_a_key_is_invalid_where_keys_are_not_hashed(
+    cloud: Cloud, option: SetOption, key: str
+) -> None:
+    """DynamoDB takes no key that is empty or longer than 2,048 bytes: asking for one would be a 500."""
+    option("disable_key_hashing", "true")
+    with unreachable("dynamodb", "UpdateItem"), unreachable("dynamodb", "GetItem"):
+        reply = verify(key)
+    assert (reply.status, reply.json["valid"]) == (200, False)
+    assert reply.json["error"]["code"] == "INVALID_API_KEY"

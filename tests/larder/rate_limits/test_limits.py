@@ -112,7 +112,15 @@ class TestWhichLimitHolds:
         option("http_rate_limit_enabled", "true")
 
     @pytest.mark.parametrize(
-        "path", ["/sign-in/email", "/sign-up/email", "/change-password", "/change-email"]
+        "path",
+        [
+            "/sign-in/email",
+            "/sign-up/email",
+            "/change-password",
+            "/verify-password",
+            "/delete-user",
+            "/change-email",
+        ],
     )
     def test_three_in_ten_seconds_where_a_password_is_taken(self, path: str) -> None:
         assert limit_of(path) == CREDENTIALS == Limit(most=3, window_s=10)

@@ -51,8 +51,9 @@ class EmailJob:
     """`email` as the client gave it. `callback_url` is where the link leads in the end; empty for none.
 
     `base_url` is the origin of this service without a slash at its end: `https://cache.example.com`. `user_id` is who
-    wants the address as their new one; None where it is the address that tells whom the job is about. `team_id` and
-    `invitation_id` name the invitation that goes to the address, if one does.
+    wants the address as their new one, and `credentials` what they had to ask for it with; None where it is the address
+    that tells whom the job is about. `team_id` and `invitation_id` name the invitation that goes to the address, if one
+    does.
     """
 
     kind: EmailKind
@@ -61,6 +62,7 @@ class EmailJob:
     base_url: str
     request: RequestDescription
     user_id: str | None = None
+    credentials: str | None = None
     team_id: str | None = None
     invitation_id: str | None = None
 
@@ -72,6 +74,7 @@ def send_later(
     visit: Visit,
     *,
     user_id: str | None = None,
+    credentials: str | None = None,
     team_id: str | None = None,
     invitation_id: str | None = None,
 ) -> None:
@@ -84,6 +87,7 @@ def send_later(
             base_url=visit.base_url,
             request=visit.request,
             user_id=user_id,
+            credentials=credentials,
             team_id=team_id,
             invitation_id=invitation_id,
         )
@@ -112,6 +116,7 @@ def parse_job(record: Mapping[str, Any]) -> EmailJob:
         base_url=record["base_url"],
         request=RequestDescription(**record["request"]),
         user_id=record.get("user_id"),
+        credentials=record.get("credentials"),
         team_id=record.get("team_id"),
         invitation_id=record.get("invitation_id"),
     )

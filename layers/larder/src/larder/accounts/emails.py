@@ -32,6 +32,7 @@ class Outcome(StrEnum):
     VERIFIED_ALREADY = "verified already"
     TAKEN_ADDRESS = "taken address"
     UNKNOWN_USER = "unknown user"
+    OTHER_CREDENTIALS = "password or sessions ended"
     NO_INVITATION = "no such invitation any more"
 
 
@@ -82,6 +83,9 @@ def _send_change_link(job: EmailJob, now: datetime) -> Delivery:
     user = service.find_user(job.user_id or "")
     if user is None:
         return Delivery(outcome=Outcome.UNKNOWN_USER)
+    if job.credentials != links.credentials_of(user):
+        # A job can wait for a day: what it asks for must not outlive the session that asked.
+        return Delivery(outcome=Outcome.OTHER_CREDENTIALS, user_id=user.id)
     if service.find_user_by_email(job.email) is not None:
         return Delivery(outcome=Outcome.TAKEN_ADDRESS, user_id=user.id)
     new_email = parse_address(job.email)

@@ -1,10 +1,13 @@
 """The links that mail carries: they verify an address, change one, or reset a password (spec 3, states).
 
-A verification link is a signed token and needs no record: following it again does no harm. A reset link is a record,
-spent in the same transaction that changes the password, so that it works once, however many requests bring it.
+A verification link is a signed token and needs no record: following it again does no harm. One that changes the
+address ends with the password and with the sessions of who asked for it: whoever took an account over for a while could
+wait with the link, and have it back. A reset link is a record, spent in the same transaction that changes the password,
+so that it works once, however many requests bring it.
 """
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -72,14 +75,26 @@ def request_new_email(user: User, new_email: str, callback_url: str, visit: Visi
     address = parse_address(new_email, "newEmail")
     if address == user.email:
         raise EmailUnchanged
-    send_later(EmailKind.CHANGE_EMAIL, address, callback_url, visit, user_id=user.id)
+    send_later(
+        EmailKind.CHANGE_EMAIL,
+        address,
+        callback_url,
+        visit,
+        user_id=user.id,
+        credentials=credentials_of(user),
+    )
+
+
+def credentials_of(user: User) -> str:
+    """Differs once the user has another password, or once their sessions were ended together."""
+    return f"{user.password_version}.{user.session_generation}"
 
 
 def issue_verification_token(user: User, *, new_email: str | None = None, now: datetime) -> str:
     """A token by which the user verifies their address or, when there is one, takes the new address on."""
     claims = {"email": user.email, "userId": user.id}
     if new_email is not None:
-        claims["updateTo"] = new_email
+        claims |= {"updateTo": new_email, "credentials": credentials_of(user)}
     lifetime_s = settings().verification_token_expires_in_seconds
     return encode_token(claims, now=now, lifetime_s=lifetime_s)
 
@@ -101,6 +116,8 @@ def follow_verification_token(token: str, *, now: datetime) -> User:
 
     def verified(account: Account) -> Account:
         user = account.user
+        if new_email is not None and claims.get("credentials") != credentials_of(user):
+            raise InvalidVerificationToken
         followed_before = new_email is not None and canonical(user.email) == canonical(new_email)
         if user.email != claims["email"] and not followed_before:
             raise VerifiedUserNotFound
@@ -132,11 +149,23 @@ def check_reset_token(token: str, *, now: datetime) -> str:
     return user_id
 
 
-def reset_password(token: str, new_password: str, visit: Visit, *, now: datetime) -> User:
+def reset_password(
+    token: str,
+    new_password: str,
+    visit: Visit,
+    *,
+    end_keys: Callable[[str], object],
+    now: datetime,
+) -> User:
     """Spend the token and set the password, in one transaction; other reset links of the user end with it.
 
-    By default the user's sessions end too. The user is told by mail, or the integrator's function is called. Raises
-    PasswordTooShort, PasswordTooLong, InvalidLinkToken.
+    The mail proves the address, which counts as verified from then on. By default the user's sessions end too. Where
+    nobody had proved it, whoever signed up with it may have been a stranger: the sessions always end, and `end_keys` is
+    called with the user's id. It is called before the password changes, so that a reset that is cut off leaves none of
+    the keys, and once more afterwards, for those that were made at that moment.
+
+    The user is told by mail, or the integrator's function is called. Raises PasswordTooShort, PasswordTooLong,
+    InvalidLinkToken.
     """
     check_length(new_password, "newPassword")
     user_id, password_version = _find_reset_token(token, now)
@@ -148,10 +177,18 @@ def reset_password(token: str, new_password: str, visit: Visit, *, now: datetime
             raise InvalidLinkToken from None
         if account.user.password_version != password_version:
             raise InvalidLinkToken
-        revokes = settings().revoke_sessions_on_password_reset
+        # Without a password nobody has signed in: what keys there are, the operator made.
+        unproven = not account.user.email_verified and account.password_hash is not None
+        if unproven:
+            end_keys(user_id)
+        revokes = unproven or settings().revoke_sessions_on_password_reset
         changed = with_password(account, password_hash, ends_sessions=revokes, now=now)
+        changed = replace(changed, user=replace(changed.user, email_verified=True))
         stored = repository.change(account, changed, spending=hash_key(token))
         if stored is not None:
+            if unproven:
+                with suppress(TryAgain):
+                    end_keys(user_id)
             # The password is changed: that the news cannot be sent must not look as if it were not.
             with suppress(TryAgain):
                 send_later(EmailKind.PASSWORD_RESET, stored.user.email, "", visit)

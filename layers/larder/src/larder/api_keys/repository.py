@@ -217,6 +217,9 @@ def change(was: ApiKey, becomes: ApiKey) -> ApiKey | None:
     """
     before, after = _attributes(was), _attributes(becomes)
     differing = [name for name in after if after[name] != before[name]]
+    if "has_allowance" in differing and "remaining" not in differing:
+        # What is stored went down below 0 while there was no allowance, which the record does not show.
+        differing.append("remaining")
     values: aws.Item = {":id": was.id}
     conditions = ["id = :id"]
     changes, removed = [], []

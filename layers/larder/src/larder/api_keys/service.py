@@ -120,7 +120,12 @@ def stored_form(raw: str) -> str:
 
 
 def presented_form(raw: str) -> str | None:
-    """What a presented key is looked up by; None for one that the deployment's own validator does not accept."""
+    """What a presented key is looked up by; None for what cannot be a key, or what the deployment's validator refuses.
+
+    Unhashed, a text that is empty or too long could not even be looked up.
+    """
+    if not _TOKEN.fullmatch(raw):
+        return None
     validator = settings().key_validator
     if validator and load(validator)(key=raw) is not True:
         return None

@@ -97,7 +97,8 @@ def password_was_reset(*, to: str, product: str, url: str) -> Message:
         lead="The password of {to} at {product} was changed by a link that was sent to this address.",
         action="Go to {product}",
         url=url,
-        note="If it was not you, somebody else reads your mail: secure your mailbox, then ask for another password.",
+        note="API keys that the account has stay as they are: delete those that you do not know. "
+        "If it was not you, somebody else reads your mail: secure your mailbox, then ask for another password.",
     )
 
 

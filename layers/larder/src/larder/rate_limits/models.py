@@ -3,6 +3,7 @@
 | Paths under `/api/auth` | Limit |
 |---|---|
 | `/sign-in`, `/sign-up`, `/change-password`, `/change-email` and what lies under them | `CREDENTIALS` |
+| `/verify-password`, `/delete-user` | `CREDENTIALS` |
 | `/request-password-reset`, `/send-verification-email` | `MAIL` |
 | `/api-key/verify` | none: each key has a limit of its own, and who asks is a server that speaks for many |
 | all others | the default, which the deployment's options set |
@@ -54,6 +55,8 @@ BY_PATH: MappingProxyType[str, Limit | None] = MappingProxyType(
         "/sign-in": CREDENTIALS,
         "/sign-up": CREDENTIALS,
         "/change-password": CREDENTIALS,
+        "/verify-password": CREDENTIALS,
+        "/delete-user": CREDENTIALS,
         "/change-email": CREDENTIALS,
         "/request-password-reset": MAIL,
         "/send-verification-email": MAIL,
