@@ -106,7 +106,7 @@ def _print_one(one: _OwnerUsage, *, as_json: bool) -> None:
             **_summary(total),
             "stored": stored + (f" of {human_size(quota)}" if quota else ""),
             "status": one.status,
-            **({} if one.team.state.block is None else _block_record(one.team)),
+            **({} if one.owner.state.block is None else _block_record(one.owner)),
         },
         as_json=False,
     )
@@ -257,7 +257,7 @@ def _owner_record(one: _OwnerUsage) -> Record:
         "email": one.owner.email,
         "id": one.owner.id,
         "status": one.status,
-        **_block_record(one.team),
+        **_block_record(one.owner),
         "stored_bytes": one.stored.size_bytes,
         "artifacts": one.stored.artifacts,
         "quota_bytes": one.owner.state.quota_bytes,
@@ -265,11 +265,11 @@ def _owner_record(one: _OwnerUsage) -> Record:
     }
 
 
-def _block_record(team: "Team") -> Record:
-    block = team.state.block
+def _block_record(owner: Owner) -> Record:
+    block = owner.state.block
     return {
         "block": None if block is None else block.value,
-        "block_reason": team.state.block_reason,
+        "block_reason": owner.state.block_reason,
     }
 
 
