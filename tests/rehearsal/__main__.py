@@ -36,8 +36,9 @@ _ALL_TESTS = ("tests/rehearsal", "tests/functions")
 _FEW_TESTS = ("tests/rehearsal", "tests/functions/test_sample_events.py")
 _RESOURCES = "resources.json"
 _WORTH_WORKERS = 50
-_TRIES = 3
-"""Tests that are tried for one permission: what one of them does may depend on the moment."""
+_TRIES = 12
+"""Tests that are tried for one permission: what one of them does may depend on the moment, and the cases of a test that
+uses one in passing are quick, and many."""
 
 
 def main() -> int:
