@@ -93,11 +93,18 @@ def state_record(owner: str, state: OwnerState) -> Record:
     totals = read_totals(owner)
     return {
         "caching": state.caching.value,
-        "block": None if state.block is None else state.block.value,
-        "block_reason": state.block_reason,
+        **block_record(state),
         "quota_bytes": state.quota_bytes,
         "status": caching_status(state, totals).value,
         **stored_record(totals),
+    }
+
+
+def block_record(state: OwnerState) -> Record:
+    """The block, and what those who are blocked read; null for none."""
+    return {
+        "block": None if state.block is None else state.block.value,
+        "block_reason": state.block_reason,
     }
 
 

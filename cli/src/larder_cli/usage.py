@@ -21,6 +21,7 @@ from larder_cli.output import (
     print_record,
     print_table,
 )
+from larder_cli.owner_state import block_record, stored_record
 from larder_cli.owners import OWNER, Owner, require_owner
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def _print_one(one: _OwnerUsage, *, as_json: bool) -> None:
             **_summary(total),
             "stored": stored + (f" of {human_size(quota)}" if quota else ""),
             "status": one.status,
-            **({} if one.owner.state.block is None else _block_record(one.owner)),
+            **({} if one.owner.state.block is None else block_record(one.owner.state)),
         },
         as_json=False,
     )
@@ -257,19 +258,10 @@ def _owner_record(one: _OwnerUsage) -> Record:
         "email": one.owner.email,
         "id": one.owner.id,
         "status": one.status,
-        **_block_record(one.owner),
-        "stored_bytes": one.stored.size_bytes,
-        "artifacts": one.stored.artifacts,
+        **block_record(one.owner.state),
+        **stored_record(one.stored),
         "quota_bytes": one.owner.state.quota_bytes,
         **_totals_record(one.usage.total),
-    }
-
-
-def _block_record(owner: Owner) -> Record:
-    block = owner.state.block
-    return {
-        "block": None if block is None else block.value,
-        "block_reason": owner.state.block_reason,
     }
 
 

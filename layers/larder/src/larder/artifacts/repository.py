@@ -438,18 +438,9 @@ def forget_discarded(upload: Upload) -> None:
     )
 
 
-def postpone_discarded(upload: Upload) -> None:
+def postpone_discarded(upload: Upload, *, until: datetime) -> None:
     """Keep the note for as long as the upload may come, for its event to find."""
-    update = {
-        "TableName": settings().artifacts_table,
-        "Key": aws.serialize(_discarded_key(upload)),
-        "UpdateExpression": "SET sweep_at = :at",
-        "ConditionExpression": "attribute_exists(upload_id)",
-        "ExpressionAttributeValues": aws.serialize(
-            {":at": to_epoch_seconds(upload.begun_at + PENDING_LIFETIME)}
-        ),
-    }
-    _write([{"Update": update}])
+    _postpone(_discarded_key(upload), upload, until=until)
 
 
 def add_removal(removal: Removal, *, noting: "Entry", due_at: datetime) -> None:
@@ -675,21 +666,22 @@ def read_due(due: DueItem) -> Artifact | PendingUpload | Upload | Removal | DueT
 def postpone_sweep(artifact: Artifact) -> None:
     """The retention has been lengthened since the item was written: sweep it when it really expires."""
     upload = artifact.upload
-    _write(
-        [
-            {
-                "Update": {
-                    "TableName": settings().artifacts_table,
-                    "Key": aws.serialize({"owner": upload.owner, "hash": upload.hash}),
-                    "UpdateExpression": "SET sweep_at = :at",
-                    "ConditionExpression": "upload_id = :upload",
-                    "ExpressionAttributeValues": aws.serialize(
-                        {":at": _expiry_epoch(artifact), ":upload": upload.id}
-                    ),
-                }
-            }
-        ]
-    )
+    key = {"owner": upload.owner, "hash": upload.hash}
+    _postpone(key, upload, until=expires_at(artifact))
+
+
+def _postpone(key: aws.Item, upload: Upload, *, until: datetime) -> None:
+    """Have the sweep come later. Nothing, when the item is no longer of this upload."""
+    update = {
+        "TableName": settings().artifacts_table,
+        "Key": aws.serialize(key),
+        "UpdateExpression": "SET sweep_at = :at",
+        "ConditionExpression": "upload_id = :upload",
+        "ExpressionAttributeValues": aws.serialize(
+            {":at": to_epoch_seconds(until), ":upload": upload.id}
+        ),
+    }
+    _write([{"Update": update}])
 
 
 def _read(keys: Sequence[aws.Item]) -> list[aws.Item]:
@@ -818,10 +810,6 @@ def _sweep(upload: Upload, at: datetime) -> aws.Item:
 
 def _shard(text: str) -> str:
     return str(zlib.crc32(text.encode()) % SWEEP_SHARDS)
-
-
-def _expiry_epoch(artifact: Artifact) -> int:
-    return to_epoch_seconds(expires_at(artifact))
 
 
 def _artifact_item(artifact: Artifact) -> aws.Item:

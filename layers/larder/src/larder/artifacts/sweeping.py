@@ -104,12 +104,13 @@ def _clear_away(
                 report.uploads_settled += 1
         case Upload() as discarded:
             storage.delete(discarded)
-            # The URL that it went to may take it once more.
-            if discarded.writer is None or now > discarded.begun_at + PENDING_LIFETIME:
+            may_come_till = discarded.begun_at + PENDING_LIFETIME
+            if discarded.writer is None or now > may_come_till:
                 repository.forget_discarded(discarded)
                 report.objects_deleted += 1
             else:
-                repository.postpone_discarded(discarded)
+                # The URL that it went to may take it once more.
+                repository.postpone_discarded(discarded, until=may_come_till)
         case Removal() as removal:
             done = carry_out(removal, now=now, may_go_on=may_go_on)
             report.removals += done.finished
