@@ -1275,6 +1275,22 @@ def send_change(s: Subject) -> Play:
     assert mail_to(new) >= 1
 
 
+@scenario("SendAccountEmail", variant="of an address that was changed")
+def send_notice(s: Subject) -> Play:
+    left = s.email("left")
+    job = mail_job(
+        s,
+        "email_changed",
+        email=left,
+        user_id=s.user.id,
+        new_email=s.user.email,
+        changed_at_ms=1_795_308_420_000,
+    )
+    yield lambda: function(SEND, job)
+    yield None
+    assert mail_to(left) >= 1
+
+
 @scenario("SendAccountEmail", variant="of an invitation")
 def send_invitation(s: Subject) -> Play:
     invitation, _ = invited(s)

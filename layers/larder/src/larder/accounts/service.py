@@ -194,11 +194,17 @@ def change_account(user_id: str, changed: Callable[[Account], Account]) -> Accou
 
     Raises UnauthorizedSession for a user who is gone, EmailTaken, TryAgain, and what `changed` raises.
     """
+    _, stored = replace_account(user_id, changed)
+    return stored
+
+
+def replace_account(user_id: str, changed: Callable[[Account], Account]) -> tuple[Account, Account]:
+    """The same; returns what the account was at the moment of the change, and what it is."""
     for attempt in range(_ATTEMPTS):
         account = read_account(user_id)
         stored = repository.change(account, changed(account))
         if stored is not None:
-            return stored
+            return account, stored
         wait_before_retry(attempt)
     raise TryAgain
 
