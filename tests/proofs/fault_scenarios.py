@@ -1032,7 +1032,7 @@ def start_sso(s: Subject) -> Play:
 
 @scenario("GET /registration/verify", done_before={401: "invalid_login_code"})
 def exchange_code(s: Subject) -> Play:
-    code = give(s.user.id, Grant(sso_team=s.team.slug), now=clock.now())
+    code = give(s.user, Grant(sso_team=s.team.slug), now=clock.now())
     sender = s.sender(None)
     path = f"/registration/verify?token={code}&tokenName=x"
     yield lambda: sender("GET", path, headers=s.from_its_address())
