@@ -17,6 +17,7 @@ import httpx
 
 from larder import clock
 from larder.accounts import links
+from larder.accounts import repository as accounts
 from larder.accounts.credentials import SignIn, sign_in
 from larder.accounts.email_jobs import RequestDescription, Visit
 from larder.accounts.models import User
@@ -39,7 +40,7 @@ from larder.teams.repository import read_places
 from larder.teams.service import add_member, change_state, find_team, role_of
 from tests.direct_uploads import PREFLIGHT
 from tests.proofs.fault_world import Subject, function, in_hours, later
-from tests.requests import Reply
+from tests.requests import Reply, Sender
 
 Request = Callable[[], Reply]
 Play = Generator[Request | None, "Reply | list[Reply] | None", None]
@@ -99,6 +100,14 @@ def put(s: Subject, artifact: Stored, hash: str = "") -> Reply:
 
 def stored_before(s: Subject, artifact: Stored, hash: str = "") -> None:
     reply = put(s, artifact, hash)
+    assert reply.status == 202, reply
+    s.lose_events()
+
+
+def stored_by(s: Subject, user: User, token: str) -> None:
+    """Stored before, without a team, with a key of the user's."""
+    s.owners.append(user.id)
+    reply = Sender(token)("PUT", f"/v8/artifacts/{s.hash}", body=made()[0])
     assert reply.status == 202, reply
     s.lose_events()
 
@@ -1206,15 +1215,18 @@ def forget_users(s: Subject) -> Play:
     from larder.accounts.service import remove_user
 
     bob = member_of(s)
-    key, _ = keys.create_key(NewKey(user_id=bob.id), now=clock.now())
+    key, token = keys.create_key(NewKey(user_id=bob.id), now=clock.now())
+    stored_by(s, bob, token)
+    s.session(bob)
     remove_user(bob.id, now=clock.now())
-    s.owners.append(bob.id)
-    with later(in_hours(1)):
+    with later(in_hours(26)):
         yield lambda: function("accounts.forget_deleted_users.handler")
         yield None
         the_next_hour(s, "accounts.forget_deleted_users.handler")
     assert key_store.get(key.key_hash) is None
     assert role_of(s.team.id, bob.id) is None
+    assert list(index.stored_by(bob.id)) == []
+    assert accounts.list_sessions(bob.id) == []
 
 
 @scenario("ForgetDeletedTeams")

@@ -200,8 +200,3 @@ def query(
             continue
         found[hash] = artifact if artifact is not None and visible(artifact, now) else None
     return QueryResult(found, frozenset(failed))
-
-
-def forget_owner(owner: str) -> bool:
-    """Stop watching over the totals of an owner who is gone. False while they store something, or seem to."""
-    return repository.forget_totals(owner)
