@@ -9,7 +9,8 @@ import pytest
 from larder import aws, clock
 from larder.artifacts import service
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
-from larder.artifacts.repository import read_entry, read_totals
+from larder.artifacts.repository.index import read_entry
+from larder.artifacts.repository.totals import read_totals
 from larder.settings import settings
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload
