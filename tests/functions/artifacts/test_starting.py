@@ -1,0 +1,40 @@
+"""Functions that builds wait for start without what evictions, removals and the sweep need (docs/decisions/0030)."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from local.template import load_template
+
+ROOT = Path(__file__).resolve().parents[3]
+MODULES = sorted(
+    {
+        route.function.handler.removesuffix(".handler")
+        for route in load_template(environ={}).routes
+        if route.path.startswith("/v8/artifacts")
+    }
+)
+BACKGROUND = {
+    "larder.artifacts.eviction",
+    "larder.artifacts.removal",
+    "larder.artifacts.repository.due",
+    "larder.artifacts.repository.eviction",
+    "larder.artifacts.sweeping",
+    "larder.audit.repository",
+}
+
+
+def test_there_are_functions_of_the_cache() -> None:
+    assert {"artifacts.put_artifact", "artifacts.fetch_artifact"} <= set(MODULES)
+
+
+def test_the_functions_of_the_cache_start_without_background_work() -> None:
+    source = f"import sys, {', '.join(MODULES)}; print(*({BACKGROUND!r} & sys.modules.keys()))"
+    done = subprocess.run(
+        [sys.executable, "-c", source],
+        env={"PYTHONPATH": str(ROOT / "functions")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == []
