@@ -13,6 +13,7 @@ that each change has exactly one author, and a replaced object is listed as disc
 """
 
 import zlib
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -823,6 +824,8 @@ def _artifact_item(artifact: Artifact) -> aws.Item:
         **_writer_attributes(artifact.writer),
         "last_used_at": _listed_at(artifact),
         **{name: getattr(artifact.metadata, name) for name in _METADATA},
+        # As text: functions of the version before, which may meet it during an update, read no other type.
+        "body": None if artifact.body is None else b64encode(artifact.body).decode("ascii"),
         **_sweep(upload, expires_at(artifact)),
     }
 
@@ -841,6 +844,7 @@ def _artifact(item: aws.Item) -> Artifact:
         metadata=ArtifactMetadata(**{name: item.get(name) for name in _METADATA}),
         writer=_writer(item),
         last_used_at=None if last_used_at is None else from_ms(last_used_at),
+        body=b64decode(item["body"]) if "body" in item else None,
     )
 
 
