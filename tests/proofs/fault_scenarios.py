@@ -203,11 +203,21 @@ def put_making_room(s: Subject) -> Play:
 
 
 @scenario(GET)
-def fetch_small(s: Subject) -> Play:
+def fetch_inline(s: Subject) -> Play:
     artifact = made()
     stored_before(s, artifact)
     yield lambda: s.send("GET", f"/v8/artifacts/{s.hash}")
     whole(s, artifact)
+    replies = yield None
+    assert isinstance(replies, list)
+    assert replies[-1].body == artifact[0]
+
+
+@scenario(GET, variant="of a body in the index")
+def fetch_small(s: Subject) -> Play:
+    artifact = made(500)
+    stored_before(s, artifact)
+    yield lambda: s.send("GET", f"/v8/artifacts/{s.hash}")
     replies = yield None
     assert isinstance(replies, list)
     assert replies[-1].body == artifact[0]

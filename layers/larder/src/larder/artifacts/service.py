@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from larder.artifacts import room, storage
 from larder.artifacts.models import (
+    INDEXED_BODY_BYTES,
     Artifact,
     ArtifactHash,
     ArtifactMetadata,
@@ -84,6 +85,7 @@ def store(
         created_at=now,
         metadata=metadata,
         writer=writer,
+        body=body if len(body) <= INDEXED_BODY_BYTES else None,
     )
     if not room.can_fit(artifact, quota_bytes):
         raise LargerThanQuota
@@ -160,7 +162,9 @@ def fetch(artifact: Artifact, *, now: datetime) -> bytes | DownloadUrl:
     with _noting_use(artifact, now):
         if artifact.size_bytes > limit:
             return storage.download_url(artifact.upload)
-        body = storage.get(artifact.upload, artifact.size_bytes)
+        body = artifact.body
+        if body is None:
+            body = storage.get(artifact.upload, artifact.size_bytes)
     if body is None:
         forget(artifact, now=now)
         raise ArtifactNotFound

@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from larder.artifacts import room, storage
-from larder.artifacts.models import Artifact, IndexEntry, Upload
+from larder.artifacts.models import INDEXED_BODY_BYTES, Artifact, IndexEntry, Upload
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import add_to_totals
 from larder.artifacts.retention import visible
@@ -117,6 +117,8 @@ def _settle(
         and stored.writer is not None
         and now - stored.stored_at < _REQUEST_TAKES
     )
+    small = stored.size_bytes <= INDEXED_BODY_BYTES
+    body = storage.get(upload, stored.size_bytes) if small else None
     for attempt in range(_ATTEMPTS):
         current = entry.artifact
         if current is not None and current.upload.id == upload.id:
@@ -129,6 +131,7 @@ def _settle(
             created_at=stored.stored_at,
             metadata=stored.metadata,
             writer=upload.writer or stored.writer or (pending.writer if pending else None),
+            body=body,
         )
         acceptable = (
             0 < stored.size_bytes <= settings().max_upload_bytes
