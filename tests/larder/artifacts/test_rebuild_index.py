@@ -51,6 +51,14 @@ def test_every_artifact_comes_back_and_is_counted_once(
     assert read_totals(stored.team.id) == Totals(size_bytes=700, artifacts=2)
 
 
+def test_small_bodies_are_in_the_index_again(stored: Cloud) -> None:
+    lose(items=True, totals=True)
+    rebuilding.rebuild_index(now=clock.now(), workers=1)
+    artifact = index.read_entry(stored.team.id, ArtifactHash("a1")).artifact
+    assert artifact is not None
+    assert artifact.body == b"x" * 300
+
+
 def test_lost_totals_are_counted_anew(stored: Cloud) -> None:
     lose(items=False, totals=True)
     report = rebuilding.rebuild_index(now=clock.now(), workers=1)
