@@ -1,12 +1,8 @@
 """Functions that builds wait for start without what evictions, removals and the sweep need (docs/decisions/0030)."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 from local.template import load_template
+from tests.loaded import loaded_by
 
-ROOT = Path(__file__).resolve().parents[3]
 MODULES = sorted(
     {
         route.function.handler.removesuffix(".handler")
@@ -29,12 +25,4 @@ def test_there_are_functions_of_the_cache() -> None:
 
 
 def test_the_functions_of_the_cache_start_without_background_work() -> None:
-    source = f"import sys, {', '.join(MODULES)}; print(*({BACKGROUND!r} & sys.modules.keys()))"
-    done = subprocess.run(
-        [sys.executable, "-c", source],
-        env={"PYTHONPATH": str(ROOT / "functions")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == []
+    assert not BACKGROUND & loaded_by(*MODULES)
