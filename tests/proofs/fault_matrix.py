@@ -24,7 +24,7 @@ from threading import local
 from typing import Any
 
 from larder import aws
-from larder.artifacts.repository import read_totals
+from larder.artifacts.repository.totals import read_totals
 from larder.settings import settings
 from larder.web.log import logger
 from local.template import load_template

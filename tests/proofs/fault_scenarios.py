@@ -26,9 +26,10 @@ from larder.api_keys import repository as key_store
 from larder.api_keys import service as keys
 from larder.api_keys.logins import Grant, give
 from larder.api_keys.models import NewKey, RateLimit, Refill
-from larder.artifacts import repository as index
 from larder.artifacts.models import ArtifactHash
 from larder.artifacts.removal import ask_removal
+from larder.artifacts.repository import index
+from larder.artifacts.repository.totals import read_totals
 from larder.errors import LarderError
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitation, Invitee
@@ -139,7 +140,7 @@ def upload(location: str, body: bytes) -> None:
 
 
 def totals_of(s: Subject) -> tuple[int, int]:
-    totals = index.read_totals(s.team.id)
+    totals = read_totals(s.team.id)
     return totals.size_bytes, totals.artifacts
 
 

@@ -18,9 +18,9 @@ from larder import aws, clock
 from larder.accounts.sessions import start_session
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, revoke_key
-from larder.artifacts import repository
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Upload
-from larder.artifacts.repository import read_entry
+from larder.artifacts.repository import index
+from larder.artifacts.repository.index import read_entry
 from larder.artifacts.service import store
 from larder.concurrency import in_background
 from larder.hashing import time_ordered_id
@@ -155,7 +155,7 @@ def publish(cloud: Cloud, hash: str) -> None:
     """One artifact more in the index, and nothing else."""
     upload = Upload(owner=cloud.team.id, hash=ArtifactHash(hash), id=time_ordered_id(clock.now()))
     artifact = Artifact(upload=upload, size_bytes=1, created_at=clock.now())
-    assert repository.publish(artifact, replaces=None, now=clock.now())
+    assert index.publish(artifact, replaces=None, now=clock.now())
 
 
 def measure(request: Callable[[], object]) -> Calls:

@@ -15,7 +15,8 @@ from larder.artifacts.models import (
     ArtifactMetadata,
     Totals,
 )
-from larder.artifacts.repository import read_entry, read_totals
+from larder.artifacts.repository.index import read_entry
+from larder.artifacts.repository.totals import read_totals
 from larder.settings import settings
 from larder.web.parameters import MAX_CI_LENGTH, MAX_TAG_LENGTH
 from tests.conftest import SetOption

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from larder import aws, clock
-from larder.artifacts import rebuilding, removal, repository, service, sweeping
+from larder.artifacts import rebuilding, removal, service, sweeping
 from larder.artifacts.management import delete_artifact
 from larder.artifacts.models import (
     INDEXED_BODY_BYTES,
@@ -14,6 +14,8 @@ from larder.artifacts.models import (
     ArtifactMetadata,
     Totals,
 )
+from larder.artifacts.repository import index
+from larder.artifacts.repository.totals import read_totals, sum_index
 from larder.settings import settings
 from larder.teams.service import change_state
 from tests.conftest import SetOption
@@ -101,7 +103,7 @@ def a_deletion_of_what_is_under_way(cloud: Cloud) -> None:
 
 def delete(cloud: Cloud, hash: str) -> None:
     owner = cloud.team.id
-    entry = repository.read_entry(owner, ArtifactHash(hash))
+    entry = index.read_entry(owner, ArtifactHash(hash))
     delete_artifact(
         owner, ArtifactHash(hash), entry, by=cloud.writer, quota_bytes=None, now=clock.now()
     )
@@ -132,7 +134,7 @@ def expiry(cloud: Cloud) -> None:
             quota_bytes=None,
             now=clock.now() - 31 * DAY,
         )
-    assert repository.read_totals(cloud.team.id).artifacts == 5
+    assert read_totals(cloud.team.id).artifacts == 5
     assert sweeping.sweep(now=clock.now()).expired == 2
 
 
@@ -177,10 +179,10 @@ def test_the_totals_are_exact_after(
     for hash in ("a", "b", "c"):
         assert put(cloud, hash, 100) == 202
     change(cloud)
-    totals = repository.read_totals(cloud.team.id)
+    totals = read_totals(cloud.team.id)
     assert totals == CHANGES[change]
-    assert repository.sum_index(cloud.team.id).totals == totals
+    assert sum_index(cloud.team.id).totals == totals
     for hours in (1, 26, 27):
         sweeping.sweep(now=clock.now() + hours * HOUR)
-    assert repository.read_totals(cloud.team.id) == totals
+    assert read_totals(cloud.team.id) == totals
     assert len(object_keys()) == totals.artifacts
