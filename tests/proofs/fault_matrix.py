@@ -498,6 +498,8 @@ def main() -> int:
         for number, one in enumerate(SCENARIOS)
         if arguments.only in str(one)
     }
+    if not to_do:
+        parser.error(f"no scenario's name holds {arguments.only!r}: docs/faults.md has their names")
     failures = []
     with tempfile.TemporaryDirectory() as folder:
         context = multiprocessing.get_context("spawn")
