@@ -8,7 +8,7 @@ from larder import clock
 from larder.accounts.service import remove_user
 from larder.artifacts import sweeping
 from larder.artifacts.models import Totals
-from larder.artifacts.repository import read_totals
+from larder.artifacts.repository.totals import read_totals
 from larder.hashing import random_id
 from larder.settings import settings
 from larder.teams.service import leave_teams

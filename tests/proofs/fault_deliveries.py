@@ -13,7 +13,7 @@ from larder.accounts.service import remove_user
 from larder.api_keys import repository as key_store
 from larder.api_keys import service as keys
 from larder.api_keys.models import NewKey
-from larder.artifacts import repository as index
+from larder.artifacts.repository import index
 from larder.teams import management
 from larder.teams.models import Role
 from larder.teams.repository import read_places

@@ -27,9 +27,10 @@ from larder.api_keys import repository as key_store
 from larder.api_keys import service as keys
 from larder.api_keys.logins import Grant, give
 from larder.api_keys.models import NewKey, RateLimit, Refill
-from larder.artifacts import repository as index
 from larder.artifacts.models import ArtifactHash
 from larder.artifacts.removal import ask_removal
+from larder.artifacts.repository import index
+from larder.artifacts.repository.totals import read_totals
 from larder.errors import LarderError
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitation, Invitee
@@ -148,7 +149,7 @@ def upload(location: str, body: bytes) -> None:
 
 
 def totals_of(s: Subject) -> tuple[int, int]:
-    totals = index.read_totals(s.team.id)
+    totals = read_totals(s.team.id)
     return totals.size_bytes, totals.artifacts
 
 
@@ -211,11 +212,21 @@ def put_making_room(s: Subject) -> Play:
 
 
 @scenario(GET)
-def fetch_small(s: Subject) -> Play:
+def fetch_inline(s: Subject) -> Play:
     artifact = made()
     stored_before(s, artifact)
     yield lambda: s.send("GET", f"/v8/artifacts/{s.hash}")
     whole(s, artifact)
+    replies = yield None
+    assert isinstance(replies, list)
+    assert replies[-1].body == artifact[0]
+
+
+@scenario(GET, variant="of a body in the index")
+def fetch_small(s: Subject) -> Play:
+    artifact = made(500)
+    stored_before(s, artifact)
+    yield lambda: s.send("GET", f"/v8/artifacts/{s.hash}")
     replies = yield None
     assert isinstance(replies, list)
     assert replies[-1].body == artifact[0]

@@ -89,12 +89,13 @@ def list_(owner: str, limit: int, as_json: bool) -> None:
 @json_option
 def show(owner: str, hash: str, as_json: bool) -> None:
     """Show what is known of the artifact HASH of TEAM or EMAIL, and who wrote it."""
-    from larder.artifacts import repository, service
+    from larder.artifacts import service
     from larder.artifacts.models import parse_hash
+    from larder.artifacts.repository import index
     from larder.errors import ArtifactNotFound
 
     found = require_owner(owner)
-    entry = repository.read_entry(found.id, parse_hash(hash))
+    entry = index.read_entry(found.id, parse_hash(hash))
     try:
         artifact = service.find(entry, quota_bytes=found.state.quota_bytes, now=clock.now())
     except ArtifactNotFound:
@@ -174,16 +175,16 @@ def _first(owner: str, limit: int) -> list["Artifact"]:
 
 
 def _delete(owner: str, hashes: Sequence[str], quota_bytes: int | None) -> list[Record]:
-    from larder.artifacts import repository
     from larder.artifacts.management import delete_artifact
     from larder.artifacts.models import parse_hash
+    from larder.artifacts.repository import index
 
     records: list[Record] = []
     for hash in [parse_hash(text) for text in hashes]:
         entry = delete_artifact(
             owner,
             hash,
-            repository.read_entry(owner, hash),
+            index.read_entry(owner, hash),
             by=None,
             quota_bytes=quota_bytes,
             now=clock.now(),

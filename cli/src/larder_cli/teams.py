@@ -137,7 +137,7 @@ def create(name: str, slug: str, owner: str, as_json: bool) -> None:
 @json_option
 def list_(as_json: bool) -> None:
     """List every team, with what it stores."""
-    from larder.artifacts.repository import read_totals_of
+    from larder.artifacts.repository.totals import read_totals_of
     from larder.teams import service
 
     found = service.list_teams()

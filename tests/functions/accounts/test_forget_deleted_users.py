@@ -13,7 +13,7 @@ from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, list_keys
 from larder.artifacts import settling, sweeping
 from larder.artifacts.models import Upload, parse_object_key
-from larder.artifacts.repository import read_totals
+from larder.artifacts.repository.totals import read_totals
 from larder.errors import TryAgain
 from larder.settings import settings
 from larder.teams.service import change_state, role_of

@@ -12,7 +12,8 @@ from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key
 from larder.artifacts import service, sweeping
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
-from larder.artifacts.repository import read_entry, read_totals, stored_by
+from larder.artifacts.repository.index import read_entry, stored_by
+from larder.artifacts.repository.totals import read_totals
 from larder.artifacts.sweeping import SweepReport
 from larder.audit.models import Action
 from larder.audit.service import read_entries

@@ -10,7 +10,8 @@ from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, list_keys
 from larder.artifacts import settling, sweeping
 from larder.artifacts.models import ArtifactHash, Totals, Upload, parse_object_key
-from larder.artifacts.repository import read_entry, read_totals
+from larder.artifacts.repository.index import read_entry
+from larder.artifacts.repository.totals import read_totals
 from larder.errors import TryAgain
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitee

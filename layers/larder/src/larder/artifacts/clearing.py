@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from larder.artifacts import repository
 from larder.artifacts.removal import remove_written
+from larder.artifacts.repository import index
+from larder.artifacts.repository.totals import forget_totals
 from larder.usage import service as usage
 
-UPLOADS_ARE_OVER_AFTER = repository.PENDING_LIFETIME + timedelta(hours=1)
+UPLOADS_ARE_OVER_AFTER = index.PENDING_LIFETIME + timedelta(hours=1)
 """An upload that was offered just before the deletion may come till then; indexes have followed long before."""
 
 
@@ -20,5 +21,5 @@ def clear_owner(owner: str, *, now: datetime, may_go_on: Callable[[], bool]) -> 
     return (
         remove_written(owner, writer=None, now=now, may_go_on=may_go_on)
         and usage.clear(owner, may_go_on=may_go_on)
-        and repository.forget_totals(owner)
+        and forget_totals(owner)
     )
