@@ -121,7 +121,7 @@ def email_was_changed(
         "A link that was sent to the new address confirmed it.",
         action="Go to {product}",
         url=url,
-        note="Nobody can sign in, or ask for another password, with {to} any more. If it was not you, somebody else "
+        note="It can no longer be signed in to, or get another password, with {to}. If it was not you, somebody else "
         "uses your account, and you cannot take it back by yourself: ask whoever runs {product} at once.",
         values={
             "new": _masked(new_email),
