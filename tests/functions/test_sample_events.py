@@ -22,7 +22,7 @@ from tests.requests import Cloud, invoke
 
 EVENTS = Path(__file__).resolve().parents[2] / "events"
 SAMPLE_TOKEN = "larder_sample_key"
-SAMPLE_KEY_ID = "larder_sample_key_id"
+SAMPLE_KEY_ID = "LarderSampleKey00000000000000000"
 SAMPLE_OWNER = "team_sample"
 SAMPLE_SESSION = "LarderSampleSession0000000000000"
 

@@ -41,10 +41,19 @@ def require_team(id_or_slug: str) -> "Team":
 
     team = service.find_team(id_or_slug)
     if team is None:
-        raise click.ClickException(
-            f"there is no team {id_or_slug}: `larder teams list` names the teams"
-        )
+        raise click.ClickException(f"there is no team {id_or_slug}: {_meant(id_or_slug)}")
     return team
+
+
+def _meant(unknown: str) -> str:
+    """What to do instead. No slug and no id holds an `@`."""
+    if "@" not in unknown:
+        return "`larder teams list` names the teams"
+    return (
+        f"an address names a person. `larder users show {unknown}` shows them, `larder users set {unknown}` changes"
+        f" what they may do, and `larder usage {unknown}` tells what they do without a team; `larder teams list`"
+        " names the teams"
+    )
 
 
 def _record(team: "Team") -> Record:

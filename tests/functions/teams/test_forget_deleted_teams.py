@@ -109,6 +109,19 @@ def test_keys_that_are_bound_to_no_team_stay_their_users(full: Cloud) -> None:
     assert [key.id for key in list_keys(full.user.id)] == [personal[0].id]
 
 
+def test_a_team_that_a_restored_table_has_brought_back_keeps_everything(full: Cloud) -> None:
+    """The note of the deletion is newer than the moment that the table was restored to, so it is still there."""
+    before = aws.dynamodb().scan(TableName=settings().teams_table)["Items"]
+    everything = stored_of(full.team.id)
+    delete(full)
+    for item in before:
+        aws.dynamodb().put_item(TableName=settings().teams_table, Item=item)
+    invoke(HANDLER, {})
+    assert stored_of(full.team.id) == everything
+    assert find_team("acme") is not None
+    assert deleted_teams() == []
+
+
 def test_the_note_is_kept_until_no_upload_can_come_any_more(full: Cloud) -> None:
     deleted_at = delete(full, ago=timedelta(hours=24))
     invoke(HANDLER, {})

@@ -8,6 +8,7 @@ from typing import NewType
 
 from larder.clock import from_ms
 from larder.errors import InvalidRequest
+from larder.hashing import is_random_id
 from larder.usage.uploads import Uploads
 
 ArtifactHash = NewType("ArtifactHash", str)
@@ -64,6 +65,18 @@ class Writer:
     def goes_by(self, id: str) -> bool:
         """Whether `id` is the key's or session's, or the user's."""
         return id in (self.id, self.user_id)
+
+
+def parse_writer_id(text: str) -> str:
+    """What a writer goes by. Nothing else tells a slip: keys and users that wrote may be gone. Raises InvalidRequest.
+
+    It may be the key itself that somebody gives by mistake: the message does not repeat it.
+    """
+    if not is_random_id(text):
+        raise InvalidRequest(
+            "writer", "must be the id of a key, a session or a user, 32 letters and digits"
+        )
+    return text
 
 
 UPLOAD_ID_PATTERN = r"[0-9a-f]{28}(?:\.[A-Za-z0-9_-]{1,64}){0,2}"

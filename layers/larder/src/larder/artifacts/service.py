@@ -24,7 +24,6 @@ from larder.artifacts.models import (
     same_upload,
 )
 from larder.artifacts.repository import index
-from larder.artifacts.repository.totals import forget_totals
 from larder.artifacts.retention import visible
 from larder.artifacts.settling import forget, settle
 from larder.concurrency import beside, in_background, wait_before_retry
@@ -206,8 +205,3 @@ def query(
             continue
         found[hash] = artifact if artifact is not None and visible(artifact, now) else None
     return QueryResult(found, frozenset(failed))
-
-
-def forget_owner(owner: str) -> bool:
-    """Stop watching over the totals of an owner who is gone. False while they store something, or seem to."""
-    return forget_totals(owner)
