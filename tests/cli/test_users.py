@@ -1,11 +1,25 @@
 """`larder users`."""
 
+import pytest
+from click.testing import CliRunner
+
 from larder import clock
-from larder.accounts.service import create_user, find_user_by_email
-from larder.accounts.sessions import start_session
+from larder.accounts.service import (
+    create_user,
+    deleted_users,
+    find_user,
+    find_user_by_email,
+    remove_user,
+)
+from larder.accounts.sessions import find_session, start_session
 from larder.api_keys.models import NewKey
-from larder.api_keys.service import create_key
-from tests.requests import Cloud, Sender
+from larder.api_keys.service import create_key, list_keys
+from larder.errors import TryAgain
+from larder.teams.models import Role
+from larder.teams.service import add_member, create_team, remove_member, role_of
+from larder_cli.main import cli
+from tests.conftest import SetOption
+from tests.requests import Cloud, Sender, invoke
 
 from .conftest import Larder
 
@@ -141,3 +155,124 @@ def test_an_unknown_address_is_told_with_the_command_that_adds_it(larder: Larder
 
 def test_a_missing_option_is_a_usage_error(larder: Larder) -> None:
     assert "'--name'" in larder.refusal("users", "create", "--email", "a@b.example", status=2)
+
+
+def test_delete_ends_the_account_with_sessions_keys_and_memberships(
+    larder: Larder, cloud: Cloud, option: SetOption
+) -> None:
+    option("enable_delete_user", "false")  # which is about what people do themselves
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    add_member(cloud.team.id, bob.id, Role.MEMBER, now=clock.now())
+    _, session = start_session(bob, now=clock.now())
+    _, own = create_key(NewKey(user_id=bob.id), now=clock.now())
+    _, bound = create_key(NewKey(user_id=bob.id, team_id=cloud.team.id), now=clock.now())
+    assert Sender(own)("PUT", "/v8/artifacts/b1", body=b"12345").status == 202
+    assert larder.json("users", "delete", "BOB@acme.example", "--yes") == {
+        "id": bob.id, "email": "bob@acme.example", "deleted": True, "keys_deleted": 2,
+    }  # fmt: skip
+    assert find_session(session, now=clock.now()) is None
+    for token in (session, own, bound):
+        assert Sender(token)("GET", "/v8/artifacts/status").status == 401
+    assert role_of(cloud.team.id, bob.id) is None
+    # The note by which the hourly function clears the rest.
+    assert [user_id for user_id, _ in deleted_users()] == [bob.id]
+    invoke("accounts.forget_deleted_users.handler", {})
+    assert larder.json("artifacts", "list", cloud.user.email) == []
+    assert "there is no user" in larder.refusal("users", "delete", "bob@acme.example", "--yes")
+
+
+def test_delete_says_what_goes_when_and_by_which_id_the_rest_is_found(larder: Larder) -> None:
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    shown = larder("users", "delete", "bob@acme.example", "--yes").stdout
+    assert "within the hour" in shown
+    assert f"larder artifacts delete TEAM --writer {bob.id}" in shown
+
+
+@pytest.mark.parametrize(("answer", "deleted"), [("y\n", True), ("n\n", False), ("", False)])
+def test_delete_asks_first(larder: Larder, answer: str, deleted: bool) -> None:
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    arguments = [*larder.target, "users", "delete", "bob@acme.example"]
+    result = CliRunner().invoke(cli, arguments, input=answer, prog_name="larder")
+    assert f"Delete bob@acme.example ({bob.id}), with their sessions" in result.stderr
+    assert result.exit_code == (0 if deleted else 1)
+    assert (find_user(bob.id) is None) == deleted
+
+
+def test_delete_leaves_the_only_owner_of_a_team_and_names_the_commands_that_help(
+    larder: Larder, cloud: Cloud
+) -> None:
+    create_team("Beta", "beta", owner_user_id=cloud.user.id, now=clock.now())
+    # Without --yes: nobody is asked about what is refused anyway.
+    refusal = larder.refusal("users", "delete", cloud.user.email)
+    assert f"{cloud.user.email} is the only owner of acme, beta" in refusal
+    assert "larder teams add-member acme EMAIL --role OWNER" in refusal
+    assert "larder teams delete acme" in refusal
+    assert find_user(cloud.user.id) == cloud.user
+    assert cloud.send("GET", "/v8/artifacts/status").status == 200
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    larder("teams", "add-member", "acme", bob.email, "--role", "OWNER")
+    larder("teams", "delete", "beta", "--yes")
+    assert larder.json("users", "delete", cloud.user.email, "--yes")["deleted"] is True
+    assert role_of(cloud.team.id, bob.id) is Role.OWNER
+
+
+def test_delete_looks_again_for_owners_when_it_is_answered(
+    larder: Larder, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    add_member(cloud.team.id, bob.id, Role.OWNER, now=clock.now())
+
+    def answered_late(*_: object, **__: object) -> bool:
+        remove_member(cloud.team.id, bob.id)
+        return True
+
+    monkeypatch.setattr("click.confirm", answered_late)
+    refusal = larder.refusal("users", "delete", cloud.user.email)
+    assert "is the only owner of acme" in refusal
+    assert find_user(cloud.user.id) == cloud.user
+
+
+def test_delete_of_one_who_was_faster_says_so(
+    larder: Larder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+
+    def answered_late(*_: object, **__: object) -> bool:
+        remove_user(bob.id, now=clock.now())
+        return True
+
+    monkeypatch.setattr("click.confirm", answered_late)
+    refusal = larder.refusal("users", "delete", "bob@acme.example")
+    assert refusal == "bob@acme.example is gone already: nothing was done"
+
+
+def test_delete_that_is_cut_off_says_what_is_left_and_who_ends_it(
+    larder: Larder, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    add_member(cloud.team.id, bob.id, Role.MEMBER, now=clock.now())
+    create_key(NewKey(user_id=bob.id), now=clock.now())
+
+    def silent(_: str) -> int:
+        raise TryAgain
+
+    with monkeypatch.context() as patched:
+        patched.setattr("larder.api_keys.service.delete_keys_of", silent)
+        refusal = larder.refusal("users", "delete", "bob@acme.example", "--yes")
+    assert refusal.startswith("bob@acme.example is deleted and their sessions are over, but keys")
+    assert "AWS did not answer in time" in refusal
+    assert f"ForgetDeletedUsers ends them; the user's id is {bob.id}" in refusal
+    assert find_user(bob.id) is None
+    invoke("accounts.forget_deleted_users.handler", {})
+    assert list_keys(bob.id) == []
+    assert role_of(cloud.team.id, bob.id) is None
+
+
+def test_delete_says_so_when_a_membership_is_left(
+    larder: Larder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    monkeypatch.setattr("larder.teams.service.leave_teams", lambda _: False)
+    refusal = larder.refusal("users", "delete", "bob@acme.example", "--yes")
+    assert "keys or memberships may be left" in refusal
+    assert find_user(bob.id) is None

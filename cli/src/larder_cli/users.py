@@ -1,11 +1,15 @@
 """`larder users`: people."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from larder import clock
+from larder.errors import SoleTeamOwner, TryAgain, UnauthorizedSession
 from larder_cli.commands import CommandGroup, examples, json_option
+from larder_cli.failures import explanation
 from larder_cli.output import Record, print_record, print_table
 from larder_cli.owner_state import (
     StateChange,
@@ -42,12 +46,50 @@ def _record(user: "User") -> Record:
     }
 
 
+@contextmanager
+def _told_of_one_who_goes(user: "User") -> Iterator[None]:
+    """What keeps them from going, or that they were faster."""
+    try:
+        yield
+    except UnauthorizedSession:
+        raise click.ClickException(f"{user.email} is gone already: nothing was done") from None
+    except SoleTeamOwner as error:
+        team = error.slugs[0]
+        raise click.ClickException(
+            f"{user.email} is the only owner of {', '.join(error.slugs)}: make somebody else an owner of each first,"
+            f" with `larder teams add-member {team} EMAIL --role OWNER`, or end it, with `larder teams delete {team}`"
+        ) from None
+
+
+@contextmanager
+def _told_of_what_is_left(user: "User") -> Iterator[None]:
+    """The user is deleted: that something else failed must not look as if they were not."""
+    try:
+        yield
+    except TryAgain as error:
+        # Without the advice to run the command again: it would find nobody.
+        raise _something_is_left(user, " (AWS did not answer in time)") from error
+    except Exception as error:
+        why = explanation(error)
+        if why is None:
+            raise
+        raise _something_is_left(user, f" ({why})") from error
+
+
+def _something_is_left(user: "User", why: str = "") -> click.ClickException:
+    return click.ClickException(
+        f"{user.email} is deleted and their sessions are over, but keys or memberships may be left{why}: the hourly"
+        f" ForgetDeletedUsers ends them; the user's id is {user.id}"
+    )
+
+
 @click.group(
     cls=CommandGroup,
     epilog=examples(
         'larder users create --email ada@acme.example --name "Ada"',
         "larder users list",
         "larder users set ada@acme.example --quota 5GB",
+        "larder users delete ada@acme.example",
     ),
 )
 def users() -> None:
@@ -116,6 +158,52 @@ def set_(email: str, as_json: bool, **typed: Any) -> None:
     user = require_user(email)
     change_state(user.id, change)
     _print_user(user, as_json=as_json)
+
+
+@users.command(
+    "delete",
+    epilog=examples(
+        "larder users delete ada@acme.example", "larder users delete ada@acme.example --yes"
+    ),
+)
+@click.argument("email", metavar="EMAIL")
+@click.option("--yes", is_flag=True, help="Do not ask first.")
+@json_option
+def delete(email: str, yes: bool, as_json: bool) -> None:
+    """Delete the person EMAIL, with their sessions, keys and memberships.
+
+    The same as their own `delete-user`, whether that is switched on or not. A team keeps an owner: who is its only one
+    is not deleted.
+    """
+    from larder.accounts import credentials, service
+    from larder.api_keys.service import delete_keys_of
+    from larder.teams.service import leave_teams
+
+    user = require_user(email)
+    with _told_of_one_who_goes(user):
+        credentials.check_teams_keep_an_owner(user.id)
+        if not yes:
+            click.confirm(
+                f"Delete {user.email} ({user.id}), with their sessions, keys, memberships and what they store without"
+                " a team?",
+                abort=True,
+                err=True,
+            )
+            # Somebody may have left while the question stood.
+            credentials.check_teams_keep_an_owner(user.id)
+        service.remove_user(user.id, now=clock.now())
+    with _told_of_what_is_left(user):
+        keys = delete_keys_of(user.id)
+        if not leave_teams(user.id):
+            raise _something_is_left(user)
+    record = {"id": user.id, "email": user.email, "deleted": True, "keys_deleted": keys}
+    print_record(record, as_json=as_json)
+    if not as_json:
+        click.echo(
+            "\nThe user, sessions, keys and memberships are gone. What they stored without a team goes within the hour,"
+            " its objects in the bucket an hour or two later. What they stored for a team stays the team's:"
+            f" `larder artifacts delete TEAM --writer {user.id}` deletes it."
+        )
 
 
 def _print_user(user: "User", *, as_json: bool) -> None:

@@ -121,9 +121,14 @@ def delete_user(user: User, session: Session, password: str | None, *, now: date
         service.check_password(user, password)
     elif not is_fresh(session, now=now):
         raise SessionExpired
-    if slugs := owned_alone(user.id):
-        raise SoleTeamOwner(slugs)
+    check_teams_keep_an_owner(user.id)
     service.remove_user(user.id, now=now)
+
+
+def check_teams_keep_an_owner(user_id: str) -> None:
+    """Before somebody goes. Raises SoleTeamOwner with the teams that would have none."""
+    if slugs := owned_alone(user_id):
+        raise SoleTeamOwner(slugs)
 
 
 def _begin(user: User, remembered: bool, visit: Visit, now: datetime) -> str:
