@@ -4,7 +4,9 @@ import pytest
 from click.testing import CliRunner
 
 from larder import clock
+from larder.accounts.links import follow_verification_token, issue_verification_token
 from larder.accounts.service import (
+    check_credentials,
     create_user,
     deleted_users,
     find_user,
@@ -12,13 +14,15 @@ from larder.accounts.service import (
     remove_user,
 )
 from larder.accounts.sessions import find_session, start_session
+from larder.api_keys import logins
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, list_keys
-from larder.errors import TryAgain
+from larder.errors import InvalidLoginCode, InvalidVerificationToken, TryAgain
 from larder.teams.models import Role
 from larder.teams.service import add_member, create_team, remove_member, role_of
 from larder_cli.main import cli
 from tests.conftest import SetOption
+from tests.functions.accounts.conftest import VISIT
 from tests.requests import Cloud, Sender, invoke
 
 from .conftest import Larder
@@ -276,3 +280,38 @@ def test_delete_says_so_when_a_membership_is_left(
     refusal = larder.refusal("users", "delete", "bob@acme.example", "--yes")
     assert "keys or memberships may be left" in refusal
     assert find_user(bob.id) is None
+
+
+def test_end_sessions_ends_them_all_with_links_and_codes_that_count_with_them(
+    larder: Larder, cloud: Cloud
+) -> None:
+    bob = create_user("bob@acme.example", "Bob", password="a long password", now=clock.now())
+    add_member(cloud.team.id, bob.id, Role.MEMBER, now=clock.now())
+    tokens = [start_session(bob, now=clock.now())[1] for _ in range(2)]
+    _, another = start_session(cloud.user, now=clock.now())
+    link = issue_verification_token(bob, new_email="eve@acme.example", now=clock.now())
+    code = logins.give(bob, logins.Grant(sso_team="acme"), now=clock.now())
+    assert larder.json("users", "end-sessions", "BOB@acme.example") == {
+        "id": bob.id, "email": "bob@acme.example", "sessions_ended": True,
+    }  # fmt: skip
+    assert [find_session(token, now=clock.now()) for token in tokens] == [None, None]
+    assert find_session(another, now=clock.now()) is not None
+    with pytest.raises(InvalidVerificationToken):
+        follow_verification_token(link, VISIT, now=clock.now())
+    with pytest.raises(InvalidLoginCode):
+        logins.exchange_code(code, "Turbo CLI", now=clock.now())
+    assert check_credentials("bob@acme.example", "a long password").id == bob.id
+
+
+def test_end_sessions_leaves_keys_and_says_how_they_end(larder: Larder) -> None:
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    _, key = create_key(NewKey(user_id=bob.id), now=clock.now())
+    shown = larder("users", "end-sessions", "bob@acme.example").stdout
+    assert "larder keys list --user bob@acme.example" in shown
+    assert "larder keys revoke" in shown
+    assert Sender(key)("GET", "/v8/artifacts/status").status == 200
+
+
+def test_end_sessions_needs_somebody(larder: Larder) -> None:
+    refusal = larder.refusal("users", "end-sessions", "nobody@acme.example")
+    assert "there is no user nobody@acme.example" in refusal

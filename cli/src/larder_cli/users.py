@@ -47,12 +47,18 @@ def _record(user: "User") -> Record:
 
 
 @contextmanager
-def _told_of_one_who_goes(user: "User") -> Iterator[None]:
-    """What keeps them from going, or that they were faster."""
+def _told_when_they_are_gone(user: "User") -> Iterator[None]:
+    """Their account may end while the command runs."""
     try:
         yield
     except UnauthorizedSession:
         raise click.ClickException(f"{user.email} is gone already: nothing was done") from None
+
+
+@contextmanager
+def _told_of_the_only_owner(user: "User") -> Iterator[None]:
+    try:
+        yield
     except SoleTeamOwner as error:
         team = error.slugs[0]
         raise click.ClickException(
@@ -180,7 +186,7 @@ def delete(email: str, yes: bool, as_json: bool) -> None:
     from larder.teams.service import leave_teams
 
     user = require_user(email)
-    with _told_of_one_who_goes(user):
+    with _told_when_they_are_gone(user), _told_of_the_only_owner(user):
         credentials.check_teams_keep_an_owner(user.id)
         if not yes:
             click.confirm(
@@ -204,6 +210,29 @@ def delete(email: str, yes: bool, as_json: bool) -> None:
             " its objects in the bucket an hour or two later. What they stored for a team stays the team's:"
             f" `larder artifacts delete TEAM --writer {user.id}` deletes it."
         )
+
+
+@users.command("end-sessions", epilog=examples("larder users end-sessions ada@acme.example"))
+@click.argument("email", metavar="EMAIL")
+@json_option
+def end_sessions(email: str, as_json: bool) -> None:
+    """End all sessions of the person EMAIL at once.
+
+    Links that change the address, and codes of `turbo login --sso-team` that were not exchanged yet, end with them.
+    Password and API keys stay.
+    """
+    from larder.accounts import sessions
+
+    user = require_user(email)
+    with _told_when_they_are_gone(user):
+        sessions.end_sessions(user.id)
+    print_record({"id": user.id, "email": user.email, "sessions_ended": True}, as_json=as_json)
+    if not as_json:
+        click.echo(f"\nThe password stays, and so do keys: {_how_keys_end(user.email)}.")
+
+
+def _how_keys_end(email: str) -> str:
+    return f"`larder keys list --user {email}` names them, `larder keys revoke KEY_ID` ends one"
 
 
 def _print_user(user: "User", *, as_json: bool) -> None:
