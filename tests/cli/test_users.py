@@ -1,10 +1,19 @@
 """`larder users`."""
 
+import json
+
 import pytest
 from click.testing import CliRunner
 
 from larder import clock
-from larder.accounts.links import follow_verification_token, issue_verification_token
+from larder.accounts.email_jobs import EmailKind, parse_job
+from larder.accounts.links import (
+    follow_verification_token,
+    issue_reset_token,
+    issue_verification_token,
+    reset_password,
+)
+from larder.accounts.models import User
 from larder.accounts.service import (
     check_credentials,
     create_user,
@@ -17,7 +26,14 @@ from larder.accounts.sessions import find_session, start_session
 from larder.api_keys import logins
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, list_keys
-from larder.errors import InvalidLoginCode, InvalidVerificationToken, TryAgain
+from larder.errors import (
+    InvalidEmailOrPassword,
+    InvalidLinkToken,
+    InvalidLoginCode,
+    InvalidVerificationToken,
+    TryAgain,
+    VerifiedUserNotFound,
+)
 from larder.teams.models import Role
 from larder.teams.service import add_member, create_team, remove_member, role_of
 from larder_cli.main import cli
@@ -26,6 +42,13 @@ from tests.functions.accounts.conftest import VISIT
 from tests.requests import Cloud, Sender, invoke
 
 from .conftest import Larder
+from .fake_aws import FakeAws
+
+
+def user_of(email: str) -> User:
+    user = find_user_by_email(email)
+    assert user is not None
+    return user
 
 
 def test_create_adds_a_person_and_tells_the_id(larder: Larder) -> None:
@@ -315,3 +338,120 @@ def test_end_sessions_leaves_keys_and_says_how_they_end(larder: Larder) -> None:
 def test_end_sessions_needs_somebody(larder: Larder) -> None:
     refusal = larder.refusal("users", "end-sessions", "nobody@acme.example")
     assert "there is no user nobody@acme.example" in refusal
+
+
+@pytest.fixture
+def stolen(cloud: Cloud) -> User:
+    """An account with the thief's address, and with a password that the thief has set."""
+    thief = create_user(
+        "thief@evil.example",
+        "Bob",
+        password="the thief's own",
+        email_verified=True,
+        now=clock.now(),
+    )
+    add_member(cloud.team.id, thief.id, Role.MEMBER, now=clock.now())
+    return thief
+
+
+CHANGE = ("users", "change-email", "thief@evil.example", "Bob@acme.example")
+
+
+def test_change_email_gives_an_account_back_to_whoever_reads_the_mail_of_the_new_address(
+    larder: Larder, stolen: User, mail_function: FakeAws
+) -> None:
+    assert larder.json(*CHANGE) == {
+        "id": stolen.id,
+        "email": "bob@acme.example",
+        "former_email": "thief@evil.example",
+        "email_verified": False,
+        "former_email_is_told": True,
+    }
+    assert find_user_by_email("thief@evil.example") is None
+    token = issue_reset_token(user_of("bob@acme.example"), now=clock.now())
+    reset_password(token, "Bob's own again", VISIT, end_keys=len, now=clock.now())
+    bob = check_credentials("bob@acme.example", "Bob's own again")
+    assert (bob.id, bob.email_verified) == (stolen.id, True)
+
+
+def test_change_email_leaves_the_thief_no_way_back(
+    larder: Larder, stolen: User, mail_function: FakeAws
+) -> None:
+    now = clock.now()
+    _, session = start_session(stolen, now=now)
+    verification = issue_verification_token(stolen, now=now)
+    change = issue_verification_token(stolen, new_email="other@evil.example", now=now)
+    reset = issue_reset_token(stolen, now=now)
+    code = logins.give(stolen, logins.Grant(sso_team="acme"), now=now)
+    larder(*CHANGE)
+    assert find_session(session, now=now) is None
+    for email in ("thief@evil.example", "bob@acme.example"):
+        with pytest.raises(InvalidEmailOrPassword):
+            check_credentials(email, "the thief's own")
+    with pytest.raises(VerifiedUserNotFound):
+        follow_verification_token(verification, VISIT, now=now)
+    with pytest.raises(InvalidVerificationToken):
+        follow_verification_token(change, VISIT, now=now)
+    with pytest.raises(InvalidLinkToken):
+        reset_password(reset, "the thief's next", VISIT, end_keys=len, now=now)
+    with pytest.raises(InvalidLoginCode):
+        logins.exchange_code(code, "Turbo CLI", now=now)
+    assert user_of("bob@acme.example").email_verified is False
+
+
+def test_change_email_leaves_keys_and_memberships_and_says_how_keys_end(
+    larder: Larder, cloud: Cloud, stolen: User, mail_function: FakeAws
+) -> None:
+    _, key = create_key(NewKey(user_id=stolen.id), now=clock.now())
+    shown = larder(*CHANGE).stdout
+    assert "larder keys list --user bob@acme.example" in shown
+    assert "larder keys revoke" in shown
+    assert "asks for a reset of the password" in shown
+    assert Sender(key)("GET", "/v8/artifacts/status").status == 200
+    assert role_of(cloud.team.id, stolen.id) is Role.MEMBER
+
+
+def test_change_email_tells_the_address_that_is_left_that_the_operator_did_it(
+    larder: Larder, stolen: User, mail_function: FakeAws, api_url: str
+) -> None:
+    larder(*CHANGE)
+    (job,) = (parse_job(json.loads(body)) for body in mail_function.bodies)
+    assert (job.kind, job.email) == (EmailKind.EMAIL_CHANGED, "thief@evil.example")
+    assert (job.user_id, job.new_email) == (stolen.id, "bob@acme.example")
+    assert (job.base_url, job.by_operator) == (api_url, True)
+
+
+def test_change_email_to_another_spelling_of_the_address_is_no_news(
+    larder: Larder, mail_function: FakeAws
+) -> None:
+    create_user("stra\u00dfe@acme.example", "Bob", now=clock.now())
+    told = larder.json("users", "change-email", "strasse@acme.example", "strasse@acme.example")
+    assert (told["email"], told["former_email_is_told"]) == ("strasse@acme.example", False)
+    assert mail_function.bodies == []
+
+
+def test_change_email_stands_when_the_notice_cannot_be_sent(
+    larder: Larder, stolen: User, mail_function: FakeAws
+) -> None:
+    mail_function.status = 403
+    result = larder(*CHANGE, "--json")
+    assert json.loads(result.stdout)["former_email_is_told"] is False
+    assert "Warning: thief@evil.example is not told of it: " in result.stderr
+    assert user_of("bob@acme.example").id == stolen.id
+
+
+def test_change_email_refuses_what_is_taken_the_same_or_no_address(
+    larder: Larder, cloud: Cloud, stolen: User, mail_function: FakeAws
+) -> None:
+    thief = ("users", "change-email", "thief@evil.example")
+    refusal = larder.refusal(*thief, cloud.user.email.upper())
+    assert refusal == f"another user has the address {cloud.user.email}"
+    refusal = larder.refusal(*thief, "THIEF@evil.example")
+    assert refusal.startswith("they have the address thief@evil.example already")
+    assert "larder users end-sessions thief@evil.example" in refusal
+    assert larder.refusal(*thief, "bob") == "email: must be an e-mail address"
+    refusal = larder.refusal("users", "change-email", "nobody@acme.example", "bob@acme.example")
+    assert "there is no user nobody@acme.example" in refusal
+    assert find_user(stolen.id) == stolen
+    assert check_credentials("thief@evil.example", "the thief's own") == stolen
+    assert mail_function.bodies == []

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from larder import clock
-from larder.errors import SoleTeamOwner, TryAgain, UnauthorizedSession
+from larder.errors import EmailUnchanged, SoleTeamOwner, TryAgain, UnauthorizedSession
+from larder.settings import settings
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.failures import explanation
 from larder_cli.output import Record, print_record, print_table
@@ -72,14 +74,16 @@ def _told_of_what_is_left(user: "User") -> Iterator[None]:
     """The user is deleted: that something else failed must not look as if they were not."""
     try:
         yield
-    except TryAgain as error:
-        # Without the advice to run the command again: it would find nobody.
-        raise _something_is_left(user, " (AWS did not answer in time)") from error
     except Exception as error:
-        why = explanation(error)
+        why = _why(error)
         if why is None:
             raise
         raise _something_is_left(user, f" ({why})") from error
+
+
+def _why(error: Exception) -> str | None:
+    """Without the advice to run the command again, which would find nobody of the address."""
+    return "AWS did not answer in time" if isinstance(error, TryAgain) else explanation(error)
 
 
 def _something_is_left(user: "User", why: str = "") -> click.ClickException:
@@ -229,6 +233,64 @@ def end_sessions(email: str, as_json: bool) -> None:
     print_record({"id": user.id, "email": user.email, "sessions_ended": True}, as_json=as_json)
     if not as_json:
         click.echo(f"\nThe password stays, and so do keys: {_how_keys_end(user.email)}.")
+
+
+@users.command(
+    "change-email",
+    epilog=examples("larder users change-email thief@evil.example ada@acme.example"),
+)
+@click.argument("email", metavar="EMAIL")
+@click.argument("new", metavar="NEW")
+@json_option
+def change_email(email: str, new: str, as_json: bool) -> None:
+    """Give the account of EMAIL to whoever has the address NEW.
+
+    Sessions, the password and earlier links end: whoever reads the mail of NEW asks for a reset of the password, which
+    verifies the address. API keys and memberships stay. EMAIL is told by mail.
+    """
+    from larder.accounts import credentials
+
+    user, now = require_user(email), clock.now()
+    with _told_when_they_are_gone(user):
+        try:
+            was, becomes = credentials.give_account(user.id, new, now=now)
+        except EmailUnchanged:
+            raise click.ClickException(
+                f"they have the address {user.email} already: nothing was done."
+                f" `larder users end-sessions {user.email}` ends their sessions"
+            ) from None
+    record = {
+        "id": becomes.id,
+        "email": becomes.email,
+        "former_email": was.email,
+        "email_verified": becomes.email_verified,
+        "former_email_is_told": _tell_of_new_email(was, becomes, now),
+    }
+    print_record(record, as_json=as_json)
+    if not as_json:
+        click.echo(
+            "\nSessions, the password and earlier links are void. Next, whoever reads the mail of"
+            f" {becomes.email} asks for a reset of the password. Keys stay: {_how_keys_end(becomes.email)}."
+        )
+
+
+def _tell_of_new_email(was: "User", becomes: "User", now: datetime) -> bool:
+    """The address is changed: that the news cannot be sent must not look as if it were not."""
+    from larder.accounts import links
+    from larder.accounts.email_jobs import RequestDescription, Visit
+
+    request = RequestDescription(
+        method="", path="larder users change-email", ip_address=None, user_agent=None
+    )
+    visit = Visit(base_url=settings().base_url.rstrip("/"), request=request)
+    try:
+        return links.tell_of_new_email(was, becomes, visit, by_operator=True, now=now)
+    except Exception as error:
+        why = _why(error)
+        if why is None:
+            raise
+        click.echo(f"Warning: {was.email} is not told of it: {why}", err=True)
+        return False
 
 
 def _how_keys_end(email: str) -> str:
