@@ -155,6 +155,7 @@ def test_the_notice_of_a_new_address_says_when_the_operator_changed_it(mailbox: 
     (message,) = mailbox.deliver()
     assert "Whoever runs Larder changed it." in message.text
     assert "A link" not in message.text
+    assert "somebody else uses your account" not in message.text
 
 
 # ------------------------------------------------------------------------------------- every kind

@@ -113,11 +113,14 @@ def email_was_changed(
     Of the new address it shows as much as its owner knows again: somebody else may read the mailbox by now, and the
     part before the @ is as free as a name.
     """
-    how = (
-        "Whoever runs {product} changed it."
-        if by_operator
-        else "A link that was sent to the new address confirmed it."
+    how = "A link that was sent to the new address confirmed it."
+    if_not_you = (
+        "If it was not you, somebody else uses your account, and you cannot take it back by yourself: "
+        "ask whoever runs {product} at once."
     )
+    if by_operator:
+        how = "Whoever runs {product} changed it."
+        if_not_you = "If you did not expect that, ask them."
     return _message(
         to,
         product,
@@ -125,8 +128,7 @@ def email_was_changed(
         lead=f"The account that had the address {{to}} at {{product}} has the address {{new}} since {{when}}. {how}",
         action="Go to {product}",
         url=url,
-        note="It can no longer be signed in to, or get another password, with {to}. If it was not you, somebody else "
-        "uses your account, and you cannot take it back by yourself: ask whoever runs {product} at once.",
+        note=f"It can no longer be signed in to, or get another password, with {{to}}. {if_not_you}",
         values={
             "new": _masked(new_email),
             "when": f"{changed_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
