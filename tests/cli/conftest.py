@@ -102,6 +102,14 @@ def fake_aws() -> Iterator[FakeAws]:
 
 
 @pytest.fixture
+def mail_function(data_folder: Path, fake_aws: FakeAws) -> FakeAws:
+    """Takes the jobs of mail that commands hand over."""
+    fake_aws.status = 202
+    change_cloud_json(data_folder, AWS_ENDPOINT_URL_LAMBDA=fake_aws.url)
+    return fake_aws
+
+
+@pytest.fixture
 def stack(own_environment: pytest.MonkeyPatch, fake_aws: FakeAws) -> FakeAws:
     """A deployed stack of the template, whose tables and bucket are those in memory."""
     fake_aws.holds_stack(OUTPUTS, PARAMETERS)

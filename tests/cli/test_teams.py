@@ -1,7 +1,6 @@
 """`larder teams`."""
 
 import json
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -14,7 +13,7 @@ from larder.teams.service import leave_teams
 from larder_cli.main import cli
 from tests.requests import Cloud, Sender
 
-from .conftest import Larder, change_cloud_json
+from .conftest import Larder
 from .fake_aws import FakeAws
 
 
@@ -325,14 +324,6 @@ def test_delete_asks_first(larder: Larder, cloud: Cloud, answer: str, deleted: b
     assert f"Delete acme ({cloud.team.id}), with its artifacts, keys and members?" in result.stderr
     assert result.exit_code == (0 if deleted else 1)
     assert put(cloud, "a1", b"x") == (403 if deleted else 202)
-
-
-@pytest.fixture
-def mail_function(data_folder: Path, fake_aws: FakeAws) -> FakeAws:
-    """Takes the jobs that are handed over."""
-    fake_aws.status = 202
-    change_cloud_json(data_folder, AWS_ENDPOINT_URL_LAMBDA=fake_aws.url)
-    return fake_aws
 
 
 def test_invite_has_a_link_sent(

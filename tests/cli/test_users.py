@@ -1,13 +1,54 @@
 """`larder users`."""
 
+import json
+
+import pytest
+from click.testing import CliRunner
+
 from larder import clock
-from larder.accounts.service import create_user, find_user_by_email
-from larder.accounts.sessions import start_session
+from larder.accounts.email_jobs import EmailKind, parse_job
+from larder.accounts.links import (
+    follow_verification_token,
+    issue_reset_token,
+    issue_verification_token,
+    reset_password,
+)
+from larder.accounts.models import User
+from larder.accounts.service import (
+    check_credentials,
+    create_user,
+    deleted_users,
+    find_user,
+    find_user_by_email,
+    remove_user,
+)
+from larder.accounts.sessions import find_session, start_session
+from larder.api_keys import logins
 from larder.api_keys.models import NewKey
-from larder.api_keys.service import create_key
-from tests.requests import Cloud, Sender
+from larder.api_keys.service import create_key, list_keys
+from larder.errors import (
+    InvalidEmailOrPassword,
+    InvalidLinkToken,
+    InvalidLoginCode,
+    InvalidVerificationToken,
+    TryAgain,
+    VerifiedUserNotFound,
+)
+from larder.teams.models import Role
+from larder.teams.service import add_member, create_team, remove_member, role_of
+from larder_cli.main import cli
+from tests.conftest import SetOption
+from tests.functions.accounts.conftest import VISIT
+from tests.requests import Cloud, Sender, invoke
 
 from .conftest import Larder
+from .fake_aws import FakeAws
+
+
+def user_of(email: str) -> User:
+    user = find_user_by_email(email)
+    assert user is not None
+    return user
 
 
 def test_create_adds_a_person_and_tells_the_id(larder: Larder) -> None:
@@ -141,3 +182,276 @@ def test_an_unknown_address_is_told_with_the_command_that_adds_it(larder: Larder
 
 def test_a_missing_option_is_a_usage_error(larder: Larder) -> None:
     assert "'--name'" in larder.refusal("users", "create", "--email", "a@b.example", status=2)
+
+
+def test_delete_ends_the_account_with_sessions_keys_and_memberships(
+    larder: Larder, cloud: Cloud, option: SetOption
+) -> None:
+    option("enable_delete_user", "false")  # which is about what people do themselves
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    add_member(cloud.team.id, bob.id, Role.MEMBER, now=clock.now())
+    _, session = start_session(bob, now=clock.now())
+    _, own = create_key(NewKey(user_id=bob.id), now=clock.now())
+    _, bound = create_key(NewKey(user_id=bob.id, team_id=cloud.team.id), now=clock.now())
+    assert Sender(own)("PUT", "/v8/artifacts/b1", body=b"12345").status == 202
+    assert larder.json("users", "delete", "BOB@acme.example", "--yes") == {
+        "id": bob.id, "email": "bob@acme.example", "deleted": True, "keys_deleted": 2,
+    }  # fmt: skip
+    assert find_session(session, now=clock.now()) is None
+    for token in (session, own, bound):
+        assert Sender(token)("GET", "/v8/artifacts/status").status == 401
+    assert role_of(cloud.team.id, bob.id) is None
+    # The note by which the hourly function clears the rest.
+    assert [user_id for user_id, _ in deleted_users()] == [bob.id]
+    invoke("accounts.forget_deleted_users.handler", {})
+    assert larder.json("artifacts", "list", cloud.user.email) == []
+    assert "there is no user" in larder.refusal("users", "delete", "bob@acme.example", "--yes")
+
+
+def test_delete_says_what_goes_when_and_by_which_id_the_rest_is_found(larder: Larder) -> None:
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    shown = larder("users", "delete", "bob@acme.example", "--yes").stdout
+    assert "within the hour" in shown
+    assert f"larder artifacts delete TEAM --writer {bob.id}" in shown
+
+
+@pytest.mark.parametrize(("answer", "deleted"), [("y\n", True), ("n\n", False), ("", False)])
+def test_delete_asks_first(larder: Larder, answer: str, deleted: bool) -> None:
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    arguments = [*larder.target, "users", "delete", "bob@acme.example"]
+    result = CliRunner().invoke(cli, arguments, input=answer, prog_name="larder")
+    assert f"Delete bob@acme.example ({bob.id}), with their sessions" in result.stderr
+    assert result.exit_code == (0 if deleted else 1)
+    assert (find_user(bob.id) is None) == deleted
+
+
+def test_delete_leaves_the_only_owner_of_a_team_and_names_the_commands_that_help(
+    larder: Larder, cloud: Cloud
+) -> None:
+    create_team("Beta", "beta", owner_user_id=cloud.user.id, now=clock.now())
+    # Without --yes: nobody is asked about what is refused anyway.
+    refusal = larder.refusal("users", "delete", cloud.user.email)
+    assert f"{cloud.user.email} is the only owner of acme, beta" in refusal
+    assert "larder teams add-member acme EMAIL --role OWNER" in refusal
+    assert "larder teams delete acme" in refusal
+    assert find_user(cloud.user.id) == cloud.user
+    assert cloud.send("GET", "/v8/artifacts/status").status == 200
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    larder("teams", "add-member", "acme", bob.email, "--role", "OWNER")
+    larder("teams", "delete", "beta", "--yes")
+    assert larder.json("users", "delete", cloud.user.email, "--yes")["deleted"] is True
+    assert role_of(cloud.team.id, bob.id) is Role.OWNER
+
+
+def test_delete_looks_again_for_owners_when_it_is_answered(
+    larder: Larder, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    add_member(cloud.team.id, bob.id, Role.OWNER, now=clock.now())
+
+    def answered_late(*_: object, **__: object) -> bool:
+        remove_member(cloud.team.id, bob.id)
+        return True
+
+    monkeypatch.setattr("click.confirm", answered_late)
+    refusal = larder.refusal("users", "delete", cloud.user.email)
+    assert "is the only owner of acme" in refusal
+    assert find_user(cloud.user.id) == cloud.user
+
+
+def test_delete_of_one_who_was_faster_says_so(
+    larder: Larder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+
+    def answered_late(*_: object, **__: object) -> bool:
+        remove_user(bob.id, now=clock.now())
+        return True
+
+    monkeypatch.setattr("click.confirm", answered_late)
+    refusal = larder.refusal("users", "delete", "bob@acme.example")
+    assert refusal == "bob@acme.example is gone already: nothing was done"
+
+
+def test_delete_that_is_cut_off_says_what_is_left_and_who_ends_it(
+    larder: Larder, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    add_member(cloud.team.id, bob.id, Role.MEMBER, now=clock.now())
+    create_key(NewKey(user_id=bob.id), now=clock.now())
+
+    def silent(_: str) -> int:
+        raise TryAgain
+
+    with monkeypatch.context() as patched:
+        patched.setattr("larder.api_keys.service.delete_keys_of", silent)
+        refusal = larder.refusal("users", "delete", "bob@acme.example", "--yes")
+    assert refusal.startswith("bob@acme.example is deleted and their sessions are over, but keys")
+    assert "AWS did not answer in time" in refusal
+    assert f"ForgetDeletedUsers ends them; the user's id is {bob.id}" in refusal
+    assert find_user(bob.id) is None
+    invoke("accounts.forget_deleted_users.handler", {})
+    assert list_keys(bob.id) == []
+    assert role_of(cloud.team.id, bob.id) is None
+
+
+def test_delete_says_so_when_a_membership_is_left(
+    larder: Larder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    monkeypatch.setattr("larder.teams.service.leave_teams", lambda _: False)
+    refusal = larder.refusal("users", "delete", "bob@acme.example", "--yes")
+    assert "keys or memberships may be left" in refusal
+    assert find_user(bob.id) is None
+
+
+def test_end_sessions_ends_them_all_with_links_and_codes_that_count_with_them(
+    larder: Larder, cloud: Cloud
+) -> None:
+    bob = create_user("bob@acme.example", "Bob", password="a long password", now=clock.now())
+    add_member(cloud.team.id, bob.id, Role.MEMBER, now=clock.now())
+    tokens = [start_session(bob, now=clock.now())[1] for _ in range(2)]
+    _, another = start_session(cloud.user, now=clock.now())
+    link = issue_verification_token(bob, new_email="eve@acme.example", now=clock.now())
+    code = logins.give(bob, logins.Grant(sso_team="acme"), now=clock.now())
+    assert larder.json("users", "end-sessions", "BOB@acme.example") == {
+        "id": bob.id, "email": "bob@acme.example", "sessions_ended": True,
+    }  # fmt: skip
+    assert [find_session(token, now=clock.now()) for token in tokens] == [None, None]
+    assert find_session(another, now=clock.now()) is not None
+    with pytest.raises(InvalidVerificationToken):
+        follow_verification_token(link, VISIT, now=clock.now())
+    with pytest.raises(InvalidLoginCode):
+        logins.exchange_code(code, "Turbo CLI", now=clock.now())
+    assert check_credentials("bob@acme.example", "a long password").id == bob.id
+
+
+def test_end_sessions_leaves_keys_and_says_how_they_end(larder: Larder) -> None:
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    _, key = create_key(NewKey(user_id=bob.id), now=clock.now())
+    shown = larder("users", "end-sessions", "bob@acme.example").stdout
+    assert "larder keys list --user bob@acme.example" in shown
+    assert "larder keys revoke" in shown
+    assert Sender(key)("GET", "/v8/artifacts/status").status == 200
+
+
+def test_end_sessions_needs_somebody(larder: Larder) -> None:
+    refusal = larder.refusal("users", "end-sessions", "nobody@acme.example")
+    assert "there is no user nobody@acme.example" in refusal
+
+
+@pytest.fixture
+def stolen(cloud: Cloud) -> User:
+    """An account with the thief's address, and with a password that the thief has set."""
+    thief = create_user(
+        "thief@evil.example",
+        "Bob",
+        password="the thief's own",
+        email_verified=True,
+        now=clock.now(),
+    )
+    add_member(cloud.team.id, thief.id, Role.MEMBER, now=clock.now())
+    return thief
+
+
+CHANGE = ("users", "change-email", "thief@evil.example", "Bob@acme.example")
+
+
+def test_change_email_gives_an_account_back_to_whoever_reads_the_mail_of_the_new_address(
+    larder: Larder, stolen: User, mail_function: FakeAws
+) -> None:
+    assert larder.json(*CHANGE) == {
+        "id": stolen.id,
+        "email": "bob@acme.example",
+        "former_email": "thief@evil.example",
+        "email_verified": False,
+        "former_email_is_told": True,
+    }
+    assert find_user_by_email("thief@evil.example") is None
+    token = issue_reset_token(user_of("bob@acme.example"), now=clock.now())
+    reset_password(token, "Bob's own again", VISIT, end_keys=len, now=clock.now())
+    bob = check_credentials("bob@acme.example", "Bob's own again")
+    assert (bob.id, bob.email_verified) == (stolen.id, True)
+
+
+def test_change_email_leaves_the_thief_no_way_back(
+    larder: Larder, stolen: User, mail_function: FakeAws
+) -> None:
+    now = clock.now()
+    _, session = start_session(stolen, now=now)
+    verification = issue_verification_token(stolen, now=now)
+    change = issue_verification_token(stolen, new_email="other@evil.example", now=now)
+    reset = issue_reset_token(stolen, now=now)
+    code = logins.give(stolen, logins.Grant(sso_team="acme"), now=now)
+    larder(*CHANGE)
+    assert find_session(session, now=now) is None
+    for email in ("thief@evil.example", "bob@acme.example"):
+        with pytest.raises(InvalidEmailOrPassword):
+            check_credentials(email, "the thief's own")
+    with pytest.raises(VerifiedUserNotFound):
+        follow_verification_token(verification, VISIT, now=now)
+    with pytest.raises(InvalidVerificationToken):
+        follow_verification_token(change, VISIT, now=now)
+    with pytest.raises(InvalidLinkToken):
+        reset_password(reset, "the thief's next", VISIT, end_keys=len, now=now)
+    with pytest.raises(InvalidLoginCode):
+        logins.exchange_code(code, "Turbo CLI", now=now)
+    assert user_of("bob@acme.example").email_verified is False
+
+
+def test_change_email_leaves_keys_and_memberships_and_says_how_keys_end(
+    larder: Larder, cloud: Cloud, stolen: User, mail_function: FakeAws
+) -> None:
+    _, key = create_key(NewKey(user_id=stolen.id), now=clock.now())
+    shown = larder(*CHANGE).stdout
+    assert "larder keys list --user bob@acme.example" in shown
+    assert "larder keys revoke" in shown
+    assert "asks for a reset of the password" in shown
+    assert Sender(key)("GET", "/v8/artifacts/status").status == 200
+    assert role_of(cloud.team.id, stolen.id) is Role.MEMBER
+
+
+def test_change_email_tells_the_address_that_is_left_that_the_operator_did_it(
+    larder: Larder, stolen: User, mail_function: FakeAws, api_url: str
+) -> None:
+    larder(*CHANGE)
+    (job,) = (parse_job(json.loads(body)) for body in mail_function.bodies)
+    assert (job.kind, job.email) == (EmailKind.EMAIL_CHANGED, "thief@evil.example")
+    assert (job.user_id, job.new_email) == (stolen.id, "bob@acme.example")
+    assert (job.base_url, job.by_operator) == (api_url, True)
+
+
+def test_change_email_to_another_spelling_of_the_address_is_no_news(
+    larder: Larder, mail_function: FakeAws
+) -> None:
+    create_user("stra\u00dfe@acme.example", "Bob", now=clock.now())
+    told = larder.json("users", "change-email", "strasse@acme.example", "strasse@acme.example")
+    assert (told["email"], told["former_email_is_told"]) == ("strasse@acme.example", False)
+    assert mail_function.bodies == []
+
+
+def test_change_email_stands_when_the_notice_cannot_be_sent(
+    larder: Larder, stolen: User, mail_function: FakeAws
+) -> None:
+    mail_function.status = 403
+    result = larder(*CHANGE, "--json")
+    assert json.loads(result.stdout)["former_email_is_told"] is False
+    assert "Warning: thief@evil.example is not told of it: " in result.stderr
+    assert user_of("bob@acme.example").id == stolen.id
+
+
+def test_change_email_refuses_what_is_taken_the_same_or_no_address(
+    larder: Larder, cloud: Cloud, stolen: User, mail_function: FakeAws
+) -> None:
+    thief = ("users", "change-email", "thief@evil.example")
+    refusal = larder.refusal(*thief, cloud.user.email.upper())
+    assert refusal == f"another user has the address {cloud.user.email}"
+    refusal = larder.refusal(*thief, "THIEF@evil.example")
+    assert refusal.startswith("they have the address thief@evil.example already")
+    assert "larder users end-sessions thief@evil.example" in refusal
+    assert larder.refusal(*thief, "bob") == "email: must be an e-mail address"
+    refusal = larder.refusal("users", "change-email", "nobody@acme.example", "bob@acme.example")
+    assert "there is no user nobody@acme.example" in refusal
+    assert find_user(stolen.id) == stolen
+    assert check_credentials("thief@evil.example", "the thief's own") == stolen
+    assert mail_function.bodies == []

@@ -1,11 +1,17 @@
 """`larder users`: people."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from larder import clock
+from larder.errors import EmailUnchanged, SoleTeamOwner, TryAgain, UnauthorizedSession
+from larder.settings import settings
 from larder_cli.commands import CommandGroup, examples, json_option
+from larder_cli.failures import explanation
 from larder_cli.output import Record, print_record, print_table
 from larder_cli.owner_state import (
     StateChange,
@@ -42,12 +48,58 @@ def _record(user: "User") -> Record:
     }
 
 
+@contextmanager
+def _told_when_they_are_gone(user: "User") -> Iterator[None]:
+    """Their account may end while the command runs."""
+    try:
+        yield
+    except UnauthorizedSession:
+        raise click.ClickException(f"{user.email} is gone already: nothing was done") from None
+
+
+@contextmanager
+def _told_of_the_only_owner(user: "User") -> Iterator[None]:
+    try:
+        yield
+    except SoleTeamOwner as error:
+        team = error.slugs[0]
+        raise click.ClickException(
+            f"{user.email} is the only owner of {', '.join(error.slugs)}: make somebody else an owner of each first,"
+            f" with `larder teams add-member {team} EMAIL --role OWNER`, or end it, with `larder teams delete {team}`"
+        ) from None
+
+
+@contextmanager
+def _told_of_what_is_left(user: "User") -> Iterator[None]:
+    """The user is deleted: that something else failed must not look as if they were not."""
+    try:
+        yield
+    except Exception as error:
+        why = _why(error)
+        if why is None:
+            raise
+        raise _something_is_left(user, f" ({why})") from error
+
+
+def _why(error: Exception) -> str | None:
+    """Without the advice to run the command again, which would find nobody of the address."""
+    return "AWS did not answer in time" if isinstance(error, TryAgain) else explanation(error)
+
+
+def _something_is_left(user: "User", why: str = "") -> click.ClickException:
+    return click.ClickException(
+        f"{user.email} is deleted and their sessions are over, but keys or memberships may be left{why}: the hourly"
+        f" ForgetDeletedUsers ends them; the user's id is {user.id}"
+    )
+
+
 @click.group(
     cls=CommandGroup,
     epilog=examples(
         'larder users create --email ada@acme.example --name "Ada"',
         "larder users list",
         "larder users set ada@acme.example --quota 5GB",
+        "larder users delete ada@acme.example",
     ),
 )
 def users() -> None:
@@ -116,6 +168,133 @@ def set_(email: str, as_json: bool, **typed: Any) -> None:
     user = require_user(email)
     change_state(user.id, change)
     _print_user(user, as_json=as_json)
+
+
+@users.command(
+    "delete",
+    epilog=examples(
+        "larder users delete ada@acme.example", "larder users delete ada@acme.example --yes"
+    ),
+)
+@click.argument("email", metavar="EMAIL")
+@click.option("--yes", is_flag=True, help="Do not ask first.")
+@json_option
+def delete(email: str, yes: bool, as_json: bool) -> None:
+    """Delete the person EMAIL, with their sessions, keys and memberships.
+
+    The same as their own `delete-user`, whether that is switched on or not. A team keeps an owner: who is its only one
+    is not deleted.
+    """
+    from larder.accounts import credentials, service
+    from larder.api_keys.service import delete_keys_of
+    from larder.teams.service import leave_teams
+
+    user = require_user(email)
+    with _told_when_they_are_gone(user), _told_of_the_only_owner(user):
+        credentials.check_teams_keep_an_owner(user.id)
+        if not yes:
+            click.confirm(
+                f"Delete {user.email} ({user.id}), with their sessions, keys, memberships and what they store without"
+                " a team?",
+                abort=True,
+                err=True,
+            )
+            # Somebody may have left while the question stood.
+            credentials.check_teams_keep_an_owner(user.id)
+        service.remove_user(user.id, now=clock.now())
+    with _told_of_what_is_left(user):
+        keys = delete_keys_of(user.id)
+        if not leave_teams(user.id):
+            raise _something_is_left(user)
+    record = {"id": user.id, "email": user.email, "deleted": True, "keys_deleted": keys}
+    print_record(record, as_json=as_json)
+    if not as_json:
+        click.echo(
+            "\nThe user, sessions, keys and memberships are gone. What they stored without a team goes within the hour,"
+            " its objects in the bucket an hour or two later. What they stored for a team stays the team's:"
+            f" `larder artifacts delete TEAM --writer {user.id}` deletes it."
+        )
+
+
+@users.command("end-sessions", epilog=examples("larder users end-sessions ada@acme.example"))
+@click.argument("email", metavar="EMAIL")
+@json_option
+def end_sessions(email: str, as_json: bool) -> None:
+    """End all sessions of the person EMAIL at once.
+
+    Links that change the address, and codes of `turbo login --sso-team` that were not exchanged yet, end with them.
+    Password and API keys stay.
+    """
+    from larder.accounts import sessions
+
+    user = require_user(email)
+    with _told_when_they_are_gone(user):
+        sessions.end_sessions(user.id)
+    print_record({"id": user.id, "email": user.email, "sessions_ended": True}, as_json=as_json)
+    if not as_json:
+        click.echo(f"\nThe password stays, and so do keys: {_how_keys_end(user.email)}.")
+
+
+@users.command(
+    "change-email",
+    epilog=examples("larder users change-email thief@evil.example ada@acme.example"),
+)
+@click.argument("email", metavar="EMAIL")
+@click.argument("new", metavar="NEW")
+@json_option
+def change_email(email: str, new: str, as_json: bool) -> None:
+    """Give the account of EMAIL to whoever has the address NEW.
+
+    Sessions, the password and earlier links end: whoever reads the mail of NEW asks for a reset of the password, which
+    verifies the address. API keys and memberships stay. EMAIL is told by mail.
+    """
+    from larder.accounts import credentials
+
+    user, now = require_user(email), clock.now()
+    with _told_when_they_are_gone(user):
+        try:
+            was, becomes = credentials.give_account(user.id, new, now=now)
+        except EmailUnchanged:
+            raise click.ClickException(
+                f"they have the address {user.email} already: nothing was done."
+                f" `larder users end-sessions {user.email}` ends their sessions"
+            ) from None
+    record = {
+        "id": becomes.id,
+        "email": becomes.email,
+        "former_email": was.email,
+        "email_verified": becomes.email_verified,
+        "former_email_is_told": _tell_of_new_email(was, becomes, now),
+    }
+    print_record(record, as_json=as_json)
+    if not as_json:
+        click.echo(
+            "\nSessions, the password and earlier links are void. Next, whoever reads the mail of"
+            f" {becomes.email} asks for a reset of the password. Keys stay: {_how_keys_end(becomes.email)}."
+        )
+
+
+def _tell_of_new_email(was: "User", becomes: "User", now: datetime) -> bool:
+    """The address is changed: that the news cannot be sent must not look as if it were not."""
+    from larder.accounts import links
+    from larder.accounts.email_jobs import RequestDescription, Visit
+
+    request = RequestDescription(
+        method="", path="larder users change-email", ip_address=None, user_agent=None
+    )
+    visit = Visit(base_url=settings().base_url.rstrip("/"), request=request)
+    try:
+        return links.tell_of_new_email(was, becomes, visit, by_operator=True, now=now)
+    except Exception as error:
+        why = _why(error)
+        if why is None:
+            raise
+        click.echo(f"Warning: {was.email} is not told of it: {why}", err=True)
+        return False
+
+
+def _how_keys_end(email: str) -> str:
+    return f"`larder keys list --user {email}` names them, `larder keys revoke KEY_ID` ends one"
 
 
 def _print_user(user: "User", *, as_json: bool) -> None:

@@ -150,6 +150,14 @@ def test_the_notice_of_a_new_address_looks_nobody_up(cloud: Cloud, mailbox: Mail
     assert "e***@new.example since 2026-11-22 00:47 UTC" in message.text
 
 
+def test_the_notice_of_a_new_address_says_when_the_operator_changed_it(mailbox: Mailbox) -> None:
+    enqueue(replace(CHANGED, by_operator=True))
+    (message,) = mailbox.deliver()
+    assert "Whoever runs Larder changed it." in message.text
+    assert "A link" not in message.text
+    assert "somebody else uses your account" not in message.text
+
+
 # ------------------------------------------------------------------------------------- every kind
 
 

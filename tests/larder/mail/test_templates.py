@@ -19,7 +19,7 @@ MOMENT = datetime(2026, 11, 22, 0, 47, tzinfo=UTC)
 def email_was_changed(*, to: str, product: str, url: str) -> Message:
     """To another one of the same value."""
     return templates.email_was_changed(
-        to=to, product=product, url=url, new_email=to, changed_at=MOMENT
+        to=to, product=product, url=url, new_email=to, changed_at=MOMENT, by_operator=False
     )
 
 
@@ -88,9 +88,29 @@ def test_of_a_new_address_a_notice_holds_the_first_letter_and_the_domain() -> No
         url=URL,
         new_email="{to}.call.0123@new.example",
         changed_at=MOMENT,
+        by_operator=False,
     )
     assert "has the address {***@new.example since 2026-11-22 00:47 UTC." in message.text
     assert "0123" not in message.text + message.html
+
+
+@pytest.mark.parametrize(
+    ("by_operator", "how"),
+    [
+        (False, "A link that was sent to the new address confirmed it."),
+        (True, "Whoever runs Larder changed it."),
+    ],
+)
+def test_the_notice_of_a_new_address_tells_how_it_came(by_operator: bool, how: str) -> None:
+    message = templates.email_was_changed(
+        to="ada@acme.example",
+        product="Larder",
+        url=URL,
+        new_email="eve@new.example",
+        changed_at=MOMENT,
+        by_operator=by_operator,
+    )
+    assert f" UTC. {how}" in message.text
 
 
 @pytest.mark.parametrize("bad", ["a@b.example\r\nBcc: eve@evil.example", "a@b.example\n", "a\0@b"])

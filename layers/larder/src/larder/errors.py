@@ -251,6 +251,7 @@ class SoleTeamOwner(LarderError):
     code = "sole_team_owner"
 
     def __init__(self, slugs: list[str]) -> None:
+        self.slugs = slugs
         teams = ", ".join(slugs)
         super().__init__(
             f"You are the only owner of {teams}. Make somebody else an owner, or delete the team, first."

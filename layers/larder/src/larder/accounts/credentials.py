@@ -4,21 +4,27 @@ Who has an account is not told to whoever asks: an unknown address costs the sam
 one.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from larder.accounts import repository, service
-from larder.accounts.addresses import canonical
+from larder.accounts.addresses import canonical, parse_address
 from larder.accounts.email_jobs import EmailKind, Visit, send_later
-from larder.accounts.models import EmailTaken, PasswordChange, Session, User
+from larder.accounts.models import Account, EmailTaken, PasswordChange, Session, User
 from larder.accounts.passwords import check_not_too_long
-from larder.accounts.service import check_credentials, new_account
+from larder.accounts.service import (
+    check_credentials,
+    new_account,
+    replace_account,
+    with_password,
+)
 from larder.accounts.sessions import is_fresh, start_session
 from larder.errors import (
     DeleteUserDisabled,
     EmailDomainNotAllowed,
     EmailNotVerified,
     EmailPasswordDisabled,
+    EmailUnchanged,
     InvalidEmail,
     SessionExpired,
     SignUpDisabled,
@@ -121,9 +127,35 @@ def delete_user(user: User, session: Session, password: str | None, *, now: date
         service.check_password(user, password)
     elif not is_fresh(session, now=now):
         raise SessionExpired
-    if slugs := owned_alone(user.id):
-        raise SoleTeamOwner(slugs)
+    check_teams_keep_an_owner(user.id)
     service.remove_user(user.id, now=now)
+
+
+def give_account(user_id: str, email: str, *, now: datetime) -> tuple[User, User]:
+    """Give the account to whoever has another address, on the operator's word; returns the user as they were, and are.
+
+    Whoever had the old address may have set the password, so it goes: nobody signs in before a link that resets it was
+    followed. That also proves the address, which is not verified until then. Sessions end, and with both every earlier
+    link and login code. Keys stay. All of it is one transaction.
+
+    Raises InvalidEmail, EmailUnchanged, EmailTaken, TryAgain, and UnauthorizedSession for a user who is gone.
+    """
+    address = parse_address(email)
+
+    def given(account: Account) -> Account:
+        if account.user.email == address:
+            raise EmailUnchanged
+        locked = with_password(account, None, ends_sessions=True, now=now)
+        return replace(locked, user=replace(locked.user, email=address, email_verified=False))
+
+    was, becomes = replace_account(user_id, given)
+    return was.user, becomes.user
+
+
+def check_teams_keep_an_owner(user_id: str) -> None:
+    """Before somebody goes. Raises SoleTeamOwner with the teams that would have none."""
+    if slugs := owned_alone(user_id):
+        raise SoleTeamOwner(slugs)
 
 
 def _begin(user: User, remembered: bool, visit: Visit, now: datetime) -> str:

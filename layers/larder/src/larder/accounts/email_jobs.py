@@ -56,7 +56,8 @@ class EmailJob:
     `base_url` is the origin of this service without a slash at its end: `https://cache.example.com`. `user_id` is who
     wants the address as their new one, and `credentials` what they had to ask for it with; None where it is the address
     that tells whom the job is about. `team_id` and `invitation_id` name the invitation that goes to the address, if one
-    does. Where the address is one that the user has left, `new_email` is what they have taken on, at `changed_at_ms`.
+    does. Where the address is one that the user has left, `new_email` is what they have taken on, at `changed_at_ms`:
+    by a link that went there or, `by_operator`, without one.
     """
 
     kind: EmailKind
@@ -70,6 +71,7 @@ class EmailJob:
     invitation_id: str | None = None
     new_email: str | None = None
     changed_at_ms: int | None = None
+    by_operator: bool = False
 
 
 def send_later(
@@ -84,6 +86,7 @@ def send_later(
     invitation_id: str | None = None,
     new_email: str | None = None,
     changed_at: datetime | None = None,
+    by_operator: bool = False,
 ) -> None:
     """Have mail of this kind sent, if there is somebody to send it to. Raises TryAgain, InvalidRequest."""
     enqueue(
@@ -99,6 +102,7 @@ def send_later(
             invitation_id=invitation_id,
             new_email=new_email,
             changed_at_ms=None if changed_at is None else to_ms(changed_at),
+            by_operator=by_operator,
         )
     )
 
@@ -130,4 +134,5 @@ def parse_job(record: Mapping[str, Any]) -> EmailJob:
         invitation_id=record.get("invitation_id"),
         new_email=record.get("new_email"),
         changed_at_ms=record.get("changed_at_ms"),
+        by_operator=record.get("by_operator", False),
     )

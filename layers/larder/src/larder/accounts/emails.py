@@ -155,6 +155,7 @@ def _tell_of_new_email(job: EmailJob, now: datetime) -> Delivery:
         url=job.base_url,
         new_email=job.new_email or "",
         changed_at=changed_at,
+        by_operator=job.by_operator,
     )
     message_id = mail.send(message, now=now)
     return Delivery(outcome=Outcome.SENT, user_id=job.user_id, message_id=message_id)

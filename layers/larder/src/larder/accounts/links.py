@@ -136,19 +136,32 @@ def follow_verification_token(token: str, visit: Visit, *, now: datetime) -> Use
     except EmailTaken:
         # Somebody else has taken the address since the link was sent.
         raise InvalidVerificationToken from None
-    if canonical(was.user.email) != canonical(becomes.user.email):
-        # The address is changed: that the news cannot be sent must not look as if it were not.
-        with suppress(TryAgain):
-            send_later(
-                EmailKind.EMAIL_CHANGED,
-                was.user.email,
-                "",
-                visit,
-                user_id=becomes.user.id,
-                new_email=becomes.user.email,
-                changed_at=now,
-            )
+    # The address is changed: that the news cannot be sent must not look as if it were not.
+    with suppress(TryAgain):
+        tell_of_new_email(was.user, becomes.user, visit, now=now)
     return becomes.user
+
+
+def tell_of_new_email(
+    was: User, becomes: User, visit: Visit, *, by_operator: bool = False, now: datetime
+) -> bool:
+    """Have the address that a user has left told of it. False for another spelling of it, which is no news.
+
+    Raises TryAgain.
+    """
+    if canonical(was.email) == canonical(becomes.email):
+        return False
+    send_later(
+        EmailKind.EMAIL_CHANGED,
+        was.email,
+        "",
+        visit,
+        user_id=becomes.id,
+        new_email=becomes.email,
+        changed_at=now,
+        by_operator=by_operator,
+    )
+    return True
 
 
 def issue_reset_token(user: User, *, now: datetime) -> str:
@@ -193,7 +206,8 @@ def reset_password(
             raise InvalidLinkToken from None
         if account.user.password_version != password_version:
             raise InvalidLinkToken
-        # Without a password nobody has signed in: what keys there are, the operator made.
+        # Without a password nobody has signed in, or the operator has taken the account from whoever did: of what keys
+        # there are, the operator knows.
         unproven = not account.user.email_verified and account.password_hash is not None
         if unproven:
             end_keys(user_id)

@@ -198,9 +198,11 @@ def forget_deleted_user(user_id: str) -> None:
 
 
 def with_password(
-    account: Account, password_hash: str, *, ends_sessions: bool, now: datetime
+    account: Account, password_hash: str | None, *, ends_sessions: bool, now: datetime
 ) -> Account:
-    """The account with another password; reset links for the old one end, and all sessions if that is asked for."""
+    """The account with another password, or with none; reset links for the old one end, and all sessions if that is
+    asked for.
+    """
     user = replace(
         account.user,
         password_version=account.user.password_version + 1,

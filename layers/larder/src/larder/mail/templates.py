@@ -106,23 +106,29 @@ def password_was_reset(*, to: str, product: str, url: str) -> Message:
 
 
 def email_was_changed(
-    *, to: str, product: str, url: str, new_email: str, changed_at: datetime
+    *, to: str, product: str, url: str, new_email: str, changed_at: datetime, by_operator: bool
 ) -> Message:
     """Notice to the address that somebody has left for `new_email`. `url` is where the service is.
 
     Of the new address it shows as much as its owner knows again: somebody else may read the mailbox by now, and the
     part before the @ is as free as a name.
     """
+    how = "A link that was sent to the new address confirmed it."
+    if_not_you = (
+        "If it was not you, somebody else uses your account, and you cannot take it back by yourself: "
+        "ask whoever runs {product} at once."
+    )
+    if by_operator:
+        how = "Whoever runs {product} changed it."
+        if_not_you = "If you did not expect that, ask them."
     return _message(
         to,
         product,
         title="Your address was changed",
-        lead="The account that had the address {to} at {product} has the address {new} since {when}. "
-        "A link that was sent to the new address confirmed it.",
+        lead=f"The account that had the address {{to}} at {{product}} has the address {{new}} since {{when}}. {how}",
         action="Go to {product}",
         url=url,
-        note="It can no longer be signed in to, or get another password, with {to}. If it was not you, somebody else "
-        "uses your account, and you cannot take it back by yourself: ask whoever runs {product} at once.",
+        note=f"It can no longer be signed in to, or get another password, with {{to}}. {if_not_you}",
         values={
             "new": _masked(new_email),
             "when": f"{changed_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
