@@ -5,6 +5,7 @@ table and bucket would be made anew by a call of boto3.
 """
 
 import pickle
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import RLock
@@ -13,10 +14,10 @@ from unittest.mock import patch
 
 from moto.core.base_backend import BackendDict
 from moto.core.botocore_stubber import BotocoreStubber
-from moto.core.model_instances import reset_model_data
+from moto.core.model_instances import model_data, reset_model_data
 from moto.core.models import DEFAULT_ACCOUNT_ID, botocore_stubber
 from moto.dynamodb.models import dynamodb_backends
-from moto.s3.models import s3_backends
+from moto.s3.models import FakeKey, s3_backends
 from moto.secretsmanager.models import secretsmanager_backends
 
 
@@ -27,6 +28,7 @@ def answering_boto3() -> Iterator[None]:
     Calls of several threads are answered one after the other: moto's stores lose updates that meet.
     """
     botocore_stubber.enabled = True
+    _keep_no_copies()
     lock, answer = RLock(), BotocoreStubber.__call__
 
     def answer_alone(stubber: BotocoreStubber, *args: Any, **kwargs: Any) -> Any:
@@ -42,6 +44,17 @@ def answering_boto3() -> Iterator[None]:
         reset_model_data()
 
 
+def _keep_no_copies() -> None:
+    """Have moto hold the items of its tables once.
+
+    It keeps every model it makes until its stores end, for a page that shows them. A transaction copies its tables as a
+    whole, to put them back if it fails: a test of many transactions would hold a copy for each. (S3's models stay kept:
+    moto closes their files by that.)
+    """
+    for model in model_data["dynamodb"].values():
+        model.instances_tracked = deque(maxlen=0)  # type: ignore[attr-defined]
+
+
 class Stores:
     """A copy of the tables, buckets and secrets that there are in one region."""
 
@@ -52,7 +65,10 @@ class Stores:
         self._bucket_accounts = dict(s3_backends.bucket_accounts)
 
     def put_back(self) -> None:
-        """Have moto hold what is here and nothing else, once for each test."""
+        """Have moto hold what is here and nothing else."""
+        for key in FakeKey.instances_tracked:  # type: ignore[attr-defined]
+            key.dispose()
+        FakeKey.instances_tracked.clear()  # type: ignore[attr-defined]
         kept = pickle.loads(self._kept)
         for held, copied in zip(_stores(self._region), kept, strict=True):
             held.clear()
