@@ -8,6 +8,7 @@ import pickle
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy, deepcopy
 from threading import RLock
 from typing import Any
 from unittest.mock import patch
@@ -16,9 +17,16 @@ from moto.core.base_backend import BackendDict
 from moto.core.botocore_stubber import BotocoreStubber
 from moto.core.model_instances import model_data, reset_model_data
 from moto.core.models import DEFAULT_ACCOUNT_ID, botocore_stubber
-from moto.dynamodb.models import dynamodb_backends
+from moto.core.serialize import AttributePicker, AttributePickerContext, XFormedAttributePicker
+from moto.dynamodb.models import DynamoDBBackend, dynamodb_backends
+from moto.dynamodb.models.table import Table
 from moto.s3.models import FakeKey, s3_backends
 from moto.secretsmanager.models import secretsmanager_backends
+
+_MOTO_TRANSACT = DynamoDBBackend.transact_write_items
+
+_names: dict[tuple[Any, str], tuple[str, ...]] = {}
+"""By what names moto looks for a member of a shape. The shapes are those of its models, which it keeps as well."""
 
 
 @contextmanager
@@ -36,7 +44,11 @@ def answering_boto3() -> Iterator[None]:
             return answer(stubber, *args, **kwargs)
 
     try:
-        with patch.object(BotocoreStubber, "__call__", answer_alone):
+        with (
+            patch.object(BotocoreStubber, "__call__", answer_alone),
+            patch.object(XFormedAttributePicker, "__call__", _pick),
+            patch.object(DynamoDBBackend, "transact_write_items", _transact),
+        ):
             yield
     finally:
         botocore_stubber.enabled = False
@@ -53,6 +65,30 @@ def _keep_no_copies() -> None:
     """
     for model in model_data["dynamodb"].values():
         model.instances_tracked = deque(maxlen=0)  # type: ignore[attr-defined]
+
+
+def _pick(picker: XFormedAttributePicker, context: AttributePickerContext) -> Any:
+    """What moto finds for a member of a reply, by names that it thinks of once and not for each item of each reply."""
+    if type(context.obj) is not dict or picker.response_transformers:
+        return AttributePicker.__call__(picker, context)
+    place = (context.shape, context.key)
+    if place not in _names:
+        _names[place] = tuple(picker.get_possible_keys(context))
+    return next((context.obj[name] for name in _names[place] if name in context.obj), None)
+
+
+def _transact(backend: DynamoDBBackend, operations: list[dict[str, Any]]) -> None:
+    """A transaction that copies each of its tables once, not once for each operation on it."""
+    copies: dict[str, Table] = {}
+
+    def copy_once(table: Table, memo: dict[int, Any]) -> Table:
+        if table.name not in copies:
+            copies[table.name] = copied = copy(table)
+            copied.__dict__ = deepcopy(table.__dict__, memo)
+        return copies[table.name]
+
+    with patch.object(Table, "__deepcopy__", copy_once, create=True):
+        _MOTO_TRANSACT(backend, operations)
 
 
 class Stores:
