@@ -19,6 +19,7 @@ from larder.api_keys.rules import check_prefix
 from larder.errors import InvalidRequest
 from larder.rate_limits.models import BY_PATH
 from larder.settings import Settings, SettingsError, environment_name
+from local import option_check
 from tests.conftest import SetOption
 from tests.permissions import RESOURCES, TEMPLATE, granted, grants, policies, statements
 
@@ -253,9 +254,31 @@ def _makes_keys_with(prefix: str) -> None:
     check_prefix(prefix or None)
 
 
+def _starts_with(_: str) -> None:
+    option_check.check_options(loads=False)
+
+
 @pytest.mark.parametrize(
     ("parameter", "takes", "value", "taken"),
     [
+        ("OperatorEmails", _starts_with, "", True),
+        ("OperatorEmails", _starts_with, "ada@example.com", True),
+        ("OperatorEmails", _starts_with, "ada@example.com, bob+ops@acme.example", True),
+        ("OperatorEmails", _starts_with, "ada", False),
+        ("OperatorEmails", _starts_with, "ada@example.com bob@acme.example", False),
+        *[
+            (camel_case(name), _starts_with, value, taken)
+            for name in option_check.FUNCTIONS
+            for value, taken in {
+                "": True,
+                "hooks:deliver": True,
+                "company.mail_2.hooks:deliver": True,
+                "hooks": False,
+                "hooks.deliver": False,
+                "hooks:deliver()": False,
+                "hooks: deliver": False,
+            }.items()
+        ],
         ("AllowedEmailDomains", _signs_up_under, "", True),
         ("AllowedEmailDomains", _signs_up_under, "example.com", True),
         ("AllowedEmailDomains", _signs_up_under, "@example.com, sub.acme.local", True),

@@ -1,6 +1,7 @@
 """The hourly schedule"""
 
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -8,23 +9,49 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from larder import clock
 from larder.accounts import service
 from larder.api_keys.service import delete_keys_of
-from larder.teams.service import leave_teams
+from larder.artifacts.clearing import UPLOADS_ARE_OVER_AFTER, clear_owner
+from larder.teams.service import forget_personal_state, leave_teams
 from larder.web.log import logged, logger
 
-_INDEXES_FOLLOW_WITHIN = timedelta(minutes=10)
+MARGIN_MS = 30_000
+"""What is left of the function's time when it begins nothing more: a hundred artifacts may be under way."""
 
 
-def forget_deleted_users() -> int:
-    """Every hour: end what a deletion left over because it was cut off, or an index did not show it yet."""
-    now, keys = clock.now(), 0
-    for user_id, deleted_at in service.deleted_users():
-        keys += delete_keys_of(user_id)
-        left = leave_teams(user_id)
-        if left and now - deleted_at > _INDEXES_FOLLOW_WITHIN:
+def forget_deleted_users(context: LambdaContext) -> int:
+    """Every hour: end keys and memberships that a deletion left over because it was cut off, or an index did not show
+    them yet; delete the records of sessions, and what the user stored without a team. Returns how many users are wholly
+    forgotten.
+    """
+    now, forgotten = clock.now(), 0
+
+    def may_go_on() -> bool:
+        return context.get_remaining_time_in_millis() > MARGIN_MS
+
+    # Those first, of everybody: nobody's full cache keeps another's key alive.
+    ended = [
+        (user_id, deleted_at, _end_rights(user_id))
+        for user_id, deleted_at in service.deleted_users()
+    ]
+    for user_id, deleted_at, is_ended in ended:
+        cleared = _clear(user_id, now, may_go_on)
+        if is_ended and cleared and now - deleted_at > UPLOADS_ARE_OVER_AFTER:
             service.forget_deleted_user(user_id)
-    return keys
+            forgotten += 1
+    return forgotten
+
+
+def _end_rights(user_id: str) -> bool:
+    delete_keys_of(user_id)
+    return leave_teams(user_id)
+
+
+def _clear(user_id: str, now: datetime, may_go_on: Callable[[], bool]) -> bool:
+    forget_personal_state(user_id)
+    return service.clear_sessions(user_id, may_go_on=may_go_on) and clear_owner(
+        user_id, now=now, may_go_on=may_go_on
+    )
 
 
 @logged
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
-    logger().info("removed traces of deleted users", extra={"keys": forget_deleted_users()})
+    logger().info("forgot deleted users", extra={"users": forget_deleted_users(context)})

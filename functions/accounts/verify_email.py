@@ -8,15 +8,16 @@ from larder.errors import InvalidVerificationToken
 from larder.web.app import auth_api, lambda_handler
 from larder.web.credential_bodies import VerificationLink
 from larder.web.responses import json_response, sent_on
+from larder.web.visit import VisitBy
 
 app = auth_api()
 
 
 @app.get("/api/auth/verify-email")
-def verify_email(link: VerificationLink) -> Response[str] | Response[None]:
+def verify_email(link: VerificationLink, visit: VisitBy) -> Response[str] | Response[None]:
     """GET /api/auth/verify-email: what a link in a mail leads to; on to callbackURL, with `?error=` for a bad link."""
     try:
-        links.follow_verification_token(link.token, now=clock.now())
+        links.follow_verification_token(link.token, visit, now=clock.now())
     except InvalidVerificationToken:
         if not link.callback_url:
             raise

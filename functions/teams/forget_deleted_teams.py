@@ -1,24 +1,19 @@
 """The hourly schedule"""
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from larder import clock
 from larder.api_keys.service import delete_keys_of_team
-from larder.artifacts.removal import remove_written
-from larder.artifacts.service import forget_owner
+from larder.artifacts.clearing import UPLOADS_ARE_OVER_AFTER, clear_owner
 from larder.teams import management
-from larder.usage import service as usage
 from larder.web.log import logged, logger
 
 MARGIN_MS = 30_000
 """What is left of the function's time when it begins nothing more: a hundred artifacts may be under way."""
-
-_UPLOADS_ARE_OVER_AFTER = timedelta(hours=25)
-"""An upload that was offered just before the deletion may come till then; indexes have followed long before."""
 
 
 def forget_deleted_teams(context: LambdaContext) -> int:
@@ -29,7 +24,7 @@ def forget_deleted_teams(context: LambdaContext) -> int:
         return context.get_remaining_time_in_millis() > MARGIN_MS
 
     for team_id, deleted_at in management.deleted_teams():
-        if _clear(team_id, now, may_go_on) and now - deleted_at > _UPLOADS_ARE_OVER_AFTER:
+        if _clear(team_id, now, may_go_on) and now - deleted_at > UPLOADS_ARE_OVER_AFTER:
             management.forget_deleted_team(team_id)
             forgotten += 1
     return forgotten
@@ -37,11 +32,8 @@ def forget_deleted_teams(context: LambdaContext) -> int:
 
 def _clear(team_id: str, now: datetime, may_go_on: Callable[[], bool]) -> bool:
     delete_keys_of_team(team_id)
-    return (
-        management.clear_team(team_id, may_go_on=may_go_on)
-        and remove_written(team_id, writer=None, now=now, may_go_on=may_go_on)
-        and usage.clear(team_id, may_go_on=may_go_on)
-        and forget_owner(team_id)
+    return management.clear_team(team_id, may_go_on=may_go_on) and clear_owner(
+        team_id, now=now, may_go_on=may_go_on
     )
 
 

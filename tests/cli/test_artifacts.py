@@ -8,7 +8,7 @@ from larder import clock
 from larder.accounts.service import remove_user
 from larder.artifacts import sweeping
 from larder.artifacts.models import Totals
-from larder.artifacts.repository import read_totals
+from larder.artifacts.repository.totals import read_totals
 from larder.hashing import random_id
 from larder.settings import settings
 from larder.teams.service import leave_teams
@@ -105,7 +105,7 @@ def test_delete_names_a_user_who_does_not_exist(larder: Larder, stored: Cloud) -
 @pytest.mark.parametrize("writer", ["nokey", "", "x" * 64, "team_" + "x" * 24, "x" * 31 + "."])
 def test_delete_refuses_what_is_nobodys_id(larder: Larder, stored: Cloud, writer: str) -> None:
     told = larder.refusal("artifacts", "delete", "acme", "--writer", writer, status=2)
-    assert "the id of a key, session or user, 32 letters and digits" in told
+    assert "--writer must be the id of a key, a session or a user, 32 letters and digits" in told
     assert "x" * 24 not in told
     assert larder.json("artifacts", "audit", "acme") == []
 

@@ -88,6 +88,26 @@ def test_an_unknown_team_is_told(larder: Larder, team: str) -> None:
     assert f"there is no team {team}" in larder.refusal("teams", "show", team)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("teams", "show", "eve@acme.example"),
+        ("teams", "set", "eve@acme.example", "--unblock"),
+        ("teams", "members", "eve@acme.example"),
+        ("teams", "add-member", "eve@acme.example", "acme"),
+        ("keys", "create", "--user", "ada@acme.example", "--team", "eve@acme.example"),
+    ],
+    ids=" ".join,
+)
+def test_an_address_in_place_of_a_team_is_told_with_what_was_meant(
+    larder: Larder, cloud: Cloud, arguments: tuple[str, ...]
+) -> None:
+    told = larder.refusal(*arguments)
+    assert "there is no team eve@acme.example: an address names a person" in told
+    assert "`larder users show eve@acme.example`" in told
+    assert "`larder usage eve@acme.example`" in told
+
+
 def test_show_tells_what_is_stored_and_the_status_that_clients_see(
     larder: Larder, cloud: Cloud
 ) -> None:

@@ -22,6 +22,7 @@ from larder.accounts.sessions import end_sessions, start_session
 from larder.api_keys import repository as key_store
 from larder.api_keys.models import ARTIFACT_ACTIONS, TEAM_ACTIONS, NewKey, Permissions
 from larder.api_keys.service import create_key, revoke_key
+from larder.hashing import random_id
 from larder.teams.models import Block, CachingStatus, Role
 from larder.teams.service import add_member, change_state, create_team, remove_member
 from local.template import load_template
@@ -111,7 +112,7 @@ REQUESTS: dict[str, Callable[[Sender], Reply]] = {
     SET_STATUS: lambda send: send("PUT", "/v1/artifacts/status", json_body={"status": "enabled"}),
     INSPECT: lambda send: send("GET", "/v1/artifacts/abc"),
     DELETE: lambda send: send("DELETE", "/v1/artifacts/abc"),
-    DELETE_WRITTEN: lambda send: send("DELETE", "/v1/artifacts?writer=nobody"),
+    DELETE_WRITTEN: lambda send: send("DELETE", f"/v1/artifacts?writer={random_id()}"),
     "GET /v2/teams/{idOrSlug}": lambda send: send("GET", "/v2/teams/acme"),
     "PATCH /v2/teams/{idOrSlug}": lambda send: send(
         "PATCH", "/v2/teams/acme", json_body={"name": "Acme, Inc."}

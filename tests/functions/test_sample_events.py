@@ -11,8 +11,8 @@ import pytest
 from larder import aws, clock
 from larder.accounts.models import User
 from larder.accounts.sessions import start_session
-from larder.artifacts import repository
 from larder.artifacts.models import PendingUpload, parse_object_key
+from larder.artifacts.repository import index
 from larder.settings import settings
 from local.template import load_template
 from tests.conftest import SetOption
@@ -22,7 +22,7 @@ from tests.requests import Cloud, invoke
 
 EVENTS = Path(__file__).resolve().parents[2] / "events"
 SAMPLE_TOKEN = "larder_sample_key"
-SAMPLE_KEY_ID = "larder_sample_key_id"
+SAMPLE_KEY_ID = "LarderSampleKey00000000000000000"
 SAMPLE_OWNER = "team_sample"
 SAMPLE_SESSION = "LarderSampleSession0000000000000"
 
@@ -129,7 +129,7 @@ def test_who_reads_settles_an_upload_that_has_arrived(cloud: Cloud, name: str) -
 def test_commit_upload(cloud: Cloud) -> None:
     hash = arrive(cloud)
     run("commit_upload", cloud)
-    artifact = repository.read_entry(cloud.team.id, hash).artifact
+    artifact = index.read_entry(cloud.team.id, hash).artifact
     assert artifact is not None
     assert artifact.size_bytes == 22
 
@@ -399,6 +399,6 @@ def arrive(cloud: Cloud) -> Any:
     key = sample("commit_upload", cloud)["detail"]["object"]["key"]
     upload = parse_object_key(key)
     assert upload is not None
-    repository.put_pending(PendingUpload(upload=upload, created_at=clock.now()))
+    index.put_pending(PendingUpload(upload=upload, created_at=clock.now()))
     aws.s3().put_object(Bucket=settings().artifacts_bucket, Key=key, Body=b"x" * 22)
     return upload.hash

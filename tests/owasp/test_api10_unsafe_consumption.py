@@ -8,8 +8,8 @@ import pytest
 
 from larder import aws, clock
 from larder.accounts.email_jobs import parse_job
-from larder.artifacts import repository
 from larder.artifacts.models import ArtifactHash
+from larder.artifacts.repository import index
 from larder.settings import settings
 from tests.owasp.conftest import HASH, Person, stored
 from tests.requests import invoke
@@ -49,7 +49,7 @@ def test_an_event_about_an_object_that_larder_did_not_name_changes_nothing(
 
 def test_an_event_about_an_object_that_is_not_there_makes_no_artifact(ada: Person) -> None:
     invoke(COMMIT, arrived(f"artifacts/{ada.user.id}/never/{ID}"))
-    assert repository.read_entry(ada.user.id, ArtifactHash("never")).artifact is None
+    assert index.read_entry(ada.user.id, ArtifactHash("never")).artifact is None
 
 
 def test_an_older_upload_does_not_replace_what_came_later(ada: Person) -> None:

@@ -186,7 +186,7 @@ class Scene:
             "follow_reset_link": [lambda: issue_reset_token(self.user, now=now)],
             "revoke_session": [lambda: self.session, lambda: self.stranger.session],
             "exchange_login_code": [
-                lambda: logins.give(self.user.id, Grant(sso_team=self.team.id), now=now)
+                lambda: logins.give(self.user, Grant(sso_team=self.team.id), now=now)
             ],
             "join_team": [self.invitation],
             "join_team_of_team": [self.invitation],

@@ -13,6 +13,7 @@ from larder.accounts.service import remove_user
 from larder.api_keys import repository as key_store
 from larder.api_keys import service as keys
 from larder.api_keys.models import NewKey
+from larder.artifacts.repository import index
 from larder.teams import management
 from larder.teams.models import Role
 from larder.teams.repository import read_places
@@ -34,6 +35,7 @@ from tests.proofs.fault_scenarios import (
     member_of,
     removal_job,
     stored_before,
+    stored_by,
     sweep_on,
     totals_of,
     whole,
@@ -308,13 +310,16 @@ def expire_late(s: Subject) -> None:
 
 def _check_user_gone(s: Subject, run_it: Callable[[str], None]) -> None:
     bob = member_of(s, Role.OWNER)
-    key, _ = keys.create_key(NewKey(user_id=bob.id), now=clock.now())
+    key, token = keys.create_key(NewKey(user_id=bob.id), now=clock.now())
+    stored_by(s, bob, token)
     remove_user(bob.id, now=clock.now())
-    with later(in_hours(1)):
-        run_it("accounts.forget_deleted_users.handler")
+    for hours in (1, 26):
+        with later(in_hours(hours)):
+            run_it("accounts.forget_deleted_users.handler")
     assert key_store.get(key.key_hash) is None
     assert role_of(s.team.id, bob.id) is None
     assert read_places(s.team.id).owners == 1
+    assert list(index.stored_by(bob.id)) == []
 
 
 @delivery("ForgetDeletedUsers", "twice")
@@ -325,7 +330,7 @@ def forget_users_twice(s: Subject) -> None:
 
 @delivery("ForgetDeletedUsers", "overlapping")
 def forget_users_at_once(s: Subject) -> None:
-    """Keys and memberships end once; the team's count of owners is exact."""
+    """Keys and memberships end, and what the user stored is removed, once; the team's count of owners is exact."""
     _check_user_gone(s, at_once)
 
 

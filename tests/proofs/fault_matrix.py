@@ -24,7 +24,7 @@ from threading import local
 from typing import Any
 
 from larder import aws
-from larder.artifacts.repository import read_totals
+from larder.artifacts.repository.totals import read_totals
 from larder.settings import settings
 from larder.web.log import logger
 from local.template import load_template
@@ -498,6 +498,8 @@ def main() -> int:
         for number, one in enumerate(SCENARIOS)
         if arguments.only in str(one)
     }
+    if not to_do:
+        parser.error(f"no scenario's name holds {arguments.only!r}: docs/faults.md has their names")
     failures = []
     with tempfile.TemporaryDirectory() as folder:
         context = multiprocessing.get_context("spawn")

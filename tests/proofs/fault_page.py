@@ -143,8 +143,8 @@ is repeated then finds what it wanted, and is refused in its usual way:
   too low by as much. The [sweep](architecture.md#what-a-crash-leaves) takes either off within two days.
 - **Keys, sessions and codes that nobody has.** Whoever asked for one and got no reply asks again and gets another.
   The first is listed, and ends in its time.
-- **Mail.** May come twice, and not at all when its job got lost: ask again. The notice of a changed password is not
-  sent when the reply of the change got lost.
+- **Mail.** May come twice, and not at all when its job got lost: ask again. The notice of a changed password, or
+  address, is not sent when the reply of the change got lost.
 - **Objects.** One whose upload was cut off, and whose event got lost too, stays in the bucket till its lifecycle
   ends it. Nobody reads it.
 

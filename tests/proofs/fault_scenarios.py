@@ -17,6 +17,7 @@ import httpx
 
 from larder import clock
 from larder.accounts import links
+from larder.accounts import repository as accounts
 from larder.accounts.credentials import SignIn, sign_in
 from larder.accounts.email_jobs import RequestDescription, Visit
 from larder.accounts.models import User
@@ -26,9 +27,10 @@ from larder.api_keys import repository as key_store
 from larder.api_keys import service as keys
 from larder.api_keys.logins import Grant, give
 from larder.api_keys.models import NewKey, RateLimit, Refill
-from larder.artifacts import repository as index
 from larder.artifacts.models import ArtifactHash
 from larder.artifacts.removal import ask_removal
+from larder.artifacts.repository import index
+from larder.artifacts.repository.totals import read_totals
 from larder.errors import LarderError
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitation, Invitee
@@ -39,7 +41,7 @@ from larder.teams.repository import read_places
 from larder.teams.service import add_member, change_state, find_team, role_of
 from tests.direct_uploads import PREFLIGHT
 from tests.proofs.fault_world import Subject, function, in_hours, later
-from tests.requests import Reply
+from tests.requests import Reply, Sender
 
 Request = Callable[[], Reply]
 Play = Generator[Request | None, "Reply | list[Reply] | None", None]
@@ -103,6 +105,14 @@ def stored_before(s: Subject, artifact: Stored, hash: str = "") -> None:
     s.lose_events()
 
 
+def stored_by(s: Subject, user: User, token: str) -> None:
+    """Stored before, without a team, with a key of the user's."""
+    s.owners.append(user.id)
+    reply = Sender(token)("PUT", f"/v8/artifacts/{s.hash}", body=made()[0])
+    assert reply.status == 202, reply
+    s.lose_events()
+
+
 def read(s: Subject, hash: str = "") -> Stored | None:
     """What a reader gets by GET, whose HEAD must tell the same; None for nothing."""
     path = f"/v8/artifacts/{hash or s.hash}"
@@ -139,7 +149,7 @@ def upload(location: str, body: bytes) -> None:
 
 
 def totals_of(s: Subject) -> tuple[int, int]:
-    totals = index.read_totals(s.team.id)
+    totals = read_totals(s.team.id)
     return totals.size_bytes, totals.artifacts
 
 
@@ -202,11 +212,21 @@ def put_making_room(s: Subject) -> Play:
 
 
 @scenario(GET)
-def fetch_small(s: Subject) -> Play:
+def fetch_inline(s: Subject) -> Play:
     artifact = made()
     stored_before(s, artifact)
     yield lambda: s.send("GET", f"/v8/artifacts/{s.hash}")
     whole(s, artifact)
+    replies = yield None
+    assert isinstance(replies, list)
+    assert replies[-1].body == artifact[0]
+
+
+@scenario(GET, variant="of a body in the index")
+def fetch_small(s: Subject) -> Play:
+    artifact = made(500)
+    stored_before(s, artifact)
+    yield lambda: s.send("GET", f"/v8/artifacts/{s.hash}")
     replies = yield None
     assert isinstance(replies, list)
     assert replies[-1].body == artifact[0]
@@ -1032,7 +1052,7 @@ def start_sso(s: Subject) -> Play:
 
 @scenario("GET /registration/verify", done_before={401: "invalid_login_code"})
 def exchange_code(s: Subject) -> Play:
-    code = give(s.user.id, Grant(sso_team=s.team.slug), now=clock.now())
+    code = give(s.user, Grant(sso_team=s.team.slug), now=clock.now())
     sender = s.sender(None)
     path = f"/registration/verify?token={code}&tokenName=x"
     yield lambda: sender("GET", path, headers=s.from_its_address())
@@ -1206,15 +1226,18 @@ def forget_users(s: Subject) -> Play:
     from larder.accounts.service import remove_user
 
     bob = member_of(s)
-    key, _ = keys.create_key(NewKey(user_id=bob.id), now=clock.now())
+    key, token = keys.create_key(NewKey(user_id=bob.id), now=clock.now())
+    stored_by(s, bob, token)
+    s.session(bob)
     remove_user(bob.id, now=clock.now())
-    s.owners.append(bob.id)
-    with later(in_hours(1)):
+    with later(in_hours(26)):
         yield lambda: function("accounts.forget_deleted_users.handler")
         yield None
         the_next_hour(s, "accounts.forget_deleted_users.handler")
     assert key_store.get(key.key_hash) is None
     assert role_of(s.team.id, bob.id) is None
+    assert list(index.stored_by(bob.id)) == []
+    assert accounts.list_sessions(bob.id) == []
 
 
 @scenario("ForgetDeletedTeams")
@@ -1273,6 +1296,22 @@ def send_change(s: Subject) -> Play:
     yield lambda: function(SEND, job)
     yield None
     assert mail_to(new) >= 1
+
+
+@scenario("SendAccountEmail", variant="of an address that was changed")
+def send_notice(s: Subject) -> Play:
+    left = s.email("left")
+    job = mail_job(
+        s,
+        "email_changed",
+        email=left,
+        user_id=s.user.id,
+        new_email=s.user.email,
+        changed_at_ms=1_795_308_420_000,
+    )
+    yield lambda: function(SEND, job)
+    yield None
+    assert mail_to(left) >= 1
 
 
 @scenario("SendAccountEmail", variant="of an invitation")

@@ -27,10 +27,12 @@ import httpx
 import pytest
 
 from larder import aws, clock
-from larder.artifacts import eviction, removal, repository, service
+from larder.artifacts import eviction, removal, service
 from larder.artifacts.management import delete_artifact
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload, Writer
-from larder.artifacts.repository import read_entry, read_totals
+from larder.artifacts.repository import index
+from larder.artifacts.repository.index import read_entry
+from larder.artifacts.repository.totals import add_to_totals, read_totals
 from larder.errors import ArtifactNotFound, LarderError
 from larder.hashing import time_ordered_id
 from larder.settings import settings
@@ -276,10 +278,10 @@ def fill(owner: str, source: random.Random) -> dict[str, int]:
             size_bytes=size,
             created_at=used_at,
         )
-        assert repository.publish(artifact, replaces=None, now=now)
-        repository.note_use(artifact, at=used_at)
+        assert index.publish(artifact, replaces=None, now=now)
+        index.note_use(artifact, at=used_at)
         sizes[str(hash)] = size
-    repository.add_to_totals(owner, sum(sizes.values()), len(sizes), quota_bytes=None)
+    add_to_totals(owner, sum(sizes.values()), len(sizes), quota_bytes=None)
     return sizes
 
 

@@ -25,7 +25,7 @@ import pytest
 
 from larder import clock
 from larder.artifacts import rebuilding
-from larder.artifacts.repository import read_totals
+from larder.artifacts.repository.totals import read_totals
 from larder.teams.service import find_team
 from tests.e2e import cloud as local_clouds
 from tests.e2e.cloud import LocalCloud

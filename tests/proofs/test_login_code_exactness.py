@@ -19,7 +19,7 @@ PARALLEL = 20
 
 @every_overlap
 def test_a_code_gives_one_key(new_team: Cloud, overlap: Overlap) -> None:
-    code = logins.give(new_team.user.id, Grant(sso_team=new_team.team.id), now=clock.now())
+    code = logins.give(new_team.user, Grant(sso_team=new_team.team.id), now=clock.now())
     before = len(list_keys(new_team.user.id))
     done = all_at_once(
         [outcome(lambda: logins.exchange_code(code, "", now=clock.now()))] * PARALLEL, overlap

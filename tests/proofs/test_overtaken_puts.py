@@ -13,7 +13,8 @@ import pytest
 from larder import aws, clock
 from larder.artifacts import service, settling, storage, sweeping
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload
-from larder.artifacts.repository import add_to_totals, read_entry, read_totals
+from larder.artifacts.repository.index import read_entry
+from larder.artifacts.repository.totals import add_to_totals, read_totals
 from larder.errors import CachingOverLimit, TryAgain
 from larder.hashing import time_ordered_id
 from larder.teams.service import change_state

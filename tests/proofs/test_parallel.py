@@ -12,7 +12,8 @@ import pytest
 from larder import clock
 from larder.artifacts import service
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals, Writer
-from larder.artifacts.repository import read_entry, read_totals
+from larder.artifacts.repository.index import read_entry
+from larder.artifacts.repository.totals import read_totals
 from tests.e2e.cloud import LocalCloud
 from tests.proofs.stamped import Client, Seen, Stamped, Torn, Way, Written, http_client, stamp
 from tests.proofs.stored import index_sizes, object_keys, sweep_all, wait_for_events

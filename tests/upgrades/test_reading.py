@@ -20,7 +20,7 @@ from larder import clock
 from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
 from larder.artifacts import rebuilding, sweeping
-from larder.artifacts.repository import read_totals
+from larder.artifacts.repository.totals import read_totals
 from larder.teams.service import find_team
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, object_keys

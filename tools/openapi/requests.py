@@ -17,6 +17,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, TypeAdapter
 
 from larder.artifacts.models import HASH_PATTERN
+from larder.hashing import RANDOM_ID
 from larder.settings import settings
 from larder.teams import service as teams
 from larder.usage.models import UsageEvent
@@ -159,7 +160,7 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
     artifact_query.writer_query: (
         _query(
             "writer",
-            matching(artifact_query._WRITER),
+            matching(RANDOM_ID),
             "The id of a key, a session or a user.",
             required=True,
         ),

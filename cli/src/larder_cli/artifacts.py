@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import click
 
 from larder import clock
-from larder.hashing import is_random_id
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.output import Record, print_record, print_table
 from larder_cli.owners import OWNER, Owner, require_owner
@@ -90,12 +89,13 @@ def list_(owner: str, limit: int, as_json: bool) -> None:
 @json_option
 def show(owner: str, hash: str, as_json: bool) -> None:
     """Show what is known of the artifact HASH of TEAM or EMAIL, and who wrote it."""
-    from larder.artifacts import repository, service
+    from larder.artifacts import service
     from larder.artifacts.models import parse_hash
+    from larder.artifacts.repository import index
     from larder.errors import ArtifactNotFound
 
     found = require_owner(owner)
-    entry = repository.read_entry(found.id, parse_hash(hash))
+    entry = index.read_entry(found.id, parse_hash(hash))
     try:
         artifact = service.find(entry, quota_bytes=found.state.quota_bytes, now=clock.now())
     except ArtifactNotFound:
@@ -175,16 +175,16 @@ def _first(owner: str, limit: int) -> list["Artifact"]:
 
 
 def _delete(owner: str, hashes: Sequence[str], quota_bytes: int | None) -> list[Record]:
-    from larder.artifacts import repository
     from larder.artifacts.management import delete_artifact
     from larder.artifacts.models import parse_hash
+    from larder.artifacts.repository import index
 
     records: list[Record] = []
     for hash in [parse_hash(text) for text in hashes]:
         entry = delete_artifact(
             owner,
             hash,
-            repository.read_entry(owner, hash),
+            index.read_entry(owner, hash),
             by=None,
             quota_bytes=quota_bytes,
             now=clock.now(),
@@ -210,16 +210,19 @@ def _delete_written(owner: Owner, writer: str, *, as_json: bool) -> None:
 
 
 def _writer_id(writer: str) -> str:
-    """Raises UsageError for what nobody's id looks like. Nothing else tells a slip: keys that wrote may be gone."""
+    """Raises UsageError for what nobody's id looks like."""
+    from larder.artifacts.models import parse_writer_id
+    from larder.errors import InvalidRequest
+
     if "@" in writer:
         return require_user(writer).id
-    if not is_random_id(writer):
-        # It may be the key itself that was typed: it is not repeated.
+    try:
+        return parse_writer_id(writer)
+    except InvalidRequest as error:
         raise click.UsageError(
-            "--writer takes a user's address, or the id of a key, session or user, 32 letters and digits:"
-            " `larder artifacts list` and `larder keys list --user EMAIL` name them"
-        )
-    return writer
+            f"--writer {error.rule}, or a user's address:"
+            " `larder artifacts list` and `larder keys list --user EMAIL` name the ids"
+        ) from None
 
 
 def _newest(owner: str, limit: int) -> list["Entry"]:

@@ -87,7 +87,7 @@ def change_state(owner: str, change: StateChange) -> None:
 
 def state_record(owner: str, state: OwnerState) -> Record:
     """What rules the owner, what is stored, and the status that clients are told."""
-    from larder.artifacts.repository import read_totals
+    from larder.artifacts.repository.totals import read_totals
     from larder.artifacts.service import caching_status
 
     totals = read_totals(owner)

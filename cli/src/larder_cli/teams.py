@@ -41,10 +41,19 @@ def require_team(id_or_slug: str) -> "Team":
 
     team = service.find_team(id_or_slug)
     if team is None:
-        raise click.ClickException(
-            f"there is no team {id_or_slug}: `larder teams list` names the teams"
-        )
+        raise click.ClickException(f"there is no team {id_or_slug}: {_meant(id_or_slug)}")
     return team
+
+
+def _meant(unknown: str) -> str:
+    """What to do instead. No slug and no id holds an `@`."""
+    if "@" not in unknown:
+        return "`larder teams list` names the teams"
+    return (
+        f"an address names a person. `larder users show {unknown}` shows them, `larder users set {unknown}` changes"
+        f" what they may do, and `larder usage {unknown}` tells what they do without a team; `larder teams list`"
+        " names the teams"
+    )
 
 
 def _record(team: "Team") -> Record:
@@ -128,7 +137,7 @@ def create(name: str, slug: str, owner: str, as_json: bool) -> None:
 @json_option
 def list_(as_json: bool) -> None:
     """List every team, with what it stores."""
-    from larder.artifacts.repository import read_totals_of
+    from larder.artifacts.repository.totals import read_totals_of
     from larder.teams import service
 
     found = service.list_teams()

@@ -74,7 +74,7 @@ def create(email: str, name: str, as_json: bool) -> None:
 def list_(as_json: bool) -> None:
     """List every person, with what they store without a team: who stores most comes first."""
     from larder.accounts import service
-    from larder.artifacts.repository import read_totals_of
+    from larder.artifacts.repository.totals import read_totals_of
 
     found = service.list_users()
     stored = read_totals_of([user.id for user in found])

@@ -61,4 +61,5 @@ VISIT = Visit(
 
 def verify(user: User) -> None:
     """Have the user's address verified."""
-    follow_verification_token(issue_verification_token(user, now=clock.now()), now=clock.now())
+    now = clock.now()
+    follow_verification_token(issue_verification_token(user, now=now), VISIT, now=now)

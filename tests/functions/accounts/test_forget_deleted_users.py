@@ -1,16 +1,29 @@
 """The hourly schedule"""
 
-from datetime import timedelta
+from contextlib import suppress
+from datetime import datetime, timedelta
 
-from larder import clock
-from larder.accounts.service import deleted_users, remove_user
+import pytest
+
+from larder import aws, clock
+from larder.accounts.repository import list_sessions
+from larder.accounts.service import create_user, deleted_users, remove_user
+from larder.accounts.sessions import start_session
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, list_keys
-from larder.teams.service import role_of
+from larder.artifacts import settling, sweeping
+from larder.artifacts.models import Upload, parse_object_key
+from larder.artifacts.repository.totals import read_totals
+from larder.errors import TryAgain
+from larder.settings import settings
+from larder.teams.service import change_state, role_of
+from tests.direct_uploads import PREFLIGHT
 from tests.faults import unreachable
-from tests.requests import Cloud, invoke
+from tests.proofs.stored import index_keys
+from tests.requests import Cloud, Context, Sender, invoke
 
 HANDLER = "accounts.forget_deleted_users.handler"
+SESSION = "4f9d1c1e-6a5b-4d4e-9c57-0a2f6d1e8b11"
 
 
 def test_what_a_deletion_left_over_is_ended(cloud: Cloud) -> None:
@@ -23,21 +36,21 @@ def test_what_a_deletion_left_over_is_ended(cloud: Cloud) -> None:
     assert role_of(cloud.team.id, cloud.user.id) is None
 
 
-def test_the_note_is_kept_until_every_index_has_followed(cloud: Cloud) -> None:
-    deleted_at = clock.now() - timedelta(minutes=5)
+def test_the_note_is_kept_until_no_upload_can_come_any_more(cloud: Cloud) -> None:
+    deleted_at = clock.now() - timedelta(hours=24)
     remove_user(cloud.user.id, now=deleted_at)
     invoke(HANDLER, {})
     assert deleted_users() == [(cloud.user.id, deleted_at)]
 
 
 def test_then_nothing_is_kept_of_the_user(cloud: Cloud) -> None:
-    remove_user(cloud.user.id, now=clock.now() - timedelta(hours=1))
+    remove_user(cloud.user.id, now=clock.now() - timedelta(hours=26))
     invoke(HANDLER, {})
     assert deleted_users() == []
 
 
 def test_the_note_is_kept_as_long_as_a_membership_could_not_be_ended(cloud: Cloud) -> None:
-    deleted_at = clock.now() - timedelta(hours=1)
+    deleted_at = clock.now() - timedelta(hours=26)
     remove_user(cloud.user.id, now=deleted_at)
     with unreachable("dynamodb", "TransactWriteItems"):
         invoke(HANDLER, {})
@@ -45,3 +58,138 @@ def test_the_note_is_kept_as_long_as_a_membership_could_not_be_ended(cloud: Clou
     invoke(HANDLER, {})
     assert deleted_users() == []
     assert role_of(cloud.team.id, cloud.user.id) is None
+
+
+def test_no_record_of_a_session_is_left(cloud: Cloud) -> None:
+    """It would tell for days where the user was."""
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    for user in (cloud.user, cloud.user, bob):
+        start_session(user, ip_address="192.0.2.1", now=clock.now())
+    remove_user(cloud.user.id, now=clock.now())
+    invoke(HANDLER, {})
+    items = aws.dynamodb().scan(TableName=settings().identity_table)["Items"]
+    told = [item for item in map(aws.deserialize, items) if cloud.user.id in str(item)]
+    assert [item["pk"] for item in told] == ["deleted"]
+    assert len(list_sessions(bob.id)) == 1
+
+
+def test_who_was_brought_back_by_a_restored_table_keeps_everything(cloud: Cloud) -> None:
+    """The note of the deletion is newer than the moment that the table was restored to, so it is still there."""
+    table = settings().identity_table
+    before = aws.dynamodb().scan(TableName=table)["Items"]
+    remove_user(cloud.user.id, now=clock.now())
+    for item in before:
+        aws.dynamodb().put_item(TableName=table, Item=item)
+    invoke(HANDLER, {})
+    assert [key.id for key in list_keys(cloud.user.id)] == [cloud.key.id]
+    assert role_of(cloud.team.id, cloud.user.id) is not None
+    assert deleted_users() == []
+
+
+# --------------------------------------------------------------- what they stored without a team
+
+
+@pytest.fixture
+def full(cloud: Cloud) -> Cloud:
+    """Ada with everything that a person can have without a team, and in her team with some of it."""
+    own = Sender(create_key(NewKey(user_id=cloud.user.id), now=clock.now())[1])
+    for send in (own, cloud.send):
+        for hash in ("a", "b", "c"):
+            assert send("PUT", f"/v8/artifacts/{hash}", body=b"artifact").status == 202
+        event = {"sessionId": SESSION, "source": "LOCAL", "event": "HIT", "hash": "a"}
+        assert send("POST", "/v8/artifacts/events", json_body=[event]).status == 200
+        assert send("OPTIONS", "/v8/artifacts/d", headers=PREFLIGHT).status == 204
+    change_state(cloud.user.id, quota_bytes=10**9)
+    return cloud
+
+
+def delete(cloud: Cloud, *, ago: timedelta = timedelta(0)) -> datetime:
+    deleted_at = clock.now() - ago
+    remove_user(cloud.user.id, now=deleted_at)
+    return deleted_at
+
+
+def stored_of(owner: str) -> dict[str, list[str]]:
+    """What lies in the tables under the owner, by table; but what the sweep deletes anyhow."""
+    found: dict[str, list[str]] = {}
+    for table, key, sort in (
+        (settings().teams_table, "pk", "sk"),
+        (settings().usage_table, "owner", "day"),
+        (settings().artifacts_table, "owner", "hash"),
+    ):
+        items = [aws.deserialize(item) for item in aws.dynamodb().scan(TableName=table)["Items"]]
+        of_owner = [item[sort] for item in items if item[key] == owner]
+        found[table] = [one for one in of_owner if not one.startswith("#discarded#")]
+    return found
+
+
+def is_clear(owner: str) -> bool:
+    return not any(stored_of(owner).values())
+
+
+def in_team(cloud: Cloud) -> dict[str, list[str]]:
+    """What the team has but Ada's membership."""
+    found = stored_of(cloud.team.id)
+    found[settings().teams_table].remove(f"member#{cloud.user.id}")
+    return found
+
+
+def test_what_a_user_stored_without_a_team_goes_and_nothing_of_their_team(full: Cloud) -> None:
+    before = in_team(full)
+    assert all(stored_of(full.user.id).values())
+    delete(full)
+    invoke(HANDLER, {})
+    assert is_clear(full.user.id)
+    assert stored_of(full.team.id) == before
+    assert all(before.values())
+
+
+def test_objects_go_with_the_sweep(full: Cloud) -> None:
+    delete(full)
+    invoke(HANDLER, {})
+    sweeping.sweep(now=clock.now() + timedelta(days=2))
+    assert [key for owner, key in index_keys() if owner == full.user.id] == []
+    listed = aws.s3().list_objects_v2(
+        Bucket=settings().artifacts_bucket, Prefix=f"artifacts/{full.user.id}/"
+    )
+    assert listed["KeyCount"] == 0
+
+
+def test_an_upload_that_was_under_way_is_removed_by_a_later_run(full: Cloud) -> None:
+    delete(full)
+    invoke(HANDLER, {})
+    key = f"artifacts/{full.user.id}/late/{clock.to_ms(clock.now()):012x}{'0' * 16}"
+    aws.s3().put_object(Bucket=settings().artifacts_bucket, Key=key, Body=b"late")
+    upload = parse_object_key(key)
+    assert isinstance(upload, Upload)
+    settling.commit(upload, now=clock.now())
+    assert read_totals(full.user.id).artifacts == 1
+    invoke(HANDLER, {})
+    assert is_clear(full.user.id)
+
+
+def test_what_there_is_no_time_for_is_left_to_the_next_run_but_keys(full: Cloud) -> None:
+    deleted_at = delete(full, ago=timedelta(hours=26))
+    invoke(HANDLER, {}, Context(remaining_ms=30_000))
+    assert list_keys(full.user.id) == []
+    assert deleted_users() == [(full.user.id, deleted_at)]
+    assert read_totals(full.user.id).artifacts == 3
+    invoke(HANDLER, {})
+    assert deleted_users() == []
+    assert is_clear(full.user.id)
+
+
+@pytest.mark.parametrize("operation", ["Query", "DeleteItem", "TransactWriteItems", "UpdateItem"])
+def test_a_store_that_does_not_answer_is_asked_again_by_the_next_run(
+    full: Cloud, operation: str
+) -> None:
+    delete(full, ago=timedelta(hours=26))
+    with unreachable("dynamodb", operation), suppress(TryAgain):
+        invoke(HANDLER, {})
+    assert len(deleted_users()) == 1
+    # The daily check of the totals mends what was taken out and not counted out.
+    for hours in (24, 25):
+        sweeping.sweep(now=clock.now() + timedelta(hours=hours))
+    invoke(HANDLER, {})
+    assert is_clear(full.user.id)
+    assert deleted_users() == []

@@ -17,7 +17,7 @@ from larder.mail import service
 from larder.mail.models import MailRefused
 from larder.settings import settings
 from tests.conftest import SetOption
-from tests.faults import answering, error
+from tests.faults import answering, error, unreachable
 from tests.mailbox import Mailbox, link_in, sent_by_ses
 from tests.requests import Cloud
 
@@ -33,6 +33,14 @@ VERIFY = EmailJob(
 )
 RESET = replace(VERIFY, kind=EmailKind.RESET_PASSWORD)
 SIGN_UP_AGAIN = replace(VERIFY, kind=EmailKind.SIGN_UP_AGAIN)
+CHANGED = replace(
+    VERIFY,
+    kind=EmailKind.EMAIL_CHANGED,
+    email="left@acme.example",
+    user_id="A" * 32,
+    new_email="eve@new.example",
+    changed_at_ms=1_795_308_420_000,
+)
 JOBS = {job.kind: job for job in (VERIFY, RESET, SIGN_UP_AGAIN)}
 
 
@@ -128,6 +136,18 @@ def test_the_owner_of_an_address_is_told_that_somebody_signed_up_with_it(
     (message,) = mailbox.deliver()
     assert message.subject == "Larder: You have an account already"
     assert "\nhttps://cache.example.com/app\n" in message.text
+
+
+# ---------------------------------------------------------------------------------- email_changed
+
+
+def test_the_notice_of_a_new_address_looks_nobody_up(cloud: Cloud, mailbox: Mailbox) -> None:
+    """Whether anybody has the address by now, or the user still exists, makes no difference."""
+    enqueue(CHANGED)
+    with unreachable("dynamodb", "GetItem"):
+        (message,) = mailbox.deliver()
+    assert message.to == "left@acme.example"
+    assert "e***@new.example since 2026-11-22 00:47 UTC" in message.text
 
 
 # ------------------------------------------------------------------------------------- every kind

@@ -19,6 +19,7 @@ from larder.accounts.service import (
 from larder.accounts.sessions import end_sessions
 from larder.api_keys.service import delete_keys_of
 from larder.signing import encode_token
+from tests.faults import unreachable
 from tests.functions.accounts.conftest import PASSWORD, VISIT
 from tests.mailbox import Mailbox
 from tests.requests import Browser, Reply
@@ -128,10 +129,68 @@ def test_an_address_that_was_taken_meanwhile_is_not_changed_to(ada: User) -> Non
     assert find_user(ada.id) == ada
 
 
-def test_a_link_to_a_new_address_can_be_followed_again(ada: User) -> None:
+def test_a_link_to_a_new_address_can_be_followed_again(ada: User, mailbox: Mailbox) -> None:
     token = issue_verification_token(ada, new_email="ada@new.example", now=clock.now())
     assert follow(token).status == 200
     assert follow(token).status == 200
+
+
+def test_the_address_that_a_user_leaves_is_told(
+    ada: User, browser: Browser, mailbox: Mailbox
+) -> None:
+    """Whoever took the account over has the new address alone."""
+    browser.post("/change-email", {"newEmail": "eve@new.example"})
+    link = mailbox.link().removeprefix("/api/auth")
+    before = clock.now()
+    assert Browser().get(link).status == 302
+    notice, *_ = mailbox.deliver()
+    assert (notice.to, notice.subject) == ("ada@example.com", "Larder: Your address was changed")
+    assert f"has the address e***@new.example since {before:%Y-%m-%d %H:}" in notice.text
+    assert "eve@" not in notice.text
+    assert "ask whoever runs Larder" in notice.text
+
+
+def test_it_is_told_once_however_often_the_link_is_followed(ada: User, mailbox: Mailbox) -> None:
+    token = issue_verification_token(ada, new_email="ada@new.example", now=clock.now())
+    for _ in range(3):
+        assert follow(token).status == 200
+    assert [message.to for message in mailbox.deliver()] == ["ada@example.com"]
+
+
+def test_it_is_told_by_its_own_words_when_somebody_else_has_it_by_then(
+    ada: User, mailbox: Mailbox
+) -> None:
+    follow(issue_verification_token(ada, new_email="ada@new.example", now=clock.now()))
+    create_user("ada@example.com", "Heir", now=clock.now())
+    (message,) = mailbox.deliver()
+    assert "The account that had the address ada@example.com" in message.text
+
+
+@pytest.mark.parametrize("new_email", [None, "bob@example.com"], ids=["verified", "taken"])
+def test_where_no_address_changes_nobody_is_told(
+    ada: User, bob: User, mailbox: Mailbox, new_email: str | None
+) -> None:
+    follow(issue_verification_token(ada, new_email=new_email, now=clock.now()))
+    assert mailbox.deliver() == []
+
+
+def test_another_spelling_of_the_same_address_is_no_news(
+    aws_in_memory: None, mailbox: Mailbox
+) -> None:
+    ada = create_user("ada@bücher.example", "Ada", now=clock.now())
+    now = clock.now()
+    follow(issue_verification_token(ada, new_email="ada@xn--bcher-kva.example", now=now))
+    stored = find_user(ada.id)
+    assert stored is not None
+    assert stored.email_verified
+    assert mailbox.deliver() == []
+
+
+def test_an_address_is_changed_although_the_news_cannot_be_sent(ada: User) -> None:
+    token = issue_verification_token(ada, new_email="ada@new.example", now=clock.now())
+    with unreachable("lambda", "Invoke"):
+        assert follow(token).status == 200
+    assert find_user_by_email("ada@new.example") is not None
 
 
 def reset(ada: User) -> None:
@@ -179,7 +238,9 @@ def test_a_link_to_a_new_address_is_not_even_sent_when_the_sessions_have_ended_m
     assert mailbox.deliver() == []
 
 
-def test_a_link_to_a_new_address_that_the_first_version_made_still_leads_there(ada: User) -> None:
+def test_a_link_to_a_new_address_that_the_first_version_made_still_leads_there(
+    ada: User, mailbox: Mailbox
+) -> None:
     claims = {"email": ada.email, "userId": ada.id, "updateTo": "ada@new.example"}
     token = encode_token(claims, now=clock.now(), lifetime_s=60)
     assert follow(token).status == 200

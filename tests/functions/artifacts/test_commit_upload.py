@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from larder import aws, clock
 from larder.accounts.sessions import start_session
-from larder.artifacts import repository, sweeping
+from larder.artifacts import sweeping
 from larder.artifacts.models import (
     Artifact,
     ArtifactHash,
@@ -13,7 +13,10 @@ from larder.artifacts.models import (
     Upload,
     Writer,
 )
-from larder.artifacts.repository import read_entry, read_totals
+from larder.artifacts.repository import index
+from larder.artifacts.repository.due import forget_discarded
+from larder.artifacts.repository.index import read_entry
+from larder.artifacts.repository.totals import read_totals
 from larder.hashing import time_ordered_id
 from larder.settings import settings
 from larder.teams.service import change_state
@@ -111,7 +114,7 @@ def test_who_uploads_cannot_pass_for_another_writer_nor_by_the_quota(cloud: Clou
 
 def test_an_offer_of_an_older_version_keeps_its_writer(cloud: Cloud) -> None:
     upload = Upload(owner=cloud.team.id, hash=ArtifactHash("abc"), id=time_ordered_id(clock.now()))
-    repository.put_pending(PendingUpload(upload=upload, created_at=clock.now()))
+    index.put_pending(PendingUpload(upload=upload, created_at=clock.now()))
     aws.dynamodb().update_item(
         TableName=settings().artifacts_table,
         Key=aws.serialize({"owner": cloud.team.id, "hash": "abc#pending"}),
@@ -128,8 +131,8 @@ def test_an_offer_of_an_older_version_keeps_its_writer(cloud: Cloud) -> None:
 def test_of_two_uploads_of_a_hash_the_one_begun_later_stays_in_either_order(cloud: Cloud) -> None:
     for hash, order in (("a1", (0, 1)), ("a2", (1, 0))):
         keys = [upload(cloud.send, hash, b"earlier"), upload(cloud.send, hash, b"later!!")]
-        for index in order:
-            announce(keys[index])
+        for place in order:
+            announce(keys[place])
         assert cloud.send("GET", f"/v8/artifacts/{hash}").body == b"later!!"
     assert read_totals(cloud.team.id) == Totals(size_bytes=14, artifacts=2)
 
@@ -147,7 +150,7 @@ def test_a_late_event_of_a_removed_artifact_does_not_bring_it_back(cloud: Cloud)
     announce(key)
     artifact = stored(cloud, "abc")
     assert artifact is not None
-    repository.remove(artifact, now=clock.now())
+    index.remove(artifact, now=clock.now())
     announce(key)
     assert stored(cloud, "abc") is None
 
@@ -171,8 +174,8 @@ def test_the_function_that_crashed_before_its_last_write_is_made_up_for(cloud: C
     artifact = stored(cloud, "abc")
     assert artifact is not None
     # The crash: the object is there, the index item is not, and nothing knows of it.
-    repository.remove(artifact, now=clock.now() - timedelta(days=1))
-    repository.forget_discarded(artifact.upload)
+    index.remove(artifact, now=clock.now() - timedelta(days=1))
+    forget_discarded(artifact.upload)
     announce(key)
     reply = cloud.send("GET", "/v8/artifacts/abc")
     assert (reply.body, reply.headers["x-artifact-duration"]) == (b"artifact", "5")

@@ -6,10 +6,12 @@ from datetime import timedelta
 import pytest
 
 from larder import clock
-from larder.artifacts import repository, service, sweeping
+from larder.artifacts import service, sweeping
 from larder.artifacts.management import delete_artifact
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
-from larder.artifacts.repository import read_entry, read_totals
+from larder.artifacts.repository import index
+from larder.artifacts.repository.index import read_entry
+from larder.artifacts.repository.totals import read_totals
 from larder.audit.models import Action, Entry
 from larder.audit.service import read_entries
 from larder.teams.models import CachingStatus
@@ -195,9 +197,9 @@ def test_what_readers_see_no_more_and_no_sweep_has_cleared_away_is_deleted_too(
 ) -> None:
     artifact = read_entry(stored.team.id, HASH).artifact
     assert artifact is not None
-    repository.remove(artifact, now=clock.now())
+    index.remove(artifact, now=clock.now())
     older = replace(artifact, created_at=clock.now() - timedelta(days=31))
-    repository.publish(older, replaces=None, now=clock.now())
+    index.publish(older, replaces=None, now=clock.now())
     assert manage("DELETE", "/v1/artifacts/abc").json["deleted"] is True
     assert read_totals(stored.team.id) == Totals()
 

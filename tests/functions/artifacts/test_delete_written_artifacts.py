@@ -12,10 +12,12 @@ from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key
 from larder.artifacts import service, sweeping
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
-from larder.artifacts.repository import read_entry, read_totals, stored_by
+from larder.artifacts.repository.index import read_entry, stored_by
+from larder.artifacts.repository.totals import read_totals
 from larder.artifacts.sweeping import SweepReport
 from larder.audit.models import Action
 from larder.audit.service import read_entries
+from larder.hashing import random_id
 from larder.teams.models import Role
 from larder.teams.service import add_member
 from tests.faults import unreachable
@@ -84,7 +86,7 @@ def test_what_a_person_wrote_goes_by_whatever_key_or_session(
 def test_who_wrote_nothing_removes_nothing(
     stored: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]
 ) -> None:
-    delete(manage, "nobody")
+    delete(manage, random_id())
     do(removal_jobs)
     assert left(stored) == "abcde"
 
@@ -182,7 +184,7 @@ def test_who_asked_for_it_and_what_came_of_it_is_kept(
 def test_the_request_costs_the_same_however_much_is_stored(
     stored: Cloud, bob: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]
 ) -> None:
-    delete(manage, "nobody")
+    delete(manage, random_id())
     seen = []
     for _ in range(2):
         for number in range(60):
@@ -194,13 +196,27 @@ def test_the_request_costs_the_same_however_much_is_stored(
 
 
 @pytest.mark.parametrize(
-    "writer", [None, "", "a b", "a%23b", "*", "a" * 65, "a.b", "%C3%A9", "..%2f"]
+    "writer",
+    [
+        None,
+        "",
+        "nobody",
+        "bob@acme.example",
+        "x" * 31,
+        "x" * 33,
+        "x" * 64,
+        "team_" + "x" * 24,
+        "a" * 31 + "_",
+        "%C3%A9" * 32,
+        "..%2f",
+    ],
 )
-def test_400_without_a_writer_and_nothing_is_asked_for(
+def test_400_for_what_is_nobodys_id_and_nothing_is_asked_for(
     stored: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]], writer: str | None
 ) -> None:
     asking = manage if writer is None else manage.asking(writer=writer)
     reply = asking("DELETE", "/v1/artifacts")
     assert (reply.status, reply.code) == (400, "bad_request")
-    assert reply.message == "writer: must be the id of a key, a session or a user"
+    told = "writer: must be the id of a key, a session or a user, 32 letters and digits"
+    assert reply.message == told
     assert removal_jobs == []

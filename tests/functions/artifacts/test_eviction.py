@@ -8,7 +8,8 @@ import pytest
 from larder import clock
 from larder.artifacts import removal, service
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
-from larder.artifacts.repository import read_entry, read_totals
+from larder.artifacts.repository.index import read_entry
+from larder.artifacts.repository.totals import read_totals
 from larder.audit.models import Action
 from larder.audit.service import read_entries
 from larder.teams.service import change_state

@@ -8,16 +8,32 @@ import pytest
 
 from larder import aws, clock
 from larder.artifacts import service
-from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
-from larder.artifacts.repository import read_entry, read_totals
+from larder.artifacts.models import (
+    INDEXED_BODY_BYTES,
+    MAX_HASH_LENGTH,
+    ArtifactHash,
+    ArtifactMetadata,
+    Totals,
+)
+from larder.artifacts.repository.index import read_entry
+from larder.artifacts.repository.totals import read_totals
 from larder.settings import settings
+from larder.web.parameters import MAX_CI_LENGTH, MAX_TAG_LENGTH
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload
 from tests.faults import answering, error
 from tests.hooks import hooked
 from tests.requests import Cloud, Sender
 
+LARGER = INDEXED_BODY_BYTES + 1
+"""Bytes of an artifact whose body is in the bucket alone."""
+
 TAG = "Tc0BmHvJYMIYJ62/zx87YqO0Flxk+5Ovip25NY825CQ="
+
+
+def delete_every_object() -> None:
+    for key in object_keys():
+        aws.s3().delete_object(Bucket=settings().artifacts_bucket, Key=key)
 
 
 def test_200_with_the_body_for_a_small_artifact(send: Sender) -> None:
@@ -25,6 +41,60 @@ def test_200_with_the_body_for_a_small_artifact(send: Sender) -> None:
     reply = send("GET", "/v8/artifacts/abc")
     assert (reply.status, reply.body) == (200, b"\x28\xb5\x2f\xfd small")
     assert reply.headers["content-type"] == "application/octet-stream"
+
+
+def test_a_small_artifact_is_answered_from_the_index(cloud: Cloud) -> None:
+    """Its body stands there beside the object: S3 is not asked."""
+    body = bytes(range(250)) * (INDEXED_BODY_BYTES // 250)
+    cloud.send("PUT", "/v8/artifacts/abc", body=body, headers={"x-artifact-tag": TAG})
+    delete_every_object()
+    reply = cloud.send("GET", "/v8/artifacts/abc")
+    assert (reply.status, reply.body, reply.headers["x-artifact-tag"]) == (200, body, TAG)
+
+
+def test_a_small_direct_upload_is_answered_from_the_index_once_it_is_settled(cloud: Cloud) -> None:
+    announce(upload(cloud.send, "by-its-event", b"straight to S3"))
+    upload(cloud.send, "by-a-reader", b"straight to S3")
+    assert cloud.send("HEAD", "/v8/artifacts/by-a-reader").status == 200
+    delete_every_object()
+    for hash in ("by-its-event", "by-a-reader"):
+        reply = cloud.send("GET", f"/v8/artifacts/{hash}")
+        assert (reply.status, reply.body) == (200, b"straight to S3")
+
+
+def test_what_comes_to_a_used_url_is_not_served_in_place_of_a_small_artifact(cloud: Cloud) -> None:
+    key = upload(cloud.send, "abc", b"first")
+    announce(key)
+    put_object(key, b"later")
+    announce(key)
+    assert cloud.send("GET", "/v8/artifacts/abc").body == b"first"
+
+
+def test_a_larger_artifact_takes_the_place_of_a_small_one_and_the_other_way_round(
+    cloud: Cloud,
+) -> None:
+    for body in (b"small", b"x" * LARGER, b"smaller"):
+        assert cloud.send("PUT", "/v8/artifacts/abc", body=body).status == 202
+        assert cloud.send("GET", "/v8/artifacts/abc").body == body
+
+
+def test_a_small_artifact_is_read_at_the_price_of_one_without_a_body(cloud: Cloud) -> None:
+    """DynamoDB charges reads by 4 KB of an item, the names of its attributes among them."""
+    headers = {
+        "x-artifact-duration": "10000000000",
+        "x-artifact-tag": "t" * MAX_TAG_LENGTH,
+        "x-artifact-sha": "a" * 128,
+        "x-artifact-dirty-hash": "b" * 128,
+        "x-artifact-client-ci": "c" * MAX_CI_LENGTH,
+        "x-artifact-client-interactive": "0",
+    }
+    hash = "h" * MAX_HASH_LENGTH
+    body = b"x" * INDEXED_BODY_BYTES
+    assert cloud.send("PUT", f"/v8/artifacts/{hash}", body=body, headers=headers).status == 202
+    key = aws.serialize({"owner": cloud.team.id, "hash": hash})
+    item = aws.dynamodb().get_item(TableName=settings().artifacts_table, Key=key)["Item"]
+    assert "body" in item
+    assert sum(len(name) + len(str(*value.values())) for name, value in item.items()) <= 4096
 
 
 def test_302_to_s3_for_an_artifact_above_the_inline_size(send: Sender, option: SetOption) -> None:
@@ -164,9 +234,8 @@ def test_readers_keep_the_stored_artifact_until_the_offered_one_has_arrived(send
 
 
 def test_404_and_a_clean_index_when_the_object_is_gone(cloud: Cloud) -> None:
-    cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact")
-    (key,) = object_keys()
-    aws.s3().delete_object(Bucket=settings().artifacts_bucket, Key=key)
+    cloud.send("PUT", "/v8/artifacts/abc", body=b"x" * LARGER)
+    delete_every_object()
     assert cloud.send("GET", "/v8/artifacts/abc").status == 404
     assert read_entry(cloud.team.id, ArtifactHash("abc")).artifact is None
     assert read_totals(cloud.team.id) == Totals()
@@ -174,9 +243,9 @@ def test_404_and_a_clean_index_when_the_object_is_gone(cloud: Cloud) -> None:
 
 def test_404_and_a_clean_index_when_the_object_is_of_another_size(cloud: Cloud) -> None:
     """Nothing of it is read: whoever has the URL of an upload may have put any size there."""
-    key = upload(cloud.send, "abc", b"small")
+    key = upload(cloud.send, "abc", b"x" * LARGER)
     announce(key)
-    put_object(key, b"too large to be read")
+    put_object(key, b"x" * 2 * LARGER)
 
     def refuse_to_be_read(parsed: dict[str, Any], **_: object) -> None:
         parsed["Body"].read = lambda: pytest.fail("the object was read")

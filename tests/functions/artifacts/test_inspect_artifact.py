@@ -4,7 +4,7 @@ import pytest
 
 from larder import clock
 from larder.artifacts.models import ArtifactHash
-from larder.artifacts.repository import read_entry
+from larder.artifacts.repository.index import read_entry
 from larder.clock import to_ms
 from tests.conftest import SetOption
 from tests.direct_uploads import offer, upload

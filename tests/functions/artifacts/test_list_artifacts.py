@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from larder import aws, clock
-from larder.artifacts import repository, service
+from larder.artifacts import service
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Upload
+from larder.artifacts.repository import index
 from larder.clock import to_ms
 from larder.settings import settings
 from tests.direct_uploads import offer
@@ -40,7 +41,7 @@ def publish(owner: str, *numbers: int) -> None:
             size_bytes=1,
             created_at=now,
         )
-        assert repository.publish(artifact, replaces=None, now=now)
+        assert index.publish(artifact, replaces=None, now=now)
 
 
 def test_what_is_told_of_each(cloud: Cloud, manage: Sender) -> None:

@@ -10,6 +10,7 @@ from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
 from larder.api_keys.models import NewKey, Permissions
 from larder.api_keys.service import create_key
+from larder.hashing import random_id
 from larder.teams.models import Role
 from larder.teams.service import add_member, create_team
 from tests.requests import Cloud, Reply, Sender
@@ -31,7 +32,7 @@ def ask(send: Sender, endpoint: str) -> Reply:
         case "delete":
             return send("DELETE", "/v1/artifacts/abc")
         case _:
-            return send.asking(writer="somebody")("DELETE", "/v1/artifacts")
+            return send.asking(writer=random_id())("DELETE", "/v1/artifacts")
 
 
 def key(user: User, permissions: Permissions = MANAGE, **more: Any) -> str:

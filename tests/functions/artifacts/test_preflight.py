@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from larder.artifacts.models import ArtifactHash
-from larder.artifacts.repository import read_entry
+from larder.artifacts.repository.index import read_entry
 from larder.settings import settings
 from larder.teams.models import CachingStatus
 from larder.teams.service import change_state

@@ -3,7 +3,8 @@
 import pytest
 
 from larder.artifacts.models import ArtifactHash, Totals
-from larder.artifacts.repository import read_entry, read_totals
+from larder.artifacts.repository.index import read_entry
+from larder.artifacts.repository.totals import read_totals
 from larder.teams.service import change_state
 from tests.conftest import SetOption
 from tests.direct_uploads import object_keys, offer, put_object

@@ -7,7 +7,7 @@ import pytest
 from larder import clock
 from larder.artifacts import sweeping
 from larder.artifacts.models import Totals
-from larder.artifacts.repository import read_totals
+from larder.artifacts.repository.totals import read_totals
 from larder.teams.service import change_state
 from tests.conftest import SetOption
 from tests.direct_uploads import PREFLIGHT, announce, offer, put_object

@@ -8,7 +8,9 @@ import pytest
 from larder import clock
 from larder.artifacts import removal, sweeping
 from larder.artifacts.models import ArtifactHash, Totals
-from larder.artifacts.repository import read_entry, read_removal, read_totals
+from larder.artifacts.repository.due import read_removal
+from larder.artifacts.repository.index import read_entry
+from larder.artifacts.repository.totals import read_totals
 from larder.audit.models import OPERATOR
 from larder.audit.service import read_entries
 from larder.errors import TryAgain

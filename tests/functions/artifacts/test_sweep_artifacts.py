@@ -7,9 +7,10 @@ from threading import Barrier
 from typing import Any
 
 from larder import aws, clock
-from larder.artifacts import repository, service, sweeping
+from larder.artifacts import service, sweeping
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
-from larder.artifacts.repository import read_entry, read_totals
+from larder.artifacts.repository.index import read_entry
+from larder.artifacts.repository.totals import add_to_totals, read_totals
 from larder.artifacts.sweeping import SweepReport
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload
@@ -142,7 +143,7 @@ def test_the_function_deletes_the_object_of_what_expired(cloud: Cloud) -> None:
 def test_totals_that_a_crash_left_wrong_are_corrected_by_the_second_look(cloud: Cloud) -> None:
     now = clock.now()
     store(cloud, "abc", now=now)
-    repository.add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
+    add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
     assert sweeping.sweep(now=now) == SweepReport()
     assert sweeping.sweep(now=now + HOUR) == SweepReport(totals_corrected=1)
     assert read_totals(cloud.team.id) == Totals(size_bytes=8, artifacts=1)
@@ -151,9 +152,9 @@ def test_totals_that_a_crash_left_wrong_are_corrected_by_the_second_look(cloud: 
 def test_an_upload_under_way_is_not_taken_for_a_drift(cloud: Cloud) -> None:
     now = clock.now()
     store(cloud, "a1", now=now)
-    repository.add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
+    add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
     sweeping.sweep(now=now)
-    repository.add_to_totals(cloud.team.id, -500, -1, quota_bytes=None)
+    add_to_totals(cloud.team.id, -500, -1, quota_bytes=None)
     assert sweeping.sweep(now=now + HOUR) == SweepReport()
     assert sweeping.sweep(now=now + 2 * HOUR) == SweepReport()
     assert read_totals(cloud.team.id) == Totals(size_bytes=8, artifacts=1)
@@ -163,7 +164,7 @@ def test_right_totals_are_looked_at_once_a_day(cloud: Cloud) -> None:
     now = clock.now()
     store(cloud, "abc", now=now)
     sweeping.sweep(now=now)
-    repository.add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
+    add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
     for hours in range(1, 24):
         assert sweeping.sweep(now=now + hours * HOUR) == SweepReport()
     sweeping.sweep(now=now + DAY)
@@ -180,8 +181,8 @@ def swept(log: StringIO) -> dict[str, Any]:
 def test_what_was_wrong_in_the_totals_is_a_metric(cloud: Cloud, log: StringIO) -> None:
     store(cloud, "abc", now=clock.now())
     sweeping.sweep(now=clock.now() - 2 * HOUR)
-    repository.add_to_totals(cloud.team.id, -500, -2, quota_bytes=None)
-    repository.add_to_totals(cloud.user.id, 70, 1, quota_bytes=None)
+    add_to_totals(cloud.team.id, -500, -2, quota_bytes=None)
+    add_to_totals(cloud.user.id, 70, 1, quota_bytes=None)
     # The sweep before has seen the drift of the user's totals.
     sweeping.sweep(now=clock.now() - HOUR)
     invoke("artifacts.sweep_artifacts.handler", {})
@@ -201,7 +202,7 @@ def test_what_was_wrong_in_the_totals_is_a_metric(cloud: Cloud, log: StringIO) -
 def test_a_drift_below_counts_like_one_above(cloud: Cloud) -> None:
     now = clock.now()
     store(cloud, "abc", now=now)
-    repository.add_to_totals(cloud.team.id, -5, -1, quota_bytes=None)
+    add_to_totals(cloud.team.id, -5, -1, quota_bytes=None)
     first, second = sweeping.sweep(now=now), sweeping.sweep(now=now + HOUR)
     assert (first.totals_checked, first.totals_drifting, first.totals_corrected) == (1, 1, 0)
     assert (second.totals_checked, second.totals_drifting, second.totals_corrected) == (1, 0, 1)
@@ -212,7 +213,7 @@ def test_a_drift_below_counts_like_one_above(cloud: Cloud) -> None:
 def test_an_owner_whose_index_is_too_large_for_one_sweep_is_left_for_a_day(cloud: Cloud) -> None:
     now = clock.now()
     store(cloud, "abc", now=now)
-    repository.add_to_totals(cloud.team.id, 5, 1, quota_bytes=None)
+    add_to_totals(cloud.team.id, 5, 1, quota_bytes=None)
     # There is time to begin with the owner's totals, and none to read what they should come to.
     looks = iter([True])
     out_of_time = sweeping.sweep(now=now, may_go_on=lambda: next(looks, False))
@@ -231,7 +232,7 @@ def test_a_sweep_without_totals_to_look_at_tells_zeros(cloud: Cloud, log: String
 def test_a_check_that_meets_an_eviction_is_made_by_the_next_sweep(cloud: Cloud) -> None:
     now = clock.now()
     store(cloud, "abc", now=now)
-    repository.add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
+    add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
     sweeping.sweep(now=now)
     with answering("dynamodb", "UpdateItem", error("TransactionConflictException"), times=1):
         assert sweeping.sweep(now=now + HOUR).totals_corrected == 0

@@ -1,5 +1,6 @@
 """GET /registration/verify"""
 
+from collections.abc import Callable
 from datetime import timedelta
 from urllib.parse import quote
 
@@ -7,16 +8,28 @@ import pytest
 
 from larder import aws, clock
 from larder.accounts import repository as accounts
-from larder.accounts.service import create_user, read_account
+from larder.accounts.links import issue_reset_token, reset_password
+from larder.accounts.models import Account, ProfileChange, User
+from larder.accounts.service import (
+    change_account,
+    create_user,
+    find_user,
+    read_account,
+    update_profile,
+    with_password,
+)
+from larder.accounts.sessions import end_sessions, start_session
 from larder.api_keys import logins
 from larder.api_keys.logins import Grant
-from larder.api_keys.service import delete_expired_keys, list_keys
+from larder.api_keys.service import delete_expired_keys, delete_keys_of, list_keys
 from larder.hashing import hash_key
 from larder.settings import settings
 from larder.teams.models import Role
 from larder.teams.service import add_member, remove_member
 from tests.conftest import SetOption
+from tests.functions.accounts.conftest import VISIT
 from tests.functions.api_keys.people import stored_keys
+from tests.mailbox import Mailbox
 from tests.requests import Cloud, Reply, Sender
 
 TURBO = "Turbo CLI on laptop via SAML/OIDC Single Sign-On"
@@ -26,7 +39,7 @@ INVALID = (401, "invalid_login_code")
 @pytest.fixture
 def code(cloud: Cloud) -> str:
     """What Ada's turbo got for the team `acme`."""
-    return logins.give(cloud.user.id, Grant(sso_team="acme"), now=clock.now())
+    return logins.give(cloud.user, Grant(sso_team="acme"), now=clock.now())
 
 
 def exchange(code: str, name: str = TURBO) -> Reply:
@@ -73,7 +86,7 @@ def test_401_without_a_code(cloud: Cloud) -> None:
 
 def test_401_for_a_code_past_its_time(cloud: Cloud) -> None:
     before = clock.now() - timedelta(seconds=logins.CODE_SECONDS)
-    late = logins.give(cloud.user.id, Grant(sso_team="acme"), now=before)
+    late = logins.give(cloud.user, Grant(sso_team="acme"), now=before)
     assert refusal(exchange(late)) == INVALID
 
 
@@ -87,7 +100,7 @@ def test_codes_past_their_time_go_with_expired_keys(cloud: Cloud, code: str) -> 
 def test_who_has_left_the_team_meanwhile_gets_no_key(cloud: Cloud) -> None:
     bob = create_user("bob@acme.example", "Bob", now=clock.now())
     add_member(cloud.team.id, bob.id, Role.MEMBER, now=clock.now())
-    code = logins.give(bob.id, Grant(sso_team="acme"), now=clock.now())
+    code = logins.give(bob, Grant(sso_team="acme"), now=clock.now())
     remove_member(cloud.team.id, bob.id)
     assert refusal(exchange(code)) == (403, "not_a_team_member")
     assert len(stored_keys()) == 1
@@ -97,6 +110,64 @@ def test_who_is_gone_meanwhile_gets_no_key(cloud: Cloud, code: str) -> None:
     assert accounts.remove(read_account(cloud.user.id), now=clock.now())
     assert refusal(exchange(code)) == INVALID
     assert len(stored_keys()) == 1
+
+
+def reset(user: User) -> None:
+    now = clock.now()
+    token = issue_reset_token(user, now=now)
+    reset_password(token, "another correct horse", VISIT, end_keys=delete_keys_of, now=now)
+
+
+def reset_without_ending_sessions(user: User) -> None:
+    """Where `RevokeSessionsOnPasswordReset` is false."""
+
+    def another(account: Account) -> Account:
+        return with_password(account, "a hash", ends_sessions=False, now=clock.now())
+
+    change_account(user.id, another)
+
+
+def end_other_sessions(user: User) -> None:
+    session, _ = start_session(user, now=clock.now())
+    end_sessions(user.id, kept=session)
+
+
+@pytest.mark.parametrize(
+    "taken_back",
+    [reset, reset_without_ending_sessions, lambda user: end_sessions(user.id), end_other_sessions],
+    ids=["reset", "another password", "end of all sessions", "end of the others"],
+)
+def test_a_code_ends_when_its_user_takes_the_account_back(
+    cloud: Cloud, code: str, mailbox: Mailbox, taken_back: Callable[[User], None]
+) -> None:
+    """Whoever had the session has the code too."""
+    taken_back(cloud.user)
+    assert refusal(exchange(code)) == INVALID
+    assert len(stored_keys()) == 1
+    again = find_user(cloud.user.id)
+    assert again is not None
+    assert exchange(logins.give(again, Grant(sso_team="acme"), now=clock.now())).status == 200
+
+
+def test_a_code_of_a_session_that_was_ended_while_it_was_given_is_none(cloud: Cloud) -> None:
+    """The user is the one whom the request found before."""
+    found = cloud.user
+    end_sessions(found.id)
+    assert refusal(exchange(logins.give(found, Grant(sso_team="acme"), now=clock.now()))) == INVALID
+
+
+def test_a_code_outlives_another_name_of_its_user(cloud: Cloud, code: str) -> None:
+    update_profile(cloud.user, ProfileChange(name="Lovelace"), now=clock.now())
+    assert exchange(code).status == 200
+
+
+def test_a_code_that_the_first_version_gave_can_be_exchanged(cloud: Cloud, code: str) -> None:
+    aws.dynamodb().update_item(
+        TableName=settings().api_keys_table,
+        Key=aws.serialize({"key_hash": f"#login-code#{hash_key(code)}"}),
+        UpdateExpression="REMOVE login_password_version, login_session_generation",
+    )
+    assert exchange(code).status == 200
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, list_keys
 from larder.artifacts import settling, sweeping
 from larder.artifacts.models import ArtifactHash, Totals, Upload, parse_object_key
-from larder.artifacts.repository import read_entry, read_totals
+from larder.artifacts.repository.index import read_entry
+from larder.artifacts.repository.totals import read_totals
 from larder.errors import TryAgain
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitee
@@ -106,6 +107,19 @@ def test_keys_that_are_bound_to_no_team_stay_their_users(full: Cloud) -> None:
     personal = create_key(NewKey(user_id=full.user.id), now=clock.now())
     invoke(HANDLER, {})
     assert [key.id for key in list_keys(full.user.id)] == [personal[0].id]
+
+
+def test_a_team_that_a_restored_table_has_brought_back_keeps_everything(full: Cloud) -> None:
+    """The note of the deletion is newer than the moment that the table was restored to, so it is still there."""
+    before = aws.dynamodb().scan(TableName=settings().teams_table)["Items"]
+    everything = stored_of(full.team.id)
+    delete(full)
+    for item in before:
+        aws.dynamodb().put_item(TableName=settings().teams_table, Item=item)
+    invoke(HANDLER, {})
+    assert stored_of(full.team.id) == everything
+    assert find_team("acme") is not None
+    assert deleted_teams() == []
 
 
 def test_the_note_is_kept_until_no_upload_can_come_any_more(full: Cloud) -> None:

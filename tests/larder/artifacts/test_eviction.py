@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from larder import clock
-from larder.artifacts import eviction, rebuilding, repository, service, settling, sweeping
+from larder.artifacts import eviction, rebuilding, service, settling, sweeping
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals
+from larder.artifacts.repository import index
+from larder.artifacts.repository.eviction import least_recently_used
+from larder.artifacts.repository.totals import read_totals, sum_index
 from larder.errors import LargerThanQuota, MakingRoom
 from larder.teams.service import change_state
 from tests.conftest import SetOption
@@ -38,8 +41,8 @@ def team(cloud: Cloud, option: SetOption, jobs: list[dict[str, Any]]) -> Iterato
 
 def check_books(cloud: Cloud) -> None:
     """The totals are what the index comes to, and no more than the quota."""
-    totals = repository.read_totals(cloud.team.id)
-    assert totals == repository.sum_index(cloud.team.id).totals
+    totals = read_totals(cloud.team.id)
+    assert totals == sum_index(cloud.team.id).totals
 
 
 def store(cloud: Cloud, hash: str, size: int = 100, *, now: datetime | None = None) -> Artifact:
@@ -49,7 +52,7 @@ def store(cloud: Cloud, hash: str, size: int = 100, *, now: datetime | None = No
         b"x" * size,
         ArtifactMetadata(),
         writer=cloud.writer,
-        replaces=repository.read_entry(cloud.team.id, ArtifactHash(hash)).artifact,
+        replaces=index.read_entry(cloud.team.id, ArtifactHash(hash)).artifact,
         quota_bytes=QUOTA,
         now=now or clock.now(),
     )
@@ -64,15 +67,15 @@ def fill(cloud: Cloud, *, count: int = 9, size: int = 100) -> datetime:
 
 
 def hashes(cloud: Cloud) -> list[str]:
-    return [str(one.upload.hash) for one in repository.stored_by(cloud.team.id)]
+    return [str(one.upload.hash) for one in index.stored_by(cloud.team.id)]
 
 
 def size(cloud: Cloud) -> int:
-    return repository.read_totals(cloud.team.id).size_bytes
+    return read_totals(cloud.team.id).size_bytes
 
 
 def use(cloud: Cloud, hash: str, now: datetime) -> None:
-    entry = repository.read_entry(cloud.team.id, ArtifactHash(hash))
+    entry = index.read_entry(cloud.team.id, ArtifactHash(hash))
     service.find_for_use(entry, quota_bytes=QUOTA, now=now)
 
 
@@ -164,7 +167,7 @@ def test_without_a_quota_nothing_is_evicted(
     for number in range(5):
         assert cloud.send("PUT", f"/v8/artifacts/{number}", body=b"x" * 1000).status == 202
     assert jobs == []
-    assert repository.read_totals(cloud.team.id).artifacts == 5
+    assert read_totals(cloud.team.id).artifacts == 5
 
 
 def test_the_quota_may_be_lowered_below_what_is_stored(team: Cloud) -> None:
@@ -260,7 +263,7 @@ def test_what_is_replaced_at_the_last_moment_stays(team: Cloud) -> None:
 
 def test_what_is_removed_at_the_last_moment_is_counted_out_once(team: Cloud) -> None:
     fill(team, count=10)
-    first = repository.read_entry(team.team.id, ArtifactHash("a0")).artifact
+    first = index.read_entry(team.team.id, ArtifactHash("a0")).artifact
     assert first is not None
     with just_before(
         "dynamodb", "TransactWriteItems", lambda: settling.forget(first, now=clock.now())
@@ -339,7 +342,7 @@ def test_what_was_stored_before_the_deployment_evicted_goes_by_the_time_of_its_u
     option("over_quota", "refuse")
     now = fill(team, count=10)
     option("over_quota", "evict")
-    assert repository.sum_index(team.team.id).unlisted == 10
+    assert sum_index(team.team.id).unlisted == 10
     use(team, "a0", now)
     change_state(team.team.id, quota_bytes=500)
     invoke(
@@ -425,7 +428,7 @@ def test_a_rebuild_refuses_and_evicts_nothing(team: Cloud) -> None:
 
 
 def last_use(cloud: Cloud, hash: str) -> datetime | None:
-    artifact = repository.read_entry(cloud.team.id, ArtifactHash(hash)).artifact
+    artifact = index.read_entry(cloud.team.id, ArtifactHash(hash)).artifact
     assert artifact is not None
     return artifact.last_used_at
 
@@ -457,7 +460,7 @@ def test_a_query_and_a_manager_use_nothing(team: Cloud) -> None:
 
 def test_a_use_that_cannot_be_noted_fails_no_read(team: Cloud) -> None:
     store(team, "b", now=clock.now() - 2 * DAY)
-    artifact = repository.read_entry(team.team.id, ArtifactHash("b")).artifact
+    artifact = index.read_entry(team.team.id, ArtifactHash("b")).artifact
     assert artifact is not None
     with unreachable("dynamodb", "UpdateItem"):
         assert service.fetch(artifact, now=clock.now()) == b"x" * 100
@@ -467,7 +470,7 @@ def test_a_use_of_what_has_been_replaced_is_not_noted(team: Cloud) -> None:
     long_ago = clock.now() - 2 * DAY
     first = store(team, "b", now=long_ago)
     second = store(team, "b", now=clock.now() - HOUR)
-    repository.note_use(first, at=clock.now())
+    index.note_use(first, at=clock.now())
     assert last_use(team, "b") == second.created_at
 
 
@@ -484,7 +487,7 @@ def test_where_nothing_is_evicted_no_use_is_noted_and_nothing_listed(cloud: Clou
     )
     cloud.send("GET", "/v8/artifacts/b")
     assert last_use(cloud, "b") is None
-    assert list(repository.least_recently_used(cloud.team.id, page=10)) == []
+    assert list(least_recently_used(cloud.team.id, page=10)) == []
 
 
 def test_the_daily_check_lists_what_was_stored_before(
@@ -494,7 +497,7 @@ def test_the_daily_check_lists_what_was_stored_before(
     fill(team)
     option("over_quota", "evict")
     sweeping.sweep(now=clock.now())
-    listed = repository.least_recently_used(team.team.id, page=2)
+    listed = least_recently_used(team.team.id, page=2)
     assert [str(one.upload.hash) for one in listed] == [f"a{number}" for number in range(9)]
 
 
@@ -504,4 +507,4 @@ def test_an_artifact_that_is_larger_than_the_quota_is_told_before_it_is_stored(
     with pytest.raises(LargerThanQuota):
         store(team, "b", QUOTA + 1)
     assert object_keys() == []
-    assert repository.read_totals(team.team.id) == Totals()
+    assert read_totals(team.team.id) == Totals()

@@ -5,8 +5,11 @@ up in the end. The other writer here is a call that gets in between, by a hook o
 import pytest
 
 from larder import clock
-from larder.artifacts import repository, service, settling, storage
+from larder.artifacts import service, settling, storage
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload
+from larder.artifacts.repository import index
+from larder.artifacts.repository.due import due_items
+from larder.artifacts.repository.totals import add_to_totals, read_totals
 from larder.errors import ArtifactNotFound, CachingOverLimit, TryAgain
 from larder.hashing import time_ordered_id
 from larder.teams.service import change_state
@@ -34,14 +37,14 @@ def seen(cloud: Cloud) -> bytes | None:
     """What a reader gets, and the totals as they must be with it."""
     now = clock.now()
     try:
-        entry = repository.read_entry(cloud.team.id, HASH)
+        entry = index.read_entry(cloud.team.id, HASH)
         artifact = service.find(entry, quota_bytes=None, now=now)
     except ArtifactNotFound:
-        assert repository.read_totals(cloud.team.id) == Totals()
+        assert read_totals(cloud.team.id) == Totals()
         return None
     body = service.fetch(artifact, now=now)
     assert isinstance(body, bytes)
-    assert repository.read_totals(cloud.team.id) == Totals(size_bytes=len(body), artifacts=1)
+    assert read_totals(cloud.team.id) == Totals(size_bytes=len(body), artifacts=1)
     return body
 
 
@@ -73,7 +76,7 @@ def test_what_a_smaller_replacement_frees_is_not_given_away_before_it_is_free(cl
     first = store(cloud, b"x" * 1_000)
 
     def another_asks_for_room() -> None:
-        assert repository.add_to_totals(cloud.team.id, 1, 1, quota_bytes=1_000) is None
+        assert add_to_totals(cloud.team.id, 1, 1, quota_bytes=1_000) is None
 
     with just_before("dynamodb", "TransactWriteItems", another_asks_for_room):
         store(cloud, b"mine", replaces=first)
@@ -94,15 +97,15 @@ def test_where_the_replaced_artifact_vanishes_the_whole_upload_is_held_to_the_qu
 
     def it_goes_and_others_take_the_room() -> None:
         settling.forget(first, now=clock.now())
-        repository.add_to_totals(cloud.team.id, 990, 1, quota_bytes=1_000)
+        add_to_totals(cloud.team.id, 990, 1, quota_bytes=1_000)
 
     with (
         just_before("dynamodb", "TransactWriteItems", it_goes_and_others_take_the_room),
         pytest.raises(CachingOverLimit),
     ):
         store(cloud, b"x" * 110, replaces=first)
-    assert repository.read_totals(cloud.team.id) == Totals(size_bytes=990, artifacts=1)
-    assert repository.read_entry(cloud.team.id, HASH).artifact is None
+    assert read_totals(cloud.team.id) == Totals(size_bytes=990, artifacts=1)
+    assert index.read_entry(cloud.team.id, HASH).artifact is None
 
 
 def test_an_event_that_is_faster_than_the_function_is_no_second_upload(cloud: Cloud) -> None:
@@ -128,15 +131,15 @@ def test_a_transaction_that_meets_another_is_tried_again(cloud: Cloud) -> None:
 
 def test_what_a_parallel_upload_took_of_the_quota_is_not_given_twice(cloud: Cloud) -> None:
     def other() -> None:
-        repository.add_to_totals(cloud.team.id, 990, 1, quota_bytes=1_000)
+        add_to_totals(cloud.team.id, 990, 1, quota_bytes=1_000)
 
     with (
         just_before("dynamodb", "UpdateItem", other),
         pytest.raises(CachingOverLimit),
     ):
         store(cloud, b"x" * 11)
-    assert repository.read_totals(cloud.team.id) == Totals(size_bytes=990, artifacts=1)
-    assert repository.read_entry(cloud.team.id, HASH).artifact is None
+    assert read_totals(cloud.team.id) == Totals(size_bytes=990, artifacts=1)
+    assert index.read_entry(cloud.team.id, HASH).artifact is None
 
 
 def test_a_failed_upload_to_s3_leaves_nothing_behind(cloud: Cloud) -> None:
@@ -151,11 +154,11 @@ def test_an_upload_that_cannot_be_taken_is_deleted_by_the_sweep(cloud: Cloud, si
     upload = Upload(owner=cloud.team.id, hash=HASH, id=time_ordered_id(now))
     # No writer: it came straight to S3.
     storage.put(upload, b"x" * size, ArtifactMetadata(), None)
-    entry = repository.read_entry(cloud.team.id, HASH)
+    entry = index.read_entry(cloud.team.id, HASH)
     with pytest.raises(ArtifactNotFound):
         service.find(entry, quota_bytes=1_000, now=now)
     change_state(cloud.team.id, quota_bytes=1_000)
     assert settling.commit(upload, now=now) is None
-    assert list(repository.due_items(now=now)) == []
+    assert list(due_items(now=now)) == []
     later = now.replace(year=now.year + 1)
-    assert [due.sort_key for due in repository.due_items(now=later)] == [f"#discarded#{upload.id}"]
+    assert [due.sort_key for due in due_items(now=later)] == [f"#discarded#{upload.id}"]

@@ -5,9 +5,11 @@ from datetime import timedelta
 import pytest
 
 from larder import aws, clock
-from larder.artifacts import rebuilding, repository, sweeping
+from larder.artifacts import rebuilding, sweeping
 from larder.artifacts.models import ArtifactHash, Totals
 from larder.artifacts.rebuilding import RebuildReport
+from larder.artifacts.repository import index
+from larder.artifacts.repository.totals import read_totals
 from larder.settings import settings
 from larder.teams.service import change_state
 from tests.direct_uploads import upload
@@ -46,14 +48,22 @@ def test_every_artifact_comes_back_and_is_counted_once(
     reply = stored.send("GET", "/v8/artifacts/a1")
     assert (reply.body, reply.headers["x-artifact-tag"]) == (b"x" * 300, "QUJD")
     assert reply.headers["x-artifact-duration"] == "7"
-    assert repository.read_totals(stored.team.id) == Totals(size_bytes=700, artifacts=2)
+    assert read_totals(stored.team.id) == Totals(size_bytes=700, artifacts=2)
+
+
+def test_small_bodies_are_in_the_index_again(stored: Cloud) -> None:
+    lose(items=True, totals=True)
+    rebuilding.rebuild_index(now=clock.now(), workers=1)
+    artifact = index.read_entry(stored.team.id, ArtifactHash("a1")).artifact
+    assert artifact is not None
+    assert artifact.body == b"x" * 300
 
 
 def test_lost_totals_are_counted_anew(stored: Cloud) -> None:
     lose(items=False, totals=True)
     report = rebuilding.rebuild_index(now=clock.now(), workers=1)
     assert report == RebuildReport(objects=2, current=2)
-    assert repository.read_totals(stored.team.id) == Totals(size_bytes=700, artifacts=2)
+    assert read_totals(stored.team.id) == Totals(size_bytes=700, artifacts=2)
 
 
 def test_of_several_uploads_of_a_hash_the_latest_is_indexed(stored: Cloud) -> None:
@@ -78,7 +88,7 @@ def test_who_wrote_it_comes_back_too(cloud: Cloud, hash: str) -> None:
     upload(cloud.send, "direct", b"straight to S3")
     lose(items=True, totals=True)
     rebuilding.rebuild_index(now=clock.now(), workers=1)
-    artifact = repository.read_entry(cloud.team.id, ArtifactHash(hash)).artifact
+    artifact = index.read_entry(cloud.team.id, ArtifactHash(hash)).artifact
     assert artifact is not None
     assert artifact.writer == cloud.writer
 
@@ -87,7 +97,7 @@ def test_what_is_past_its_retention_is_not_brought_back(stored: Cloud) -> None:
     lose(items=True, totals=True)
     in_a_year = clock.now() + timedelta(days=365)
     assert rebuilding.rebuild_index(now=in_a_year, workers=1) == RebuildReport(objects=2, expired=2)
-    assert repository.read_entry(stored.team.id, ArtifactHash("a1")).artifact is None
+    assert index.read_entry(stored.team.id, ArtifactHash("a1")).artifact is None
 
 
 def test_a_second_rebuild_changes_nothing(stored: Cloud) -> None:

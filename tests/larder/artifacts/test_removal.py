@@ -5,9 +5,11 @@ from datetime import datetime, timedelta
 import pytest
 
 from larder import clock
-from larder.artifacts import repository, service, settling, sweeping
+from larder.artifacts import service, settling, sweeping
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload, Writer
 from larder.artifacts.removal import remove_written
+from larder.artifacts.repository import index
+from larder.artifacts.repository.totals import add_to_totals, read_totals
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload
 from tests.faults import answering, error, just_before
 from tests.requests import Cloud
@@ -41,7 +43,7 @@ def remove(cloud: Cloud, writer: str | None = "theirs", *, now: datetime | None 
 
 
 def hashes(owner: str) -> list[str]:
-    return [str(one.upload.hash) for one in repository.stored_by(owner)]
+    return [str(one.upload.hash) for one in index.stored_by(owner)]
 
 
 def test_what_the_writer_wrote_goes_and_everything_else_stays(cloud: Cloud) -> None:
@@ -51,8 +53,8 @@ def test_what_the_writer_wrote_goes_and_everything_else_stays(cloud: Cloud) -> N
     assert remove(cloud)
     assert hashes(cloud.team.id) == ["a0", "a2", "a4", "a6"]
     assert hashes(cloud.user.id) == ["a1"]
-    assert repository.read_totals(cloud.team.id) == Totals(size_bytes=32, artifacts=4)
-    assert repository.read_totals(cloud.user.id) == Totals(size_bytes=8, artifacts=1)
+    assert read_totals(cloud.team.id) == Totals(size_bytes=32, artifacts=4)
+    assert read_totals(cloud.user.id) == Totals(size_bytes=8, artifacts=1)
 
 
 def test_a_user_goes_by_their_id_with_all_keys_and_sessions_and_an_older_upload_by_its_key(
@@ -77,7 +79,7 @@ def test_without_a_writer_everything_goes_and_the_sweep_empties_the_bucket(cloud
     offer(cloud.send, "a3")
     assert remove(cloud, None)
     assert hashes(cloud.team.id) == []
-    assert repository.read_totals(cloud.team.id) == Totals()
+    assert read_totals(cloud.team.id) == Totals()
     assert len(object_keys()) == 2
     sweeping.sweep(now=clock.now() + HOUR)
     assert object_keys() == []
@@ -100,7 +102,7 @@ def test_an_upload_that_was_offered_before_is_never_seen_whenever_it_comes(
     put_object(key, b"too late")
     announce(key)
     assert cloud.send("GET", "/v8/artifacts/a1").status == 404
-    assert repository.read_totals(cloud.team.id) == Totals()
+    assert read_totals(cloud.team.id) == Totals()
     sweeping.sweep(now=clock.now() + 25 * HOUR)
     assert object_keys() == []
 
@@ -127,7 +129,7 @@ def test_the_offer_that_is_settled_while_it_is_taken_back_is_removed_as_an_artif
     with just_before("dynamodb", "TransactWriteItems", lambda: announce(key)):
         assert remove(cloud, cloud.key.id)
     assert hashes(cloud.team.id) == []
-    assert repository.read_totals(cloud.team.id) == Totals()
+    assert read_totals(cloud.team.id) == Totals()
 
 
 @pytest.mark.parametrize(("by", "left"), [("mine", ["a1"]), ("theirs", [])])
@@ -142,7 +144,7 @@ def test_an_artifact_that_is_replaced_meanwhile_goes_if_its_writer_wrote_that_to
     ):
         assert remove(cloud)
     assert hashes(cloud.team.id) == left
-    assert repository.read_totals(cloud.team.id).artifacts == len(left)
+    assert read_totals(cloud.team.id).artifacts == len(left)
 
 
 def test_an_artifact_that_somebody_else_removes_meanwhile_is_counted_out_once(
@@ -153,7 +155,7 @@ def test_an_artifact_that_somebody_else_removes_meanwhile_is_counted_out_once(
         "dynamodb", "TransactWriteItems", lambda: settling.forget(first, now=clock.now())
     ):
         assert remove(cloud)
-    assert repository.read_totals(cloud.team.id) == Totals()
+    assert read_totals(cloud.team.id) == Totals()
 
 
 def test_a_transaction_that_meets_another_is_tried_again(cloud: Cloud) -> None:
@@ -167,7 +169,7 @@ def test_a_transaction_that_meets_another_is_tried_again(cloud: Cloud) -> None:
 
 def test_a_removal_that_is_stopped_is_done_by_the_next_one(cloud: Cloud) -> None:
     for number in range(250):
-        repository.publish(
+        index.publish(
             Artifact(
                 upload=Upload(
                     owner=cloud.team.id, hash=ArtifactHash(f"a{number}"), id=f"{number:028x}"
@@ -179,15 +181,15 @@ def test_a_removal_that_is_stopped_is_done_by_the_next_one(cloud: Cloud) -> None
             replaces=None,
             now=clock.now(),
         )
-    repository.add_to_totals(cloud.team.id, 250, 250, quota_bytes=None)
+    add_to_totals(cloud.team.id, 250, 250, quota_bytes=None)
     looks = iter([True, True, False])
     assert not remove_written(
         cloud.team.id, writer="theirs", now=clock.now(), may_go_on=lambda: next(looks)
     )
-    assert repository.read_totals(cloud.team.id) == Totals(size_bytes=50, artifacts=50)
+    assert read_totals(cloud.team.id) == Totals(size_bytes=50, artifacts=50)
     assert len(hashes(cloud.team.id)) == 50
     assert remove(cloud)
-    assert repository.read_totals(cloud.team.id) == Totals()
+    assert read_totals(cloud.team.id) == Totals()
 
 
 def test_what_fails_is_left_to_the_next_removal_and_the_rest_is_done(cloud: Cloud) -> None:
@@ -197,4 +199,4 @@ def test_what_fails_is_left_to_the_next_removal_and_the_rest_is_done(cloud: Clou
         assert not remove(cloud)
     assert len(hashes(cloud.team.id)) == 1
     assert remove(cloud)
-    assert repository.read_totals(cloud.team.id) == Totals()
+    assert read_totals(cloud.team.id) == Totals()

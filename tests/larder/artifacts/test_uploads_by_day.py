@@ -7,7 +7,8 @@ import pytest
 from larder import aws, clock
 from larder.artifacts import rebuilding, service, sweeping
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
-from larder.artifacts.repository import read_entry, read_totals
+from larder.artifacts.repository.index import read_entry
+from larder.artifacts.repository.totals import read_totals
 from larder.errors import CachingOverLimit
 from larder.settings import settings
 from larder.teams.service import change_state

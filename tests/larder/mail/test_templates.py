@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Callable
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 
 import pytest
@@ -12,7 +13,22 @@ from larder.mail import templates
 from larder.mail.models import Message
 
 URL = "https://cache.example.com/api/auth/verify-email?token=a.b.c&callbackURL=%2F"
-TEMPLATES = [templates.verify_email, templates.reset_password, templates.sign_up_again]
+MOMENT = datetime(2026, 11, 22, 0, 47, tzinfo=UTC)
+
+
+def email_was_changed(*, to: str, product: str, url: str) -> Message:
+    """To another one of the same value."""
+    return templates.email_was_changed(
+        to=to, product=product, url=url, new_email=to, changed_at=MOMENT
+    )
+
+
+TEMPLATES = [
+    templates.verify_email,
+    templates.reset_password,
+    templates.sign_up_again,
+    email_was_changed,
+]
 Template = Callable[..., Message]
 
 
@@ -63,6 +79,18 @@ def test_a_value_is_not_taken_for_a_template() -> None:
     message = templates.verify_email(to="{url}@b.example", product="{to}", url="{title}")
     assert message.subject == "{to}: Verify your address"
     assert "gave {to} the address {url}@b.example." in message.text
+
+
+def test_of_a_new_address_a_notice_holds_the_first_letter_and_the_domain() -> None:
+    message = templates.email_was_changed(
+        to="ada@acme.example",
+        product="Larder",
+        url=URL,
+        new_email="{to}.call.0123@new.example",
+        changed_at=MOMENT,
+    )
+    assert "has the address {***@new.example since 2026-11-22 00:47 UTC." in message.text
+    assert "0123" not in message.text + message.html
 
 
 @pytest.mark.parametrize("bad", ["a@b.example\r\nBcc: eve@evil.example", "a@b.example\n", "a\0@b"])

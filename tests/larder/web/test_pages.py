@@ -3,17 +3,14 @@ keyboard and by ear.
 """
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from local.template import load_template
 from tests.conftest import SetOption
+from tests.loaded import loaded_by
 from tests.page import Page, opened, policy_hash
 
-ROOT = Path(__file__).resolve().parents[3]
 PATHS = sorted(
     route.path
     for route in load_template(environ={}).routes
@@ -32,15 +29,7 @@ def test_there_are_pages() -> None:
 
 def test_a_page_starts_without_what_takes_long_to_import() -> None:
     slow = {"botocore.session", "boto3", "pydantic", "aws_lambda_powertools.event_handler"}
-    source = f"import sys, pages.show_login; print(*({slow!r} & sys.modules.keys()))"
-    done = subprocess.run(
-        [sys.executable, "-c", source],
-        env={"PYTHONPATH": str(ROOT / "functions")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == []
+    assert not slow & loaded_by("pages.show_login")
 
 
 # --------------------------------------------------------------------------------------- safety

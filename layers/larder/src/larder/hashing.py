@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 import secrets
 import string
 from datetime import datetime
@@ -9,6 +10,9 @@ from datetime import datetime
 _LETTERS = string.ascii_letters
 _ALPHANUMERIC = string.ascii_letters + string.digits
 _ID_LENGTH = 32
+
+RANDOM_ID = re.compile(rf"[A-Za-z0-9]{{{_ID_LENGTH}}}")
+"""What could be an id of a user, a key or a session."""
 
 
 def hash_key(key: str) -> str:
@@ -29,7 +33,7 @@ def random_id(length: int = _ID_LENGTH) -> str:
 
 def is_random_id(text: str) -> bool:
     """Whether the text could be such an id of 32: those of users, keys and sessions are."""
-    return len(text) == _ID_LENGTH and set(text) <= set(_ALPHANUMERIC)
+    return RANDOM_ID.fullmatch(text) is not None
 
 
 def time_ordered_id(now: datetime) -> str:

@@ -7,10 +7,12 @@ tell nothing. What is known of the address, and whether there is anything to sen
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from larder import aws
+from larder.clock import to_ms
 from larder.errors import InvalidRequest
 from larder.settings import settings
 
@@ -25,6 +27,7 @@ class EmailKind(StrEnum):
     SIGN_UP_AGAIN = "sign_up_again"
     CHANGE_EMAIL = "change_email"
     PASSWORD_RESET = "password_reset"  # noqa: S105 - no password
+    EMAIL_CHANGED = "email_changed"
     TEAM_INVITATION = "team_invitation"
 
 
@@ -53,7 +56,7 @@ class EmailJob:
     `base_url` is the origin of this service without a slash at its end: `https://cache.example.com`. `user_id` is who
     wants the address as their new one, and `credentials` what they had to ask for it with; None where it is the address
     that tells whom the job is about. `team_id` and `invitation_id` name the invitation that goes to the address, if one
-    does.
+    does. Where the address is one that the user has left, `new_email` is what they have taken on, at `changed_at_ms`.
     """
 
     kind: EmailKind
@@ -65,6 +68,8 @@ class EmailJob:
     credentials: str | None = None
     team_id: str | None = None
     invitation_id: str | None = None
+    new_email: str | None = None
+    changed_at_ms: int | None = None
 
 
 def send_later(
@@ -77,6 +82,8 @@ def send_later(
     credentials: str | None = None,
     team_id: str | None = None,
     invitation_id: str | None = None,
+    new_email: str | None = None,
+    changed_at: datetime | None = None,
 ) -> None:
     """Have mail of this kind sent, if there is somebody to send it to. Raises TryAgain, InvalidRequest."""
     enqueue(
@@ -90,6 +97,8 @@ def send_later(
             credentials=credentials,
             team_id=team_id,
             invitation_id=invitation_id,
+            new_email=new_email,
+            changed_at_ms=None if changed_at is None else to_ms(changed_at),
         )
     )
 
@@ -119,4 +128,6 @@ def parse_job(record: Mapping[str, Any]) -> EmailJob:
         credentials=record.get("credentials"),
         team_id=record.get("team_id"),
         invitation_id=record.get("invitation_id"),
+        new_email=record.get("new_email"),
+        changed_at_ms=record.get("changed_at_ms"),
     )

@@ -14,6 +14,7 @@ from larder.accounts.addresses import canonical, parse_address
 from larder.accounts.email_jobs import EmailJob, EmailKind, RequestDescription
 from larder.accounts.models import User
 from larder.accounts.user_json import user_json
+from larder.clock import from_ms
 from larder.invitations import service as invitations
 from larder.mail import service as mail
 from larder.mail import templates
@@ -59,6 +60,8 @@ def deliver(job: EmailJob, *, now: datetime) -> Delivery:
         return _send_change_link(job, now)
     if job.kind is EmailKind.TEAM_INVITATION:
         return _send_invitation(job, now)
+    if job.kind is EmailKind.EMAIL_CHANGED:
+        return _tell_of_new_email(job, now)
     user = service.find_user_by_email(job.email)
     if user is None:
         return Delivery(outcome=Outcome.UNKNOWN_ADDRESS)
@@ -141,6 +144,20 @@ def _tell_of_reset(user: User, job: EmailJob, now: datetime) -> Delivery:
     if settings().on_password_reset:
         return _call(settings().on_password_reset, {"user": user_json(user)}, user, job.request)
     return _send(templates.password_was_reset, user, job.base_url, now)
+
+
+def _tell_of_new_email(job: EmailJob, now: datetime) -> Delivery:
+    """To the address that the user has left: nobody is looked up by it, for it may be somebody else's by now."""
+    changed_at = now if job.changed_at_ms is None else from_ms(job.changed_at_ms)
+    message = templates.email_was_changed(
+        to=job.email,
+        product=settings().product_name,
+        url=job.base_url,
+        new_email=job.new_email or "",
+        changed_at=changed_at,
+    )
+    message_id = mail.send(message, now=now)
+    return Delivery(outcome=Outcome.SENT, user_id=job.user_id, message_id=message_id)
 
 
 def _send(template: Callable[..., Message], user: User, url: str, now: datetime) -> Delivery:

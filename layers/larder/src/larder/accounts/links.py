@@ -17,7 +17,7 @@ from larder.accounts.addresses import canonical, parse_address
 from larder.accounts.email_jobs import EmailKind, Visit, send_later
 from larder.accounts.models import Account, EmailTaken, User
 from larder.accounts.passwords import check_length, hash_password
-from larder.accounts.service import change_account, read_account, with_password
+from larder.accounts.service import read_account, replace_account, with_password
 from larder.concurrency import wait_before_retry
 from larder.errors import (
     ChangeEmailDisabled,
@@ -99,10 +99,11 @@ def issue_verification_token(user: User, *, new_email: str | None = None, now: d
     return encode_token(claims, now=now, lifetime_s=lifetime_s)
 
 
-def follow_verification_token(token: str, *, now: datetime) -> User:
+def follow_verification_token(token: str, visit: Visit, *, now: datetime) -> User:
     """Mark the address as verified, or change it; again is as good as once.
 
-    Raises InvalidVerificationToken, VerificationTokenExpired, VerifiedUserNotFound.
+    The address that a user leaves is told of it by mail, by the request that changes it. Raises
+    InvalidVerificationToken, VerificationTokenExpired, VerifiedUserNotFound.
     """
     try:
         claims = decode_token(token, now=now)
@@ -129,12 +130,25 @@ def follow_verification_token(token: str, *, now: datetime) -> User:
         )
 
     try:
-        return change_account(claims["userId"], verified).user
+        was, becomes = replace_account(claims["userId"], verified)
     except UnauthorizedSession:
         raise VerifiedUserNotFound from None
     except EmailTaken:
         # Somebody else has taken the address since the link was sent.
         raise InvalidVerificationToken from None
+    if canonical(was.user.email) != canonical(becomes.user.email):
+        # The address is changed: that the news cannot be sent must not look as if it were not.
+        with suppress(TryAgain):
+            send_later(
+                EmailKind.EMAIL_CHANGED,
+                was.user.email,
+                "",
+                visit,
+                user_id=becomes.user.id,
+                new_email=becomes.user.email,
+                changed_at=now,
+            )
+    return becomes.user
 
 
 def issue_reset_token(user: User, *, now: datetime) -> str:

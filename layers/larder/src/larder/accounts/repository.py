@@ -90,7 +90,8 @@ def change(was: Account, becomes: Account, *, spending: str | None = None) -> Ac
 def remove(account: Account, *, now: datetime) -> bool:
     """Delete the user: no session of theirs counts from now on. False when they have changed meanwhile.
 
-    A note stays for a while, by which keys that the index did not show yet are found.
+    A note stays for a while, by which is found what else there is of them: keys that the index did not show yet, and
+    what they stored without a team.
     """
     user = account.user
     unchanged = _at_version(user)

@@ -167,8 +167,29 @@ def remove_user(user_id: str, *, now: datetime) -> None:
 
 
 def deleted_users() -> list[tuple[str, datetime]]:
-    """The users who were deleted of late, by id, and when: what is left of their keys is to be found."""
-    return list(repository.deleted_users())
+    """The users who were deleted of late, by id, and when: what is left of them is to be found.
+
+    One whom a restored table has brought back is none of them: the note of their deletion is forgotten.
+    """
+    gone = []
+    for user_id, deleted_at in repository.deleted_users():
+        if repository.get(user_id) is None:
+            gone.append((user_id, deleted_at))
+        else:
+            repository.forget_deleted(user_id)
+    return gone
+
+
+def clear_sessions(user_id: str, *, may_go_on: Callable[[], bool]) -> bool:
+    """Delete the records of a deleted user's sessions, which count for nothing and tell where they were.
+
+    False when there was no time for all of them.
+    """
+    for session in repository.list_sessions(user_id):
+        if not may_go_on():
+            return False
+        repository.delete_session(user_id, session.token_hash)
+    return True
 
 
 def forget_deleted_user(user_id: str) -> None:
@@ -194,11 +215,17 @@ def change_account(user_id: str, changed: Callable[[Account], Account]) -> Accou
 
     Raises UnauthorizedSession for a user who is gone, EmailTaken, TryAgain, and what `changed` raises.
     """
+    _, stored = replace_account(user_id, changed)
+    return stored
+
+
+def replace_account(user_id: str, changed: Callable[[Account], Account]) -> tuple[Account, Account]:
+    """The same; returns what the account was at the moment of the change, and what it is."""
     for attempt in range(_ATTEMPTS):
         account = read_account(user_id)
         stored = repository.change(account, changed(account))
         if stored is not None:
-            return stored
+            return account, stored
         wait_before_retry(attempt)
     raise TryAgain
 

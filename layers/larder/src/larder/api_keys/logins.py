@@ -2,13 +2,16 @@
 
 The token is an API key like any other, with a name and an end, for artifacts alone. With `--sso-team` the client first
 gets a code, which it exchanges for the key (reference: turbo-client.md, 5). The code is stored beside the keys, as a
-hash. It is spent in the same transaction that stores the key, so that it gives one, however many requests bring it.
+hash. It is spent in the same transaction that stores the key, so that it gives one, however many requests bring it. It
+ends with the password and with the sessions of who gave it, as they were then: whoever had a session of somebody else's
+gets no key by it once that session has been ended with all others.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from larder.api_keys import repository
 from larder.api_keys.grants import Grantor, held, within
@@ -61,6 +64,19 @@ class Grant:
     sso_team: str | None = None
 
 
+class Giver(Protocol):
+    """A user, as they were when their request found them."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def password_version(self) -> int: ...
+
+    @property
+    def session_generation(self) -> int: ...
+
+
 def offer(user_id: str, team: str | None, *, user_agent: str, now: datetime) -> Offer:
     """`team` is the id or slug of the team that the client asked for. Raises TeamNotFound when it is not theirs."""
     lifetime_s = _lifetime_s() or settings().default_key_expires_in_seconds or None
@@ -77,14 +93,14 @@ def offer(user_id: str, team: str | None, *, user_agent: str, now: datetime) -> 
     )
 
 
-def give(user_id: str, grant: Grant, *, now: datetime) -> str:
+def give(user: Giver, grant: Grant, *, now: datetime) -> str:
     """The token that the build client waits for: a new key, or a code. It exists nowhere else.
 
     Raises NotATeamMember, TeamNotFound, InvalidRequest for a name that does not fit.
     """
     if grant.sso_team is not None:
-        return _give_code(user_id, grant.sso_team, now)
-    key, raw = _prepare(user_id, grant.name or _fitting("turbo"), grant.team_id, now)
+        return _give_code(user, grant.sso_team, now)
+    key, raw = _prepare(user.id, grant.name or _fitting("turbo"), grant.team_id, now)
     store_key(key)
     return raw
 
@@ -94,23 +110,28 @@ def exchange_code(code: str, client_name: str, *, now: datetime) -> tuple[ApiKey
 
     Raises InvalidLoginCode, and NotATeamMember when the user has left the team meanwhile.
     """
-    code_hash = hash_key(code)
-    found = repository.find_login_code(code_hash) if _CODE.fullmatch(code) else None
+    found = repository.find_login_code(hash_key(code)) if _CODE.fullmatch(code) else None
     if found is None or found.expires_at <= now:
         raise InvalidLoginCode
     key, raw = _prepare(found.user_id, _name_of(client_name), found.team_id, now)
-    if not repository.add(key, spending=code_hash):
-        # Another request has spent it at this moment, or the user is gone.
+    if not repository.add(key, spending=found):
+        # Another request has spent it at this moment, or the user is gone, has another password, or ended the sessions.
         raise InvalidLoginCode
     return key, raw
 
 
-def _give_code(user_id: str, team: str, now: datetime) -> str:
-    membership = find_membership(team, user_id, bound_to=None)
+def _give_code(user: Giver, team: str, now: datetime) -> str:
+    membership = find_membership(team, user.id, bound_to=None)
     code = random_id()
-    expires_at = now + timedelta(seconds=CODE_SECONDS)
-    stored = LoginCode(user_id=user_id, team_id=membership.team.id, expires_at=expires_at)
-    repository.add_login_code(hash_key(code), stored)
+    stored = LoginCode(
+        code_hash=hash_key(code),
+        user_id=user.id,
+        team_id=membership.team.id,
+        expires_at=now + timedelta(seconds=CODE_SECONDS),
+        password_version=user.password_version,
+        session_generation=user.session_generation,
+    )
+    repository.add_login_code(stored)
     return code
 
 

@@ -109,11 +109,18 @@ class NewKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginCode:
-    """What a build client that logs in for a team exchanges for a key: whose, and of which team."""
+    """What a build client that logs in for a team exchanges for a key: whose, and of which team.
 
+    It ends with the password and the sessions of who gave it: both numbers are the user's at that moment. Codes of
+    version 0.1.0 have neither.
+    """
+
+    code_hash: str
     user_id: str
     team_id: str
     expires_at: datetime
+    password_version: int | None
+    session_generation: int | None
 
 
 class Unset(Enum):

@@ -110,12 +110,12 @@ def _key_of(item: aws.Item) -> ApiKey | None:
     return _from_item(item) if "id" in item else None
 
 
-def add(key: ApiKey, *, spending: str | None = None) -> bool:
+def add(key: ApiKey, *, spending: LoginCode | None = None) -> bool:
     """Store a new key; False when its user is not there.
 
     In one transaction with a look at the user, so that a key made while its user is deleted is either seen by who
-    removes the user's keys, or not made. `spending` is the hash of a login code that goes with it: it is deleted, or
-    there is no key.
+    removes the user's keys, or not made. `spending` is a login code that goes with it: it is deleted, and its user has
+    the password and the sessions that they had when they gave it, or there is no key.
     """
     put = {
         "TableName": settings().api_keys_table,
@@ -125,26 +125,40 @@ def add(key: ApiKey, *, spending: str | None = None) -> bool:
     user = {
         "TableName": settings().identity_table,
         "Key": aws.serialize({"pk": key.user_id, "sk": "user"}),
-        "ConditionExpression": "attribute_exists(pk)",
+        **_still_in(spending),
     }
     writes: list[dict[str, Any]] = [{"Put": put}, {"ConditionCheck": user}]
     if spending is not None:
         spent = {
             "TableName": settings().api_keys_table,
-            "Key": aws.serialize({"key_hash": _LOGIN_CODE + spending}),
+            "Key": aws.serialize({"key_hash": _LOGIN_CODE + spending.code_hash}),
             "ConditionExpression": "attribute_exists(key_hash)",
         }
         writes.append({"Delete": spent})
     return aws.write_together(writes)
 
 
-def add_login_code(code_hash: str, code: LoginCode) -> None:
+def _still_in(code: LoginCode | None) -> dict[str, Any]:
+    """The condition on a user's item: that they are there, and, for a code, have not taken back what it came of."""
+    # Codes of version 0.1.0 do not tell: they go on for the five minutes that they live.
+    if code is None or code.password_version is None or code.session_generation is None:
+        return {"ConditionExpression": "attribute_exists(pk)"}
+    values = {":password": code.password_version, ":sessions": code.session_generation}
+    return {
+        "ConditionExpression": "password_version = :password AND session_generation = :sessions",
+        "ExpressionAttributeValues": aws.serialize(values),
+    }
+
+
+def add_login_code(code: LoginCode) -> None:
     """It lies in the index of what expires, so that whatever removes expired keys removes it too."""
     item = {
-        "key_hash": _LOGIN_CODE + code_hash,
+        "key_hash": _LOGIN_CODE + code.code_hash,
         # Not `user_id`: the index of a user's keys holds keys alone.
         "login_user": code.user_id,
         "login_team": code.team_id,
+        "login_password_version": code.password_version,
+        "login_session_generation": code.session_generation,
         "expires_at": to_ms(code.expires_at),
         "expiring": EXPIRING,
     }
@@ -156,9 +170,12 @@ def find_login_code(code_hash: str) -> LoginCode | None:
     if item is None:
         return None
     return LoginCode(
+        code_hash=code_hash,
         user_id=item["login_user"],
         team_id=item["login_team"],
         expires_at=from_ms(item["expires_at"]),
+        password_version=item.get("login_password_version"),
+        session_generation=item.get("login_session_generation"),
     )
 
 

@@ -10,9 +10,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 
-from larder.artifacts import removal_jobs, repository
+from larder.artifacts import removal_jobs
 from larder.artifacts.models import Artifact, ArtifactHash, Totals, Unused, Upload
 from larder.artifacts.removal_jobs import JobKind, RemovalJob
+from larder.artifacts.repository import index
+from larder.artifacts.repository.eviction import (
+    RoomMade,
+    claim_eviction,
+    end_eviction,
+    evict,
+    least_recently_used,
+)
+from larder.artifacts.repository.totals import read_totals
 from larder.concurrency import beside, side_by_side
 from larder.errors import TryAgain
 from larder.settings import settings
@@ -85,7 +94,7 @@ def _passes_mark(before_bytes: int, after_bytes: int, quota_bytes: int) -> bool:
 def ask_for_room(owner: str, *, now: datetime) -> None:
     """Have the function evict, unless somebody else has asked it to. That it is not reached fails nobody's upload."""
     with suppress(TryAgain):
-        if repository.claim_eviction(owner, now=now, until=now + _FUNCTION_TAKES):
+        if claim_eviction(owner, now=now, until=now + _FUNCTION_TAKES):
             removal_jobs.hand_over(RemovalJob(kind=JobKind.LEAST_RECENTLY_USED, owner=owner))
 
 
@@ -104,7 +113,7 @@ def do_job(
         report.artifacts += rest.artifacts
         report.size_bytes += rest.size_bytes
         report.finished = rest.finished
-    repository.end_eviction(owner)
+    end_eviction(owner)
     return report
 
 
@@ -125,9 +134,9 @@ def make_room(
     """
     report = EvictionReport()
     aim_bytes = min(quota_bytes - quota_bytes // 10, quota_bytes - needed_bytes)
-    listed = repository.least_recently_used(owner, page=AT_ONCE)
+    listed = least_recently_used(owner, page=AT_ONCE)
     candidates = _once(listed, sparing)
-    with beside(repository.read_totals, owner) as reading:
+    with beside(read_totals, owner) as reading:
         waiting = list(islice(candidates, 1))
     stored_bytes = reading.result().size_bytes
     while stored_bytes > aim_bytes and may_go_on():
@@ -147,7 +156,7 @@ def make_room(
         if freed_bytes >= excess:
             return report
         waiting = [one for one in waiting if one.upload not in gone]
-        stored_bytes = repository.read_totals(owner).size_bytes
+        stored_bytes = read_totals(owner).size_bytes
     report.finished = stored_bytes <= aim_bytes
     return report
 
@@ -158,7 +167,7 @@ def list_all(owner: str, *, may_go_on: Callable[[], bool] = lambda: True) -> Non
     Reads all of them: for background work.
     """
     unlisted: list[Artifact] = []
-    for item in repository.stored_by(owner):
+    for item in index.stored_by(owner):
         if isinstance(item, Artifact) and item.last_used_at is None:
             unlisted.append(item)
         if len(unlisted) == _LISTED_AT_ONCE:
@@ -170,7 +179,7 @@ def list_all(owner: str, *, may_go_on: Callable[[], bool] = lambda: True) -> Non
 
 
 def _list(artifact: Artifact) -> None:
-    repository.note_use(artifact, at=artifact.created_at)
+    index.note_use(artifact, at=artifact.created_at)
 
 
 def _once(listed: Iterable[Unused], sparing: ArtifactHash | None) -> Iterator[Unused]:
@@ -203,8 +212,8 @@ def _evict(
     # Without the last of them there would be too much, whatever others evict at the same time.
     above_bytes = aim_bytes + _size(chosen[:-1])
     try:
-        used_meanwhile = repository.evict(owner, chosen, above_bytes=above_bytes, now=now)
-    except repository.RoomMade:
+        used_meanwhile = evict(owner, chosen, above_bytes=above_bytes, now=now)
+    except RoomMade:
         return frozenset(), 0
     if used_meanwhile:
         return used_meanwhile, 0

@@ -2,9 +2,10 @@
 
 from datetime import datetime
 
-from larder.artifacts import repository, retention, settling
+from larder.artifacts import retention, settling
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactPage, IndexEntry, Writer
 from larder.artifacts.removal import actor_of
+from larder.artifacts.repository import index
 from larder.audit.models import Action, Entry
 from larder.audit.service import make_entry
 from larder.concurrency import wait_before_retry
@@ -15,7 +16,7 @@ _ATTEMPTS = 8
 
 def list_artifacts(owner: str, *, after: str, limit: int, now: datetime) -> ArtifactPage:
     """A page of what readers of the owner's cache can get, by hash."""
-    page = repository.read_page(owner, after=after, limit=limit)
+    page = index.read_page(owner, after=after, limit=limit)
     seen = tuple(artifact for artifact in page.artifacts if retention.visible(artifact, now))
     return ArtifactPage(artifacts=seen, following=page.following)
 
@@ -37,9 +38,9 @@ def delete_artifact(
     if entry.pending is not None:
         # It may have come: then it counts as stored, as for readers.
         settling.settle(entry, quota_bytes=quota_bytes, now=now)
-        entry = repository.read_entry(owner, hash)
+        entry = index.read_entry(owner, hash)
     for attempt in range(_ATTEMPTS):
-        refused = entry.pending is None or repository.refuse(entry.pending, now=now)
+        refused = entry.pending is None or index.refuse(entry.pending, now=now)
         if refused and entry.artifact is None:
             return None
         if refused and entry.artifact is not None:
@@ -47,7 +48,7 @@ def delete_artifact(
             if deleted is not None:
                 return deleted
         wait_before_retry(attempt)
-        entry = repository.read_entry(owner, hash)
+        entry = index.read_entry(owner, hash)
     raise TryAgain
 
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby, islice
 
-from larder.artifacts import repository, storage
+from larder.artifacts import storage
 from larder.artifacts.models import Totals, Upload, same_upload
+from larder.artifacts.repository import index
+from larder.artifacts.repository.totals import add_to_totals, read_totals, replace_totals, sum_index
 from larder.artifacts.retention import visible
 from larder.artifacts.settling import index_again
 
@@ -61,7 +63,7 @@ def rebuild_index(
 def _index_latest(uploads: Sequence[Upload], now: datetime) -> str:
     """Returns what to count the hash as: `indexed`, `current` or `expired`."""
     *older, latest = uploads
-    before = repository.read_entry(latest.owner, latest.hash).artifact
+    before = index.read_entry(latest.owner, latest.hash).artifact
     current = before is not None and before.upload.id == latest.id
     after = before if current else index_again(latest, now=now)
     for upload in older:
@@ -76,12 +78,12 @@ def recount(owner: str) -> Totals:
 
     While uploads go on, one that is counted but not published yet may be missed by its size.
     """
-    before, counted = repository.read_totals(owner), repository.sum_index(owner).totals
+    before, counted = read_totals(owner), sum_index(owner).totals
     for _ in range(_ATTEMPTS):
-        if counted == before or repository.replace_totals(owner, counted, was=before):
+        if counted == before or replace_totals(owner, counted, was=before):
             return counted
-        before, counted = repository.read_totals(owner), repository.sum_index(owner).totals
+        before, counted = read_totals(owner), sum_index(owner).totals
     size_bytes = counted.size_bytes - before.size_bytes
     artifacts = counted.artifacts - before.artifacts
-    repository.add_to_totals(owner, size_bytes, artifacts, quota_bytes=None)
+    add_to_totals(owner, size_bytes, artifacts, quota_bytes=None)
     return counted

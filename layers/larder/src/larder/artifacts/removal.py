@@ -11,9 +11,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 
-from larder.artifacts import removal_jobs, repository, settling
+from larder.artifacts import removal_jobs, settling
 from larder.artifacts.models import Artifact, PendingUpload, Removal, Writer
 from larder.artifacts.removal_jobs import JobKind, RemovalJob
+from larder.artifacts.repository import index
+from larder.artifacts.repository.due import (
+    add_removal,
+    forget_removal,
+    postpone_removal,
+    read_removal,
+)
 from larder.audit import repository as audit
 from larder.audit.models import OPERATOR, Action, Actor, Entry
 from larder.audit.service import make_entry
@@ -30,7 +37,7 @@ _CLOCKS_DIFFER = timedelta(seconds=1)
 _FUNCTION_TAKES = timedelta(minutes=20)
 """After this the function has done it, or lost it."""
 
-_LAST_LOOK = repository.PENDING_LIFETIME + timedelta(hours=1)
+_LAST_LOOK = index.PENDING_LIFETIME + timedelta(hours=1)
 """How long after a removal was asked for nothing can come any more that was begun before."""
 
 Stored = Artifact | PendingUpload
@@ -72,7 +79,7 @@ def do_job(
     owner: str, writer: str, *, now: datetime, may_go_on: Callable[[], bool] = lambda: True
 ) -> RemovalReport:
     """What such a job asks for; nothing when it has been done."""
-    removal = repository.read_removal(owner, writer)
+    removal = read_removal(owner, writer)
     return RemovalReport() if removal is None else carry_out(removal, now=now, may_go_on=may_go_on)
 
 
@@ -100,9 +107,9 @@ def carry_out(
             )
         )
     if report.finished and last:
-        repository.forget_removal(removal)
+        forget_removal(removal)
     elif report.finished:
-        repository.postpone_removal(removal, until=removal.asked_at + _LAST_LOOK)
+        postpone_removal(removal, until=removal.asked_at + _LAST_LOOK)
     return report
 
 
@@ -128,7 +135,7 @@ def remove_written(
 def _note(owner: str, writer: str, *, by: Writer | None, now: datetime) -> tuple[Entry, Removal]:
     removal = Removal(owner=owner, writer=writer, asked_at=now, by=by)
     entry = make_entry(owner, Action.REMOVAL_ASKED, writer, actor_of(by), now=now)
-    repository.add_removal(removal, noting=entry, due_at=now + _FUNCTION_TAKES)
+    add_removal(removal, noting=entry, due_at=now + _FUNCTION_TAKES)
     return entry, removal
 
 
@@ -145,7 +152,7 @@ def _remove_all(
     may_go_on: Callable[[], bool],
 ) -> RemovalReport:
     report = RemovalReport()
-    items = repository.stored_by(owner)
+    items = index.stored_by(owner)
     while some := list(islice(items, _AT_ONCE)):
         if not may_go_on():
             report.finished = False
@@ -181,13 +188,13 @@ def _remove(item: Stored, goes: Callable[[Stored], bool], now: datetime) -> Stor
 def _take_out(item: Stored, now: datetime) -> bool:
     if isinstance(item, Artifact):
         return settling.forget(item, now=now)
-    return repository.refuse(item, now=now)
+    return index.refuse(item, now=now)
 
 
 def _in_place_of(item: Stored, goes: Callable[[Stored], bool]) -> Stored | None:
     """What stands there now that has to go too: another upload of the hash, or the offered one, which has come."""
     upload = item.upload
-    entry = repository.read_entry(upload.owner, upload.hash)
+    entry = index.read_entry(upload.owner, upload.hash)
     standing: Stored | None = entry.artifact
     if isinstance(item, PendingUpload) and entry.pending is not None:
         standing = entry.pending

@@ -3,8 +3,8 @@
 from datetime import date, datetime
 from functools import partial
 
-from larder.artifacts import repository
 from larder.artifacts.models import Artifact, Totals
+from larder.artifacts.repository.totals import add_to_totals
 from larder.settings import settings
 from larder.usage.uploads import Uploads
 
@@ -70,7 +70,7 @@ def _count(
     """Returns what is stored with it; None, and nothing counted, when that would pass the quota."""
     size_bytes, artifacts = _growth(artifact, replaces)
     uploads = Uploads(count=times, size_bytes=times * artifact.size_bytes)
-    return repository.add_to_totals(
+    return add_to_totals(
         artifact.upload.owner,
         times * size_bytes,
         times * artifacts,

@@ -8,8 +8,9 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 
-from larder.artifacts import repository, room, storage
+from larder.artifacts import room, storage
 from larder.artifacts.models import (
+    INDEXED_BODY_BYTES,
     Artifact,
     ArtifactHash,
     ArtifactMetadata,
@@ -22,6 +23,7 @@ from larder.artifacts.models import (
     Writer,
     same_upload,
 )
+from larder.artifacts.repository import index
 from larder.artifacts.retention import visible
 from larder.artifacts.settling import forget, settle
 from larder.concurrency import beside, in_background, wait_before_retry
@@ -82,6 +84,7 @@ def store(
         created_at=now,
         metadata=metadata,
         writer=writer,
+        body=body if len(body) <= INDEXED_BODY_BYTES else None,
     )
     if not room.can_fit(artifact, quota_bytes):
         raise LargerThanQuota
@@ -96,17 +99,17 @@ def store(
         raise
     for attempt in range(_ATTEMPTS):
         if not reserved:
-            if not repository.discard(artifact.upload, now=now) and same_upload(
-                repository.read_entry(owner, hash).artifact, artifact
+            if not index.discard(artifact.upload, now=now) and same_upload(
+                index.read_entry(owner, hash).artifact, artifact
             ):
                 # The event of the finished object found room where this did not, and published it.
                 return artifact
             raise MakingRoom if settings().evicts else CachingOverLimit
-        if repository.publish(artifact, replaces=replaces, now=now):
+        if index.publish(artifact, replaces=replaces, now=now):
             room.count_shrinkage(artifact, replaces, today)
             return artifact
         wait_before_retry(attempt)
-        current = repository.read_entry(owner, hash).artifact
+        current = index.read_entry(owner, hash).artifact
         if same_upload(current, replaces):
             continue
         room.release(artifact, replaces, today)
@@ -114,13 +117,13 @@ def store(
             # The event of the finished object came first and has counted it.
             return artifact
         if current is not None:
-            repository.discard(artifact.upload, now=now)
+            index.discard(artifact.upload, now=now)
             return artifact
         replaces = None
         reserved = room.reserve(artifact, replaces, quota_bytes, today, now=now, evicts=True)
     if reserved:
         room.release(artifact, replaces, today)
-    repository.discard(artifact.upload, now=now)
+    index.discard(artifact.upload, now=now)
     raise TryAgain
 
 
@@ -128,7 +131,7 @@ def offer_upload(owner: str, hash: ArtifactHash, *, writer: Writer, now: datetim
     """Note a direct upload and return the presigned URL that takes it."""
     parts = (time_ordered_id(now), writer.id, writer.user_id)
     upload = Upload(owner=owner, hash=hash, id=".".join(part for part in parts if part))
-    repository.put_pending(PendingUpload(upload=upload, created_at=now, writer=writer))
+    index.put_pending(PendingUpload(upload=upload, created_at=now, writer=writer))
     return storage.upload_url(upload)
 
 
@@ -158,7 +161,9 @@ def fetch(artifact: Artifact, *, now: datetime) -> bytes | DownloadUrl:
     with _noting_use(artifact, now):
         if artifact.size_bytes > limit:
             return storage.download_url(artifact.upload)
-        body = storage.get(artifact.upload, artifact.size_bytes)
+        body = artifact.body
+        if body is None:
+            body = storage.get(artifact.upload, artifact.size_bytes)
     if body is None:
         forget(artifact, now=now)
         raise ArtifactNotFound
@@ -175,7 +180,7 @@ def _noting_use(artifact: Artifact, now: datetime) -> Generator[None, None, None
     if not settings().evicts or (last is not None and now - last < _NOTED_AGAIN_AFTER):
         yield
         return
-    with beside(repository.note_use, artifact, at=now) as noting:
+    with beside(index.note_use, artifact, at=now) as noting:
         yield
     with suppress(TryAgain):
         noting.result()
@@ -185,7 +190,7 @@ def query(
     owner: str, hashes: Sequence[ArtifactHash], *, quota_bytes: int | None, now: datetime
 ) -> QueryResult:
     """Look many hashes up at once. A hash whose look-up failed is told apart from one that is not stored."""
-    entries, failed = repository.read_entries(owner, list(dict.fromkeys(hashes)))
+    entries, failed = index.read_entries(owner, list(dict.fromkeys(hashes)))
     settling = {
         hash: in_background(settle, entry, quota_bytes=quota_bytes, now=now)
         for hash, entry in entries.items()
@@ -200,8 +205,3 @@ def query(
             continue
         found[hash] = artifact if artifact is not None and visible(artifact, now) else None
     return QueryResult(found, frozenset(failed))
-
-
-def forget_owner(owner: str) -> bool:
-    """Stop watching over the totals of an owner who is gone. False while they store something, or seem to."""
-    return repository.forget_totals(owner)

@@ -6,8 +6,10 @@ Its S3 event settles it, who asks for the hash first, or the sweep: each finds w
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from larder.artifacts import repository, room, storage
-from larder.artifacts.models import Artifact, IndexEntry, Upload
+from larder.artifacts import room, storage
+from larder.artifacts.models import INDEXED_BODY_BYTES, Artifact, IndexEntry, Upload
+from larder.artifacts.repository import index
+from larder.artifacts.repository.totals import add_to_totals
 from larder.artifacts.retention import visible
 from larder.concurrency import wait_before_retry
 from larder.errors import MakingRoom, TryAgain
@@ -70,9 +72,9 @@ def forget(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) 
 
     False, and nothing done, when something else stands there now.
     """
-    removed = repository.remove(artifact, noting=noting, now=now)
+    removed = index.remove(artifact, noting=noting, now=now)
     if removed:
-        repository.add_to_totals(artifact.upload.owner, -artifact.size_bytes, -1, quota_bytes=None)
+        add_to_totals(artifact.upload.owner, -artifact.size_bytes, -1, quota_bytes=None)
     return removed
 
 
@@ -84,7 +86,7 @@ def _commit(
     counted_on: date | None,
     evicts: bool = False,
 ) -> Artifact | None:
-    entry, discarded = repository.read_for_settling(upload)
+    entry, discarded = index.read_for_settling(upload)
     if discarded:
         return entry.artifact
     return _settle(upload, entry, quota_bytes, now, counted_on=counted_on, evicts=evicts)
@@ -115,6 +117,8 @@ def _settle(
         and stored.writer is not None
         and now - stored.stored_at < _REQUEST_TAKES
     )
+    small = stored.size_bytes <= INDEXED_BODY_BYTES
+    body = storage.get(upload, stored.size_bytes) if small else None
     for attempt in range(_ATTEMPTS):
         current = entry.artifact
         if current is not None and current.upload.id == upload.id:
@@ -127,6 +131,7 @@ def _settle(
             created_at=stored.stored_at,
             metadata=stored.metadata,
             writer=upload.writer or stored.writer or (pending.writer if pending else None),
+            body=body,
         )
         acceptable = (
             0 < stored.size_bytes <= settings().max_upload_bytes
@@ -140,15 +145,15 @@ def _settle(
         if acceptable and not reserved and (under_way or settings().evicts):
             raise MakingRoom if settings().evicts else TryAgain
         if not reserved:
-            if repository.discard(upload, settles=pending, now=now):
+            if index.discard(upload, settles=pending, now=now):
                 return current
-        elif repository.publish(artifact, replaces=current, settles=pending, offered=True, now=now):
+        elif index.publish(artifact, replaces=current, settles=pending, offered=True, now=now):
             room.count_shrinkage(artifact, current, counted_on)
             return artifact
         else:
             room.release(artifact, current, counted_on)
         wait_before_retry(attempt)
-        entry, discarded = repository.read_for_settling(upload)
+        entry, discarded = index.read_for_settling(upload)
         if discarded:
             return entry.artifact
     raise TryAgain

@@ -6,11 +6,21 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from itertools import islice
 
-from larder.artifacts import repository, storage
+from larder.artifacts import storage
 from larder.artifacts.eviction import list_all
 from larder.artifacts.models import Artifact, PendingUpload, Removal, Totals, Upload
 from larder.artifacts.removal import carry_out
-from larder.artifacts.repository import PENDING_LIFETIME
+from larder.artifacts.repository import index
+from larder.artifacts.repository.due import (
+    DueItem,
+    DueTotals,
+    due_items,
+    forget_discarded,
+    postpone_discarded,
+    postpone_sweep,
+    read_due,
+)
+from larder.artifacts.repository.totals import OutOfTime, check_totals, forget_uploads, sum_index
 from larder.artifacts.retention import visible
 from larder.artifacts.settling import commit, forget
 from larder.errors import TryAgain
@@ -64,7 +74,7 @@ def sweep(
     next sweep goes on. An item that fails is left to the next sweep too. Safe beside requests and other sweeps.
     """
     report = SweepReport()
-    items = repository.due_items(now=now)
+    items = due_items(now=now)
     # Threads of its own: what an item takes may itself use those for calls in the background.
     with ThreadPoolExecutor(max_workers=_SWEPT_AT_ONCE) as pool:
         while some := list(islice(items, 4 * _SWEPT_AT_ONCE)):
@@ -76,9 +86,7 @@ def sweep(
     return report
 
 
-def _sweep_item(
-    due: repository.DueItem, now: datetime, may_go_on: Callable[[], bool]
-) -> SweepReport:
+def _sweep_item(due: DueItem, now: datetime, may_go_on: Callable[[], bool]) -> SweepReport:
     report = SweepReport()
     try:
         _clear_away(due, report, now, may_go_on)
@@ -88,49 +96,49 @@ def _sweep_item(
 
 
 def _clear_away(
-    due: repository.DueItem, report: SweepReport, now: datetime, may_go_on: Callable[[], bool]
+    due: DueItem, report: SweepReport, now: datetime, may_go_on: Callable[[], bool]
 ) -> None:
-    match repository.read_due(due):
+    match read_due(due):
         case Artifact() as artifact:
             if visible(artifact, now):
-                repository.postpone_sweep(artifact)
+                postpone_sweep(artifact)
             else:
                 report.expired += forget(artifact, now=now)
         case PendingUpload() as pending:
             if storage.head(pending.upload) is None:
-                report.uploads_given_up += repository.drop_pending(pending)
+                report.uploads_given_up += index.drop_pending(pending)
             else:
                 commit(pending.upload, now=now)
                 report.uploads_settled += 1
         case Upload() as discarded:
             storage.delete(discarded)
-            may_come_till = discarded.begun_at + PENDING_LIFETIME
+            may_come_till = discarded.begun_at + index.PENDING_LIFETIME
             if discarded.writer is None or now > may_come_till:
-                repository.forget_discarded(discarded)
+                forget_discarded(discarded)
                 report.objects_deleted += 1
             else:
                 # The URL that it went to may take it once more.
-                repository.postpone_discarded(discarded, until=may_come_till)
+                postpone_discarded(discarded, until=may_come_till)
         case Removal() as removal:
             done = carry_out(removal, now=now, may_go_on=may_go_on)
             report.removals += done.finished
-        case repository.DueTotals() as due_totals:
+        case DueTotals() as due_totals:
             _hand_uploads_over(due_totals, now)
             _check_totals(due_totals, report, now, may_go_on)
         case None:
             pass
 
 
-def _hand_uploads_over(due: repository.DueTotals, now: datetime) -> None:
+def _hand_uploads_over(due: DueTotals, now: datetime) -> None:
     """Give the uploads of days that nothing counts to any more to the usage table. A crash leaves them in both."""
     for day, uploads in due.totals.uploads.items():
         if day < now.date() - _STILL_COUNTING:
             set_uploads(due.owner, day, uploads)
-            repository.forget_uploads(due.owner, day)
+            forget_uploads(due.owner, day)
 
 
 def _check_totals(
-    due: repository.DueTotals,
+    due: DueTotals,
     report: SweepReport,
     now: datetime,
     may_go_on: Callable[[], bool],
@@ -141,10 +149,10 @@ def _check_totals(
     whose index is too large for one sweep is left alone for a day, so that the next sweeps do the rest of the work.
     """
     try:
-        summed = repository.sum_index(due.owner, may_go_on=may_go_on)
-    except repository.OutOfTime:
+        summed = sum_index(due.owner, may_go_on=may_go_on)
+    except OutOfTime:
         next_at = now + timedelta(days=1)
-        repository.check_totals(due, correct=False, drift=due.drift_before, next_at=next_at)
+        check_totals(due.owner, correct=False, drift=due.drift_before, next_at=next_at)
         report.totals_too_large += 1
         return
     drift = Totals(
@@ -153,7 +161,7 @@ def _check_totals(
     )
     stays = drift != Totals() and drift == due.drift_before
     next_at = now + (timedelta(days=1) if stays or drift == Totals() else timedelta(minutes=50))
-    noted = repository.check_totals(due, correct=stays, drift=drift, next_at=next_at)
+    noted = check_totals(due.owner, correct=stays, drift=drift, next_at=next_at)
     report.totals_checked += 1
     if drift != Totals():
         report.totals_drifting += not stays

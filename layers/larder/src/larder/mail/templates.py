@@ -4,7 +4,10 @@ A person's name is in none of them: whoever signs up chooses it, and the address
 deliver any sentence that fits into a name. A team is called by its slug for the same reason.
 """
 
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from html import escape
+from types import MappingProxyType
 
 from larder.mail.models import Message
 
@@ -102,6 +105,31 @@ def password_was_reset(*, to: str, product: str, url: str) -> Message:
     )
 
 
+def email_was_changed(
+    *, to: str, product: str, url: str, new_email: str, changed_at: datetime
+) -> Message:
+    """Notice to the address that somebody has left for `new_email`. `url` is where the service is.
+
+    Of the new address it shows as much as its owner knows again: somebody else may read the mailbox by now, and the
+    part before the @ is as free as a name.
+    """
+    return _message(
+        to,
+        product,
+        title="Your address was changed",
+        lead="The account that had the address {to} at {product} has the address {new} since {when}. "
+        "A link that was sent to the new address confirmed it.",
+        action="Go to {product}",
+        url=url,
+        note="It can no longer be signed in to, or get another password, with {to}. If it was not you, somebody else "
+        "uses your account, and you cannot take it back by yourself: ask whoever runs {product} at once.",
+        values={
+            "new": _masked(new_email),
+            "when": f"{changed_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
+        },
+    )
+
+
 def sign_up_again(*, to: str, product: str, url: str) -> Message:
     """Who signs up with an address that has an account gets the same answer as anybody; its owner gets this."""
     return _message(
@@ -135,9 +163,22 @@ def one_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-def _message(to: str, product: str, *, title: str, url: str, **parts: str) -> Message:
+def _masked(email: str) -> str:
+    local, _, domain = email.rpartition("@")
+    return f"{local[:1]}***@{domain}"
+
+
+def _message(
+    to: str,
+    product: str,
+    *,
+    title: str,
+    url: str,
+    values: Mapping[str, str] = MappingProxyType({}),
+    **parts: str,
+) -> Message:
     product = one_line(product)
-    values = {"product": product, "to": to}
+    values = {"product": product, "to": to, **values}
     said = {name: text.format_map(values) for name, text in parts.items()}
     said |= {"title": title, "url": url, "product": product}
     return Message(

@@ -97,8 +97,17 @@ def delete_team(team_id: str, *, by: Actor | None, now: datetime) -> Team:
 
 
 def deleted_teams() -> list[tuple[str, datetime]]:
-    """The teams that were deleted of late, by id, and when: what is left of them is to be found."""
-    return list(repository.deleted_teams())
+    """The teams that were deleted of late, by id, and when: what is left of them is to be found.
+
+    One that a restored table has brought back is none of them: the note of its deletion is forgotten.
+    """
+    gone = []
+    for team_id, deleted_at in repository.deleted_teams():
+        if repository.get_team(team_id) is None:
+            gone.append((team_id, deleted_at))
+        else:
+            repository.forget_deleted(team_id)
+    return gone
 
 
 def clear_team(team_id: str, *, may_go_on: Callable[[], bool]) -> bool:

@@ -136,6 +136,10 @@ def forget_made(user_id: str) -> None:
     _delete_item(user_id, "made")
 
 
+def forget_personal_state(user_id: str) -> None:
+    _delete_item(user_id, "personal")
+
+
 def existing_teams(team_ids: Sequence[str]) -> list[str]:
     """Those of the teams that exist, in order."""
     table = settings().teams_table

@@ -183,6 +183,11 @@ def leave_teams(user_id: str) -> bool:
     return left
 
 
+def forget_personal_state(user_id: str) -> None:
+    """Delete what ruled a user without a team who is gone: caching, block and quota."""
+    repository.forget_personal_state(user_id)
+
+
 def owned_alone(user_id: str) -> list[str]:
     """The slugs of the teams whose only owner the user is, in order."""
     slugs = []

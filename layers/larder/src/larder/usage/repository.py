@@ -3,7 +3,7 @@
 Days are UTC and written YYYY-MM-DD. Batches end by time to live; the figures stay. A day's figures are attributes of
 their names, once for all clients and once more, as `ci.<vendor>.<name>`, for each CI vendor; `ci_vendors` is the set of
 these vendors, which others may join while it is small. The uploads of a day come from the owner's totals once it is
-over (artifacts/repository.py).
+over (artifacts/repository/totals.py).
 """
 
 from collections.abc import Callable, Sequence

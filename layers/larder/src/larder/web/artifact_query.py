@@ -9,7 +9,7 @@ from typing import Annotated
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
 
-from larder.artifacts.models import HASH_PATTERN
+from larder.artifacts.models import HASH_PATTERN, parse_writer_id
 from larder.errors import InvalidRequest
 from larder.web.parameters import BearerToken
 
@@ -18,7 +18,6 @@ DEFAULT_ARTIFACTS = 20
 
 _NUMBER = re.compile(r"[0-9]{1,3}")
 _PLACE = re.compile(rf"{HASH_PATTERN}(?:#[a-z]+)?")
-_WRITER = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +56,7 @@ def _place(cursor: str) -> str:
 
 def writer_query(_token: BearerToken, request: Request) -> str:
     """The id of a key, a session or a user. It has to be there: nothing deletes everything by an omission."""
-    writer = (request.query_parameters or {}).get("writer", "")
-    if not _WRITER.fullmatch(writer):
-        raise InvalidRequest("writer", "must be the id of a key, a session or a user")
-    return writer
+    return parse_writer_id((request.query_parameters or {}).get("writer", ""))
 
 
 ArtifactsAsked = Annotated[ArtifactsQuery, Depends(artifacts_query)]

@@ -30,7 +30,7 @@ from larder import clock
 from larder.api_keys.models import ApiKey, Permissions
 from larder.api_keys.service import end_key, verify_key
 from larder.artifacts.models import ArtifactHash, IndexEntry, Totals, Writer
-from larder.artifacts.repository import read_with_standing
+from larder.artifacts.repository.index import read_with_standing
 from larder.artifacts.service import caching_status
 from larder.concurrency import beside
 from larder.errors import (
