@@ -71,9 +71,11 @@ rehearsal: $(READY) $(SAM) ## each function under the role that SAM makes for it
 permissions: $(READY) $(SAM) ## all tests of the functions under their roles, then once without each permission: can any go? (4 minutes of a core)
 	@.venv/bin/python -m tests.rehearsal --workers $(WORKERS)
 
+# The folders that have such tests: to read all others first would take each worker longer than most tests.
 .PHONY: e2e
+e2e: FOLDERS := tests/cli tests/deployed tests/e2e tests/proofs
 e2e: $(READY) ## the long tests: npm's turbo clients, a browser, crashes, load (needs node, npm, chromium and chromium-driver)
-	@.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow or e2e" $(ARGS)
+	@.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -o testpaths="$(FOLDERS)" -m "slow or e2e" $(ARGS)
 
 .PHONY: proofs
 proofs: $(READY) ## the crash, load and hostile-request proofs at full length (about 15 minutes)
@@ -88,7 +90,9 @@ faults: $(READY) ## every fault at every call of every request, and docs/faults.
 growth: $(READY) ## what each request takes of the tables, with 100 and with 100,000 of everything stored (about 10 minutes; needs Java 17 and npm)
 	@ENGINE=dynamodb-local GROWTH_ITEMS="$${GROWTH_ITEMS:-100000}" .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/proofs/test_growth.py tests/proofs/test_capacity.py $(ARGS)
 
+# What hypothesis remembers lies between the large bodies, and glibc would keep the gaps that they leave.
 .PHONY: fuzz
+fuzz: export MALLOC_MMAP_THRESHOLD_ := 1000000
 fuzz: $(READY) ## hostile requests only, many of them: FUZZ_EXAMPLES=1000 to the handlers, API_EXAMPLES=500 to each operation over HTTP, FUZZ_SEED=0
 	@FUZZ_EXAMPLES="$${FUZZ_EXAMPLES:-1000}" .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/proofs/test_hostile_requests.py tests/proofs/test_hostile_accounts.py $(ARGS)
 	@API_EXAMPLES="$${API_EXAMPLES:-500}" .venv/bin/python -m pytest -n 2 -o faulthandler_timeout=0 tests/proofs/test_documented_api.py $(ARGS)
@@ -140,8 +144,9 @@ build: known-environment $(SAM) ## validate the template and build layer and fun
 	done
 
 .PHONY: test-build
+test-build: FOLDERS := tests/build tests/local
 test-build: build $(READY) ## build, then import every handler from what was built, and run it under AWS's runtime client
-	@.venv/bin/python -m pytest -n 2 --dist loadfile -m build $(ARGS)
+	@.venv/bin/python -m pytest -n 2 --dist loadfile -o testpaths="$(FOLDERS)" -m build $(ARGS)
 
 # A fresh emulator and a fresh deployment for each file: they count what is stored. One after another: each takes two cores.
 DEPLOYED := tests/deployed tests/e2e/test_client_matrix.py tests/e2e/test_account_client.py tests/e2e/test_api_key_client.py \

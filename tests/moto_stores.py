@@ -5,19 +5,28 @@ table and bucket would be made anew by a call of boto3.
 """
 
 import pickle
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy, deepcopy
 from threading import RLock
 from typing import Any
 from unittest.mock import patch
 
 from moto.core.base_backend import BackendDict
 from moto.core.botocore_stubber import BotocoreStubber
-from moto.core.model_instances import reset_model_data
+from moto.core.model_instances import model_data, reset_model_data
 from moto.core.models import DEFAULT_ACCOUNT_ID, botocore_stubber
-from moto.dynamodb.models import dynamodb_backends
-from moto.s3.models import s3_backends
+from moto.core.serialize import AttributePicker, AttributePickerContext, XFormedAttributePicker
+from moto.dynamodb.models import DynamoDBBackend, dynamodb_backends
+from moto.dynamodb.models.table import Table
+from moto.s3.models import FakeKey, s3_backends
 from moto.secretsmanager.models import secretsmanager_backends
+
+_MOTO_TRANSACT = DynamoDBBackend.transact_write_items
+
+_names: dict[tuple[Any, str], tuple[str, ...]] = {}
+"""By what names moto looks for a member of a shape. The shapes are those of its models, which it keeps as well."""
 
 
 @contextmanager
@@ -27,6 +36,7 @@ def answering_boto3() -> Iterator[None]:
     Calls of several threads are answered one after the other: moto's stores lose updates that meet.
     """
     botocore_stubber.enabled = True
+    _keep_no_copies()
     lock, answer = RLock(), BotocoreStubber.__call__
 
     def answer_alone(stubber: BotocoreStubber, *args: Any, **kwargs: Any) -> Any:
@@ -34,12 +44,51 @@ def answering_boto3() -> Iterator[None]:
             return answer(stubber, *args, **kwargs)
 
     try:
-        with patch.object(BotocoreStubber, "__call__", answer_alone):
+        with (
+            patch.object(BotocoreStubber, "__call__", answer_alone),
+            patch.object(XFormedAttributePicker, "__call__", _pick),
+            patch.object(DynamoDBBackend, "transact_write_items", _transact),
+        ):
             yield
     finally:
         botocore_stubber.enabled = False
         BackendDict.reset()
         reset_model_data()
+
+
+def _keep_no_copies() -> None:
+    """Have moto hold the items of its tables once.
+
+    It keeps every model it makes until its stores end, for a page that shows them. A transaction copies its tables as a
+    whole, to put them back if it fails: a test of many transactions would hold a copy for each. (S3's models stay kept:
+    moto closes their files by that.)
+    """
+    for model in model_data["dynamodb"].values():
+        model.instances_tracked = deque(maxlen=0)  # type: ignore[attr-defined]
+
+
+def _pick(picker: XFormedAttributePicker, context: AttributePickerContext) -> Any:
+    """What moto finds for a member of a reply, by names that it thinks of once and not for each item of each reply."""
+    if type(context.obj) is not dict or picker.response_transformers:
+        return AttributePicker.__call__(picker, context)
+    place = (context.shape, context.key)
+    if place not in _names:
+        _names[place] = tuple(picker.get_possible_keys(context))
+    return next((context.obj[name] for name in _names[place] if name in context.obj), None)
+
+
+def _transact(backend: DynamoDBBackend, operations: list[dict[str, Any]]) -> None:
+    """A transaction that copies each of its tables once, not once for each operation on it."""
+    copies: dict[str, Table] = {}
+
+    def copy_once(table: Table, memo: dict[int, Any]) -> Table:
+        if table.name not in copies:
+            copies[table.name] = copied = copy(table)
+            copied.__dict__ = deepcopy(table.__dict__, memo)
+        return copies[table.name]
+
+    with patch.object(Table, "__deepcopy__", copy_once, create=True):
+        _MOTO_TRANSACT(backend, operations)
 
 
 class Stores:
@@ -52,7 +101,10 @@ class Stores:
         self._bucket_accounts = dict(s3_backends.bucket_accounts)
 
     def put_back(self) -> None:
-        """Have moto hold what is here and nothing else, once for each test."""
+        """Have moto hold what is here and nothing else."""
+        for key in FakeKey.instances_tracked:  # type: ignore[attr-defined]
+            key.dispose()
+        FakeKey.instances_tracked.clear()  # type: ignore[attr-defined]
         kept = pickle.loads(self._kept)
         for held, copied in zip(_stores(self._region), kept, strict=True):
             held.clear()

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ HASH_BASED_UNCHECKED = 0b01
 """PEP 552: loaded whatever the source's date is."""
 
 
+@cache
 def source_template() -> dict[str, Any]:
     return read_template(ROOT / "template.yaml")["Resources"]
 

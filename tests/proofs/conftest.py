@@ -4,7 +4,8 @@ Long proofs run in a short form unless the environment asks for more; `make proo
 """
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -12,10 +13,16 @@ from larder import clock
 from larder.accounts.service import create_user
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key
+from larder.settings import region
 from larder.teams.service import create_team
 from tests.e2e import cloud as local_clouds
 from tests.layer_on import LayerOn, forget
+from tests.moto_stores import Stores
+from tests.rehearsal.acting import Rehearsal
 from tests.requests import Cloud, Sender
+
+ROUND = 20
+"""Requests to the handlers, until what they stored is checked and gone."""
 
 REPORT = pytest.StashKey[list[str]]()
 
@@ -47,6 +54,36 @@ def local_cloud(
     folder = tmp_path_factory.mktemp("cloud")
     with local_clouds.running(request.config.rootpath, folder / "data") as server:
         yield server
+
+
+class Rounds:
+    """Requests in rounds, each of which begins with the stores as they are now.
+
+    A transaction of moto copies its tables as a whole. Without an end each request would be slower than the one before.
+    """
+
+    def __init__(self, check: Callable[[], None], *, in_moto: bool) -> None:
+        self._check = check
+        self._stores = Stores(region()) if in_moto else None
+        self._sent = 0
+
+    def count(self) -> None:
+        """One more was sent. After the last of a round the stores are checked and put back."""
+        self._sent += 1
+        if self._stores is not None and self._sent % ROUND == 0:
+            self._check()
+            self._stores.put_back()
+
+
+BeginRounds = Callable[[Callable[[], None]], Rounds]
+
+
+@pytest.fixture
+def begin_rounds(
+    aws_in_memory: None, dynamodb_local: str | None, rehearsed: Rehearsal | None
+) -> BeginRounds:
+    """Begins rounds that end with `check`: `begin_rounds(check)`. Without moto there is one alone, which never ends."""
+    return partial(Rounds, in_moto=not (dynamodb_local or rehearsed))
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ from local.gateway.routing import Routes
 from local.template import load_template
 from tests.direct_uploads import PREFLIGHT
 from tests.e2e.cloud import LocalCloud
-from tests.proofs.conftest import make_team
+from tests.proofs.conftest import BeginRounds, make_team
 from tests.proofs.hostile import ASPECTS, Headers, Names, one_line
 from tests.proofs.raw_http import RawReply, RawRequest, exchange
 from tests.proofs.stored import index_keys, object_keys
@@ -218,8 +218,11 @@ def test_hostile_requests_over_the_wire(
 
 
 @pytest.mark.parametrize("aspect", [aspect for aspect in ASPECTS if aspect != "framing"])
-def test_hostile_requests_to_the_handlers(aspect: str, cloud: Cloud, told: list[str]) -> None:
+def test_hostile_requests_to_the_handlers(
+    aspect: str, cloud: Cloud, begin_rounds: BeginRounds, told: list[str]
+) -> None:
     scene, routes = arrange(cloud, make_team()), Routes(load_template(environ={}).routes)
+    rounds = begin_rounds(lambda: check_stores(scene))
     statuses = Counter[str]()
 
     def attempt(request: RawRequest) -> None:
@@ -232,6 +235,7 @@ def test_hostile_requests_to_the_handlers(aspect: str, cloud: Cloud, told: list[
         reply = deliver(method, path, query, text, request.body)
         statuses[str(reply.status)] += 1
         check_reply(scene, request, raw(reply), s3=bucket_url())
+        rounds.count()
 
     try_all(aspect, scene, EXAMPLES, attempt)
     told.append(f"hostile {aspect}, to the handlers: {dict(sorted(statuses.items()))}")

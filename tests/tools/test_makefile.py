@@ -1,6 +1,7 @@
-"""What the Makefile says before it begins."""
+"""What the Makefile says before it begins, and where it looks for tests."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -38,3 +39,16 @@ def test_an_environment_that_samconfig_does_not_have_is_refused_before_anything_
 def test_the_environments_of_samconfig_are_known(name: str) -> None:
     done = make("known-environment", ENV=name)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(("command", "marks"), [("test-build", "build"), ("e2e", "slow|e2e")])
+def test_a_command_looks_into_every_folder_that_has_tests_for_it(command: str, marks: str) -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    (folders,) = re.findall(rf"^{command}: FOLDERS := (.+)$", makefile, re.MULTILINE)
+    marked = re.compile(rf"\bmark\.({marks})\b")
+    have_some = {
+        test.relative_to(ROOT).parts[1]
+        for test in (ROOT / "tests").rglob("*.py")
+        if marked.search(test.read_text())
+    }
+    assert have_some == {folder.removeprefix("tests/") for folder in folders.split()}
