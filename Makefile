@@ -83,7 +83,7 @@ proofs: $(READY) ## the crash, load and hostile-request proofs at full length (a
 		.venv/bin/python -m pytest tests/proofs $(ARGS)
 
 .PHONY: faults
-faults: $(READY) ## every fault at every call of every request, and docs/faults.md of it (about 15 minutes)
+faults: $(READY) ## every fault at every call of every request, and docs/faults.md of it (about 23 minutes)
 	@PYTHONPATH=.:functions .venv/bin/python -m tests.proofs.fault_matrix --workers 2 --write docs/faults.md $(ARGS)
 
 .PHONY: growth
