@@ -12,13 +12,14 @@ from larder.accounts.sessions import start_session
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, list_keys
 from larder.artifacts import settling, sweeping
-from larder.artifacts.models import Upload, parse_object_key
+from larder.artifacts.models import ArtifactHash, Totals, Upload, parse_object_key
+from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
 from larder.errors import TryAgain
 from larder.settings import settings
 from larder.teams.service import change_state, role_of
 from tests.direct_uploads import PREFLIGHT
-from tests.faults import unreachable
+from tests.faults import just_before, unreachable
 from tests.proofs.stored import index_keys
 from tests.requests import Cloud, Context, Sender, invoke
 
@@ -193,3 +194,19 @@ def test_a_store_that_does_not_answer_is_asked_again_by_the_next_run(
     invoke(HANDLER, {})
     assert is_clear(full.user.id)
     assert deleted_users() == []
+
+
+def test_an_artifact_that_others_remove_at_the_same_moment_is_counted_out_once(
+    cloud: Cloud,
+) -> None:
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    own = Sender(create_key(NewKey(user_id=bob.id), now=clock.now())[1])
+    assert own("PUT", "/v8/artifacts/a", body=b"artifact").status == 202
+    artifact = read_entry(bob.id, ArtifactHash("a")).artifact
+    assert artifact is not None
+    remove_user(bob.id, now=clock.now())
+    with just_before(
+        "dynamodb", "TransactWriteItems", lambda: settling.forget(artifact, now=clock.now())
+    ):
+        invoke(HANDLER, {})
+    assert read_totals(bob.id) == Totals()
