@@ -11,10 +11,8 @@ from larder.accounts import service
 from larder.api_keys.service import delete_keys_of
 from larder.artifacts.clearing import UPLOADS_ARE_OVER_AFTER, clear_owner
 from larder.teams.service import forget_personal_state, leave_teams
+from larder.time_left import time_for_more
 from larder.web.log import logged, logger
-
-MARGIN_MS = 30_000
-"""What is left of the function's time when it begins nothing more: a hundred artifacts may be under way."""
 
 
 def forget_deleted_users(context: LambdaContext) -> int:
@@ -23,9 +21,7 @@ def forget_deleted_users(context: LambdaContext) -> int:
     forgotten.
     """
     now, forgotten = clock.now(), 0
-
-    def may_go_on() -> bool:
-        return context.get_remaining_time_in_millis() > MARGIN_MS
+    may_go_on = time_for_more(context)
 
     # Those first, of everybody: nobody's full cache keeps another's key alive.
     ended = [

@@ -10,18 +10,14 @@ from larder.artifacts import eviction, removal
 from larder.artifacts.eviction import EvictionReport
 from larder.artifacts.removal import RemovalReport
 from larder.artifacts.removal_jobs import RemovalJob, parse_job
+from larder.time_left import time_for_more
 from larder.web.log import logged, logger
-
-MARGIN_MS = 30_000
-"""What is left of the function's time when it begins no further removal."""
 
 
 def remove_artifacts(job: RemovalJob, context: LambdaContext) -> RemovalReport | EvictionReport:
     """A job: remove what a key, session or user wrote, or what was used longest ago where the quota is full."""
 
-    def may_go_on() -> bool:
-        return context.get_remaining_time_in_millis() > MARGIN_MS
-
+    may_go_on = time_for_more(context)
     if job.writer is None:
         return eviction.do_job(job.owner, now=clock.now(), may_go_on=may_go_on)
     return removal.do_job(job.owner, job.writer, now=clock.now(), may_go_on=may_go_on)

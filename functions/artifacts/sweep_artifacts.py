@@ -9,17 +9,15 @@ from larder import clock
 from larder.artifacts import sweeping
 from larder.artifacts.sweeping import SweepReport
 from larder.metrics import measured
+from larder.time_left import time_for_more
 from larder.web.log import logged, logger
-
-MARGIN_MS = 30_000
-"""What is left of the function's time when it begins no further item."""
 
 
 def sweep_artifacts(context: LambdaContext) -> SweepReport:
     """Every hour: clear away expired artifacts, replaced objects and uploads that never came."""
     return sweeping.sweep(
         now=clock.now(),
-        may_go_on=lambda: context.get_remaining_time_in_millis() > MARGIN_MS,
+        may_go_on=time_for_more(context),
     )
 
 

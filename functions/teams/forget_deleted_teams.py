@@ -10,18 +10,14 @@ from larder import clock
 from larder.api_keys.service import delete_keys_of_team
 from larder.artifacts.clearing import UPLOADS_ARE_OVER_AFTER, clear_owner
 from larder.teams import management
+from larder.time_left import time_for_more
 from larder.web.log import logged, logger
-
-MARGIN_MS = 30_000
-"""What is left of the function's time when it begins nothing more: a hundred artifacts may be under way."""
 
 
 def forget_deleted_teams(context: LambdaContext) -> int:
     """Every hour: delete what is left of teams that are gone. Returns how many are wholly forgotten."""
     now, forgotten = clock.now(), 0
-
-    def may_go_on() -> bool:
-        return context.get_remaining_time_in_millis() > MARGIN_MS
+    may_go_on = time_for_more(context)
 
     for team_id, deleted_at in management.deleted_teams():
         if _clear(team_id, now, may_go_on) and now - deleted_at > UPLOADS_ARE_OVER_AFTER:

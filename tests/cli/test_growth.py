@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from artifacts.sweep_artifacts import MARGIN_MS
+from larder.time_left import MARGIN_MS
 from larder_cli.costs import Book, read_book
 from larder_cli.loads import Company, Limits, loads, rates, read_limits
 from local.template import load_template

@@ -8,7 +8,6 @@ import click
 
 from larder import clock
 from larder.errors import LastOwner
-from larder.settings import settings
 from larder.teams.models import Role, TeamChange
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.output import Record, print_record, print_table
@@ -21,6 +20,7 @@ from larder_cli.owner_state import (
     stored_record,
 )
 from larder_cli.users import require_user
+from larder_cli.visits import operator_visit
 
 if TYPE_CHECKING:
     from larder.invitations.models import Invitation
@@ -273,16 +273,12 @@ def invite(team: str, email: str, role: str, as_json: bool) -> None:
     They sign in with that address, or up. An invitation that they have got before ends.
     """
     from larder.accounts import team_members
-    from larder.accounts.email_jobs import RequestDescription, Visit
 
     found = require_team(team)
-    request = RequestDescription(
-        method="", path="larder teams invite", ip_address=None, user_agent=None
-    )
     (made,) = team_members.invite(
         found.id,
         [team_members.InvitationWanted(email=email, role=Role(role))],
-        Visit(base_url=settings().base_url.rstrip("/"), request=request),
+        operator_visit("larder teams invite"),
         by=None,
         now=clock.now(),
     )

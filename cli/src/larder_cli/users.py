@@ -9,7 +9,6 @@ import click
 
 from larder import clock
 from larder.errors import EmailUnchanged, SoleTeamOwner, TryAgain, UnauthorizedSession
-from larder.settings import settings
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.failures import explanation
 from larder_cli.output import Record, print_record, print_table
@@ -21,6 +20,7 @@ from larder_cli.owner_state import (
     state_record,
     stored_record,
 )
+from larder_cli.visits import operator_visit
 
 if TYPE_CHECKING:
     from larder.accounts.models import User
@@ -277,12 +277,8 @@ def change_email(email: str, new: str, as_json: bool) -> None:
 def _tell_of_new_email(was: "User", becomes: "User", now: datetime) -> bool:
     """The address is changed: that the news cannot be sent must not look as if it were not."""
     from larder.accounts import links
-    from larder.accounts.email_jobs import RequestDescription, Visit
 
-    request = RequestDescription(
-        method="", path="larder users change-email", ip_address=None, user_agent=None
-    )
-    visit = Visit(base_url=settings().base_url.rstrip("/"), request=request)
+    visit = operator_visit("larder users change-email")
     try:
         return links.tell_of_new_email(was, becomes, visit, by_operator=True, now=now)
     except Exception as error:

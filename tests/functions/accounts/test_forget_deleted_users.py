@@ -12,19 +12,17 @@ from larder.accounts.sessions import start_session
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, list_keys
 from larder.artifacts import settling, sweeping
-from larder.artifacts.models import ArtifactHash, Totals, Upload, parse_object_key
+from larder.artifacts.models import ArtifactHash, Totals
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
 from larder.errors import TryAgain
 from larder.settings import settings
 from larder.teams.service import change_state, role_of
-from tests.direct_uploads import PREFLIGHT
 from tests.faults import just_before, unreachable
-from tests.proofs.stored import index_keys
+from tests.owned import assert_nothing_is_in_index_or_bucket, fill, stored_of, upload_late
 from tests.requests import Cloud, Context, Sender, invoke
 
 HANDLER = "accounts.forget_deleted_users.handler"
-SESSION = "4f9d1c1e-6a5b-4d4e-9c57-0a2f6d1e8b11"
 
 
 def test_what_a_deletion_left_over_is_ended(cloud: Cloud) -> None:
@@ -95,11 +93,7 @@ def full(cloud: Cloud) -> Cloud:
     """Ada with everything that a person can have without a team, and in her team with some of it."""
     own = Sender(create_key(NewKey(user_id=cloud.user.id), now=clock.now())[1])
     for send in (own, cloud.send):
-        for hash in ("a", "b", "c"):
-            assert send("PUT", f"/v8/artifacts/{hash}", body=b"artifact").status == 202
-        event = {"sessionId": SESSION, "source": "LOCAL", "event": "HIT", "hash": "a"}
-        assert send("POST", "/v8/artifacts/events", json_body=[event]).status == 200
-        assert send("OPTIONS", "/v8/artifacts/d", headers=PREFLIGHT).status == 204
+        fill(send)
     change_state(cloud.user.id, quota_bytes=10**9)
     return cloud
 
@@ -108,20 +102,6 @@ def delete(cloud: Cloud, *, ago: timedelta = timedelta(0)) -> datetime:
     deleted_at = clock.now() - ago
     remove_user(cloud.user.id, now=deleted_at)
     return deleted_at
-
-
-def stored_of(owner: str) -> dict[str, list[str]]:
-    """What lies in the tables under the owner, by table; but what the sweep deletes anyhow."""
-    found: dict[str, list[str]] = {}
-    for table, key, sort in (
-        (settings().teams_table, "pk", "sk"),
-        (settings().usage_table, "owner", "day"),
-        (settings().artifacts_table, "owner", "hash"),
-    ):
-        items = [aws.deserialize(item) for item in aws.dynamodb().scan(TableName=table)["Items"]]
-        of_owner = [item[sort] for item in items if item[key] == owner]
-        found[table] = [one for one in of_owner if not one.startswith("#discarded#")]
-    return found
 
 
 def is_clear(owner: str) -> bool:
@@ -149,22 +129,13 @@ def test_objects_go_with_the_sweep(full: Cloud) -> None:
     delete(full)
     invoke(HANDLER, {})
     sweeping.sweep(now=clock.now() + timedelta(days=2))
-    assert [key for owner, key in index_keys() if owner == full.user.id] == []
-    listed = aws.s3().list_objects_v2(
-        Bucket=settings().artifacts_bucket, Prefix=f"artifacts/{full.user.id}/"
-    )
-    assert listed["KeyCount"] == 0
+    assert_nothing_is_in_index_or_bucket(full.user.id)
 
 
 def test_an_upload_that_was_under_way_is_removed_by_a_later_run(full: Cloud) -> None:
     delete(full)
     invoke(HANDLER, {})
-    key = f"artifacts/{full.user.id}/late/{clock.to_ms(clock.now()):012x}{'0' * 16}"
-    aws.s3().put_object(Bucket=settings().artifacts_bucket, Key=key, Body=b"late")
-    upload = parse_object_key(key)
-    assert isinstance(upload, Upload)
-    settling.commit(upload, now=clock.now())
-    assert read_totals(full.user.id).artifacts == 1
+    upload_late(full.user.id)
     invoke(HANDLER, {})
     assert is_clear(full.user.id)
 

@@ -9,7 +9,7 @@ from larder import aws, clock
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, list_keys
 from larder.artifacts import settling, sweeping
-from larder.artifacts.models import ArtifactHash, Totals, Upload, parse_object_key
+from larder.artifacts.models import ArtifactHash, Totals
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
 from larder.errors import TryAgain
@@ -20,14 +20,12 @@ from larder.teams import management
 from larder.teams.management import deleted_teams
 from larder.teams.models import Role
 from larder.teams.service import create_team, find_team
-from tests.direct_uploads import PREFLIGHT
 from tests.faults import just_before, unreachable
 from tests.functions.teams.people import joined, key_of
-from tests.proofs.stored import index_keys
+from tests.owned import assert_nothing_is_in_index_or_bucket, fill, stored_of, upload_late
 from tests.requests import Cloud, Context, Sender, invoke
 
 HANDLER = "teams.forget_deleted_teams.handler"
-SESSION = "4f9d1c1e-6a5b-4d4e-9c57-0a2f6d1e8b11"
 
 
 @pytest.fixture
@@ -41,11 +39,7 @@ def full(cloud: Cloud) -> Cloud:
     other = create_team("Other", "other", owner_user_id=bob.user.id, now=clock.now())
     others_key = create_key(NewKey(user_id=bob.user.id, team_id=other.id), now=clock.now())[1]
     for send in (cloud.send, Sender(others_key, slug="other")):
-        for hash in ("a", "b", "c"):
-            assert send("PUT", f"/v8/artifacts/{hash}", body=b"artifact").status == 202
-        event = {"sessionId": SESSION, "source": "LOCAL", "event": "HIT", "hash": "a"}
-        assert send("POST", "/v8/artifacts/events", json_body=[event]).status == 200
-        assert send("OPTIONS", "/v8/artifacts/d", headers=PREFLIGHT).status == 204
+        fill(send)
     return cloud
 
 
@@ -55,37 +49,26 @@ def delete(cloud: Cloud, *, ago: timedelta = timedelta(0)) -> datetime:
     return deleted_at
 
 
-def stored_of(team_id: str) -> dict[str, list[str]]:
-    """What lies in the tables under the team, by table; but what the sweep deletes anyhow."""
-    found: dict[str, list[str]] = {}
-    for table, key, sort in (
-        (settings().teams_table, "pk", "sk"),
-        (settings().usage_table, "owner", "day"),
-        (settings().artifacts_table, "owner", "hash"),
-    ):
-        items = [aws.deserialize(item) for item in aws.dynamodb().scan(TableName=table)["Items"]]
-        of_team = [item[sort] for item in items if item[key] == team_id]
-        found[table] = [one for one in of_team if not one.startswith("#discarded#")]
+def left_of(team_id: str) -> dict[str, list[str]]:
+    """What lies in the tables under the team, and the keys that are bound to it."""
     keys = aws.dynamodb().scan(TableName=settings().api_keys_table)["Items"]
-    found["keys"] = [
-        item["id"] for item in map(aws.deserialize, keys) if item.get("team_id") == team_id
-    ]
-    return found
+    bound = [item["id"] for item in map(aws.deserialize, keys) if item.get("team_id") == team_id]
+    return {**stored_of(team_id), "keys": bound}
 
 
 def is_clear(team_id: str) -> bool:
-    return not any(stored_of(team_id).values())
+    return not any(left_of(team_id).values())
 
 
 def test_everything_of_a_deleted_team_goes_and_nothing_of_another(full: Cloud) -> None:
     other = find_team("other")
     assert other is not None
-    before = stored_of(other.id)
-    assert all(stored_of(full.team.id).values())
+    before = left_of(other.id)
+    assert all(left_of(full.team.id).values())
     delete(full)
     invoke(HANDLER, {})
     assert is_clear(full.team.id)
-    assert stored_of(other.id) == before
+    assert left_of(other.id) == before
     assert all(before.values())
 
 
@@ -93,11 +76,7 @@ def test_objects_go_with_the_sweep(full: Cloud) -> None:
     delete(full)
     invoke(HANDLER, {})
     sweeping.sweep(now=clock.now() + timedelta(days=2))
-    assert [key for owner, key in index_keys() if owner == full.team.id] == []
-    listed = aws.s3().list_objects_v2(
-        Bucket=settings().artifacts_bucket, Prefix=f"artifacts/{full.team.id}/"
-    )
-    assert listed["KeyCount"] == 0
+    assert_nothing_is_in_index_or_bucket(full.team.id)
 
 
 def test_keys_that_are_bound_to_no_team_stay_their_users(full: Cloud) -> None:
@@ -112,12 +91,12 @@ def test_keys_that_are_bound_to_no_team_stay_their_users(full: Cloud) -> None:
 def test_a_team_that_a_restored_table_has_brought_back_keeps_everything(full: Cloud) -> None:
     """The note of the deletion is newer than the moment that the table was restored to, so it is still there."""
     before = aws.dynamodb().scan(TableName=settings().teams_table)["Items"]
-    everything = stored_of(full.team.id)
+    everything = left_of(full.team.id)
     delete(full)
     for item in before:
         aws.dynamodb().put_item(TableName=settings().teams_table, Item=item)
     invoke(HANDLER, {})
-    assert stored_of(full.team.id) == everything
+    assert left_of(full.team.id) == everything
     assert find_team("acme") is not None
     assert deleted_teams() == []
 
@@ -138,12 +117,7 @@ def test_then_nothing_is_kept(full: Cloud) -> None:
 def test_an_upload_that_was_under_way_is_removed_by_a_later_run(full: Cloud) -> None:
     delete(full)
     invoke(HANDLER, {})
-    key = f"artifacts/{full.team.id}/late/{clock.to_ms(clock.now()):012x}{'0' * 16}"
-    aws.s3().put_object(Bucket=settings().artifacts_bucket, Key=key, Body=b"late")
-    upload = parse_object_key(key)
-    assert isinstance(upload, Upload)
-    settling.commit(upload, now=clock.now())
-    assert read_totals(full.team.id).artifacts == 1
+    upload_late(full.team.id)
     invoke(HANDLER, {})
     assert is_clear(full.team.id)
 

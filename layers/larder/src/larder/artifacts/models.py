@@ -21,8 +21,8 @@ MAX_HASH_LENGTH = 128
 HASH_PATTERN = rf"[A-Za-z0-9_-]{{1,{MAX_HASH_LENGTH}}}"
 
 INDEXED_BODY_BYTES = 2000
-"""Up to this size a body that comes through a function stands in the index beside its object, so that who fetches it
-needs not ask S3. With all else that an item holds it stays below 4 KB: reading it costs no more than it did without."""
+"""Up to this size a body stands in the index beside its object, so that who fetches it needs not ask S3. With all else
+that an item holds it stays below 4 KB: reading it costs no more than it did without."""
 
 _HASH = re.compile(HASH_PATTERN)
 _PATHS_OF_THEIR_OWN = frozenset({"events", "status"})

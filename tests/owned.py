@@ -1,0 +1,53 @@
+"""What an owner, a team or a person without one, has stored, and what is left of it."""
+
+from larder import aws, clock
+from larder.artifacts import settling
+from larder.artifacts.models import Upload, parse_object_key
+from larder.artifacts.repository.totals import read_totals
+from larder.settings import settings
+from tests.direct_uploads import PREFLIGHT
+from tests.proofs.stored import index_keys
+from tests.requests import Sender
+
+SESSION = "4f9d1c1e-6a5b-4d4e-9c57-0a2f6d1e8b11"
+
+
+def fill(send: Sender) -> None:
+    """Something of everything that requests of builds leave behind."""
+    for hash in ("a", "b", "c"):
+        assert send("PUT", f"/v8/artifacts/{hash}", body=b"artifact").status == 202
+    event = {"sessionId": SESSION, "source": "LOCAL", "event": "HIT", "hash": "a"}
+    assert send("POST", "/v8/artifacts/events", json_body=[event]).status == 200
+    assert send("OPTIONS", "/v8/artifacts/d", headers=PREFLIGHT).status == 204
+
+
+def stored_of(owner: str) -> dict[str, list[str]]:
+    """What lies in the tables under the owner, by table; but what the sweep deletes anyhow."""
+    found: dict[str, list[str]] = {}
+    for table, key, sort in (
+        (settings().teams_table, "pk", "sk"),
+        (settings().usage_table, "owner", "day"),
+        (settings().artifacts_table, "owner", "hash"),
+    ):
+        items = [aws.deserialize(item) for item in aws.dynamodb().scan(TableName=table)["Items"]]
+        of_owner = [item[sort] for item in items if item[key] == owner]
+        found[table] = [one for one in of_owner if not one.startswith("#discarded#")]
+    return found
+
+
+def assert_nothing_is_in_index_or_bucket(owner: str) -> None:
+    assert [key for one, key in index_keys() if one == owner] == []
+    listed = aws.s3().list_objects_v2(
+        Bucket=settings().artifacts_bucket, Prefix=f"artifacts/{owner}/"
+    )
+    assert listed["KeyCount"] == 0
+
+
+def upload_late(owner: str) -> None:
+    """What was under way when the owner was deleted, and is published afterwards."""
+    key = f"artifacts/{owner}/late/{clock.to_ms(clock.now()):012x}{'0' * 16}"
+    aws.s3().put_object(Bucket=settings().artifacts_bucket, Key=key, Body=b"late")
+    upload = parse_object_key(key)
+    assert isinstance(upload, Upload)
+    settling.commit(upload, now=clock.now())
+    assert read_totals(owner).artifacts == 1
