@@ -73,7 +73,7 @@ permissions: $(READY) $(SAM) ## all tests of the functions under their roles, th
 
 # The folders that have such tests: to read all others first would take each worker longer than most tests.
 .PHONY: e2e
-e2e: FOLDERS := tests/cli tests/deployed tests/e2e tests/proofs
+e2e: FOLDERS := tests/cli tests/deployed tests/e2e tests/local tests/proofs
 e2e: $(READY) ## the long tests: npm's turbo clients, a browser, crashes, load (needs node, npm, chromium and chromium-driver)
 	@.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -o testpaths="$(FOLDERS)" -m "slow or e2e" $(ARGS)
 

@@ -1,7 +1,7 @@
 """The operator, team and key that a fresh data folder gets. Runs in a worker, through the layer's own services.
 
-A key is shown once: it lies in turbo.env and nowhere else. While that file's key is there, it is kept; when the file is
-gone, a new key is made and the old one revoked.
+A key is shown once: it is in turbo.env and nowhere else. While that file holds a key that is found and not expired, it
+is kept; otherwise a new key takes its place.
 """
 
 from __future__ import annotations
@@ -13,36 +13,52 @@ from typing import Any
 from larder.accounts import service as accounts
 from larder.accounts.models import User
 from larder.api_keys import service as api_keys
-from larder.api_keys.models import NewKey
+from larder.api_keys.models import ApiKey, NewKey
+from larder.api_keys.rules import fit_name
+from larder.settings import SettingsError, environment_name, settings
 from larder.teams import service as teams
 from larder.teams.models import Team
 from local.environment import OPERATOR_EMAIL
 
 TEAM_SLUG = "my-team"
 KEY_NAME = "turbo on this machine"
+KEY_PREFIX = "larder_"
 
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, str]:
-    """Takes `{"key_id": ...}`, the id in turbo.env or null. Returns `team`, `key_id` and, of a new key, `token`."""
-    now = datetime.now(tz=UTC)
+    """Takes `{"token": ...}`, the key in turbo.env or null.
+
+    Returns `team`, `key_id` and, when the key is new, `token`. When an option makes a key impossible, returns what is
+    `wrong`.
+    """
+    try:
+        return _prepare(event["token"], datetime.now(tz=UTC))
+    except SettingsError as error:
+        return {"wrong": str(error)}
+
+
+def _prepare(token: str | None, now: datetime) -> dict[str, str]:
     user = accounts.find_user_by_email(OPERATOR_EMAIL) or accounts.create_user(
         OPERATOR_EMAIL, "Operator", email_verified=True, now=now
     )
     team = _team(user, now)
-    own_keys = [key for key in api_keys.list_keys(user.id) if key.name == KEY_NAME]
-    if any(key.id == event["key_id"] for key in own_keys):
-        return {"team": team.slug, "key_id": event["key_id"]}
-    for key in own_keys:
-        api_keys.revoke_key(key.id)
     new = NewKey(
         user_id=user.id,
         team_id=team.id,
-        name=KEY_NAME,
-        prefix="larder_",
+        name=fit_name(KEY_NAME),
+        prefix=_fit_prefix(),
         permissions={"artifacts": ("read", "write")},
     )
-    made, token = api_keys.create_key(new, now=now)
-    return {"team": team.slug, "key_id": made.id, "token": token}
+    keys = _keys_of(user)
+    kept = None if token is None else api_keys.stored_form(token)
+    for key in keys:
+        if key.key_hash == kept and (key.expires_at is None or key.expires_at > now):
+            return {"team": team.slug, "key_id": key.id}
+    for key in keys:
+        if (key.team_id, key.name, key.prefix) == (new.team_id, new.name, new.prefix):
+            api_keys.revoke_key(key.id)
+    key, raw = _make_key(new, now)
+    return {"team": team.slug, "key_id": key.id, "token": raw}
 
 
 def _team(user: User, now: datetime) -> Team:
@@ -50,3 +66,33 @@ def _team(user: User, now: datetime) -> Team:
     if team is None:
         team = teams.create_team("My team", TEAM_SLUG, owner_user_id=user.id, now=now)
     return team
+
+
+def _fit_prefix() -> str:
+    shortened = KEY_PREFIX[: settings().maximum_key_prefix_length]
+    return shortened.ljust(settings().minimum_key_prefix_length, "_")
+
+
+def _keys_of(user: User) -> list[ApiKey]:
+    try:
+        return api_keys.list_keys(user.id)
+    except KeyError as error:
+        raise SettingsError(
+            f"{environment_name('api_key_schema')} cannot change once there are keys:"
+            f" the stored ones lack the attribute {error}"
+        ) from None
+
+
+def _make_key(new: NewKey, now: datetime) -> tuple[ApiKey, str]:
+    option = environment_name("key_generator")
+    try:
+        key, raw = api_keys.prepare_key(new, now=now)
+    except Exception as error:
+        if not settings().key_generator:
+            raise
+        raise SettingsError(f"{option} makes no key: {type(error).__name__}: {error}") from error
+    try:
+        api_keys.store_key(key)
+    except SettingsError as error:
+        raise SettingsError(f"{option}: {error}") from None
+    return key, raw

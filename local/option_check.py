@@ -16,7 +16,7 @@ from larder.accounts.addresses import parse_address
 from larder.accounts.credentials import allowed_domains
 from larder.api_keys.rules import check_permissions, check_prefix
 from larder.api_keys.schema import attribute_names
-from larder.errors import InvalidEmail, InvalidRequest
+from larder.errors import InvalidEmail, InvalidPrefixLength, InvalidRequest
 from larder.extensions import load
 from larder.settings import Settings, SettingsError, environment_name, listed, settings
 from larder.web import origins
@@ -80,6 +80,12 @@ def _check_default_prefix() -> None:
     prefix = settings().default_key_prefix
     try:
         check_prefix(prefix or None)
+    except InvalidPrefixLength as error:
+        bounds = [
+            environment_name(f"{bound}_key_prefix_length") for bound in ("minimum", "maximum")
+        ]
+        rule = f"{error.rule} ({' and '.join(bounds)}), not {prefix!r}"
+        raise _refused("default_key_prefix", rule) from None
     except InvalidRequest as error:
         raise _refused("default_key_prefix", f"{error.rule}, not {prefix!r}") from None
 

@@ -276,16 +276,12 @@ class _LocalCloud:
     async def _check_options(self, workers: WorkerPool) -> None:
         checker = Function("CheckOptions", "local.option_check.handler", Path(), 60, 512)
         # With what was built, the integrator's functions lie in the functions' own folders.
-        asked = json.dumps({"loads": self._artifacts is None}).encode("ascii")
-        checked = json.loads(await workers.invoke(checker, asked, str(uuid.uuid4())))
-        if checked["wrong"]:
-            raise _WrongOption(checked["wrong"])
+        await _ask(workers, checker, {"loads": self._artifacts is None})
 
     async def _first_start(self, workers: WorkerPool) -> TurboEnv:
         known = read_turbo_env(self._folder.turbo_env)
         maker = Function("FirstStart", "local.first_start.handler", Path(), 60, 512)
-        asked = json.dumps({"key_id": known.key_id if known else None}).encode("ascii")
-        made = json.loads(await workers.invoke(maker, asked, str(uuid.uuid4())))
+        made = await _ask(workers, maker, {"token": known.token if known else None})
         token = made.get("token") or (known.token if known else "")
         turbo = TurboEnv(self._api_url, token, made["team"], made["key_id"])
         if turbo != known:
@@ -312,6 +308,15 @@ class _LocalCloud:
         ):
             await service.stop(patience_s)
         self._family.kill_all()
+
+
+async def _ask(workers: WorkerPool, function: Function, event: dict[str, Any]) -> dict[str, Any]:
+    """The reply of a function of the local cloud's own. Raises _WrongOption for the option that it finds wrong."""
+    payload = json.dumps(event).encode("ascii")
+    reply: dict[str, Any] = json.loads(await workers.invoke(function, payload, str(uuid.uuid4())))
+    if reply.get("wrong"):
+        raise _WrongOption(reply["wrong"])
+    return reply
 
 
 def _listen_in_front(options: Options) -> socket.socket | None:

@@ -79,6 +79,22 @@ def test_a_minimum_above_its_maximum_is_told(what: str, option: SetOption) -> No
         check_options(loads=True)
 
 
+@pytest.mark.parametrize(
+    ("least", "most", "rule"),
+    [(8, 32, "must be 8 to 32 characters long"), (1, 4, "must be 1 to 4 characters long")],
+)
+def test_a_default_prefix_outside_its_bounds_names_all_three_options(
+    least: int, most: int, rule: str, option: SetOption
+) -> None:
+    option("default_key_prefix", "acme_")
+    option("minimum_key_prefix_length", least)
+    option("maximum_key_prefix_length", most)
+    with pytest.raises(SettingsError) as refused:
+        check_options(loads=True)
+    bounds = "LARDER_MINIMUM_KEY_PREFIX_LENGTH and LARDER_MAXIMUM_KEY_PREFIX_LENGTH"
+    assert str(refused.value) == f"LARDER_DEFAULT_KEY_PREFIX {rule} ({bounds}), not 'acme_'"
+
+
 def test_every_option_that_names_a_function_is_known() -> None:
     named = {one.name for one in fields(Settings) if "`module:function`" in one.metadata["help"]}
     assert named == {*FUNCTIONS, "default_key_permissions"}

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 T = TypeVar("T", str, int, bool)
 
 _REQUIRED: Any = object()
+_CENTURY_SECONDS = 36_500 * 86_400
+"""The longest lifetime: a date past the year 9999 could not be stored."""
 
 
 class SettingsError(Exception):
@@ -61,7 +63,10 @@ class Settings:
         30, "Days an artifact is kept after its upload.", minimum=1, maximum=3650
     )
     default_quota_bytes: int = _option(
-        0, "Bytes that a team (or a user without a team) may store; 0 for no limit.", minimum=0
+        0,
+        "Bytes that a team (or a user without a team) may store; 0 for no limit.",
+        minimum=0,
+        maximum=10**18,
     )
     over_quota: str = _option(
         "refuse",
@@ -122,18 +127,25 @@ class Settings:
     maximum_key_name_length: int = _option(32, "Most characters of a name.", minimum=1, maximum=100)
     enable_key_metadata: bool = _option(True, "Whether keys may carry metadata.")
     default_key_expires_in_seconds: int = _option(
-        0, "Lifetime of a new key that is given none; 0 for keys that never expire.", minimum=0
+        0,
+        "Lifetime of a new key that is given none; 0 for keys that never expire.",
+        minimum=0,
+        maximum=_CENTURY_SECONDS,
     )
     disable_custom_key_expiry: bool = _option(
         False, "Whether every key must have the default lifetime."
     )
     minimum_key_expires_in_seconds: int = _option(
-        1, "Shortest lifetime that a key may be given.", minimum=1
+        1,
+        "Shortest lifetime that a key may be given.",
+        minimum=1,
+        maximum=_CENTURY_SECONDS,
     )
     maximum_key_expires_in_seconds: int = _option(
         31_536_000,
         "Longest lifetime that a key may be given: a year. A key that is given none never expires.",
         minimum=1,
+        maximum=_CENTURY_SECONDS,
     )
     key_rate_limit_enabled: bool = _option(
         False, "Whether a new key has a rate limit when it is given none."
@@ -241,17 +253,22 @@ class Settings:
         True, "Whether a reset of the password ends the user's sessions."
     )
     session_expires_in_seconds: int = _option(
-        604_800, "Lifetime of a session that is not used: seven days.", minimum=60
+        604_800,
+        "Lifetime of a session that is not used: seven days.",
+        minimum=60,
+        maximum=_CENTURY_SECONDS,
     )
     session_update_age_seconds: int = _option(
         86_400,
         "How much of its lifetime a session is used before it begins anew: a day.",
         minimum=0,
+        maximum=_CENTURY_SECONDS,
     )
     session_fresh_age_seconds: int = _option(
         86_400,
         "How long after a sign-in a session may list the others and delete its user: a day.",
         minimum=60,
+        maximum=_CENTURY_SECONDS,
     )
     reset_token_expires_in_seconds: int = _option(
         3600, "Lifetime of the link that resets a password.", minimum=60, maximum=86_400

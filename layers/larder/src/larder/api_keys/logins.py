@@ -16,6 +16,7 @@ from typing import Protocol
 from larder.api_keys import repository
 from larder.api_keys.grants import Grantor, held, within
 from larder.api_keys.models import CACHE_ACTIONS, ApiKey, LoginCode, NewKey, Permissions
+from larder.api_keys.rules import fit_name
 from larder.api_keys.service import prepare_key, store_key
 from larder.errors import InvalidLoginCode
 from larder.hashing import hash_key, random_id
@@ -86,7 +87,7 @@ def offer(user_id: str, team: str | None, *, user_agent: str, now: datetime) -> 
     else:
         memberships, _ = list_memberships(user_id, bound_to=None, after=None, limit=MOST_TEAMS)
     return Offer(
-        name=_fitting(f"turbo on {_system(user_agent)}"),
+        name=fit_name(f"turbo on {_system(user_agent)}"),
         expires_at=None if lifetime_s is None else now + timedelta(seconds=lifetime_s),
         team=membership,
         teams=memberships,
@@ -100,7 +101,7 @@ def give(user: Giver, grant: Grant, *, now: datetime) -> str:
     """
     if grant.sso_team is not None:
         return _give_code(user, grant.sso_team, now)
-    key, raw = _prepare(user.id, grant.name or _fitting("turbo"), grant.team_id, now)
+    key, raw = _prepare(user.id, grant.name or fit_name("turbo"), grant.team_id, now)
     store_key(key)
     return raw
 
@@ -167,11 +168,4 @@ def _name_of(client_name: str) -> str:
     """`Turbo CLI on <host> via <how>` is what clients call themselves: too long for a name, and only the host tells."""
     match = _CLIENT_NAME.fullmatch(client_name)
     host = match["host"] if match else ""
-    return _fitting(f"turbo on {host if host.isprintable() and host.strip() else 'this computer'}")
-
-
-def _fitting(name: str) -> str:
-    """Of the length that the deployment's names have: nobody is there to choose another."""
-    options = settings()
-    shortened = name[: options.maximum_key_name_length].strip()
-    return shortened.ljust(options.minimum_key_name_length, ".")
+    return fit_name(f"turbo on {host if host.isprintable() and host.strip() else 'this computer'}")

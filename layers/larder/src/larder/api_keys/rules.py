@@ -58,6 +58,13 @@ def check_name(name: str | None) -> None:
         raise InvalidRequest("name", "must hold no control character")
 
 
+def fit_name(name: str) -> str:
+    """A name that Larder gives by itself, cut or filled up with dots to the length that names have here."""
+    options = settings()
+    shortened = name[: options.maximum_key_name_length].strip()
+    return shortened.ljust(options.minimum_key_name_length, ".")
+
+
 def check_prefix(prefix: str | None) -> None:
     if prefix is None:
         return

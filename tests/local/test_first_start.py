@@ -1,0 +1,298 @@
+"""`make serve` starts with every allowed value of every option, and its first key opens the cache."""
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import httpx
+import pytest
+import time_machine
+
+from larder import extensions
+from larder.accounts.service import create_user
+from larder.api_keys.models import NewKey
+from larder.api_keys.rules import check_name, check_prefix
+from larder.api_keys.service import create_key, list_keys
+from larder.settings import Settings, environment_name
+from larder.teams.service import find_team
+from local.environment import OPERATOR_EMAIL
+from local.first_start import KEY_NAME, KEY_PREFIX, TEAM_SLUG, handler
+from local.option_check import FUNCTIONS, check_options
+from local.turbo_env import read_turbo_env
+from tests.conftest import SetOption
+from tests.local.stub_service import ROOT, StubCloud
+from tests.requests import Sender
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+HASH = "0123456789abcdef"
+
+TEXTS = {
+    "default_key_prefix": ["acme_", "x" * 32],
+    "default_key_permissions": ['{"artifacts":["read"]}', "{}", "integrator:permissions"],
+    "api_key_headers": ["x-api-key,x-acme-key"],
+    "api_key_schema": ['{"name":"label","enabled":"active","permissions":"may"}'],
+    "operator_emails": ["ada@acme.example, operator@larder.local"],
+    "allowed_email_domains": ["acme.example"],
+    "product_name": ["Acme cache"],
+    "email_sender": ["cache@acme.example"],
+    "base_url": ["https://cache.example.com"],
+    "trusted_origins": ["https://*.example.com, http://localhost:5173"],
+    "key_generator": ["integrator:generate"],
+    **{name: ["integrator:anything"] for name in FUNCTIONS if name != "key_generator"},
+}
+"""Allowed values of the options that are texts without a list of choices."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One option at one of its values, and the option that bounds the same thing from the other side."""
+
+    name: str
+    value: Any
+    together_with: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.value}"
+
+
+def named_by_the_stack(option: Any) -> bool:
+    """Names of tables and the like, which have no default: the local cloud sets them itself."""
+    return not isinstance(option.default, str | int)
+
+
+OPTIONS = [option for option in fields(Settings) if not named_by_the_stack(option)]
+BOUNDS = {
+    option.name: {"lowest": option.metadata["min"], "highest": option.metadata["max"]}
+    for option in OPTIONS
+    if option.type is int
+}
+
+
+def cases() -> Iterator[Case]:
+    for option in OPTIONS:
+        name = option.name
+        if option.type is bool:
+            yield from (Case(name, value) for value in ("false", "true"))
+        elif option.type is int:
+            for extreme, value in BOUNDS[name].items():
+                yield Case(name, value, counterpart(name, extreme))
+        else:
+            values = option.metadata["choices"] or TEXTS[name]
+            yield from (Case(name, value) for value in values)
+
+
+def counterpart(name: str, extreme: str) -> dict[str, Any]:
+    """A minimum cannot be above its maximum: at the highest minimum, the maximum is as high as it can be."""
+    end, _, what = name.partition("_")
+    other = {"minimum": f"maximum_{what}", "maximum": f"minimum_{what}"}.get(end)
+    return {other: BOUNDS[other][extreme]} if other else {}
+
+
+@pytest.fixture(autouse=True)
+def integrator(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    module: Any = ModuleType("integrator")
+    module.generate = lambda length, prefix: prefix + "~" * length
+    module.permissions = lambda user_id: {"artifacts": ["read"]}
+    module.anything = lambda **_: True
+    monkeypatch.setitem(sys.modules, "integrator", module)
+    yield module
+    extensions.load.cache_clear()
+
+
+def ask(token: str) -> int:
+    """The status of a request for an artifact that nobody stored: 404 to a key that may read."""
+    return Sender(token, slug=TEAM_SLUG)("GET", f"/v8/artifacts/{HASH}").status
+
+
+def first_start(token: str | None = None) -> dict[str, str]:
+    return handler({"token": token}, None)
+
+
+def test_every_option_has_its_lowest_and_highest_value_here() -> None:
+    for name, bounds in BOUNDS.items():
+        assert None not in bounds.values(), name
+    tried = {case.name for case in cases()}
+    assert tried == {option.name for option in OPTIONS}
+
+
+@pytest.mark.parametrize("case", list(cases()), ids=str)
+def test_it_starts_with_every_allowed_value_of_every_option(
+    case: Case, option: SetOption, aws_in_memory: None
+) -> None:
+    for name, value in {case.name: case.value, **case.together_with}.items():
+        option(name, value)
+    with time_machine.travel(NOW, tick=False):
+        check_options(loads=True)
+        made = first_start()
+        assert "wrong" not in made
+        if case.name not in FUNCTIONS:
+            # What an integrator's function accepts is not the local cloud's to say.
+            assert ask(made["token"]) == 404
+        assert first_start(made["token"]) == {"team": TEAM_SLUG, "key_id": made["key_id"]}
+
+
+@pytest.mark.parametrize("extreme", ["lowest", "highest"])
+def test_it_starts_with_all_numbers_at_one_end_at_once(
+    extreme: str, option: SetOption, aws_in_memory: None
+) -> None:
+    for name, bounds in BOUNDS.items():
+        option(name, bounds[extreme])
+    for name in ("require_key_name", "disable_custom_key_expiry", "disable_sign_up"):
+        option(name, "true")
+    for name in ("enable_key_metadata", "enable_email_and_password"):
+        option(name, "false")
+    with time_machine.travel(NOW, tick=False):
+        check_options(loads=True)
+        assert ask(first_start()["token"]) == 404
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "name"),
+    [(1, 100, KEY_NAME), (1, 1, "t"), (1, 6, "turbo"), (40, 40, KEY_NAME.ljust(40, "."))],
+)
+def test_the_first_key_has_a_name_of_the_length_that_names_have(
+    least: int, most: int, name: str, option: SetOption, aws_in_memory: None
+) -> None:
+    option("minimum_key_name_length", least)
+    option("maximum_key_name_length", most)
+    first_start()
+    assert first_key().name == name
+    check_name(name)
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "prefix"), [(1, 32, KEY_PREFIX), (1, 3, "lar"), (9, 32, "larder___")]
+)
+def test_the_first_key_has_a_prefix_of_the_length_that_prefixes_have(
+    least: int, most: int, prefix: str, option: SetOption, aws_in_memory: None
+) -> None:
+    option("minimum_key_prefix_length", least)
+    option("maximum_key_prefix_length", most)
+    made = first_start()
+    assert first_key().prefix == prefix
+    assert made["token"].startswith(prefix)
+    check_prefix(prefix)
+
+
+def first_key() -> Any:
+    (key,) = list_keys(operator_id())
+    return key
+
+
+def operator_id() -> str:
+    team = find_team(TEAM_SLUG)
+    assert team is not None
+    assert team.created_by is not None
+    return team.created_by
+
+
+def test_a_lost_key_is_revoked_and_keys_that_people_made_stay(aws_in_memory: None) -> None:
+    lost = first_start()
+    theirs, _ = create_key(NewKey(user_id=operator_id(), name=KEY_NAME), now=NOW)
+    second = first_start()
+    assert ask(lost["token"]) == 401
+    assert ask(second["token"]) == 404
+    assert {key.id for key in list_keys(operator_id())} == {theirs.id, second["key_id"]}
+
+
+def test_an_expired_key_is_replaced(option: SetOption, aws_in_memory: None) -> None:
+    option("default_key_expires_in_seconds", 60)
+    with time_machine.travel(NOW, tick=False) as clock:
+        first = first_start()
+        clock.shift(61)
+        second = first_start(first["token"])
+        assert ask(second["token"]) == 404
+        assert first_key().id == second["key_id"]
+
+
+def test_a_key_that_another_way_of_storing_keys_no_longer_finds_is_replaced(
+    option: SetOption, aws_in_memory: None
+) -> None:
+    first = first_start()
+    option("disable_key_hashing", "true")
+    second = first_start(first["token"])
+    assert ask(second["token"]) == 404
+    assert first_key().id == second["key_id"]
+
+
+def test_a_key_with_another_name_is_kept(aws_in_memory: None) -> None:
+    create_user(OPERATOR_EMAIL, "Operator", email_verified=True, now=NOW)
+    first = first_start()
+    other, token = create_key(NewKey(user_id=operator_id(), name="mine"), now=NOW)
+    assert first_start(token) == {"team": TEAM_SLUG, "key_id": other.id}
+    assert first_start(first["token"])["key_id"] == first["key_id"]
+
+
+def test_attributes_that_are_renamed_once_there_are_keys_are_an_error_that_names_the_option(
+    option: SetOption, aws_in_memory: None
+) -> None:
+    option("api_key_schema", '{"enabled":"active"}')
+    first_start()
+    option("api_key_schema", "{}")
+    assert first_start() == {
+        "wrong": "LARDER_API_KEY_SCHEMA cannot change once there are keys: the stored ones lack the attribute 'enabled'"
+    }
+
+
+@pytest.mark.parametrize(
+    ("made", "rule"),
+    [
+        (lambda length, prefix: "short", "SettingsError: integrator:make must return 64 to 256"),
+        (lambda length: "x" * length, "TypeError: .* unexpected keyword argument 'prefix'"),
+        (lambda length, prefix: 1 // 0, "ZeroDivisionError: "),
+    ],
+)
+def test_a_key_generator_that_makes_no_key_is_named(
+    made: Any, rule: str, option: SetOption, aws_in_memory: None, integrator: Any
+) -> None:
+    integrator.make = made
+    option("key_generator", "integrator:make")
+    assert re.match(f"LARDER_KEY_GENERATOR makes no key: {rule}", first_start()["wrong"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"LARDER_MAXIMUM_KEY_NAME_LENGTH": "1", "LARDER_MINIMUM_KEY_PREFIX_LENGTH": "8"},
+        {
+            environment_name(name): str(bounds["lowest"])
+            for name, bounds in BOUNDS.items()
+            # A key that lives for a second could be over before it is asked for.
+            if name != "default_key_expires_in_seconds"
+        },
+        {environment_name(name): str(bounds["highest"]) for name, bounds in BOUNDS.items()},
+        {
+            environment_name(option.name): str(not option.default).lower()
+            for option in OPTIONS
+            if option.type is bool
+        },
+    ],
+    ids=["short_names", "lowest", "highest", "switched"],
+)
+def test_the_whole_local_cloud_starts_and_its_key_opens_the_cache(
+    variables: dict[str, str], tmp_path: Path
+) -> None:
+    cloud = StubCloud(
+        tmp_path,
+        template=ROOT / "template.yaml",
+        **variables,  # type: ignore[arg-type]  # none of them is called workers
+    )
+    try:
+        turbo = read_turbo_env(cloud.data / "turbo.env")
+        assert turbo is not None
+        reply = httpx.get(
+            f"{cloud.url}/v8/artifacts/{HASH}",
+            params={"slug": turbo.team},
+            headers={"authorization": f"Bearer {turbo.token}"},
+            trust_env=False,
+            timeout=30,
+        )
+        assert reply.status_code == 404
+    finally:
+        assert cloud.stop() == 0
