@@ -1,6 +1,8 @@
 """The documentation tells what is there: every option, error, endpoint and file that it names."""
 
 import re
+import subprocess
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
@@ -75,13 +77,88 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """What a link to a heading of the page may name, as GitHub makes it of the heading."""
+    """What a link to the page may name: its headings, as GitHub writes them, and explicit anchors."""
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    named = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return named | set(re.findall(r'^<a id="([^"]+)"></a>$', text, re.MULTILINE))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_to_headings_lead_to_one(page: Path) -> None:
     for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text()):
         assert anchor in anchors(page.parent / target if target else page), f"{target}#{anchor}"
+
+
+CITED_DOCUMENT = re.compile(
+    r"(?<![\w./*-])([\w./-]+\.md)(?![\w/])(?:#([\w-]*\w))?(?:, ([A-Z][\w ]*\w)\b(?!\.\w))?"
+)
+"""`docs/clients/turbo.md#preflight`, or `docs/operations.md, A domain of your own`, in a comment or message."""
+
+UNPUBLISHED = re.compile(
+    r"\bspec(?:ification)? ?\d+|\(reference: |\(design: |\bdecision \d+|\(00\d\d\)", re.IGNORECASE
+)
+"""Citations that name no file of the repository. A decision is cited by a link, which has its number in brackets."""
+
+WRITTEN_BY_HAND = {".py", ".yaml", ".toml", ".html", ".js", ".mjs", ""}
+
+
+def documents(text: str) -> list[tuple[str, str, str]]:
+    """The documents that a text cites other than by a link: path, anchor and heading; the latter two may be empty."""
+    found = CITED_DOCUMENT.finditer(without_links(text))
+    return [(match[1], match[2] or "", match[3] or "") for match in found]
+
+
+def without_links(text: str) -> str:
+    return re.sub(r"\[[^\]]*\]\([^)]*\)", "", text)
+
+
+def broken_citations(file: Path) -> Iterator[str]:
+    text = file.read_text()
+    for match in UNPUBLISHED.finditer(without_links(text)):
+        yield match[0]
+    for path, anchor, heading in documents(text):
+        cited = next(
+            (p for p in (ROOT / path, DOCS / path, file.parent / path) if p.exists()), None
+        )
+        if cited is None:
+            yield path
+        elif anchor and anchor not in anchors(cited):
+            yield f"{path}#{anchor}"
+        elif heading and not re.search(
+            rf"^##+ {re.escape(heading)}$", cited.read_text(), re.MULTILINE
+        ):
+            yield f"{path}, {heading}"
+
+
+def test_what_a_file_cites_is_in_the_repository() -> None:
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    sources = [
+        ROOT / name
+        for name in names.split("\0")
+        if name and Path(name).suffix in WRITTEN_BY_HAND and (ROOT / name).exists()
+    ]
+    assert len(sources) > 500
+    broken = {
+        str(file.relative_to(ROOT)): citations
+        for file in [*sources, *PAGES]
+        if file != Path(__file__) and (citations := list(broken_citations(file)))
+    }
+    assert broken == {}
+
+
+def test_citations_of_what_is_not_there_are_found(tmp_path: Path) -> None:
+    file = tmp_path / "module.py"
+    good = "docs/clients/turbo.md#preflight and docs/operations.md, A domain of your own."
+    bad = [
+        "spec 2",
+        "(reference: ",
+        "decision 12",
+        "(0039)",
+        "turbo-client.md",
+        "docs/api.md#nothing",
+        "docs/api.md, None",
+    ]
+    file.write_text(f"{good}\n" + "\n".join(bad))
+    assert sorted(broken_citations(file)) == sorted(bad)

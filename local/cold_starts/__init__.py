@@ -4,5 +4,5 @@ bench.py       the run: environments of all functions by turns, round after roun
 baselines/     what they are compared with, measured among them: a function that reads one item, one that does nothing
 samples.py     the events of events/, filled in with people, keys and artifacts that exist
 figures.py     what was measured, and what comes of it: medians, and ratios within a round
-report.py      the table, docs/benchmarks-cold.md, JSON
+report.py      the table, JSON and docs/benchmarks-cold.md
 """

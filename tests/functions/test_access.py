@@ -1,5 +1,5 @@
 """Who may do what: every endpoint against every role, every caching status and every kind of block, and every kind of
-token. The tables are the contract (design: who may do what); turbo acts on the codes.
+token. The tables are the contract; turbo acts on the codes (docs/clients/turbo.md#status-codes).
 
 A new endpoint gets a row in TABLE, its request in REQUESTS where the route does not tell it, and a row in
 docs/caching-status.md.

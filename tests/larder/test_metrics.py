@@ -1,4 +1,4 @@
-"""Lines of the log that CloudWatch reads figures from, by the specification of its embedded metric format."""
+"""Lines of the log that CloudWatch reads figures from, in its embedded metric format."""
 
 import json
 from io import StringIO

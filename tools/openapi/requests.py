@@ -196,7 +196,7 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
     ),
     api_key_bodies.queried_key: (
         _query("id", _ANY_TEXT, "The id of a key."),
-        _query("keyId", _ANY_TEXT, "The same, as specification 2 has it."),
+        _query("keyId", _ANY_TEXT, "The same, by another name."),
     ),
     login_parameters.login_request: (
         _query(

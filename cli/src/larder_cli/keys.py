@@ -41,7 +41,7 @@ _OPTIONS = {
     "rateLimitMax": "--rate-limit-max",
     "rateLimitTimeWindow": "--rate-limit-window",
 }
-"""The fields of specification 2 whose options are written in another way."""
+"""The fields of a key whose command-line options have another name."""
 
 
 def _record(key: ApiKey, team_slug: str | None) -> Record:

@@ -18,7 +18,7 @@ PASSWORD = "correct horse battery staple"
 
 @pytest.fixture(autouse=True)
 def quick_hashes(option: SetOption) -> None:
-    """The reference's hash takes as long as most of these tests together; what it costs, tests/larder shows."""
+    """A hash with the default cost takes as long as most of these tests together; tests/larder has it."""
     option("scrypt_cost", 1024)
 
 

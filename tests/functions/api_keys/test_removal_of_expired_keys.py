@@ -1,4 +1,4 @@
-"""Spec 2, states: exists, any plugin endpoint call, expiresAt has passed, removed; at most once in ten seconds."""
+"""Any call of an endpoint for keys removes expired keys, at most once in ten seconds."""
 
 from datetime import timedelta
 from typing import Any

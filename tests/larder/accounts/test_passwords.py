@@ -1,4 +1,4 @@
-"""Password hashes: those of the reference are read and made, others are read and made anew."""
+"""Password hashes: Better Auth's are read and made, others are read and replaced."""
 
 import pytest
 

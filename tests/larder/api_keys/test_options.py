@@ -1,4 +1,4 @@
-"""The options of specification 2, a test for each row of its table that rules how keys are made, stored and verified.
+"""The options of API keys, a test for each that rules how keys are made, stored and verified.
 
 Those of sessions from keys (headers, getter, session for API keys) are in tests/larder/web/test_signed_in.py.
 """

@@ -1,5 +1,5 @@
-"""What a verification answers and what it changes: a test for each row of specification 2's table of states, named
-after it, and the order in which the rules are checked.
+"""What a verification answers and changes: a test for each state of a key and each change of it, and the order of the
+rules (docs/clients/better-auth.md#order-of-verification).
 """
 
 import json

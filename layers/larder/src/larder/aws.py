@@ -41,7 +41,7 @@ Item = dict[str, Any]
 """An item or a key with plain Python values: str, int, bool, None, list, dict, set of str."""
 
 BATCH_GET_KEYS = 100
-"""Keys that DynamoDB takes in one BatchGetItem (reference: aws-limits.md)."""
+"""Keys that DynamoDB takes in one BatchGetItem (docs/limits.md#dynamodb)."""
 
 _BATCH_ROUNDS = 3
 _TRANSACTION_ATTEMPTS = 8
@@ -392,7 +392,7 @@ def presign(method: str, url: str, *, expires_s: int) -> str:
     """Sign `url` for `method` by SigV4 in the query, with only `host` among the signed headers.
 
     botocore's signer is used without a client: a client's own presigning takes longer, and by default it signs for
-    SigV2 or a global host (reference: toolchain.md, cold start).
+    SigV2 or a global host (docs/limits.md#presigned-urls).
     """
     with _making:
         credentials = _session().get_credentials()

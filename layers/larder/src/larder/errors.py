@@ -2,7 +2,7 @@
 
 Raise one; the web package turns it into the reply. Codes are part of the contract with clients: the build client acts
 on `remote_caching_*` and on nothing else by name, and it posts the stored token to another service when it reads the
-code `forbidden`, which therefore does not exist here (reference: turbo-client.md, 2).
+code `forbidden`, which therefore does not exist here (docs/clients/turbo.md#status-codes).
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,7 +41,10 @@ class InvalidRequest(LarderError):
 
 
 class InvalidBody(LarderError):
-    """The same for `/api/auth`, in the words of its clients: `[body.name] the rule` (better-auth.md, 1)."""
+    """The same for `/api/auth`, in the words of its clients: `[body.name] the rule`.
+
+    docs/clients/better-auth.md#order-of-checks
+    """
 
     status = 400
     code = "validation_error"
@@ -325,7 +328,7 @@ class InvalidLoginCode(LarderError):
 
 
 class NameRequired(InvalidRequest):
-    """The names of these are the reference's (better-auth.md, 3), so that its clients tell them apart."""
+    """The first of the codes that clients of API keys know (docs/clients/better-auth.md#error-codes)."""
 
     code = "name_required"
 

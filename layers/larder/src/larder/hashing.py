@@ -16,7 +16,7 @@ RANDOM_ID = re.compile(rf"[A-Za-z0-9]{{{_ID_LENGTH}}}")
 
 
 def hash_key(key: str) -> str:
-    """What the store keeps of an API key: unpadded base64url of its SHA-256 (reference: better-auth.md, 4)."""
+    """What the store keeps of an API key: unpadded base64url of its SHA-256 (docs/clients/better-auth.md#api-keys)."""
     digest = hashlib.sha256(key.encode()).digest()
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 

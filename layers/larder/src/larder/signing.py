@@ -68,7 +68,7 @@ class ExpiredToken(Exception):
 
 
 def sign(text: str) -> str:
-    """The signature of a cookie's value: base64 of HMAC-SHA256 (reference: better-auth.md, 4)."""
+    """The signature of a cookie's value: base64 of HMAC-SHA256 (docs/clients/better-auth.md#session-cookies)."""
     return base64.b64encode(_mac(_signing_secret(), text.encode())).decode()
 
 

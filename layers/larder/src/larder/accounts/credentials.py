@@ -1,4 +1,4 @@
-"""How people come in with an address and a password: they sign up, or in (spec 3, endpoints).
+"""Sign-up and sign-in with an email address and a password.
 
 Who has an account is not told to whoever asks: an unknown address costs the same calls, and the same hash, as a known
 one.

@@ -1,4 +1,4 @@
-"""The links that mail carries: they verify an address, change one, or reset a password (spec 3, states).
+"""The links in mail: they verify an address, change one, or reset a password.
 
 A verification link is a signed token and needs no record: following it again does no harm. One that changes the
 address ends with the password and with the sessions of who asked for it: whoever took an account over for a while could

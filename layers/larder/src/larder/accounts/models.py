@@ -1,4 +1,4 @@
-"""What a user is, how they sign in, and what a session is (spec 3, resources)."""
+"""What a user is, how they sign in, and what a session is."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,7 +28,7 @@ class User:
 class Account:
     """A user as sign-in knows them, with the hash of their password; None for somebody who has none.
 
-    It is the account with the provider `credential` of specification 3.
+    Better Auth calls it the account with the provider `credential`.
     """
 
     user: User

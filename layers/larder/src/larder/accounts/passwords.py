@@ -1,6 +1,6 @@
-"""Passwords and their hashes: `salt:key` in hexadecimal, by scrypt (reference: better-auth.md, 4).
+"""Passwords and their hashes: `salt:key` in hexadecimal, by scrypt (docs/clients/better-auth.md#passwords).
 
-Parameters other than the reference's stand in front, `scrypt$N$r$p$salt:key`, so that hashes made with others are still
+Parameters other than Better Auth's stand in front, `scrypt$N$r$p$salt:key`, so that hashes made with others are still
 verified, and made anew at the next sign-in.
 """
 
@@ -77,12 +77,12 @@ def _utf16_units(text: str) -> int:
 
 def _scrypt(password: str, salt: str, parameters: tuple[int, int, int]) -> bytes:
     n, r, p = parameters
-    # A lone surrogate, which JSON can hold, is no text; the reference, in JavaScript, hashes U+FFFD in its place.
+    # A lone surrogate, which JSON can hold, is no text; Better Auth, in JavaScript, hashes U+FFFD in its place.
     normal = unicodedata.normalize("NFKC", password)
     text = normal.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return hashlib.scrypt(
         text.encode(),
-        salt=salt.encode(),  # the hexadecimal text itself, as the reference does
+        salt=salt.encode(),  # the hexadecimal text itself, as Better Auth does
         n=n,
         r=r,
         p=p,

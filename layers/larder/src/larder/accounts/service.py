@@ -1,4 +1,4 @@
-"""Users: make, find and change them, and check their passwords (spec 3)."""
+"""Users: make, find and change them, and check their passwords."""
 
 import re
 from collections.abc import Callable, Sequence

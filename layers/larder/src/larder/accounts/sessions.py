@@ -14,7 +14,7 @@ from larder.settings import settings
 
 TOKEN_LENGTH = 32
 NOT_REMEMBERED_SECONDS = 86_400
-"""How long the store keeps a session that ends with its browser (reference: better-auth.md, 4, rememberMe)."""
+"""How long a session with `rememberMe: false` is stored (docs/clients/better-auth.md#session-cookies)."""
 
 _MAX_USER_AGENT_LENGTH = 256
 _TOKEN = re.compile(rf"[A-Za-z0-9]{{{TOKEN_LENGTH}}}")

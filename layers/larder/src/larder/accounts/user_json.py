@@ -1,4 +1,4 @@
-"""A user as clients, and the integrator's own functions, know them (reference: better-auth.md, 1 and 2)."""
+"""A user as JSON, for clients and for functions of the deployment's own."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
 """Tokens for `turbo login`: what somebody who is signed in lets their build client have.
 
 The token is an API key like any other, with a name and an end, for artifacts alone. With `--sso-team` the client first
-gets a code, which it exchanges for the key (reference: turbo-client.md, 5). The code is stored beside the keys, as a
+gets a code, which it exchanges for the key (docs/clients/turbo.md#login). The code is stored beside the keys, as a
 hash. It is spent in the same transaction that stores the key, so that it gives one, however many requests bring it. It
 ends with the password and with the sessions of who gave it, as they were then: whoever had a session of somebody else's
 gets no key by it once that session has been ended with all others.
@@ -25,7 +25,7 @@ from larder.teams.models import TeamMembership
 from larder.teams.service import find_membership, list_memberships
 
 CODE_SECONDS = 300
-"""As long as the build client waits for its callback, after which it asks at once (reference: turbo-client.md, 5)."""
+"""As long as the build client waits for its callback; it exchanges the code at once (docs/clients/turbo.md#login)."""
 
 MOST_TEAMS = 100
 """How many teams a person can choose from; whoever has more makes a key by `/api-key/create`."""

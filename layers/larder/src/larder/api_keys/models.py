@@ -1,4 +1,4 @@
-"""What an API key is, what it is asked for, and how its use is answered (spec 2)."""
+"""What an API key is, what it is asked for, and how its use is answered."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from enum import Enum, StrEnum
 from typing import Any, Literal
 
 Permissions = Mapping[str, tuple[str, ...]]
-"""Resource to allowed actions, for instance `{"artifacts": ("read", "write")}` (spec 2, Permissions)."""
+"""Resource to allowed actions, for instance `{"artifacts": ("read", "write")}`."""
 
 CACHE_ACTIONS = ("read", "write")
 """What a build needs."""
@@ -40,7 +40,7 @@ class Refill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
-    """A stored key without its secret (spec 2, ApiKey record).
+    """A stored key without its secret.
 
     `key_hash` is all that the table keeps of the key itself. `remaining` is None for unlimited use. `request_count` is
     that of the window that ends at `window_ends_at`.
@@ -76,7 +76,7 @@ class ApiKey:
         return last + timedelta(milliseconds=self.refill.interval_ms)
 
     def refill_is_due(self, now: datetime) -> bool:
-        """The reference's rule: more than the interval has passed (better-auth.md, 4: refill)."""
+        """Whether more than the interval has passed (docs/clients/better-auth.md#allowance-and-refill)."""
         return self.refill_due_at is not None and now > self.refill_due_at
 
     def window_is_over(self, now: datetime) -> bool:
@@ -152,7 +152,7 @@ class KeyChanges:
 
 
 class Refusal(StrEnum):
-    """Why a verification failed: the codes that `/api-key/verify` tells (reference: better-auth.md, 3)."""
+    """Why a verification failed: the codes of `/api-key/verify` (docs/clients/better-auth.md#error-codes)."""
 
     INVALID = "INVALID_API_KEY"
     DISABLED = "KEY_DISABLED"

@@ -1,6 +1,7 @@
 """What the properties of an API key may be: the bounds that the deployment's options set, and those that hold always.
 
-Every function raises InvalidRequest, or the one of its kinds that the reference names (better-auth.md, 3).
+Every function raises InvalidRequest, or the subclass with the code that clients know
+(docs/clients/better-auth.md#error-codes).
 """
 
 import json
@@ -35,8 +36,8 @@ MAX_NUMBER = 10**12
 """Thirty years in milliseconds: nothing that a key counts is larger."""
 
 VERCELS_OWN = "vca_"
-"""What tokens of Vercel's begin with. The build client takes any that does for one, and would send it there to have it
-renewed (reference: turbo-client.md, 2).
+"""The prefix of Vercel's tokens. The build client would send any token that has it to Vercel for an exchange
+(docs/clients/turbo.md#status-codes).
 """
 
 _PREFIX = re.compile(r"[a-zA-Z0-9_-]*")

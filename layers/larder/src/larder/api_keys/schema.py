@@ -1,4 +1,4 @@
-"""What the attributes of the table of API keys are called (spec 2, option schema).
+"""What the attributes of the table of API keys are called.
 
 A deployment may call those that are no keys, neither of the table nor of an index, as programs of its own know them.
 Keys of tables are fixed by the template.

@@ -1,4 +1,4 @@
-"""Make, verify, change, rotate and end API keys (spec 2)."""
+"""Make, verify, change, rotate and end API keys."""
 
 import json
 import re
@@ -39,7 +39,7 @@ from larder.patience import briefly
 from larder.settings import SettingsError, settings
 
 CLEAN_UP_SECONDS = 10
-"""The least time between two automatic removals of expired keys (spec 2, limits)."""
+"""The least time between two automatic removals of expired keys (docs/clients/better-auth.md#allowance-and-refill)."""
 
 _TOKEN = re.compile(r"[\x21-\x7e]{64,256}")
 _ATTEMPTS = 8
@@ -48,7 +48,7 @@ _ATTEMPTS = 8
 def create_key(new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
     """Store a new key; returns the record and the key itself, which exists nowhere else. Raises InvalidRequest.
 
-    What the caller leaves open comes from the deployment's options (spec 2, plugin options).
+    What the caller leaves open comes from the deployment's options.
     """
     key, raw = prepare_key(new, now=now)
     store_key(key)
@@ -133,7 +133,7 @@ def presented_form(raw: str) -> str | None:
 
 
 def verify(key_hash: str | None, required: Permissions, *, now: datetime) -> Verification:
-    """Check a key by every rule of specification 2 and take one use of it. Never raises for a bad key.
+    """Check a key by every rule and take one use of it. Never raises for a bad key.
 
     `key_hash` is its `presented_form`; None is invalid without a look-up.
 
@@ -277,7 +277,7 @@ def delete_keys_of_team(team_id: str) -> int:
 
 
 def clean_up(*, now: datetime) -> None:
-    """Remove expired keys, at most once in ten seconds across all instances (spec 2, limits).
+    """Remove expired keys, at most once in ten seconds across all instances.
 
     Tidying never fails the request that it comes with.
     """
@@ -305,7 +305,10 @@ def _refused(key: ApiKey, required: Permissions, now: datetime) -> Verification:
 
 
 def _refusal(key: ApiKey, required: Permissions, now: datetime) -> Refusal | None:
-    """The first rule that the key breaks, in the order of the reference (better-auth.md, 4: verify order)."""
+    """The first rule that the key breaks, in the order that clients know.
+
+    docs/clients/better-auth.md#order-of-verification
+    """
     if not key.enabled:
         return Refusal.DISABLED
     if key.expires_at is not None and key.expires_at <= now:
@@ -335,7 +338,7 @@ def _generate(prefix: str) -> str:
 
 
 def default_permissions(user_id: str) -> Permissions:
-    """What a key of this user holds that is given nothing else (spec 2, option permissions)."""
+    """What a key of this user holds that is given nothing else."""
     option = settings().default_key_permissions
     given = json.loads(option) if option.startswith("{") else load(option)(user_id=user_id)
     return {str(resource): tuple(map(str, actions)) for resource, actions in given.items()}

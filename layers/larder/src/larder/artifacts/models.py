@@ -31,7 +31,7 @@ _PATHS_OF_THEIR_OWN = frozenset({"events", "status"})
 def parse_hash(text: str, field_name: str = "hash") -> ArtifactHash:
     """Letters, digits, `_` and `-`, up to 128 of them. Raises InvalidRequest.
 
-    Wider than the build client's own hexadecimal: specification 1 only says string. Narrow enough to be one segment of
+    Wider than the build client's own hexadecimal, for other clients. Narrow enough to be one segment of
     an object key and of a path, whatever a client sends.
     """
     if text in _PATHS_OF_THEIR_OWN:
@@ -45,7 +45,7 @@ def parse_hash(text: str, field_name: str = "hash") -> ArtifactHash:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactMetadata:
-    """What a client tells at upload (spec 1, Artifact). Direct uploads tell nothing: S3 drops the client's headers."""
+    """What a client sends with an upload. Empty for direct uploads: S3 drops the client's headers."""
 
     duration_ms: int | None = None
     tag: str | None = None

@@ -1,4 +1,4 @@
-"""The named limits, and which paths they hold for (reference: better-auth.md, 4, HTTP limit).
+"""The named limits, and which paths they hold for (docs/clients/better-auth.md#request-rates).
 
 | Paths under `/api/auth` | Limit |
 |---|---|

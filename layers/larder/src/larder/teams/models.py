@@ -53,7 +53,7 @@ class Role(StrEnum):
 
 
 class CachingStatus(StrEnum):
-    """What the owner set, and what `GET /v8/artifacts/status` tells (spec 1, Caching status).
+    """What the owner set, and what `GET /v8/artifacts/status` answers.
 
     `over_limit` is never set: it follows from the quota.
     """

@@ -38,7 +38,7 @@ _MEMBER = "member#"
 _DELETED = "deleted"
 
 TEAM_ID_PREFIX = "team_"
-"""The build client sends a team id only when it starts so (reference: turbo-client.md, 1)."""
+"""The build client only sends a team id that begins with this (docs/clients/turbo.md#teams)."""
 
 
 def is_team_id(owner: str) -> bool:

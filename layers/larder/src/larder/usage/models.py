@@ -19,7 +19,7 @@ _NO_LETTERS = re.compile(r"[^A-Z0-9]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageEvent:
-    """One look-up of one artifact in one cache, as a client reports it (spec 1, Cache usage event)."""
+    """One look-up of one artifact in one cache, as a client reports it."""
 
     session_id: str
     source: str

@@ -1,4 +1,4 @@
-"""Sessions on the wire, as the Better Auth client reads them (reference: better-auth.md, 1 and 2)."""
+"""Sessions on the wire, as the Better Auth client reads them (docs/clients/better-auth.md)."""
 
 from collections.abc import Iterable
 from typing import Any

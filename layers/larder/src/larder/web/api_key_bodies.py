@@ -34,7 +34,7 @@ class _Verify(_Body):
 
 
 class _Limits(_Body):
-    """Whose key it is, and how often it can be used: what people may not set (better-auth.md, 3)."""
+    """Whose key it is, and how often it can be used (docs/clients/better-auth.md#what-people-may-set)."""
 
     userId: str | None = None  # noqa: N815  # the names on the wire
     remaining: int | None = None
@@ -114,7 +114,7 @@ def _update_body(request: Request) -> _Update:
     return parsed(request, _Update)
 
 
-# The body stands before the caller: a bad one is told to anybody (better-auth.md, 1).
+# Body before caller: a bad body is 400 without a session too (docs/clients/better-auth.md#order-of-checks).
 def new_key(body: Annotated[_Create, Depends(_create_body)], caller: SignedIn) -> NewKey:
     """What a key is to be. Raises ServerOnlyProperty, KeyForAnother, InvalidRequest."""
     _check_server_only(body, caller)
@@ -156,7 +156,7 @@ def named_key(request: Request) -> str:
 
 
 def queried_key(request: Request) -> str:
-    """`?id=`, or `?keyId=` as the specification's example has it. Raises InvalidQuery."""
+    """`?id=`, or `?keyId=` as the other endpoints call it. Raises InvalidQuery."""
     query = request.query_parameters or {}
     key_id = query.get("id") or query.get("keyId")
     if not key_id:

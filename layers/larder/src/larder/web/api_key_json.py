@@ -1,4 +1,4 @@
-"""API keys on the wire, as the Better Auth client reads them (spec 2, ApiKey record; better-auth.md, 1 and 6)."""
+"""API keys on the wire, as the Better Auth client reads them (docs/clients/better-auth.md)."""
 
 from typing import Any
 

@@ -6,7 +6,7 @@ _TURBO = re.compile(r"turbo (\d{1,4})\.(\d{1,4})\.(\d{1,4})")
 
 _BREAKS_PRESIGNED_URLS = (2, 10, 12)
 """This version and older ones append `&teamId=...&slug=...` to the Location of a preflight, which breaks its signature
-(reference: turbo-client.md, 3)."""
+(docs/clients/turbo.md#preflight)."""
 
 
 def keeps_presigned_urls(user_agent: str) -> bool:

@@ -52,7 +52,7 @@ def caching_to_set(_token: BearerToken, request: Request) -> CachingStatus:
 
 
 def _event(sent: object, place: str) -> UsageEvent:
-    """One usage event (spec 1, part 2): no other properties are allowed."""
+    """One usage event. Properties that an event does not have are refused."""
     event = _object(sent, place)
     if unknown := [name for name in event if name not in _EVENT]:
         raise InvalidRequest(printable(f"{place}.{unknown[0]}"), "is no property of an event")
@@ -97,7 +97,7 @@ def _uuid(value: object, field: str) -> str:
 
 
 def _duration_ms(value: Any, field: str) -> float:
-    """The unit is not shown in the specification; build clients send milliseconds."""
+    """In milliseconds, as build clients send it."""
     # To Python, true is a number too.
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= MAX_DURATION_MS:

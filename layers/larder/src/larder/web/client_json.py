@@ -1,4 +1,4 @@
-"""Users, teams and tokens on the wire, as the build client reads them (reference: turbo-client.md, 1)."""
+"""Users, teams and tokens as the build client reads them (docs/clients/turbo.md#users-teams-and-tokens)."""
 
 from collections.abc import Sequence
 from typing import Any

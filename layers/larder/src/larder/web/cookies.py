@@ -1,4 +1,4 @@
-"""The session's cookies, as the Better Auth client and a browser keep them (reference: better-auth.md, 4)."""
+"""The session's cookies, as the Better Auth client expects them (docs/clients/better-auth.md#session-cookies)."""
 
 from urllib.parse import quote, unquote
 

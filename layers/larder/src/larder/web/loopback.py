@@ -1,4 +1,4 @@
-"""Where the build client waits for its token: an address of the computer that its user sits at (turbo-client.md, 5).
+"""Where the build client waits for its token: a loopback address of its own computer (docs/clients/turbo.md#login).
 
 As with every URL to go on to (origins.py), one is only taken in a spelling that no two programs can read differently.
 """

@@ -1,4 +1,6 @@
-"""Which pages may send requests, and where a reply may send people on to (reference: better-auth.md, 4).
+"""Which pages may send requests, and where a reply may send people on to.
+
+docs/clients/better-auth.md#origins and docs/clients/better-auth.md#callback-urls have the rules.
 
 A URL is only trusted in a spelling that no two programs can read differently: what browsers repair (tabs, backslashes,
 user names, Unicode dots, `0x7f.1`, one slash too few) is refused, never repaired in a way of our own.

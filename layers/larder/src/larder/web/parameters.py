@@ -1,6 +1,6 @@
 """What a request carries outside its body, parsed and checked: the dependencies that handlers name in their signatures.
 
-Each raises InvalidRequest naming the parameter and the rule (spec 1, parts 2 and 4).
+Each raises InvalidRequest naming the parameter and the rule.
 """
 
 import re
@@ -127,7 +127,7 @@ def artifact_body(_token: BearerToken, request: Request) -> bytes:
     """The body of an upload, as long as Content-Length says.
 
     Build clients before 2.2 send chunked bodies without a length; the gateway has put those together, so that the
-    body's own length is the size (reference: turbo-client.md, 1).
+    body's own length is the size (docs/clients/turbo.md#uploads).
     """
     body = sent_bytes(request)
     length = request.headers.get("content-length")

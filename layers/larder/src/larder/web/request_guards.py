@@ -1,4 +1,4 @@
-"""What stands in front of every handler of `/api/auth`, in this order (reference: better-auth.md, 1):
+"""The checks before every handler of `/api/auth`, in this order (docs/clients/better-auth.md#order-of-checks):
 
 1. the rate limit of the client's address and the path,
 2. the body: its media type, and that it can be read,

@@ -25,7 +25,7 @@ _BYTES = "application/octet-stream"
 NO_STORE = {"Cache-Control": "no-store"}
 
 AUTHORIZATION_ALLOWED = {"Access-Control-Allow-Headers": "Authorization"}
-"""Tells the build client, in a reply to OPTIONS, to send its token with the request itself (turbo-client.md, 3)."""
+"""In a reply to OPTIONS: the build client sends its token with the request (docs/clients/turbo.md#preflight)."""
 
 
 def json_response(
@@ -64,7 +64,7 @@ def error_response(error: LarderError, headers: Mapping[str, str] | None = None)
 
 
 def auth_error_response(error: LarderError) -> Response[str] | Response[None]:
-    """The shape that the Better Auth client parses; its codes are in upper case (reference: better-auth.md, 1)."""
+    """An error as the Better Auth client parses it (docs/clients/better-auth.md#what-the-client-needs)."""
     if isinstance(error, DeleteUserDisabled):
         return empty(error.status)
     if type(error) is InvalidRequest and error.field != "body":
@@ -93,7 +93,7 @@ def artifact_head(artifact: Artifact) -> Response[None]:
 
 
 def redirect(artifact: Artifact, url: str) -> Response[None]:
-    """302: every client version follows it, and drops its token on the way (turbo-client.md, 1)."""
+    """302: every client version follows it, and drops its token on the way (docs/clients/turbo.md#downloads)."""
     headers = {**artifact_headers(artifact), "Location": url, "Cache-Control": "no-store"}
     return Response(status_code=302, headers=headers)
 
@@ -111,9 +111,7 @@ def artifact_headers(artifact: Artifact) -> dict[str, str]:
 
 
 def query_entries(result: QueryResult) -> dict[str, Any]:
-    """The answer to a query (spec 1, Artifact query entry): null for a hash that is not stored, an error for one that
-    could not be looked up.
-    """
+    """The reply to a query: null for a hash that is not stored, an error for one that could not be looked up."""
     entries: dict[str, Any] = {}
     for hash, artifact in result.found.items():
         entries[hash] = None if artifact is None else _query_entry(artifact)

@@ -1,3 +1,3 @@
-// What a client may add when it has failed (reference: turbo-client.md, 5). Whoever links here can write anything behind
-// these names, so none of it is shown.
+// The client adds these when it has failed (docs/clients/turbo.md#login). Any page can link here with any value, so the
+// values are not shown.
 if (["error", "loginError", "ssoEmail"].some((name) => query.has(name))) show("failure", { moves: false });
