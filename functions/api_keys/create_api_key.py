@@ -8,13 +8,13 @@ from larder.web.api_key_bodies import SentNewKey
 from larder.web.api_key_json import api_key_json
 from larder.web.app import auth_api, lambda_handler
 from larder.web.responses import json_response
-from larder.web.signed_in import SignedIn
+from larder.web.signed_in import KeyMaker
 
 app = auth_api()
 
 
 @app.post("/api/auth/api-key/create")
-def create_api_key(new: SentNewKey, caller: SignedIn) -> Response[str]:
+def create_api_key(new: SentNewKey, caller: KeyMaker) -> Response[str]:
     """POST /api/auth/api-key/create: make a key; the reply holds the only copy of it."""
     now = clock.now()
     key, raw = own_keys.create_key(caller.grantor, new, now=now)

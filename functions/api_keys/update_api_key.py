@@ -8,13 +8,13 @@ from larder.web.api_key_bodies import SentKeyUpdate
 from larder.web.api_key_json import api_key_json
 from larder.web.app import auth_api, lambda_handler
 from larder.web.responses import json_response
-from larder.web.signed_in import SignedIn
+from larder.web.signed_in import KeyMaker
 
 app = auth_api()
 
 
 @app.post("/api/auth/api-key/update")
-def update_api_key(sent: SentKeyUpdate, caller: SignedIn) -> Response[str]:
+def update_api_key(sent: SentKeyUpdate, caller: KeyMaker) -> Response[str]:
     """POST /api/auth/api-key/update: change what the body names of one of the caller's keys; the rest stays."""
     now = clock.now()
     key = own_keys.update_key(caller.grantor, sent.key_id, sent.changes, now=now)

@@ -172,8 +172,7 @@ DONE = {
     (200, "invalid_api_key"): "the key's last use is taken, by the first, and the key is gone",
     (400, "invalid_password"): "the password is the new one",
     (400, "invalid_token"): "the link is used, the password is the new one",
-    (401, "unauthorized"): "the token has ended",
-    (401, "unauthorized_session"): "the session, or the user, has ended",
+    (401, "unauthorized"): "the session, the key or the user is gone",
     (
         401,
         "invalid_login_code",

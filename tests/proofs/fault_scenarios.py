@@ -642,7 +642,7 @@ def sign_in_(s: Subject) -> Play:
     assert 1 <= len(list_sessions(s.user, now=clock.now())) <= s.times_sent
 
 
-@scenario("POST /api/auth/sign-out", done_before={401: "unauthorized_session"})
+@scenario("POST /api/auth/sign-out", done_before={401: "unauthorized"})
 def sign_out(s: Subject) -> Play:
     token = s.session()
     yield lambda: s.ask("POST", "/sign-out", token=token)
@@ -696,7 +696,7 @@ def revoke_others(s: Subject) -> Play:
     assert find_session(token, now=clock.now()) is not None
 
 
-@scenario("POST /api/auth/revoke-sessions", done_before={401: "unauthorized_session"})
+@scenario("POST /api/auth/revoke-sessions", done_before={401: "unauthorized"})
 def revoke_all(s: Subject) -> Play:
     token, other = s.session(), s.session()
     yield lambda: s.ask("POST", "/revoke-sessions", token=token)
@@ -790,7 +790,7 @@ def change_password(s: Subject) -> Play:
 @scenario(
     "POST /api/auth/change-password",
     variant="and the end of other sessions",
-    done_before={401: "unauthorized_session"},
+    done_before={401: "unauthorized"},
 )
 def change_password_everywhere(s: Subject) -> Play:
     token, other = s.session(), s.session()
@@ -810,7 +810,7 @@ def change_email(s: Subject) -> Play:
     assert s.world.handed_over, "no mail is on its way"
 
 
-@scenario("POST /api/auth/delete-user", done_before={401: "unauthorized_session"})
+@scenario("POST /api/auth/delete-user", done_before={401: "unauthorized"})
 def delete_user(s: Subject) -> Play:
     leaver = create_user(s.email("leaver"), "Leaver", password=FIRST, now=clock.now())
     add_member(s.team.id, leaver.id, Role.MEMBER, now=clock.now())

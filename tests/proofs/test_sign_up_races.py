@@ -11,7 +11,7 @@ from larder import aws, clock
 from larder.accounts.credentials import SignIn, SignUp, sign_in, sign_up
 from larder.accounts.email_jobs import EmailKind, RequestDescription, Visit
 from larder.accounts.sessions import end_sessions, find_session
-from larder.errors import InvalidEmailOrPassword, UnauthorizedSession, UserAlreadyExists
+from larder.errors import InvalidEmailOrPassword, NotSignedIn, UserAlreadyExists
 from larder.settings import settings
 from tests.conftest import SetOption
 from tests.mailbox import Mailbox, handed_over
@@ -128,7 +128,7 @@ def test_of_sessions_that_end_each_other_at_once_one_stays(overlap: Overlap, add
         def run() -> bool:
             try:
                 end_sessions(user.id, kept=kept[number])
-            except UnauthorizedSession:
+            except NotSignedIn:
                 return False
             return True
 

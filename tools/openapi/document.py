@@ -90,6 +90,7 @@ _CALLERS: dict[Callable[..., Any], list[Schema]] = {
     signed_in.signed_in_in_person: _IN_PERSON,
     signed_in.operator: _IN_PERSON,
     signed_in.signed_in: _BY_KEY,
+    signed_in.key_maker: _BY_KEY,
     signed_in.maybe_signed_in_in_person: [*_IN_PERSON, _NOBODY],
     signed_in.maybe_signed_in: [*_BY_KEY, _NOBODY],
     auth.announced_writer: [*_BEARER, _NOBODY],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from larder import clock
-from larder.errors import EmailUnchanged, SoleTeamOwner, TryAgain, UnauthorizedSession
+from larder.errors import EmailUnchanged, NotSignedIn, SoleTeamOwner, TryAgain
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.failures import explanation
 from larder_cli.output import Record, print_record, print_table
@@ -53,7 +53,7 @@ def _told_when_they_are_gone(user: "User") -> Iterator[None]:
     """Their account may end while the command runs."""
     try:
         yield
-    except UnauthorizedSession:
+    except NotSignedIn:
         raise click.ClickException(f"{user.email} is gone already: nothing was done") from None
 
 

@@ -73,4 +73,4 @@ def test_who_signed_in_too_long_ago_must_do_so_again(ada: User, option: SetOptio
 
 
 def test_nobody_is_told_nothing(aws_in_memory: None) -> None:
-    assert Browser().get("/list-sessions").refusal == (401, "UNAUTHORIZED_SESSION")
+    assert Browser().get("/list-sessions").refusal == (401, "UNAUTHORIZED")

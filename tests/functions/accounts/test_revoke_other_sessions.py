@@ -32,4 +32,4 @@ def test_nobody_elses_ends(bob: User, browser: Browser) -> None:
 
 
 def test_nobody_is_told_so(aws_in_memory: None) -> None:
-    assert Browser().post(PATH).refusal == (401, "UNAUTHORIZED_SESSION")
+    assert Browser().post(PATH).refusal == (401, "UNAUTHORIZED")

@@ -76,7 +76,7 @@ def test_a_body_that_is_none_is_refused(browser: Browser, body: bytes) -> None:
 
 def test_a_bad_body_is_told_before_a_missing_session(aws_in_memory: None) -> None:
     assert Browser().post(PATH, {}).refusal == (400, "VALIDATION_ERROR")
-    assert Browser().post(PATH, {"token": "x"}).refusal == (401, "UNAUTHORIZED_SESSION")
+    assert Browser().post(PATH, {"token": "x"}).refusal == (401, "UNAUTHORIZED")
 
 
 def test_another_sites_page_ends_nothing(ada: User, browser: Browser) -> None:

@@ -34,7 +34,7 @@ def test_the_user_can_sign_in_again_at_once(ada: User, browser: Browser) -> None
 
 
 def test_nobody_is_told_so(aws_in_memory: None) -> None:
-    assert Browser().post(PATH).refusal == (401, "UNAUTHORIZED_SESSION")
+    assert Browser().post(PATH).refusal == (401, "UNAUTHORIZED")
 
 
 def test_a_table_that_does_not_answer_is_no_success(browser: Browser) -> None:

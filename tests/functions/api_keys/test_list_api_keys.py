@@ -36,7 +36,7 @@ def test_expired_keys_are_removed_by_it(ada: Sender, cloud: Cloud) -> None:
 
 
 def test_401_without_a_session(cloud: Cloud) -> None:
-    assert refused(Sender(None)("GET", PATH)) == (401, "UNAUTHORIZED_SESSION")
+    assert refused(Sender(None)("GET", PATH)) == (401, "UNAUTHORIZED")
 
 
 def test_it_costs_the_session_the_index_and_one_batch(ada: Sender, cloud: Cloud) -> None:

@@ -200,19 +200,19 @@ def test_415_for_what_a_form_can_send(
 
 
 def test_401_for_nobody(cloud: Cloud) -> None:
-    assert grant(Browser()).refusal == (401, "UNAUTHORIZED_SESSION")
+    assert grant(Browser()).refusal == (401, "UNAUTHORIZED")
     assert keys_of(cloud) == 0
 
 
 def test_401_for_a_cookie_that_another_secret_has_signed(cloud: Cloud) -> None:
     _, token = start_session(cloud.user, now=clock.now())
     forged = Browser(cookies={SESSION_COOKIE: f"{token}.c2lnbmF0dXJl"})
-    assert grant(forged).refusal == (401, "UNAUTHORIZED_SESSION")
+    assert grant(forged).refusal == (401, "UNAUTHORIZED")
 
 
 def test_401_for_a_session_that_has_ended(browser: Browser, cloud: Cloud) -> None:
     end_sessions(cloud.user.id)
-    assert grant(browser).refusal == (401, "UNAUTHORIZED_SESSION")
+    assert grant(browser).refusal == (401, "UNAUTHORIZED")
     assert keys_of(cloud) == 0
 
 
@@ -223,7 +223,7 @@ def test_401_for_a_key_whatever_session_stands_beside_it(
     option("session_for_api_keys", "true")
     sender = browser if is_signed_in else Browser()
     reply = sender.post(PATH, BODY, headers={"x-api-key": cloud.token})
-    assert reply.refusal == (401, "UNAUTHORIZED_SESSION")
+    assert reply.refusal == (401, "UNAUTHORIZED")
     assert keys_of(cloud) == 0
 
 

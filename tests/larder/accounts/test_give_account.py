@@ -19,7 +19,7 @@ from larder.errors import (
     InvalidEmail,
     InvalidEmailOrPassword,
     InvalidVerificationToken,
-    UnauthorizedSession,
+    NotSignedIn,
 )
 from tests.conftest import SetOption
 from tests.faults import just_before
@@ -101,6 +101,6 @@ def test_what_is_refused_changes_nothing(aws_in_memory: None) -> None:
         give_account(ada.id, "Ada@Example.com", now=now)
     with pytest.raises(InvalidEmail):
         give_account(ada.id, "ada", now=now)
-    with pytest.raises(UnauthorizedSession):
+    with pytest.raises(NotSignedIn):
         give_account("x" * 32, "ada@new.example", now=now)
     assert find_user(ada.id) == ada

@@ -16,7 +16,7 @@ from larder.accounts.sessions import (
     list_sessions,
     start_session,
 )
-from larder.errors import UnauthorizedSession
+from larder.errors import NotSignedIn
 from tests.conftest import SetOption
 
 DAY = timedelta(days=1)
@@ -130,7 +130,7 @@ def test_two_that_end_each_other_at_once_do_not_both_stay(ada: User, now: dateti
     mine, my_token = start_session(ada, now=now)
     other, other_token = start_session(ada, now=now)
     end_sessions(ada.id, kept=mine)
-    with pytest.raises(UnauthorizedSession):
+    with pytest.raises(NotSignedIn):
         end_sessions(ada.id, kept=other)  # with the session as read before
     assert find_session(my_token, now=now)
     assert find_session(other_token, now=now) is None

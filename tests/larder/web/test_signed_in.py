@@ -22,6 +22,7 @@ from larder.web.app import auth_api, lambda_handler
 from larder.web.responses import json_response
 from larder.web.signed_in import (
     Caller,
+    KeyMaker,
     MaybeSignedIn,
     Operator,
     SignedIn,
@@ -58,6 +59,10 @@ def by_any(caller: SignedIn) -> Response[str]:
     return shown(caller)
 
 
+def key_maker(caller: KeyMaker) -> Response[str]:
+    return shown(caller)
+
+
 def in_person(caller: SignedInInPerson) -> Response[str]:
     return shown(caller)
 
@@ -70,7 +75,13 @@ def operator(caller: Operator) -> Response[str]:
     return shown(caller)
 
 
-HANDLERS = {"maybe": maybe, "any": by_any, "in person": in_person, "lately": lately}
+HANDLERS = {
+    "maybe": maybe,
+    "any": by_any,
+    "keys": key_maker,
+    "in person": in_person,
+    "lately": lately,
+}
 
 
 def ask(handler: Any = by_any, **headers: str) -> tuple[int, Any]:
@@ -116,7 +127,8 @@ def key(cloud: Cloud) -> str:
 
 def test_nobody_is_nobody(cloud: Cloud) -> None:
     assert ask(maybe) == (200, None)
-    assert refused() == (401, "UNAUTHORIZED_SESSION")
+    assert refused() == (401, "UNAUTHORIZED")
+    assert refused(key_maker) == (401, "UNAUTHORIZED_SESSION")
 
 
 def test_a_cookie_and_a_bearer_token_sign_in(cloud: Cloud) -> None:
@@ -131,7 +143,7 @@ def test_a_cookie_and_a_bearer_token_sign_in(cloud: Cloud) -> None:
 
 
 def test_session_for_api_keys_is_off_until_it_is_switched_on(cloud: Cloud, key: str) -> None:
-    assert refused(x_api_key=key) == (401, "UNAUTHORIZED_SESSION")
+    assert refused(x_api_key=key) == (401, "UNAUTHORIZED")
 
 
 def test_session_for_api_keys_a_valid_key_yields_a_mock_session_for_its_owner(
@@ -159,7 +171,7 @@ def test_disable_session_for_api_keys_wins(
     sessions_for_keys: None, option: SetOption, cloud: Cloud, key: str
 ) -> None:
     option("disable_session_for_api_keys", "true")
-    assert refused(x_api_key=key) == (401, "UNAUTHORIZED_SESSION")
+    assert refused(x_api_key=key) == (401, "UNAUTHORIZED")
     token = start_session(cloud.user, now=clock.now())[1]
     assert ask(x_api_key=key, cookie=cookie_of(token))[1]["token"] == token
 
@@ -198,16 +210,16 @@ def test_a_bad_key_is_refused_though_the_cookie_is_good(
     assert ask(x_api_key=limited)[0] == 200
     assert ask(x_api_key=used_up)[0] == 200
     expected = {
-        "A" * 64: (401, "UNAUTHORIZED_SESSION"),
-        "A" * 5000: (401, "UNAUTHORIZED_SESSION"),
-        "é" * 64: (401, "UNAUTHORIZED_SESSION"),
+        "A" * 64: (401, "UNAUTHORIZED"),
+        "A" * 5000: (401, "UNAUTHORIZED"),
+        "é" * 64: (401, "UNAUTHORIZED"),
         "A" * 63: (403, "INVALID_API_KEY"),
         "x": (403, "INVALID_API_KEY"),
         "#clean-up": (403, "INVALID_API_KEY"),
-        disabled_raw: (401, "UNAUTHORIZED_SESSION"),
+        disabled_raw: (401, "UNAUTHORIZED"),
         create_key(NewKey(user_id=cloud.user.id, expires_in_s=60), now=past)[1]: (
             401,
-            "UNAUTHORIZED_SESSION",
+            "UNAUTHORIZED",
         ),
         limited: (429, "RATE_LIMITED"),
         used_up: (429, "USAGE_EXCEEDED"),
@@ -221,7 +233,7 @@ def test_a_key_whose_user_is_gone_is_nobodys(
     sessions_for_keys: None, cloud: Cloud, key: str
 ) -> None:
     assert accounts.remove(read_account(cloud.user.id), now=clock.now())
-    assert refused(x_api_key=key) == (401, "UNAUTHORIZED_SESSION")
+    assert refused(x_api_key=key) == (401, "UNAUTHORIZED")
 
 
 @pytest.mark.parametrize("handler", [in_person, lately, operator])
@@ -229,7 +241,7 @@ def test_401_where_somebody_must_be_there_in_person(
     sessions_for_keys: None, cloud: Cloud, key: str, handler: Any, option: SetOption
 ) -> None:
     option("operator_emails", cloud.user.email)
-    expected = (403, "OPERATOR_ONLY") if handler is operator else (401, "UNAUTHORIZED_SESSION")
+    expected = (403, "OPERATOR_ONLY") if handler is operator else (401, "UNAUTHORIZED")
     assert refused(handler, x_api_key=key) == expected
 
 
@@ -249,7 +261,7 @@ def test_api_key_headers_several_names_the_first_that_is_there(
     sessions_for_keys: None, option: SetOption, cloud: Cloud, key: str
 ) -> None:
     option("api_key_headers", "X-Larder-Key, x-other")
-    assert refused(x_api_key=key) == (401, "UNAUTHORIZED_SESSION")
+    assert refused(x_api_key=key) == (401, "UNAUTHORIZED")
     assert ask(x_larder_key=key)[0] == 200
     assert ask(x_other=key)[0] == 200
     assert ask(x_larder_key=key, x_other="short")[0] == 200
@@ -262,7 +274,7 @@ def test_custom_api_key_getter_takes_the_place_of_the_headers(
     integrator.key_of = lambda headers: headers.get("x-mine", "").removeprefix("key=") or None  # type: ignore[attr-defined]
     option("api_key_getter", "integrator:key_of")
     assert ask(x_mine=f"key={key}")[0] == 200
-    assert refused(x_api_key=key) == (401, "UNAUTHORIZED_SESSION")
+    assert refused(x_api_key=key) == (401, "UNAUTHORIZED")
     integrator.key_of = lambda headers: 5  # type: ignore[attr-defined]
     extensions.load.cache_clear()
     assert refused(x_mine=f"key={key}") == (500, "INTERNAL_ERROR")

@@ -81,12 +81,18 @@ class Unauthenticated(LarderError):
     headers = MappingProxyType({"WWW-Authenticate": "Bearer"})
 
 
-class UnauthorizedSession(LarderError):
-    """Nobody is signed in: there is no session, or it is unknown, expired or ended. Which one is not told."""
+class NotSignedIn(LarderError):
+    """Nobody is signed in: there is no session, or it is unknown, expired or ended. The reply does not say which."""
 
     status = 401
-    code = "unauthorized_session"
+    code = "unauthorized"
     message = "You need to be signed in."
+
+
+class UnauthorizedSession(NotSignedIn):
+    """The same where a key is made or changed: Better Auth has a code of its own there."""
+
+    code = "unauthorized_session"
 
 
 class KeyForAnother(UnauthorizedSession):

@@ -138,7 +138,7 @@ def give_account(user_id: str, email: str, *, now: datetime) -> tuple[User, User
     followed. That also proves the address, which is not verified until then. Sessions end, and with both every earlier
     link and login code. Keys stay. All of it is one transaction.
 
-    Raises InvalidEmail, EmailUnchanged, EmailTaken, TryAgain, and UnauthorizedSession for a user who is gone.
+    Raises InvalidEmail, EmailUnchanged, EmailTaken, TryAgain, and NotSignedIn for a user who is gone.
     """
     address = parse_address(email)
 

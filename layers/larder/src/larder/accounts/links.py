@@ -26,9 +26,9 @@ from larder.errors import (
     EmailUnchanged,
     InvalidLinkToken,
     InvalidVerificationToken,
+    NotSignedIn,
     ResetPasswordDisabled,
     TryAgain,
-    UnauthorizedSession,
     VerificationTokenExpired,
     VerifiedUserNotFound,
 )
@@ -131,7 +131,7 @@ def follow_verification_token(token: str, visit: Visit, *, now: datetime) -> Use
 
     try:
         was, becomes = replace_account(claims["userId"], verified)
-    except UnauthorizedSession:
+    except NotSignedIn:
         raise VerifiedUserNotFound from None
     except EmailTaken:
         # Somebody else has taken the address since the link was sent.
@@ -202,7 +202,7 @@ def reset_password(
     for attempt in range(_ATTEMPTS):
         try:
             account = read_account(user_id)
-        except UnauthorizedSession:
+        except NotSignedIn:
             raise InvalidLinkToken from None
         if account.user.password_version != password_version:
             raise InvalidLinkToken

@@ -20,8 +20,8 @@ from larder.errors import (
     InvalidEmailOrPassword,
     InvalidPassword,
     InvalidRequest,
+    NotSignedIn,
     TryAgain,
-    UnauthorizedSession,
 )
 from larder.hashing import random_id
 from larder.names import parse_name
@@ -127,7 +127,7 @@ def check_password(user: User, password: str) -> None:
 
 
 def update_profile(user: User, change: ProfileChange, *, now: datetime) -> User:
-    """Change name or picture. Raises InvalidRequest, UnauthorizedSession for a user who is gone."""
+    """Change name or picture. Raises InvalidRequest, NotSignedIn for a user who is gone."""
     name = None if change.name is None else parse_name(change.name)
     image = parse_image(change.image)
 
@@ -158,7 +158,7 @@ def change_password(user_id: str, change: PasswordChange, *, now: datetime) -> U
 
 
 def remove_user(user_id: str, *, now: datetime) -> None:
-    """Delete the user; every session of theirs ends with it. Raises UnauthorizedSession for one who is gone."""
+    """Delete the user; every session of theirs ends with it. Raises NotSignedIn for one who is gone."""
     for attempt in range(_ATTEMPTS):
         if repository.remove(read_account(user_id), now=now):
             return
@@ -215,7 +215,7 @@ def with_password(
 def change_account(user_id: str, changed: Callable[[Account], Account]) -> Account:
     """Apply a change to the user as they are now, again when another change came first.
 
-    Raises UnauthorizedSession for a user who is gone, EmailTaken, TryAgain, and what `changed` raises.
+    Raises NotSignedIn for a user who is gone, EmailTaken, TryAgain, and what `changed` raises.
     """
     _, stored = replace_account(user_id, changed)
     return stored
@@ -233,11 +233,11 @@ def replace_account(user_id: str, changed: Callable[[Account], Account]) -> tupl
 
 
 def read_account(user_id: str) -> Account:
-    """Raises UnauthorizedSession for a user who is gone."""
+    """Raises NotSignedIn for a user who is gone."""
     for _ in range(_ATTEMPTS):
         user = repository.get(user_id)
         if user is None:
-            raise UnauthorizedSession
+            raise NotSignedIn
         account = repository.get_account(user.email)
         if account is not None and account.user == user:
             return account

@@ -8,7 +8,7 @@ from larder.accounts import repository
 from larder.accounts.models import Session, User
 from larder.accounts.service import read_account
 from larder.concurrency import wait_before_retry
-from larder.errors import TryAgain, UnauthorizedSession
+from larder.errors import NotSignedIn, TryAgain
 from larder.hashing import hash_key, random_id
 from larder.settings import settings
 
@@ -92,7 +92,7 @@ def end_session(user_id: str, token: str) -> None:
 def end_sessions(user_id: str, *, kept: Session | None = None) -> None:
     """End all of the user's sessions, or all but one, from the next request on.
 
-    Raises TryAgain, and UnauthorizedSession for a user who is gone, or when the one to keep has been ended meanwhile:
+    Raises TryAgain, and NotSignedIn for a user who is gone, or when the one to keep has been ended meanwhile:
     two that end each other at once do not both stay.
     """
     for attempt in range(_ATTEMPTS):
@@ -102,7 +102,7 @@ def end_sessions(user_id: str, *, kept: Session | None = None) -> None:
         if kept is not None:
             kept = repository.get_session(user_id, kept.token_hash)
             if kept is None or kept.generation < account.user.session_generation:
-                raise UnauthorizedSession
+                raise NotSignedIn
         wait_before_retry(attempt)
     raise TryAgain
 

@@ -12,7 +12,7 @@ from larder.api_keys.service import default_rate_limit, presented_form
 from larder.errors import InvalidBody, InvalidQuery, KeyForAnother, ServerOnlyProperty
 from larder.teams.service import parse_team_id
 from larder.web.auth_body import parsed
-from larder.web.signed_in import Caller, SignedIn
+from larder.web.signed_in import Caller, KeyMaker
 
 MAX_PERMISSIONS = 20
 """Actions that one verification may require: all of them are checked in one condition."""
@@ -115,7 +115,7 @@ def _update_body(request: Request) -> _Update:
 
 
 # Body before caller: a bad body is 400 without a session too (docs/clients/better-auth.md#order-of-checks).
-def new_key(body: Annotated[_Create, Depends(_create_body)], caller: SignedIn) -> NewKey:
+def new_key(body: Annotated[_Create, Depends(_create_body)], caller: KeyMaker) -> NewKey:
     """What a key is to be. Raises ServerOnlyProperty, KeyForAnother, InvalidRequest."""
     _check_server_only(body, caller)
     return NewKey(
@@ -132,7 +132,7 @@ def new_key(body: Annotated[_Create, Depends(_create_body)], caller: SignedIn) -
     )
 
 
-def sent_update(body: Annotated[_Update, Depends(_update_body)], caller: SignedIn) -> SentUpdate:
+def sent_update(body: Annotated[_Update, Depends(_update_body)], caller: KeyMaker) -> SentUpdate:
     """`{"keyId", ...}`: what is to change. Raises ServerOnlyProperty, KeyForAnother, InvalidRequest."""
     _check_server_only(body, caller)
     changes = KeyChanges(

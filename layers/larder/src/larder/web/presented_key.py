@@ -5,7 +5,7 @@ from aws_lambda_powertools.event_handler import Request
 from larder import clock
 from larder.api_keys.models import ApiKey, Refusal
 from larder.api_keys.service import presented_form, verify
-from larder.errors import InvalidApiKey, RateLimited, UnauthorizedSession, UsageExceeded
+from larder.errors import InvalidApiKey, NotSignedIn, RateLimited, UsageExceeded
 from larder.extensions import load
 from larder.settings import SettingsError, listed, settings
 
@@ -16,7 +16,7 @@ MAX_KEY_LENGTH = 256
 def presented_key(request: Request) -> ApiKey | None:
     """The key that the request carries, verified, which takes one use of it; None when it carries none.
 
-    Raises InvalidApiKey for one that is too short, UnauthorizedSession for one that is unknown, disabled or expired,
+    Raises InvalidApiKey for one that is too short, NotSignedIn for one that is unknown, disabled or expired,
     RateLimited, UsageExceeded.
     """
     options = settings()
@@ -28,7 +28,7 @@ def presented_key(request: Request) -> ApiKey | None:
     if len(raw) < options.default_key_length:
         raise InvalidApiKey
     if len(raw) > MAX_KEY_LENGTH:
-        raise UnauthorizedSession
+        raise NotSignedIn
     verification = verify(presented_form(raw), {}, now=clock.now())
     match verification.refusal:
         case Refusal.RATE_LIMITED:
@@ -36,7 +36,7 @@ def presented_key(request: Request) -> ApiKey | None:
         case Refusal.USED_UP:
             raise UsageExceeded
     if verification.key is None or not verification.valid:
-        raise UnauthorizedSession
+        raise NotSignedIn
     return verification.key
 
 

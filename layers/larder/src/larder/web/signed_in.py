@@ -3,6 +3,7 @@
 | Type | The caller |
 |---|---|
 | `SignedIn` | has a session, by its cookie or its token as a bearer token, or by a key where keys stand for sessions |
+| `KeyMaker` | the same, where keys are made and changed: without a session the code is `UNAUTHORIZED_SESSION` there |
 | `SignedInInPerson` | has one, and not by a key |
 | `SignedInLately` | in person, by one that began lately: a day by default |
 | `Operator` | is signed in, in person, and one of the deployment's operators |
@@ -24,7 +25,7 @@ from larder.accounts.models import Session, User
 from larder.accounts.service import find_user, is_operator
 from larder.api_keys.grants import Grantor
 from larder.api_keys.models import ApiKey
-from larder.errors import OperatorOnly, SessionNotFresh, UnauthorizedSession
+from larder.errors import NotSignedIn, OperatorOnly, SessionNotFresh, UnauthorizedSession
 from larder.settings import settings
 from larder.web.cookies import session_token
 from larder.web.log import logger
@@ -59,7 +60,7 @@ class Caller:
 def maybe_signed_in(request: Request) -> Caller | None:
     """A key goes before a session's token; one that is not valid is refused, whatever else the request carries.
 
-    Raises InvalidApiKey, UnauthorizedSession, RateLimited, UsageExceeded for a key.
+    Raises InvalidApiKey, NotSignedIn, RateLimited, UsageExceeded for a key.
     """
     key = presented_key(request)
     return _signed_in_by(key) if key is not None else maybe_signed_in_in_person(request)
@@ -80,7 +81,7 @@ def _signed_in_by(key: ApiKey) -> Caller:
     """The session that a key stands for. It is nowhere stored: it begins and ends with the request."""
     user = find_user(key.user_id)
     if user is None:
-        raise UnauthorizedSession
+        raise NotSignedIn
     now = clock.now()
     lifetime = timedelta(seconds=settings().session_expires_in_seconds)
     session = Session(
@@ -111,17 +112,26 @@ MaybeSignedInInPerson = Annotated[Caller | None, Depends(maybe_signed_in_in_pers
 
 def signed_in(caller: MaybeSignedIn) -> Caller:
     if caller is None:
-        raise UnauthorizedSession
+        raise NotSignedIn
     return caller
 
 
 SignedIn = Annotated[Caller, Depends(signed_in)]
 
 
+def key_maker(caller: MaybeSignedIn) -> Caller:
+    if caller is None:
+        raise UnauthorizedSession
+    return caller
+
+
+KeyMaker = Annotated[Caller, Depends(key_maker)]
+
+
 def signed_in_in_person(caller: SignedIn) -> Caller:
     """What a leaked key must not reach: passwords, addresses, sessions, the end of the account."""
     if caller.key is not None:
-        raise UnauthorizedSession
+        raise NotSignedIn
     return caller
 
 
