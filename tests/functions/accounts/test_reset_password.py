@@ -80,6 +80,7 @@ def test_sessions_stay_where_the_option_says_so(
     option("revoke_sessions_on_password_reset", "false")
     Browser().post(PATH, {"newPassword": NEW, "token": token_of(ada)})
     assert browser.get("/get-session").json is not None
+    assert "stay signed in" in mailbox.deliver()[0].text
 
 
 def test_the_mail_that_brought_the_link_verifies_the_address(ada: User, mailbox: Mailbox) -> None:
@@ -99,6 +100,10 @@ def test_what_a_stranger_made_who_signed_up_with_the_address_ends(
     Browser().post(PATH, {"newPassword": NEW, "token": token_of(ada)})
     assert list_keys(ada.id) == []
     assert browser.get("/get-session").json is None
+    (message,) = mailbox.deliver()
+    assert "the API keys of the account were deleted" in message.text
+    assert "still work" not in message.text
+    assert "are signed out" in message.text
 
 
 def test_keys_that_cannot_be_ended_leave_the_password_and_the_link(
@@ -118,7 +123,9 @@ def test_the_keys_of_a_verified_address_stay(ada: User, mailbox: Mailbox) -> Non
     key, _ = create_key(NewKey(user_id=ada.id), now=clock.now())
     Browser().post(PATH, {"newPassword": NEW, "token": token_of(ada)})
     assert [kept.id for kept in list_keys(ada.id)] == [key.id]
-    assert "API keys" in mailbox.deliver()[0].text
+    (message,) = mailbox.deliver()
+    assert "API keys of the account still work" in message.text
+    assert "deleted" not in message.text
 
 
 def test_the_keys_of_a_user_who_had_no_password_stay(aws_in_memory: None, mailbox: Mailbox) -> None:
@@ -127,6 +134,7 @@ def test_the_keys_of_a_user_who_had_no_password_stay(aws_in_memory: None, mailbo
     key, _ = create_key(NewKey(user_id=eve.id), now=clock.now())
     Browser().post(PATH, {"newPassword": NEW, "token": token_of(eve)})
     assert [kept.id for kept in list_keys(eve.id)] == [key.id]
+    assert "API keys of the account still work" in mailbox.deliver()[0].text
 
 
 def test_the_user_is_told_by_mail(ada: User, mailbox: Mailbox) -> None:

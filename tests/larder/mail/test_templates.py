@@ -23,10 +23,17 @@ def email_was_changed(*, to: str, product: str, url: str) -> Message:
     )
 
 
+def password_was_reset(*, to: str, product: str, url: str) -> Message:
+    return templates.password_was_reset(
+        to=to, product=product, url=url, sessions_ended=True, keys_deleted=True
+    )
+
+
 TEMPLATES = [
     templates.verify_email,
     templates.reset_password,
     templates.sign_up_again,
+    password_was_reset,
     email_was_changed,
 ]
 Template = Callable[..., Message]

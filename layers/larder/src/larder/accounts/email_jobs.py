@@ -57,7 +57,8 @@ class EmailJob:
     wants the address as their new one, and `credentials` what they had to ask for it with; None where it is the address
     that tells whom the job is about. `team_id` and `invitation_id` name the invitation that goes to the address, if one
     does. Where the address is one that the user has left, `new_email` is what they have taken on, at `changed_at_ms`:
-    by a link that went there or, `by_operator`, without one.
+    by a link that went there or, `by_operator`, without one. `sessions_ended` and `keys_deleted` say what ended with a
+    password that was reset.
     """
 
     kind: EmailKind
@@ -72,6 +73,8 @@ class EmailJob:
     new_email: str | None = None
     changed_at_ms: int | None = None
     by_operator: bool = False
+    sessions_ended: bool = True
+    keys_deleted: bool = False
 
 
 def send_later(
@@ -87,6 +90,8 @@ def send_later(
     new_email: str | None = None,
     changed_at: datetime | None = None,
     by_operator: bool = False,
+    sessions_ended: bool = True,
+    keys_deleted: bool = False,
 ) -> None:
     """Have mail of this kind sent, if there is somebody to send it to. Raises TryAgain, InvalidRequest."""
     enqueue(
@@ -103,6 +108,8 @@ def send_later(
             new_email=new_email,
             changed_at_ms=None if changed_at is None else to_ms(changed_at),
             by_operator=by_operator,
+            sessions_ended=sessions_ended,
+            keys_deleted=keys_deleted,
         )
     )
 
@@ -135,4 +142,6 @@ def parse_job(record: Mapping[str, Any]) -> EmailJob:
         new_email=record.get("new_email"),
         changed_at_ms=record.get("changed_at_ms"),
         by_operator=record.get("by_operator", False),
+        sessions_ended=record.get("sessions_ended", True),
+        keys_deleted=record.get("keys_deleted", False),
     )

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import Any
 from urllib.parse import quote, urljoin
 
@@ -143,7 +144,12 @@ def _tell_of_reset(user: User, job: EmailJob, now: datetime) -> Delivery:
     """Whoever reads this and did not do it learns that somebody else has their mail."""
     if settings().on_password_reset:
         return _call(settings().on_password_reset, {"user": user_json(user)}, user, job.request)
-    return _send(templates.password_was_reset, user, job.base_url, now)
+    template = partial(
+        templates.password_was_reset,
+        sessions_ended=job.sessions_ended,
+        keys_deleted=job.keys_deleted,
+    )
+    return _send(template, user, job.base_url, now)
 
 
 def _tell_of_new_email(job: EmailJob, now: datetime) -> Delivery:

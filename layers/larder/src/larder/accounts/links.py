@@ -199,6 +199,7 @@ def reset_password(
     check_length(new_password, "newPassword")
     user_id, password_version = _find_reset_token(token, now)
     password_hash = hash_password(new_password)
+    keys_deleted = False
     for attempt in range(_ATTEMPTS):
         try:
             account = read_account(user_id)
@@ -211,6 +212,7 @@ def reset_password(
         unproven = not account.user.email_verified and account.password_hash is not None
         if unproven:
             end_keys(user_id)
+            keys_deleted = True
         revokes = unproven or settings().revoke_sessions_on_password_reset
         changed = with_password(account, password_hash, ends_sessions=revokes, now=now)
         changed = replace(changed, user=replace(changed.user, email_verified=True))
@@ -221,7 +223,14 @@ def reset_password(
                     end_keys(user_id)
             # The password is changed: that the news cannot be sent must not look as if it were not.
             with suppress(TryAgain):
-                send_later(EmailKind.PASSWORD_RESET, stored.user.email, "", visit)
+                send_later(
+                    EmailKind.PASSWORD_RESET,
+                    stored.user.email,
+                    "",
+                    visit,
+                    sessions_ended=revokes,
+                    keys_deleted=keys_deleted,
+                )
             return stored.user
         # The token is spent, or something else about the user has changed.
         _find_reset_token(token, now)

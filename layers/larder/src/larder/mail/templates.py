@@ -91,8 +91,16 @@ def reset_password(*, to: str, product: str, url: str) -> Message:
     )
 
 
-def password_was_reset(*, to: str, product: str, url: str) -> Message:
-    """Notice that the password was changed by a link. `url` is where the service is."""
+def password_was_reset(
+    *, to: str, product: str, url: str, sessions_ended: bool, keys_deleted: bool
+) -> Message:
+    """Notice that the password was changed by a link, and what ended with it. `url` is where the service is."""
+    sessions = "Browsers that were signed in to the account stay signed in."
+    if sessions_ended:
+        sessions = "All browsers that were signed in to the account are signed out."
+    keys = "API keys of the account still work: delete those that you do not know."
+    if keys_deleted:
+        keys = "Until then the address was not verified, so the API keys of the account were deleted: create new ones."
     return _message(
         to,
         product,
@@ -100,8 +108,8 @@ def password_was_reset(*, to: str, product: str, url: str) -> Message:
         lead="The password of {to} at {product} was changed by a link that was sent to this address.",
         action="Go to {product}",
         url=url,
-        note="API keys that the account has stay as they are: delete those that you do not know. "
-        "If it was not you, somebody else reads your mail: secure your mailbox, then ask for another password.",
+        note=f"{sessions} {keys} If you did not change the password, another person can read your mail: "
+        "secure your mailbox, then reset the password again.",
     )
 
 
