@@ -74,7 +74,7 @@ def needs(operation: str, arguments: dict[str, Any]) -> set[Grant]:
         return {("secretsmanager:GetSecretValue", "SigningSecret")}
     if operation in ("PutObject", "DeleteObject"):
         return {(f"s3:{operation}", _objects(arguments))}
-    if operation == "TransactWriteItems":
+    if operation in ("TransactGetItems", "TransactWriteItems"):
         return {
             (f"dynamodb:{action}Item", _table(inner))
             for item in arguments["TransactItems"]

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from larder.accounts import repository as accounts
 from larder.accounts.links import issue_reset_token, issue_verification_token
-from larder.accounts.models import User
+from larder.accounts.models import Credential, User
 from larder.accounts.passwords import hash_password
 from larder.accounts.service import new_account
 from larder.accounts.sessions import start_session
@@ -84,7 +84,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 def _somebody(*, has_artifact: bool) -> _Somebody:
     now, mark = datetime.now(tz=UTC), secrets.token_hex(6)
     account = new_account(f"ada-{mark}@acme.example", "Ada", email_verified=True, now=now)
-    accounts.add(replace(account, password_hash=_password_hash()))
+    accounts.add(replace(account, credential=_credential()))
     team = create_team("Acme", f"acme-{mark}", owner_user_id=account.user.id, now=now)
     new = NewKey(user_id=account.user.id, team_id=team.id, name="ci")
     key, token = create_key(new, now=now)
@@ -155,5 +155,6 @@ def _readdress(event: dict[str, Any]) -> None:
 
 
 @cache
-def _password_hash() -> str:
-    return hash_password(PASSWORD)
+def _credential() -> Credential:
+    now = datetime.now(tz=UTC)
+    return Credential(password_hash=hash_password(PASSWORD), created_at=now, updated_at=now)

@@ -10,12 +10,13 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import cache
 from urllib.parse import quote
 
 from larder import clock
 from larder.accounts import repository as accounts
 from larder.accounts.links import issue_reset_token, issue_verification_token
-from larder.accounts.models import User
+from larder.accounts.models import Credential, User
 from larder.accounts.passwords import hash_password
 from larder.accounts.service import new_account
 from larder.accounts.sessions import start_session
@@ -244,7 +245,7 @@ def new_user(name: str) -> User:
     """With a verified address and a password that is known."""
     email = f"{name}-{secrets.token_hex(6)}@fuzz.example"
     account = new_account(email, name, email_verified=True, now=clock.now())
-    accounts.add(replace(account, password_hash=_password_hash()))
+    accounts.add(replace(account, credential=_credential()))
     return account.user
 
 
@@ -276,10 +277,7 @@ def address() -> str:
     return f"somebody-{secrets.token_hex(6)}@fuzz.example"
 
 
-_hashes: list[str] = []
-
-
-def _password_hash() -> str:
-    if not _hashes:
-        _hashes.append(hash_password(PASSWORD))
-    return _hashes[0]
+@cache
+def _credential() -> Credential:
+    now = clock.now()
+    return Credential(password_hash=hash_password(PASSWORD), created_at=now, updated_at=now)

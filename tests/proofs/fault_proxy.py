@@ -149,9 +149,9 @@ def _tables_of(operation: str, body: dict[str, object]) -> str:
     match operation:
         case "BatchGetItem":
             named = list(body["RequestItems"])  # type: ignore[call-overload]
-        case "TransactWriteItems":
-            writes: list[dict[str, dict[str, str]]] = body["TransactItems"]  # type: ignore[assignment]
-            named = [inner["TableName"] for write in writes for inner in write.values()]
+        case "TransactGetItems" | "TransactWriteItems":
+            parts: list[dict[str, dict[str, str]]] = body["TransactItems"]  # type: ignore[assignment]
+            named = [inner["TableName"] for part in parts for inner in part.values()]
         case _ if "TableName" in body:
             named = [str(body["TableName"])]
     tables = sorted({name.removeprefix("larder-").removesuffix("-table") for name in named})
@@ -357,9 +357,9 @@ def _answer(service: str, fault: Fault, request: Request) -> Reply:
         empty = {"Responses": {table: [] for table in asked}, "UnprocessedKeys": asked}
         return _json(200, empty)
     if code == "TransactionCanceledException":
-        writes = json.loads(request.body)["TransactItems"]
+        parts = json.loads(request.body)["TransactItems"]
         reasons = [{"Code": "ThrottlingError", "Message": "too busy"}]
-        reasons += [{"Code": "None"}] * (len(writes) - 1)
+        reasons += [{"Code": "None"}] * (len(parts) - 1)
         return _json(400, {"__type": code, "message": code, "CancellationReasons": reasons})
     if service == "s3":
         text = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>{code}</Message></Error>"
@@ -403,7 +403,7 @@ FAULTS = (
         "throttled within",
         Way.ANSWER,
         answers={"dynamodb": (400, "TransactionCanceledException")},
-        operations=("TransactWriteItems",),
+        operations=("TransactGetItems", "TransactWriteItems"),
     ),
     Fault(
         "throttled within",

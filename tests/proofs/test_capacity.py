@@ -57,7 +57,11 @@ def measured() -> Iterator[Units]:
 
     def note(parsed: dict[str, Any], model: Any, **_: object) -> None:
         capacity = parsed.get("ConsumedCapacity", [])
-        kind = "reads" if model.name in ("GetItem", "BatchGetItem", "Query") else "writes"
+        kind = (
+            "reads"
+            if model.name in ("GetItem", "BatchGetItem", "Query", "TransactGetItems")
+            else "writes"
+        )
         with lock:
             for one in [capacity] if isinstance(capacity, dict) else capacity:
                 units[one["TableName"], kind] += one["CapacityUnits"]

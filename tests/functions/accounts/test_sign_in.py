@@ -142,7 +142,7 @@ def test_a_refusal_takes_one_read_and_one_hash_whatever_is_wrong(
     hashes.clear()
     with counted() as calls:
         assert sign_in(email=email, password="wrong password").refusal == WRONG
-    assert [call.operation for call in calls.made] == ["GetItem"]
+    assert [call.operation for call in calls.made] == ["TransactGetItems"]
     assert hashes == [1024]
 
 
@@ -153,7 +153,7 @@ def test_a_sign_in_takes_one_hash_and_three_calls_with_the_count_of_the_rate_lim
     with counted() as calls:
         assert sign_in().status == 200
     made = [call.operation for call in calls.made]
-    assert made == ["UpdateItem", "GetItem", "TransactWriteItems"]
+    assert made == ["UpdateItem", "TransactGetItems", "TransactWriteItems"]
     assert hashes == [1024]
 
 
@@ -237,7 +237,7 @@ def test_who_is_no_user_can_still_sign_in_when_nobody_can_sign_up(
 
 
 def test_a_table_that_does_not_answer_is_no_wrong_password(ada: User) -> None:
-    with unreachable("dynamodb", "GetItem"):
+    with unreachable("dynamodb", "TransactGetItems"):
         assert sign_in().refusal == (503, "TRY_AGAIN")
     with unreachable("dynamodb", "TransactWriteItems"):
         reply = sign_in()

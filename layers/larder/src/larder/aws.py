@@ -339,6 +339,27 @@ def write_together(writes: Sequence[Mapping[str, Any]]) -> bool:
     raise TryAgain
 
 
+def get_together(table: str, keys: Sequence[Item]) -> list[Item | None]:
+    """Read items of one moment: no transaction shows half of what it writes. In the order of the keys, None for one
+    that does not exist.
+
+    One that only met a transaction on its way is tried again; TryAgain when it meets one each time.
+    """
+    gets = [{"Get": {"TableName": table, "Key": serialize(key)}} for key in keys]
+    for attempt in range(_TRANSACTION_ATTEMPTS):
+        try:
+            reply = dynamodb().transact_get_items(TransactItems=gets)  # type: ignore[arg-type]
+        except ClientError as error:
+            if is_conflict(error):
+                wait_before_retry(attempt)
+                continue
+            raise
+        return [
+            deserialize(found["Item"]) if "Item" in found else None for found in reply["Responses"]
+        ]
+    raise TryAgain
+
+
 def read_secret(arn: str) -> tuple[str, datetime]:
     """The text of a secret in Secrets Manager, and when that was put there, by the clock of AWS."""
     reply = secrets_manager().get_secret_value(SecretId=arn)

@@ -209,7 +209,7 @@ def reset_password(
             raise InvalidLinkToken
         # Without a password nobody has signed in, or the operator has taken the account from whoever did: of what keys
         # there are, the operator knows.
-        unproven = not account.user.email_verified and account.password_hash is not None
+        unproven = not account.user.email_verified and account.credential is not None
         if unproven:
             end_keys(user_id)
             keys_deleted = True

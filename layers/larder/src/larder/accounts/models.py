@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+CREDENTIAL_PROVIDER = "credential"
+"""The `providerId` of accounts that sign in with an address and a password."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
@@ -25,14 +28,24 @@ class User:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
-    """A user as sign-in knows them, with the hash of their password; None for somebody who has none.
+class Credential:
+    """The account record with the provider `credential`: the hash of a user's password."""
 
-    Better Auth calls it the account with the provider `credential`.
-    """
+    password_hash: str
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """A user and how they sign in. `credential` is None for a user without a password."""
 
     user: User
-    password_hash: str | None
+    credential: Credential | None
+
+    @property
+    def password_hash(self) -> str | None:
+        return None if self.credential is None else self.credential.password_hash
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,13 +2,15 @@
 
 | pk | sk | holds |
 |---|---|---|
-| `email#<canonical address>` | `user` | the user with the hash of their password: all that a sign-in reads |
-| user id | `user` | the user without it: all that a session's look-up reads besides the session |
+| `email#<canonical address>` | `user` | the user, found by address |
+| `email#<canonical address>` | `account#credential` | the account of a user who has a password: its hash |
+| user id | `user` | the same user, found by id: all that a session's look-up reads besides the session |
 | user id | `session#<token hash>` | a session |
 | `session#<token hash>` | `session` | whose session it is; means nothing once the session itself is gone |
 | `reset#<token hash>` | `reset` | whose password a reset link may change |
 
-The two items of a user are written in one transaction, on condition of the user's version: they never differ.
+The items of a user and their account are written in one transaction, on condition of the user's version: they never
+differ. Version 0.1.0 kept the hash in the user found by address. It is read there, and the user's next change moves it.
 """
 
 from collections import OrderedDict
@@ -19,11 +21,19 @@ from typing import Any
 
 from larder import aws
 from larder.accounts.addresses import canonical
-from larder.accounts.models import Account, EmailTaken, Session, User
+from larder.accounts.models import (
+    CREDENTIAL_PROVIDER,
+    Account,
+    Credential,
+    EmailTaken,
+    Session,
+    User,
+)
 from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.settings import settings
 
 _USER = "user"
+_ACCOUNT = f"account#{CREDENTIAL_PROVIDER}"
 _SESSION = "session#"
 _REMEMBERED = 1000
 
@@ -33,7 +43,9 @@ _holders: OrderedDict[str, str] = OrderedDict()
 
 def add(account: Account) -> None:
     """Store a new user. Raises EmailTaken."""
-    if not aws.put_new(settings().identity_table, _account_items(account)):
+    new = {"ConditionExpression": "attribute_not_exists(pk)"}
+    writes = [_put(item, new) for item in _user_items(account.user)]
+    if not aws.write_together([*writes, *_put_credential(account)]):
         raise EmailTaken(account.user.email)
 
 
@@ -60,7 +72,7 @@ def list_users() -> Iterator[User]:
         .get_paginator("scan")
         .paginate(
             TableName=settings().identity_table,
-            # Of a user's two items the one without the hash of the password.
+            # One of a user's two items.
             FilterExpression="sk = :user AND NOT begins_with(pk, :by_email)",
             ExpressionAttributeValues=aws.serialize({":user": _USER, ":by_email": "email#"}),
         )
@@ -69,9 +81,17 @@ def list_users() -> Iterator[User]:
         yield from (_user(aws.deserialize(item)) for item in page["Items"])
 
 
+def get_by_email(email: str) -> User | None:
+    item = _get(_by_email(email), _USER)
+    return None if item is None else _user(item)
+
+
 def get_account(email: str) -> Account | None:
-    item = _get(f"email#{canonical(email)}", _USER)
-    return None if item is None else _account(item)
+    pk = _by_email(email)
+    user, credential = aws.get_together(
+        settings().identity_table, [{"pk": pk, "sk": _USER}, {"pk": pk, "sk": _ACCOUNT}]
+    )
+    return None if user is None else _account(user, credential)
 
 
 def change(was: Account, becomes: Account, *, spending: str | None = None) -> Account | None:
@@ -99,7 +119,8 @@ def remove(account: Account, *, now: datetime) -> bool:
     return aws.write_together(
         [
             _delete(user.id, _USER, unchanged),
-            _delete(f"email#{canonical(user.email)}", _USER, unchanged),
+            _delete(_by_email(user.email), _USER, unchanged),
+            _delete(_by_email(user.email), _ACCOUNT, {}),
             _put(note, {}),
         ]
     )
@@ -221,12 +242,15 @@ def find_reset_token(token_hash: str) -> tuple[str, int, datetime] | None:
 def _replacement(was: Account, becomes: Account) -> tuple[Account, list[dict[str, Any]]]:
     """What is stored in the place of `was`, and the writes that store it if nothing has changed. Raises EmailTaken."""
     user = replace(becomes.user, version=was.user.version + 1)
-    stored = Account(user=user, password_hash=becomes.password_hash)
-    by_email, by_id = _account_items(stored)
+    stored = replace(becomes, user=user)
+    by_email, by_id = _user_items(user)
     unchanged = _at_version(was.user)
-    writes = [_put(by_id, unchanged)]
-    old_key = f"email#{canonical(was.user.email)}"
-    if by_email["pk"] == old_key:
+    writes = [_put(by_id, unchanged), *_put_credential(stored)]
+    old_key = _by_email(was.user.email)
+    stays = by_email["pk"] == old_key
+    if was.credential is not None and not (stays and stored.credential is not None):
+        writes.append(_delete(old_key, _ACCOUNT, {}))
+    if stays:
         writes.append(_put(by_email, unchanged))
     else:
         if _get(by_email["pk"], _USER) is not None:
@@ -236,9 +260,12 @@ def _replacement(was: Account, becomes: Account) -> tuple[Account, list[dict[str
     return stored, writes
 
 
-def _account_items(account: Account) -> tuple[aws.Item, aws.Item]:
+def _by_email(email: str) -> str:
+    return f"email#{canonical(email)}"
+
+
+def _user_items(user: User) -> tuple[aws.Item, aws.Item]:
     """The user by address, and by id."""
-    user = account.user
     record = {
         "user_id": user.id,
         "email": user.email,
@@ -251,17 +278,56 @@ def _account_items(account: Account) -> tuple[aws.Item, aws.Item]:
         "password_version": user.password_version,
         "version": user.version,
     }
-    by_email = {
-        "pk": f"email#{canonical(user.email)}",
-        "sk": _USER,
-        **record,
-        "password": account.password_hash,
-    }
+    by_email = {"pk": _by_email(user.email), "sk": _USER, **record}
     return by_email, {"pk": user.id, "sk": _USER, **record}
 
 
-def _account(item: aws.Item) -> Account:
-    return Account(user=_user(item), password_hash=item.get("password"))
+def _put_credential(account: Account) -> list[dict[str, Any]]:
+    """The write that stores the account record, if there is one."""
+    user, credential = account.user, account.credential
+    if credential is None:
+        return []
+    item = {
+        "pk": _by_email(user.email),
+        "sk": _ACCOUNT,
+        "provider_id": CREDENTIAL_PROVIDER,
+        "user_id": user.id,
+        "password": credential.password_hash,
+        "password_version": user.password_version,
+        "created_at": to_ms(credential.created_at),
+        "updated_at": to_ms(credential.updated_at),
+    }
+    return [_put(item, {})]
+
+
+def _account(user_item: aws.Item, credential_item: aws.Item | None) -> Account:
+    user = _user(user_item)
+    if "password" in user_item:
+        # Version 0.1.0 wrote it: what it does not know of, an account record, is older, if there is one.
+        credential = Credential(
+            password_hash=user_item["password"],
+            created_at=user.created_at,
+            updated_at=user.updated_at,
+        )
+        return Account(user=user, credential=credential)
+    if credential_item is None or not _is_current(credential_item, user):
+        return Account(user=user, credential=None)
+    credential = Credential(
+        password_hash=credential_item["password"],
+        created_at=from_ms(credential_item["created_at"]),
+        updated_at=from_ms(credential_item["updated_at"]),
+    )
+    return Account(user=user, credential=credential)
+
+
+def _is_current(credential_item: aws.Item, user: User) -> bool:
+    """A deployment that went back to version 0.1.0 for a while leaves account records of users who moved, changed
+    their password or were deleted meanwhile.
+    """
+    return (credential_item["user_id"], credential_item["password_version"]) == (
+        user.id,
+        user.password_version,
+    )
 
 
 def _user(item: aws.Item) -> User:

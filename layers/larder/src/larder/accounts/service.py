@@ -7,7 +7,7 @@ from datetime import datetime
 
 from larder.accounts import repository
 from larder.accounts.addresses import canonical, parse_address
-from larder.accounts.models import Account, PasswordChange, ProfileChange, User
+from larder.accounts.models import Account, Credential, PasswordChange, ProfileChange, User
 from larder.accounts.passwords import (
     check_length,
     check_not_too_long,
@@ -72,11 +72,12 @@ def new_account(
         created_at=now,
         updated_at=now,
     )
-    password_hash = None
+    credential = None
     if password is not None:
         check_length(password)
         password_hash = hash_password(password)
-    return Account(user=user, password_hash=password_hash)
+        credential = Credential(password_hash=password_hash, created_at=now, updated_at=now)
+    return Account(user=user, credential=credential)
 
 
 def find_user(user_id: str) -> User | None:
@@ -95,25 +96,24 @@ def list_users() -> list[User]:
 
 def find_user_by_email(email: str) -> User | None:
     """Raises InvalidEmail."""
-    account = repository.get_account(email)
-    return None if account is None else account.user
+    return repository.get_by_email(email)
 
 
 def check_credentials(email: str, password: str) -> User:
     """The user whose address and password these are.
 
     Raises InvalidEmail, and InvalidEmailOrPassword for an unknown address, a user without a password and a wrong
-    password alike: each takes one read and one hash. A hash that was made with other parameters than today's is made
-    anew.
+    password alike: each takes one read and one hash. A hash with other parameters than today's is replaced.
     """
     account = repository.get_account(email)
-    stored = None if account is None else account.password_hash
-    if not verify_password(password, stored) or account is None or stored is None:
+    credential = None if account is None else account.credential
+    stored = None if credential is None else credential.password_hash
+    if not verify_password(password, stored) or account is None or credential is None:
         raise InvalidEmailOrPassword
-    if needs_rehash(stored):
-        renewed = replace(account, password_hash=hash_password(password))
-        # Another change at the same moment leaves the old hash, which is as good till the next sign-in.
-        return (repository.change(account, renewed) or account).user
+    if needs_rehash(credential.password_hash):
+        rehashed = replace(credential, password_hash=hash_password(password))
+        # If something else changes the user at this moment, the old hash stays. The next sign-in replaces it.
+        return (repository.change(account, replace(account, credential=rehashed)) or account).user
     return account.user
 
 
@@ -209,7 +209,11 @@ def with_password(
         session_generation=account.user.session_generation + ends_sessions,
         updated_at=now,
     )
-    return replace(account, user=user, password_hash=password_hash)
+    credential = None
+    if password_hash is not None:
+        since = now if account.credential is None else account.credential.created_at
+        credential = Credential(password_hash=password_hash, created_at=since, updated_at=now)
+    return replace(account, user=user, credential=credential)
 
 
 def change_account(user_id: str, changed: Callable[[Account], Account]) -> Account:
