@@ -50,10 +50,10 @@ def made_once(target: Path, fill: Callable[[Path], object]) -> Path:
 
 
 def installed(
-    source: Path, scripts: Sequence[str], tools: Path, *options: str, seconds: float = NPM_SECONDS
+    source: Path, scripts: Sequence[Path], tools: Path, *options: str, seconds: float = NPM_SECONDS
 ) -> Path:
-    """The folder in `tools` with these scripts and the packages that package-lock.json names beside them."""
-    files = [source / name for name in ("package.json", "package-lock.json", *scripts)]
+    """The folder in `tools` with these scripts and the packages that package-lock.json in `source` names."""
+    files = [source / "package.json", source / "package-lock.json", *scripts]
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
     def fill(folder: Path) -> None:

@@ -1,4 +1,7 @@
-"""The unmodified Better Auth client walks through every flow of accounts; mail is read from the outbox."""
+"""The unmodified Better Auth client walks through every flow of accounts; mail is read from the outbox.
+
+The newest release does, and 1.3.34.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,18 @@ SESSION_FIELDS = {
     "ipAddress",
     "userAgent",
 }
+ACCOUNT_FIELDS = {
+    "id",
+    "accountId",
+    "providerId",
+    "userId",
+    "createdAt",
+    "updatedAt",
+    "scopes",
+}
 SESSION_COOKIE = "better-auth.session_token"
+WINDOW_SECONDS = 10
+"""Of the limit on sign-in. Windows begin at multiples of it since 1970."""
 UNLIMITED = {"LARDER_HTTP_RATE_LIMIT_ENABLED": "false"}
 
 Open = Callable[[LocalCloud], better_auth.Page]
@@ -73,10 +87,16 @@ def verifying_cloud(
         yield server
 
 
+@pytest.fixture(params=better_auth.PACKAGES)
+def release(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture
-def open_page(request: pytest.FixtureRequest) -> Iterator[Open]:
+def open_page(request: pytest.FixtureRequest, release: str) -> Iterator[Open]:
     """Opens a page of a cloud in a browser of its own."""
-    folder = better_auth.installed(request.config.rootpath / ".tools" / "better-auth")
+    tools = request.config.rootpath / ".tools" / "better-auth"
+    folder = better_auth.installed(tools, release)
     with contextlib.ExitStack() as browsers:
         yield lambda server: browsers.enter_context(better_auth.page(folder, server.url))
 
@@ -163,7 +183,7 @@ def test_a_refusal_reaches_the_page_as_an_error(page: better_auth.Page) -> None:
         "error": {"status": 401, "statusText": "Unauthorized", "code": "UNAUTHORIZED"},
         "retryAfter": None,
     }
-    for method in ("revokeOtherSessions", "revokeSessions"):
+    for method in ("listAccounts", "revokeOtherSessions", "revokeSessions"):
         assert page.error(method) == (401, "UNAUTHORIZED")
     for method, sent in {
         "revokeSession": {"token": "t" * 32},
@@ -238,6 +258,7 @@ def test_sessions_are_listed_and_ended(
     page: better_auth.Page,
     open_page: Open,
     unlimited_cloud: LocalCloud,
+    release: str,
     ada: Person,
     stranger: Person,
 ) -> None:
@@ -275,7 +296,9 @@ def test_sessions_are_listed_and_ended(
     page.store_when(bool)
     assert page.data("revokeSessions") == {"status": True}
     assert page.data("getSession") is None
-    assert page.store_when(lambda data: data is None)["error"] is None
+    if release == "newest":
+        # The store of 1.3.34 does not follow the end of all sessions.
+        assert page.store_when(lambda data: data is None)["error"] is None
     assert phone.data("getSession") is None
     assert foreign.data("getSession")["user"]["email"] == stranger.email
 
@@ -297,6 +320,28 @@ def test_a_profile_is_changed(page: better_auth.Page, ada: Person) -> None:
     assert page.error("updateUser", email="x@acme.example") == (400, "EMAIL_CAN_NOT_BE_UPDATED")
     assert page.error("updateUser", image="javascript:alert(1)") == (400, "VALIDATION_ERROR")
     assert page.data("getSession")["user"] == plain
+
+
+def test_the_account_is_listed_without_its_password(
+    page: better_auth.Page, other_page: better_auth.Page, ada: Person
+) -> None:
+    user = ada.sign_up(page)["user"]
+    (account,) = page.data("listAccounts")
+    assert account.keys() == ACCOUNT_FIELDS
+    assert (account["providerId"], account["scopes"]) == ("credential", [])
+    assert account["accountId"] == account["userId"] == user["id"]
+    assert account["createdAt"] == account["updatedAt"] == user["createdAt"]
+
+    changed = {"currentPassword": ada.password, "newPassword": "a new password"}
+    assert page.error("changePassword", **{**changed, "currentPassword": "wrong one"}) == (
+        400,
+        "INVALID_PASSWORD",
+    )
+    page.data("changePassword", **changed)
+    (after,) = page.data("listAccounts")
+    assert after == {**account, "updatedAt": after["updatedAt"]}
+    assert after["updatedAt"] > account["updatedAt"]
+    assert other_page.error("listAccounts") == (401, "UNAUTHORIZED")
 
 
 def test_an_address_is_verified_by_the_link_in_the_mail(
@@ -518,6 +563,8 @@ def test_who_asks_too_often_is_told_when_to_come_back(
     open_page: Open, local_cloud: LocalCloud, ada: Person
 ) -> None:
     page = open_page(local_cloud)
+    # Other tests may have used some of the tries of this window.
+    time.sleep(WINDOW_SECONDS - time.time() % WINDOW_SECONDS)
 
     def sign_in() -> dict[str, Any]:
         return page("signIn.email", email=ada.email, password=ada.password)

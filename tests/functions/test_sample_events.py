@@ -344,6 +344,10 @@ def test_list_sessions(cloud: Cloud) -> None:
     assert len(answer("list_sessions", cloud)) == 1
 
 
+def test_list_accounts(cloud: Cloud) -> None:
+    assert answer("list_accounts", cloud) == []
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

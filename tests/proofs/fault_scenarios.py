@@ -678,6 +678,15 @@ def list_sessions_(s: Subject) -> Play:
     assert len(replies[-1].json) == 1
 
 
+@scenario("GET /api/auth/list-accounts")
+def list_accounts(s: Subject) -> Play:
+    token = s.session()
+    yield lambda: s.ask("GET", "/list-accounts", token=token)
+    replies = yield None
+    assert isinstance(replies, list)
+    assert [one["userId"] for one in replies[-1].json] == [s.user.id]
+
+
 @scenario("POST /api/auth/revoke-session")
 def revoke_session(s: Subject) -> Play:
     token, other = s.session(), s.session()

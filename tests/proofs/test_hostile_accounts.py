@@ -53,6 +53,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/sign-out"): {},
     ("GET", "/get-session"): {},
     ("GET", "/list-sessions"): {},
+    ("GET", "/list-accounts"): {},
     ("POST", "/revoke-session"): {"token": "A" * 32},
     ("POST", "/revoke-other-sessions"): {},
     ("POST", "/revoke-sessions"): {},

@@ -26,7 +26,7 @@ from tests.conftest import SetOption
 from tests.direct_uploads import announce, object_keys
 from tests.mailbox import Mailbox
 from tests.requests import Browser, Reply, Sender, deliver
-from tests.upgrades.history import LARGE, OPTIONS, SMALL, UNSETTLED, answered, live
+from tests.upgrades.history import LARGE, OPTIONS, PASSWORD, SMALL, UNSETTLED, answered, live
 from tests.upgrades.stores import Stored, empty, put_back, taken
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -196,6 +196,27 @@ def test_people_and_keys_can_be_changed(recording: Stored) -> None:
     assert send_as(recording, "ci")("GET", "/v8/artifacts/status").status == 200
     assert ada.post("/api-key/delete", {"keyId": ci["id"]}).status == 200
     assert send_as(recording, "ci")("GET", "/v8/artifacts/status").status == 401
+
+
+def test_a_password_is_in_the_account_record_after_the_next_change(recording: Stored) -> None:
+    ada, bob = (
+        Browser(cookies=dict([recording["past"]["credentials"][name]["cookie"].split("=", 1)]))
+        for name in ("ada", "bob")
+    )
+    accounts = [one.get("/list-accounts").json for one in (ada, bob)]
+    assert [[one["providerId"] for one in listed] for listed in accounts] == [["credential"]] * 2
+    assert ada.post("/update-user", {"name": "Ada L."}).status == 200
+    change = {"currentPassword": PASSWORD, "newPassword": "another password"}
+    assert bob.post("/change-password", change).status == 200
+    users = [item for item in taken()["tables"]["IdentityTable"] if item["sk"] == {"S": "user"}]
+    assert not [item["pk"] for item in users if "password" in item]
+    assert ada.get("/list-accounts").json == accounts[0]
+    for email, password in (
+        ("ada@acme.example", PASSWORD),
+        ("bob@acme.example", "another password"),
+    ):
+        person = {"email": email, "password": password}
+        assert Browser().post("/sign-in/email", person).status == 200
 
 
 def test_the_sweep_clears_away_what_is_over(recording: Stored) -> None:

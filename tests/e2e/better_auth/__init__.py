@@ -13,13 +13,15 @@ from typing import Any
 from tests.e2e import node
 
 HERE = Path(__file__).parent
-SCRIPTS = ("call.mjs", "page.mjs")
+SCRIPTS = (HERE / "call.mjs", HERE / "page.mjs")
+PACKAGES = {"newest": HERE, "1.3.34": HERE / "1.3.34"}
+"""Releases of the client: the newest, and the one that specifications 2 and 3 describe."""
 STORE_SECONDS = 10
 
 
-def installed(tools: Path) -> Path:
-    """The folder with the client in the versions of package-lock.json."""
-    return node.installed(HERE, SCRIPTS, tools, "--ignore-scripts")
+def installed(tools: Path, release: str = "newest") -> Path:
+    """The folder with a release of the client, as its package-lock.json names it."""
+    return node.installed(PACKAGES[release], SCRIPTS, tools, "--ignore-scripts")
 
 
 @contextlib.contextmanager

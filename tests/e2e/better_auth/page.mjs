@@ -4,7 +4,6 @@
 // - a Date comes as {"$date": ...}, so that it can be told from text;
 // - a refusal comes with `retryAfter`, read as Better Auth's documentation has pages read it.
 import { createInterface } from "node:readline";
-import { createAuthClient } from "better-auth/client";
 
 const cookies = new Map();
 let client, retryAfter;
@@ -17,8 +16,10 @@ function keep(setCookie) {
   else cookies.set(name, { value, maxAge: maxAge === undefined ? null : Number(maxAge) });
 }
 
-function page({ baseURL, headers }) {
+async function page({ baseURL, headers }) {
+  // Release 1.3.34 looks for a window when it is imported: without one it never fills the session's store.
   globalThis.window = { location: { href: `${baseURL}/` } };
+  const { createAuthClient } = await import("better-auth/client");
   client = createAuthClient({
     baseURL,
     fetchOptions: {
@@ -55,7 +56,7 @@ function told(key, value) {
 for await (const line of createInterface({ input: process.stdin })) {
   const sent = JSON.parse(line);
   if (client === undefined) {
-    page(sent);
+    await page(sent);
   } else {
     retryAfter = null;
     const root = sent.method.startsWith("browser.") ? { browser } : client;

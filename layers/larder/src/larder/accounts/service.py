@@ -249,6 +249,12 @@ def read_account(user_id: str) -> Account:
     raise TryAgain
 
 
+def list_credentials(user_id: str) -> list[Credential]:
+    """How the user signs in: by a password, or not yet. Raises NotSignedIn for a user who is gone."""
+    credential = read_account(user_id).credential
+    return [] if credential is None else [credential]
+
+
 def is_operator(user: User) -> bool:
     """Whether the deployment's options name the user; an address that is not verified proves nothing."""
     return user.email_verified and canonical(user.email) in {

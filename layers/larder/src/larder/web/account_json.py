@@ -1,9 +1,9 @@
-"""Sessions on the wire, as the Better Auth client reads them (docs/clients/better-auth.md)."""
+"""Sessions and accounts on the wire, as the Better Auth client reads them (docs/clients/better-auth.md)."""
 
 from collections.abc import Iterable
 from typing import Any
 
-from larder.accounts.models import Session
+from larder.accounts.models import CREDENTIAL_PROVIDER, Credential, Session
 from larder.clock import to_iso
 from larder.web.signed_in import Caller
 
@@ -28,3 +28,20 @@ def sessions_json(sessions: Iterable[Session], caller: Caller) -> list[dict[str,
         session_json(one, caller.token if one.id == caller.session.id else one.token_hash)
         for one in sessions
     ]
+
+
+def accounts_json(user_id: str, credentials: Iterable[Credential]) -> list[dict[str, Any]]:
+    return [account_json(user_id, one) for one in credentials]
+
+
+def account_json(user_id: str, credential: Credential) -> dict[str, Any]:
+    """Without the password's hash. A user has one account, so it needs no id of its own."""
+    return {
+        "id": user_id,
+        "accountId": user_id,
+        "providerId": CREDENTIAL_PROVIDER,
+        "userId": user_id,
+        "createdAt": to_iso(credential.created_at),
+        "updatedAt": to_iso(credential.updated_at),
+        "scopes": [],
+    }

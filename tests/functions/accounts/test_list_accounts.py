@@ -1,0 +1,72 @@
+"""GET /api/auth/list-accounts"""
+
+from datetime import timedelta
+
+import pytest
+import time_machine
+
+from larder import clock
+from larder.accounts.models import PasswordChange, User
+from larder.accounts.service import change_password, create_user
+from tests.conftest import SetOption
+from tests.functions.accounts.conftest import PASSWORD
+from tests.requests import Browser, Cloud, Sender, browser_of
+
+PATH = "/list-accounts"
+
+
+def test_the_account_of_the_caller_with_the_provider_credential(
+    ada: User, bob: User, browser: Browser
+) -> None:
+    reply = browser.get(PATH)
+    assert reply.status == 200
+    assert reply.json == [
+        {
+            "id": ada.id,
+            "accountId": ada.id,
+            "providerId": "credential",
+            "userId": ada.id,
+            "createdAt": clock.to_iso(ada.created_at),
+            "updatedAt": clock.to_iso(ada.created_at),
+            "scopes": [],
+        }
+    ]
+
+
+def test_another_password_changes_updated_at_alone(ada: User, browser: Browser) -> None:
+    (before,) = browser.get(PATH).json
+    with time_machine.travel(clock.now() + timedelta(minutes=1)):
+        change = PasswordChange(current=PASSWORD, new="a new password", ends_other_sessions=False)
+        change_password(ada.id, change, now=clock.now())
+        (after,) = browser.get(PATH).json
+    assert after["updatedAt"] > before["updatedAt"]
+    assert after == {**before, "updatedAt": after["updatedAt"]}
+
+
+def test_another_name_does_not_change_the_account(browser: Browser) -> None:
+    before = browser.get(PATH).json
+    with time_machine.travel(clock.now() + timedelta(minutes=1)):
+        assert browser.post("/update-user", {"name": "Countess"}).status == 200
+        assert browser.get(PATH).json == before
+
+
+def test_a_user_without_a_password_has_no_account(aws_in_memory: None) -> None:
+    command = create_user("command@example.com", "Command", now=clock.now())
+    assert browser_of(command).get(PATH).json == []
+
+
+@pytest.mark.parametrize("path", [PATH, "/get-session", "/list-sessions"])
+def test_no_reply_holds_the_hash(browser: Browser, path: str) -> None:
+    assert "password" not in browser.get(path).body.decode().lower()
+
+
+def test_a_key_lists_the_account_of_its_owner_where_keys_stand_for_sessions(
+    cloud: Cloud, option: SetOption
+) -> None:
+    option("session_for_api_keys", "true")
+    by_key = Sender(None)("GET", f"/api/auth{PATH}", headers={"x-api-key": cloud.token})
+    assert (by_key.status, by_key.json) == (200, [])
+
+
+def test_401_without_a_session(aws_in_memory: None) -> None:
+    assert Browser().get(PATH).refusal == (401, "UNAUTHORIZED")
