@@ -86,8 +86,16 @@ proofs: $(READY) ## the crash, load and hostile-request proofs at full length (a
 faults: $(READY) ## every fault at every call of every request, and docs/faults.md of it (about 23 minutes)
 	@PYTHONPATH=.:functions .venv/bin/python -m tests.proofs.fault_matrix --workers 2 --write docs/faults.md $(ARGS)
 
+.PHONY: cost
+cost: $(SERVE_READY) ## estimate what a month costs: ARGS="--engineers 20 --large 5MB"
+	@.venv/bin/python -m tools.cost $(ARGS)
+
 .PHONY: growth
-growth: $(READY) ## what each request takes of the tables, with 100 and with 100,000 of everything stored (about 10 minutes; needs Java 17 and npm)
+growth: $(SERVE_READY) ## estimate which limit a large company reaches first: ARGS="--engineers 200 --peak 300"
+	@.venv/bin/python -m tools.growth $(ARGS)
+
+.PHONY: capacity
+capacity: $(READY) ## measure what each request takes of the tables, with 100 and with 100,000 of everything stored (about 10 minutes; needs Java 17 and npm)
 	@ENGINE=dynamodb-local GROWTH_ITEMS="$${GROWTH_ITEMS:-100000}" .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/proofs/test_growth.py tests/proofs/test_capacity.py $(ARGS)
 
 # What hypothesis remembers lies between the large bodies, and glibc would keep the gaps that they leave.

@@ -1,6 +1,6 @@
-"""What each request takes of each table: the figures that `larder cost` and `larder growth` reckon with.
+"""What each request takes of each table: the figures that `make cost` and `make growth` use.
 
-Only AWS's own engine counts capacity as AWS does: ENGINE=dynamodb-local, as `make growth` has it. An item that is
+Only AWS's own engine counts capacity as AWS does: ENGINE=dynamodb-local, as `make capacity` sets it. An item that is
 asked for and is not there counts as one read, which that engine leaves out of a batch.
 """
 
@@ -15,13 +15,13 @@ import pytest
 
 from larder import aws
 from larder.settings import settings
-from larder_cli.costs import read_book
-from larder_cli.loads import read_limits
 from local.data_folder import DYNAMODB_LOCAL
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, offer, put_object
 from tests.hooks import hooked
 from tests.requests import Cloud
+from tools.cost.bill import read_book
+from tools.growth.loads import read_limits
 
 pytestmark = [
     pytest.mark.slow,

@@ -1,9 +1,9 @@
 """What a request costs when much is stored: as much as when little is.
 
 Each request of the table is sent twice by one instance, with few artifacts, keys, members, sessions and events stored
-and with many, and the capacity that the second one consumes is compared. `make growth` runs it on AWS's DynamoDB Local,
-which reckons capacity as AWS does, at 100 and at 100,000 of each, and prints the table; the short form counts the calls
-and the items that they bring on moto, whose capacity means nothing.
+and with many, and the capacity that the second one consumes is compared. `make capacity` runs it on AWS's DynamoDB
+Local, which counts capacity as AWS does, at 100 and at 100,000 of each, and prints the table; the short form counts the
+calls and the items that they bring on moto, whose capacity means nothing.
 """
 
 import os

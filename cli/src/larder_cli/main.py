@@ -7,8 +7,6 @@ from click.core import ParameterSource
 
 from larder_cli.artifacts import artifacts
 from larder_cli.commands import OperatorGroup, examples
-from larder_cli.cost import cost
-from larder_cli.growth import growth
 from larder_cli.index import rebuild_index, sweep
 from larder_cli.keys import keys
 from larder_cli.outbox import outbox
@@ -67,8 +65,8 @@ def cli(
     region: str | None,
     profile: str | None,
 ) -> None:
-    """Operate a Larder remote cache: people, teams, keys, artifacts, mail, the signing secret, the
-    index, usage, a check of the whole, and what it costs.
+    """Operate a Larder remote cache: people, teams, keys, artifacts, mail, the signing secret,
+    the index, usage, and a check of the whole.
 
     Say which one by --stack or --local. An option on the command line wins over the other one's environment variable.
     """
@@ -97,8 +95,6 @@ for command in (
     usage,
     restore_table,
     smoke,
-    cost,
-    growth,
 ):
     cli.add_command(command)
 

@@ -1,10 +1,10 @@
-"""What a Larder costs in a month, from the published prices in prices.toml."""
+"""The monthly cost of a deployment, from prices.toml."""
 
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 HOURS_A_MONTH = 730
@@ -13,28 +13,28 @@ WORKING_HOURS_A_DAY = 8
 DAYS_A_MONTH = HOURS_A_MONTH / 24
 
 TRACED_A_SECOND = 1
-"""X-Ray traces the first request in each second of each function, and of the others this share."""
 TRACED_SHARE = 0.05
+"""X-Ray traces the first request per second of each function, and this share of the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Team:
-    """Who builds, and what. Builds announce their requests (`turbo --preflight`)."""
+    """A team and its builds, which use `turbo --preflight`."""
 
     engineers: int
     tasks_a_day: int = 800
-    """Tasks of one engineer's builds on a working day that the remote cache is asked for, CI included."""
+    """Cache lookups per engineer per working day, including CI."""
     tasks_a_build: int = 50
     hit_share: float = 0.9
     small_share: float = 0.9
-    """Of the artifacts: those that a function answers with."""
+    """Share of the artifacts that are small enough for a function to return them."""
     small_bytes: int = 50_000
     large_bytes: int = 20_000_000
     retention_days: int = 30
 
     @property
     def tasks(self) -> float:
-        """In a month."""
+        """Per month."""
         return self.engineers * self.tasks_a_day * WORKING_DAYS_A_MONTH
 
     @property
@@ -43,7 +43,7 @@ class Team:
 
     @property
     def requests(self) -> dict[str, float]:
-        """How many of each kind in a month, once the retention has passed for the first time."""
+        """Requests of each kind per month, from the first month in which artifacts expire."""
         hits, builds = self.tasks * self.hit_share, self.tasks / self.tasks_a_build
         uploads = self.tasks - hits
         return {
@@ -79,11 +79,11 @@ class Book:
 
 @dataclass(slots=True)
 class Bill:
-    """Dollars a month by what they are paid for."""
+    """Dollars per month, by what you pay for."""
 
     lines: dict[str, float] = field(default_factory=dict)
     traffic: float = 0.0
-    """What leaves AWS besides, when everybody builds outside of it."""
+    """Data transfer out of AWS when all builds run outside it. Not part of the total."""
 
     @property
     def total(self) -> float:
@@ -91,12 +91,12 @@ class Bill:
 
 
 def read_book() -> Book:
-    stored = tomllib.loads((files("larder_cli") / "prices.toml").read_text())
+    stored = tomllib.loads(Path(__file__).with_name("prices.toml").read_text())
     return Book(stored.pop("region"), stored.pop("as_of"), stored.pop("prices"), stored)
 
 
 def idle_bill(book: Book) -> Bill:
-    """While nobody builds, and nothing is stored."""
+    """A month without builds and without stored artifacts."""
     idle = book.uses["while_idle"]
     runs = idle["runs_a_month"]
     seconds = runs * idle["run_milliseconds"] / 1000
@@ -117,7 +117,7 @@ def idle_bill(book: Book) -> Bill:
 
 
 def bill(team: Team, book: Book) -> Bill:
-    """A month of this team: what is there while nobody builds, and what its requests use."""
+    """A month of this team: the idle cost, and what its requests use."""
     requests = team.requests
 
     def used(what: str) -> float:
@@ -155,7 +155,7 @@ def bill(team: Team, book: Book) -> Bill:
 
 
 def _traced(requests: Mapping[str, float]) -> float:
-    """At most, for requests that come evenly in working hours; those of one second count as one and a twentieth."""
+    """An upper bound: requests spread evenly over the working hours."""
     seconds = WORKING_DAYS_A_MONTH * WORKING_HOURS_A_DAY * 3600
     hits_and_misses = ("small_hit", "redirected_hit", "miss")
     by_function = [

@@ -1,13 +1,13 @@
-"""`larder growth`: which limit a large company reaches first, and what it pays."""
+"""The command `make growth`, and the table it prints."""
 
 import click
 
 from larder_cli.commands import examples, json_option
-from larder_cli.cost import cost_rows
-from larder_cli.costs import bill, read_book
-from larder_cli.loads import Company, Load, loads, read_limits
 from larder_cli.output import Bar, Record, print_json, print_table
 from larder_cli.quantities import size_bytes
+from tools.cost.bill import bill, read_book
+from tools.cost.command import cost_rows
+from tools.growth.loads import Company, Load, loads, read_limits
 
 _WIDTH = 20
 _COLUMNS = ("limit", "kind", "used", "of", "unit", "reached at", "share")
@@ -17,7 +17,7 @@ _DEFAULTS = Company()
 @click.command(
     "growth",
     epilog=examples(
-        "larder growth", "larder growth --engineers 200 --artifacts 1000000 --peak 300"
+        "make growth", 'make growth ARGS="--engineers 200 --artifacts 1000000 --peak 300"'
     ),
 )
 @click.option(
@@ -26,7 +26,7 @@ _DEFAULTS = Company()
     type=click.IntRange(1, 1_000_000),
     default=_DEFAULTS.engineers,
     show_default=True,
-    help="How many people build, in one team.",
+    help="Engineers, all in one team.",
 )
 @click.option(
     "--artifacts",
@@ -34,7 +34,7 @@ _DEFAULTS = Company()
     type=click.IntRange(1, 10_000_000_000),
     default=_DEFAULTS.artifacts,
     show_default=True,
-    help="How many artifacts are stored, each for 30 days.",
+    help="Stored artifacts, each kept for 30 days.",
 )
 @click.option(
     "--stored",
@@ -43,7 +43,7 @@ _DEFAULTS = Company()
     type=size_bytes,
     default="50TB",
     show_default=True,
-    help="How much they are together.",
+    help="Total size of the stored artifacts.",
 )
 @click.option(
     "--peak",
@@ -51,7 +51,7 @@ _DEFAULTS = Company()
     type=click.IntRange(1, 1_000_000),
     default=int(_DEFAULTS.peak),
     show_default=True,
-    help="Requests a second when most of them come.",
+    help="Requests per second at the peak.",
 )
 @click.option(
     "--busiest-key",
@@ -59,7 +59,7 @@ _DEFAULTS = Company()
     type=click.IntRange(0, 100),
     default=80,
     show_default=True,
-    help="How many of a hundred requests come with one and the same key.",
+    help="Share of the requests that use the busiest key.",
 )
 @click.option(
     "--hits",
@@ -67,7 +67,7 @@ _DEFAULTS = Company()
     type=click.IntRange(0, 99),
     default=90,
     show_default=True,
-    help="How many of a hundred tasks are hits.",
+    help="Share of the lookups that are hits.",
 )
 @json_option
 def growth(
@@ -79,10 +79,10 @@ def growth(
     hits: int,
     as_json: bool,
 ) -> None:
-    """Reckon which limit a large company reaches first.
+    """Estimate which limit a large company reaches first, and what a month costs.
 
-    From the limits that Amazon publishes, those of the template, and what a request takes of each. Then what a month
-    costs. Asks no Larder and no account.
+    Uses the limits that Amazon publishes, those of the template, and what a request takes of each. Needs no deployment
+    and no AWS account.
     """
     company = Company(
         engineers=engineers,
@@ -96,14 +96,16 @@ def growth(
     found = loads(company, limits, book)
     paid = bill(company.team, book)
     if as_json:
-        told = {
+        report = {
             "limits": [_record(load) for load in found],
             "dollars_a_month": {**paid.lines, "total": paid.total, "traffic": paid.traffic},
         }
-        print_json(told)
+        print_json(report)
         return
     print_table(growth_rows(found), _COLUMNS, empty="", as_json=False)
-    click.echo(f"\nShare in percent at {peak:,} requests a second; limits as of {limits.as_of}.\n")
+    click.echo(
+        f"\nShare in percent at {peak:,} requests per second; limits as of {limits.as_of}.\n"
+    )
     print_table(
         cost_rows({f"{engineers:,} engineers": paid}),
         ("dollars a month", f"{engineers:,} engineers"),
@@ -113,7 +115,7 @@ def growth(
 
 
 def growth_rows(found: list[Load]) -> list[Record]:
-    """A row for each limit, the one that is reached first above the others. Bars end where the limit is."""
+    """A row for each limit, the one reached first at the top. A full bar is the limit."""
     return [
         {
             "limit": load.bound.name,
@@ -136,6 +138,6 @@ def _record(load: Load) -> Record:
         "of": load.bound.most,
         "unit": load.bound.unit,
         "share": round(load.share, 3),
-        "reached_at_requests_a_second": round(load.reached_at),
+        "reached_at_requests_per_second": round(load.reached_at),
         "then": load.bound.then,
     }

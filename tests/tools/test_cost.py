@@ -1,19 +1,18 @@
-"""`larder cost`: the arithmetic, what it rests on, and the tables of the documentation."""
+"""`make cost`: the arithmetic, the prices, and the table in docs/operations.md."""
 
 import json
 import re
 import tomllib
-from importlib.resources import files
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 
-from larder_cli.cost import TEAMS
-from larder_cli.costs import Book, Team, bill, idle_bill, read_book
 from local.template import load_template
 from tests.test_template import ALARMS, watched
-
-from .conftest import Larder
+from tools.cost.bill import Book, Team, bill, idle_bill, read_book
+from tools.cost.command import TEAMS, cost
 
 ROOT = Path(__file__).resolve().parents[2]
 MILLION = 1_000_000
@@ -24,7 +23,7 @@ def book() -> Book:
     return read_book()
 
 
-def test_a_team_is_reckoned_by_hand(book: Book) -> None:
+def test_the_bill_of_a_team_is_what_one_calculates_by_hand(book: Book) -> None:
     team = Team(engineers=1, tasks_a_day=1000, tasks_a_build=50, hit_share=0.5, small_share=0.5)
     assert team.tasks == 22_000
     assert team.requests == {
@@ -91,8 +90,8 @@ def test_idle_is_what_the_template_has(book: Book) -> None:
 
 
 def test_every_price_is_used_and_has_its_source(book: Book) -> None:
-    text = (files("larder_cli") / "prices.toml").read_text()
-    source = (ROOT / "cli" / "src" / "larder_cli" / "costs.py").read_text()
+    text = (ROOT / "tools" / "cost" / "prices.toml").read_text()
+    source = (ROOT / "tools" / "cost" / "bill.py").read_text()
     for name in book.prices:
         assert f'"{name}"' in source
     prices = text.partition("[prices]")[2].partition("\n\n")[0]
@@ -107,6 +106,13 @@ def test_what_requests_use_is_of_known_kinds(book: Book) -> None:
     assert {name for one in book.uses["requests"].values() for name in one} == known
 
 
+def run(command: click.Command, *options: str) -> str:
+    """What the command prints."""
+    result = CliRunner().invoke(command, options)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
 def cells(text: str) -> list[list[str]]:
     """The cells of a table, of the terminal or of Markdown."""
     rows = [
@@ -117,32 +123,32 @@ def cells(text: str) -> list[list[str]]:
 
 def test_the_documentation_shows_what_the_command_says() -> None:
     documented = (ROOT / "docs" / "operations.md").read_text()
-    table = documented.partition("<!-- larder cost -->")[2].partition("<!-- end -->")[0]
-    *shown, note = Larder()("cost").stdout.splitlines()
+    table = documented.partition("<!-- make cost -->")[2].partition("<!-- end -->")[0]
+    *shown, note = run(cost).splitlines()
     assert "us-east-1" in note
-    by_command = json.loads(Larder()("cost", "--json").stdout)["dollars_a_month"]
+    by_command = json.loads(run(cost, "--json"))["dollars_a_month"]
     rows = {row[0]: row[1:] for row in cells(table)}
     header = ["dollars a month", *by_command]
     assert [cell for row in cells(table)[:1] for cell in row] == header
     for line in next(reversed(by_command.values())):
-        label = {"total": "together", "traffic": "traffic out of AWS, besides"}.get(line, line)
+        label = {"traffic": "traffic out of AWS, not in the total"}.get(line, line)
         amounts = [one.get(line) for one in by_command.values()]
         expected = [f"{amount:,.2f}" for amount in amounts if amount]
         assert [cell for cell in rows[label] if cell] == expected
         assert any(label in text for text in shown)
 
 
-def test_readme_tells_the_price_of_a_team_of_twenty(book: Book) -> None:
+def test_the_readme_has_the_price_of_a_team_of_twenty(book: Book) -> None:
     total = bill(Team(engineers=20), book).total
     assert f"a team of twenty pays about ${total:.0f} a month" in " ".join(
         (ROOT / "README.md").read_text().split()
     )
 
 
-def test_options_change_the_reckoning() -> None:
+def test_options_change_the_estimate() -> None:
     def total(*options: str) -> float:
-        told = json.loads(Larder()("cost", "--engineers", "20", "--json", *options).stdout)
-        return float(told["dollars_a_month"]["20 engineers"]["total"])
+        report = json.loads(run(cost, "--engineers", "20", "--json", *options))
+        return float(report["dollars_a_month"]["20 engineers"]["total"])
 
     usual = total()
     assert total("--tasks", "100") < usual
@@ -152,6 +158,6 @@ def test_options_change_the_reckoning() -> None:
 
 
 def test_several_teams_stand_side_by_side() -> None:
-    shown = Larder()("cost", "--engineers", "7", "--engineers", "70").stdout
-    assert re.search(r"nobody builds\s+7 engineers\s+70 engineers", shown)
+    shown = run(cost, "--engineers", "7", "--engineers", "70")
+    assert re.search(r"idle\s+7 engineers\s+70 engineers", shown)
     assert TEAMS == (5, 50, 500)

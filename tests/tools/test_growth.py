@@ -1,20 +1,19 @@
-"""`larder growth`: the arithmetic, what it rests on, and the tables of the documentation."""
+"""`make growth`: the arithmetic, the limits, and the tables in docs/growth.md."""
 
 import json
 import re
 import tomllib
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 from larder.time_left import MARGIN_MS
-from larder_cli.costs import Book, read_book
-from larder_cli.loads import Company, Limits, loads, rates, read_limits
 from local.template import load_template
-
-from .conftest import PARAMETERS, TEMPLATE, Larder
-from .test_cost import cells
+from tests.cli.conftest import PARAMETERS, TEMPLATE
+from tests.tools.test_cost import cells, run
+from tools.cost.bill import Book, read_book
+from tools.growth.command import growth
+from tools.growth.loads import Company, Limits, loads, rates, read_limits
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPANY = Company()
@@ -45,7 +44,7 @@ def test_the_peak_is_of_requests_to_the_api(book: Book) -> None:
     assert by_kind["expiry"] == pytest.approx(10_000_000 / 30 / 24 / 3600)
 
 
-def test_loads_are_reckoned_by_hand(limits: Limits, book: Book) -> None:
+def test_loads_are_what_one_calculates_by_hand(limits: Limits, book: Book) -> None:
     by_kind = rates(COMPANY, book)
     found = {load.bound.name: load.amount for load in loads(COMPANY, limits, book)}
     with_a_key = sum(by_kind[kind] for kind in by_kind if kind in limits.takes["one_key"])
@@ -91,7 +90,7 @@ def test_options_are_those_of_the_template(limits: Limits) -> None:
 
 
 def test_what_requests_take_comes_to_what_they_cost(limits: Limits, book: Book) -> None:
-    """Tables and hot items are parts of the reads and writes that `larder cost` reckons with."""
+    """Tables and hot items are parts of the reads and writes that `make cost` uses."""
     takes = limits.takes
     for kind, uses in book.uses["requests"].items():
 
@@ -104,7 +103,7 @@ def test_what_requests_take_comes_to_what_they_cost(limits: Limits, book: Book) 
 
 
 def test_every_limit_says_what_to_do_and_where_it_is_from(limits: Limits) -> None:
-    text = (files("larder_cli") / "limits.toml").read_text()
+    text = (ROOT / "tools" / "growth" / "limits.toml").read_text()
     assert {bound.kind for bound in limits.bounds.values()} == {
         "option",
         "quota",
@@ -121,8 +120,8 @@ def test_every_limit_says_what_to_do_and_where_it_is_from(limits: Limits) -> Non
 
 def test_the_documentation_shows_what_the_command_says() -> None:
     documented = (ROOT / "docs" / "growth.md").read_text()
-    table = documented.partition("<!-- larder growth -->")[2].partition("<!-- end -->")[0]
-    told = json.loads(Larder()("growth", "--json").stdout)
+    table = documented.partition("<!-- make growth -->")[2].partition("<!-- end -->")[0]
+    report = json.loads(run(growth, "--json"))
     expected = [
         [
             one["limit"],
@@ -130,16 +129,17 @@ def test_the_documentation_shows_what_the_command_says() -> None:
             f"{one['used']:,.0f}",
             f"{one['of']:,.0f} {one['unit']}",
             f"{100 * one['share']:,.0f} %",
-            f"{one['reached_at_requests_a_second']:,}",
+            f"{one['reached_at_requests_per_second']:,}",
         ]
-        for one in told["limits"]
+        for one in report["limits"]
     ]
     assert cells(table)[1:] == expected
-    paid = documented.partition("<!-- larder growth: cost -->")[2].partition("<!-- end -->")[0]
+    paid = documented.partition("<!-- make growth: cost -->")[2].partition("<!-- end -->")[0]
     shown = {row[0]: row[1] for row in cells(paid)[1:]}
-    labels = {"total": "together", "traffic": "traffic out of AWS, besides"}
+    labels = {"traffic": "traffic out of AWS, not in the total"}
     assert shown == {
-        labels.get(line, line): f"{amount:,.2f}" for line, amount in told["dollars_a_month"].items()
+        labels.get(line, line): f"{amount:,.2f}"
+        for line, amount in report["dollars_a_month"].items()
     }
 
 
@@ -151,9 +151,9 @@ def test_the_documentation_says_what_to_do_about_each_limit(limits: Limits) -> N
 
 
 def test_bars_and_rows() -> None:
-    shown = Larder()("growth").stdout
+    shown = run(growth)
     assert re.search(r"ThrottlingRate of the stack\s+option\s+2,000\s+500 ", shown)
-    assert "at 2,000 requests a second" in shown
+    assert "at 2,000 requests per second" in shown
     assert "1,000 engineers" in shown
 
 
@@ -167,6 +167,6 @@ def test_a_small_company_is_far_from_every_limit(limits: Limits, book: Book) -> 
 @pytest.mark.parametrize(
     "options", [("--peak", "100"), ("--busiest-key", "5"), ("--hits", "50"), ("--stored", "1TB")]
 )
-def test_options_change_the_reckoning(options: tuple[str, str]) -> None:
-    usual = json.loads(Larder()("growth", "--json").stdout)
-    assert json.loads(Larder()("growth", "--json", *options).stdout) != usual
+def test_options_change_the_estimate(options: tuple[str, str]) -> None:
+    usual = json.loads(run(growth, "--json"))
+    assert json.loads(run(growth, "--json", *options)) != usual

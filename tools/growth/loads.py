@@ -1,33 +1,33 @@
-"""How near a company comes to what bounds a deployment: limits.toml, and what its requests take of each limit."""
+"""How close a company comes to each limit in limits.toml."""
 
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-from larder_cli.costs import DAYS_A_MONTH, Book, Team
+from tools.cost.bill import DAYS_A_MONTH, Book, Team
 
 HOURS_A_DAY = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Company:
-    """One team of many people. What is stored and the retention say how much is built, the peak how fast."""
+    """One large team. Stored artifacts and retention give the number of builds, the peak gives their rate."""
 
     engineers: int = 1_000
     artifacts: int = 10_000_000
     stored_bytes: int = 50_000_000_000_000
     peak: float = 2_000.0
-    """Requests to the API a second when most of them come."""
+    """Requests to the API per second, at the peak."""
     busiest_key: float = 0.8
-    """Of the requests: those that come with one and the same key, as of a company's CI."""
+    """Share of the requests that use one key, such as that of the company's CI."""
     hit_share: float = 0.9
 
     @property
     def team(self) -> Team:
-        """The same as `larder cost` knows it: so many tasks, and so large artifacts, that this is what is stored."""
+        """The team for `make cost` whose builds store as many artifacts and bytes."""
         usual = Team(engineers=self.engineers, hit_share=self.hit_share)
         uploads = self.artifacts * DAYS_A_MONTH / usual.retention_days
         tasks_a_day = uploads / (1 - self.hit_share) / (usual.tasks / usual.tasks_a_day)
@@ -43,7 +43,7 @@ class Company:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Something that there is only so much of."""
+    """A limit."""
 
     name: str
     most: float
@@ -64,7 +64,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a company takes of one bound when it takes most."""
+    """What a company takes of one limit at its peak."""
 
     bound: Bound
     amount: float
@@ -76,18 +76,18 @@ class Load:
 
     @property
     def reached_at(self) -> float:
-        """The peak, in requests a second, of a company of this kind that takes all of it."""
+        """The peak, in requests per second, at which such a company reaches the limit."""
         return self.peak / self.share
 
 
 def read_limits() -> Limits:
-    stored: dict[str, Any] = tomllib.loads((files("larder_cli") / "limits.toml").read_text())
+    stored: dict[str, Any] = tomllib.loads(Path(__file__).with_name("limits.toml").read_text())
     bounds = {name: Bound(**one) for name, one in stored["bounds"].items()}
     return Limits(stored["as_of"], bounds, stored["takes"], stored["sweep"])
 
 
 def rates(company: Company, book: Book) -> dict[str, float]:
-    """Requests of each kind a second at the peak. What expires does so evenly over the days, long after its peak."""
+    """Requests of each kind per second at the peak. Artifacts expire evenly, a month after the upload."""
     counts = company.team.requests
     uses: Mapping[str, Mapping[str, float]] = book.uses["requests"]
     api = sum(count for kind, count in counts.items() if uses[kind].get("api"))
@@ -100,7 +100,7 @@ def expiries_an_hour(company: Company) -> float:
 
 
 def loads(company: Company, limits: Limits, book: Book) -> list[Load]:
-    """The bound that is reached first, first."""
+    """What is taken of each limit, the one reached first at the top."""
     by_kind = rates(company, book)
     uses: Mapping[str, Mapping[str, float]] = book.uses["requests"]
 

@@ -1,19 +1,19 @@
-"""`larder cost`: what a month costs, from the published prices."""
+"""The command `make cost`, and the table it prints."""
 
 import click
 
 from larder_cli.commands import examples, json_option
-from larder_cli.costs import Bill, Team, bill, idle_bill, read_book
 from larder_cli.output import Record, print_json, print_table
 from larder_cli.quantities import size_bytes
+from tools.cost.bill import Bill, Team, bill, idle_bill, read_book
 
 TEAMS = (5, 50, 500)
-IDLE = "nobody builds"
+IDLE = "idle"
 
 
 @click.command(
     "cost",
-    epilog=examples("larder cost", "larder cost --engineers 20 --tasks 400 --large 5MB"),
+    epilog=examples("make cost", 'make cost ARGS="--engineers 20 --tasks 400 --large 5MB"'),
 )
 @click.option(
     "--engineers",
@@ -21,7 +21,7 @@ IDLE = "nobody builds"
     type=click.IntRange(1, 100_000),
     multiple=True,
     default=TEAMS,
-    help="How many people build; can be given again. By default 5, 50 and 500.",
+    help="Engineers in the team; repeat it for several teams. By default 5, 50 and 500.",
 )
 @click.option(
     "--tasks",
@@ -29,7 +29,7 @@ IDLE = "nobody builds"
     type=click.IntRange(1, 1_000_000),
     default=Team.__dataclass_fields__["tasks_a_day"].default,
     show_default=True,
-    help="Tasks of each on a working day that the remote cache is asked for, CI included.",
+    help="Cache lookups per engineer per working day, including CI.",
 )
 @click.option(
     "--hits",
@@ -37,7 +37,7 @@ IDLE = "nobody builds"
     type=click.IntRange(0, 100),
     default=90,
     show_default=True,
-    help="How many of a hundred tasks are hits.",
+    help="Share of the lookups that are hits.",
 )
 @click.option(
     "--large",
@@ -46,16 +46,16 @@ IDLE = "nobody builds"
     type=size_bytes,
     default="20MB",
     show_default=True,
-    help="Average size of the tenth of the artifacts that are large; the others have 50 kB.",
+    help="Average size of the largest tenth of the artifacts; the others are 50 kB.",
 )
 @json_option
 def cost(
     engineers: tuple[int, ...], tasks: int, hits: int, large_bytes: int, as_json: bool
 ) -> None:
-    """Reckon what a month costs.
+    """Estimate what a month costs.
 
-    From Amazon's published prices, without free tiers, for builds that announce their requests (turbo --preflight).
-    Asks no Larder and no account.
+    Uses Amazon's published prices without free tiers, for builds with `turbo --preflight`. Needs no deployment and no
+    AWS account.
     """
     book = read_book()
     bills = {IDLE: idle_bill(book)}
@@ -77,18 +77,18 @@ def cost(
 
 
 def cost_rows(bills: dict[str, Bill]) -> list[Record]:
-    """A row for each thing that is paid for, the total, and the traffic besides."""
+    """A row for each thing you pay for, then the total, then the traffic."""
     last = list(bills.values())[-1]
     rows: list[Record] = [
         {"dollars a month": line, **{n: _dollars(one.lines.get(line)) for n, one in bills.items()}}
         for line in last.lines
     ]
     rows.append(
-        {"dollars a month": "together", **{n: _dollars(one.total) for n, one in bills.items()}}
+        {"dollars a month": "total", **{n: _dollars(one.total) for n, one in bills.items()}}
     )
     rows.append(
         {
-            "dollars a month": "traffic out of AWS, besides",
+            "dollars a month": "traffic out of AWS, not in the total",
             **{n: _dollars(one.traffic or None) for n, one in bills.items()},
         }
     )

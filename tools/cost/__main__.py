@@ -1,0 +1,3 @@
+from tools.cost.command import cost
+
+cost(prog_name="make cost")

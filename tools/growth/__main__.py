@@ -1,0 +1,3 @@
+from tools.growth.command import growth
+
+growth(prog_name="make growth")
