@@ -28,7 +28,7 @@ ACCOUNTS_PEER = "Better Auth"
 _ROLES = {
     "local.workers.worker": "functions",
     "local.object_storage": "S3",
-    "local.dynamodb": "DynamoDB",
+    "local.tables": "DynamoDB",
 }
 
 

@@ -11,12 +11,12 @@
     http_event.py       one request as an event
     workers/            the functions: processes that serve one event at a time, as Lambda does
     lambda_runtime/     with --runtime in their place: what was built, under AWS's own runtime interface client
-    invocation.py       what the others need of either
-    dynamodb/           the tables: ministack's engine behind a journal of our own
+    function_pool.py    what the others need of either
+    tables/             the tables: one front, before ministack's engine and a journal, or AWS's DynamoDB Local
     object_storage/     the bucket: nanio, and an event for every object that arrives
     event_delivery.py   hands those events to the functions that match them
-    invocations.py      Lambda's Invoke: takes what one function hands to another, for which nobody waits
-    spool.py            keeps both in files until they are done, and tries again
+    lambda_invoke.py    Lambda's Invoke: takes the work that one function hands to another without waiting for it
+    retry_queue.py      keeps both in files until they are done, and tries again
     schedules.py        runs the functions that have a schedule
 
     outbox/             the pages of `/_local/outbox`: mail that was sent

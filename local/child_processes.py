@@ -28,7 +28,7 @@ def _wait_for_end() -> None:
     os._exit(0)
 
 
-class Family:
+class ChildProcesses:
     """The children of this process."""
 
     def __init__(self) -> None:

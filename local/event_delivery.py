@@ -9,29 +9,29 @@ import json
 from pathlib import Path
 from typing import Any
 
-from local.invocation import Functions
+from local.function_pool import FunctionPool
 from local.request_log import RequestLog
-from local.spool import Spool, invoke_again_and_again
+from local.retry_queue import RetryQueue, invoke_with_retries
 from local.template import EventRule
 
 
 class EventDelivery:
-    """Delivers the events in `folder`; `ring` says that there are new ones."""
+    """Delivers the events in `folder`. Call `wake` after adding one."""
 
     def __init__(
-        self, folder: Path, rules: list[EventRule], functions: Functions, log: RequestLog
+        self, folder: Path, rules: list[EventRule], functions: FunctionPool, log: RequestLog
     ) -> None:
         self._rules = rules
         self._functions = functions
         self._log = log
-        self._spool = Spool(folder, self._deliver)
+        self._queue = RetryQueue(folder, self._deliver)
 
-    def ring(self) -> None:
-        self._spool.ring()
+    def wake(self) -> None:
+        self._queue.wake()
 
     async def run(self) -> None:
         """Deliver until cancelled."""
-        await self._spool.run()
+        await self._queue.run()
 
     async def _deliver(self, payload: bytes) -> bool:
         event = json.loads(payload)
@@ -39,7 +39,7 @@ class EventDelivery:
             if not matches(rule.pattern, event):
                 continue
             key = event["detail"]["object"]["key"]
-            if not await invoke_again_and_again(
+            if not await invoke_with_retries(
                 self._functions, rule.function, payload, self._log, what=key
             ):
                 return False

@@ -8,19 +8,21 @@ import uuid
 from datetime import UTC, datetime
 from typing import Any
 
-from local.invocation import FunctionFailed, Functions
+from local.function_pool import FunctionFailed, FunctionPool
 from local.request_log import RequestLog
 from local.template import ACCOUNT_ID, REGION, Schedule
 
 
-async def run_schedules(schedules: list[Schedule], functions: Functions, log: RequestLog) -> None:
+async def run_schedules(
+    schedules: list[Schedule], functions: FunctionPool, log: RequestLog
+) -> None:
     """Run them until cancelled; each for the first time when its period has passed."""
     async with asyncio.TaskGroup() as group:
         for schedule in schedules:
             group.create_task(_run(schedule, functions, log))
 
 
-async def _run(schedule: Schedule, functions: Functions, log: RequestLog) -> None:
+async def _run(schedule: Schedule, functions: FunctionPool, log: RequestLog) -> None:
     while True:
         await asyncio.sleep(schedule.every.total_seconds())
         event = json.dumps(scheduled_event(schedule.name, datetime.now(tz=UTC))).encode("ascii")

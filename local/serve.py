@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from local.banner import banner
-from local.child_processes import Family
+from local.child_processes import ChildProcesses
 from local.cloudformation import TemplateError
 from local.data_folder import (
     DYNAMODB_LOCAL,
@@ -26,11 +26,6 @@ from local.data_folder import (
     open_data_folder,
     write_private,
 )
-from local.dynamodb_local.installation import (
-    Installation,
-    InstallationError,
-    open_installation,
-)
 from local.environment import (
     cloud_environment,
     function_environment,
@@ -38,17 +33,22 @@ from local.environment import (
     runtime_environment,
 )
 from local.event_delivery import EventDelivery
+from local.function_pool import FunctionFailed, FunctionPool
 from local.gateway.app import Gateway
 from local.http_server import Server, http_server, listen, run, url
-from local.invocation import FunctionFailed, Functions
-from local.invocations import Invocations
-from local.lambda_runtime.artifacts import Artifacts, ArtifactsError, open_artifacts
+from local.lambda_invoke import InvokeApi
+from local.lambda_runtime.built import Build, BuildError, open_build
 from local.lambda_runtime.pool import RuntimePool
 from local.outbox.pages import OutboxPages
 from local.request_log import RequestLog
 from local.schedules import run_schedules
 from local.services import RunningService, ServiceFailed
 from local.stores import describe_stores, listen_again
+from local.tables.dynamodb_local.installation import (
+    Installation,
+    InstallationError,
+    open_installation,
+)
 from local.template import Function, Template, load_template, unknown_options
 from local.turbo_env import TurboEnv, read_turbo_env, write_turbo_env
 from local.workers.pool import WorkerPool
@@ -79,21 +79,21 @@ class Options:
 def serve(options: Options) -> int:
     """Run until a signal comes. Returns the exit status; what is wrong is told on standard error."""
     try:
-        artifacts = open_artifacts(options.template) if options.runtime else None
-        if artifacts:
+        build = open_build(options.template) if options.runtime else None
+        if build:
             # The whole local cloud is as it was built, the routes and tables too.
-            options = replace(options, template=artifacts.template)
+            options = replace(options, template=build.template)
         template = load_template(options.template, os.environ)
         installation = open_installation() if options.engine == DYNAMODB_LOCAL else None
         folder = open_data_folder(options.data, options.engine)
         listener = _listen_in_front(options)
-    except (TemplateError, DataFolderError, ArtifactsError, InstallationError) as error:
+    except (TemplateError, DataFolderError, BuildError, InstallationError) as error:
         print(f"larder: {error}", file=sys.stderr)
         return 1
     if listener is None:
         return 1
     with listener:
-        return run(_LocalCloud(options, template, artifacts, installation, folder, listener).run())
+        return run(_LocalCloud(options, template, build, installation, folder, listener).run())
 
 
 class _WrongOption(Exception):
@@ -105,26 +105,26 @@ class _LocalCloud:
         self,
         options: Options,
         template: Template,
-        artifacts: Artifacts | None,
+        build: Build | None,
         installation: Installation | None,
         folder: DataFolder,
         listener: socket.socket,
     ) -> None:
         self._options = options
         self._template = template
-        self._artifacts = artifacts
+        self._build = build
         self._installation = installation
         self._folder = folder
         self._listener = listener
-        self._family = Family()
+        self._children = ChildProcesses()
         self._log = RequestLog()
         host = options.public_host or _reachable_host(options.host)
         self._public_host = host
         self._api_url = url(host, listener.getsockname()[1])
         self._tasks: list[asyncio.Task[Any]] = []
         self._services: list[RunningService] = []
-        self._running_functions: list[Functions] = []
-        self._invocations = Invocations(
+        self._running_functions: list[FunctionPool] = []
+        self._invocations = InvokeApi(
             folder.invocations,
             template.functions,
             (folder.access_key_id, folder.secret_access_key),
@@ -160,7 +160,7 @@ class _LocalCloud:
         def stop() -> None:
             if asked.is_set():
                 # Asked twice: whoever it is does not want to wait. The journal has every write.
-                self._family.kill_all()
+                self._children.kill_all()
                 os._exit(_KILLED)
             asked.set()
 
@@ -169,12 +169,12 @@ class _LocalCloud:
         return asyncio.create_task(asked.wait())
 
     async def _start(self) -> None:
-        bell_read, bell_write = os.pipe()
+        wake_read_fd, wake_write_fd = os.pipe()
         dynamodb, s3 = describe_stores(
             self._folder,
             self._options.template,
             host=self._options.host,
-            bell=bell_write,
+            wake_fd=wake_write_fd,
             expiry_s=self._options.expiry_s,
             fsync=self._options.fsync,
             installation=self._installation,
@@ -195,7 +195,7 @@ class _LocalCloud:
             s3_url=url(self._public_host, s3.port),
         )
         self._services = [
-            RunningService(service, self._family, process_environment(cloud), self._log)
+            RunningService(service, self._children, process_environment(cloud), self._log)
             for service in (dynamodb, s3)
         ]
         workers = self._worker_pool(cloud)
@@ -211,7 +211,7 @@ class _LocalCloud:
         delivery = EventDelivery(
             self._folder.events, self._template.event_rules, functions, self._log
         )
-        _watch(bell_read, delivery)
+        _watch(wake_read_fd, delivery)
         gateway = Gateway(self._template.routes, functions, self._log)
         has_outbox = "LARDER_OUTBOX_TABLE" in cloud
         front = OutboxPages(gateway, workers, self._public_host) if has_outbox else gateway
@@ -226,7 +226,7 @@ class _LocalCloud:
             schedules = run_schedules(self._template.schedules, functions, self._log)
             self._tasks.append(asyncio.create_task(schedules))
         self._write_cloud_json(cloud)
-        remarks = [*self._artifacts.remarks] if self._artifacts else []
+        remarks = [*self._build.remarks] if self._build else []
         if self._installation:
             remarks.append("The tables are in AWS's DynamoDB Local")
         remarks += [
@@ -246,9 +246,9 @@ class _LocalCloud:
 
     def _worker_pool(self, cloud: dict[str, str]) -> WorkerPool:
         # Under AWS's runtime they serve what is no function of the template's: the first start, and the outbox's pages.
-        alone = self._artifacts is None
+        alone = self._build is None
         workers = WorkerPool(
-            self._family,
+            self._children,
             self._template.functions if alone else [],
             function_environment(cloud),
             size=self._options.workers if alone else 1,
@@ -258,13 +258,13 @@ class _LocalCloud:
         self._running_functions.append(workers)
         return workers
 
-    def _deployed(self, workers: WorkerPool, cloud: dict[str, str]) -> Functions:
+    def _deployed(self, workers: WorkerPool, cloud: dict[str, str]) -> FunctionPool:
         """What runs the template's functions."""
-        if self._artifacts is None:
+        if self._build is None:
             return workers
         runtime = RuntimePool(
-            self._family,
-            self._artifacts,
+            self._children,
+            self._build,
             self._template.functions,
             runtime_environment(cloud),
             log=self._folder.log("functions"),
@@ -276,7 +276,7 @@ class _LocalCloud:
     async def _check_options(self, workers: WorkerPool) -> None:
         checker = Function("CheckOptions", "local.option_check.handler", Path(), 60, 512)
         # With what was built, the integrator's functions lie in the functions' own folders.
-        await _ask(workers, checker, {"loads": self._artifacts is None})
+        await _ask(workers, checker, {"loads": self._build is None})
 
     async def _first_start(self, workers: WorkerPool) -> TurboEnv:
         known = read_turbo_env(self._folder.turbo_env)
@@ -307,7 +307,7 @@ class _LocalCloud:
             reversed(self._services), (_S3_PATIENCE_S, _DYNAMODB_PATIENCE_S), strict=False
         ):
             await service.stop(patience_s)
-        self._family.kill_all()
+        self._children.kill_all()
 
 
 async def _ask(workers: WorkerPool, function: Function, event: dict[str, Any]) -> dict[str, Any]:
@@ -348,15 +348,15 @@ def _has_accounts(template: Template) -> bool:
     return "LARDER_API_KEYS_TABLE" in template.environment
 
 
-def _watch(bell: int, delivery: EventDelivery) -> None:
-    os.set_blocking(bell, False)
+def _watch(wake_fd: int, delivery: EventDelivery) -> None:
+    os.set_blocking(wake_fd, False)
 
     def heard() -> None:
         with contextlib.suppress(BlockingIOError):
-            os.read(bell, 4096)
-        delivery.ring()
+            os.read(wake_fd, 4096)
+        delivery.wake()
 
-    asyncio.get_running_loop().add_reader(bell, heard)
+    asyncio.get_running_loop().add_reader(wake_fd, heard)
 
 
 async def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:

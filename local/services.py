@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from local.child_processes import Family
+from local.child_processes import ChildProcesses
 from local.request_log import RequestLog
 
 _LOOK_PAUSE_S = 0.2
@@ -45,10 +45,10 @@ class RunningService:
     """A service and its process."""
 
     def __init__(
-        self, service: Service, family: Family, environ: dict[str, str], log: RequestLog
+        self, service: Service, children: ChildProcesses, environ: dict[str, str], log: RequestLog
     ) -> None:
         self._service = service
-        self._family = family
+        self._children = children
         self._environ = environ
         self._log = log
         self._stopping = False
@@ -96,7 +96,7 @@ class RunningService:
 
     def _start(self) -> subprocess.Popen[bytes]:
         service = self._service
-        return self._family.start(
+        return self._children.start(
             service.module,
             ["--socket", str(service.listener.fileno()), *service.arguments],
             environ=self._environ,

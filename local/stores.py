@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 from local.data_folder import DataFolder
-from local.dynamodb_local.installation import Installation
 from local.http_server import listen
 from local.services import Service
+from local.tables.dynamodb_local.installation import Installation
 
 _LOOPBACK = "127.0.0.1"
 _OLD_PORT_PATIENCE_S = 1.0
@@ -20,19 +20,19 @@ def describe_stores(
     template: Path,
     *,
     host: str,
-    bell: int,
+    wake_fd: int,
     expiry_s: int,
     fsync: bool = False,
     installation: Installation | None = None,
 ) -> tuple[Service, Service]:
     """DynamoDB and S3, which keep their data in `folder` and make what `template` names.
 
-    S3 is reached under `host` and writes a byte to the file descriptor `bell` for each event of an object.
+    S3 is reached under `host` and writes a byte to the file descriptor `wake_fd` for each event of an object.
     """
     ports, of_template = folder.ports(), ["--template", str(template)]
     dynamodb = Service(
         name="DynamoDB",
-        module="local.dynamodb",
+        module="local.tables",
         arguments=[
             *of_template,
             *("--folder", str(folder.dynamodb)),
@@ -51,10 +51,10 @@ def describe_stores(
             *of_template,
             *("--folder", str(folder.s3)),
             *("--events", str(folder.events)),
-            *("--bell", str(bell)),
+            *("--wake-fd", str(wake_fd)),
         ],
         listener=listen_again(host, ports.get("s3", 0)),
-        descriptors=[bell],
+        descriptors=[wake_fd],
         log=folder.log("s3"),
     )
     return dynamodb, s3

@@ -28,8 +28,8 @@ from larder.teams.models import Role
 from larder.teams.service import add_member, create_team
 from larder.web.log import logger
 from local.data_folder import DYNAMODB_LOCAL
-from local.dynamodb_local.engine import Engine
-from local.dynamodb_local.installation import open_installation
+from local.tables.dynamodb_local.engine import Engine
+from local.tables.dynamodb_local.installation import open_installation
 from local.template import Template, load_template
 from tests import invocations
 from tests.layer_on import forget_options, restart

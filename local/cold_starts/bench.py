@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from local.child_processes import Family
+from local.child_processes import ChildProcesses
 from local.cloudformation import TemplateError
 from local.cold_starts.figures import Life, figures
 from local.cold_starts.report import Run, as_json, as_page, as_table
@@ -31,10 +31,10 @@ from local.environment import (
     process_environment,
     runtime_environment,
 )
+from local.function_pool import FunctionFailed
 from local.http_server import run, url
-from local.invocation import FunctionFailed
-from local.invocations import Invocations
-from local.lambda_runtime.artifacts import Artifacts, ArtifactsError, open_artifacts
+from local.lambda_invoke import InvokeApi
+from local.lambda_runtime.built import Build, BuildError, open_build
 from local.lambda_runtime.environment import Environment
 from local.lambda_runtime.pool import RuntimePool
 from local.request_log import RequestLog
@@ -66,17 +66,17 @@ class Options:
 def bench_cold(options: Options) -> int:
     """Measure, and print what was found. Returns the exit status: 1 when a function failed."""
     try:
-        artifacts = open_artifacts(template_path())
-        template = load_template(artifacts.template, {})
+        build = open_build(template_path())
+        template = load_template(build.template, {})
         chosen = _chosen(template, options.functions)
-        lives = run(_measure(options, artifacts, template, chosen))
-    except (ArtifactsError, TemplateError, FunctionFailed, ServiceFailed, TimeoutError) as error:
+        lives = run(_measure(options, build, template, chosen))
+    except (BuildError, TemplateError, FunctionFailed, ServiceFailed, TimeoutError) as error:
         print(f"larder: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
     rows = figures(lives, bare=BARE)
-    made = Run(rows, options.rounds, options.warm_calls, artifacts.versions())
+    made = Run(rows, options.rounds, options.warm_calls, build.versions())
     if options.page:
         options.page.write_text(as_page(made), encoding="utf-8")
     print(as_json(made) if options.json else as_table(made))
@@ -92,12 +92,12 @@ def _chosen(template: Template, names: Sequence[str]) -> list[Function]:
 
 
 async def _measure(
-    options: Options, artifacts: Artifacts, template: Template, chosen: Sequence[Function]
+    options: Options, build: Build, template: Template, chosen: Sequence[Function]
 ) -> list[Life]:
     turns = list(_turns(chosen, _baselines(template.functions[0]), options.rounds))
     with tempfile.TemporaryDirectory(prefix="larder-bench-") as temporary:
         folder = open_data_folder(Path(temporary, "data"))
-        async with _bench(folder, artifacts, template) as bench:
+        async with _bench(folder, build, template) as bench:
             return [await bench.live(function, options.warm_calls) for function in turns]
 
 
@@ -123,16 +123,16 @@ def _turns(
 class _Bench:
     def __init__(
         self,
-        family: Family,
-        artifacts: Artifacts,
+        children: ChildProcesses,
+        build: Build,
         template: Template,
         cloud: dict[str, str],
         samples: WorkerPool,
         log: Path,
         screen: RequestLog,
     ) -> None:
-        self._family = family
-        self._artifacts = artifacts
+        self._children = children
+        self._build = build
         self._template = template
         self._cloud = cloud
         self._samples = samples
@@ -146,8 +146,8 @@ class _Bench:
         # Whoever sends a sample may do what an operator may.
         cloud = {**self._cloud, "LARDER_OPERATOR_EMAILS": ",".join(emails)}
         pool = RuntimePool(
-            self._family,
-            self._artifacts,
+            self._children,
+            self._build,
             self._template.functions,
             runtime_environment(cloud),
             log=self._log,
@@ -184,17 +184,15 @@ class _Bench:
 
 
 @contextlib.asynccontextmanager
-async def _bench(
-    folder: DataFolder, artifacts: Artifacts, template: Template
-) -> AsyncIterator[_Bench]:
+async def _bench(folder: DataFolder, build: Build, template: Template) -> AsyncIterator[_Bench]:
     """Tables and a bucket of the bench's own. What functions hand to one another is taken, and never done."""
-    family, screen = Family(), RequestLog(sys.stderr)
-    _, bell = os.pipe()
+    children, screen = ChildProcesses(), RequestLog(sys.stderr)
+    _, wake_fd = os.pipe()
     stores = describe_stores(
-        folder, artifacts.template, host=_LOOPBACK, bell=bell, expiry_s=_EXPIRY_S
+        folder, build.template, host=_LOOPBACK, wake_fd=wake_fd, expiry_s=_EXPIRY_S
     )
     credentials = (folder.access_key_id, folder.secret_access_key)
-    invocations = Invocations(folder.invocations, template.functions, credentials, screen)
+    invocations = InvokeApi(folder.invocations, template.functions, credentials, screen)
     cloud = cloud_environment(
         template.environment,
         credentials=credentials,
@@ -203,20 +201,20 @@ async def _bench(
         lambda_url=await invocations.open(),
         s3_url=url(_LOOPBACK, stores[1].port),
     )
-    running = [RunningService(one, family, process_environment(cloud), screen) for one in stores]
+    running = [RunningService(one, children, process_environment(cloud), screen) for one in stores]
     log = folder.log("functions")
     samples = WorkerPool(
-        family, [], function_environment(cloud), size=1, log=log, report=screen.note
+        children, [], function_environment(cloud), size=1, log=log, report=screen.note
     )
     try:
         await asyncio.gather(samples.start(), *(one.wait_until_ready() for one in running))
-        yield _Bench(family, artifacts, template, cloud, samples, log, screen)
+        yield _Bench(children, build, template, cloud, samples, log, screen)
     finally:
         await samples.stop()
         invocations.close()
         for service in running:
             await service.stop(_STOP_PATIENCE_S)
-        family.kill_all()
+        children.kill_all()
         screen.close()
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
+from local.function_pool import FunctionFailed, FunctionPool
 from local.gateway import limits
 from local.gateway.replies import InvalidReply, Reply, parse_reply, refusal
 from local.gateway.routing import Routes
 from local.http_event import build_http_event
-from local.invocation import FunctionFailed, Functions
 from local.request_log import RequestLog
 from local.template import Function, Route
 
@@ -44,7 +44,7 @@ class Gateway:
     def __init__(
         self,
         routes: list[Route],
-        functions: Functions,
+        functions: FunctionPool,
         log: RequestLog,
         *,
         patience_s: float = limits.INTEGRATION_TIMEOUT_S,

@@ -13,8 +13,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from local.function_pool import FunctionFailed
 from local.gateway.limits import MAX_EVENT_BYTES
-from local.invocation import FunctionFailed
 from local.lambda_runtime.http import Headers, Listener, Request, Response
 from local.template import Function, function_arn
 

@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from local.child_processes import Family
+from local.child_processes import ChildProcesses
 from local.function_log import logged_errors
-from local.invocation import FunctionFailed
+from local.function_pool import FunctionFailed
 from local.lambda_runtime.api import RuntimeApi
-from local.lambda_runtime.artifacts import Artifacts
+from local.lambda_runtime.built import Build
 from local.lambda_runtime.memory import held_to_memory, peak_mb
 from local.template import Function
 
@@ -41,15 +41,15 @@ class Environment:
         self._follower: asyncio.Task[None] | None = None
         self.init_ms = 0.0
 
-    async def start(self, family: Family, artifacts: Artifacts, environ: dict[str, str]) -> None:
+    async def start(self, children: ChildProcesses, build: Build, environ: dict[str, str]) -> None:
         """Returns when the environment asks for its first event. Raises InitFailed, OutOfMemory, FunctionFailed."""
         started = time.perf_counter()
         environ = {**environ, "AWS_LAMBDA_RUNTIME_API": await self._api.open()}
         output, theirs = os.pipe()
         try:
-            self._process = family.run(
+            self._process = children.run(
                 # No site-packages, and nothing is written into what was built: /var/task is read-only too.
-                [str(artifacts.python), "-P", "-S", "-B", str(_BOOTSTRAP)],
+                [str(build.python), "-P", "-S", "-B", str(_BOOTSTRAP)],
                 environ=environ,
                 folder=self._function.code_folder,
                 output=theirs,

@@ -17,7 +17,7 @@ import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from local.invocation import FunctionFailed
+from local.function_pool import FunctionFailed
 
 _PEAK = re.compile(rb"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
 _BETWEEN_LOOKS_S = 0.01

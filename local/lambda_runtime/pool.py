@@ -6,9 +6,9 @@ import asyncio
 from collections import defaultdict
 from pathlib import Path
 
-from local.child_processes import Family
+from local.child_processes import ChildProcesses
 from local.lambda_runtime.api import HandlerFailed, InitFailed, RuntimeApi
-from local.lambda_runtime.artifacts import Artifacts
+from local.lambda_runtime.built import Build
 from local.lambda_runtime.environment import Environment
 from local.request_log import RequestLog
 from local.template import Function
@@ -22,16 +22,16 @@ class RuntimePool:
 
     def __init__(
         self,
-        family: Family,
-        artifacts: Artifacts,
+        children: ChildProcesses,
+        build: Build,
         functions: list[Function],
         environ: dict[str, str],
         *,
         log: Path,
         screen: RequestLog,
     ) -> None:
-        self._family = family
-        self._artifacts = artifacts
+        self._children = children
+        self._build = build
         self._environ = environ
         self._of_some: frozenset[str] = frozenset().union(*(one.variables for one in functions))
         self._log = log
@@ -77,7 +77,7 @@ class RuntimePool:
         environment = Environment(function, RuntimeApi(function), self._log, self._screen.note)
         self._running.add(environment)
         try:
-            await environment.start(self._family, self._artifacts, self._variables(function))
+            await environment.start(self._children, self._build, self._variables(function))
         except BaseException as error:
             await self.end(environment)
             if isinstance(error, InitFailed) and error.frames:
@@ -99,7 +99,7 @@ class RuntimePool:
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(function.memory_mb),
             "AWS_LAMBDA_FUNCTION_NAME": function.logical_id,
             "AWS_LAMBDA_LOG_FORMAT": function.log_format,
-            "LAMBDA_RUNTIME_DIR": str(self._artifacts.runtime_packages),
+            "LAMBDA_RUNTIME_DIR": str(self._build.runtime_packages),
             "LAMBDA_TASK_ROOT": str(function.code_folder),
-            "PYTHONPATH": self._artifacts.search_path(function),
+            "PYTHONPATH": self._build.search_path(function),
         }

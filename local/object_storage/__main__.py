@@ -28,7 +28,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, required=True, help="where the objects lie")
     parser.add_argument("--events", type=Path, required=True, help="where announcements are put")
     parser.add_argument(
-        "--bell", type=int, required=True, help="descriptor of a pipe to ring at each"
+        "--wake-fd", type=int, required=True, help="descriptor of a pipe to write to after each"
     )
     parser.add_argument(
         "--template", type=Path, required=True, help="the template that names the buckets"
@@ -37,13 +37,13 @@ def main() -> int:
     end_with_parent()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s s3 %(levelname)s %(message)s")
     logging.getLogger("nanio.app").addFilter(_is_no_disconnect)
-    os.set_blocking(arguments.bell, False)
+    os.set_blocking(arguments.wake_fd, False)
     app = object_storage(
         arguments.folder,
         load_template(arguments.template).buckets,
         (os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]),
         events=arguments.events,
-        bell=arguments.bell,
+        wake_fd=arguments.wake_fd,
     )
     run(_serve(app, socket.socket(fileno=arguments.socket)))
     return 0

@@ -26,12 +26,12 @@ from local.template import ACCOUNT_ID, REGION
 class Announcements:
     """ASGI middleware: announces what the application behind it has stored."""
 
-    def __init__(self, app: ASGIApp, storage: Storage, folder: Path, bell: int) -> None:
-        """`folder` takes the events; a byte is written to the pipe `bell` after each."""
+    def __init__(self, app: ASGIApp, storage: Storage, folder: Path, wake_fd: int) -> None:
+        """`folder` takes the events; a byte is written to the pipe `wake_fd` after each."""
         self._app = app
         self._storage = storage
         self._folder = folder
-        self._bell = bell
+        self._wake_fd = wake_fd
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         stored = _stored_object(scope)
@@ -55,9 +55,9 @@ class Announcements:
         unfinished = path.with_suffix(".tmp")
         unfinished.write_text(json.dumps(event), encoding="utf-8")
         unfinished.rename(path)
-        # A full pipe has rung already.
+        # The reader of a full pipe is awake already.
         with contextlib.suppress(BlockingIOError, BrokenPipeError):
-            os.write(self._bell, b"\n")
+            os.write(self._wake_fd, b"\n")
 
 
 def object_created(bucket: str, info: ObjectInfo, reason: str) -> dict[str, Any]:

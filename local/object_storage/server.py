@@ -19,9 +19,9 @@ _CHUNK_BYTES = 512 * 1024
 
 
 def object_storage(
-    folder: Path, buckets: list[str], credentials: tuple[str, str], *, events: Path, bell: int
+    folder: Path, buckets: list[str], credentials: tuple[str, str], *, events: Path, wake_fd: int
 ) -> ASGIApp:
-    """The application over `folder`, with these buckets in it. `events` and `bell` are those of Announcements."""
+    """The application over `folder`, with these buckets in it. `events` and `wake_fd` are those of Announcements."""
     access_key, secret_key = credentials
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     events.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -42,4 +42,4 @@ def object_storage(
             continue
     # The template's lifecycle rule: unfinished multipart uploads go after a day.
     MultipartManager(folder.resolve()).gc_abandoned_uploads(max_age_seconds=24 * 3600)
-    return Announcements(app, storage, events, bell)
+    return Announcements(app, storage, events, wake_fd)

@@ -18,7 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from local.invocation import FunctionFailed, Functions
+from local.function_pool import FunctionFailed, FunctionPool
 from local.outbox.markup import body_page, message_page, outbox_page
 from local.template import Function
 
@@ -43,7 +43,7 @@ _BODY_POLICY = (
 class OutboxPages:
     """ASGI middleware: answers `/_local/outbox...` and leaves the rest to `app`. `functions` run the reader."""
 
-    def __init__(self, app: ASGIApp, functions: Functions, public_host: str) -> None:
+    def __init__(self, app: ASGIApp, functions: FunctionPool, public_host: str) -> None:
         self._app = app
         self._functions = functions
         self._public_host = public_host

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from local.child_processes import Family
-from local.invocation import FunctionFailed
+from local.child_processes import ChildProcesses
+from local.function_pool import FunctionFailed
 from local.template import Function
 from local.workers import messages
 
@@ -39,7 +39,7 @@ class WorkerPool:
 
     def __init__(
         self,
-        family: Family,
+        children: ChildProcesses,
         functions: list[Function],
         environ: dict[str, str],
         *,
@@ -47,7 +47,7 @@ class WorkerPool:
         log: Path,
         report: Callable[[str], None],
     ) -> None:
-        self._family = family
+        self._children = children
         self._environ = environ
         self._size = size
         self._log = log
@@ -146,7 +146,7 @@ class WorkerPool:
     async def _spawn(self) -> _Worker:
         ours, theirs = socket.socketpair()
         with theirs:
-            process = self._family.start(
+            process = self._children.start(
                 "local.workers.worker",
                 ["--socket", str(theirs.fileno()), *self._arguments],
                 environ=self._environ,

@@ -15,7 +15,7 @@ import boto3
 import httpx
 from botocore.config import Config
 
-from local.child_processes import Family
+from local.child_processes import ChildProcesses
 from local.environment import process_environment
 from local.template import REGION
 from tests.e2e.cloud import free_port
@@ -37,10 +37,10 @@ class Emulator:
         folder.mkdir()
         self.url = f"http://127.0.0.1:{free_port()}"
         self.log = folder / "ministack.log"
-        self._family = Family()
+        self._children = ChildProcesses()
         self._clients: dict[str, Any] = {}
         with self.log.open("wb") as output:
-            self._process = self._family.run(
+            self._process = self._children.run(
                 [str(PYTHON), "-m", "tests.rehearsal.server"],
                 environ=process_environment(
                     {
@@ -104,4 +104,4 @@ class Emulator:
         return self._clients[service]
 
     def stop(self) -> None:
-        self._family.kill_all()
+        self._children.kill_all()

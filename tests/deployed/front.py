@@ -18,9 +18,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from local.function_pool import FunctionFailed
 from local.gateway.app import Gateway
 from local.http_server import http_server, run
-from local.invocation import FunctionFailed
 from local.request_log import RequestLog
 from local.template import Function, Route
 from tests.deployed.stack import Stack
@@ -77,7 +77,7 @@ def _check_permission(stack: Stack, name: str, api: str, method: str, path: str)
 
 
 class Invocations:
-    """`local.invocation.Functions`, by Lambda's Invoke."""
+    """`local.function_pool.FunctionPool`, by Lambda's Invoke."""
 
     def __init__(self, client: Any) -> None:
         self._client = client

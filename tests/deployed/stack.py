@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from local.lambda_runtime.artifacts import open_artifacts
+from local.lambda_runtime.built import open_build
 from tests.deployed.emulator import ROOT, Emulator
 from tools.package import BUILT, LAYER, package
 
@@ -26,7 +26,7 @@ def packed(folder: Path) -> Path:
 
     Python chooses a library by its name, so the archive works on both.
     """
-    artifacts = open_artifacts(ROOT / "template.yaml")
+    artifacts = open_build(ROOT / "template.yaml")
     package(BUILT, folder)
     with zipfile.ZipFile(folder / LAYER, "a", zipfile.ZIP_DEFLATED) as layer:
         known = set(layer.namelist())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from local.child_processes import Family
+from local.child_processes import ChildProcesses
 from local.environment import process_environment
 from local.event_delivery import matches
 from local.request_log import RequestLog
@@ -66,9 +66,9 @@ def test_a_function_runs_on_its_schedule_also_after_it_failed(tmp_path: Path) ->
         return [json.loads(line) for line in seen.read_text().splitlines()] if seen.exists() else []
 
     async def until_it_ran_twice() -> None:
-        family, log = Family(), RequestLog()
+        children, log = ChildProcesses(), RequestLog()
         pool = WorkerPool(
-            family,
+            children,
             [function],
             process_environment({}),
             size=1,
@@ -83,7 +83,7 @@ def test_a_function_runs_on_its_schedule_also_after_it_failed(tmp_path: Path) ->
             await asyncio.gather(schedules, return_exceptions=True)
             await pool.stop()
         finally:
-            family.kill_all()
+            children.kill_all()
             log.close()
 
     asyncio.run(until_it_ran_twice())

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from local.dynamodb.journal import Change, DamagedJournal, Item, Journal
+from local.tables.ministack.journal import Change, DamagedJournal, Item, Journal
 
 
 def put(name: str, value: str) -> Change:

@@ -12,7 +12,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 
 from local.environment import OPERATOR_EMAIL
-from local.invocation import FunctionFailed
+from local.function_pool import FunctionFailed
 from local.outbox.pages import OutboxPages
 from local.template import Function
 from tests.local.stub_service import ROOT, StubCloud, eventually

@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 from local.cloudformation import read_template
-from local.lambda_runtime.artifacts import ArtifactsError, open_artifacts
+from local.lambda_runtime.built import BuildError, open_build
 from local.lambda_runtime.http import Listener, Request, Response
 from tests.local.stub_service import BUCKET, ROOT, StubCloud, alive, eventually, write_service
 
@@ -353,24 +353,24 @@ def test_without_the_runtimes_python_it_says_what_to_install(
 ) -> None:
     template = write_built_service(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ArtifactsError, match=r"CPython 3\.13, the version of the Lambda runtime"):
-        open_artifacts(template)
+    with pytest.raises(BuildError, match=r"CPython 3\.13, the version of the Lambda runtime"):
+        open_build(template)
 
 
 def test_a_function_that_is_not_built_is_told(tmp_path: Path) -> None:
     template = write_built_service(tmp_path)
     shutil.rmtree(tmp_path / ".aws-sam" / "build" / "Echo")
-    with pytest.raises(ArtifactsError, match="Echo is not built: run `make build`"):
-        open_artifacts(template)
+    with pytest.raises(BuildError, match="Echo is not built: run `make build`"):
+        open_build(template)
 
 
 @pytest.mark.parametrize("changed", ["functions/things/echo.py", "template.yaml"])
 def test_says_when_the_source_is_newer_than_the_build(tmp_path: Path, changed: str) -> None:
     template = write_built_service(tmp_path)
-    assert not any("source has changed" in remark for remark in open_artifacts(template).remarks)
+    assert not any("source has changed" in remark for remark in open_build(template).remarks)
     text = (tmp_path / changed).read_text()
     (tmp_path / changed).write_text(text.replace("hello", "good day").replace("import", "import "))
-    assert any("source has changed" in remark for remark in open_artifacts(template).remarks)
+    assert any("source has changed" in remark for remark in open_build(template).remarks)
 
 
 def test_a_request_over_the_limit_is_counted_and_not_kept() -> None:

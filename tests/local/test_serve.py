@@ -98,7 +98,7 @@ def test_a_child_that_dies_is_replaced(tmp_path: Path) -> None:
         return httpx.get(f"{cloud.url}/echo/a", trust_env=False, timeout=20).status_code == 200
 
     try:
-        for module in ("local.dynamodb", "local.object_storage", "local.workers"):
+        for module in ("local.tables", "local.object_storage", "local.workers"):
             os.kill(cloud.child(module), signal.SIGKILL)
             assert eventually(works), module
     finally:

@@ -34,7 +34,7 @@ from larder.api_keys.service import create_key
 from larder.settings import settings
 from larder.teams.models import Team
 from larder.teams.service import create_team
-from local.child_processes import Family
+from local.child_processes import ChildProcesses
 from local.environment import cloud_environment, process_environment
 from local.http_server import listen
 from local.template import load_template
@@ -172,19 +172,19 @@ def running(folder: Path) -> Iterator[World]:
         "LARDER_TRUSTED_PROXY_HOPS": "1",
     }
     template = ["--template", str(_ROOT / "template.yaml")]
-    hears, bell = os.pipe()
+    hears, wake_fd = os.pipe()
     arguments = {
         "dynamodb": ["--folder", str(folder / "dynamodb"), "--expiry-seconds", "3600"],
-        "s3": ["--folder", str(folder / "s3"), "--events", str(events), "--bell", str(bell)],
+        "s3": ["--folder", str(folder / "s3"), "--events", str(events), "--wake-fd", str(wake_fd)],
     }
-    modules = {"dynamodb": "local.dynamodb", "s3": "local.object_storage"}
-    family = Family()
+    modules = {"dynamodb": "local.tables", "s3": "local.object_storage"}
+    children = ChildProcesses()
     for name, listener in listeners.items():
-        family.start(
+        children.start(
             modules[name],
             ["--socket", str(listener.fileno()), *template, *arguments[name]],
             environ=process_environment(environment),
-            descriptors=[listener.fileno(), bell],
+            descriptors=[listener.fileno(), wake_fd],
             log=folder / f"{name}.log",
         )
     for port in ports.values():
@@ -205,11 +205,11 @@ def running(folder: Path) -> Iterator[World]:
         world.patched.undo()
         _forget_everything()
         proxy.close()
-        family.kill_all()
+        children.kill_all()
         for listener in listeners.values():
             listener.close()
         os.close(hears)
-        os.close(bell)
+        os.close(wake_fd)
 
 
 def _wait_until_ready(port: int) -> None:

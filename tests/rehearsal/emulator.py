@@ -14,7 +14,7 @@ import urllib3
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from urllib3.exceptions import HTTPError
 
-from local.child_processes import Family
+from local.child_processes import ChildProcesses
 from local.environment import process_environment
 from tests.e2e.cloud import free_port
 from tests.rehearsal.roles import REGION
@@ -32,8 +32,8 @@ class Emulator:
         """Start it; what it prints goes to a file in `folder`."""
         self._port = free_port()
         self._log = folder / "ministack.log"
-        self._family = Family()
-        self._process = self._family.start(
+        self._children = ChildProcesses()
+        self._process = self._children.start(
             "tests.rehearsal.server",
             [],
             environ=process_environment(
@@ -66,7 +66,7 @@ class Emulator:
 
     def stop(self) -> None:
         self._pool.close()
-        self._family.kill_all()
+        self._children.kill_all()
 
     def send(self, request: AWSPreparedRequest) -> AWSResponse:
         """Hand over a request that was made for Amazon, and return the reply."""

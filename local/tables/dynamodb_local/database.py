@@ -1,4 +1,4 @@
-"""The tables in DynamoDB Local, for the front of local/dynamodb."""
+"""The tables in DynamoDB Local."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from local.dynamodb.front import Reply, refusal
-from local.dynamodb_local.engine import Engine, EngineFailed
-from local.dynamodb_local.installation import Installation
-from local.dynamodb_local.tables import make_tables
+from local.tables.dynamodb_local.engine import Engine, EngineFailed
+from local.tables.dynamodb_local.installation import Installation
+from local.tables.dynamodb_local.tables import make_tables
+from local.tables.front import Reply, refusal
 from local.template import Table
 
-log = logging.getLogger("local.dynamodb")
+log = logging.getLogger("local.tables")
 
 _AT_ONCE = 64
 _LOOK_PAUSE_S = 0.2

@@ -19,10 +19,10 @@ from nanio.auth.sigv4 import verify_header_auth
 from nanio.errors import S3Error
 
 from local.data_folder import write_private
-from local.invocation import Functions
+from local.function_pool import FunctionPool
 from local.lambda_runtime.http import Listener, Request, Response
 from local.request_log import RequestLog
-from local.spool import Spool, invoke_again_and_again
+from local.retry_queue import RetryQueue, invoke_with_retries
 from local.template import Function, function_arn
 
 MAX_PAYLOAD_BYTES = 2**18
@@ -31,7 +31,7 @@ MAX_PAYLOAD_BYTES = 2**18
 _INVOKE = re.compile(r"/2015-03-31/functions/([^/?]+)/invocations")
 
 
-class Invocations:
+class InvokeApi:
     """Takes invocations from `open` on, and delivers them while it runs."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Invocations:
         self._access_key, self._secret_key = credentials
         self._log = log
         self._listener = Listener(self._answer, max_body_bytes=MAX_PAYLOAD_BYTES)
-        self._spool: Spool | None = None
+        self._queue: RetryQueue | None = None
 
     async def open(self, on: socket.socket | None = None) -> str:
         """Returns the value of AWS_ENDPOINT_URL_LAMBDA."""
@@ -56,7 +56,7 @@ class Invocations:
     def close(self) -> None:
         self._listener.close()
 
-    async def run(self, functions: Functions) -> None:
+    async def run(self, functions: FunctionPool) -> None:
         """Deliver until cancelled."""
 
         async def deliver(file: bytes) -> bool:
@@ -67,10 +67,10 @@ class Invocations:
                 return False
             payload = json.dumps(invocation["payload"]).encode("ascii")
             what = f"invocation {invocation['request_id']}"
-            return await invoke_again_and_again(functions, function, payload, self._log, what=what)
+            return await invoke_with_retries(functions, function, payload, self._log, what=what)
 
-        self._spool = Spool(self._folder, deliver)
-        await self._spool.run()
+        self._queue = RetryQueue(self._folder, deliver)
+        await self._queue.run()
 
     async def _answer(self, request: Request) -> Response:
         invoke = _INVOKE.fullmatch(request.path)
@@ -115,8 +115,8 @@ class Invocations:
         # Named by time, so that they are delivered in about the order in which they came.
         name = f"{time.time_ns():020d}-{invocation['request_id']}.json"
         write_private(self._folder / name, json.dumps(invocation))
-        if self._spool:
-            self._spool.ring()
+        if self._queue:
+            self._queue.wake()
 
 
 def _refusal(status: int, code: str, message: str) -> Response:

@@ -9,12 +9,12 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from local.dynamodb import engine, expiry
-from local.dynamodb.front import WRITES, Reply, refusal
-from local.dynamodb.journal import Change, Item, Journal
+from local.tables.front import WRITES, Reply, refusal
+from local.tables.ministack import engine, expiry
+from local.tables.ministack.journal import Change, Item, Journal
 from local.template import Table
 
-log = logging.getLogger("local.dynamodb")
+log = logging.getLogger("local.tables")
 
 _COMPACT_AFTER_BYTES = 64 * 2**20
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from local.dynamodb.front import Reply
+from local.tables.front import Reply
 from local.template import Table
 
 Call = Callable[[str, bytes], Reply]

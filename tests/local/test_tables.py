@@ -14,7 +14,7 @@ import httpx
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local.dynamodb import engine, expiry
+from local.tables.ministack import engine, expiry
 from local.template import Table
 from tests.local.stub_service import TABLE, StubCloud, eventually
 
@@ -162,7 +162,7 @@ def test_no_acknowledged_write_is_lost_by_kill_9(tmp_path: Path, victim: str) ->
         time.sleep(1.0)
         assert eventually(lambda: len(acknowledged) > 30)
         if victim == "server process":
-            os.kill(cloud.child("local.dynamodb"), signal.SIGKILL)
+            os.kill(cloud.child("local.tables"), signal.SIGKILL)
         else:
             cloud.kill()
         stop.set()

@@ -15,10 +15,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from local.child_processes import Family
-from local.dynamodb.front import Reply
-from local.dynamodb_local.installation import Installation
+from local.child_processes import ChildProcesses
 from local.environment import process_environment
+from local.tables.dynamodb_local.installation import Installation
+from local.tables.front import Reply
 from local.template import REGION
 
 _START_PATIENCE_S = 60.0
@@ -68,8 +68,8 @@ class Engine:
             "content-type": "application/x-amz-json-1.0",
         }
         self._local = _Connection()
-        self._family = Family()
-        self._process = self._family.run(
+        self._children = ChildProcesses()
+        self._process = self._children.run(
             [
                 *("/bin/sh", "-c", _JAVA_THAT_ENDS_WITH_PARENT, "sh"),
                 *(str(installation.java), *_JAVA_OPTIONS),
@@ -126,7 +126,7 @@ class Engine:
             self._process.wait(_STOP_PATIENCE_S)
         except subprocess.TimeoutExpired:
             # Every write that was answered is in its file.
-            self._family.kill_all()
+            self._children.kill_all()
 
 
 class _Connection(threading.local):

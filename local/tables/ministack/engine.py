@@ -18,11 +18,11 @@ from typing import Any
 
 from ministack.services import dynamodb as ministack
 
-from local.dynamodb.front import Reply
-from local.dynamodb.journal import Change, Item
+from local.tables.front import Reply
+from local.tables.ministack.journal import Change, Item
 from local.template import Table
 
-log = logging.getLogger("local.dynamodb")
+log = logging.getLogger("local.tables")
 
 _EXPRESSIONS = 1000
 """How many expressions are kept as they were read. Larder has some dozens."""

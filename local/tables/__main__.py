@@ -1,4 +1,4 @@
-"""`python -m local.dynamodb`: the DynamoDB server as a process of the local cloud."""
+"""`python -m local.tables`: the DynamoDB server as a process of the local cloud."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ import time
 from pathlib import Path
 
 from local.child_processes import end_with_parent
-from local.dynamodb.front import Database, Front
-from local.dynamodb.journal import DamagedJournal, Journal
-from local.dynamodb.journalled import Journalled
-from local.dynamodb_local.database import DynamoDbLocal
-from local.dynamodb_local.engine import EngineFailed
-from local.dynamodb_local.installation import Installation
-from local.dynamodb_local.tables import TablesRefused
 from local.http_server import http_server, run
+from local.tables.dynamodb_local.database import DynamoDbLocal
+from local.tables.dynamodb_local.engine import EngineFailed
+from local.tables.dynamodb_local.installation import Installation
+from local.tables.dynamodb_local.tables import TablesRefused
+from local.tables.front import Database, Front
+from local.tables.ministack.journal import DamagedJournal, Journal
+from local.tables.ministack.journalled import Journalled
 from local.template import load_template
 
 _LOCK_PATIENCE_S = 5.0
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m local.dynamodb", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m local.tables", description=__doc__)
     parser.add_argument(
         "--socket", type=int, required=True, help="file descriptor of the listening socket"
     )

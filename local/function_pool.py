@@ -1,4 +1,4 @@
-"""What gateway, event delivery and schedules need of whatever runs the functions."""
+"""What gateway, event delivery and schedules need of a pool that runs the functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class FunctionFailed(Exception):
     """A function raised an error, took too long, or ended its process. The message says which."""
 
 
-class Functions(Protocol):
+class FunctionPool(Protocol):
     """The functions, ready to be invoked: workers/pool.py and lambda_runtime/pool.py."""
 
     async def invoke(self, function: Function, event: bytes, request_id: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Work that waits in files until a function has done it: what a crash left behind is done after the next start."""
+"""Work that waits in files until a function has done it. What a crash left behind is done after the next start."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from local.invocation import FunctionFailed, Functions
+from local.function_pool import FunctionFailed, FunctionPool
 from local.request_log import RequestLog
 from local.template import Function
 
@@ -18,34 +18,34 @@ _AT_ONCE = 2
 _LOOK_AGAIN_S = 30.0
 
 
-class Spool:
-    """Hands every file of `folder` to `deliver`, which tells whether it is done; `ring` says that there are new ones.
+class RetryQueue:
+    """Hands every file of `folder` to `deliver`, which returns whether it is done. Call `wake` after adding a file.
 
-    What cannot be done is put aside in `failed/`, the dead-letter queue of one machine.
+    A file that cannot be delivered moves to `failed/`, the dead-letter queue of one machine.
     """
 
     def __init__(self, folder: Path, deliver: Callable[[bytes], Awaitable[bool]]) -> None:
         self._folder = folder
         self._deliver = deliver
-        self._bell = asyncio.Event()
+        self._new_files = asyncio.Event()
         self._under_way: dict[str, asyncio.Task[None]] = {}
         # Requests go before events: uploads must not fill every worker with events of earlier ones.
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
-    def ring(self) -> None:
-        self._bell.set()
+    def wake(self) -> None:
+        self._new_files.set()
 
     async def run(self) -> None:
         """Deliver until cancelled."""
         try:
             while True:
-                self._bell.clear()
+                self._new_files.clear()
                 for path in sorted(self._folder.glob("*.json")):
                     if path.name not in self._under_way:
                         self._under_way[path.name] = asyncio.create_task(self._take(path))
-                # The bell may be lost in a crash; the files are not.
+                # A crash may lose the wake-up, but not the files.
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._bell.wait(), _LOOK_AGAIN_S)
+                    await asyncio.wait_for(self._new_files.wait(), _LOOK_AGAIN_S)
         finally:
             for task in self._under_way.values():
                 task.cancel()
@@ -61,10 +61,10 @@ class Spool:
             del self._under_way[path.name]
 
 
-async def invoke_again_and_again(
-    functions: Functions, function: Function, payload: bytes, log: RequestLog, *, what: str
+async def invoke_with_retries(
+    functions: FunctionPool, function: Function, payload: bytes, log: RequestLog, *, what: str
 ) -> bool:
-    """Invoke a function until it succeeds, at most three times. `what` is what the screen calls the payload."""
+    """Invoke a function until it succeeds, at most three times. `what` names the payload on the screen."""
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             await functions.invoke(function, payload, str(uuid.uuid4()))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from local.dynamodb import engine
-from local.dynamodb.journal import Change
+from local.tables.ministack import engine
+from local.tables.ministack.journal import Change
 from local.template import Table
 
 _ITEMS_A_RECORD = 100
