@@ -11,10 +11,12 @@ import signal
 import socket
 import sys
 import uuid
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from starlette.types import ASGIApp
 
 from local.banner import banner
 from local.child_processes import ChildProcesses
@@ -35,7 +37,7 @@ from local.environment import (
 from local.event_delivery import EventDelivery
 from local.function_pool import FunctionFailed, FunctionPool
 from local.gateway.app import Gateway
-from local.http_server import Server, http_server, listen, run, url
+from local.http_server import http_server, listen, run, url
 from local.lambda_invoke import InvokeApi
 from local.lambda_runtime.built import Build, BuildError, open_build
 from local.lambda_runtime.pool import RuntimePool
@@ -116,50 +118,31 @@ class _LocalCloud:
         self._installation = installation
         self._folder = folder
         self._listener = listener
+        self._public_host = options.public_host or _reachable_host(options.host)
+        self._api_url = url(self._public_host, listener.getsockname()[1])
         self._children = ChildProcesses()
         self._log = RequestLog()
-        host = options.public_host or _reachable_host(options.host)
-        self._public_host = host
-        self._api_url = url(host, listener.getsockname()[1])
         self._tasks: list[asyncio.Task[Any]] = []
-        self._services: list[RunningService] = []
-        self._running_functions: list[FunctionPool] = []
-        self._invocations = InvokeApi(
-            folder.invocations,
-            template.functions,
-            (folder.access_key_id, folder.secret_access_key),
-            self._log,
-        )
-        self._server: Server | None = None
 
     async def run(self) -> int:
         stop = self._stop_signal()
-        try:
-            started = asyncio.create_task(self._start())
-            await asyncio.wait([started, stop], return_when=asyncio.FIRST_COMPLETED)
-            if started.done():
-                started.result()
-                await asyncio.wait([*self._tasks, stop], return_when=asyncio.FIRST_COMPLETED)
-                for task in self._tasks:
-                    if task.done():
-                        task.result()
-            started.cancel()
+        async with contextlib.AsyncExitStack() as parts:
+            parts.callback(self._log.close)
+            try:
+                await self._run_until(stop, parts)
+            except (ServiceFailed, FunctionFailed, _WrongOption, OSError, TimeoutError) as error:
+                self._log.close()
+                print(f"larder: {error}", file=sys.stderr, flush=True)
+                return 1
             self._log.line("\n  stopping ...")
             return 0
-        except (ServiceFailed, FunctionFailed, _WrongOption, OSError, TimeoutError) as error:
-            self._log.close()
-            print(f"larder: {error}", file=sys.stderr, flush=True)
-            return 1
-        finally:
-            await self._stop()
-            self._log.close()
 
     def _stop_signal(self) -> asyncio.Task[bool]:
         asked = asyncio.Event()
 
         def stop() -> None:
             if asked.is_set():
-                # Asked twice: whoever it is does not want to wait. The journal has every write.
+                # A second signal asks not to wait. The journal has every write.
                 self._children.kill_all()
                 os._exit(_KILLED)
             asked.set()
@@ -168,7 +151,23 @@ class _LocalCloud:
             asyncio.get_running_loop().add_signal_handler(name, stop)
         return asyncio.create_task(asked.wait())
 
-    async def _start(self) -> None:
+    async def _run_until(self, stop: asyncio.Task[bool], parts: contextlib.AsyncExitStack) -> None:
+        """Start, and return at the signal. Raises what ends a part by itself."""
+        async with _background(self._start(parts)) as started:
+            await asyncio.wait([started, stop], return_when=asyncio.FIRST_COMPLETED)
+            if not started.done():
+                return
+            started.result()
+        await asyncio.wait([*self._tasks, stop], return_when=asyncio.FIRST_COMPLETED)
+        for task in self._tasks:
+            if task.done():
+                task.result()
+
+    async def _start(self, parts: contextlib.AsyncExitStack) -> None:
+        """Start one part after the other. `parts` stops them in reverse, so each finds what it needs until its end."""
+        # A local cloud that was killed left it behind.
+        self._folder.cloud_json.unlink(missing_ok=True)
+        parts.callback(self._children.kill_all)
         wake_read_fd, wake_write_fd = os.pipe()
         dynamodb, s3 = describe_stores(
             self._folder,
@@ -180,74 +179,87 @@ class _LocalCloud:
             installation=self._installation,
         )
         lambda_listener = listen_again(_LOOPBACK, self._folder.ports().get("lambda", 0))
-        ports = {
-            "dynamodb": dynamodb.port,
-            "lambda": lambda_listener.getsockname()[1],
-            "s3": s3.port,
-        }
-        self._folder.remember_ports(ports)
+        self._folder.remember_ports(
+            {
+                "dynamodb": dynamodb.port,
+                "lambda": lambda_listener.getsockname()[1],
+                "s3": s3.port,
+            }
+        )
+        credentials = (self._folder.access_key_id, self._folder.secret_access_key)
+        invoke_api = InvokeApi(
+            self._folder.invocations, self._template.functions, credentials, self._log
+        )
         cloud = cloud_environment(
             self._template.environment,
-            credentials=(self._folder.access_key_id, self._folder.secret_access_key),
+            credentials=credentials,
             signing_secret=self._folder.signing_secret,
             dynamodb_url=url(_LOOPBACK, dynamodb.port),
-            lambda_url=await self._invocations.open(lambda_listener),
+            lambda_url=await invoke_api.open(lambda_listener),
             s3_url=url(self._public_host, s3.port),
         )
-        self._services = [
-            RunningService(service, self._children, process_environment(cloud), self._log)
-            for service in (dynamodb, s3)
-        ]
+        parts.callback(invoke_api.close)
+
+        stores = []
+        for service, patience_s in ((dynamodb, _DYNAMODB_PATIENCE_S), (s3, _S3_PATIENCE_S)):
+            running = RunningService(service, self._children, process_environment(cloud), self._log)
+            parts.push_async_callback(running.stop, patience_s)
+            stores.append(running)
         workers = self._worker_pool(cloud)
-        await asyncio.gather(
-            workers.start(), *(service.wait_until_ready() for service in self._services)
-        )
+        parts.push_async_callback(workers.stop)
+        await asyncio.gather(workers.start(), *(store.wait_until_ready() for store in stores))
+
         had_key = self._folder.turbo_env.exists()
         turbo = None
         if _has_accounts(self._template):
             await self._check_options(workers)
             turbo = await self._first_start(workers)
-        functions = self._deployed(workers, cloud)
+
+        functions: FunctionPool = workers
+        if self._build:
+            functions = self._runtime_pool(self._build, cloud)
+            parts.push_async_callback(functions.stop)
+        for store in stores:
+            await self._keep_running(parts, store.keep_running())
         delivery = EventDelivery(
             self._folder.events, self._template.event_rules, functions, self._log
         )
-        _watch(wake_read_fd, delivery)
-        gateway = Gateway(self._template.routes, functions, self._log)
-        has_outbox = "LARDER_OUTBOX_TABLE" in cloud
-        front = OutboxPages(gateway, workers, self._public_host) if has_outbox else gateway
-        self._server = http_server(front)
-        self._tasks = [
-            asyncio.create_task(self._server.serve(sockets=[self._listener])),
-            asyncio.create_task(delivery.run()),
-            asyncio.create_task(self._invocations.run(functions)),
-            *(asyncio.create_task(service.keep_running()) for service in self._services),
-        ]
+        _wake_on(wake_read_fd, delivery)
+        await self._keep_running(parts, delivery.run())
+        await self._keep_running(parts, invoke_api.run(functions))
         if self._template.schedules:
             schedules = run_schedules(self._template.schedules, functions, self._log)
-            self._tasks.append(asyncio.create_task(schedules))
+            await self._keep_running(parts, schedules)
+
+        app: ASGIApp = Gateway(self._template.routes, functions, self._log)
+        has_outbox = "LARDER_OUTBOX_TABLE" in cloud
+        if has_outbox:
+            app = OutboxPages(app, workers, self._public_host)
+        self._tasks.append(await parts.enter_async_context(_serving(app, self._listener)))
         self._write_cloud_json(cloud)
-        remarks = [*self._build.remarks] if self._build else []
-        if self._installation:
-            remarks.append("The tables are in AWS's DynamoDB Local")
-        remarks += [
-            f"{name} is no option of Larder's: docs/configuration.md lists them"
-            for name in unknown_options(self._template, os.environ)
-        ]
-        text = banner(
-            self._api_url,
-            self._folder.path,
-            turbo,
-            first_start=not had_key,
-            operator_emails=cloud["LARDER_OPERATOR_EMAILS"],
-            outbox_url=f"{self._api_url}/_local/outbox" if has_outbox else None,
-            remarks=remarks,
+        parts.callback(self._folder.cloud_json.unlink, missing_ok=True)
+        self._log.line(
+            banner(
+                self._api_url,
+                self._folder.path,
+                turbo,
+                first_start=not had_key,
+                operator_emails=cloud["LARDER_OPERATOR_EMAILS"],
+                outbox_url=f"{self._api_url}/_local/outbox" if has_outbox else None,
+                remarks=self._remarks(),
+            )
         )
-        self._log.line(text)
+
+    async def _keep_running(
+        self, parts: contextlib.AsyncExitStack, work: Coroutine[Any, Any, None]
+    ) -> None:
+        """Run beside the rest. The local cloud ends when it ends."""
+        self._tasks.append(await parts.enter_async_context(_background(work)))
 
     def _worker_pool(self, cloud: dict[str, str]) -> WorkerPool:
-        # Under AWS's runtime they serve what is no function of the template's: the first start, and the outbox's pages.
+        # Under AWS's runtime, workers run only what is not in the template: the first start and the outbox's pages.
         alone = self._build is None
-        workers = WorkerPool(
+        return WorkerPool(
             self._children,
             self._template.functions if alone else [],
             function_environment(cloud),
@@ -255,27 +267,20 @@ class _LocalCloud:
             log=self._folder.log("functions"),
             report=self._log.note,
         )
-        self._running_functions.append(workers)
-        return workers
 
-    def _deployed(self, workers: WorkerPool, cloud: dict[str, str]) -> FunctionPool:
-        """What runs the template's functions."""
-        if self._build is None:
-            return workers
-        runtime = RuntimePool(
+    def _runtime_pool(self, build: Build, cloud: dict[str, str]) -> RuntimePool:
+        return RuntimePool(
             self._children,
-            self._build,
+            build,
             self._template.functions,
             runtime_environment(cloud),
             log=self._folder.log("functions"),
             screen=self._log,
         )
-        self._running_functions.append(runtime)
-        return runtime
 
     async def _check_options(self, workers: WorkerPool) -> None:
         checker = Function("CheckOptions", "local.option_check.handler", Path(), 60, 512)
-        # With what was built, the integrator's functions lie in the functions' own folders.
+        # In a build, the integrator's functions are in the functions' own folders.
         await _ask(workers, checker, {"loads": self._build is None})
 
     async def _first_start(self, workers: WorkerPool) -> TurboEnv:
@@ -292,22 +297,38 @@ class _LocalCloud:
         description = {"pid": os.getpid(), "api_url": self._api_url, "environment": cloud}
         write_private(self._folder.cloud_json, json.dumps(description, indent=2) + "\n")
 
-    async def _stop(self) -> None:
-        # From the front to the back: what still runs finds everything that it needs.
-        self._folder.cloud_json.unlink(missing_ok=True)
-        if self._server:
-            self._server.should_exit = True
-            with contextlib.suppress(Exception):
-                await asyncio.wait_for(asyncio.shield(self._tasks[0]), _GATEWAY_PATIENCE_S)
-        await _cancel(self._tasks)
-        self._invocations.close()
-        for functions in self._running_functions:
-            await functions.stop()
-        for service, patience_s in zip(
-            reversed(self._services), (_S3_PATIENCE_S, _DYNAMODB_PATIENCE_S), strict=False
-        ):
-            await service.stop(patience_s)
-        self._children.kill_all()
+    def _remarks(self) -> list[str]:
+        remarks = [*self._build.remarks] if self._build else []
+        if self._installation:
+            remarks.append("The tables are in AWS's DynamoDB Local")
+        remarks += [
+            f"{name} is no option of Larder's: docs/configuration.md lists them"
+            for name in unknown_options(self._template, os.environ)
+        ]
+        return remarks
+
+
+@contextlib.asynccontextmanager
+async def _background(work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Task[None]]:
+    """Run `work` as a task, which ends with the block."""
+    task = asyncio.create_task(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def _serving(app: ASGIApp, listener: socket.socket) -> AsyncIterator[asyncio.Task[None]]:
+    """Answer requests on `listener`. Those under way at the end get a moment to finish."""
+    server = http_server(app)
+    async with _background(server.serve(sockets=[listener])) as task:
+        try:
+            yield task
+        finally:
+            server.should_exit = True
+            await asyncio.wait([task], timeout=_GATEWAY_PATIENCE_S)
 
 
 async def _ask(workers: WorkerPool, function: Function, event: dict[str, Any]) -> dict[str, Any]:
@@ -348,19 +369,13 @@ def _has_accounts(template: Template) -> bool:
     return "LARDER_API_KEYS_TABLE" in template.environment
 
 
-def _watch(wake_fd: int, delivery: EventDelivery) -> None:
+def _wake_on(wake_fd: int, delivery: EventDelivery) -> None:
+    """Wake the delivery whenever something is written to the pipe."""
     os.set_blocking(wake_fd, False)
 
-    def heard() -> None:
+    def wake() -> None:
         with contextlib.suppress(BlockingIOError):
             os.read(wake_fd, 4096)
         delivery.wake()
 
-    asyncio.get_running_loop().add_reader(wake_fd, heard)
-
-
-async def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    tasks = list(tasks)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    asyncio.get_running_loop().add_reader(wake_fd, wake)
