@@ -114,11 +114,12 @@ compatibility: $(READY) ## renew docs/compatibility.md from a run of the client 
 	@.venv/bin/python -m pytest -n 2 --write-compatibility tests/e2e/test_client_matrix.py $(ARGS)
 
 .PHONY: check
-check: $(READY) check-template ## lint, format, types, import contracts and the template
+check: $(READY) check-template ## lint, format, types, import contracts, words and the template
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	PYTHONPATH=functions .venv/bin/lint-imports
+	.venv/bin/codespell
 
 .PHONY: check-template
 check-template: $(READY) $(SAM) $(CHECKOV) ## the template alone: SAM's and cfn-lint's rules, and checkov's with every exception explained
