@@ -175,9 +175,7 @@ def test_rate_limit_is_off_so_that_a_fleet_may_share_a_key(cloud: Cloud) -> None
     assert all(verify(presented_form(raw), READ, now=now).valid for _ in range(50))
 
 
-def test_rate_limit_defaults_as_in_the_specifications_example(
-    cloud: Cloud, option: SetOption
-) -> None:
+def test_a_rate_limit_defaults_to_ten_uses_a_day(cloud: Cloud, option: SetOption) -> None:
     option("key_rate_limit_enabled", "true")
     key, raw = make(cloud)
     assert key.rate_limit == RateLimit(enabled=True, window_ms=86_400_000, max_requests=10)
