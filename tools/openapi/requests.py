@@ -237,7 +237,7 @@ def _events() -> Schema:
             "sessionId": {**matching(f"(?:{_any_case(cache_bodies._UUID)})"), "format": "uuid"},
             "source": {"type": "string", "enum": ["LOCAL", "REMOTE"]},
             "event": {"type": "string", "enum": ["HIT", "MISS"]},
-            "hash": HASH,
+            "hash": _ANY_TEXT,
             "duration": {"type": "number", "minimum": 0, "maximum": parameters.MAX_DURATION_MS},
         },
         "required": ["sessionId", "source", "event", "hash"],
@@ -252,7 +252,11 @@ def _any_case(pattern: re.Pattern[str]) -> str:
 
 
 def _hashes() -> Schema:
-    hashes = {"type": "array", "items": HASH, "maxItems": settings().max_query_hashes}
+    hashes = {
+        "type": "array",
+        "items": _text(cache_bodies.MAX_ASKED_LENGTH),
+        "maxItems": settings().max_query_hashes,
+    }
     return {"type": "object", "properties": {"hashes": hashes}, "required": ["hashes"]}
 
 

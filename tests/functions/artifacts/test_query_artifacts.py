@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from larder.web.cache_bodies import MAX_ASKED_LENGTH
+from local.gateway.limits import MAX_EVENT_BYTES
 from tests.conftest import SetOption
 from tests.direct_uploads import offer, upload
 from tests.requests import Sender
@@ -44,6 +46,26 @@ def test_an_empty_list_is_answered_with_an_empty_object(send: Sender) -> None:
     assert send("POST", "/v8/artifacts", json_body={"hashes": []}).json == {}
 
 
+def test_a_hash_that_no_artifact_can_have_is_null_and_the_others_are_answered(send: Sender) -> None:
+    send("PUT", "/v8/artifacts/abc", body=b"artifact")
+    odd = ["", "../abc", "a.b", "abc\n", "é", "\x00", "status", "events", "f" * 129]
+    reply = send("POST", "/v8/artifacts", json_body={"hashes": [*odd, "abc", "abd"]})
+    assert reply.status == 200
+    assert reply.json == {
+        **dict.fromkeys(odd),
+        "abc": {"size": 8, "taskDurationMs": 0},
+        "abd": None,
+    }
+
+
+def test_the_longest_reply_fits_into_what_lambda_returns(send: Sender, option: SetOption) -> None:
+    option("max_query_hashes", 1000)
+    longest = [f"{number:03}".ljust(MAX_ASKED_LENGTH, "\U0001f600") for number in range(1000)]
+    reply = send("POST", "/v8/artifacts", json_body={"hashes": longest})
+    assert reply.json == dict.fromkeys(longest)
+    assert len(json.dumps({"body": reply.body.decode()})) < MAX_EVENT_BYTES
+
+
 def test_uploads_that_have_arrived_are_found_and_those_that_have_not_are_not(
     send: Sender,
 ) -> None:
@@ -63,9 +85,8 @@ def test_uploads_that_have_arrived_are_found_and_those_that_have_not_are_not(
         ({"hashes": "abc"}, "hashes"),
         ({"hashes": [1]}, "hashes.0"),
         ({"hashes": ["abc", None]}, "hashes.1"),
-        ({"hashes": ["../abc"]}, "hashes.0"),
-        ({"hashes": ["abc\n"]}, "hashes.0"),
-        ({"hashes": [""]}, "hashes.0"),
+        ({"hashes": ["abc", "a" * (MAX_ASKED_LENGTH + 1)]}, "hashes.1"),
+        ({"hashes": ["\ud800"]}, "hashes.0"),
         ({"hashes": {"abc": 1}}, "hashes"),
     ],
 )

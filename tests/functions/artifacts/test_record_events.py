@@ -1,5 +1,7 @@
 """POST /v8/artifacts/events"""
 
+import json
+from io import StringIO
 from typing import Any
 
 import pytest
@@ -90,6 +92,25 @@ def test_an_empty_array_leaves_no_trace(send: Sender) -> None:
     assert aws.dynamodb().scan(TableName=settings().usage_table)["Count"] == 0
 
 
+def test_an_event_of_a_hash_that_no_artifact_can_have_is_skipped_and_counted_in_the_log(
+    cloud: Cloud, log: StringIO
+) -> None:
+    odd = ["", "a/b", "é", "abc\n", "f" * 129, "f" * 100_000, "status"]
+    batch = [event(), *(event(hash=hash) for hash in odd), event(event="MISS")]
+    assert cloud.send("POST", "/v8/artifacts/events", json_body=batch).status == 200
+    today = figures_of_today(cloud.team.id)
+    assert (today.events, today.hits, today.misses, today.time_saved_ms) == (2, 1, 1, 400)
+    assert cloud.send("POST", "/v8/artifacts/events", json_body=[event()]).status == 200
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
+    answered = [line for line in lines if line["message"] == "answered"]
+    assert [line.get("skipped_events") for line in answered] == [len(odd), None]
+
+
+def test_events_of_such_hashes_alone_leave_no_trace(send: Sender) -> None:
+    assert send("POST", "/v8/artifacts/events", json_body=[event(hash="")]).status == 200
+    assert aws.dynamodb().scan(TableName=settings().usage_table)["Count"] == 0
+
+
 def test_the_duration_may_be_left_out(send: Sender) -> None:
     one = event()
     del one["duration"]
@@ -109,8 +130,10 @@ def test_the_duration_may_be_left_out(send: Sender) -> None:
         (event(event="hit"), "0.event"),
         (event(event=""), "0.event"),
         (event(event=["HIT"]), "0.event"),
-        (event(hash="a/b"), "0.hash"),
         (event(hash=7), "0.hash"),
+        (event(hash=None), "0.hash"),
+        (event(hash="\udfff"), "0.hash"),
+        (event(hash=["abc"]), "0.hash"),
         (event(duration=-1), "0.duration"),
         (event(duration="400"), "0.duration"),
         (event(duration=True), "0.duration"),

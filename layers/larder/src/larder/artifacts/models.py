@@ -28,6 +28,11 @@ _HASH = re.compile(HASH_PATTERN)
 _PATHS_OF_THEIR_OWN = frozenset({"events", "status"})
 
 
+def is_hash(text: str) -> bool:
+    """Whether an artifact can have this hash."""
+    return text not in _PATHS_OF_THEIR_OWN and _HASH.fullmatch(text) is not None
+
+
 def parse_hash(text: str, field_name: str = "hash") -> ArtifactHash:
     """Letters, digits, `_` and `-`, up to 128 of them. Raises InvalidRequest.
 
@@ -227,5 +232,5 @@ class StoredObject:
 class QueryResult:
     """The answer to one query: an artifact or None for each hash, and the hashes that could not be looked up."""
 
-    found: Mapping[ArtifactHash, Artifact | None]
+    found: Mapping[str, Artifact | None]
     failed: frozenset[ArtifactHash] = frozenset()

@@ -21,6 +21,7 @@ from larder.artifacts.models import (
     Totals,
     Upload,
     Writer,
+    is_hash,
     same_upload,
 )
 from larder.artifacts.repository import index
@@ -187,16 +188,19 @@ def _noting_use(artifact: Artifact, now: datetime) -> Generator[None, None, None
 
 
 def query(
-    owner: str, hashes: Sequence[ArtifactHash], *, quota_bytes: int | None, now: datetime
+    owner: str, hashes: Sequence[str], *, quota_bytes: int | None, now: datetime
 ) -> QueryResult:
-    """Look many hashes up at once. A hash whose look-up failed is told apart from one that is not stored."""
-    entries, failed = index.read_entries(owner, list(dict.fromkeys(hashes)))
+    """Look up many hashes at once. One that no artifact can have is not stored; one whose look-up failed is in `failed`."""
+    asked = dict.fromkeys(hashes)
+    entries, failed = index.read_entries(
+        owner, [ArtifactHash(hash) for hash in asked if is_hash(hash)]
+    )
     settling = {
         hash: in_background(settle, entry, quota_bytes=quota_bytes, now=now)
         for hash, entry in entries.items()
         if entry.pending is not None
     }
-    found: dict[ArtifactHash, Artifact | None] = {}
+    found: dict[str, Artifact | None] = {hash: None for hash in asked if not is_hash(hash)}
     for hash, entry in entries.items():
         try:
             artifact = settling[hash].result() if hash in settling else entry.artifact

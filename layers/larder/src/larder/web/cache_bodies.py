@@ -11,38 +11,50 @@ from typing import Annotated, Any
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
 
-from larder.artifacts.models import HASH_PATTERN, MAX_HASH_LENGTH, ArtifactHash
+from larder.artifacts.models import is_hash
 from larder.errors import InvalidRequest
 from larder.settings import settings
 from larder.teams.models import CachingStatus
 from larder.usage.models import UsageEvent
 from larder.web.json_body import printable, sent_json
+from larder.web.log import logger
 from larder.web.parameters import MAX_DURATION_MS, BearerToken
+
+MAX_ASKED_LENGTH = 400
+"""Characters of a hash in a query. The reply repeats every one, and escaped as JSON twice a thousand of these still fit
+into the 6 MB of a function's reply.
+"""
 
 _SETTABLE = (CachingStatus.ENABLED, CachingStatus.DISABLED, CachingStatus.PAUSED)
 """What an owner sets. `over_limit` follows from the quota, and nobody sets it."""
 
 _EVENT = frozenset({"sessionId", "source", "event", "hash", "duration"})
-_HASH = re.compile(HASH_PATTERN)
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
-def query_hashes(_token: BearerToken, request: Request) -> list[ArtifactHash]:
-    """`{"hashes": [...]}`, as many as the setting allows."""
+def query_hashes(_token: BearerToken, request: Request) -> list[str]:
+    """`{"hashes": [...]}`, as many as the setting allows. They may be of a form that no artifact's hash has."""
     hashes = _array(_object(sent_json(request), "body").get("hashes"), "hashes")
     limit = settings().max_query_hashes
     if len(hashes) > limit:
         raise InvalidRequest("hashes", f"must name at most {limit} hashes, not {len(hashes)}")
-    return [_hash(hash, f"hashes.{place}") for place, hash in enumerate(hashes)]
+    return [_asked_hash(hash, f"hashes.{place}") for place, hash in enumerate(hashes)]
 
 
 def usage_events(_token: BearerToken, request: Request) -> list[UsageEvent]:
-    """An array of events, as many as the setting allows."""
+    """An array of events, as many as the setting allows.
+
+    An event whose hash no artifact can have is left out. The log line of the request counts those.
+    """
     events = _array(sent_json(request), "body")
     limit = settings().max_events
     if len(events) > limit:
         raise InvalidRequest("body", f"must hold at most {limit} events, not {len(events)}")
-    return [_event(event, str(place)) for place, event in enumerate(events)]
+    parsed = [_event(event, str(place)) for place, event in enumerate(events)]
+    kept = [event for event in parsed if is_hash(event.hash)]
+    if len(kept) < len(parsed):
+        logger().append_keys(skipped_events=len(parsed) - len(kept))
+    return kept
 
 
 def caching_to_set(_token: BearerToken, request: Request) -> CachingStatus:
@@ -60,7 +72,7 @@ def _event(sent: object, place: str) -> UsageEvent:
         session_id=_uuid(event.get("sessionId"), f"{place}.sessionId"),
         source=_one_of(("LOCAL", "REMOTE"), event.get("source"), f"{place}.source"),
         event=_one_of(("HIT", "MISS"), event.get("event"), f"{place}.event"),
-        hash=_hash(event.get("hash"), f"{place}.hash"),
+        hash=_text(event.get("hash"), f"{place}.hash"),
         duration_ms=_duration_ms(event.get("duration", 0), f"{place}.duration"),
     )
 
@@ -83,11 +95,22 @@ def _one_of(allowed: Sequence[str], value: object, field: str) -> str:
     return value
 
 
-def _hash(value: object, field: str) -> ArtifactHash:
-    if not isinstance(value, str) or not _HASH.fullmatch(value):
-        rule = f"must be 1 to {MAX_HASH_LENGTH} letters, digits, underscores or hyphens"
-        raise InvalidRequest(field, rule)
-    return ArtifactHash(value)
+def _text(value: object, field: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidRequest(field, "must be a string")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        # JSON can escape half of a character. A reply that repeats it is one that many clients cannot parse.
+        raise InvalidRequest(field, "must be text in Unicode") from None
+    return value
+
+
+def _asked_hash(value: object, field: str) -> str:
+    text = _text(value, field)
+    if len(text) > MAX_ASKED_LENGTH:
+        raise InvalidRequest(field, f"must have at most {MAX_ASKED_LENGTH} characters")
+    return text
 
 
 def _uuid(value: object, field: str) -> str:
@@ -105,6 +128,6 @@ def _duration_ms(value: Any, field: str) -> float:
     return float(value)
 
 
-QueryHashes = Annotated[list[ArtifactHash], Depends(query_hashes)]
+QueryHashes = Annotated[list[str], Depends(query_hashes)]
 CachingToSet = Annotated[CachingStatus, Depends(caching_to_set)]
 Events = Annotated[list[UsageEvent], Depends(usage_events)]
