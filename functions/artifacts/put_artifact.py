@@ -6,7 +6,7 @@ from larder import clock
 from larder.artifacts import service
 from larder.web.app import cache_api, lambda_handler
 from larder.web.auth import CacheWriter
-from larder.web.parameters import Body, Metadata, NamedHash, NamedTeam
+from larder.web.parameters import Body, Metadata, NamedHash
 from larder.web.responses import artifact_url, json_response
 
 app = cache_api()
@@ -18,7 +18,6 @@ def put_artifact(
     body: Body,
     caller: CacheWriter,
     artifact_hash: NamedHash,
-    team: NamedTeam,
     request: Request,
 ) -> Response[str]:
     """PUT /v8/artifacts/{hash}: store an artifact that fits through a function, about 4.5 MB."""
@@ -32,7 +31,9 @@ def put_artifact(
         quota_bytes=caller.quota_bytes,
         now=clock.now(),
     )
-    return json_response({"urls": [artifact_url(request, artifact_hash, team)]}, status=202)
+    return json_response(
+        {"urls": [artifact_url(request, artifact_hash, caller.team_id)]}, status=202
+    )
 
 
 handler = lambda_handler(app)

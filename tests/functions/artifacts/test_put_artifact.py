@@ -2,6 +2,9 @@
 
 import pytest
 
+from larder import clock
+from larder.api_keys.models import NewKey
+from larder.api_keys.service import create_key
 from larder.artifacts.models import ArtifactHash, Totals
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
@@ -14,12 +17,27 @@ from tests.requests import Cloud, Sender
 TAG = "Tc0BmHvJYMIYJ62/zx87YqO0Flxk+5Ovip25NY825CQ="
 
 
-def test_202_with_the_address_at_which_the_artifact_can_be_fetched(send: Sender) -> None:
-    reply = send("PUT", "/v8/artifacts/0a1b2c3d4e5f6071", body=b"artifact")
+def test_202_with_the_address_at_which_the_artifact_can_be_fetched(cloud: Cloud) -> None:
+    reply = cloud.send("PUT", "/v8/artifacts/0a1b2c3d4e5f6071", body=b"artifact")
     assert reply.status == 202
-    assert reply.json == {
-        "urls": ["https://cache.example.com/v8/artifacts/0a1b2c3d4e5f6071?slug=acme"]
-    }
+    address = "https://cache.example.com/v8/artifacts/0a1b2c3d4e5f6071"
+    assert reply.json == {"urls": [f"{address}?teamId={cloud.team.id}"]}
+
+
+def test_the_address_names_the_team_of_the_key_when_the_request_names_none(
+    cloud: Cloud, personal: Sender
+) -> None:
+    new = NewKey(user_id=cloud.user.id, team_id=cloud.team.id)
+    bound = Sender(create_key(new, now=clock.now())[1])
+    (address,) = bound("PUT", "/v8/artifacts/abc", body=b"of the team").json["urls"]
+    path = address.removeprefix("https://cache.example.com")
+    # Without the team, another key of the same person would look among what the person stores.
+    assert personal("GET", path).body == b"of the team"
+
+
+def test_the_address_of_what_a_person_stores_names_no_team(personal: Sender) -> None:
+    reply = personal("PUT", "/v8/artifacts/abc", body=b"x")
+    assert reply.json == {"urls": ["https://cache.example.com/v8/artifacts/abc"]}
 
 
 def test_the_bytes_and_every_header_come_back_on_get(send: Sender) -> None:
@@ -72,10 +90,10 @@ def test_a_replaced_object_stays_for_whoever_is_reading_it(send: Sender) -> None
     assert len(object_keys()) == 2
 
 
-def test_the_url_follows_the_deployments_own_address(send: Sender, option: SetOption) -> None:
+def test_the_url_follows_the_deployments_own_address(personal: Sender, option: SetOption) -> None:
     option("base_url", "https://builds.acme.example/")
-    reply = send("PUT", "/v8/artifacts/abc", body=b"x")
-    assert reply.json == {"urls": ["https://builds.acme.example/v8/artifacts/abc?slug=acme"]}
+    reply = personal("PUT", "/v8/artifacts/abc", body=b"x")
+    assert reply.json == {"urls": ["https://builds.acme.example/v8/artifacts/abc"]}
 
 
 def test_what_is_stored_is_counted(cloud: Cloud) -> None:

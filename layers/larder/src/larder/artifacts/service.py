@@ -190,7 +190,7 @@ def _noting_use(artifact: Artifact, now: datetime) -> Generator[None, None, None
 def query(
     owner: str, hashes: Sequence[str], *, quota_bytes: int | None, now: datetime
 ) -> QueryResult:
-    """Look up many hashes at once. One that no artifact can have is not stored; one whose look-up failed is in `failed`."""
+    """Look many hashes up at once. One that no artifact can have is not stored; `failed` holds those not looked up."""
     asked = dict.fromkeys(hashes)
     entries, failed = index.read_entries(
         owner, [ArtifactHash(hash) for hash in asked if is_hash(hash)]

@@ -87,6 +87,11 @@ class CacheCaller:
     totals: Totals
 
     @property
+    def team_id(self) -> str | None:
+        """The team that the request acts for; None when it acts for the person."""
+        return self.owner if is_team_id(self.owner) else None
+
+    @property
     def writer(self) -> Writer:
         return Writer(self.credential_id, self.user_id)
 

@@ -17,7 +17,6 @@ from larder.errors import (
     TooManyRequests,
 )
 from larder.web.base_url import base_url
-from larder.web.parameters import TeamQuery
 
 _JSON = "application/json"
 _BYTES = "application/octet-stream"
@@ -140,7 +139,11 @@ def sent_on(url: str, **query: str) -> Response[None]:
     return Response(status_code=302, headers={"Location": page + hash_sign + fragment, **headers})
 
 
-def artifact_url(request: Request, hash: ArtifactHash, team: TeamQuery) -> str:
-    """Where the artifact can be fetched again: under the deployment's own address."""
-    query = urlencode({k: v for k, v in (("teamId", team.team_id), ("slug", team.slug)) if v})
-    return f"{base_url(request)}/v8/artifacts/{hash}" + (f"?{query}" if query else "")
+def artifact_url(request: Request, hash: ArtifactHash, team_id: str | None) -> str:
+    """Where the artifact can be fetched again: under the deployment's own address.
+
+    A team stands in it by its id, whether the request or the key named it: slugs change, and other tokens know no key's
+    team.
+    """
+    query = "" if team_id is None else f"?teamId={team_id}"
+    return f"{base_url(request)}/v8/artifacts/{hash}{query}"
