@@ -7,14 +7,16 @@ from larder.artifacts import management
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit_entry
 from larder.web.auth import CacheManager
-from larder.web.parameters import NamedHash
+from larder.web.parameters import NamedHash, NoOtherParameters
 from larder.web.responses import json_response
 
 app = cache_api()
 
 
 @app.delete("/v1/artifacts/<artifact_hash>")
-def delete_artifact(caller: CacheManager, artifact_hash: NamedHash) -> Response[str]:
+def delete_artifact(
+    _query: NoOtherParameters, caller: CacheManager, artifact_hash: NamedHash
+) -> Response[str]:
     """DELETE /v1/artifacts/{hash}: delete one artifact. Whether there was one is told, and no error."""
     entry = management.delete_artifact(
         caller.owner,

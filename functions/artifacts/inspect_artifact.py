@@ -7,13 +7,16 @@ from larder.artifacts import service
 from larder.web.app import cache_api, lambda_handler
 from larder.web.artifact_json import artifact_json
 from larder.web.auth import CacheManager
+from larder.web.parameters import NoOtherParameters
 from larder.web.responses import json_response
 
 app = cache_api()
 
 
 @app.get("/v1/artifacts/<artifact_hash>")
-def inspect_artifact(caller: CacheManager, artifact_hash: str) -> Response[str]:
+def inspect_artifact(
+    _query: NoOtherParameters, caller: CacheManager, artifact_hash: str
+) -> Response[str]:
     """GET /v1/artifacts/{hash}: what is known of one artifact, and who wrote it."""
     artifact = service.find(caller.entry, quota_bytes=caller.quota_bytes, now=clock.now())
     return json_response(artifact_json(artifact))

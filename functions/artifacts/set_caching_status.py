@@ -7,13 +7,16 @@ from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit
 from larder.web.auth import CachingOwner
 from larder.web.cache_bodies import CachingToSet
+from larder.web.parameters import NoOtherParameters
 from larder.web.responses import json_response
 
 app = cache_api()
 
 
 @app.put("/v1/artifacts/status")
-def set_caching_status(caching: CachingToSet, caller: CachingOwner) -> Response[str]:
+def set_caching_status(
+    _query: NoOtherParameters, caching: CachingToSet, caller: CachingOwner
+) -> Response[str]:
     """PUT /v1/artifacts/status: switch caching off, to a pause, or on; answers what clients are told from now on."""
     status = service.set_caching(caller.owner, caching, caller.totals)
     audit("caching_status_set", caller, subject=caching.value)

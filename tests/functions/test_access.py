@@ -367,6 +367,38 @@ def test_400_for_a_bad_team_in_the_query(stored: Cloud, endpoint: str, query: st
     assert outcome(ask(Sender(stored.token, query=query), endpoint)) == (400, "bad_request")
 
 
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+@pytest.mark.parametrize(
+    "name", ["teamid", "team_id", "TEAMID", "teamId[]", "team", "Slug", "teamSlug", "team-slug"]
+)
+def test_400_for_another_spelling_of_the_parameter_that_names_the_team(
+    stored: Cloud, endpoint: str, name: str
+) -> None:
+    """Without a team the request would act for the person, who has an artifact of the same hash."""
+    send = Sender(token_of(stored.user, "key"), query=f"{name}={stored.team.id}")
+    reply = ask(send, endpoint)
+    assert outcome(reply) == (400, "bad_request")
+    assert reply.message.startswith(f"{name}: ")
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_an_unknown_parameter_is_refused_by_endpoints_of_our_own_and_ignored_by_the_cache(
+    stored: Cloud, endpoint: str
+) -> None:
+    reply = ask(stored.send.asking(hash="abc"), endpoint)
+    if endpoint in (*MANAGES, USAGE):
+        assert outcome(reply) == (400, "bad_request")
+        assert reply.message.startswith("hash: is unknown: the parameters here are ")
+    else:
+        assert reply.status == success(endpoint)
+
+
+def test_a_filter_that_is_not_known_deletes_nothing(stored: Cloud) -> None:
+    reply = stored.send("DELETE", f"/v1/artifacts?writer={stored.key.id}&before=2026-01-01")
+    assert reply.message == "before: is unknown: the parameters here are slug, teamId, writer"
+    assert ask(stored.send, GET).status == 200
+
+
 def test_a_key_bound_to_a_team_acts_for_it_when_none_is_named(stored: Cloud) -> None:
     assert ask(Sender(stored.token), GET).status == 200
 

@@ -11,7 +11,7 @@ from aws_lambda_powertools.event_handler.depends import Depends
 
 from larder.artifacts.models import HASH_PATTERN, parse_writer_id
 from larder.errors import InvalidRequest
-from larder.web.parameters import BearerToken
+from larder.web.parameters import BearerToken, check_parameters
 
 MAX_ARTIFACTS = 100
 DEFAULT_ARTIFACTS = 20
@@ -30,6 +30,7 @@ class ArtifactsQuery:
 
 def artifacts_query(_token: BearerToken, request: Request) -> ArtifactsQuery:
     """Raises InvalidRequest naming the parameter."""
+    check_parameters(request, "limit", "cursor")
     query = request.query_parameters or {}
     limit = query.get("limit", str(DEFAULT_ARTIFACTS))
     if not _NUMBER.fullmatch(limit) or not 1 <= int(limit) <= MAX_ARTIFACTS:
@@ -56,6 +57,7 @@ def _place(cursor: str) -> str:
 
 def writer_query(_token: BearerToken, request: Request) -> str:
     """The id of a key, a session or a user. It has to be there: nothing deletes everything by an omission."""
+    check_parameters(request, "writer")
     return parse_writer_id((request.query_parameters or {}).get("writer", ""))
 
 

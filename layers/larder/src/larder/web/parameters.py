@@ -16,6 +16,7 @@ from larder.errors import InvalidRequest, Unauthenticated
 from larder.hashing import hash_key
 from larder.settings import settings
 from larder.teams.service import parse_slug, parse_team_id
+from larder.web.json_body import printable
 from larder.web.sent_bytes import sent_bytes
 
 MAX_TAG_LENGTH = 600
@@ -29,6 +30,10 @@ _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{
 _NUMBER = re.compile(r"[0-9]{1,11}(?:\.[0-9]{1,9})?")
 _REVISION = re.compile(r"[A-Za-z0-9]{1,128}")
 _PRINTABLE = re.compile(r"[\x20-\x7e]+")
+_TEAM = frozenset({"teamId", "slug"})
+_MEANS_A_TEAM = frozenset({"team", "teamid", "teamslug", "slug"})
+"""Letters of parameters that are meant to name a team. Ignored, the request would act for the person in its place."""
+_NO_LETTER = re.compile(r"[^a-z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +81,30 @@ BearerToken = Annotated[Token, Depends(bearer_token)]
 
 def team_query(_token: BearerToken, request: Request) -> TeamQuery:
     query = request.query_parameters or {}
+    for name in query:
+        if name not in _TEAM and _NO_LETTER.sub("", name.lower()) in _MEANS_A_TEAM:
+            raise InvalidRequest(printable(name), "is unknown: name a team by teamId or slug")
     # `teamId=` is how a client with an unset variable says that it names no team.
     team_id, slug = query.get("teamId"), query.get("slug")
     return TeamQuery(
         team_id=parse_team_id(team_id) if team_id else None,
         slug=parse_slug(slug) if slug else None,
     )
+
+
+def check_parameters(request: Request, *known: str) -> None:
+    """Refuse a parameter that is neither known nor names the team.
+
+    For endpoints of our own: to ignore one that was meant to narrow a request would delete or count too much.
+    """
+    for name in request.query_parameters or {}:
+        if name not in _TEAM and name not in known:
+            names = ", ".join(sorted({*_TEAM, *known}))
+            raise InvalidRequest(printable(name), f"is unknown: the parameters here are {names}")
+
+
+def no_parameters(_token: BearerToken, request: Request) -> None:
+    check_parameters(request)
 
 
 def named_hash(request: Request) -> ArtifactHash | None:
@@ -161,6 +184,8 @@ def _revision(name: str, text: str | None) -> str | None:
 
 
 NamedTeam = Annotated[TeamQuery, Depends(team_query)]
+NoOtherParameters = Annotated[None, Depends(no_parameters)]
+"""The query names the team, or nothing."""
 NamedHash = Annotated[ArtifactHash, Depends(named_hash)]
 Metadata = Annotated[ArtifactMetadata, Depends(artifact_metadata)]
 Body = Annotated[bytes, Depends(artifact_body)]

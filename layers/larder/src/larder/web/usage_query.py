@@ -10,7 +10,7 @@ from aws_lambda_powertools.event_handler.depends import Depends
 from larder import clock
 from larder.errors import InvalidRequest
 from larder.usage.models import Period, period_until
-from larder.web.parameters import BearerToken
+from larder.web.parameters import BearerToken, check_parameters
 
 MAX_DAYS = 366
 DEFAULT_DAYS = 30
@@ -20,6 +20,7 @@ _DAY = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
 
 def period_query(_token: BearerToken, request: Request) -> Period:
     """`from` and `to`, both included; without them the thirty days until today. Raises InvalidRequest."""
+    check_parameters(request, "from", "to")
     query = request.query_parameters or {}
     last = _day("to", query["to"]) if "to" in query else clock.now().date()
     if "from" not in query:
