@@ -6,13 +6,16 @@ from larder import clock
 from larder.artifacts import service
 from larder.web.app import HIT_OR_MISS, cache_api, lambda_handler
 from larder.web.auth import CacheReader
+from larder.web.parameters import Client
 from larder.web.responses import artifact_response, redirect
 
 app = cache_api()
 
 
 @app.get("/v8/artifacts/<artifact_hash>")
-def fetch_artifact(caller: CacheReader, artifact_hash: str) -> Response[bytes] | Response[None]:
+def fetch_artifact(
+    _client: Client, caller: CacheReader, artifact_hash: str
+) -> Response[bytes] | Response[None]:
     """GET /v8/artifacts/{hash}: the artifact itself, or a redirect to where S3 serves it."""
     now = clock.now()
     artifact = service.find(caller.entry, quota_bytes=caller.quota_bytes, now=now)

@@ -12,7 +12,7 @@ app = cache_api()
 @app.get("/v8/artifacts/status")
 def get_status(caller: CacheMember) -> Response[str]:
     """GET /v8/artifacts/status: whether the caller can use the cache: enabled, disabled, paused or over_limit."""
-    return json_response({"status": caller.caching.value})
+    return json_response({"status": caller.usable_caching.value})
 
 
 handler = lambda_handler(app)

@@ -6,7 +6,7 @@ from larder import clock
 from larder.usage import service
 from larder.usage.models import Reporter
 from larder.web.app import cache_api, lambda_handler
-from larder.web.auth import CacheMember
+from larder.web.auth import UsageReporter
 from larder.web.cache_bodies import Events
 from larder.web.parameters import Client
 from larder.web.responses import empty
@@ -15,7 +15,7 @@ app = cache_api()
 
 
 @app.post("/v8/artifacts/events")
-def record_events(events: Events, client: Client, caller: CacheMember) -> Response[None]:
+def record_events(events: Events, client: Client, caller: UsageReporter) -> Response[None]:
     """POST /v8/artifacts/events: keep the hits and misses of a build and add them to the day's figures."""
     reporter = Reporter(key_id=caller.credential_id, ci=client.ci, interactive=client.interactive)
     service.record(caller.owner, events, reporter, now=clock.now())

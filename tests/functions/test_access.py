@@ -410,7 +410,7 @@ def test_the_id_decides_when_id_and_slug_are_both_sent(stored: Cloud) -> None:
 
 NO, READ = "missing_permission", "read_only"
 READS, WRITES = [GET, HEAD, QUERY, USAGE], [PUT, PREFLIGHT]
-NOTHING = dict.fromkeys([*READS, *WRITES, *MANAGES], NO)
+NOTHING = dict.fromkeys([*READS, *WRITES, *MANAGES, EVENTS], NO)
 
 
 @pytest.mark.parametrize(
@@ -434,6 +434,25 @@ def test_a_key_does_what_its_permissions_say(
     token = create_key(new, now=clock.now())[1]
     expected = (403, refused[endpoint]) if endpoint in refused else (success(endpoint), "")
     assert outcome(ask(Sender(token, slug="acme"), endpoint)) == expected
+
+
+@pytest.mark.parametrize(
+    ("permissions", "status"),
+    [
+        ({"artifacts": ("read",)}, "enabled"),
+        ({"artifacts": ("write",)}, "enabled"),
+        ({"artifacts": ("manage",)}, "disabled"),
+        ({"teams": ("read", "write")}, "disabled"),
+        ({}, "disabled"),
+    ],
+    ids=["read", "write", "manage", "of something else", "none"],
+)
+def test_the_status_is_disabled_for_a_key_that_may_neither_read_nor_write(
+    stored: Cloud, permissions: Permissions, status: str
+) -> None:
+    new = NewKey(user_id=stored.user.id, permissions=permissions)
+    send = Sender(create_key(new, now=clock.now())[1], slug="acme")
+    assert ask(send, STATUS).json == {"status": status}
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)

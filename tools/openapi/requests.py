@@ -110,7 +110,7 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
     parameters.client_info: (
         _header(
             "x-artifact-client-ci",
-            {**matching(parameters._PRINTABLE), "maxLength": parameters.MAX_CI_LENGTH},
+            {**matching(parameters._PRINTABLE, empty=True), "maxLength": parameters.MAX_CI_LENGTH},
             "The CI that the client runs in.",
         ),
         _header(

@@ -23,5 +23,11 @@ def test_an_uploaded_object_is_found_before_its_event_has_come(send: Sender) -> 
     assert send("HEAD", "/v8/artifacts/abc").headers["content-length"] == "14"
 
 
+def test_client_headers_are_not_looked_at(send: Sender) -> None:
+    send("PUT", "/v8/artifacts/abc", body=b"artifact")
+    headers = {"x-artifact-client-ci": "x" * 51, "x-artifact-client-interactive": "yes"}
+    assert send("HEAD", "/v8/artifacts/abc", headers=headers).status == 200
+
+
 def test_400_for_a_hash_that_is_none(send: Sender) -> None:
     assert send("HEAD", "/v8/artifacts/a.b").status == 400

@@ -126,11 +126,18 @@ def test_a_signed_artifact_is_answered_with_its_tag_up_to_the_inline_limit(send:
     assert reply.headers["x-artifact-tag"] == TAG
 
 
-def test_the_duration_is_always_there_because_a_client_must_be_able_to_parse_it(
-    send: Sender,
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_duration_of_0_is_there_and_one_that_is_not_known_is_not(
+    send: Sender, method: str
 ) -> None:
-    send("PUT", "/v8/artifacts/abc", body=b"artifact")
-    assert send("GET", "/v8/artifacts/abc").headers["x-artifact-duration"] == "0"
+    send("PUT", "/v8/artifacts/zero", body=b"artifact", headers={"x-artifact-duration": "0"})
+    send("PUT", "/v8/artifacts/unknown", body=b"artifact")
+    upload(send, "direct", b"straight to S3")
+    told = {
+        hash: send(method, f"/v8/artifacts/{hash}").headers.get("x-artifact-duration")
+        for hash in ("zero", "unknown", "direct")
+    }
+    assert told == {"zero": "0", "unknown": None, "direct": None}
 
 
 def test_404_for_a_hash_that_is_not_stored(send: Sender) -> None:

@@ -50,6 +50,11 @@ def test_402_for_a_blocked_account(cloud: Cloud, block: Block, code: str) -> Non
     assert cloud.send("GET", "/v8/artifacts/status").status == 200
 
 
+def test_client_headers_are_not_looked_at(send: Sender) -> None:
+    headers = {"x-artifact-client-ci": "x" * 51, "x-artifact-client-interactive": "yes"}
+    assert send("GET", "/v8/artifacts/status", headers=headers).status == 200
+
+
 def test_a_users_own_scope_has_a_status_of_its_own(cloud: Cloud, personal: Sender) -> None:
     change_state(cloud.user.id, caching=CachingStatus.DISABLED)
     assert personal("GET", "/v8/artifacts/status").json == {"status": "disabled"}

@@ -141,6 +141,7 @@ GOOD_HEADERS = [
     ("x-artifact-tag", "QQ=="),
     ("x-artifact-tag", "A" * 600),
     ("x-artifact-client-ci", "x" * 50),
+    ("x-artifact-client-ci", ""),
     ("x-artifact-client-interactive", "0"),
     ("x-artifact-client-interactive", "1"),
 ]
@@ -162,7 +163,6 @@ BAD_HEADERS = [
     ("x-artifact-tag", "QQ=="[:3]),
     ("x-artifact-tag", "QUJD\n"),
     ("x-artifact-client-ci", "x" * 51),
-    ("x-artifact-client-ci", ""),
     ("x-artifact-client-ci", "é"),
     ("x-artifact-client-interactive", "2"),
     ("x-artifact-client-interactive", "true"),

@@ -66,6 +66,12 @@ def test_the_longest_reply_fits_into_what_lambda_returns(send: Sender, option: S
     assert len(json.dumps({"body": reply.body.decode()})) < MAX_EVENT_BYTES
 
 
+def test_client_headers_are_not_looked_at(send: Sender) -> None:
+    headers = {"x-artifact-client-ci": "x" * 51, "x-artifact-client-interactive": "yes"}
+    reply = send("POST", "/v8/artifacts", json_body={"hashes": ["abc"]}, headers=headers)
+    assert (reply.status, reply.json) == (200, {"abc": None})
+
+
 def test_uploads_that_have_arrived_are_found_and_those_that_have_not_are_not(
     send: Sender,
 ) -> None:

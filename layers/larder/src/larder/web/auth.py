@@ -4,6 +4,7 @@
 |---|---|
 | `TokenHolder` | presents a valid key or session token, for whatever team |
 | `CacheMember` | presents a valid key or session token and, if a team is named, belongs to it |
+| `UsageReporter` | may report cache usage events: any permission on `artifacts` |
 | `UsageReader` | may read figures: permission `artifacts: read`. A block does not stop it |
 | `CacheReader` | may also read artifacts now: permission `artifacts: read`, caching neither disabled nor paused |
 | `CacheWriter` | may also write them: permission `artifacts: write`, a role that writes, the quota not used up |
@@ -19,6 +20,7 @@ one that meets a session: whose it is, which it looks up first, already says wha
 """
 
 from collections import OrderedDict
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
@@ -27,7 +29,7 @@ from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
 
 from larder import clock
-from larder.api_keys.models import ApiKey, Permissions
+from larder.api_keys.models import ARTIFACT_ACTIONS, CACHE_ACTIONS, ApiKey, Permissions
 from larder.api_keys.service import end_key, verify_key
 from larder.artifacts.models import ArtifactHash, IndexEntry, Totals, Writer
 from larder.artifacts.repository.index import read_with_standing
@@ -37,6 +39,7 @@ from larder.errors import (
     CachingDisabled,
     CachingOverLimit,
     CachingPaused,
+    MissingPermission,
     MissingRole,
     NotATeamMember,
     PaymentMissing,
@@ -50,12 +53,10 @@ from larder.web.build_clients import keeps_presigned_urls
 from larder.web.log import logger
 from larder.web.parameters import (
     BearerToken,
-    Client,
     NamedTeam,
     TeamQuery,
     Token,
     bearer_token,
-    client_info,
     named_hash,
     team_query,
 )
@@ -85,6 +86,8 @@ class CacheCaller:
     standing: Membership
     entry: IndexEntry
     totals: Totals
+    actions: Collection[str]
+    """What the key may do with artifacts, by its permissions. For a session, everything: its user's role rules."""
 
     @property
     def team_id(self) -> str | None:
@@ -102,6 +105,13 @@ class CacheCaller:
     @property
     def caching(self) -> CachingStatus:
         return caching_status(self.standing.state, self.totals)
+
+    @property
+    def usable_caching(self) -> CachingStatus:
+        """The same as far as the caller's key goes: one that may neither read nor write cannot use the cache at all."""
+        if not any(action in self.actions for action in CACHE_ACTIONS):
+            return CachingStatus.DISABLED
+        return self.caching
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +167,15 @@ def end_credential(credential: "ApiKey | Session") -> None:
     end_session(credential.user_id, credential.token_hash)
 
 
-def cache_member(token: BearerToken, team: NamedTeam, _client: Client) -> CacheCaller:
+def cache_member(token: BearerToken, team: NamedTeam) -> CacheCaller:
     return _caller(token, team, None, {}, totals=True)
+
+
+def usage_reporter(token: BearerToken, team: NamedTeam) -> CacheCaller:
+    caller = _caller(token, team, None, {}, totals=False)
+    if not caller.actions:
+        raise MissingPermission
+    return caller
 
 
 def usage_reader(token: BearerToken, team: NamedTeam) -> CacheCaller:
@@ -166,17 +183,13 @@ def usage_reader(token: BearerToken, team: NamedTeam) -> CacheCaller:
     return _caller(token, team, None, needs, totals=True, even_blocked=True)
 
 
-def cache_reader(
-    token: BearerToken, team: NamedTeam, _client: Client, request: Request
-) -> CacheCaller:
+def cache_reader(token: BearerToken, team: NamedTeam, request: Request) -> CacheCaller:
     caller = _caller(token, team, named_hash(request), {"artifacts": ("read",)}, totals=False)
     _require_caching(caller)
     return caller
 
 
-def cache_writer(
-    token: BearerToken, team: NamedTeam, _client: Client, request: Request
-) -> CacheCaller:
+def cache_writer(token: BearerToken, team: NamedTeam, request: Request) -> CacheCaller:
     caller = _caller(token, team, named_hash(request), {"artifacts": ("write",)}, totals=True)
     if caller.standing.role is not None and not caller.standing.role.writes_cache:
         raise ReadOnly
@@ -210,7 +223,7 @@ def announced_writer(request: Request) -> CacheCaller | None:
     if announced != "PUT" or not keeps_presigned_urls(headers.get("user-agent", "")):
         return None
     token = bearer_token(request)
-    return cache_writer(token, team_query(token, request), client_info(token, request), request)
+    return cache_writer(token, team_query(token, request), request)
 
 
 def _require_caching(caller: CacheCaller) -> None:
@@ -313,7 +326,14 @@ def _admitted(
         standing=standing,
         entry=entry,
         totals=totals,
+        actions=_actions(bearer.credential),
     )
+
+
+def _actions(credential: "ApiKey | Session") -> Collection[str]:
+    if isinstance(credential, ApiKey):
+        return credential.permissions.get("artifacts", ())
+    return ARTIFACT_ACTIONS
 
 
 def _owner(bearer: Holder, team: TeamQuery, slug_team: str | None) -> str:
@@ -352,6 +372,7 @@ def forget_scopes() -> None:
 
 TokenHolder = Annotated[Holder, Depends(token_holder)]
 CacheMember = Annotated[CacheCaller, Depends(cache_member)]
+UsageReporter = Annotated[CacheCaller, Depends(usage_reporter)]
 UsageReader = Annotated[CacheCaller, Depends(usage_reader)]
 CacheReader = Annotated[CacheCaller, Depends(cache_reader)]
 CacheWriter = Annotated[CacheCaller, Depends(cache_writer)]

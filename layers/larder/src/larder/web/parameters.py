@@ -114,10 +114,11 @@ def named_hash(request: Request) -> ArtifactHash | None:
 
 
 def client_info(_token: BearerToken, request: Request) -> ClientInfo:
-    ci = request.headers.get("x-artifact-client-ci")
+    # Empty is how a client with an unset variable says that it runs in none.
+    ci = request.headers.get("x-artifact-client-ci") or None
     if ci is not None and not (len(ci) <= MAX_CI_LENGTH and _PRINTABLE.fullmatch(ci)):
         raise InvalidRequest(
-            "x-artifact-client-ci", f"must hold 1 to {MAX_CI_LENGTH} printable ASCII characters"
+            "x-artifact-client-ci", f"must hold at most {MAX_CI_LENGTH} printable ASCII characters"
         )
     interactive = request.headers.get("x-artifact-client-interactive")
     if interactive not in (None, "0", "1"):

@@ -99,9 +99,10 @@ def redirect(artifact: Artifact, url: str) -> Response[None]:
 
 def artifact_headers(artifact: Artifact) -> dict[str, str]:
     metadata = artifact.metadata
-    # A client takes an absent duration for 0, and a reply with one that it can't parse for a miss.
+    # Unknown for a direct upload: clients take its absence for 0. They take what they cannot parse for a miss.
+    duration = metadata.duration_ms
     headers = {
-        "x-artifact-duration": str(metadata.duration_ms or 0),
+        "x-artifact-duration": None if duration is None else str(duration),
         "x-artifact-tag": metadata.tag,
         "x-artifact-sha": metadata.sha,
         "x-artifact-dirty-hash": metadata.dirty_hash,
