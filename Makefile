@@ -106,7 +106,7 @@ fuzz: $(READY) ## hostile requests only, many of them: FUZZ_EXAMPLES=1000 to the
 	@API_EXAMPLES="$${API_EXAMPLES:-500}" .venv/bin/python -m pytest -n 2 -o faulthandler_timeout=0 tests/proofs/test_documented_api.py $(ARGS)
 
 .PHONY: openapi
-openapi: $(READY) ## renew docs/openapi.json, and what GET /openapi.json serves, from the handlers
+openapi: $(READY) ## renew docs/openapi.json, what GET /openapi.json serves, and the methods of each path, from the handlers
 	@.venv/bin/python -m tools.openapi
 
 .PHONY: compatibility

@@ -21,6 +21,8 @@ ACCOUNT_ID = "000000000000"
 
 _DEFAULT_TIMEOUT_S = 3
 _DEFAULT_MEMORY_MB = 128
+DEFAULT_PATH = "$default"
+"""The route of every request that no other route takes."""
 _RATE = re.compile(r"rate\((\d+) (minute|hour|day)s?\)")
 _CAMEL_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PSEUDO_PARAMETERS = {
@@ -62,11 +64,16 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One route of the HTTP API; `path` may hold `{parameters}`."""
+    """One route of the HTTP API; `path` may hold `{parameters}`, or is `$default`."""
 
     method: str
     path: str
     function: Function
+
+    @property
+    def key(self) -> str:
+        """What events and logs call it."""
+        return self.path if self.path == DEFAULT_PATH else f"{self.method} {self.path}"
 
 
 @dataclass(frozen=True, slots=True)

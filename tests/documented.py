@@ -20,7 +20,7 @@ def undocumented(
 
     `headers` are by their lower-case names.
     """
-    if route_key.endswith("+}"):
+    if route_key.endswith("+}") or route_key == "$default":
         return None
     response = _response(route_key, status)
     if response is None:

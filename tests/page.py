@@ -73,9 +73,9 @@ class Page(HTMLParser):
         return {name: values for name, *values in directives}
 
 
-def opened(path: str) -> Page:
-    reply = Sender(None)("GET", path)
-    assert reply.status == 200, reply.body
+def opened(path: str, *, status: int = 200) -> Page:
+    reply = Sender(None)("GET", path, headers={"accept": "text/html"})
+    assert reply.status == status, reply.body
     return Page(reply)
 
 

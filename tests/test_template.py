@@ -560,6 +560,7 @@ def test_no_function_may_scan_a_table(logical_id: str) -> None:
 
 FOR_ANYBODY = {
     "AnswerCorsPreflight",
+    "AnswerUnknown",
     "ExchangeLoginCode",
     "FollowResetLink",
     "GetOk",
@@ -607,9 +608,17 @@ def test_a_function_with_a_route_may_authenticate_its_caller(logical_id: str) ->
     assert (policies_of_function[0].get("Ref") in named) is (logical_id not in FOR_ANYBODY)
 
 
-@pytest.mark.parametrize("logical_id", [name for name in HTTP_FUNCTIONS if name.startswith("Show")])
+@pytest.mark.parametrize(
+    "logical_id",
+    ["AnswerUnknown", *(name for name in HTTP_FUNCTIONS if name.startswith("Show"))],
+)
 def test_a_page_is_the_same_for_everybody_and_may_read_nothing(logical_id: str) -> None:
     assert "Policies" not in FUNCTIONS[logical_id]
+
+
+def test_one_function_answers_whatever_no_route_takes() -> None:
+    assert [route for route in ROUTES if "$default" in route] == [("ANY", "$default")]
+    assert ROUTES["ANY", "$default"] == "AnswerUnknown"
 
 
 @pytest.mark.parametrize("logical_id", FUNCTIONS)
@@ -929,7 +938,7 @@ def test_the_dashboard_puts_every_route_into_a_group_of_endpoints(
     group = re.compile(pattern[1].replace("(?<", "(?P<").replace("\\/", "/"))
     groups = {}
     for method, path in ROUTES:
-        found = group.search(f"{method} {path}")
+        found = group.search(path if path == "$default" else f"{method} {path}")
         assert found, f"{path} is in no group"
         groups[path] = found["endpoints"]
     assert groups["/v8/artifacts/{hash}"] == "/v8/artifacts"
@@ -937,6 +946,7 @@ def test_the_dashboard_puts_every_route_into_a_group_of_endpoints(
     assert groups["/api/auth/api-key/verify"] == "/api/auth/api-key"
     assert groups["/turborepo/token"] == "/turborepo"
     assert groups["/"] == "/"
+    assert groups["$default"] == "$default"
 
 
 # ------------------------------------------------------------------------ operators and environments

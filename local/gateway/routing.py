@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 
-from local.template import Function, Route
+from local.template import DEFAULT_PATH, Function, Route
 
 _PARAMETER = re.compile(r"\{(\w+\+?)\}")
 
 
 class Routes:
-    """The template's routes. As in the cloud, a path without parameters wins over one with, `{proxy+}` comes last."""
+    """The template's routes.
+
+    As in the cloud, a path without parameters wins over one with, `{proxy+}` comes after both, and `$default` last.
+    """
 
     def __init__(self, routes: list[Route]) -> None:
         fixed_first = sorted(routes, key=_generality)
         self._routes = [(_pattern(route.path), route) for route in fixed_first]
+        self._default = next((route for route in routes if route.path == DEFAULT_PATH), None)
 
     def find(self, method: str, raw_path: str) -> tuple[Function, str, dict[str, str]] | None:
         """The function, the route's key (`GET /v8/...`), and its path parameters as they stand in the path."""
@@ -23,8 +27,8 @@ class Routes:
                 continue
             match = pattern.fullmatch(raw_path)
             if match:
-                return route.function, f"{route.method} {route.path}", match.groupdict()
-        return None
+                return route.function, route.key, match.groupdict()
+        return None if self._default is None else (self._default.function, DEFAULT_PATH, {})
 
 
 def _generality(route: Route) -> tuple[bool, int]:

@@ -108,6 +108,7 @@ def test_checks_have_names_of_their_own() -> None:
         ("not_a_team_member", "--team"),
         ("read_only", "one that writes"),
         ("missing_permission", "artifacts=read,write"),
+        ("not_found", "without a path"),
         ("remote_caching_disabled", "--caching enabled"),
         ("remote_caching_paused", "--caching enabled"),
         ("remote_caching_over_limit", "--quota"),

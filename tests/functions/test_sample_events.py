@@ -293,6 +293,10 @@ def test_show_openapi(cloud: Cloud) -> None:
     assert answer("show_openapi", cloud)["info"]["title"] == "Larder"
 
 
+def test_answer_unknown(cloud: Cloud) -> None:
+    assert answer("answer_unknown", cloud)["code"] == "not_found"
+
+
 def test_describe_login(cloud: Cloud) -> None:
     described = answer("describe_login", cloud)
     assert described["user"]["email"] == cloud.user.email

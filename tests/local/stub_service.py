@@ -50,6 +50,12 @@ Resources:
       Events:
         Post: {Type: HttpApi, Properties: {Method: POST, Path: /respond}}
         Head: {Type: HttpApi, Properties: {Method: HEAD, Path: /respond}}
+  Unknown:
+    Type: AWS::Serverless::Function
+    Properties:
+      Handler: things.unknown.handler
+      Events:
+        Default: {Type: HttpApi, Properties: {Method: ANY, Path: $default}}
   Arrived:
     Type: AWS::Serverless::Function
     Properties:
@@ -110,6 +116,10 @@ def handler(event, context):
     if event["requestContext"]["http"]["method"] == "HEAD":
         return {"statusCode": 200, "headers": {"content-length": "1234", "x-artifact-tag": "t"}}
     return json.loads(event["body"])
+""",
+    "unknown": """
+def handler(event, context):
+    return {"statusCode": 404, "headers": {"x-route": event["routeKey"]}, "body": event["requestContext"]["routeKey"]}
 """,
     "arrived": """
 import json, os, pathlib

@@ -91,9 +91,20 @@ def test_takes_a_path_with_two_leading_slashes(client: httpx.Client, cloud: Stub
 @pytest.mark.parametrize(
     ("method", "path"), [("GET", "/nowhere"), ("GET", "/echo/a/b"), ("DELETE", "/respond")]
 )
-def test_answers_404_where_no_route_is(client: httpx.Client, method: str, path: str) -> None:
+def test_hands_a_request_without_a_route_to_the_default_route(
+    client: httpx.Client, method: str, path: str
+) -> None:
     reply = client.request(method, path)
-    assert (reply.status_code, reply.json()) == (404, {"message": "Not Found"})
+    assert (reply.status_code, reply.text) == (404, "$default")
+    assert reply.headers["x-route"] == "$default"
+
+
+def test_refuses_by_itself_what_is_too_large_for_the_default_routes_function(
+    client: httpx.Client,
+) -> None:
+    large = client.post("/nowhere", content=bytes(4_720_000), headers=OCTETS)
+    assert (large.status_code, large.json()) == (413, {"message": "Request Entity Too Large"})
+    assert client.get("/nowhere", headers={"x-a": "a" * 10_500}).status_code == 431
 
 
 def test_passes_a_binary_body_as_base64(client: httpx.Client) -> None:

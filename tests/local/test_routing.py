@@ -3,7 +3,7 @@
 import pytest
 
 from local.gateway.routing import Routes
-from local.template import load_template
+from local.template import DEFAULT_PATH, load_template
 
 ROUTES = Routes(load_template(environ={}).routes)
 
@@ -39,5 +39,12 @@ def test_the_most_specific_route_wins_and_a_greedy_parameter_takes_slashes(
         ("OPTIONS", "/v8/artifacts/a/b"),
     ],
 )
-def test_other_paths_belong_to_none(method: str, path: str) -> None:
-    assert ROUTES.find(method, path) is None
+def test_whatever_no_other_route_takes_is_the_default_routes(method: str, path: str) -> None:
+    found = ROUTES.find(method, path)
+    assert found is not None
+    assert (found[0].logical_id, *found[1:]) == ("AnswerUnknown", "$default", {})
+
+
+def test_without_a_default_route_they_belong_to_none() -> None:
+    others = [route for route in load_template(environ={}).routes if route.path != DEFAULT_PATH]
+    assert Routes(others).find("GET", "/nowhere") is None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from local.template import load_template
 from tests.owasp.conftest import operations
+from tests.permissions import grants
 from tools.openapi.document import is_operation
 from tools.openapi.files import differing
 
@@ -20,12 +21,14 @@ def test_every_route_is_documented_and_every_documented_one_is_there() -> None:
     assert differing() == []
 
 
-def test_there_is_no_route_for_whatever_else_is_asked() -> None:
+def test_whatever_else_is_asked_reaches_what_may_read_nothing() -> None:
     # What browsers ask before they send is answered alike for all paths.
     greedy = [(one.method, one.path) for one in TEMPLATE.routes if "+" in one.path]
     assert greedy == [("OPTIONS", "/api/auth/{proxy+}")]
-    assert "ANY" not in {one.method for one in TEMPLATE.routes}
-    assert "$default" not in {route.path for route in TEMPLATE.routes}
+    assert [one.path for one in TEMPLATE.routes if one.method == "ANY"] == ["$default"]
+    (default,) = (one for one in TEMPLATE.routes if one.path == "$default")
+    assert default.function.logical_id == "AnswerUnknown"
+    assert grants("AnswerUnknown") == set()
 
 
 def test_every_handler_has_a_route_or_another_reason() -> None:

@@ -1023,6 +1023,14 @@ def page(s: Subject) -> Play:
     yield None
 
 
+@scenario("$default", variant="of nothing that exists")
+def unknown(s: Subject) -> Play:
+    yield lambda: s.send("GET", "/nowhere")
+    replies = yield None
+    assert isinstance(replies, list)
+    assert replies[-1].status == 404
+
+
 @scenario("GET /api/auth/turbo-login")
 def describe_login(s: Subject) -> Play:
     token = s.session()

@@ -88,7 +88,7 @@ def names() -> list[str]:
     """Every route of the template, and every function without one."""
     template = load_template(environ={})
     routed = {route.function.logical_id for route in template.routes}
-    routes = [f"{route.method} {route.path}" for route in template.routes]
+    routes = [route.key for route in template.routes]
     return routes + [one.logical_id for one in template.functions if one.logical_id not in routed]
 
 

@@ -45,7 +45,6 @@ SHARED, PRIVATE = "deadbeefdeadbeef", "b0b0b0b0b0b0b0b0"
 INDEX_KEY = re.compile(rf"{HASH_PATTERN}(#pending)?|#discarded#{UPLOAD_ID_PATTERN}|#totals")
 OF_THE_GATEWAY = {
     400: "Bad Request",
-    404: "Not Found",
     413: "Request Entity Too Large",
     431: "Request Header Fields Too Large",
 }

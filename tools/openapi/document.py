@@ -24,7 +24,7 @@ from larder.web import auth, parameters, signed_in
 from larder.web.origins import check_callbacks
 from larder.web.pages import Page
 from larder.web.request_guards import BODYLESS, check_rate, guard_request
-from local.template import Route, Template
+from local.template import DEFAULT_PATH, Route, Template
 from tools.openapi import Undocumented
 from tools.openapi.failures import Errors, raised_by
 from tools.openapi.replies import described, replies_of
@@ -52,6 +52,9 @@ A request for the cache acts for the team that `teamId` or `slug` names, else fo
 else for the caller alone.
 
 OPTIONS on any path of `/api/auth` answers the preflight of a browser for pages of trusted origins.
+
+Another method of a path here is answered 405 `method_not_allowed`, with `Allow`. Any other path is answered 404 \
+`not_found`; under `/api/auth` without a body, and to a browser with a page.
 """
 
 _SCHEMES: dict[str, Schema] = {
@@ -137,8 +140,8 @@ def make_document(template: Template) -> Schema:
 
 
 def is_operation(route: Route) -> bool:
-    """Whether a path is one, and not all that begin alike: browsers ask these whether they may ask, by CORS."""
-    return not route.path.endswith("+}")
+    """Whether a route is of one path, not of all that begin alike, where browsers ask by CORS, and not `$default`."""
+    return not route.path.endswith("+}") and route.path != DEFAULT_PATH
 
 
 def _version() -> str:

@@ -1,4 +1,6 @@
-"""Where the document is kept: for people in docs/, and beside the function that serves it."""
+"""Where the document is kept: for people in docs/, and beside the function that serves it; and with it the methods of
+each path, for the function that answers requests without a route.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from typing import Any
 
 from larder.settings import settings
 from local.template import load_template
-from tools.openapi.document import ROOT, make_document
+from tools.openapi.document import ROOT, is_operation, make_document
 
 
 @cache
@@ -38,7 +40,22 @@ def files() -> dict[Path, str]:
         ROOT / "functions" / "pages" / "openapi.json": json.dumps(
             document(), separators=(",", ":")
         ),
+        ROOT / "functions" / "pages" / "routes.json": json.dumps(methods_by_path(), indent=2)
+        + "\n",
     }
+
+
+def methods_by_path() -> dict[str, list[str]]:
+    """The methods of every path, those of a route of all that begin alike among them."""
+    routes = load_template(environ={}).routes
+    found: dict[str, list[str]] = {}
+    for one in sorted(filter(is_operation, routes), key=lambda route: route.path):
+        found.setdefault(one.path, []).append(one.method)
+    for greedy in (route for route in routes if route.path.endswith("+}")):
+        for path, methods in found.items():
+            if path.startswith(greedy.path.partition("{")[0]):
+                methods.append(greedy.method)
+    return {path: sorted(methods) for path, methods in found.items()}
 
 
 def write() -> None:

@@ -18,9 +18,12 @@ PATHS = sorted(
 )
 
 
-@pytest.fixture(params=PATHS)
+UNKNOWN = "/nowhere"
+
+
+@pytest.fixture(params=[*PATHS, UNKNOWN])
 def page(request: pytest.FixtureRequest, environment: pytest.MonkeyPatch) -> Page:
-    return opened(request.param)
+    return opened(request.param, status=404 if request.param == UNKNOWN else 200)
 
 
 def test_there_are_pages() -> None:

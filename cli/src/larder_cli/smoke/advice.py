@@ -16,6 +16,7 @@ _BY_CODE = {
     " user by `larder teams add-member`",
     "read_only": "this key, or the role of its user, only reads: take one that writes",
     "missing_permission": "the key lacks a permission: take one with artifacts=read,write",
+    "not_found": "Larder answers, but not at this path: give the stack's ApiUrl, or your own domain, without a path",
     "remote_caching_disabled": "caching is switched off: `larder teams set TEAM --caching enabled`",
     "remote_caching_paused": "caching is paused: `larder teams set TEAM --caching enabled`",
     "remote_caching_over_limit": "the team has used up its quota: raise it by `larder teams set TEAM --quota`",

@@ -298,6 +298,24 @@ class InvitationLimitReached(LarderError):
     message = "The team has as many open invitations as it may. Withdraw one, or wait until one is used or over."
 
 
+class PathNotFound(LarderError):
+    status = 404
+    code = "not_found"
+    message = "There is no such path. GET /openapi.json lists those that exist."
+
+
+class MethodNotAllowed(LarderError):
+    """The path takes other methods, which `Allow` lists."""
+
+    status = 405
+    code = "method_not_allowed"
+
+    def __init__(self, methods: Iterable[str]) -> None:
+        allowed = ", ".join(methods)
+        self.headers = {"Allow": allowed}
+        super().__init__(f"This path does not take the method of the request. It takes {allowed}.")
+
+
 class DeleteUserDisabled(LarderError):
     """Told like a path that does not exist."""
 

@@ -80,27 +80,28 @@ def page(name: str, title: str, *, signs_in: bool = False) -> Page:
 def page_handler(show: Callable[[], Page]) -> Handler:
     """What Lambda calls for a page."""
 
-    def reply() -> Reply:
-        shown = show()
-        headers = {**_HEADERS, "Content-Security-Policy": shown.policy}
-        return {"statusCode": 200, "headers": headers, "body": shown.html}
+    return logged_reply(lambda _event: page_reply(show()))
 
-    return _logged(reply)
+
+def page_reply(shown: Page, *, status: int = 200) -> Reply:
+    headers = {**_HEADERS, "Content-Security-Policy": shown.policy}
+    return {"statusCode": status, "headers": headers, "body": shown.html}
 
 
 def json_handler(show: Callable[[], str]) -> Handler:
     """What Lambda calls for JSON that is the same for everybody until the next deployment."""
 
-    def reply() -> Reply:
-        return {"statusCode": 200, "headers": dict(_JSON_HEADERS), "body": show()}
+    return logged_reply(
+        lambda _event: {"statusCode": 200, "headers": dict(_JSON_HEADERS), "body": show()}
+    )
 
-    return _logged(reply)
 
+def logged_reply(reply: Callable[[dict[str, Any]], Reply]) -> Handler:
+    """What Lambda calls: the reply to an event, and a line in the log."""
 
-def _logged(reply: Callable[[], Reply]) -> Handler:
     def handler(event: dict[str, Any], _context: LambdaContext) -> Reply:
         log = log_of_request(event)
-        answer = reply()
+        answer = reply(event)
         log.info("answered", extra={"status": answer["statusCode"]})
         return answer
 

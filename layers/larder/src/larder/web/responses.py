@@ -14,9 +14,9 @@ from larder.errors import (
     InvalidBody,
     InvalidRequest,
     LarderError,
-    TooManyRequests,
 )
 from larder.web.base_url import base_url
+from larder.web.error_bodies import auth_error, cache_error
 
 _JSON = "application/json"
 _BYTES = "application/octet-stream"
@@ -48,17 +48,11 @@ def empty(status: int, headers: Mapping[str, str] | None = None) -> Response[Non
 
 
 def error_response(error: LarderError, headers: Mapping[str, str] | None = None) -> Response[str]:
-    """The build client parses the nested shape, its older documents say flat: both are there."""
-    body = {
-        "error": {"code": error.code, "message": error.message},
-        "code": error.code,
-        "message": error.message,
-    }
     return Response(
         status_code=error.status,
         content_type=_JSON,
         headers={**error.headers, **(headers or {})},
-        body=json.dumps(body),
+        body=json.dumps(cache_error(error)),
     )
 
 
@@ -69,14 +63,11 @@ def auth_error_response(error: LarderError) -> Response[str] | Response[None]:
     if type(error) is InvalidRequest and error.field != "body":
         # A service told the field and the rule, without knowing by which API it was asked.
         error = InvalidBody(error.field, error.rule, *error.others)
-    body = {"message": error.message}
-    if not isinstance(error, TooManyRequests):
-        body["code"] = error.code.upper()
     return Response(
         status_code=error.status,
         content_type=_JSON,
         headers=dict(error.headers),
-        body=json.dumps(body),
+        body=json.dumps(auth_error(error)),
     )
 
 

@@ -1,0 +1,18 @@
+"""Any request that no other route takes"""
+
+import json
+from pathlib import Path
+
+from larder.web.pages import Reply
+from larder.web.unrouted import Routes, Unrouted, answer, unrouted_handler
+
+# `make openapi` writes it.
+_ROUTES: Routes = json.loads(Path(__file__).with_name("routes.json").read_text(encoding="utf-8"))
+
+
+def answer_unknown(request: Unrouted) -> Reply:
+    """$default: 405 for another method of a known path, 404 for an unknown path."""
+    return answer(request, _ROUTES)
+
+
+handler = unrouted_handler(answer_unknown)

@@ -1,0 +1,151 @@
+"""Requests that no route takes"""
+
+import pytest
+
+from local.template import load_template
+from tests.functions.pages.conftest import STATE
+from tests.loaded import loaded_by
+from tests.page import opened
+from tests.requests import Reply, Sender
+
+BROWSER = {"accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+PARAMETERS = {"{hash}": "abc", "{idOrSlug}": "acme", "{uid}": "u1", "{token}": STATE}
+
+
+def ask(method: str, path: str, **headers: str) -> Reply:
+    return Sender(None)(method, path, headers=headers)
+
+
+@pytest.fixture(autouse=True)
+def _environment(environment: pytest.MonkeyPatch) -> None:
+    """Nothing of the cloud: the function may call nobody."""
+
+
+# Another method of a known path ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("DELETE", "/v8/artifacts/abc", "GET, HEAD, OPTIONS, PUT"),
+        ("POST", "/v8/artifacts/abc", "GET, HEAD, OPTIONS, PUT"),
+        ("GET", "/v8/artifacts", "OPTIONS, POST"),
+        ("PUT", "/v8/artifacts", "OPTIONS, POST"),
+        # A hash can have neither name: these are paths of their own.
+        ("DELETE", "/v8/artifacts/status", "GET, OPTIONS"),
+        ("PATCH", "/v8/artifacts/events", "OPTIONS, POST"),
+        ("POST", "/v1/artifacts/status", "PUT"),
+        ("POST", "/v1/artifacts/abc", "DELETE, GET"),
+        ("OPTIONS", "/v1/usage", "GET"),
+        ("PUT", "/v2/teams/acme", "GET, PATCH"),
+        ("GET", "/v1/teams/acme/members/u1", "DELETE, PATCH"),
+        ("GET", "/v1/teams/acme/members/teams/join", "POST"),
+        ("POST", "/", "GET"),
+        ("HEAD", "/", "GET"),
+        ("DELETE", "/openapi.json", "GET"),
+    ],
+)
+def test_405_lists_the_methods_of_the_path(method: str, path: str, allowed: str) -> None:
+    reply = ask(method, path)
+    assert (reply.status, reply.code) == (405, "method_not_allowed")
+    assert reply.headers["allow"] == allowed
+    assert reply.headers["content-type"] == "application/json"
+    assert (reply.json["code"], reply.json["message"]) == (reply.code, reply.message)
+    assert allowed in reply.message
+
+
+def test_405_under_api_auth_has_the_flat_shape_and_allows_what_browsers_ask_by_cors() -> None:
+    reply = ask("GET", "/api/auth/sign-in/email")
+    assert reply.refusal == (405, "METHOD_NOT_ALLOWED")
+    assert reply.json.keys() == {"code", "message"}
+    assert reply.headers["allow"] == "OPTIONS, POST"
+
+
+def test_allow_names_every_method_that_the_path_has_and_no_other() -> None:
+    """Asked with a method that no path has."""
+    told: dict[str, set[str]] = {}
+    routes = [one for one in load_template(environ={}).routes if one.method != "ANY"]
+    for route in routes:
+        path = "/".join(PARAMETERS.get(part, part) for part in route.path.split("/"))
+        if not route.path.endswith("+}"):
+            told[route.path] = set(ask("PROPFIND", path).headers["allow"].split(", "))
+    assert told == {
+        path: {one.method for one in routes if one.path == path}
+        | ({"OPTIONS"} if path.startswith("/api/auth/") else set())
+        for path in told
+    }
+
+
+def test_a_browser_that_asks_with_another_method_gets_405_too() -> None:
+    reply = ask("GET", "/v1/teams/join", **BROWSER)
+    assert (reply.status, reply.headers["allow"]) == (405, "POST")
+
+
+# Unknown paths -----------------------------------------------------------------------------------
+
+UNKNOWN = [
+    "/nowhere",
+    "/v8",
+    "/v8/artifacts/",
+    "/v8/artifacts/a/b",
+    "/v9/artifacts/abc",
+    "/v2/teams//members",
+    "/api",
+    "/OPENAPI.JSON",
+    "/{hash}",
+    "/v8/artifacts/abc/",
+    "/.env",
+    "/%2e%2e/%2e%2e/etc/passwd",
+    "/caf%C3%A9",
+]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD"])
+@pytest.mark.parametrize("path", UNKNOWN)
+def test_404_for_a_path_that_does_not_exist(path: str, method: str) -> None:
+    reply = ask(method, path)
+    assert (reply.status, reply.code) == (404, "not_found")
+    assert "allow" not in reply.headers
+
+
+@pytest.mark.parametrize("path", ["/api/auth", "/api/auth/", "/api/auth/nothing", "/api/auth/ok/"])
+def test_404_under_api_auth_has_no_body_as_the_better_auth_client_knows_it(path: str) -> None:
+    reply = ask("POST", path)
+    assert (reply.status, reply.body) == (404, b"")
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/api/auth/verify-emai"])
+def test_a_browser_is_shown_a_page_that_leads_home(path: str) -> None:
+    page = opened(path, status=404)
+    assert page.texts["h1"] == ["There is no such page"]
+    assert [link.attributes["href"] for link in page.all("a")] == ["/"]
+
+
+def test_the_page_shows_nothing_of_the_address() -> None:
+    replies = [ask("GET", path, **BROWSER) for path in ("/nowhere", "/%3Cscript%3Ealert(1)")]
+    assert replies[0] == replies[1]
+
+
+def test_a_program_that_sends_html_elsewhere_gets_json() -> None:
+    assert ask("POST", "/nowhere", **BROWSER).code == "not_found"
+
+
+# What it takes -----------------------------------------------------------------------------------
+
+
+def test_nobody_is_asked_who_they_are_and_the_log_has_no_path(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A mistyped link may hold a token."""
+    assert ask("GET", f"/api/auth/reset-pasword/{STATE}", authorization="x" * 64).status == 404
+    assert STATE not in capfd.readouterr().out + caplog.text
+
+
+def test_it_starts_as_fast_as_a_page() -> None:
+    more = loaded_by("pages.answer_unknown") - loaded_by("pages.show_login")
+    assert more == {
+        "larder.errors",
+        "larder.web.error_bodies",
+        "larder.web.unrouted",
+        "pages.answer_unknown",
+    }
