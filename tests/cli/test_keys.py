@@ -152,8 +152,7 @@ def test_a_team_key_needs_a_member(larder: Larder, cloud: Cloud) -> None:
         (("--name", "x" * 33), "--name: must hold 1 to 32 characters"),
         (("--prefix", "a b"), "--prefix: must be"),
         (("--permissions", "art facts=read"), "--permissions: must map"),
-        (("--remaining", "0"), "--remaining: must be a whole number from 1"),
-        (("--remaining", f"{10**12 + 1}"), "--remaining: must be a whole number from 1 to"),
+        (("--remaining", f"{10**12 + 1}"), "--remaining: must be a whole number from 0 to"),
         (("--rate-limit-max", f"{10**12 + 1}"), "--rate-limit-max: must be a whole number"),
         (
             ("--remaining", "1", "--refill-interval", "1d", "--refill-amount", f"{10**12 + 1}"),
@@ -303,6 +302,15 @@ def test_a_key_that_begins_without_uses_is_refused_but_kept_for_its_refill(
     assert made["remaining"] == 0
     assert use(made).status == 401
     assert larder.json("keys", "show", made["id"])["remaining"] == 0
+
+
+def test_a_key_that_is_made_without_uses_or_a_refill_is_refused_and_gone(
+    larder: Larder, cloud: Cloud
+) -> None:
+    made = larder.json("keys", "create", *ADA, "--remaining", "0")
+    assert made["remaining"] == 0
+    assert use(made).status == 401
+    assert "there is no key with the id" in larder.refusal("keys", "show", made["id"])
 
 
 def test_a_key_over_its_rate_limit_is_told_when_to_come_again(larder: Larder, cloud: Cloud) -> None:

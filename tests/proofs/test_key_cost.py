@@ -82,6 +82,11 @@ CASES: dict[str, Case] = {
     "last use, a refill will come": Case(ONE, properties={"remaining": 1, "refill": minutely(10)}),
     "last use": Case(LAST, properties={"remaining": 1}),
     "begins a window": Case(TWO, properties={"rate_limit": limit(10)}, after=2 * MINUTE),
+    "begins a window without a limit": Case(
+        TWO,
+        properties={"rate_limit": RateLimit(enabled=False, window_ms=MINUTE_MS, max_requests=10)},
+        after=2 * MINUTE,
+    ),
     "refills": Case(TWO, properties={"remaining": 1, "refill": minutely(10)}, after=2 * MINUTE),
     "begins a window and refills": Case(
         TWO,

@@ -137,13 +137,27 @@ def test_a_refill_is_due_and_40_at_once_it_is_refilled_once(
     overlap: Overlap, new_team: Cloud
 ) -> None:
     key = make(
-        new_team, age=MINUTE, remaining=3, refill=Refill(interval_ms=MINUTE_MS // 2, amount=100)
+        new_team, age=MINUTE, remaining=3, refill=Refill(interval_ms=MINUTE_MS * 2 // 3, amount=100)
     )
     done = verify_at_once(key, 40, overlap, held_calls=2)
     assert outcomes(done) == {VALID: 40}
-    assert sorted(record.remaining or 0 for record in records(done)) == list(range(60, 100))
+    assert sorted(record.remaining or 0 for record in records(done)) == list(range(63, 103))
     assert {record.last_refill_at for record in records(done)} == {stored(key).last_refill_at}
-    assert stored(key).remaining == 60
+    assert stored(key).remaining == 63
+
+
+@every_overlap
+def test_three_refills_are_due_and_40_at_once_all_three_are_added_once(
+    overlap: Overlap, new_team: Cloud
+) -> None:
+    refill = Refill(interval_ms=MINUTE_MS * 2 // 7, amount=100)
+    key = make(new_team, age=MINUTE, remaining=3, refill=refill)
+    done = verify_at_once(key, 40, overlap, held_calls=2)
+    assert outcomes(done) == {VALID: 40}
+    assert sorted(record.remaining or 0 for record in records(done)) == list(range(263, 303))
+    third = key.created_at + timedelta(milliseconds=3 * refill.interval_ms)
+    assert {record.last_refill_at for record in records(done)} == {third}
+    assert stored(key).remaining == 263
 
 
 @every_overlap
@@ -151,7 +165,7 @@ def test_a_refill_smaller_than_the_crowd_lets_exactly_its_amount_pass(
     overlap: Overlap, new_team: Cloud
 ) -> None:
     key = make(
-        new_team, age=MINUTE, remaining=0, refill=Refill(interval_ms=MINUTE_MS // 2, amount=7)
+        new_team, age=MINUTE, remaining=0, refill=Refill(interval_ms=MINUTE_MS * 2 // 3, amount=7)
     )
     done = verify_at_once(key, 40, overlap, held_calls=2)
     assert outcomes(done) == {VALID: 7, Refusal.USED_UP: 33}
@@ -166,13 +180,13 @@ def test_a_refill_and_a_window_are_due_and_each_turns_once(
         new_team,
         age=MINUTE,
         remaining=3,
-        refill=Refill(interval_ms=MINUTE_MS // 2, amount=100),
+        refill=Refill(interval_ms=MINUTE_MS * 2 // 3, amount=100),
         rate_limit=limit(30, MINUTE_MS // 2),
     )
     done = verify_at_once(key, 40, overlap, held_calls=2)
     assert outcomes(done) == {VALID: 30, Refusal.RATE_LIMITED: 10}
     assert sorted(record.request_count for record in records(done)) == list(range(1, 31))
-    assert sorted(record.remaining or 0 for record in records(done)) == list(range(70, 100))
+    assert sorted(record.remaining or 0 for record in records(done)) == list(range(73, 103))
     assert {record.last_refill_at for record in records(done)} == {stored(key).last_refill_at}
     assert {record.window_ends_at for record in records(done)} == {stored(key).window_ends_at}
 
@@ -195,10 +209,12 @@ def test_a_refill_that_comes_due_between_the_claimed_times_is_made_once(
     assert outcomes(done) == {VALID: 40}
     before = [record for record in records(done) if record.last_refill_at is None]
     after = [record for record in records(done) if record.last_refill_at is not None]
-    assert sorted(record.remaining or 0 for record in before) == list(range(100 - len(before), 100))
-    assert sorted(record.remaining or 0 for record in after) == list(
-        range(1_000 - len(after), 1_000)
-    )
+    # Those whose clocks are behind use what is left on either side of the refill.
+    left = [record.remaining or 0 for record in records(done)]
+    assert len({*left}) == 40
+    assert all(60 <= uses < 100 for uses in (record.remaining or 0 for record in before))
+    assert all(1_060 <= uses < 1_100 for uses in (record.remaining or 0 for record in after))
+    assert stored(key).remaining == 1_060
     assert {record.last_refill_at for record in after} == {stored(key).last_refill_at}
 
 

@@ -244,7 +244,7 @@ def keys() -> None:
     "--refill-amount",
     type=click.IntRange(min=1),
     metavar="N",
-    help="What a refill sets the remaining uses to.",
+    help="What a refill adds to the remaining uses.",
 )
 @click.option(
     "--refill-interval", type=period_ms, metavar="TIME", help="How long between refills: 1h, 1d."

@@ -296,6 +296,14 @@ def test_an_operator_makes_a_key_for_anybody_with_limits(operator: Sender, cloud
     assert record["permissions"] == {"billing": ["refund"]}
 
 
+def test_an_operator_makes_a_key_with_0_uses(operator: Sender) -> None:
+    record = made(create(operator, remaining=0))
+    assert record["remaining"] == 0
+    send = Sender(record["key"], slug="acme")
+    assert send("GET", "/v8/artifacts/status").status == 401
+    assert find_key(record["id"]) is None
+
+
 def test_an_operator_can_switch_the_default_limit_off(operator: Sender, option: SetOption) -> None:
     option("key_rate_limit_enabled", "true")
     assert made(create(operator, rateLimitEnabled=False))["rateLimitEnabled"] is False
@@ -320,7 +328,8 @@ def test_an_operators_key_for_a_team_is_a_members(operator: Sender, cloud: Cloud
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({"remaining": 0}, "remaining"),
+        ({"remaining": -1}, "remaining"),
+        ({"remaining": 0.5}, "remaining"),
         ({"remaining": 10**13}, "remaining"),
         ({"remaining": 1, "refillAmount": 1}, "refillInterval"),
         ({"remaining": 1, "refillInterval": 1}, "refillAmount"),

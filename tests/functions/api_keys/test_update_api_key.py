@@ -197,7 +197,7 @@ def test_an_operator_changes_anybodys_key_and_its_limits(operator: Sender, cloud
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({"remaining": 0}, "remaining"),
+        ({"remaining": -1}, "remaining"),
         ({"refillAmount": 1, "refillInterval": 1}, "remaining"),
         ({"refillAmount": 1}, "refillInterval"),
         ({"rateLimitMax": 0}, "rateLimitMax"),
@@ -216,16 +216,23 @@ def test_a_refill_that_comes_at_the_same_moment_is_not_lost(operator: Sender, cl
     now = clock.now()
     refill = Refill(interval_ms=1000, amount=5)
     new = NewKey(user_id=cloud.user.id, remaining=1, refill=refill)
-    key, _ = create_key(new, now=now - timedelta(minutes=1))
+    key, _ = create_key(new, now=now - timedelta(seconds=1.5))
 
     def use() -> None:
         assert verify(key.key_hash, READ, now=clock.now()).valid
 
     with just_before("dynamodb", "UpdateItem", use):
         reply = update(operator, key, refillAmount=9, refillInterval=60_000)
-    assert (reply.json["remaining"], reply.json["refillAmount"]) == (4, 9)
-    refilled_at = datetime.fromisoformat(reply.json["lastRefillAt"])
-    assert stored(key).refill_due_at == refilled_at + timedelta(minutes=1)
+    assert (reply.json["remaining"], reply.json["refillAmount"]) == (5, 9)
+    assert reply.json["lastRefillAt"] == clock.to_iso(key.created_at + timedelta(seconds=1))
+    changed_at = datetime.fromisoformat(reply.json["updatedAt"])
+    assert stored(key).refill_due_at == changed_at + timedelta(minutes=1)
+
+
+def test_an_operator_ends_a_key_by_leaving_it_0_uses(operator: Sender, cloud: Cloud) -> None:
+    assert update(operator, cloud.key, remaining=0).json["remaining"] == 0
+    assert cloud.send("GET", "/v8/artifacts/status").status == 401
+    assert refused(update(operator, cloud.key, remaining=5)) == (404, "KEY_NOT_FOUND")
 
 
 def test_it_costs_the_session_the_index_the_key_and_one_write(ada: Sender, cloud: Cloud) -> None:

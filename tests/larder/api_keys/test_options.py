@@ -245,7 +245,7 @@ def test_schema_gives_attributes_the_names_of_the_deployment(
         if item["key_hash"]["S"] == key.key_hash
     )
     assert {stored[name] for name in ("label", "kind", "team_id")} == {"ci", "ci_", cloud.team.id}
-    assert (stored["left"], stored["count"], stored["may"]) == (4, 1, {"artifacts": ["read", "write"]})  # fmt: skip
+    assert (stored["left"], stored["count"], stored["may"]) == (5, 1, {"artifacts": ["read", "write"]})  # fmt: skip
     assert set(RENAMED.values()) <= stored.keys()
     assert not {"name", "remaining", "last_request", "permissions", "enabled"} & stored.keys()
     assert repository.get(key.key_hash) == used

@@ -39,7 +39,7 @@ def test_the_new_key_takes_over_name_permissions_and_limits(cloud: Cloud) -> Non
         permissions=READ,
         metadata={"repo": "web"},
         remaining=100,
-        refill=Refill(interval_ms=1_000, amount=100),
+        refill=Refill(interval_ms=86_400_000, amount=100),
         rate_limit=RateLimit(enabled=True, window_ms=60_000, max_requests=50),
     )
     old, _ = create_key(new, now=now)
@@ -80,6 +80,28 @@ def test_without_an_overlap_no_use_of_an_allowance_counts_twice(cloud: Cloud) ->
         rotated = rotate_key(old.id, overlap_s=0, now=now)
     assert rotated is not None
     assert rotated[0].remaining == 9
+
+
+@pytest.mark.parametrize("overlap_s", [0, 60])
+def test_refills_that_are_due_are_among_the_uses_that_were_left(
+    cloud: Cloud, overlap_s: int
+) -> None:
+    now = clock.now()
+    refill = Refill(interval_ms=1_000, amount=100)
+    new = NewKey(user_id=cloud.user.id, remaining=10, refill=refill)
+    old, _ = create_key(new, now=now - timedelta(seconds=3.5))
+    rotated = rotate_key(old.id, overlap_s=overlap_s, now=now)
+    assert rotated is not None
+    assert (rotated[0].remaining, rotated[0].refill) == (310, refill)
+    assert rotated[0].refill_due_at == now + timedelta(seconds=1)
+
+
+@pytest.mark.parametrize("overlap_s", [0, 60])
+def test_a_key_without_uses_left_is_not_rotated(cloud: Cloud, overlap_s: int) -> None:
+    old, _ = create_key(NewKey(user_id=cloud.user.id, remaining=0), now=clock.now())
+    with pytest.raises(InvalidRequest, match=r"^key: has no uses left"):
+        rotate_key(old.id, overlap_s=overlap_s, now=clock.now())
+    assert find_key(old.id) == old
 
 
 def test_an_overlap_never_lengthens_a_life(cloud: Cloud) -> None:

@@ -14,8 +14,16 @@ import pytest
 from larder import clock
 from larder.api_keys import repository
 from larder.api_keys.grants import Grantor
-from larder.api_keys.models import ApiKey, NewKey, RateLimit, Refill, Refusal, Verification
-from larder.api_keys.own_keys import delete_key
+from larder.api_keys.models import (
+    ApiKey,
+    KeyChanges,
+    NewKey,
+    RateLimit,
+    Refill,
+    Refusal,
+    Verification,
+)
+from larder.api_keys.own_keys import delete_key, update_key
 from larder.api_keys.service import (
     clean_up,
     create_key,
@@ -30,6 +38,8 @@ from tests.faults import answering, error, unreachable
 from tests.requests import Cloud
 
 READ = {"artifacts": ("read",)}
+MILLISECOND = timedelta(milliseconds=1)
+SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 MINUTE_MS = 60_000
 
@@ -138,21 +148,114 @@ def test_exists_delete_only_when_the_callers_user_id_equals_the_owners(cloud: Cl
     assert key.use().refusal is Refusal.INVALID
 
 
-def test_exists_refill_sets_the_allowance_at_the_first_use_after_it_is_due(cloud: Cloud) -> None:
+def test_exists_refill_adds_to_the_allowance_at_the_first_use_after_it_is_due(cloud: Cloud) -> None:
     key = Key(cloud, remaining=1, refill=Refill(interval_ms=MINUTE_MS, amount=5))
     assert key.use().valid
     assert not key.use(after=MINUTE).valid, "more than the interval must have passed"
     answer = key.use(after=timedelta(milliseconds=1))
     assert answer.key is not None
     assert (answer.valid, answer.key.remaining) == (True, 4)
-    assert answer.key.last_refill_at == key.now
+    assert answer.key.last_refill_at == key.made.created_at + MINUTE
 
 
-def test_a_refill_sets_the_allowance_and_does_not_add_to_it(cloud: Cloud) -> None:
+def test_a_refill_adds_to_what_is_left(cloud: Cloud) -> None:
     key = Key(cloud, remaining=100, refill=Refill(interval_ms=MINUTE_MS, amount=5))
-    answer = key.use(after=2 * MINUTE)
+    answer = key.use(after=MINUTE + SECOND)
     assert answer.key is not None
-    assert answer.key.remaining == 4
+    assert answer.key.remaining == 104
+    answer = key.use()
+    assert answer.key is not None
+    assert answer.key.remaining == 103
+
+
+def test_a_refill_adds_once_for_each_whole_interval_and_does_not_drift(cloud: Cloud) -> None:
+    key = Key(cloud, remaining=100, refill=Refill(interval_ms=MINUTE_MS, amount=5))
+    made = key.now
+    for after, remaining, refilled_at in [
+        (3.5 * MINUTE, 114, made + 3 * MINUTE),
+        (0.5 * MINUTE, 113, made + 3 * MINUTE),
+        (MILLISECOND, 117, made + 4 * MINUTE),
+        (0.9 * MINUTE, 116, made + 4 * MINUTE),
+        (0.2 * MINUTE, 120, made + 5 * MINUTE),
+    ]:
+        answer = key.use(after=after)
+        assert answer.key is not None
+        assert (answer.key.remaining, answer.key.last_refill_at) == (remaining, refilled_at)
+        assert key.stored == answer.key
+        assert answer.key.refill_due_at == refilled_at + MINUTE
+
+
+def test_refills_end_at_the_largest_number(cloud: Cloud) -> None:
+    key = Key(cloud, remaining=10**12 - 3, refill=Refill(interval_ms=1, amount=10**12))
+    answer = key.use(after=365 * 24 * 60 * MINUTE)
+    assert answer.key is not None
+    assert answer.key.remaining == 10**12 - 1
+
+
+def test_an_allowance_that_is_raised_while_it_is_refilled_keeps_its_bound(cloud: Cloud) -> None:
+    key = Key(cloud, remaining=5, refill=Refill(interval_ms=MINUTE_MS, amount=10**12))
+    operator = Grantor(user_id="A" * 32, is_operator=True)
+    key.now += 2 * MINUTE
+    seen = key.made
+
+    update_key(operator, key.made.id, KeyChanges(remaining=10**12), now=key.now)
+    passed, stored = repository.use(key.made.key_hash, READ, now=key.now, turning=seen)
+    assert (passed, stored and stored.remaining) == (False, 10**12)
+    answer = key.use()
+    assert answer.key is not None
+    assert (answer.valid, answer.key.remaining) == (True, 10**12 - 1)
+
+
+def test_a_refill_that_is_given_later_counts_from_then_on(cloud: Cloud) -> None:
+    key = Key(cloud, remaining=100)
+    operator = Grantor(user_id="A" * 32, is_operator=True)
+
+    def refill_by(amount: int, interval_ms: int = MINUTE_MS) -> ApiKey:
+        changes = KeyChanges(refill=Refill(interval_ms=interval_ms, amount=amount))
+        return update_key(operator, key.made.id, changes, now=key.now)
+
+    key.now += 60 * MINUTE
+    assert refill_by(5).refill_due_at == key.now + MINUTE
+    answer = key.use(after=MINUTE + SECOND)
+    assert answer.key is not None
+    assert answer.key.remaining == 104
+    due_at = answer.key.refill_due_at
+    assert refill_by(7).refill_due_at == due_at, "another amount keeps the interval"
+    assert refill_by(7, 2 * MINUTE_MS).refill_due_at == key.now + 2 * MINUTE
+    without = update_key(operator, key.made.id, KeyChanges(refill=None), now=key.now)
+    assert (without.refill, without.refill_due_at) == (None, None)
+
+
+def test_uses_are_counted_by_window_without_a_rate_limit_too(cloud: Cloud) -> None:
+    off = RateLimit(enabled=False, window_ms=MINUTE_MS, max_requests=1)
+    key = Key(cloud, rate_limit=off)
+    counts = [key.use().key.request_count for _ in range(3)]  # type: ignore[union-attr]
+    assert counts == [1, 2, 3]
+    answer = key.use(after=MINUTE)
+    assert answer.key is not None
+    assert (answer.valid, answer.key.request_count) == (True, 1)
+    assert answer.key.window_ends_at == key.now + MINUTE
+
+
+def test_a_key_that_is_made_with_0_uses_never_passes_and_is_removed_when_it_is_used(
+    cloud: Cloud,
+) -> None:
+    key = Key(cloud, remaining=0)
+    assert key.stored == key.made
+    assert [key.use().refusal for _ in range(2)] == [Refusal.USED_UP, Refusal.INVALID]
+    assert key.stored is None
+
+
+def test_a_key_that_is_left_with_0_uses_never_passes_and_is_removed_when_it_is_used(
+    cloud: Cloud,
+) -> None:
+    operator = Grantor(user_id="A" * 32, is_operator=True)
+    for key in (Key(cloud), Key(cloud, remaining=5)):
+        key.use()
+        changed = update_key(operator, key.made.id, KeyChanges(remaining=0), now=key.now)
+        assert changed.remaining == 0
+        assert [key.use().refusal for _ in range(2)] == [Refusal.USED_UP, Refusal.INVALID]
+        assert key.stored is None
 
 
 def test_a_window_and_a_refill_can_turn_in_one_use(cloud: Cloud) -> None:
@@ -163,7 +266,7 @@ def test_a_window_and_a_refill_can_turn_in_one_use(cloud: Cloud) -> None:
         rate_limit=limit(1),
     )
     key.use()
-    answer = key.use(after=2 * MINUTE)
+    answer = key.use(after=1.5 * MINUTE)
     assert answer.key is not None
     assert (answer.valid, answer.key.remaining, answer.key.request_count) == (True, 4, 1)
 
@@ -307,7 +410,7 @@ def test_a_key_that_cannot_be_read_either_is_refused(cloud: Cloud, failing: Fail
 @pytest.mark.parametrize(
     ("properties", "field"),
     [
-        ({"remaining": 0}, "remaining"),
+        ({"remaining": -1}, "remaining"),
         ({"remaining": 10**13}, "remaining"),
         ({"refill": Refill(interval_ms=1, amount=1)}, "remaining"),
         ({"remaining": 1, "refill": Refill(interval_ms=0, amount=1)}, "refillInterval"),

@@ -1,10 +1,12 @@
 """What an API key is, what it is asked for, and how its use is answered."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, StrEnum
 from typing import Any, Literal
+
+from larder.clock import to_ms
 
 Permissions = Mapping[str, tuple[str, ...]]
 """Resource to allowed actions, for instance `{"artifacts": ("read", "write")}`."""
@@ -21,6 +23,10 @@ OWN_ACTIONS: Permissions = {"artifacts": ARTIFACT_ACTIONS, "teams": TEAM_ACTIONS
 """Every permission that Larder itself asks for. Resources of other names are the deployment's own."""
 
 
+MAX_NUMBER = 10**12
+"""Thirty years in milliseconds: nothing that a key counts is larger."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimit:
     """At most `max_requests` verifications in a window of `window_ms`, counted while `enabled`."""
@@ -32,10 +38,14 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refill:
-    """Every `interval_ms` the allowance is set to `amount` again, at the first use after it is due."""
+    """Every `interval_ms` adds `amount` to the allowance, at the first use after it is due."""
 
     interval_ms: int
     amount: int
+
+    def due_after(self, moment: datetime) -> datetime:
+        """When the first one is due, if its interval begins at `moment`."""
+        return moment + timedelta(milliseconds=self.interval_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +53,7 @@ class ApiKey:
     """A stored key without its secret.
 
     `key_hash` is all that the table keeps of the key itself. `remaining` is None for unlimited use. `request_count` is
-    that of the window that ends at `window_ends_at`.
+    that of the window that ends at `window_ends_at`. `refill_due_at` is when the next refill is due, None without one.
     """
 
     id: str
@@ -58,6 +68,7 @@ class ApiKey:
     metadata: Any
     remaining: int | None
     refill: Refill | None
+    refill_due_at: datetime | None
     last_refill_at: datetime | None
     rate_limit: RateLimit
     request_count: int
@@ -67,20 +78,31 @@ class ApiKey:
     updated_at: datetime
     last_request: datetime | None
 
-    @property
-    def refill_due_at(self) -> datetime | None:
-        """From when on a use refills the allowance; None for a key without one, or without a refill."""
-        if self.refill is None or self.remaining is None:
-            return None
-        last = self.last_refill_at or self.created_at
-        return last + timedelta(milliseconds=self.refill.interval_ms)
+    def refilled(self, now: datetime) -> "ApiKey":
+        """The key with every refill that is due at `now`: one for each whole interval that has passed.
+
+        The next one is due a whole interval after the last, so that refills do not drift with the times of uses.
+        """
+        if self.refill is None or self.refill_due_at is None or not self.refill_is_due(now):
+            return self
+        # A refill is due when more than its interval has passed.
+        late_ms = to_ms(now) - to_ms(self.refill_due_at) - 1
+        count = 1 + late_ms // self.refill.interval_ms
+        interval = timedelta(milliseconds=self.refill.interval_ms)
+        remaining = (self.remaining or 0) + count * self.refill.amount
+        return replace(
+            self,
+            remaining=min(remaining, MAX_NUMBER),
+            refill_due_at=self.refill_due_at + count * interval,
+            last_refill_at=self.refill_due_at + (count - 1) * interval,
+        )
 
     def refill_is_due(self, now: datetime) -> bool:
-        """Whether more than the interval has passed (docs/clients/better-auth.md#allowance-and-refill)."""
+        """Whether more than the interval has passed, as the Better Auth server has it."""
         return self.refill_due_at is not None and now > self.refill_due_at
 
     def window_is_over(self, now: datetime) -> bool:
-        return self.rate_limit.enabled and now >= self.window_ends_at
+        return now >= self.window_ends_at
 
     def turns(self, now: datetime) -> bool:
         """Whether a use at `now` begins a window or refills, and so takes a second write."""

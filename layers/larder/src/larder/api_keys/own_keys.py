@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from larder.api_keys import repository
 from larder.api_keys.grants import Grantor, check_grant, held, within
-from larder.api_keys.models import ApiKey, KeyChanges, NewKey, Unset
+from larder.api_keys.models import ApiKey, KeyChanges, NewKey, Refill, Unset
 from larder.api_keys.rules import (
     check_expires_in,
     check_limits,
@@ -105,7 +105,7 @@ def _apply_limits(key: ApiKey, changes: KeyChanges, now: datetime) -> ApiKey:
     if changes.remaining is not Unset.UNSET:
         changed = replace(changed, remaining=changes.remaining)
     if changes.refill is not Unset.UNSET:
-        changed = replace(changed, refill=changes.refill)
+        changed = _with_refill(changed, changes.refill, now)
     limit = key.rate_limit
     if changes.rate_limit_enabled is not None:
         limit = replace(limit, enabled=changes.rate_limit_enabled)
@@ -120,3 +120,13 @@ def _apply_limits(key: ApiKey, changes: KeyChanges, now: datetime) -> ApiKey:
         window = timedelta(milliseconds=limit.window_ms)
         changed = replace(changed, window_ends_at=now + window, request_count=0)
     return changed
+
+
+def _with_refill(key: ApiKey, refill: Refill | None, now: datetime) -> ApiKey:
+    """A new interval begins with the change: time that passed before it refills nothing."""
+    due_at = key.refill_due_at
+    if refill is None:
+        due_at = None
+    elif key.refill is None or refill.interval_ms != key.refill.interval_ms:
+        due_at = refill.due_after(now)
+    return replace(key, refill=refill, refill_due_at=due_at)

@@ -77,6 +77,7 @@ def _from_item(stored: aws.Item) -> ApiKey:
     refill = None
     if "refill_amount" in item:
         refill = Refill(interval_ms=item["refill_interval"], amount=item["refill_amount"])
+    refill_at = item["refill_at"]
     return ApiKey(
         id=item["id"],
         key_hash=item["key_hash"],
@@ -90,6 +91,7 @@ def _from_item(stored: aws.Item) -> ApiKey:
         metadata=json.loads(item["metadata"]) if "metadata" in item else None,
         remaining=item["remaining"] if item["has_allowance"] else None,
         refill=refill,
+        refill_due_at=None if refill_at == NEVER else from_ms(refill_at),
         last_refill_at=moment("last_refill_at"),
         rate_limit=RateLimit(
             enabled=item["rate_limit_enabled"],
@@ -197,12 +199,21 @@ def use(
         "#enabled = :true",
         "(attribute_not_exists(expires_at) OR expires_at > :now)",
     ]
-    if turning is not None and turning.refill is not None and turning.refill_is_due(now):
-        values[":refill_was"] = to_ms(turning.refill_due_at or now)
-        values[":refill_next"] = to_ms(now) + turning.refill.interval_ms
-        values[":refilled"] = turning.refill.amount - 1
-        conditions.append("refill_at = :refill_was")
-        changes += ["#remaining = :refilled", "refill_at = :refill_next", "#last_refill_at = :now"]
+    if turning is not None and turning.refill_is_due(now):
+        before, after = _attributes(turning), _attributes(turning.refilled(now))
+        values[":refill_was"] = before["refill_at"]
+        values[":refill_next"] = after["refill_at"]
+        values[":last_refill"] = after["last_refill_at"]
+        # Added, not set: uses of instances whose clocks are behind are counted meanwhile. An operator who raises what
+        # is left meanwhile fails the write, so that the sum stays within its bound.
+        values[":remaining_was"] = before["remaining"]
+        values[":added"] = after["remaining"] - before["remaining"] - 1
+        conditions.append("refill_at = :refill_was AND #remaining <= :remaining_was")
+        changes += [
+            "#remaining = #remaining + :added",
+            "refill_at = :refill_next",
+            "#last_refill_at = :last_refill",
+        ]
     else:
         values |= {":false": False, ":zero": 0}
         conditions.append("(has_allowance = :false OR (#remaining > :zero AND refill_at >= :now))")
@@ -214,8 +225,8 @@ def use(
         changes += ["#request_count = :one", "window_ends_at = :window_next"]
     else:
         values[":false"] = False
-        in_window = "(window_ends_at > :now AND #request_count < #rate_limit_max)"
-        conditions.append(f"(#rate_limit_enabled = :false OR {in_window})")
+        below_limit = "(#rate_limit_enabled = :false OR #request_count < #rate_limit_max)"
+        conditions.append(f"window_ends_at > :now AND {below_limit}")
         changes.append("#request_count = #request_count + :one")
     resources: dict[str, str] = {}
     needs = [(resource, action) for resource, actions in required.items() for action in actions]

@@ -9,7 +9,7 @@ import math
 import re
 from typing import Any
 
-from larder.api_keys.models import Permissions, RateLimit, Refill
+from larder.api_keys.models import MAX_NUMBER, Permissions, RateLimit, Refill
 from larder.errors import (
     ExpiresInTooLarge,
     ExpiresInTooSmall,
@@ -31,9 +31,6 @@ MAX_METADATA_DEPTH = 20
 
 MAX_GRANTED = 100
 """Resources, and actions of all resources together, that one key may hold."""
-
-MAX_NUMBER = 10**12
-"""Thirty years in milliseconds: nothing that a key counts is larger."""
 
 VERCELS_OWN = "vca_"
 """The prefix of Vercel's tokens. The build client would send any token that has it to Vercel for an exchange
@@ -127,7 +124,7 @@ def check_limits(remaining: int | None, refill: Refill | None, rate_limit: RateL
     _check_number("rateLimitTimeWindow", rate_limit.window_ms)
     _check_number("rateLimitMax", rate_limit.max_requests)
     if remaining is not None:
-        _check_number("remaining", remaining, least=0 if refill else 1)
+        _check_number("remaining", remaining, least=0)
     if refill is not None:
         _check_number("refillInterval", refill.interval_ms)
         _check_number("refillAmount", refill.amount)

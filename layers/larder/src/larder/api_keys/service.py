@@ -83,6 +83,7 @@ def prepare_key(new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
         metadata=new.metadata,
         remaining=new.remaining,
         refill=new.refill,
+        refill_due_at=None if new.refill is None else new.refill.due_after(now),
         last_refill_at=None,
         rate_limit=rate_limit,
         request_count=0,
@@ -230,6 +231,8 @@ def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, s
     old = repository.find_by_id(key_id)
     if old is None:
         return None
+    if old.remaining == 0 and old.refill is None:
+        raise InvalidRequest("key", "has no uses left to hand on")
     if not old.enabled:
         raise InvalidRequest("key", "is disabled; a rotation would make one that is not")
     if overlap_s == 0:
@@ -237,17 +240,17 @@ def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, s
         last = repository.disable(old.key_hash, now=now)
         if last is None or (last.remaining == 0 and last.refill is None):
             return None
-        made = create_key(_successor(last), now=now)
+        made = create_key(_successor(last, now), now=now)
         repository.delete(old.key_hash)
         return made
-    made = create_key(_successor(old), now=now)
+    made = create_key(_successor(old, now), now=now)
     end = now + timedelta(seconds=overlap_s)
     if old.expires_at is None or old.expires_at > end:
         repository.set_expiry(old.key_hash, end, now=now)
     return made
 
 
-def _successor(old: ApiKey) -> NewKey:
+def _successor(old: ApiKey, now: datetime) -> NewKey:
     lifetime = None
     if old.expires_at is not None and not settings().disable_custom_key_expiry:
         lifetime = old.expires_at - old.created_at
@@ -259,7 +262,7 @@ def _successor(old: ApiKey) -> NewKey:
         expires_in_s=None if lifetime is None else max(1, round(lifetime.total_seconds())),
         permissions=old.permissions,
         metadata=old.metadata,
-        remaining=old.remaining,
+        remaining=old.refilled(now).remaining,
         refill=old.refill,
         rate_limit=old.rate_limit,
     )
