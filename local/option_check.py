@@ -104,10 +104,7 @@ def _check_function(option: str, name: str, *, loads: bool) -> None:
     if not _FUNCTION.fullmatch(name):
         raise _refused(option, f"must name a function as module:function, not {name!r}")
     if loads:
-        try:
-            load(name)
-        except SettingsError as error:
-            raise SettingsError(f"{environment_name(option)}: {error}") from None
+        load(option)
 
 
 def _check_default_permissions(*, loads: bool) -> None:

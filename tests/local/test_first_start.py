@@ -98,10 +98,10 @@ def integrator(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     module: Any = ModuleType("integrator")
     module.generate = lambda length, prefix: prefix + "~" * length
     module.permissions = lambda user_id: {"artifacts": ["read"]}
-    module.anything = lambda **_: True
+    module.anything = lambda *_, **__: True
     monkeypatch.setitem(sys.modules, "integrator", module)
     yield module
-    extensions.load.cache_clear()
+    extensions.forget_functions()
 
 
 def ask(token: str) -> int:
@@ -243,7 +243,10 @@ def test_attributes_that_are_renamed_once_there_are_keys_are_an_error_that_names
     ("made", "rule"),
     [
         (lambda length, prefix: "short", "SettingsError: integrator:make must return 64 to 256"),
-        (lambda length: "x" * length, "TypeError: .* unexpected keyword argument 'prefix'"),
+        (
+            lambda length: "x" * length,
+            r"SettingsError: .* must be a function that takes \(length, pre",
+        ),
         (lambda length, prefix: 1 // 0, "ZeroDivisionError: "),
     ],
 )

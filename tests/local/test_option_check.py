@@ -1,6 +1,7 @@
 """What the local cloud says of options that requests could not be answered with."""
 
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from types import ModuleType
 
@@ -28,7 +29,7 @@ def test_the_defaults_pass(option: SetOption) -> None:
         ("operator_emails", "ada@example.com, operator@larder.local"),
         ("default_key_permissions", '{"artifacts":["read"],"reports":[]}'),
         ("api_key_schema", '{"name":"label"}'),
-        ("key_generator", "json:dumps"),
+        ("send_reset_password", "operator:add"),
     ],
 )
 def test_what_requests_can_be_answered_with_passes(
@@ -111,14 +112,61 @@ def test_a_function_must_be_named_as_one_and_be_there(name: str, option: SetOpti
         check_options(loads=True)
 
 
-def test_a_function_that_is_there_passes(
-    option: SetOption, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def integrator(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     module = ModuleType("integrator")
-    module.generate = lambda length, prefix: prefix + "x" * length  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "integrator", module)
-    option("key_generator", "integrator:generate")
-    try:
+    yield module
+    extensions.forget_functions()
+
+
+FITTING: dict[str, list[Callable[..., object]]] = {
+    "key_generator": [lambda length, prefix: "", lambda prefix, length=64, more=1: ""],
+    "key_validator": [lambda key: True, lambda key, ctx: True, lambda **given: True],
+    "default_key_permissions": [lambda user_id: {}, lambda user_id, ctx=None: {}],
+    "api_key_getter": [lambda ctx: None, lambda headers: None, lambda headers, ctx: None],
+    "password_hash": [lambda password: ""],
+    "password_verify": [lambda hash, password: True],
+    "on_password_reset": [lambda data, request: None, lambda user, asked, more=1: None],
+    "send_verification_email": [lambda data, request: None, lambda *given: None],
+    "send_reset_password": [lambda data, request: None],
+    "send_team_invitation": [lambda data, request: None],
+}
+UNFITTING: dict[str, Callable[..., object]] = {
+    "takes something else": lambda token: None,
+    "needs more": lambda key, ctx, headers, user_id, length, prefix, more: None,
+    "takes nothing": lambda: None,
+}
+
+
+@pytest.mark.parametrize("name", FITTING)
+def test_a_function_that_takes_what_it_is_called_with_passes(
+    name: str, option: SetOption, integrator: ModuleType
+) -> None:
+    for function in FITTING[name]:
+        integrator.function = function  # type: ignore[attr-defined]
+        option(name, "integrator:function")
+        extensions.forget_functions()
         check_options(loads=True)
-    finally:
-        extensions.load.cache_clear()
+
+
+@pytest.mark.parametrize("name", FITTING)
+@pytest.mark.parametrize("unfitting", UNFITTING)
+def test_a_function_that_does_not_is_named_with_its_option_and_the_rule(
+    name: str, unfitting: str, option: SetOption, integrator: ModuleType
+) -> None:
+    integrator.function = UNFITTING[unfitting]  # type: ignore[attr-defined]
+    option(name, "integrator:function")
+    rule = f"^LARDER_{name.upper()}: 'integrator:function' must be a function that takes \\("
+    with pytest.raises(SettingsError, match=rule):
+        check_options(loads=True)
+
+
+def test_a_function_that_does_not_say_what_it_takes_is_refused(option: SetOption) -> None:
+    option("key_validator", "builtins:dict")
+    with pytest.raises(SettingsError, match=r"takes \(key, ctx\) or \(key\)$"):
+        check_options(loads=True)
+
+
+def test_the_functions_of_every_option_are_tried() -> None:
+    assert FITTING.keys() == {*FUNCTIONS, "default_key_permissions"}

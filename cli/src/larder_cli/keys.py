@@ -173,7 +173,7 @@ def _default_resources(user_id: str) -> Collection[str]:
     from larder.api_keys.service import default_permissions
 
     try:
-        return tuple(default_permissions(user_id))
+        return tuple(default_permissions(user_id, None))
     except SettingsError:
         # A function of the deployment's own, which is not on this machine.
         return ()

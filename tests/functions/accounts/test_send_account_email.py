@@ -64,6 +64,12 @@ class Integrator(ModuleType):
     def deliver(self, data: dict[str, Any], request: dict[str, Any]) -> None:
         self.calls.append((data, request))
 
+    async def deliver_async(self, data: dict[str, Any], request: dict[str, Any]) -> None:
+        self.deliver(data, request)
+
+    async def fail_async(self, data: dict[str, Any], request: dict[str, Any]) -> None:
+        self.fail(data, request)
+
     def fail(self, data: dict[str, Any], request: dict[str, Any]) -> None:
         raise ValueError(f"cannot reach {data['user']['email']} with {data['url']}")
 
@@ -72,7 +78,7 @@ class Integrator(ModuleType):
 def integrator(monkeypatch: pytest.MonkeyPatch) -> Integrator:
     module = Integrator()
     monkeypatch.setitem(sys.modules, "integrator", module)
-    extensions.load.cache_clear()
+    extensions.forget_functions()
     return module
 
 
@@ -214,6 +220,7 @@ def test_mail_is_kept_for_the_time_that_the_deployment_sets(
 # ------------------------------------------------------------------- the integrator's own functions
 
 
+@pytest.mark.parametrize("function", ["deliver", "deliver_async"])
 @pytest.mark.parametrize(
     ("name", "job", "path"),
     [
@@ -229,8 +236,9 @@ def test_the_integrators_function_delivers_in_place_of_larder(
     name: str,
     job: EmailJob,
     path: str,
+    function: str,
 ) -> None:
-    option(name, "integrator:deliver")
+    option(name, f"integrator:{function}")
     enqueue(job)
     assert mailbox.deliver() == []
     ((data, request),) = integrator.calls
@@ -263,15 +271,16 @@ def test_it_is_not_called_for_an_address_that_has_no_user(
     assert integrator.calls == []
 
 
+@pytest.mark.parametrize("function", ["fail", "fail_async"])
 def test_its_failure_is_tried_again_and_told_without_what_it_was_given(
-    cloud: Cloud, mailbox: Mailbox, option: SetOption, integrator: Integrator
+    cloud: Cloud, mailbox: Mailbox, option: SetOption, integrator: Integrator, function: str
 ) -> None:
-    option("send_reset_password", "integrator:fail")
+    option("send_reset_password", f"integrator:{function}")
     enqueue(RESET)
     with pytest.raises(IntegratorFailed) as failed:
         mailbox.deliver()
     told = str(failed.value)
-    assert told.startswith("integrator:fail: ValueError at ")
+    assert told.startswith(f"integrator:{function}: ValueError at ")
     assert "ada@acme" not in told
     assert "http" not in told
     assert failed.value.__suppress_context__

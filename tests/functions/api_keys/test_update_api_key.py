@@ -7,7 +7,7 @@ import pytest
 
 from larder import clock
 from larder.api_keys.models import ApiKey, NewKey, Refill, Refusal
-from larder.api_keys.service import create_key, find_key, presented_form, revoke_key, verify
+from larder.api_keys.service import create_key, find_key, revoke_key, stored_form, verify
 from larder.teams.models import Role
 from larder.teams.service import add_member, remove_member
 from tests.conftest import SetOption
@@ -248,6 +248,6 @@ def test_an_allowance_of_none_on_a_key_without_limit_is_none(
     """The count of an unlimited key goes down below 0, which nobody sees."""
     key, raw = create_key(NewKey(user_id=cloud.user.id), now=clock.now())
     for _ in range(3):
-        verify(presented_form(raw), {}, now=clock.now())
+        verify(stored_form(raw), {}, now=clock.now())
     reply = update(operator, key, remaining=0, refillAmount=5, refillInterval=60_000)
     assert reply.json["remaining"] == 0

@@ -389,7 +389,7 @@ class TestTheIntegratorsOwnFunction:
         module = ModuleType("integrator")
         module.deliver = lambda data, request: calls.append((data, request))  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, "integrator", module)
-        extensions.load.cache_clear()
+        extensions.forget_functions()
         option("send_team_invitation", "integrator:deliver")
         return calls
 

@@ -1,9 +1,12 @@
 """Password hashes: Better Auth's are read and made, others are read and replaced."""
 
+from types import ModuleType
+
 import pytest
 
 from larder.accounts.passwords import check_length, hash_password, needs_rehash, verify_password
 from larder.errors import PasswordTooLong, PasswordTooShort
+from larder.settings import SettingsError
 from tests.conftest import SetOption
 
 
@@ -80,3 +83,31 @@ def test_other_parameters_stand_in_the_hash(option: SetOption) -> None:
     option("scrypt_cost", 16384)
     assert verify_password("correct horse", stored)
     assert needs_rehash(stored)
+
+
+def test_functions_of_the_deployment_hash_and_verify_and_may_be_async(
+    option: SetOption, integrator: ModuleType
+) -> None:
+    async def hash_backwards(password: str) -> str:
+        return password[::-1]
+
+    async def verify_backwards(hash: str, password: str) -> bool:
+        return password[::-1] == hash
+
+    integrator.hash = hash_backwards  # type: ignore[attr-defined]
+    integrator.verify = verify_backwards  # type: ignore[attr-defined]
+    option("password_hash", "integrator:hash")
+    option("password_verify", "integrator:verify")
+    stored = hash_password("correct horse")
+    assert stored == "esroh tcerroc"
+    assert verify_password("correct horse", stored)
+    assert not verify_password("correct horsf", stored)
+
+
+def test_a_function_that_takes_no_password_is_refused(
+    option: SetOption, integrator: ModuleType
+) -> None:
+    integrator.hash = lambda text: text  # type: ignore[attr-defined]
+    option("password_hash", "integrator:hash")
+    with pytest.raises(SettingsError, match=r"^LARDER_PASSWORD_HASH: .* takes \(password\)$"):
+        hash_password("correct horse")

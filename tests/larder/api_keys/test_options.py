@@ -3,6 +3,7 @@
 Those of sessions from keys (headers, getter, session for API keys) are in tests/larder/web/test_signed_in.py.
 """
 
+import asyncio
 import json
 from datetime import timedelta
 from types import ModuleType
@@ -11,14 +12,16 @@ from typing import Any
 import pytest
 
 from larder import aws, clock
+from larder.accounts.sessions import start_session
 from larder.api_keys import repository
 from larder.api_keys.grants import Grantor
 from larder.api_keys.models import ApiKey, KeyChanges, NewKey, RateLimit, Refill, Refusal
 from larder.api_keys.own_keys import update_key
-from larder.api_keys.service import create_key, list_keys, presented_form, rotate_key, verify
+from larder.api_keys.service import create_key, list_keys, rotate_key, stored_form, verify
 from larder.errors import InvalidRequest
 from larder.settings import SettingsError, settings
 from tests.conftest import SetOption
+from tests.proofs.aws_calls import counted
 from tests.requests import Cloud, Sender
 
 READ = {"artifacts": ("read",)}
@@ -39,9 +42,10 @@ def test_custom_api_key_validator_a_rejected_key_is_invalid_without_a_look_up(
 ) -> None:
     integrator.accepts = lambda key: key.startswith("ours_")  # type: ignore[attr-defined]
     option("key_validator", "integrator:accepts")
-    assert presented_form("theirs_" + "a" * 64) is None
+    with counted() as calls:
+        assert cloud.send("GET", "/v8/artifacts/status").status == 401
+    assert calls.made == []
     assert verify(None, READ, now=clock.now()).refusal is Refusal.INVALID
-    assert cloud.send("GET", "/v8/artifacts/status").status == 401
 
 
 def test_custom_api_key_validator_an_accepted_key_must_still_match_the_stored_one(
@@ -53,6 +57,69 @@ def test_custom_api_key_validator_an_accepted_key_must_still_match_the_stored_on
     assert Sender("a" * 64, slug="acme")("GET", "/v8/artifacts/status").status == 401
 
 
+@pytest.mark.parametrize("answer", [True, 1, "yes", {"valid": False}])
+def test_custom_api_key_validator_a_result_counts_by_its_truth(
+    cloud: Cloud, option: SetOption, integrator: ModuleType, answer: object
+) -> None:
+    integrator.accepts = lambda key: answer  # type: ignore[attr-defined]
+    integrator.refuses = lambda key: type(answer)()  # type: ignore[attr-defined]
+    option("key_validator", "integrator:accepts")
+    assert cloud.send("GET", "/v8/artifacts/status").status == 200
+    option("key_validator", "integrator:refuses")
+    assert cloud.send("GET", "/v8/artifacts/status").status == 401
+
+
+def test_custom_api_key_validator_can_be_async(
+    cloud: Cloud, option: SetOption, integrator: ModuleType
+) -> None:
+    async def accepts(key: str) -> bool:
+        await asyncio.sleep(0)
+        return key == cloud.token
+
+    integrator.accepts = accepts  # type: ignore[attr-defined]
+    option("key_validator", "integrator:accepts")
+    assert cloud.send("GET", "/v8/artifacts/status").status == 200
+    assert Sender("a" * 64, slug="acme")("GET", "/v8/artifacts/status").status == 401
+
+
+def test_custom_api_key_validator_gets_the_request_without_credentials(
+    cloud: Cloud, option: SetOption, integrator: ModuleType
+) -> None:
+    seen: list[Any] = []
+
+    def accepts(key: str, ctx: Any) -> bool:
+        seen.append(ctx)
+        return True
+
+    integrator.accepts = accepts  # type: ignore[attr-defined]
+    option("key_validator", "integrator:accepts")
+    origin = "https://cache.example.com"
+    secrets = {"cookie": "a=secret", "x-api-key": "secret"}
+    headers = {**secrets, "origin": origin, "x-region": "eu"}
+    assert cloud.send("GET", "/v8/artifacts/status", headers=headers).status == 200
+    body = {"key": cloud.token}
+    reply = Sender(None)("POST", "/api/auth/api-key/verify", json_body=body, headers=headers)
+    assert reply.json["valid"] is True, reply.json
+    first, second = seen
+    assert (first["method"], first["path"]) == ("GET", "/v8/artifacts/status")
+    assert (second["method"], second["path"]) == ("POST", "/api/auth/api-key/verify")
+    for ctx in seen:
+        assert ctx.keys() == {"method", "path", "headers"}
+        assert ctx["headers"]["x-region"] == "eu"
+        assert not {"authorization", "cookie", "x-api-key"} & ctx["headers"].keys()
+        assert cloud.token not in str(ctx)
+
+
+def test_a_function_whose_signature_does_not_fit_is_refused_by_its_options_name(
+    cloud: Cloud, option: SetOption, integrator: ModuleType
+) -> None:
+    integrator.make = lambda size: "~" * size  # type: ignore[attr-defined]
+    option("key_generator", "integrator:make")
+    rule = r"^LARDER_KEY_GENERATOR: 'integrator:make' must be a function that takes \(length, prefix\)$"
+    with pytest.raises(SettingsError, match=rule):
+        make(cloud)
+
+
 def test_custom_key_generator_makes_the_whole_key(
     cloud: Cloud, option: SetOption, integrator: ModuleType
 ) -> None:
@@ -61,6 +128,17 @@ def test_custom_key_generator_makes_the_whole_key(
     _, raw = make(cloud, prefix="p_")
     assert raw == "p_64" + "~" * 64
     assert Sender(raw, slug="acme")("GET", "/v8/artifacts/status").status == 200
+
+
+def test_custom_key_generator_can_be_async(
+    cloud: Cloud, option: SetOption, integrator: ModuleType
+) -> None:
+    async def generate(length: int, prefix: str) -> str:
+        return f"{prefix}{length}" + "~" * 64
+
+    integrator.make = generate  # type: ignore[attr-defined]
+    option("key_generator", "integrator:make")
+    assert make(cloud, prefix="p_")[1] == "p_64" + "~" * 64
 
 
 def test_custom_key_generator_that_makes_a_key_twice_is_told(
@@ -172,7 +250,7 @@ def test_key_expiration_min_and_max_expires_in(cloud: Cloud, option: SetOption) 
 def test_rate_limit_is_off_so_that_a_fleet_may_share_a_key(cloud: Cloud) -> None:
     _, raw = make(cloud)
     now = clock.now()
-    assert all(verify(presented_form(raw), READ, now=now).valid for _ in range(50))
+    assert all(verify(stored_form(raw), READ, now=now).valid for _ in range(50))
 
 
 def test_a_rate_limit_defaults_to_ten_uses_a_day(cloud: Cloud, option: SetOption) -> None:
@@ -180,7 +258,7 @@ def test_a_rate_limit_defaults_to_ten_uses_a_day(cloud: Cloud, option: SetOption
     key, raw = make(cloud)
     assert key.rate_limit == RateLimit(enabled=True, window_ms=86_400_000, max_requests=10)
     now = clock.now()
-    answers = [verify(presented_form(raw), READ, now=now) for _ in range(11)]
+    answers = [verify(stored_form(raw), READ, now=now) for _ in range(11)]
     assert [answer.valid for answer in answers] == [True] * 10 + [False]
 
 
@@ -197,6 +275,28 @@ def test_permissions_default_permissions_as_a_function_of_the_user(
     integrator.of = lambda user_id: {"user": [user_id]}  # type: ignore[attr-defined]
     option("default_key_permissions", "integrator:of")
     assert make(cloud)[0].permissions == {"user": (cloud.user.id,)}
+
+
+def test_permissions_default_permissions_as_a_function_of_the_user_and_the_request(
+    cloud: Cloud, option: SetOption, integrator: ModuleType
+) -> None:
+    contexts: list[Any] = []
+
+    async def of(user_id: str, ctx: Any) -> dict[str, list[str]]:
+        contexts.append(ctx)
+        return {"artifacts": ["read"], "region": [ctx["headers"]["x-region"] if ctx else "none"]}
+
+    integrator.of = of  # type: ignore[attr-defined]
+    option("default_key_permissions", "integrator:of")
+    ada = Sender(start_session(cloud.user, now=clock.now())[1])
+    path = "/api/auth/api-key/create"
+    reply = ada("POST", path, json_body={"name": "ci"}, headers={"x-region": "eu"})
+    assert reply.json["permissions"] == {"artifacts": ["read"], "region": ["eu"]}
+    assert all((ctx["method"], ctx["path"]) == ("POST", path) for ctx in contexts)
+    assert not any("authorization" in ctx["headers"] for ctx in contexts)
+    contexts.clear()
+    assert make(cloud)[0].permissions == {"artifacts": ("read",), "region": ("none",)}
+    assert contexts == [None], "the operator's command has no request"
 
 
 def test_disable_key_hashing(cloud: Cloud, option: SetOption) -> None:

@@ -32,7 +32,7 @@ from larder.web.signed_in import (
 from local.http_event import build_http_event
 from tests.conftest import SetOption
 from tests.proofs.aws_calls import counted
-from tests.requests import Cloud, Context
+from tests.requests import Cloud, Context, Sender
 
 
 def shown(caller: Caller | None) -> Response[str]:
@@ -153,6 +153,16 @@ def test_session_for_api_keys_a_valid_key_yields_a_mock_session_for_its_owner(
     assert (status, body["user"]) == (200, cloud.user.id)
     assert datetime.fromisoformat(body["expiresAt"]) > clock.now() + timedelta(days=6)
     assert accounts.list_sessions(cloud.user.id) == []
+
+
+def test_session_for_api_keys_is_for_accounts_and_the_cache_takes_bearer_tokens(
+    sessions_for_keys: None, cloud: Cloud, key: str
+) -> None:
+    headers = {"x-api-key": key}
+    nobody = Sender(None, slug=cloud.team.slug)
+    for path in ("/v8/artifacts/status", "/v1/usage", "/v2/user"):
+        assert nobody("GET", path, headers=headers).status == 401
+        assert Sender(key, slug=cloud.team.slug)("GET", path).status == 200
 
 
 def test_the_session_holds_neither_the_key_nor_its_hash(
@@ -276,8 +286,25 @@ def test_custom_api_key_getter_takes_the_place_of_the_headers(
     assert ask(x_mine=f"key={key}")[0] == 200
     assert refused(x_api_key=key) == (401, "UNAUTHORIZED")
     integrator.key_of = lambda headers: 5  # type: ignore[attr-defined]
-    extensions.load.cache_clear()
+    extensions.forget_functions()
     assert refused(x_mine=f"key={key}") == (500, "INTERNAL_ERROR")
+
+
+def test_custom_api_key_getter_of_the_request(
+    sessions_for_keys: None, option: SetOption, cloud: Cloud, key: str, integrator: ModuleType
+) -> None:
+    seen: list[Any] = []
+
+    async def key_of(ctx: Any) -> str | None:
+        seen.append(ctx)
+        return ctx["headers"].get("x-api-key")
+
+    integrator.key_of = key_of  # type: ignore[attr-defined]
+    option("api_key_getter", "integrator:key_of")
+    assert ask(x_api_key=key)[0] == 200
+    assert ask(maybe)[1] is None
+    assert [ctx.keys() for ctx in seen] == [{"method", "path", "headers"}] * 2
+    assert seen[0]["method"] == "GET"
 
 
 def test_a_session_from_a_key_costs_the_key_and_its_user(

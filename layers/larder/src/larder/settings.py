@@ -176,11 +176,13 @@ class Settings:
     )
     key_validator: str = _option(
         "",
-        "`module:function` called with `key` before it is looked up; a key that it does not accept is invalid.",
+        "`module:function` called with `key` and, if it takes it, `ctx` before the key is looked up; "
+        "a key for which it returns nothing true is invalid.",
     )
     default_key_permissions: str = _option(
         '{"artifacts":["read","write"]}',
-        "Permissions of a new key that is given none: JSON, or `module:function` called with `user_id`.",
+        "Permissions of a new key that is given none: JSON, or `module:function` called with `user_id` and, "
+        "if it takes it, `ctx`.",
     )
     login_token_expires_in_seconds: int = _option(
         7_776_000,
@@ -201,7 +203,7 @@ class Settings:
     )
     api_key_getter: str = _option(
         "",
-        "`module:function` called with `headers`, by lower-case name; returns such a key or None. "
+        "`module:function` called with `ctx`, `headers` or both; returns such a key or None. "
         "It takes the place of the headers.",
     )
     api_key_schema: str = _option(

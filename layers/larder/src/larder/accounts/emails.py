@@ -103,7 +103,7 @@ def _send_token(
     callback = _quoted(job.callback_url or _VERIFIED_PAGE)
     url = f"{job.base_url}/api/auth/verify-email?token={token}&callbackURL={callback}"
     if settings().send_verification_email:
-        return _hand_over(settings().send_verification_email, user, url, token, job.request)
+        return _hand_over("send_verification_email", user, url, token, job.request)
     return _send(template, user, url, now)
 
 
@@ -112,7 +112,7 @@ def _send_reset_link(user: User, job: EmailJob, now: datetime) -> Delivery:
     callback = _quoted(job.callback_url)
     url = f"{job.base_url}/api/auth/reset-password/{token}?callbackURL={callback}"
     if settings().send_reset_password:
-        return _hand_over(settings().send_reset_password, user, url, token, job.request)
+        return _hand_over("send_reset_password", user, url, token, job.request)
     return _send(templates.reset_password, user, url, now)
 
 
@@ -125,7 +125,7 @@ def _send_invitation(job: EmailJob, now: datetime) -> Delivery:
         return Delivery(outcome=Outcome.NO_INVITATION)
     token = invitations.issue_token(invitation)
     url = f"{job.base_url}/join?token={token}"
-    if option := settings().send_team_invitation:
+    if settings().send_team_invitation:
         data = {
             "email": invitation.email,
             "url": url,
@@ -133,7 +133,7 @@ def _send_invitation(job: EmailJob, now: datetime) -> Delivery:
             "team": {"id": team.id, "slug": team.slug, "name": team.name},
             "role": invitation.role.value,
         }
-        return _call(option, data, None, job.request)
+        return _call("send_team_invitation", data, None, job.request)
     message = templates.team_invitation(
         to=invitation.email, product=settings().product_name, url=url, team=team.slug
     )
@@ -143,7 +143,7 @@ def _send_invitation(job: EmailJob, now: datetime) -> Delivery:
 def _tell_of_reset(user: User, job: EmailJob, now: datetime) -> Delivery:
     """Whoever reads this and did not do it learns that somebody else has their mail."""
     if settings().on_password_reset:
-        return _call(settings().on_password_reset, {"user": user_json(user)}, user, job.request)
+        return _call("on_password_reset", {"user": user_json(user)}, user, job.request)
     template = partial(
         templates.password_was_reset,
         sessions_ended=job.sessions_ended,
@@ -184,11 +184,12 @@ def _call(
 ) -> Delivery:
     function = extensions.load(option)
     try:
-        function(data, _described(request))
+        function(data=data, request=_described(request))
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not be told in its own words
         *_, last = traceback.extract_tb(error.__traceback__)
         where = f"{last.filename}:{last.lineno} in {last.name}"
-        raise IntegratorFailed(f"{option}: {type(error).__name__} at {where}") from None
+        name = getattr(settings(), option)
+        raise IntegratorFailed(f"{name}: {type(error).__name__} at {where}") from None
     return Delivery(outcome=Outcome.HANDED_OVER, user_id=None if user is None else user.id)
 
 

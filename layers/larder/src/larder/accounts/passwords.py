@@ -40,7 +40,7 @@ def check_not_too_long(password: str, field: str = "password") -> None:
 def hash_password(password: str) -> str:
     """The hash that is stored, by the integrator's own function where the option names one."""
     if settings().password_hash:
-        made = load(settings().password_hash)(password=password)
+        made = load("password_hash")(password=password)
         if not isinstance(made, str) or not made:
             raise SettingsError(f"{settings().password_hash} must return a text")
         return made
@@ -53,7 +53,7 @@ def hash_password(password: str) -> str:
 def verify_password(password: str, stored: str | None) -> bool:
     """Whether the password is the one that was hashed. A user without one costs the same time as a wrong password."""
     if settings().password_verify:
-        verify = load(settings().password_verify)
+        verify = load("password_verify")
         return verify(hash=stored or _nobodys(), password=password) is True and stored is not None
     parameters, salt, key = _parse(stored or _nobodys())
     right = hmac.compare_digest(_scrypt(password, salt, parameters), key)

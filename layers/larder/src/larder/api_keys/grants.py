@@ -11,17 +11,21 @@ from larder.api_keys.models import (
 )
 from larder.api_keys.service import default_permissions
 from larder.errors import NotATeamMember, PermissionNotHeld
-from larder.teams.models import Role
+from larder.extensions import RequestContext
 from larder.teams.service import role_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grantor:
-    """Somebody who makes and changes keys. `key` is the one that their session was made from, if one was."""
+    """A user who makes and changes keys. `key` is the one that their session was made from, if one was.
+
+    `ctx` is the request by which they do it.
+    """
 
     user_id: str
     is_operator: bool = False
     key: ApiKey | None = None
+    ctx: RequestContext | None = None
 
 
 def held(grantor: Grantor, *, user_id: str, team_id: str | None) -> Permissions | None:
@@ -35,19 +39,21 @@ def held(grantor: Grantor, *, user_id: str, team_id: str | None) -> Permissions 
     Somebody who is there by a key holds of that what the key holds. Operators give anything, but to a member of the
     team as well. Raises NotATeamMember.
     """
-    actions: tuple[str, ...] = ARTIFACT_ACTIONS
-    if team_id is not None:
-        role = role_of(team_id, user_id)
-        if role is None:
-            raise NotATeamMember
-        actions = _artifact_actions(role)
+    actions = artifact_actions(user_id, team_id)
     if grantor.is_operator:
         return None
-    holds = {**default_permissions(user_id), "artifacts": actions, "teams": TEAM_ACTIONS}
+    others = default_permissions(user_id, grantor.ctx)
+    holds = {**others, "artifacts": actions, "teams": TEAM_ACTIONS}
     return holds if grantor.key is None else within(holds, grantor.key.permissions)
 
 
-def _artifact_actions(role: Role) -> tuple[str, ...]:
+def artifact_actions(user_id: str, team_id: str | None) -> tuple[str, ...]:
+    """What a key of this user may do with artifacts, bound to this team or to none. Raises NotATeamMember."""
+    if team_id is None:
+        return ARTIFACT_ACTIONS
+    role = role_of(team_id, user_id)
+    if role is None:
+        raise NotATeamMember
     if role.manages_artifacts:
         return ARTIFACT_ACTIONS
     return CACHE_ACTIONS if role.writes_cache else ("read",)

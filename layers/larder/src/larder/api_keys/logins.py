@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from larder.api_keys import repository
-from larder.api_keys.grants import Grantor, held, within
-from larder.api_keys.models import CACHE_ACTIONS, ApiKey, LoginCode, NewKey, Permissions
+from larder.api_keys.grants import artifact_actions, within
+from larder.api_keys.models import CACHE_ACTIONS, ApiKey, LoginCode, NewKey
 from larder.api_keys.rules import fit_name
 from larder.api_keys.service import prepare_key, store_key
 from larder.errors import InvalidLoginCode
@@ -138,14 +138,13 @@ def _give_code(user: Giver, team: str, now: datetime) -> str:
 
 def _prepare(user_id: str, name: str, team_id: str | None, now: datetime) -> tuple[ApiKey, str]:
     """A key for artifacts, as far as its user may use them, which is stored nowhere yet."""
-    holds = held(Grantor(user_id=user_id), user_id=user_id, team_id=team_id)
-    everything: Permissions = {"artifacts": CACHE_ACTIONS}
+    holds = {"artifacts": artifact_actions(user_id, team_id)}
     new = NewKey(
         user_id=user_id,
         team_id=team_id,
         name=name,
         expires_in_s=_lifetime_s(),
-        permissions=everything if holds is None else within(everything, holds),
+        permissions=within({"artifacts": CACHE_ACTIONS}, holds),
     )
     return prepare_key(new, now=now)
 

@@ -33,7 +33,7 @@ def create_key(grantor: Grantor, new: NewKey, *, now: datetime) -> tuple[ApiKey,
         raise InvalidRequest("userId", "there is no such user")
     if new.team_id is None and grantor.key is not None:
         new = replace(new, team_id=grantor.key.team_id)
-    key, raw = prepare_key(new, now=now)
+    key, raw = prepare_key(new, now=now, ctx=grantor.ctx)
     holds = held(grantor, user_id=key.user_id, team_id=key.team_id)
     if new.permissions is None and holds is not None:
         key = replace(key, permissions=within(key.permissions, holds))

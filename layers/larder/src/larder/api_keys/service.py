@@ -33,7 +33,7 @@ from larder.errors import (
     TryAgain,
     Unauthenticated,
 )
-from larder.extensions import load
+from larder.extensions import RequestContext, load
 from larder.hashing import hash_key, random_id, random_letters
 from larder.patience import briefly
 from larder.settings import SettingsError, settings
@@ -46,17 +46,19 @@ _ATTEMPTS = 8
 
 
 def create_key(new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
-    """Store a new key; returns the record and the key itself, which exists nowhere else. Raises InvalidRequest.
+    """Store a new key without a request; returns the record and the key itself, which exists nowhere else.
 
-    What the caller leaves open comes from the deployment's options.
+    What the caller leaves open comes from the deployment's options. Raises InvalidRequest.
     """
     key, raw = prepare_key(new, now=now)
     store_key(key)
     return key, raw
 
 
-def prepare_key(new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
-    """A new key as it will be, and the key itself. Raises InvalidRequest."""
+def prepare_key(
+    new: NewKey, *, now: datetime, ctx: RequestContext | None = None
+) -> tuple[ApiKey, str]:
+    """A new key as it will be, and the key itself. `ctx` is the request that asks for it. Raises InvalidRequest."""
     options = settings()
     prefix = options.default_key_prefix or None if new.prefix is None else new.prefix
     check_name(new.name)
@@ -64,7 +66,9 @@ def prepare_key(new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
     if new.expires_in_s is not None:
         check_expires_in(new.expires_in_s)
     check_metadata(new.metadata)
-    permissions = default_permissions(new.user_id) if new.permissions is None else new.permissions
+    permissions = new.permissions
+    if permissions is None:
+        permissions = default_permissions(new.user_id, ctx)
     check_permissions(permissions)
     expires_in_s = new.expires_in_s or options.default_key_expires_in_seconds or None
     rate_limit = new.rate_limit or default_rate_limit()
@@ -120,15 +124,14 @@ def stored_form(raw: str) -> str:
     return raw if settings().disable_key_hashing else hash_key(raw)
 
 
-def presented_form(raw: str) -> str | None:
+def presented_form(raw: str, ctx: RequestContext) -> str | None:
     """What a presented key is looked up by; None for what cannot be a key, or what the deployment's validator refuses.
 
     Unhashed, a text that is empty or too long could not even be looked up.
     """
     if not _TOKEN.fullmatch(raw):
         return None
-    validator = settings().key_validator
-    if validator and load(validator)(key=raw) is not True:
+    if settings().key_validator and not load("key_validator")(key=raw, ctx=ctx):
         return None
     return stored_form(raw)
 
@@ -331,7 +334,7 @@ def _generate(prefix: str) -> str:
     length, generator = settings().default_key_length, settings().key_generator
     if not generator:
         return prefix + random_letters(length)
-    raw = load(generator)(length=length, prefix=prefix)
+    raw = load("key_generator")(length=length, prefix=prefix)
     if not isinstance(raw, str) or not _TOKEN.fullmatch(raw) or raw.startswith(VERCELS_OWN):
         raise SettingsError(
             f"{generator} must return 64 to 256 printable ASCII characters without a space, "
@@ -340,8 +343,12 @@ def _generate(prefix: str) -> str:
     return raw
 
 
-def default_permissions(user_id: str) -> Permissions:
-    """What a key of this user holds that is given nothing else."""
+def default_permissions(user_id: str, ctx: RequestContext | None) -> Permissions:
+    """What a key of this user holds that is given nothing else.
+
+    `ctx` is the request that asks, None outside of one.
+    """
+    name = "default_key_permissions"
     option = settings().default_key_permissions
-    given = json.loads(option) if option.startswith("{") else load(option)(user_id=user_id)
+    given = json.loads(option) if option.startswith("{") else load(name)(user_id=user_id, ctx=ctx)
     return {str(resource): tuple(map(str, actions)) for resource, actions in given.items()}

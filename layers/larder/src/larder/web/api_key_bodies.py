@@ -12,6 +12,7 @@ from larder.api_keys.service import default_rate_limit, presented_form
 from larder.errors import InvalidBody, InvalidQuery, KeyForAnother, ServerOnlyProperty
 from larder.teams.service import parse_team_id
 from larder.web.auth_body import parsed
+from larder.web.request_context import request_context
 from larder.web.signed_in import Caller, KeyMaker
 
 MAX_PERMISSIONS = 20
@@ -103,7 +104,9 @@ def verify_body(request: Request) -> PresentedKey:
     body = parsed(request, _Verify)
     if sum(map(len, body.permissions.values())) > MAX_PERMISSIONS:
         raise InvalidBody("permissions", f"must require at most {MAX_PERMISSIONS} actions")
-    return PresentedKey(presented_form(body.key), _permissions(body.permissions))
+    return PresentedKey(
+        presented_form(body.key, request_context(request)), _permissions(body.permissions)
+    )
 
 
 def _create_body(request: Request) -> _Create:

@@ -17,6 +17,7 @@ from larder.hashing import hash_key
 from larder.settings import settings
 from larder.teams.service import parse_slug, parse_team_id
 from larder.web.json_body import printable
+from larder.web.request_context import request_context
 from larder.web.sent_bytes import sent_bytes
 
 MAX_TAG_LENGTH = 600
@@ -70,7 +71,7 @@ def bearer_token(request: Request) -> Token:
     if session := _SESSION.fullmatch(header):
         return Token(hash=hash_key(session["token"]), is_session=True)
     key = _KEY.fullmatch(header)
-    key_hash = None if key is None else presented_form(key["key"])
+    key_hash = None if key is None else presented_form(key["key"], request_context(request))
     if key_hash is None:
         raise Unauthenticated
     return Token(hash=key_hash, is_session=False)

@@ -8,6 +8,7 @@ from larder.api_keys.service import presented_form, verify
 from larder.errors import InvalidApiKey, NotSignedIn, RateLimited, UsageExceeded
 from larder.extensions import load
 from larder.settings import SettingsError, listed, settings
+from larder.web.request_context import lower_headers, request_context, whole_request_context
 
 MAX_KEY_LENGTH = 256
 """No key is longer, by whatever function it was made."""
@@ -29,7 +30,7 @@ def presented_key(request: Request) -> ApiKey | None:
         raise InvalidApiKey
     if len(raw) > MAX_KEY_LENGTH:
         raise NotSignedIn
-    verification = verify(presented_form(raw), {}, now=clock.now())
+    verification = verify(presented_form(raw, request_context(request)), {}, now=clock.now())
     match verification.refusal:
         case Refusal.RATE_LIMITED:
             raise RateLimited(verification.try_again_in_ms or 0)
@@ -42,12 +43,12 @@ def presented_key(request: Request) -> ApiKey | None:
 
 def _sent_key(request: Request) -> str | None:
     """By the deployment's own function, or in the first of its headers that the request has."""
-    headers = {name.lower(): value for name, value in request.headers.items()}
+    headers = lower_headers(request)
     getter = settings().api_key_getter
     if not getter:
         names = map(str.lower, listed(settings().api_key_headers))
         return next((headers[name] for name in names if headers.get(name)), None)
-    raw = load(getter)(headers=headers)
+    raw = load("api_key_getter")(headers=headers, ctx=whole_request_context(request))
     if raw is not None and not isinstance(raw, str):
         raise SettingsError(f"{getter} must return a text or None")
     return raw or None

@@ -26,17 +26,19 @@ from larder.accounts.service import find_user, is_operator
 from larder.api_keys.grants import Grantor
 from larder.api_keys.models import ApiKey
 from larder.errors import NotSignedIn, OperatorOnly, SessionNotFresh, UnauthorizedSession
+from larder.extensions import RequestContext
 from larder.settings import settings
 from larder.web.cookies import session_token
 from larder.web.log import logger
 from larder.web.presented_key import presented_key
+from larder.web.request_context import request_context
 
 _BEARER = re.compile(r"Bearer +(?P<token>[A-Za-z0-9]{32})", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Somebody who is signed in. `token` is the session's own, which the caller has sent.
+    """A user who is signed in. `token` is the session's own, which the caller has sent, and `ctx` the request.
 
     `key` is the API key that stands for the session, if one does; the token then is the key's id, never the key.
     """
@@ -44,6 +46,7 @@ class Caller:
     user: User
     session: Session
     token: str
+    ctx: RequestContext
     key: ApiKey | None = None
 
     @property
@@ -54,7 +57,9 @@ class Caller:
     @property
     def grantor(self) -> Grantor:
         """The same to the services of API keys."""
-        return Grantor(user_id=self.user.id, is_operator=self.is_operator, key=self.key)
+        return Grantor(
+            user_id=self.user.id, is_operator=self.is_operator, key=self.key, ctx=self.ctx
+        )
 
 
 def maybe_signed_in(request: Request) -> Caller | None:
@@ -63,7 +68,7 @@ def maybe_signed_in(request: Request) -> Caller | None:
     Raises InvalidApiKey, NotSignedIn, RateLimited, UsageExceeded for a key.
     """
     key = presented_key(request)
-    return _signed_in_by(key) if key is not None else maybe_signed_in_in_person(request)
+    return _signed_in_by(key, request) if key is not None else maybe_signed_in_in_person(request)
 
 
 def maybe_signed_in_in_person(request: Request) -> Caller | None:
@@ -74,10 +79,10 @@ def maybe_signed_in_in_person(request: Request) -> Caller | None:
         return None
     session, user = found
     logger().append_keys(user_id=user.id)
-    return Caller(user=user, session=session, token=token)
+    return Caller(user=user, session=session, token=token, ctx=request_context(request))
 
 
-def _signed_in_by(key: ApiKey) -> Caller:
+def _signed_in_by(key: ApiKey, request: Request) -> Caller:
     """The session that a key stands for. It is nowhere stored: it begins and ends with the request."""
     user = find_user(key.user_id)
     if user is None:
@@ -97,7 +102,7 @@ def _signed_in_by(key: ApiKey) -> Caller:
         user_agent=None,
     )
     logger().append_keys(user_id=user.id, key_id=key.id)
-    return Caller(user=user, session=session, token=key.id, key=key)
+    return Caller(user=user, session=session, token=key.id, ctx=request_context(request), key=key)
 
 
 def presented_token(request: Request) -> str | None:

@@ -1,0 +1,27 @@
+"""What the deployment's own functions may know of a request."""
+
+from aws_lambda_powertools.event_handler import Request
+
+from larder.extensions import RequestContext
+from larder.settings import listed, settings
+
+_CREDENTIALS = frozenset({"authorization", "cookie"})
+
+
+def request_context(request: Request) -> RequestContext:
+    """Method, path and headers, without those that hold a session or a key: the caller's, not the function's."""
+    hidden = _CREDENTIALS.union(map(str.lower, listed(settings().api_key_headers)))
+    return {
+        "method": request.method,
+        "path": request.resolved_event.path,
+        "headers": {n: value for n, value in lower_headers(request).items() if n not in hidden},
+    }
+
+
+def whole_request_context(request: Request) -> RequestContext:
+    """The same with every header, for the function that finds the key in them."""
+    return {**request_context(request), "headers": lower_headers(request)}
+
+
+def lower_headers(request: Request) -> dict[str, str]:
+    return {name.lower(): value for name, value in request.headers.items()}
