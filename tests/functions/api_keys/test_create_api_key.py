@@ -39,7 +39,7 @@ def test_a_key_is_made_and_shown_this_once(ada: Sender, cloud: Cloud) -> None:
     )
     assert record["key"].startswith("acme_")
     assert len(record["key"]) == len("acme_") + 64
-    assert record["start"] == record["key"][:6]
+    assert record["start"] == record["key"][: len("acme_") + 6]
     stored = find_key(record["id"])
     assert stored is not None
     assert (stored.key_hash, stored.user_id) == (hash_key(record["key"]), cloud.user.id)

@@ -175,6 +175,22 @@ def test_starting_characters_config_how_many_are_kept(cloud: Cloud, option: SetO
     option("key_start_length", 9)
     key, raw = make(cloud)
     assert key.start == raw[:9]
+    key, raw = make(cloud, prefix="larder_")
+    assert key.start == raw[: len("larder_") + 9]
+
+
+def test_starting_characters_of_keys_with_the_same_prefix_differ(cloud: Cloud) -> None:
+    keys = [make(cloud, prefix="larder_") for _ in range(3)]
+    assert [key.start for key, _ in keys] == [raw[: len("larder_") + 6] for _, raw in keys]
+    assert len({key.start for key, _ in keys}) == 3
+
+
+def test_starting_characters_of_a_key_that_a_generator_made_without_its_prefix(
+    cloud: Cloud, option: SetOption, integrator: ModuleType
+) -> None:
+    integrator.make = lambda length, prefix: "~" * 64  # type: ignore[attr-defined]
+    option("key_generator", "integrator:make")
+    assert make(cloud, prefix="larder_")[0].start == "~" * 6
 
 
 def test_starting_characters_config_none_are_kept(cloud: Cloud, option: SetOption) -> None:

@@ -163,9 +163,11 @@ class Settings:
         maximum=1_000_000_000_000,
     )
     store_key_start: bool = _option(
-        True, "Whether the first characters of a key are kept, to recognise it by."
+        True, "Whether the prefix of a key and its first characters are kept, to recognise it by."
     )
-    key_start_length: int = _option(6, "How many first characters are kept.", minimum=1, maximum=16)
+    key_start_length: int = _option(
+        6, "How many characters after the prefix are kept.", minimum=1, maximum=16
+    )
     disable_key_hashing: bool = _option(
         False,
         "Whether the table holds keys as they are. Discouraged: whoever reads the table can use them.",

@@ -80,7 +80,7 @@ def prepare_key(
         user_id=new.user_id,
         team_id=new.team_id,
         name=new.name,
-        start=raw[: options.key_start_length] if options.store_key_start else None,
+        start=_start(raw, prefix or "") if options.store_key_start else None,
         prefix=prefix,
         enabled=True,
         permissions=permissions,
@@ -341,6 +341,12 @@ def _generate(prefix: str) -> str:
             f"which do not begin with {VERCELS_OWN}"
         )
     return raw
+
+
+def _start(raw: str, prefix: str) -> str:
+    """What is shown of a key. The prefix is the same for many, so that the characters after it are counted."""
+    shown = settings().key_start_length
+    return raw[: shown + len(prefix) if raw.startswith(prefix) else shown]
 
 
 def default_permissions(user_id: str, ctx: RequestContext | None) -> Permissions:
