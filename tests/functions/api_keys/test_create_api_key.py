@@ -1,6 +1,7 @@
 """POST /api/auth/api-key/create"""
 
 import json
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -294,6 +295,34 @@ def test_an_operator_makes_a_key_for_anybody_with_limits(operator: Sender, cloud
     assert (record["rateLimitEnabled"], record["rateLimitMax"]) == (True, 5)
     assert record["rateLimitTimeWindow"] == 1000
     assert record["permissions"] == {"billing": ["refund"]}
+
+
+def test_a_whole_number_may_be_written_with_decimals(operator: Sender) -> None:
+    numbers = {
+        "remaining": b"10.0",
+        "refillAmount": b"5.0",
+        "refillInterval": b"6e4",
+        "rateLimitMax": b"7.0",
+        "rateLimitTimeWindow": b"1000.0",
+        "expiresIn": b"3600.0",
+    }
+    body = b",".join(b'"%s":%s' % (name.encode(), number) for name, number in numbers.items())
+    record = made(
+        operator("POST", PATH, body=b"{%s}" % body, headers={"content-type": "application/json"})
+    )
+    sent = {name: int(float(number)) for name, number in numbers.items()}
+    ends_at, made_at = (datetime.fromisoformat(record[name]) for name in ("expiresAt", "createdAt"))
+    assert ends_at - made_at == timedelta(seconds=sent.pop("expiresIn"))
+    assert {name: record[name] for name in sent} == sent
+
+
+@pytest.mark.parametrize("number", [0.5, 1e400, -0.5, "1.0", True])
+def test_400_for_a_number_that_is_not_whole(operator: Sender, number: Any) -> None:
+    for field in ("expiresIn", "remaining", "rateLimitMax", "rateLimitTimeWindow"):
+        body = json.dumps({field: number}).replace("Infinity", "1e400").encode()
+        reply = operator("POST", PATH, body=body, headers={"content-type": "application/json"})
+        assert refused(reply) == (400, "VALIDATION_ERROR")
+        assert reply.json["message"].startswith(f"[body.{field}] ")
 
 
 def test_an_operator_makes_a_key_with_0_uses(operator: Sender) -> None:

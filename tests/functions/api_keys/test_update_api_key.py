@@ -235,6 +235,12 @@ def test_an_operator_ends_a_key_by_leaving_it_0_uses(operator: Sender, cloud: Cl
     assert refused(update(operator, cloud.key, remaining=5)) == (404, "KEY_NOT_FOUND")
 
 
+def test_a_whole_number_may_be_written_with_decimals(operator: Sender, cloud: Cloud) -> None:
+    reply = update(operator, cloud.key, remaining=7.0, rateLimitMax=9.0, expiresIn=60.0)
+    assert (reply.json["remaining"], reply.json["rateLimitMax"]) == (7, 9)
+    assert refused(update(operator, cloud.key, remaining=7.5)) == (400, "VALIDATION_ERROR")
+
+
 def test_it_costs_the_session_the_index_the_key_and_one_write(ada: Sender, cloud: Cloud) -> None:
     update(ada, cloud.key, name="one")
     with counted() as calls:

@@ -203,6 +203,12 @@ def test_default_key_length_without_the_prefix(cloud: Cloud, option: SetOption) 
     assert len(make(cloud, prefix="p_")[1]) == 82
 
 
+def test_default_key_length_tells_keys_from_session_tokens(option: SetOption) -> None:
+    option("default_key_length", 63)
+    with pytest.raises(SettingsError, match="LARDER_DEFAULT_KEY_LENGTH must be at least 64"):
+        settings()
+
+
 def test_default_prefix(cloud: Cloud, option: SetOption) -> None:
     option("default_key_prefix", "acme_")
     key, raw = make(cloud)

@@ -5,7 +5,14 @@ from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+)
 
 from larder.api_keys.models import UNSET, KeyChanges, NewKey, Permissions, RateLimit, Refill, Unset
 from larder.api_keys.service import default_rate_limit, presented_form
@@ -22,13 +29,21 @@ _Word = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 _Permissions = dict[str, list[str]]
 
 
+def _whole(sent: object) -> object:
+    """JSON has one kind of number: 3600.0 is 3600."""
+    return int(sent) if isinstance(sent, float) and sent.is_integer() else sent
+
+
+_Whole = Annotated[int, BeforeValidator(_whole)]
+
+
 class _Body(BaseModel):
     # A field that is unknown here is ignored: newer clients send some of their own.
     model_config = ConfigDict(strict=True)
 
 
 class _Verify(_Body):
-    key: Annotated[str, StringConstraints(max_length=1024)]
+    key: str
     permissions: Annotated[dict[_Word, list[_Word]], Field(max_length=MAX_PERMISSIONS)] = Field(
         default_factory=dict
     )
@@ -38,12 +53,12 @@ class _Limits(_Body):
     """Whose key it is, and how often it can be used (docs/clients/better-auth.md#what-people-may-set)."""
 
     userId: str | None = None  # noqa: N815  # the names on the wire
-    remaining: int | None = None
-    refillAmount: int | None = None  # noqa: N815
-    refillInterval: int | None = None  # noqa: N815
+    remaining: _Whole | None = None
+    refillAmount: _Whole | None = None  # noqa: N815
+    refillInterval: _Whole | None = None  # noqa: N815
     rateLimitEnabled: bool | None = None  # noqa: N815
-    rateLimitTimeWindow: int | None = None  # noqa: N815
-    rateLimitMax: int | None = None  # noqa: N815
+    rateLimitTimeWindow: _Whole | None = None  # noqa: N815
+    rateLimitMax: _Whole | None = None  # noqa: N815
 
     @property
     def server_only(self) -> list[str]:
@@ -56,7 +71,7 @@ class _Limits(_Body):
 
 class _Create(_Limits):
     name: str | None = None
-    expiresIn: int | None = None  # noqa: N815
+    expiresIn: _Whole | None = None  # noqa: N815
     prefix: str | None = None
     metadata: Any = None
     permissions: _Permissions | None = None
@@ -69,7 +84,7 @@ class _Update(_Limits):
     keyId: str  # noqa: N815
     name: str = ""
     enabled: bool = True
-    expiresIn: int | None = None  # noqa: N815
+    expiresIn: _Whole | None = None  # noqa: N815
     metadata: Any = None
     permissions: _Permissions = Field(default_factory=dict)
 
