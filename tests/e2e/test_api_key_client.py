@@ -1,9 +1,13 @@
-"""The unmodified Better Auth client with its API-key plugin makes, lists, gets, updates, verifies and deletes keys."""
+"""The unmodified Better Auth client with its API key plugin makes, lists, gets, updates, verifies and deletes keys.
+
+Every test runs with each release in `better_auth.PACKAGES`.
+"""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from urllib.parse import quote
 
 import httpx
@@ -39,15 +43,23 @@ def team(grace: User) -> Team:
     return create_team("Team", slug, owner_user_id=grace.id, now=clock.now())
 
 
+Open = Callable[[Mapping[str, str]], AbstractContextManager[better_auth.Client]]
+
+
+@pytest.fixture(params=better_auth.PACKAGES)
+def open_client(request: pytest.FixtureRequest, local_cloud: LocalCloud) -> Open:
+    """Opens a client of this release that sends the given headers."""
+    release: str = request.param
+    folder = better_auth.installed(request.config.rootpath / ".tools" / "better-auth", release)
+    return lambda headers: better_auth.client(folder, local_cloud.url, headers, release)
+
+
 @pytest.fixture
-def client(
-    request: pytest.FixtureRequest, local_cloud: LocalCloud, grace: User
-) -> Iterator[better_auth.Client]:
+def client(open_client: Open, grace: User) -> Iterator[better_auth.Client]:
     """The client of a page where Grace is signed in."""
     token = start_session(grace, now=clock.now())[1]
     cookie = f"better-auth.session_token={quote(f'{token}.{sign(token)}', safe='')}"
-    folder = better_auth.installed(request.config.rootpath / ".tools" / "better-auth")
-    with better_auth.client(folder, local_cloud.url, {"cookie": cookie}) as client:
+    with open_client({"cookie": cookie}) as client:
         yield client
 
 
@@ -118,21 +130,17 @@ def test_errors_reach_the_page_with_their_codes(client: better_auth.Client) -> N
     assert client.data("apiKey.list") == []
 
 
-def test_nobody_is_told_so(request: pytest.FixtureRequest, local_cloud: LocalCloud) -> None:
-    folder = better_auth.installed(request.config.rootpath / ".tools" / "better-auth")
-    with better_auth.client(folder, local_cloud.url, {}) as nobody:
+def test_401_without_a_session(open_client: Open) -> None:
+    with open_client({}) as nobody:
         assert nobody.error("apiKey.list") == (401, "UNAUTHORIZED")
         assert nobody.error("apiKey.create", name="ci") == (401, "UNAUTHORIZED_SESSION")
 
 
-def test_who_signs_up_and_in_by_the_client_makes_a_key(
-    request: pytest.FixtureRequest, local_cloud: LocalCloud
-) -> None:
-    folder = better_auth.installed(request.config.rootpath / ".tools" / "better-auth")
+def test_who_signs_up_and_in_by_the_client_makes_a_key(open_client: Open) -> None:
     email, password = f"hedy-{secrets.token_hex(6)}@acme.example", secrets.token_hex(12)
-    with better_auth.client(folder, local_cloud.url, {}) as page:
+    with open_client({}) as page:
         page.data("signUp.email", name="Hedy", email=email, password=password)
         token = page.data("signIn.email", email=email, password=password)["token"]
-    with better_auth.client(folder, local_cloud.url, {"authorization": f"Bearer {token}"}) as page:
+    with open_client({"authorization": f"Bearer {token}"}) as page:
         made = page.data("apiKey.create", name="laptop")
         assert [key["id"] for key in page.data("apiKey.list")] == [made["id"]]

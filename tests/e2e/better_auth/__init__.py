@@ -16,6 +16,11 @@ HERE = Path(__file__).parent
 SCRIPTS = (HERE / "call.mjs", HERE / "page.mjs")
 PACKAGES = {"newest": HERE, "1.3.34": HERE / "1.3.34"}
 """Releases of the client: the newest, and the one that specifications 2 and 3 describe."""
+KEY_PLUGINS = {
+    "newest": "@better-auth/api-key/client",
+    "1.3.34": "better-auth/client/plugins",
+}
+"""Where each release has its API key plugin."""
 STORE_SECONDS = 10
 
 
@@ -25,10 +30,12 @@ def installed(tools: Path, release: str = "newest") -> Path:
 
 
 @contextlib.contextmanager
-def client(folder: Path, url: str, headers: Mapping[str, str]) -> Iterator[Client]:
+def client(
+    folder: Path, url: str, headers: Mapping[str, str], release: str = "newest"
+) -> Iterator[Client]:
     """A client of the server at `url` with these headers, and the Origin of a page, which Node's fetch leaves out."""
     with node.script(folder, "call.mjs") as script:
-        script.tell(_where(url, headers))
+        script.tell({**_where(url, headers), "keyPlugin": KEY_PLUGINS[release]})
         yield Client(script)
 
 

@@ -1,14 +1,14 @@
 // The unmodified Better Auth client. Each line of standard input is a call, each line of standard output what it gave:
 // {"method": "apiKey.create", "argument": {...}} -> {"data": ..., "error": ...}. The first line tells where and as whom.
 import { createInterface } from "node:readline";
-import { apiKeyClient } from "@better-auth/api-key/client";
 import { createAuthClient } from "better-auth/client";
 
 let client;
 for await (const line of createInterface({ input: process.stdin })) {
   const sent = JSON.parse(line);
   if (client === undefined) {
-    const { baseURL, headers } = sent;
+    const { baseURL, headers, keyPlugin } = sent;
+    const { apiKeyClient } = await import(keyPlugin);
     client = createAuthClient({ baseURL, plugins: [apiKeyClient()], fetchOptions: { headers } });
   } else {
     const call = sent.method.split(".").reduce((object, name) => object[name], client);
