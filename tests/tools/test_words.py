@@ -13,7 +13,7 @@ def found_in(text: str, folder: Path) -> list[str]:
     """What codespell reports in the text, with the settings of pyproject.toml."""
     page = folder / "page"
     page.write_text(text)
-    command = [sys.executable, "-m", "codespell_lib", page]
+    command = [sys.executable, "-m", "codespell_lib", str(page)]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     return re.findall(r"^.*:\d+: (.+) ==>", run.stdout, re.MULTILINE)
 
