@@ -1,4 +1,4 @@
-# Larder's commands; `make help` lists them. Everything they install lies in this folder: .venv and .tools.
+# Larder's commands; `make help` lists them. Everything they install is in this folder: .venv and .tools.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -172,7 +172,7 @@ bench-cold: build $(READY) ## build, then measure how every function starts and 
 
 # What draws is installed for this alone.
 .PHONY: bench
-bench: $(READY) ## Larder beside turborepo-remote-cache and Better Auth, and docs/benchmarks.md anew (15 minutes; needs node and npm); QUICK=1 shows little of it in 3 minutes; ONLY="GET 20 MB"
+bench: $(READY) ## compare Larder with turborepo-remote-cache and Better Auth, and write docs/benchmarks.md (15 minutes; needs node and npm); QUICK=1 runs a part in 3 minutes; ONLY="GET 20 MB"
 	@uv sync --quiet --locked --inexact --group bench --python "$$(cat .tools/interpreter)"
 	@QUICK="$(QUICK)" ONLY="$(ONLY)" exec .venv/bin/python -m benchmarks $(ARGS)
 
@@ -185,7 +185,7 @@ record-release: $(READY) ## have this version write what tests/upgrades holds th
 	@.venv/bin/python -m pytest -q --record-release tests/upgrades/test_reading.py -k recorded $(ARGS)
 
 .PHONY: release
-release: $(READY) ## check that this version can be released, run the tests without npm, and pack it (CONTRIBUTING.md tells the steps)
+release: $(READY) ## check that this version can be released, run the tests without npm, and pack it (CONTRIBUTING.md lists the steps)
 	@.venv/bin/python tools/check_release.py
 	@$(MAKE) --no-print-directory test check test-build package
 
