@@ -10,10 +10,8 @@ from typing import Any, TypeVar
 
 import uvicorn
 import uvloop
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 _GRACE_S = 1
-_ANSWER = b"HTTP/1.1 "
 
 T = TypeVar("T")
 
@@ -24,45 +22,6 @@ class Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
-
-
-class _OnePiece:
-    """A transport on which the head of an answer waits for the first of its body, until the event loop's next round.
-
-    uvicorn sends them one after the other: twice the work for both sides, and whoever waits wakes up for a head alone.
-    """
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._head = b""
-
-    def write(self, data: bytes | memoryview) -> None:
-        if self._head:
-            head, self._head = self._head, b""
-            self._transport.writelines((head, data))
-        elif data[: len(_ANSWER)] == _ANSWER:
-            self._head = bytes(data)
-            self._loop.call_soon(self._send_head)
-        else:
-            self._transport.write(data)
-
-    def close(self) -> None:
-        self._send_head()
-        self._transport.close()
-
-    def _send_head(self) -> None:
-        if self._head:
-            head, self._head = self._head, b""
-            self._transport.write(head)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-
-class _Protocol(HttpToolsProtocol):
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(_OnePiece(transport, self.loop))  # type: ignore[arg-type]
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
@@ -83,7 +42,7 @@ def http_server(app: Any) -> Server:
             proxy_headers=False,
             lifespan="off",
             ws="none",
-            http=_Protocol,
+            http="httptools",
             backlog=512,
             # Clients keep connections for a whole build; turbo's pool waits longer than uvicorn's 5 s.
             timeout_keep_alive=75,

@@ -163,17 +163,12 @@ async def _receive(body: AsyncIterator[bytes], upload: Path, digest: StreamingMd
 
 
 def _write(file: FileIO, block: list[bytes], digest: StreamingMd5 | None) -> None:
-    start = file.tell()
     for chunk in block:
         if digest:
             digest.update(chunk)
         unwritten = memoryview(chunk)
         while unwritten:
             unwritten = unwritten[file.write(unwritten) :]
-    if hasattr(os, "posix_fadvise"):
-        # Linux begins to flush these bytes, so that little is left to wait for at the end. It keeps them in its cache:
-        # it can only drop what has been flushed.
-        os.posix_fadvise(file.fileno(), start, file.tell() - start, os.POSIX_FADV_DONTNEED)
 
 
 async def _send(
@@ -193,7 +188,7 @@ async def _send(
 
 
 def _read_at_once(file: BinaryIO, wanted: int, start: int) -> memoryview | None:
-    """What the system has in memory, for which a thread takes longer than reading it; None when it must be fetched."""
+    """What Linux has in memory; None when it must come from the disk. A thread takes longer than the read."""
     if not hasattr(os, "RWF_NOWAIT"):
         return None
     buffer = bytearray(wanted)

@@ -11,9 +11,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Coroutine, Iterator
-from copy import deepcopy
-from functools import lru_cache
-from types import NoneType, SimpleNamespace
 from typing import Any
 
 from ministack.services import dynamodb as ministack
@@ -24,40 +21,13 @@ from local.template import Table
 
 log = logging.getLogger("local.tables")
 
-_EXPRESSIONS = 1000
-"""How many expressions are kept as they were read. Larder has some dozens."""
-
-_UNCHANGING = (str, int, float, bytes, NoneType)
-
 
 def create_tables(tables: list[Table]) -> None:
     """Make the template's tables, empty. Raises RuntimeError when the engine refuses one."""
-    _hasten()
     for table in tables:
         status, _, body = run("CreateTable", json.dumps(table.create_table).encode())
         if status != 200:
             raise RuntimeError(f"{table.logical_id}: {body.decode(errors='replace')}")
-
-
-def _hasten() -> None:
-    """Half of the engine's time went into `deepcopy`, which is for any object, and into reading expressions again."""
-    ministack.copy = SimpleNamespace(deepcopy=_copied)
-    if not hasattr(ministack._tokenize, "cache_info"):
-        ministack._tokenize = lru_cache(_EXPRESSIONS)(ministack._tokenize)
-        ministack._condition_syntax_error = lru_cache(_EXPRESSIONS)(
-            ministack._condition_syntax_error
-        )
-
-
-def _copied(value: Any) -> Any:
-    """A copy of what JSON holds."""
-    if type(value) is dict:
-        return {name: _copied(inner) for name, inner in value.items()}
-    if type(value) is list:
-        return [_copied(inner) for inner in value]
-    if isinstance(value, _UNCHANGING):
-        return value
-    return deepcopy(value)
 
 
 def run(action: str, body: bytes) -> Reply:
