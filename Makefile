@@ -105,6 +105,14 @@ fuzz: $(READY) ## hostile requests only, many of them: FUZZ_EXAMPLES=1000 to the
 	@FUZZ_EXAMPLES="$${FUZZ_EXAMPLES:-1000}" .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/proofs/test_hostile_requests.py tests/proofs/test_hostile_accounts.py $(ARGS)
 	@API_EXAMPLES="$${API_EXAMPLES:-500}" .venv/bin/python -m pytest -n 2 -o faulthandler_timeout=0 tests/proofs/test_documented_api.py $(ARGS)
 
+.PHONY: generate
+generate: $(READY) ## renew everything that follows from the code: parts of template.yaml and of docs/
+	@.venv/bin/python -m tools.generate
+
+.PHONY: template-diff
+template-diff: $(READY) ## what deploying template.yaml would change: BASE=main (descriptions are listed apart)
+	@.venv/bin/python -m tools.template_diff "$(or $(BASE),main)"
+
 .PHONY: openapi
 openapi: $(READY) ## renew docs/openapi.json, what GET /openapi.json serves, and the methods of each path, from the handlers
 	@.venv/bin/python -m tools.openapi
@@ -114,12 +122,13 @@ compatibility: $(READY) ## renew docs/compatibility.md from a run of the client 
 	@.venv/bin/python -m pytest -n 2 --write-compatibility tests/e2e/test_client_matrix.py $(ARGS)
 
 .PHONY: check
-check: $(READY) check-template ## lint, format, types, import contracts, words and the template
+check: $(READY) check-template ## lint, format, types, import contracts, words, the template, and whether anything generated is stale
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	PYTHONPATH=functions .venv/bin/lint-imports
 	.venv/bin/codespell
+	.venv/bin/python -m tools.generate --check
 
 .PHONY: check-template
 check-template: $(READY) $(SAM) $(CHECKOV) ## the template alone: SAM's and cfn-lint's rules, and checkov's with every exception explained

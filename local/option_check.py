@@ -18,19 +18,18 @@ from larder.api_keys.rules import check_permissions, check_prefix
 from larder.api_keys.schema import attribute_names
 from larder.errors import InvalidEmail, InvalidPrefixLength, InvalidRequest
 from larder.extensions import load
-from larder.settings import Settings, SettingsError, environment_name, listed, settings
+from larder.settings import (
+    FUNCTION_PATTERN,
+    Settings,
+    SettingsError,
+    environment_name,
+    listed,
+    settings,
+)
 from larder.web import origins
 
-FUNCTIONS = (
-    "key_generator",
-    "key_validator",
-    "api_key_getter",
-    "password_hash",
-    "password_verify",
-    "on_password_reset",
-    "send_verification_email",
-    "send_reset_password",
-    "send_team_invitation",
+FUNCTIONS = tuple(
+    option.name for option in fields(Settings) if option.metadata["pattern"] == FUNCTION_PATTERN
 )
 """Options that name a function of the integrator's. `default_key_permissions` may."""
 
@@ -49,7 +48,6 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, str | None]
 def check_options(*, loads: bool) -> None:
     """Raises SettingsError for the first option that breaks its rule; with `loads`, for a function not here."""
     _check_bounds()
-    _check_scrypt_cost()
     _check_default_prefix()
     _check_operators()
     allowed_domains()
@@ -68,12 +66,6 @@ def _check_bounds() -> None:
         least, most = getattr(settings(), lower), getattr(settings(), upper)
         if least > most:
             raise _refused(lower, f"must be at most {environment_name(upper)}, {most}, not {least}")
-
-
-def _check_scrypt_cost() -> None:
-    cost = settings().scrypt_cost
-    if cost.bit_count() != 1:
-        raise _refused("scrypt_cost", f"must be a power of two, such as 16384, not {cost}")
 
 
 def _check_default_prefix() -> None:

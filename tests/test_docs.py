@@ -3,13 +3,11 @@
 import re
 import subprocess
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from larder import errors
-from larder.settings import Settings, environment_name
 from local.template import load_template
 
 ROOT = Path(__file__).parent.parent
@@ -31,34 +29,6 @@ def test_every_error_is_listed_with_its_status_and_code(error: type[errors.Larde
 
 def test_no_error_has_the_code_on_which_a_client_posts_its_token_elsewhere() -> None:
     assert "forbidden" not in {error.code for error in ERRORS}
-
-
-@pytest.mark.parametrize("option", [field.name for field in fields(Settings)])
-def test_every_option_is_listed(option: str) -> None:
-    assert f"`{environment_name(option)}`" in (DOCS / "configuration.md").read_text()
-
-
-@pytest.mark.parametrize(
-    "option",
-    [field for field in fields(Settings) if isinstance(field.default, int)],
-    ids=lambda field: field.name,
-)
-def test_every_default_and_bound_is_the_codes_and_the_templates(option: object) -> None:
-    name, default = option.name, option.default  # type: ignore[attr-defined]
-    bounds = option.metadata  # type: ignore[attr-defined]
-    parameter = "".join(word.capitalize() for word in name.split("_"))
-    row = next(
-        line
-        for line in (DOCS / "configuration.md").read_text().splitlines()
-        if line.startswith(f"| `{parameter}` |")
-    )
-    limits = (
-        f"from {bounds['min']}" if bounds["max"] is None else f"{bounds['min']} to {bounds['max']}"
-    )
-    if isinstance(default, bool):
-        default, limits = str(default).lower(), "true or false"
-    assert f"| {default} | {limits} |" in row
-    assert load_template(environ={}).environment[environment_name(name)] == str(default)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from larder.accounts.credentials import allowed_domains
 from larder.api_keys.rules import check_prefix
 from larder.errors import InvalidRequest
 from larder.rate_limits.models import BY_PATH
-from larder.settings import Settings, SettingsError, environment_name
+from larder.settings import Settings, SettingsError
 from local import option_check
 from tests.conftest import SetOption
 from tests.permissions import RESOURCES, TEMPLATE, granted, grants, policies, statements
@@ -150,9 +150,7 @@ def test_a_background_run_ends_long_before_the_next_one_begins(logical_id: str) 
 # ------------------------------------------------------------------------------------- environment
 
 
-def test_the_functions_get_every_option_and_nothing_that_is_none() -> None:
-    given = {name for name in SHARED["Environment"]["Variables"] if name.startswith("LARDER_")}
-    assert given == {environment_name(option.name) for option in fields(Settings)}
+def test_all_functions_have_the_same_variables() -> None:
     assert not [name for name, own in FUNCTIONS.items() if "Environment" in own]
 
 
@@ -173,20 +171,9 @@ def test_the_variables_fit_in_the_4_kb_that_lambda_takes() -> None:
     assert size < 4096 - 256
 
 
-@pytest.mark.parametrize(
-    "option",
-    [
-        one
-        for one in fields(Settings)
-        if environment_name(one.name) not in INVOKED_FUNCTIONS.values()
-    ],
-    ids=lambda option: str(option.name),
-)
-def test_an_option_comes_from_the_parameter_or_resource_of_its_name(option: Any) -> None:
-    name = camel_case(option.name)
-    value = SHARED["Environment"]["Variables"][environment_name(option.name)]
-    assert value == {"Ref": name}
-    assert name in PARAMETERS or name in RESOURCES
+def test_every_option_is_a_parameter_or_a_resource() -> None:
+    named = {camel_case(option.name) for option in fields(Settings)}
+    assert named - PARAMETERS.keys() - RESOURCES.keys() == {"EmailFunction", "RemovalFunction"}
 
 
 @pytest.mark.parametrize(("logical_id", "variable"), INVOKED_FUNCTIONS.items())
@@ -203,24 +190,6 @@ def test_every_function_is_reached_by_an_event_or_by_its_name() -> None:
     assert {name for name, own in FUNCTIONS.items() if "Events" not in own} == set(
         INVOKED_FUNCTIONS
     )
-
-
-@pytest.mark.parametrize(
-    "option",
-    [option for option in fields(Settings) if camel_case(option.name) in PARAMETERS],
-    ids=lambda option: str(option.name),
-)
-def test_a_parameter_has_the_default_and_bounds_of_its_option(option: Any) -> None:
-    parameter = PARAMETERS[camel_case(option.name)]
-    if isinstance(option.default, bool):
-        assert parameter["AllowedValues"] == ["true", "false"]
-        assert parameter["Default"] == str(option.default).lower()
-    else:
-        assert parameter["Default"] == option.default
-    if option.metadata["choices"]:
-        assert tuple(parameter["AllowedValues"]) == option.metadata["choices"]
-    assert parameter.get("MinValue") == option.metadata["min"]
-    assert parameter.get("MaxValue") == option.metadata["max"]
 
 
 @pytest.mark.parametrize(
@@ -306,12 +275,6 @@ def test_a_text_stops_the_deployment_where_the_code_would_not_take_it(
     option(name, value)
     with nullcontext() if taken else pytest.raises((SettingsError, InvalidRequest)):
         takes(value)
-
-
-def test_scrypts_cost_is_one_of_the_powers_of_two_within_its_bounds() -> None:
-    cost = PARAMETERS["ScryptCost"]
-    bounds = range(cost["MinValue"], cost["MaxValue"] + 1)
-    assert cost["AllowedValues"] == [2**n for n in range(32) if 2**n in bounds]
 
 
 def test_no_parameter_has_the_name_of_a_resource() -> None:

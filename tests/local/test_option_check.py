@@ -44,7 +44,7 @@ def test_what_requests_can_be_answered_with_passes(
     [
         ("retention_days", "0", "must be at least 1, not 0"),
         ("allowed_email_domains", "a@b.example", "must hold domains such as example.com"),
-        ("scrypt_cost", "20000", "must be a power of two, such as 16384, not 20000"),
+        ("scrypt_cost", "20000", "must be a power of two from 1024 to 262144, not '20000'"),
         ("trusted_origins", "app.example.com", "must hold origins such as"),
         ("default_key_prefix", "vca_", "must not begin with vca_"),
         ("default_key_prefix", "acme ci", "must be letters, digits, underscores or hyphens"),

@@ -1,7 +1,8 @@
 """Every option of Larder, typed, with its default. The only module that reads the environment.
 
-An option `some_name` is the environment variable `LARDER_SOME_NAME` and, where an operator may want to change it, the
-template parameter `SomeName`. docs/configuration.md lists them all.
+An option `some_name` is the environment variable `LARDER_SOME_NAME`. Unless it names a resource of the stack, it is
+also the template parameter `SomeName`. `make generate` writes the parameters of template.yaml, the variables of the
+functions and the tables of docs/configuration.md from this file.
 """
 
 import os
@@ -16,331 +17,504 @@ _REQUIRED: Any = object()
 _CENTURY_SECONDS = 36_500 * 86_400
 """The longest lifetime: a date past the year 9999 could not be stored."""
 
+FUNCTION_PATTERN = r"^(\w+(\.\w+)*:\w+)?$"
+"""What an option holds that names a function of the integrator's own."""
+_FUNCTION_RULE = "must be module:function, such as company.hooks:deliver"
+
 
 class SettingsError(Exception):
     """An option is missing or out of its bounds. The message names the variable and the rule."""
+
+
+def _resource(help: str) -> str:
+    """The name of a resource of the stack, which the template gives to the functions."""
+    resource: str = _option(_REQUIRED, help, group=None)
+    return resource
 
 
 def _option(
     default: T,
     help: str,
     *,
+    group: str | None,
     minimum: int | None = None,
     maximum: int | None = None,
-    choices: tuple[str, ...] = (),
+    choices: tuple[T, ...] = (),
+    pattern: str | None = None,
+    rule: str | None = None,
 ) -> T:
-    bounds = {"min": minimum, "max": maximum, "choices": choices}
-    option: T = field(default=default, metadata={"help": help, **bounds})
+    """One option. `help` says what the value means, its unit and its special values: every description shows it.
+
+    `group` names the table of docs/configuration.md that lists it; a resource of the stack has none. `pattern` is for
+    the template alone: the code that reads such an option checks it with a message of its own. `rule` completes the
+    message "LARDER_SOME_NAME ..." of a refused value.
+    """
+    option: T = field(
+        default=default,
+        metadata={
+            "help": help,
+            "group": group,
+            "min": minimum,
+            "max": maximum,
+            "choices": choices,
+            "pattern": pattern,
+            "rule": rule,
+        },
+    )
     return option
+
+
+def _function(help: str, *, group: str) -> str:
+    """A function of the integrator's own, as `module:function`."""
+    return _option("", help, group=group, pattern=FUNCTION_PATTERN, rule=_FUNCTION_RULE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The options of one deployment. Sizes are in bytes, times in the unit that the name ends with."""
 
-    identity_table: str = _option(_REQUIRED, "Name of the table of users.")
-    api_keys_table: str = _option(_REQUIRED, "Name of the table of API keys.")
-    teams_table: str = _option(_REQUIRED, "Name of the table of teams, slugs and members.")
-    artifacts_table: str = _option(
-        _REQUIRED, "Name of the table that indexes the stored artifacts."
+    identity_table: str = _resource("Name of the table of users and sessions.")
+    api_keys_table: str = _resource("Name of the table of API keys.")
+    teams_table: str = _resource("Name of the table of teams, slugs and members.")
+    artifacts_table: str = _resource("Name of the table that indexes the stored artifacts.")
+    usage_table: str = _resource("Name of the table of usage events and daily figures.")
+    rate_limits_table: str = _resource("Name of the table that counts requests.")
+    artifacts_bucket: str = _resource("Name of the bucket that holds the artifacts.")
+    signing_secret: str = _resource(
+        "ARN of the secret, in Secrets Manager, that signs cookies and links. On one machine it is the secret itself; "
+        "a comma and the previous secret, which is still accepted, may follow."
     )
-    usage_table: str = _option(_REQUIRED, "Name of the table of usage events and daily figures.")
-    rate_limits_table: str = _option(_REQUIRED, "Name of the table that counts requests.")
-    artifacts_bucket: str = _option(_REQUIRED, "Name of the bucket that holds the artifacts.")
-    signing_secret: str = _option(
-        _REQUIRED,
-        "ARN of the secret, in Secrets Manager, that signs cookies and links. On one machine the secret itself; a "
-        "comma and the one before it, which is still accepted, may follow.",
-    )
-    outbox_table: str = _option(_REQUIRED, "Name of the table of mail that nobody sends on.")
-    email_function: str = _option(_REQUIRED, "Name of the function that makes and sends mail.")
-    audit_table: str = _option(_REQUIRED, "Name of the table that tells who removed what.")
-    removal_function: str = _option(
-        _REQUIRED, "Name of the function that removes many artifacts at once."
-    )
+    outbox_table: str = _resource("Name of the table that keeps mail when there is no sender.")
+    email_function: str = _resource("Name of the function that makes and sends mail.")
+    audit_table: str = _resource("Name of the table of audit entries: who removed what.")
+    removal_function: str = _resource("Name of the function that removes many artifacts at once.")
 
     retention_days: int = _option(
-        30, "Days an artifact is kept after its upload.", minimum=1, maximum=3650
+        30,
+        "How many days an artifact is kept after its upload. A change applies to artifacts that are still stored, too.",
+        group="cache",
+        minimum=1,
+        maximum=3650,
     )
     default_quota_bytes: int = _option(
         0,
-        "Bytes that a team (or a user without a team) may store; 0 for no limit.",
+        "How many bytes a team, or a user without a team, may store. 0 means no limit. "
+        "`larder teams set --quota` gives a team a quota of its own.",
+        group="cache",
         minimum=0,
         maximum=10**18,
     )
     over_quota: str = _option(
         "refuse",
-        "What happens to an upload that the quota has no room for: `refuse`, or `evict` what was used longest ago.",
+        "What happens to an upload that does not fit into the quota: `refuse` refuses it, `evict` deletes the "
+        "artifacts that were used longest ago until it fits.",
+        group="cache",
         choices=("refuse", "evict"),
     )
     event_retention_days: int = _option(
-        90, "Days the single usage events are kept. Daily figures stay.", minimum=1, maximum=3650
+        90,
+        "How many days single usage events are kept. Daily figures are kept for good.",
+        group="cache",
+        minimum=1,
+        maximum=3650,
     )
     audit_retention_days: int = _option(
-        365, "Days that is kept who removed what.", minimum=1, maximum=3650
+        365, "How many days audit entries are kept.", group="cache", minimum=1, maximum=3650
     )
     upload_url_seconds: int = _option(
-        600, "Seconds in which an upload by a presigned URL must begin.", minimum=30, maximum=3600
+        600,
+        "How many seconds the presigned URL of a direct upload is valid. The upload must begin in this time.",
+        group="cache",
+        minimum=30,
+        maximum=3600,
     )
     download_url_seconds: int = _option(
-        600, "Seconds in which a download by a presigned URL must begin.", minimum=30, maximum=3600
+        600,
+        "How many seconds the presigned URL of a redirected download is valid. The download must begin in this time.",
+        group="cache",
+        minimum=30,
+        maximum=3600,
     )
     inline_download_bytes: int = _option(
         262_144,
-        "Artifacts up to this size are answered by the function itself, larger ones by a redirect to S3.",
+        "The largest artifact without a signature that a function returns itself, in bytes. Larger ones are a redirect "
+        "to S3, which costs the client a round trip and costs you less.",
+        group="cache",
         minimum=0,
         maximum=4_700_000,
     )
     inline_limit_bytes: int = _option(
         4_700_000,
-        "Largest artifact that can travel through a function: Lambda's 6 MB after base64. "
-        "Tagged artifacts up to it are answered by the function, because S3 would lose the tag.",
+        "The largest signed artifact that a function returns itself, in bytes. Larger ones are a redirect to S3, which "
+        "may lose the signature. Lambda allows 6 MB with base64, about 4.7 MB of artifact.",
+        group="cache",
         minimum=0,
         maximum=4_700_000,
     )
     max_upload_bytes: int = _option(
         5 * 1024**3,
-        "Largest artifact taken: a single PUT to S3 ends at 5 GiB.",
+        "The largest artifact that is accepted, in bytes. A larger direct upload is discarded. S3 takes at most 5 GiB "
+        "in one PUT.",
+        group="cache",
         minimum=1,
         maximum=5 * 1024**3,
     )
-    max_events: int = _option(500, "Usage events taken in one request.", minimum=1, maximum=1000)
-    max_query_hashes: int = _option(500, "Hashes that one query may name.", minimum=1, maximum=1000)
+    max_events: int = _option(
+        500, "How many usage events one request may hold.", group="cache", minimum=1, maximum=1000
+    )
+    max_query_hashes: int = _option(
+        500, "How many hashes one query may name.", group="cache", minimum=1, maximum=1000
+    )
 
     default_key_length: int = _option(
-        64, "Letters of a new key after its prefix.", minimum=64, maximum=128
+        64,
+        "How many random letters a new key has after its prefix.",
+        group="keys",
+        minimum=64,
+        maximum=128,
     )
     default_key_prefix: str = _option(
         "",
-        "What a new key begins with when it is given no prefix; an underscore at its end reads well.",
+        "The prefix of a new key if the request names none: letters, digits, `_` and `-`. It cannot begin with `vca_`, "
+        "which is reserved for tokens of Vercel. A `_` at the end reads well. Empty means no prefix.",
+        group="keys",
+        pattern="^((?!vca_)[A-Za-z0-9_-]{1,32})?$",
+        rule="must be up to 32 letters, digits, underscores and hyphens, and not begin with vca_",
     )
     minimum_key_prefix_length: int = _option(
-        1, "Fewest characters of a prefix.", minimum=1, maximum=32
+        1, "The fewest characters that a prefix may have.", group="keys", minimum=1, maximum=32
     )
     maximum_key_prefix_length: int = _option(
-        32, "Most characters of a prefix.", minimum=1, maximum=32
+        32, "The most characters that a prefix may have.", group="keys", minimum=1, maximum=32
     )
-    require_key_name: bool = _option(False, "Whether a new key must have a name.")
+    require_key_name: bool = _option(False, "Whether a new key must have a name.", group="keys")
     minimum_key_name_length: int = _option(
-        1, "Fewest characters of a name.", minimum=1, maximum=100
+        1,
+        "The fewest characters that the name of a key may have.",
+        group="keys",
+        minimum=1,
+        maximum=100,
     )
-    maximum_key_name_length: int = _option(32, "Most characters of a name.", minimum=1, maximum=100)
-    enable_key_metadata: bool = _option(True, "Whether keys may carry metadata.")
+    maximum_key_name_length: int = _option(
+        32,
+        "The most characters that the name of a key may have.",
+        group="keys",
+        minimum=1,
+        maximum=100,
+    )
+    enable_key_metadata: bool = _option(True, "Whether a key may have metadata.", group="keys")
     default_key_expires_in_seconds: int = _option(
         0,
-        "Lifetime of a new key that is given none; 0 for keys that never expire.",
+        "How many seconds a new key is valid if the request names no lifetime. 0 means that it never expires.",
+        group="keys",
         minimum=0,
         maximum=_CENTURY_SECONDS,
     )
     disable_custom_key_expiry: bool = _option(
-        False, "Whether every key must have the default lifetime."
+        False,
+        "Whether every key gets the default lifetime. A request that names another is refused.",
+        group="keys",
     )
     minimum_key_expires_in_seconds: int = _option(
         1,
-        "Shortest lifetime that a key may be given.",
+        "The shortest lifetime that a request may give a key, in seconds.",
+        group="keys",
         minimum=1,
         maximum=_CENTURY_SECONDS,
     )
     maximum_key_expires_in_seconds: int = _option(
         31_536_000,
-        "Longest lifetime that a key may be given: a year. A key that is given none never expires.",
+        "The longest lifetime that a request may give a key, in seconds. The default is a year.",
+        group="keys",
         minimum=1,
         maximum=_CENTURY_SECONDS,
     )
     key_rate_limit_enabled: bool = _option(
-        False, "Whether a new key has a rate limit when it is given none."
+        False, "Whether a new key has a rate limit if the request does not say.", group="keys"
     )
     key_rate_limit_window_ms: int = _option(
         86_400_000,
-        "Window of a rate limit that is given none: a day.",
+        "The window of a key's rate limit if the request names none, in milliseconds. The default is a day.",
+        group="keys",
         minimum=1,
         maximum=1_000_000_000_000,
     )
     key_rate_limit_max: int = _option(
         10,
-        "Uses in a window of a rate limit that is given none.",
+        "How many uses a key has in each window if the request names no number.",
+        group="keys",
         minimum=1,
         maximum=1_000_000_000_000,
     )
     store_key_start: bool = _option(
-        True, "Whether the prefix of a key and its first characters are kept, to recognise it by."
+        True,
+        "Whether the prefix of a key and its first characters are stored, so that people can recognize it.",
+        group="keys",
     )
     key_start_length: int = _option(
-        6, "How many characters after the prefix are kept.", minimum=1, maximum=16
+        6,
+        "How many characters after the prefix are stored.",
+        group="keys",
+        minimum=1,
+        maximum=16,
     )
     disable_key_hashing: bool = _option(
         False,
-        "Whether the table holds keys as they are. Discouraged: whoever reads the table can use them.",
+        "Whether keys are stored in plain text instead of hashed. Not recommended: everyone who can read the table can "
+        "use the keys.",
+        group="keys",
     )
-    key_generator: str = _option(
-        "",
-        "`module:function` that makes new keys: called with `length` and `prefix`, returns the whole key.",
+    key_generator: str = _function(
+        "A function, as `module:function`, that makes new keys. It is called with `length` and `prefix` and returns "
+        "the whole key.",
+        group="keys",
     )
-    key_validator: str = _option(
-        "",
-        "`module:function` called with `key` and, if it takes it, `ctx` before the key is looked up; "
-        "a key for which it returns nothing true is invalid.",
+    key_validator: str = _function(
+        "A function, as `module:function`, that checks a key before it is looked up. It is called with `key` and, if it "
+        "accepts it, `ctx`. The key is invalid unless it returns a true value.",
+        group="keys",
     )
     default_key_permissions: str = _option(
         '{"artifacts":["read","write"]}',
-        "Permissions of a new key that is given none: JSON, or `module:function` called with `user_id` and, "
-        "if it takes it, `ctx`.",
+        "The permissions of a new key if the request names none: JSON, or a function, as `module:function`, that is "
+        "called with `user_id` and, if it accepts it, `ctx`, and returns them.",
+        group="keys",
     )
     login_token_expires_in_seconds: int = _option(
         7_776_000,
-        "Lifetime of the key that `turbo login` gets: 90 days, as far as keys may live so long.",
+        "How many seconds the key is valid that `turbo login` gets. The default is 90 days. The limits on the lifetime "
+        "of keys apply.",
+        group="keys",
         minimum=60,
         maximum=31_536_000,
     )
     session_for_api_keys: bool = _option(
         False,
-        "Whether a key in a header of a request to `/api/auth` stands for a session of its user.",
+        "Whether an API key in a header of a request to `/api/auth` counts as a session of its user.",
+        group="keys",
     )
     disable_session_for_api_keys: bool = _option(
-        False, "Whether it does not, whatever the option above says."
+        False,
+        "Whether an API key never counts as a session, whatever `SessionForApiKeys` says.",
+        group="keys",
     )
     api_key_headers: str = _option(
         "x-api-key",
-        "Headers, separated by commas, in which such a key is looked for, in this order.",
+        "The headers that may hold such an API key, separated by commas. The first one that a request has is used.",
+        group="keys",
     )
-    api_key_getter: str = _option(
-        "",
-        "`module:function` called with `ctx`, `headers` or both; returns such a key or None. "
-        "It takes the place of the headers.",
+    api_key_getter: str = _function(
+        "A function, as `module:function`, that finds such an API key in place of `ApiKeyHeaders`. It is called with "
+        "`ctx`, `headers` (a dict by lower-case name) or both, and returns the key or `None`.",
+        group="keys",
     )
     api_key_schema: str = _option(
         "{}",
-        "Names of attributes in the table of API keys: JSON that maps fields of the record to them.",
+        "Other names for attributes in the table of API keys: JSON that maps a field of the record to its attribute.",
+        group="keys",
     )
 
     operator_emails: str = _option(
         "",
-        "Addresses, separated by commas, whose users are operators once their address is verified.",
+        "The email addresses of the operators, separated by commas. A user with such an address becomes an operator "
+        "when the address is verified. Empty means no operators; on the local cloud, `operator@larder.local`.",
+        group="accounts",
+        pattern=r"^( *[^@\s,]+@[^@\s,]+ *(,|$))*$",
+        rule="must be e-mail addresses, separated by commas",
     )
     enable_email_and_password: bool = _option(
-        True, "Whether people can sign up and in with e-mail and password."
+        True, "Whether people can sign up and sign in with email and password.", group="accounts"
     )
     disable_sign_up: bool = _option(
-        False, "Whether nobody can sign up; the operator's command makes users all the same."
+        False,
+        "Whether sign-up is off. The operator's command can still add users.",
+        group="accounts",
     )
+    # The pattern takes letters beyond ASCII: the code turns such a domain into its name in DNS.
     allowed_email_domains: str = _option(
-        "", "Domains, separated by commas, whose addresses may sign up; all may when it is empty."
+        "",
+        "The domains whose email addresses may sign up, separated by commas: `example.com` or `@example.com`. Empty "
+        "means every domain.",
+        group="accounts",
+        pattern=r"^( *@?[^\s@,:/*_.]+(\.[^\s@,:/*_.]+)* *(,|$))*$",
+        rule="must be domains such as example.com, separated by commas",
     )
     require_email_verification: bool = _option(
-        False, "Whether a user must verify their address before they can sign in."
+        False,
+        "Whether users must verify their email address before they can sign in.",
+        group="accounts",
     )
-    enable_change_email: bool = _option(True, "Whether users can change their address.")
-    enable_delete_user: bool = _option(True, "Whether users can delete themselves.")
+    enable_change_email: bool = _option(
+        True, "Whether users can change their email address.", group="accounts"
+    )
+    enable_delete_user: bool = _option(
+        True, "Whether users can delete their own account.", group="accounts"
+    )
     minimum_password_length: int = _option(
-        8, "Fewest characters of a password.", minimum=1, maximum=128
+        8,
+        "The fewest characters that a password may have.",
+        group="accounts",
+        minimum=1,
+        maximum=128,
     )
     maximum_password_length: int = _option(
-        128, "Most characters of a password.", minimum=8, maximum=1024
+        128,
+        "The most characters that a password may have.",
+        group="accounts",
+        minimum=8,
+        maximum=1024,
     )
     scrypt_cost: int = _option(
         16384,
-        "Scrypt's N, a power of two: each doubling doubles time and memory of a sign-in.",
+        "The cost N of scrypt, which hashes passwords: a power of two. Each doubling doubles the time and the memory "
+        "of a sign-in.",
+        group="accounts",
         minimum=1024,
         maximum=262_144,
+        choices=tuple(2**exponent for exponent in range(10, 19)),
+        rule="must be a power of two from 1024 to 262144",
     )
-    password_hash: str = _option(
-        "", "`module:function` called with `password`; returns the hash that is stored."
+    password_hash: str = _function(
+        "A function, as `module:function`, that hashes passwords in place of scrypt. It is called with `password` and "
+        "returns the hash to store. Set `PasswordVerify` too.",
+        group="accounts",
     )
-    password_verify: str = _option(
-        "",
-        "`module:function` called with `hash` and `password`; returns whether they belong together.",
+    password_verify: str = _function(
+        "A function, as `module:function`, that checks a password. It is called with `hash` and `password` and returns "
+        "`True` if they match.",
+        group="accounts",
     )
-    on_password_reset: str = _option(
-        "", "`module:function` called with `data` and `request` after a password was reset."
+    on_password_reset: str = _function(
+        "A function, as `module:function`, that is called with `data` and `request` after a password reset, in place "
+        "of the notice that Larder mails.",
+        group="accounts",
     )
     revoke_sessions_on_password_reset: bool = _option(
-        True, "Whether a reset of the password ends the user's sessions."
+        True, "Whether a password reset ends all sessions of the user.", group="accounts"
     )
     session_expires_in_seconds: int = _option(
         604_800,
-        "Lifetime of a session that is not used: seven days.",
+        "How many seconds a session is valid after its last extension. The default is seven days.",
+        group="accounts",
         minimum=60,
         maximum=_CENTURY_SECONDS,
     )
     session_update_age_seconds: int = _option(
         86_400,
-        "How much of its lifetime a session is used before it begins anew: a day.",
+        "How many seconds after its last extension a session in use is extended again. The default is a day.",
+        group="accounts",
         minimum=0,
         maximum=_CENTURY_SECONDS,
     )
     session_fresh_age_seconds: int = _option(
         86_400,
-        "How long after a sign-in a session may list the others and delete its user: a day.",
+        "How many seconds after the sign-in a session may list the other sessions and delete its user without the "
+        "password. The default is a day.",
+        group="accounts",
         minimum=60,
         maximum=_CENTURY_SECONDS,
     )
     reset_token_expires_in_seconds: int = _option(
-        3600, "Lifetime of the link that resets a password.", minimum=60, maximum=86_400
+        3600,
+        "How many seconds the link to reset a password is valid.",
+        group="accounts",
+        minimum=60,
+        maximum=86_400,
     )
     verification_token_expires_in_seconds: int = _option(
-        3600, "Lifetime of the link that verifies an address.", minimum=60, maximum=604_800
+        3600,
+        "How many seconds the link to verify an email address is valid.",
+        group="accounts",
+        minimum=60,
+        maximum=604_800,
     )
-    disable_team_creation: bool = _option(False, "Whether only operators can make teams over HTTP.")
+
+    disable_team_creation: bool = _option(
+        False, "Whether only operators can create teams over HTTP.", group="teams"
+    )
     max_teams_per_user: int = _option(
         10,
-        "Teams that one person may make over HTTP, as long as these exist; 0 for no limit.",
+        "How many teams one user may create over HTTP. Deleted teams do not count. 0 means no limit.",
+        group="teams",
         minimum=0,
         maximum=1000,
     )
     max_open_invitations: int = _option(
-        50, "Invitations of one team that may be open at once.", minimum=1, maximum=500
+        50, "How many open invitations one team may have.", group="teams", minimum=1, maximum=500
     )
-    product_name: str = _option("Larder", "What mail calls this service, and whom it is from.")
+
+    product_name: str = _option(
+        "Larder",
+        "The name of the service in mail, on its pages and as the sender's name.",
+        group="mail",
+    )
     email_sender: str = _option(
         "",
-        "Address that mail is sent from through SES. Without one, mail goes to the outbox.",
+        "The email address that mail is sent from, without a name. SES must know the address or its domain. Empty "
+        "means that mail stays in the outbox, as it always does on the local cloud.",
+        group="mail",
     )
     outbox_retention_days: int = _option(
-        7, "Days that mail is kept in the outbox.", minimum=1, maximum=365
+        7, "How many days mail is kept in the outbox.", group="mail", minimum=1, maximum=365
     )
-    send_verification_email: str = _option(
-        "",
-        "`module:function` that delivers a verification link in place of Larder: "
+    send_verification_email: str = _function(
+        "A function, as `module:function`, that delivers the link to verify an address in place of Larder. It is "
         "called with `{user, url, token}` and the request.",
+        group="mail",
     )
-    send_reset_password: str = _option(
-        "",
-        "`module:function` that delivers a reset link in place of Larder: "
-        "called with `{user, url, token}` and the request.",
+    send_reset_password: str = _function(
+        "A function, as `module:function`, that delivers the link to reset a password in place of Larder. It is called "
+        "with `{user, url, token}` and the request.",
+        group="mail",
     )
-    send_team_invitation: str = _option(
-        "",
-        "`module:function` that delivers the link of an invitation in place of Larder: "
-        "called with `{email, url, token, team, role}` and the request.",
+    send_team_invitation: str = _function(
+        "A function, as `module:function`, that delivers the link of an invitation in place of Larder. It is called "
+        "with `{email, url, token, team, role}` and the request.",
+        group="mail",
     )
+
     base_url: str = _option(
         "",
-        "The origin under which clients reach this deployment, such as `https://cache.example.com`; "
-        "empty for the API's own.",
+        "The origin that clients use for this deployment, such as `https://cache.example.com`. Set it if a domain of "
+        "your own or a proxy is in front of the API: links in mail, URLs of artifacts and origin checks use it. Empty "
+        "means the API's own address.",
+        group="requests",
+        pattern="^(https?://[A-Za-z0-9_.:-]+/?)?$",
+        rule="must be an origin such as https://cache.example.com",
     )
     trusted_origins: str = _option(
         "",
-        "Other origins whose pages may call `/api/auth` and be returned to, separated by commas; `*` stands for a part "
-        "of a host name without a dot, as in `https://*.example.com`.",
+        "Other origins whose pages may call `/api/auth`, sign people in and be redirected to, separated by commas. In "
+        "`https://*.example.com`, `*` stands for one part of the host name.",
+        group="requests",
+        pattern="^( *https?://[A-Za-z0-9_.:*-]+/? *(,|$))*$",
+        rule="must be origins such as https://*.example.com, separated by commas",
     )
     trusted_proxy_hops: int = _option(
         0,
-        "Proxies of the operator's own in front of the API, each adding to X-Forwarded-For; "
-        "0 counts who calls the API.",
+        "How many proxies of your own are in front of the API, each of which adds to `X-Forwarded-For`: 1 for "
+        "CloudFront. 0 means that the caller of the API is the client.",
+        group="requests",
         minimum=0,
         maximum=10,
     )
     http_rate_limit_enabled: bool = _option(
         True,
-        "Whether requests to `/api/auth` are limited by client address and path, and making teams and inviting "
+        "Whether requests to `/api/auth` are limited by client address and path, and creating teams and inviting "
         "people by user.",
+        group="requests",
     )
     http_rate_limit_window_seconds: int = _option(
-        10, "Window of the limit of paths that have no stricter one.", minimum=1, maximum=86_400
+        10,
+        "The window of the rate limit for paths without a stricter one, in seconds.",
+        group="requests",
+        minimum=1,
+        maximum=86_400,
     )
     http_rate_limit_max: int = _option(
         100,
-        "Requests of one address to one path in that window.",
+        "How many requests one client address may send to one path in each window.",
+        group="requests",
         minimum=1,
         maximum=1_000_000,
     )
@@ -363,8 +537,8 @@ def environment_name(option: str) -> str:
 def read_settings(environ: Mapping[str, str]) -> Settings:
     """Read every option from `environ`.
 
-    Raises SettingsError for a required option without a value, a number that is none, a number out of bounds, and a
-    word that is none of the choices.
+    Raises SettingsError for a required option without a value, an invalid number, a number out of bounds, and a value
+    that is not among the choices.
     """
     values: dict[str, str | int | bool] = {}
     for option in fields(Settings):
@@ -379,8 +553,9 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         else:
             values[option.name] = _truth(name, text) if option.type is bool else text
         choices = option.metadata["choices"]
-        if choices and text not in choices:
-            raise SettingsError(f"{name} must be {' or '.join(choices)}, not {text!r}")
+        if choices and values[option.name] not in choices:
+            rule = option.metadata["rule"] or f"must be {' or '.join(choices)}"
+            raise SettingsError(f"{name} {rule}, not {text!r}")
     return Settings(**values)  # type: ignore[arg-type]  # each value has its field's type by now
 
 

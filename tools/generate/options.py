@@ -1,0 +1,129 @@
+"""From `larder.settings.Settings`: parameters, variables and outputs of the template, and the tables of options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import Field, fields
+from itertools import groupby
+from typing import Any
+
+from larder.settings import Settings, environment_name
+from tools.generate.text import camel_case, quoted, table_row
+
+GROUPS = {
+    "cache": "What the cache keeps and serves.",
+    "keys": "What new API keys are like.",
+    "accounts": "Who may sign up and sign in, and how.",
+    "teams": "Teams that people create and join.",
+    "mail": "Mail: its sender, and functions of your own that deliver it.",
+    "requests": "Where people sign in from, and how often they may try.",
+}
+"""The groups that an option of `Settings` may name. Each is a table of docs/configuration.md."""
+
+INVOKED = {"email_function": "send_account_email", "removal_function": "remove_artifacts"}
+"""Which function an option names. A `!Ref` would be circular, because this function gets the variables too."""
+
+Option = Field[Any]
+
+
+def parameters() -> None:
+    """The template parameters of all options."""
+    for group, options in groupby(_options(), key=lambda option: option.metadata["group"]):
+        print(f"  # {GROUPS[group]}")
+        for option in options:
+            print(f"  {camel_case(option.name)}:")
+            for name, value in _properties(option):
+                print(f"    {name}: {value}")
+
+
+def variables() -> None:
+    """The variables that tell the functions the options."""
+    for option in fields(Settings):
+        value = f"!Ref {camel_case(option.name)}"
+        if option.name in INVOKED:
+            value = f'!Sub "{function_name(INVOKED[option.name])}"'
+        print(f"        {environment_name(option.name)}: {value}")
+
+
+def outputs() -> None:
+    """The names of resources that the operator's command reads from a stack."""
+    for option in fields(Settings):
+        if option.metadata["group"] is None:
+            name = camel_case(option.name)
+            print(f"  {name}:")
+            print(f"    Value: !Ref {camel_case(INVOKED.get(option.name, option.name))}")
+
+
+def table(group: str) -> None:
+    """The options of one group as a table of docs/configuration.md."""
+    print(table_row("Parameter", "Variable", "Default", "Bounds", "Meaning"))
+    print("|---|---|---|---|---|")
+    for option in _options():
+        if option.metadata["group"] == group:
+            print(
+                table_row(
+                    f"`{camel_case(option.name)}`",
+                    f"`{environment_name(option.name)}`",
+                    _default(option),
+                    _bounds(option),
+                    option.metadata["help"],
+                )
+            )
+
+
+def resources() -> None:
+    """The variables that name resources of the stack, as a table."""
+    print(table_row("Variable", "Meaning"))
+    print("|---|---|")
+    for option in fields(Settings):
+        if option.metadata["group"] is None:
+            print(table_row(f"`{environment_name(option.name)}`", option.metadata["help"]))
+
+
+def function_name(module: str) -> str:
+    """The name of a function that others invoke, for `!Sub`."""
+    return "${AWS::StackName}-" + module.replace("_", "-")
+
+
+def _options() -> list[Option]:
+    """The options that are template parameters."""
+    return [option for option in fields(Settings) if option.metadata["group"] is not None]
+
+
+def _properties(option: Option) -> Iterator[tuple[str, str]]:
+    default, metadata = option.default, option.metadata
+    is_number = isinstance(default, int) and not isinstance(default, bool)
+    yield "Type", "Number" if is_number else "String"
+    if isinstance(default, bool):
+        yield "Default", quoted(str(default).lower())
+        yield "AllowedValues", '["true", "false"]'
+    else:
+        yield "Default", str(default) if is_number else quoted(str(default))
+    if choices := metadata["choices"]:
+        yield "AllowedValues", f"[{', '.join(map(str, choices))}]"
+    if metadata["pattern"]:
+        yield "AllowedPattern", quoted(metadata["pattern"])
+    if metadata["rule"]:
+        yield "ConstraintDescription", quoted(metadata["rule"])
+    if metadata["min"] is not None:
+        yield "MinValue", str(metadata["min"])
+    if metadata["max"] is not None:
+        yield "MaxValue", str(metadata["max"])
+    yield "Description", quoted(metadata["help"])
+
+
+def _default(option: Option) -> str:
+    if isinstance(option.default, bool):
+        return str(option.default).lower()
+    if isinstance(option.default, int):
+        return str(option.default)
+    return f"`{option.default}`" if option.default else ""
+
+
+def _bounds(option: Option) -> str:
+    least, most = option.metadata["min"], option.metadata["max"]
+    if isinstance(option.default, bool):
+        return "true or false"
+    if least is not None:
+        return f"from {least}" if most is None else f"{least} to {most}"
+    return " or ".join(f"`{choice}`" for choice in option.metadata["choices"])
