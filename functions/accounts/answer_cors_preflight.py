@@ -16,7 +16,7 @@ app = auth_api(guarded=False)
 def answer_cors_preflight(
     allowed: Annotated[dict[str, str], Depends(announced_request_headers)],
 ) -> Response[None]:
-    """OPTIONS /api/auth/...: a browser asks whether a page of another origin may send a request."""
+    """OPTIONS /api/auth/...: answer a browser that asks whether a page of another origin may send a request."""
     return empty(204, allowed)
 
 

@@ -14,7 +14,7 @@ app = auth_api()
 
 @app.post("/api/auth/change-email")
 def change_email(wanted: NewEmail, caller: SignedInInPerson, visit: VisitBy) -> Response[str]:
-    """POST /api/auth/change-email: have a link sent to the new address, which is theirs once it is followed."""
+    """POST /api/auth/change-email: send a link to the new address, which counts once the link is opened."""
     links.request_new_email(caller.user, wanted.email, wanted.callback_url, visit)
     return json_response({"status": True})
 

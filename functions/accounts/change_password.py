@@ -19,7 +19,7 @@ app = auth_api()
 def change_password(
     change: PasswordChangeBody, caller: SignedInInPerson, visit: VisitBy, request: Request
 ) -> Response[str]:
-    """POST /api/auth/change-password: set another password; with revokeOtherSessions one new session takes over."""
+    """POST /api/auth/change-password: set another password. `revokeOtherSessions` leaves one new session."""
     user, token = credentials.change_password(caller.session, change, visit, now=clock.now())
     kept = caller.session.remembered
     cookies = session_cookies(request, token, remembered=kept) if token else []

@@ -19,7 +19,7 @@ app = auth_api()
 def delete_user(
     password: FarewellPassword, caller: SignedInInPerson, request: Request
 ) -> Response[str]:
-    """POST /api/auth/delete-user: delete the caller, their sessions, keys and memberships."""
+    """POST /api/auth/delete-user: delete the caller with their sessions, keys and memberships."""
     credentials.delete_user(caller.user, caller.session, password, now=clock.now())
     delete_keys_of(caller.user.id)
     leave_teams(caller.user.id)

@@ -14,7 +14,7 @@ app = auth_api()
 
 @app.get("/api/auth/reset-password/<token>")
 def follow_reset_link(token: str, page: ResetPage) -> Response[None]:
-    """GET /api/auth/reset-password/{token}: on to the page that asks for the password, with the token or `?error=`."""
+    """GET /api/auth/reset-password/{token}: redirect to the page for the new password, with the token or `?error=`."""
     try:
         links.check_reset_token(token, now=clock.now())
     except InvalidLinkToken:

@@ -1,4 +1,4 @@
-"""The hourly schedule"""
+"""Every hour"""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -16,9 +16,9 @@ from larder.web.log import logged, logger
 
 
 def forget_deleted_users(context: LambdaContext) -> int:
-    """Every hour: end keys and memberships that a deletion left over because it was cut off, or an index did not show
-    them yet; delete the records of sessions, and what the user stored without a team. Returns how many users are wholly
-    forgotten.
+    """Delete what is left of deleted users: sessions, keys, memberships, and what they stored without a team.
+
+    Returns how many users are completely deleted.
     """
     now, forgotten = clock.now(), 0
     may_go_on = time_for_more(context)

@@ -12,7 +12,7 @@ app = cache_api()
 
 @app.get("/v5/user/tokens/current")
 def get_current_token(holder: TokenHolder) -> Response[str]:
-    """GET /v5/user/tokens/current: what the presented key or session is for, and till when."""
+    """GET /v5/user/tokens/current: what the presented key or session may do, and when it expires."""
     return json_response({"token": token_json(holder)})
 
 

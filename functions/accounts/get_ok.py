@@ -10,7 +10,7 @@ app = auth_api()
 
 @app.get("/api/auth/ok")
 def get_ok() -> Response[str]:
-    """GET /api/auth/ok: the service answers."""
+    """GET /api/auth/ok: whether the service answers."""
     return json_response({"ok": True})
 
 

@@ -16,7 +16,7 @@ app = auth_api()
 
 @app.get("/api/auth/get-session")
 def get_session(caller: MaybeSignedIn, request: Request) -> Response[str]:
-    """GET /api/auth/get-session: who is signed in, or null; a session that is in use begins anew once a day.
+    """GET /api/auth/get-session: who is signed in, or null. A session in use is extended once a day.
 
     Its cookie is set again then, and when the signing secret has been rotated since, so that people who come back
     stay signed in over the next rotation too.

@@ -14,7 +14,7 @@ app = cache_api()
 
 @app.get("/v2/user")
 def get_user(holder: TokenHolder) -> Response[str]:
-    """GET /v2/user: whose token it is."""
+    """GET /v2/user: the user of the presented token."""
     user = find_user(holder.user_id)
     if user is None:
         raise Unauthenticated

@@ -14,7 +14,7 @@ app = auth_api()
 
 @app.get("/api/auth/list-sessions")
 def list_sessions(caller: SignedInLately) -> Response[str]:
-    """GET /api/auth/list-sessions: where the caller is signed in, newest first."""
+    """GET /api/auth/list-sessions: the caller's sessions, newest first."""
     found = sessions.list_sessions(caller.user, now=clock.now())
     return json_response(sessions_json(found, caller))
 

@@ -15,7 +15,7 @@ _ANSWER = "If this email exists in our system, check your email for the reset li
 
 @app.post("/api/auth/request-password-reset")
 def request_password_reset(wanted: ResetWanted, visit: VisitBy) -> Response[str]:
-    """POST /api/auth/request-password-reset: have a link sent, if somebody has the address; nobody is told."""
+    """POST /api/auth/request-password-reset: send a reset link. The reply is the same for an unknown address."""
     links.request_password_reset(wanted.email, wanted.callback_url, visit)
     return json_response({"status": True, "message": _ANSWER})
 

@@ -16,7 +16,7 @@ app = auth_api()
 def request_verification(
     wanted: VerificationWanted, caller: MaybeSignedInInPerson, visit: VisitBy
 ) -> Response[str]:
-    """POST /api/auth/send-verification-email: have a link sent, if the address needs one; a stranger is not told."""
+    """POST /api/auth/send-verification-email: send a verification link, if the address is known and needs one."""
     by = caller.user if caller else None
     links.request_verification(wanted.email, wanted.callback_url, visit, by=by)
     return json_response({"status": True})

@@ -15,7 +15,7 @@ app = auth_api()
 
 @app.post("/api/auth/reset-password")
 def reset_password(new: NewPasswordBody, visit: VisitBy) -> Response[str]:
-    """POST /api/auth/reset-password: set the password that a link's token allows; the token is spent."""
+    """POST /api/auth/reset-password: set the password with the token of a link, which works once."""
     links.reset_password(new.token, new.password, visit, end_keys=delete_keys_of, now=clock.now())
     return json_response({"status": True})
 

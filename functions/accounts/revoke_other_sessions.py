@@ -12,7 +12,7 @@ app = auth_api()
 
 @app.post("/api/auth/revoke-other-sessions")
 def revoke_other_sessions(caller: SignedInInPerson) -> Response[str]:
-    """POST /api/auth/revoke-other-sessions: end all of the caller's sessions but this one."""
+    """POST /api/auth/revoke-other-sessions: end all of the caller's sessions except this one."""
     end_sessions(caller.user.id, kept=caller.session)
     return json_response({"status": True})
 

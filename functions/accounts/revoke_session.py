@@ -13,7 +13,7 @@ app = auth_api()
 
 @app.post("/api/auth/revoke-session")
 def revoke_session(token: RevokedToken, caller: SignedInInPerson) -> Response[str]:
-    """POST /api/auth/revoke-session: end a session of the caller's, by its token or what the list shows for it."""
+    """POST /api/auth/revoke-session: end one of the caller's sessions, by its token or by what the list shows."""
     end_session(caller.user.id, token)
     return json_response({"status": True})
 

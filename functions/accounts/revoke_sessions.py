@@ -12,7 +12,7 @@ app = auth_api()
 
 @app.post("/api/auth/revoke-sessions")
 def revoke_sessions(caller: SignedInInPerson) -> Response[str]:
-    """POST /api/auth/revoke-sessions: end all of the caller's sessions, this one too."""
+    """POST /api/auth/revoke-sessions: end all of the caller's sessions, including this one."""
     end_sessions(caller.user.id)
     return json_response({"status": True})
 

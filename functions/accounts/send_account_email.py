@@ -1,4 +1,4 @@
-"""Jobs that requests hand over, by asynchronous invocation"""
+"""A job that a request hands over"""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from larder.web.log import logged, logger
 
 
 def send_account_email(job: EmailJob) -> Delivery:
-    """A job of mail: look the address up, make the link, and send it or have the integrator's function do so."""
+    """Look the address up, make the link, and send it or have the integrator's function send it."""
     return emails.deliver(job, now=clock.now())
 
 

@@ -16,7 +16,7 @@ app = auth_api()
 
 @app.post("/api/auth/sign-in/email")
 def sign_in(given: SignInBody, visit: VisitBy, request: Request) -> Response[str]:
-    """POST /api/auth/sign-in/email: begin a session; the client goes on to callbackURL, if there is one."""
+    """POST /api/auth/sign-in/email: start a session. The client continues at `callbackURL`, if there is one."""
     user, token = credentials.sign_in(given, visit, now=clock.now())
     url = given.callback_url
     goes_on = {"url": url} if url else {}

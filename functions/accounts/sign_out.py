@@ -13,7 +13,7 @@ app = auth_api()
 
 @app.post("/api/auth/sign-out")
 def sign_out(caller: MaybeSignedInInPerson, request: Request) -> Response[str]:
-    """POST /api/auth/sign-out: end the session, if there is one, and have the browser forget it."""
+    """POST /api/auth/sign-out: end the session, if there is one, and clear its cookie."""
     if caller is not None:
         end_session(caller.user.id, caller.token)
     return json_response({"success": True}, cookies=clearing_cookies(request))

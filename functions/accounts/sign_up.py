@@ -16,7 +16,7 @@ app = auth_api()
 
 @app.post("/api/auth/sign-up/email")
 def sign_up(given: SignUpBody, visit: VisitBy, request: Request) -> Response[str]:
-    """POST /api/auth/sign-up/email: add a user and sign them in or, where addresses must be verified, send a link."""
+    """POST /api/auth/sign-up/email: add a user and sign them in, or send a link if addresses must be verified."""
     user, token = credentials.sign_up(given, visit, now=clock.now())
     cookies = session_cookies(request, token, remembered=given.remembered) if token else []
     return json_response({"token": token, "user": user_json(user)}, cookies=cookies)

@@ -15,7 +15,7 @@ app = auth_api()
 
 @app.get("/api/auth/verify-email")
 def verify_email(link: VerificationLink, visit: VisitBy) -> Response[str] | Response[None]:
-    """GET /api/auth/verify-email: what a link in a mail leads to; on to callbackURL, with `?error=` for a bad link."""
+    """GET /api/auth/verify-email: verify an address by the token of a link. Redirects to `callbackURL`."""
     try:
         links.follow_verification_token(link.token, visit, now=clock.now())
     except InvalidVerificationToken:

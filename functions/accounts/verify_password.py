@@ -13,7 +13,7 @@ app = auth_api()
 
 @app.post("/api/auth/verify-password")
 def verify_password(password: GivenPassword, caller: SignedInInPerson) -> Response[str]:
-    """POST /api/auth/verify-password: whether the caller knows the password of whose session this is."""
+    """POST /api/auth/verify-password: whether a password is the caller's."""
     check_password(caller.user, password)
     return json_response({"status": True})
 

@@ -15,7 +15,7 @@ app = auth_api()
 
 @app.post("/api/auth/api-key/create")
 def create_api_key(new: SentNewKey, caller: KeyMaker) -> Response[str]:
-    """POST /api/auth/api-key/create: make a key; the reply holds the only copy of it."""
+    """POST /api/auth/api-key/create: create a key. The reply holds the only copy of it."""
     now = clock.now()
     key, raw = own_keys.create_key(caller.grantor, new, now=now)
     service.clean_up(now=now)

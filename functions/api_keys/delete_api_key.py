@@ -14,7 +14,7 @@ app = auth_api()
 
 @app.post("/api/auth/api-key/delete")
 def delete_api_key(key_id: NamedKey, caller: SignedIn) -> Response[str]:
-    """POST /api/auth/api-key/delete: end one of the caller's keys, from the next request on."""
+    """POST /api/auth/api-key/delete: delete one of the caller's keys, from the next request on."""
     own_keys.delete_key(caller.grantor, key_id)
     service.clean_up(now=clock.now())
     return json_response({"success": True})

@@ -13,7 +13,7 @@ app = auth_api()
 
 @app.post("/api/auth/api-key/delete-all-expired-api-keys")
 def delete_expired_api_keys(operator: Operator) -> Response[str]:
-    """POST /api/auth/api-key/delete-all-expired-api-keys: remove everybody's keys whose expiry has passed."""
+    """POST /api/auth/api-key/delete-all-expired-api-keys: delete the expired keys of all users."""
     service.delete_expired_keys(now=clock.now())
     return json_response({"success": True, "error": None})
 

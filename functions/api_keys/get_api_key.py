@@ -15,7 +15,7 @@ app = auth_api()
 
 @app.get("/api/auth/api-key/get")
 def get_api_key(key_id: QueriedKey, caller: SignedIn) -> Response[str]:
-    """GET /api/auth/api-key/get: the record of one of the caller's keys, without the key."""
+    """GET /api/auth/api-key/get: one of the caller's keys, without the secret."""
     key = own_keys.get_key(caller.grantor, key_id)
     service.clean_up(now=clock.now())
     return json_response(api_key_json(key))

@@ -14,7 +14,7 @@ app = auth_api()
 
 @app.get("/api/auth/api-key/list")
 def list_api_keys(caller: SignedIn) -> Response[str]:
-    """GET /api/auth/api-key/list: an array of the caller's keys, oldest first, without the keys themselves."""
+    """GET /api/auth/api-key/list: the caller's keys, oldest first, without the secrets."""
     keys = service.list_keys(caller.user.id)
     service.clean_up(now=clock.now())
     return json_response([api_key_json(key) for key in keys])

@@ -1,4 +1,4 @@
-"""The hourly schedule"""
+"""Every hour"""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from larder.web.log import logged, logger
 
 
 def remove_expired_keys() -> int:
-    """Every hour: remove the keys whose expiry has passed. They have been refused since then; this only tidies."""
+    """Delete expired keys, which are refused already."""
     return service.delete_expired_keys(now=clock.now())
 
 

@@ -15,7 +15,7 @@ app = auth_api()
 
 @app.post("/api/auth/api-key/update")
 def update_api_key(sent: SentKeyUpdate, caller: KeyMaker) -> Response[str]:
-    """POST /api/auth/api-key/update: change what the body names of one of the caller's keys; the rest stays."""
+    """POST /api/auth/api-key/update: change the fields of one of the caller's keys that the body names."""
     now = clock.now()
     key = own_keys.update_key(caller.grantor, sent.key_id, sent.changes, now=now)
     service.clean_up(now=now)

@@ -14,7 +14,7 @@ app = auth_api()
 
 @app.post("/api/auth/api-key/verify")
 def verify_api_key(presented: VerifyBody) -> Response[str]:
-    """POST /api/auth/api-key/verify: whether a key passes now and holds what is required; takes one use."""
+    """POST /api/auth/api-key/verify: whether a key is valid now and has the required permissions. Takes one use."""
     now = clock.now()
     verification = service.verify(presented.key_hash, presented.permissions, now=now)
     service.clean_up(now=now)

@@ -1,4 +1,4 @@
-"""The bucket's "Object Created" event"""
+"""The bucket's Object Created event"""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from larder.web.log import logged, logger
 
 
 def commit_upload(object_key: str, size_bytes: int) -> None:
-    """S3 "Object Created": make a finished upload visible, or discard it when it breaks the quota or came too late."""
+    """Make a finished direct upload visible, or discard it if it breaks the quota or came too late."""
     upload = parse_object_key(object_key)
     if upload is None:
         logger().warning("object with a foreign key", extra={"object_key": object_key})

@@ -17,7 +17,7 @@ app = cache_api()
 def delete_artifact(
     _query: NoOtherParameters, caller: CacheManager, artifact_hash: NamedHash
 ) -> Response[str]:
-    """DELETE /v1/artifacts/{hash}: delete one artifact. Whether there was one is told, and no error."""
+    """DELETE /v1/artifacts/{hash}: delete one artifact. The reply says whether there was one."""
     entry = management.delete_artifact(
         caller.owner,
         artifact_hash,

@@ -16,7 +16,7 @@ app = cache_api()
 
 @app.delete("/v1/artifacts")
 def delete_written_artifacts(writer: WriterAsked, caller: CacheManager) -> Response[str]:
-    """DELETE /v1/artifacts?writer=: have all deleted that a key, a session or a user wrote. It is done afterwards."""
+    """DELETE /v1/artifacts?writer=: delete all artifacts that a key, a session or a user wrote, in a background job."""
     entry = removal.ask_removal(caller.owner, writer, by=caller.writer, now=clock.now())
     audit_entry(entry)
     return json_response(removal_json(entry), status=202)

@@ -16,7 +16,7 @@ app = cache_api()
 def fetch_artifact(
     _client: Client, caller: CacheReader, artifact_hash: str
 ) -> Response[bytes] | Response[None]:
-    """GET /v8/artifacts/{hash}: the artifact itself, or a redirect to where S3 serves it."""
+    """GET /v8/artifacts/{hash}: the artifact, or a redirect to where S3 serves it."""
     now = clock.now()
     artifact = service.find(caller.entry, quota_bytes=caller.quota_bytes, now=now)
     content = service.fetch(artifact, now=now)

@@ -17,7 +17,7 @@ app = cache_api()
 def inspect_artifact(
     _query: NoOtherParameters, caller: CacheManager, artifact_hash: str
 ) -> Response[str]:
-    """GET /v1/artifacts/{hash}: what is known of one artifact, and who wrote it."""
+    """GET /v1/artifacts/{hash}: what is known about one artifact, and who wrote it."""
     artifact = service.find(caller.entry, quota_bytes=caller.quota_bytes, now=clock.now())
     return json_response(artifact_json(artifact))
 

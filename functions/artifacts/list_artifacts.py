@@ -15,7 +15,7 @@ app = cache_api()
 
 @app.get("/v1/artifacts")
 def list_artifacts(asked: ArtifactsAsked, caller: CacheManager) -> Response[str]:
-    """GET /v1/artifacts: what the team, or the user, stores: a page of it, by hash."""
+    """GET /v1/artifacts: the artifacts of the team or the user, a page at a time, by hash."""
     page = management.list_artifacts(
         caller.owner, after=asked.after, limit=asked.limit, now=clock.now()
     )

@@ -16,13 +16,13 @@ app = cache_api(error_headers=AUTHORIZATION_ALLOWED)
 @app.route("/v8/artifacts/events", method="OPTIONS")
 @app.route("/v8/artifacts/status", method="OPTIONS")
 def preflight_others() -> Response[None]:
-    """OPTIONS elsewhere: the client may send the request itself, with its token."""
+    """OPTIONS elsewhere: where to send an announced request: to the same URL, with the token."""
     return empty(204, AUTHORIZATION_ALLOWED)
 
 
 @app.route("/v8/artifacts/<artifact_hash>", method="OPTIONS")
 def preflight(caller: AnnouncedWriter, artifact_hash: NamedHash) -> Response[None]:
-    """OPTIONS /v8/artifacts/{hash}: where an announced upload goes straight to S3; any other request comes here."""
+    """OPTIONS /v8/artifacts/{hash}: where to send an announced request. An upload goes straight to S3."""
     if caller is None:
         return empty(204, AUTHORIZATION_ALLOWED)
     url = service.offer_upload(caller.owner, artifact_hash, writer=caller.writer, now=clock.now())

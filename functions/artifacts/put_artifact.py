@@ -20,7 +20,7 @@ def put_artifact(
     artifact_hash: NamedHash,
     request: Request,
 ) -> Response[str]:
-    """PUT /v8/artifacts/{hash}: store an artifact that fits through a function, about 4.5 MB."""
+    """PUT /v8/artifacts/{hash}: store an artifact that fits through a function, up to about 4.5 MB."""
     service.store(
         caller.owner,
         artifact_hash,

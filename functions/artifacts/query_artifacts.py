@@ -14,7 +14,7 @@ app = cache_api()
 
 @app.post("/v8/artifacts")
 def query_artifacts(hashes: QueryHashes, caller: CacheReader) -> Response[str]:
-    """POST /v8/artifacts: size, duration and tag of each hash; null for what is not stored."""
+    """POST /v8/artifacts: size, duration and tag of each hash, or null if it is not stored."""
     result = service.query(caller.owner, hashes, quota_bytes=caller.quota_bytes, now=clock.now())
     return json_response(query_entries(result))
 

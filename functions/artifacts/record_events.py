@@ -16,7 +16,7 @@ app = cache_api()
 
 @app.post("/v8/artifacts/events")
 def record_events(events: Events, client: Client, caller: UsageReporter) -> Response[None]:
-    """POST /v8/artifacts/events: keep the hits and misses of a build and add them to the day's figures."""
+    """POST /v8/artifacts/events: store the hits and misses of a build and add them to the figures of the day."""
     reporter = Reporter(key_id=caller.credential_id, ci=client.ci, interactive=client.interactive)
     service.record(caller.owner, events, reporter, now=clock.now())
     return empty(200)

@@ -1,4 +1,4 @@
-"""Jobs that requests hand over, by asynchronous invocation"""
+"""A job that a request hands over"""
 
 from dataclasses import asdict
 from typing import Any
@@ -15,7 +15,7 @@ from larder.web.log import logged, logger
 
 
 def remove_artifacts(job: RemovalJob, context: LambdaContext) -> RemovalReport | EvictionReport:
-    """A job: remove what a key, session or user wrote, or what was used longest ago where the quota is full."""
+    """Delete what a key, session or user wrote, or what was used longest ago if the quota is full."""
 
     may_go_on = time_for_more(context)
     if job.writer is None:

@@ -17,7 +17,7 @@ app = cache_api()
 def set_caching_status(
     _query: NoOtherParameters, caching: CachingToSet, caller: CachingOwner
 ) -> Response[str]:
-    """PUT /v1/artifacts/status: switch caching off, to a pause, or on; answers what clients are told from now on."""
+    """PUT /v1/artifacts/status: enable, disable or pause caching. The reply is the status that clients get now."""
     status = service.set_caching(caller.owner, caching, caller.totals)
     audit("caching_status_set", caller, subject=caching.value)
     return json_response({"status": status.value})

@@ -1,4 +1,4 @@
-"""The hourly schedule"""
+"""Every hour"""
 
 from dataclasses import asdict
 from typing import Any
@@ -14,7 +14,7 @@ from larder.web.log import logged, logger
 
 
 def sweep_artifacts(context: LambdaContext) -> SweepReport:
-    """Every hour: clear away expired artifacts, replaced objects and uploads that never came."""
+    """Delete expired artifacts, replaced objects and uploads that never arrived."""
     return sweeping.sweep(
         now=clock.now(),
         may_go_on=time_for_more(context),

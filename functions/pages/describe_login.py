@@ -15,7 +15,7 @@ app = auth_api()
 
 @app.get("/api/auth/turbo-login")
 def describe_login(asked: AskedLogin, caller: MaybeSignedInInPerson) -> Response[str]:
-    """GET /api/auth/turbo-login: who is signed in, and what a build client would get of them."""
+    """GET /api/auth/turbo-login: who is signed in, and what a build client would get."""
     user, offer = None, None
     if caller is not None:
         user = caller.user

@@ -15,7 +15,7 @@ app = cache_api()
 
 @app.get("/registration/verify")
 def exchange_login_code(sent: SentCode) -> Response[str]:
-    """GET /registration/verify: a key of the team, once, for the code that the login of that team ended with."""
+    """GET /registration/verify: exchange the code of a team's login for a key, once."""
     key, raw = logins.exchange_code(sent.code, sent.client_name, now=clock.now())
     logger().append_keys(user_id=key.user_id, key_id=key.id)
     return json_response(exchanged_json(key, raw), headers=NO_STORE)

@@ -14,7 +14,7 @@ app = auth_api()
 
 @app.post("/api/auth/turbo-login")
 def grant_login(login: GivenLogin, caller: SignedInInPerson) -> Response[str]:
-    """POST /api/auth/turbo-login: where the browser is to take the token that its user gives the build client."""
+    """POST /api/auth/turbo-login: create a key for a build client. The reply says where the browser takes it."""
     token = logins.give(caller.user, login.grant, now=clock.now())
     return json_response({"url": login.client.callback(token, login.state)}, headers=NO_STORE)
 

@@ -4,7 +4,7 @@ from larder.web.pages import Page, page, page_handler
 
 
 def show_home() -> Page:
-    """GET /: what this is, and what to paste where turbo runs."""
+    """GET /: what this service is, and how to set turbo up."""
     return page("home", "Build cache")
 
 

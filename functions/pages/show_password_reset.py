@@ -4,7 +4,7 @@ from larder.web.pages import Page, page, page_handler
 
 
 def show_password_reset() -> Page:
-    """GET /reset-password: where a link to reset a password leads, and whoever has forgotten theirs."""
+    """GET /reset-password: what a link to reset a password opens. Without a token it asks for the address."""
     return page("reset", "Reset your password")
 
 

@@ -4,7 +4,7 @@ from larder.web.pages import Page, page, page_handler
 
 
 def show_verified() -> Page:
-    """GET /verified: where a link to verify an address leads when it names no other page."""
+    """GET /verified: what a link to verify an address ends with, unless it names another page."""
     return page("verified", "Your address")
 
 

@@ -11,7 +11,7 @@ app = auth_api()
 
 @app.get("/api/auth/sso")
 def start_sso_login(page: SsoPage) -> Response[None]:
-    """GET /api/auth/sso: on to the page that asks for consent, for one team."""
+    """GET /api/auth/sso: redirect to the page that asks for consent, for one team."""
     return sent_on(page)
 
 

@@ -16,7 +16,7 @@ app = cache_api()
 
 @app.post("/v1/teams")
 def create_team(new: SentNewTeam, maker: TeamMaker) -> Response[str]:
-    """POST /v1/teams: a team that the caller owns."""
+    """POST /v1/teams: create a team that the caller owns."""
     team = management.make_team(new.name, new.slug, user_id=maker.user_id, now=clock.now())
     audit("team_created", maker, subject=team.id)
     return json_response(created_json(team))

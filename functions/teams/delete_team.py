@@ -15,7 +15,7 @@ app = cache_api(no_route=TeamNotFound)
 
 @app.delete("/v1/teams/<id_or_slug>")
 def delete_team(caller: TeamOwner, id_or_slug: str) -> Response[str]:
-    """DELETE /v1/teams/{id}: the team is gone from the next request on; what it stored is deleted within hours."""
+    """DELETE /v1/teams/{id}: delete the team at once. What it stored is deleted within hours."""
     team = management.delete_team(caller.team.id, by=caller.actor, now=clock.now())
     audit("team_deleted", caller, subject=team.id)
     return json_response({"id": team.id})

@@ -1,4 +1,4 @@
-"""The hourly schedule"""
+"""Every hour"""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -15,7 +15,10 @@ from larder.web.log import logged, logger
 
 
 def forget_deleted_teams(context: LambdaContext) -> int:
-    """Every hour: delete what is left of teams that are gone. Returns how many are wholly forgotten."""
+    """Delete what is left of deleted teams.
+
+    Returns how many are completely deleted.
+    """
     now, forgotten = clock.now(), 0
     may_go_on = time_for_more(context)
 

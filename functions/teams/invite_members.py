@@ -21,7 +21,7 @@ app = cache_api(no_route=TeamNotFound)
 def invite_members(
     wanted: InvitationsWanted, caller: MemberInviter, visit: VisitBy, id_or_slug: str
 ) -> Response[str]:
-    """POST /v2/teams/{id}/members: have an invitation sent to an address, or to a few."""
+    """POST /v2/teams/{id}/members: send an invitation to one or several addresses."""
     made = team_members.invite(caller.team.id, wanted, visit, by=caller.actor, now=clock.now())
     audit("members_invited", caller, subject=",".join(one.id for one in made))
     return json_response(invited_json(made))

@@ -18,7 +18,7 @@ app = cache_api(no_route=TeamNotFound)
 @app.post("/v1/teams/join")
 @app.post("/v1/teams/<id_or_slug>/members/teams/join")
 def join_team(token: InvitationToken, caller: Joiner, id_or_slug: str = "") -> Response[str]:
-    """POST /v1/teams/join: accept the invitation that a mail brought to the caller."""
+    """POST /v1/teams/join: accept an invitation, by the token of its mail."""
     team, role = team_members.join(caller.user, token, now=clock.now())
     audit("team_joined", caller, subject=team.id)
     return json_response(joined_json(team, role))

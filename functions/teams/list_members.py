@@ -16,7 +16,7 @@ app = cache_api(no_route=TeamNotFound)
 
 @app.get("/v3/teams/<id_or_slug>/members")
 def list_members(asked: MembersAsked, caller: TeamMember, id_or_slug: str) -> Response[str]:
-    """GET /v3/teams/{id}/members: who is in the team, the latest first, and to whom it matters, who is invited."""
+    """GET /v3/teams/{id}/members: the members of the team, newest first. Those who manage them see invitations too."""
     page = team_members.page_of_members(
         caller.team.id,
         since=asked.since,

@@ -14,7 +14,7 @@ app = cache_api()
 
 @app.get("/v2/teams")
 def list_teams(asked: TeamsAsked, holder: TokenHolder) -> Response[str]:
-    """GET /v2/teams: the teams that the caller belongs to; for a key that is bound to one, that one."""
+    """GET /v2/teams: the caller's teams. For a key that is bound to a team, that one."""
     memberships, following = service.list_memberships(
         holder.user_id, bound_to=holder.team_id, after=asked.until, limit=asked.limit
     )

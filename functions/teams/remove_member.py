@@ -15,7 +15,7 @@ app = cache_api(no_route=TeamNotFound)
 
 @app.delete("/v1/teams/<id_or_slug>/members/<uid>")
 def remove_member(caller: MemberRemover, id_or_slug: str, uid: str) -> Response[str]:
-    """DELETE /v1/teams/{id}/members/{uid}: take a member out, leave, or withdraw an invitation."""
+    """DELETE /v1/teams/{id}/members/{uid}: remove a member, leave the team, or withdraw an invitation."""
     service.remove(caller.team.id, uid, by=caller.actor, now=clock.now())
     audit("member_removed", caller, subject=uid)
     return json_response({"id": caller.team.id})

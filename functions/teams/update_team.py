@@ -18,7 +18,7 @@ app = cache_api(no_route=TeamNotFound)
 
 @app.patch("/v2/teams/<id_or_slug>")
 def update_team(change: SentTeamChange, caller: TeamEditor, id_or_slug: str) -> Response[str]:
-    """PATCH /v2/teams/{idOrSlug}: another name or slug, or the caching status."""
+    """PATCH /v2/teams/{idOrSlug}: change the name, the slug or the caching status."""
     team = management.change_team(caller.team.id, change, by=caller.actor, now=clock.now())
     audit("team_changed", caller, subject=",".join(change.named))
     return json_response(team_json(TeamMembership(team=team, member=caller.member)))

@@ -14,7 +14,7 @@ app = cache_api()
 
 @app.get("/v1/usage")
 def get_usage(period: PeriodAsked, caller: UsageReader) -> Response[str]:
-    """GET /v1/usage: what the cache did in a period, what is stored now, and what rules it."""
+    """GET /v1/usage: what the cache did in a period, what is stored now, and which limits apply."""
     usage = service.read_usage(caller.owner, period, recent_uploads=caller.totals.uploads)
     return json_response(usage_json(caller, usage))
 

@@ -18,8 +18,8 @@ def test_a_generated_part_that_was_changed_by_hand_is_stale(
     before, marker, after = page.read_text().partition(" >>>")
     copy = tmp_path / page.name
     copy.write_text(f"{before}{marker}{after.replace(chr(10), f'{chr(10)}by hand{chr(10)}', 1)}")
-    assert renew([copy], check=True) != 0
+    assert renew(copy, check=True) != 0
     assert "run `make generate`" in "".join(capfd.readouterr())
     assert "by hand" in copy.read_text()
-    assert renew([copy], check=False) == 0
+    assert renew(copy, check=False) == 0
     assert copy.read_text() == page.read_text()

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from cogapp import Cog
 
+from tools.openapi import __main__ as openapi
+
 ROOT = Path(__file__).resolve().parent.parent.parent
-PROLOGUE = "from tools.generate import options"
+PROLOGUE = "from tools.generate import functions, options"
 MARKERS = "<<<cog >>> <<<end>>>"
 """Not cog's own: `]]]` ends many a line of the template."""
 STALE = "stale: run `make generate` and commit what it changes"
@@ -20,24 +22,21 @@ def marked_files(root: Path) -> list[Path]:
     return [page for page in pages if "<<<cog " in page.read_text()]
 
 
-def renew(paths: list[Path], *, check: bool) -> int:
-    """Run cog over the files. Returns its exit status: with `check` it writes nothing and fails for a stale file."""
+def renew(path: Path, *, check: bool) -> int:
+    """Run cog over a file. Returns its exit status: with `check` it writes nothing and fails if the file is stale."""
     mode = ["--check", "--diff", f"--check-fail-msg={STALE}"] if check else ["-r"]
-    arguments = [
-        *mode,
-        "-P",
-        "--verbosity=1",
-        f"--markers={MARKERS}",
-        "-p",
-        PROLOGUE,
-        *map(str, paths),
-    ]
+    arguments = [*mode, "-P", "--verbosity=1", f"--markers={MARKERS}", "-p", PROLOGUE, str(path)]
     status: int = Cog().main(["cog", *arguments])
     return status
 
 
 def main(arguments: list[str]) -> int:
-    return renew(marked_files(ROOT), check="--check" in arguments)
+    check = "--check" in arguments
+    template, *pages = marked_files(ROOT)
+    # In this order: the OpenAPI document needs the routes of the template, and pages have tables of it.
+    statuses = [renew(template, check=check), openapi.main(arguments)]
+    statuses += [renew(page, check=check) for page in pages]
+    return max(statuses)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,168 @@
+"""From the modules of functions/: what the template says of a function that its module says already.
+
+A module has the name of its function. Its routes are the arguments of its decorators; of a page, which has none, the
+module's docstring is the route. The docstring of its function says what it does.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+
+from tools.generate.options import INVOKED, function_name
+from tools.generate.text import camel_case
+
+FOLDER = Path(__file__).resolve().parent.parent.parent / "functions"
+
+EVENT_NAMES = {
+    ("POST", "/v1/teams/{idOrSlug}/members"): "InviteMembersFirst",
+    ("POST", "/v1/teams/{idOrSlug}/members/teams/join"): "JoinTeamByCode",
+    ("OPTIONS", "/v8/artifacts"): "PreflightQuery",
+    ("OPTIONS", "/v8/artifacts/events"): "PreflightEvents",
+    ("OPTIONS", "/v8/artifacts/status"): "PreflightStatus",
+    ("OPTIONS", "/v8/artifacts/{hash}"): "PreflightArtifact",
+}
+"""The events of functions with several routes. All others are named as their function."""
+
+_ROUTE = re.compile(r"(?P<method>[A-Z]+) (?P<path>/\S*)")
+_PLACEHOLDERS = {"artifact_hash": "hash", "id_or_slug": "idOrSlug"}
+
+
+class Undeclared(Exception):
+    """A module does not say what its function needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One route of a function, as the template spells it, and what a request does there."""
+
+    method: str
+    path: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One module of functions/. `trigger` is the first line of its docstring."""
+
+    domain: str
+    module: str
+    trigger: str
+    summary: str
+    routes: tuple[Route, ...]
+
+    @property
+    def logical_id(self) -> str:
+        return camel_case(self.module)
+
+
+def function(name: str) -> None:
+    """The beginning of a function: all that its module says. Policies and the like follow by hand."""
+    domain, _, module = name.partition(".")
+    one = next((one for one in functions() if (one.domain, one.module) == (domain, module)), None)
+    if one is None:
+        raise Undeclared(f"there is no functions/{domain}/{module}.py")
+    print(f"  {one.logical_id}:")
+    print("    Type: AWS::Serverless::Function")
+    print("    Properties:")
+    print(f"      Handler: {name}.handler")
+    if one.module in INVOKED.values():
+        print(f'      FunctionName: !Sub "{function_name(one.module)}"')
+    print("      LoggingConfig:")
+    print(f"        LogGroup: !Ref {one.logical_id}LogGroup")
+    if one.routes:
+        print("      Events:")
+    for route in one.routes:
+        path = f'"{route.path}"' if "{" in route.path else route.path
+        print(f"        {EVENT_NAMES.get((route.method, route.path), one.logical_id)}:")
+        print("          Type: HttpApi")
+        print(
+            f"          Properties: {{ApiId: !Ref HttpApi, Method: {route.method}, Path: {path}}}"
+        )
+
+
+def log_groups() -> None:
+    """A log group for each function."""
+    for one in functions():
+        print(f"  {one.logical_id}LogGroup:")
+        print("    Type: AWS::Logs::LogGroup")
+        print("    Properties: {RetentionInDays: !Ref LogRetentionDays}")
+        print()
+
+
+def overview() -> None:
+    """All functions and what they do, as a comment."""
+    rows = [
+        (one.domain, f"{route.method:8}{route.path}", one.logical_id, route.summary)
+        for one in functions()
+        for route in one.routes or [Route("", one.trigger, one.summary)]
+    ]
+    requests = max(len(request) for _, request, _, _ in rows)
+    names = max(len(name) for _, _, name, _ in rows)
+    for domain, listed in groupby(rows, key=lambda row: row[0]):
+        print(f"#\n# {domain}")
+        for _, request, name, summary in listed:
+            print(f"#   {request:{requests}}  {name:{names}}  {summary}")
+
+
+@cache
+def functions() -> list[Function]:
+    """Every function, by domain and route; those without one stand last."""
+    found = [_read(path) for path in FOLDER.glob("*/*.py") if not path.name.startswith("__")]
+    return sorted(
+        found,
+        key=lambda one: (one.domain, *([one.routes[0].path] if one.routes else ["~"]), one.module),
+    )
+
+
+def _read(path: Path) -> Function:
+    tree = ast.parse(path.read_text())
+    trigger = (ast.get_docstring(tree) or "").partition("\n")[0]
+    handlers = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    named = next((one for one in handlers if one.name == path.stem), None)
+    if not trigger or named is None:
+        raise Undeclared(f"{path} needs a docstring and a function {path.stem}")
+    routes = [
+        Route(method, pattern, _summary(handler))
+        for handler in handlers
+        for method, pattern in _declared(handler)
+    ]
+    if (page := _ROUTE.fullmatch(trigger)) and not routes:
+        routes = [Route(page["method"], page["path"], _summary(named))]
+    routes.sort(key=lambda route: (route.path, route.method))
+    return Function(path.parent.name, path.stem, trigger, _summary(named), tuple(routes))
+
+
+def _summary(handler: ast.FunctionDef) -> str:
+    """The first paragraph of the docstring, without the route that it may begin with."""
+    docstring = ast.get_docstring(handler)
+    if docstring is None:
+        raise Undeclared(f"{handler.name} needs a docstring")
+    text = " ".join(docstring.partition("\n\n")[0].split())
+    text = re.sub(r"^[A-Z]{3,} \S+: ", "", text)
+    return text[0].upper() + text[1:]
+
+
+def _declared(handler: ast.FunctionDef) -> Iterator[tuple[str, str]]:
+    """Method and path of the decorators `@app.get("/path")` and `@app.route("/path", method="HEAD")`."""
+    for decorator in handler.decorator_list:
+        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func).startswith("app."):
+            verb = ast.unparse(decorator.func).removeprefix("app.")
+            path, *_ = (ast.literal_eval(one) for one in decorator.args)
+            named = {one.arg: ast.literal_eval(one.value) for one in decorator.keywords}
+            yield named["method"] if verb == "route" else verb.upper(), _path(path)
+
+
+def _path(pattern: str) -> str:
+    """A path as the template spells it: `<team_id>` is `{teamId}`, and `.+` what is left of the path."""
+
+    def named(match: re.Match[str]) -> str:
+        words = camel_case(match[1])
+        return "{" + _PLACEHOLDERS.get(match[1], words[0].lower() + words[1:]) + "}"
+
+    return re.sub(r"<(\w+)>", named, pattern).replace(".+", "{proxy+}")
