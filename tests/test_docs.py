@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from larder import errors
-from local.template import load_template
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -22,21 +21,15 @@ def subclasses(error: type[errors.LarderError]) -> list[type[errors.LarderError]
 ERRORS = subclasses(errors.LarderError)[1:]
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.__name__)
-def test_every_error_is_listed_with_its_status_and_code(error: type[errors.LarderError]) -> None:
-    assert f"| {error.status} | `{error.code}` |" in (DOCS / "errors.md").read_text()
+@pytest.mark.parametrize(
+    "error", [error for error in ERRORS if "code" in vars(error)], ids=lambda error: error.__name__
+)
+def test_every_code_says_when_it_is_sent_and_what_to_do(error: type[errors.LarderError]) -> None:
+    assert {"when", "advice"} <= vars(error).keys()
 
 
 def test_no_error_has_the_code_on_which_a_client_posts_its_token_elsewhere() -> None:
     assert "forbidden" not in {error.code for error in ERRORS}
-
-
-@pytest.mark.parametrize(
-    "function", load_template(environ={}).functions, ids=lambda function: function.logical_id
-)
-def test_every_function_is_on_the_map_of_the_architecture(function: object) -> None:
-    domain, module, _ = function.handler.split(".")  # type: ignore[attr-defined]
-    assert f"../functions/{domain}/{module}.py" in (DOCS / "architecture.md").read_text()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -11,7 +11,7 @@ _ROUTES: Routes = json.loads(Path(__file__).with_name("routes.json").read_text(e
 
 
 def answer_unknown(request: Unrouted) -> Reply:
-    """$default: 405 for another method of a known path, 404 for an unknown path."""
+    """Answer 405 for another method of a known path, 404 for an unknown path."""
     return answer(request, _ROUTES)
 
 

@@ -15,7 +15,7 @@ from itertools import groupby
 from pathlib import Path
 
 from tools.generate.options import INVOKED, function_name
-from tools.generate.text import camel_case
+from tools.generate.text import camel_case, sentence, table_row
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "functions"
 
@@ -110,6 +110,18 @@ def overview() -> None:
             print(f"#   {request:{requests}}  {name:{names}}  {summary}")
 
 
+def table() -> None:
+    """All functions and what they do, as the table of docs/architecture.md."""
+    print(table_row("Request", "Function", "What it does"))
+    print("|---|---|---|")
+    for one in functions():
+        link = f"[{one.module}](../functions/{one.domain}/{one.module}.py)"
+        for route in one.routes:
+            print(table_row(f"`{route.method} {route.path}`", link, route.summary))
+        if not one.routes:
+            print(table_row(one.trigger, link, one.summary))
+
+
 @cache
 def functions() -> list[Function]:
     """Every function, by domain and route; those without one stand last."""
@@ -144,8 +156,7 @@ def _summary(handler: ast.FunctionDef) -> str:
     if docstring is None:
         raise Undeclared(f"{handler.name} needs a docstring")
     text = " ".join(docstring.partition("\n\n")[0].split())
-    text = re.sub(r"^[A-Z]{3,} \S+: ", "", text)
-    return text[0].upper() + text[1:]
+    return sentence(re.sub(r"^[A-Z]{3,} \S+: ", "", text))
 
 
 def _declared(handler: ast.FunctionDef) -> Iterator[tuple[str, str]]:

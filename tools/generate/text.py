@@ -18,3 +18,8 @@ def quoted(text: str) -> str:
 def table_row(*cells: str) -> str:
     """A row of a Markdown table."""
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def sentence(text: str) -> str:
+    """The text with a capital letter."""
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,130 @@
+"""From docs/openapi.json: tables of endpoints, with what they take and answer, and of their parameters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tools.generate.text import sentence, table_row
+
+DOCUMENT = Path(__file__).resolve().parent.parent.parent / "docs" / "openapi.json"
+
+COMMON = {
+    *("bad_request", "validation_error", "unsupported_media_type"),
+    *("unauthorized", "unauthorized_session", "invalid_api_key"),
+    *("missing_or_null_origin", "invalid_origin", "cross_site_navigation_login_blocked"),
+    *("invalid_callback_url", "invalid_redirect_url"),
+    *("invalid_error_callback_url", "invalid_new_user_callback_url"),
+    *("rate_limited", "usage_exceeded", "too_many_requests", "internal_error", "try_again"),
+}
+"""Refusals that most endpoints have. The pages explain them once."""
+
+MANY_PROPERTIES = 8
+"""An answer with more is described below its table."""
+
+Schema = dict[str, Any]
+
+
+def table(tag: str, under: str = "/") -> None:
+    """The operations of a folder of functions/, for paths that begin with `under`."""
+    print(table_row("Request", "What it does", "Takes", "Answers", "Its own refusals"))
+    print("|---|---|---|---|---|")
+    for path, method, operation in _operations():
+        if operation["tags"] == [tag] and path.startswith(under):
+            print(
+                table_row(
+                    f"`{method.upper()} {path}`",
+                    sentence(operation["summary"]),
+                    "; ".join(filter(None, [_query(operation), _body(operation)])),
+                    "; ".join(_answers(operation)),
+                    "; ".join(_refusals(operation)),
+                )
+            )
+
+
+def parameters(method: str, path: str) -> None:
+    """The parameters of the query of one operation."""
+    print(table_row("Parameter", "Meaning"))
+    print("|---|---|")
+    for one in _document()["paths"][path][method.lower()]["parameters"]:
+        if one["in"] == "query":
+            print(table_row(f"`{one['name']}`", sentence(one["description"])))
+
+
+@cache
+def _document() -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(DOCUMENT.read_text())
+    return document
+
+
+def _operations() -> Iterator[tuple[str, str, Schema]]:
+    for path, methods in _document()["paths"].items():
+        for method, operation in methods.items():
+            yield path, method, operation
+
+
+def _query(operation: Schema) -> str:
+    names = [one["name"] for one in operation.get("parameters", []) if one["in"] == "query"]
+    return f"`?{'&'.join(f'{name}=' for name in names)}`" if names else ""
+
+
+def _body(operation: Schema) -> str:
+    """The required fields of the body, then the optional ones."""
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json")
+    if content is None:
+        return ""
+    schema = content["schema"]
+    listed = ""
+    if "anyOf" in schema:
+        schema, *_ = schema["anyOf"]
+        listed = "; or a list of them"
+    required = schema.get("required", [])
+    optional = [name for name in schema["properties"] if name not in required]
+    fields = [", ".join(f"`{name}`" for name in names) for names in (required, optional)]
+    if fields[1]:
+        fields[1] = f"optional {fields[1]}"
+    return "; ".join(filter(None, fields)) + listed
+
+
+def _answers(operation: Schema) -> Iterator[str]:
+    for status, response in operation["responses"].items():
+        if status < "400":
+            content = response.get("content", {}).get("application/json")
+            shape = _shape(content["schema"]) if content else ""
+            yield f"{status} {shape}".rstrip()
+
+
+def _shape(schema: Schema) -> str:
+    if "$ref" in schema:
+        return f"`{schema['$ref'].rpartition('/')[2]}`"
+    if "anyOf" in schema:
+        return " or ".join(_shape(one) for one in schema["anyOf"])
+    if schema.get("type") == "array":
+        return f"a list of {_shape(schema['items'])}"
+    names = list(schema.get("properties", ()))
+    if not names:
+        return "`null`" if schema.get("type") == "null" else ""
+    shown = names if len(names) <= MANY_PROPERTIES else [*names[:3], "..."]
+    return f"`{{{', '.join(shown)}}}`"
+
+
+def _refusals(operation: Schema) -> Iterator[str]:
+    for status, response in operation["responses"].items():
+        codes = [code for code in _codes(response) if code.lower() not in COMMON]
+        if codes and status >= "400":
+            yield f"{status} {', '.join(f'`{code}`' for code in codes)}"
+
+
+def _codes(value: Any) -> list[str]:
+    """The codes that a response enumerates, however deep."""
+    if isinstance(value, list):
+        return [code for one in value for code in _codes(one)]
+    if not isinstance(value, dict):
+        return []
+    properties = value.get("properties")
+    if isinstance(properties, dict) and "enum" in properties.get("code", {}):
+        return [code for code in properties["code"]["enum"] if code is not None]
+    return [code for one in value.values() for code in _codes(one)]
