@@ -10,7 +10,7 @@ from cogapp import Cog
 from tools.openapi import __main__ as openapi
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PROLOGUE = "from tools.generate import endpoints, errors, functions, options"
+PROLOGUE = "from tools.generate import commands, endpoints, errors, functions, options"
 MARKERS = "<<<cog >>> <<<end>>>"
 """Not cog's own: `]]]` ends many a line of the template."""
 STALE = "stale: run `make generate` and commit what it changes"

@@ -69,7 +69,7 @@ def artifacts() -> None:
     type=click.IntRange(1, 100_000),
     default=50,
     show_default=True,
-    help="How many artifacts at most.",
+    help="The most artifacts to show.",
 )
 @json_option
 def list_(owner: str, limit: int, as_json: bool) -> None:
@@ -117,7 +117,7 @@ def show(owner: str, hash: str, as_json: bool) -> None:
 @click.option(
     "--writer",
     metavar="ID|EMAIL",
-    help="Delete all that this key or session (by its id) or user (by id or address) wrote.",
+    help="Delete everything that this key or session (by its id) or user (by id or address) wrote.",
 )
 @json_option
 def delete(owner: str, hashes: Sequence[str], writer: str | None, as_json: bool) -> None:
@@ -147,7 +147,7 @@ def delete(owner: str, hashes: Sequence[str], writer: str | None, as_json: bool)
     type=click.IntRange(1, 10_000),
     default=50,
     show_default=True,
-    help="How many entries at most.",
+    help="The most entries to show.",
 )
 @json_option
 def audit(owner: str, limit: int, as_json: bool) -> None:

@@ -5,9 +5,7 @@ import click
 from larder_cli.failures import explanation
 from larder_cli.target import Target, enter
 
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON, for programs, instead of tables."
-)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 
 
 def examples(*lines: str) -> str:

@@ -208,58 +208,86 @@ def keys() -> None:
         "TURBO_TOKEN=$(larder keys create --user ada@acme.example --json | jq -r .key)",
     ),
 )
-@click.option("--user", required=True, metavar="EMAIL", help="Whose key it is.")
+@click.option("--user", required=True, metavar="EMAIL", help="The user who owns the key.")
 @click.option(
     "--team",
     metavar="TEAM",
-    help="Bind it to this team (slug or id), of which the user is a member; else it acts for the"
-    " user and all their teams.",
-)
-@click.option("--name", help="What to recognise it by, 1 to 32 characters.")
-@click.option(
-    "--prefix", help="What it begins with: 1 to 32 letters, digits, underscores, hyphens."
+    help=(
+        "Bind the key to this team, of which the user must be a member. By default, the key acts "
+        "for the user and all their teams."
+    ),
 )
 @click.option(
-    "--expires-in", type=seconds, metavar="TIME", help="90s, 30m, 12h, 30d or 4w; else never."
+    "--name",
+    help="A name to recognize the key by. The deployment sets its length, by default 1 to 32 characters.",
+)
+@click.option(
+    "--prefix",
+    help="What the key begins with: letters, digits, underscores and hyphens. The deployment sets its "
+    "length, by default 1 to 32.",
+)
+@click.option(
+    "--expires-in",
+    type=seconds,
+    metavar="TIME",
+    help="How long the key is valid: 90s, 30m, 12h, 30d or 4w. By default, it never expires.",
 )
 @click.option(
     "--permissions",
     type=permission,
     multiple=True,
     metavar="RESOURCE=ACTIONS",
-    help="What it may do; can be given again for other resources."
-    f"  [default: artifacts={','.join(CACHE_ACTIONS)}]",
+    help="What the key may do, given once for each resource: artifacts with read, write and manage, teams "
+    "with read and write, or a resource that DefaultKeyPermissions names. "
+    f"By default, artifacts={','.join(CACHE_ACTIONS)}.",
 )
 @click.option(
-    "--metadata", type=json_value, metavar="JSON", help="What else to keep with it: a JSON value."
+    "--metadata",
+    type=json_value,
+    metavar="JSON",
+    help="Any JSON value to store with the key. Larder does not use it.",
 )
 @click.option(
     "--remaining",
     type=click.IntRange(min=0),
     metavar="N",
-    help="How often it can be used; with its last use it is gone, unless it is refilled."
-    " Else without end.",
+    help=(
+        "How many uses the key has. The last one deletes it, unless it is refilled. 0 without a "
+        "refill makes a key that is refused. By default, uses are not limited."
+    ),
 )
 @click.option(
     "--refill-amount",
     type=click.IntRange(min=1),
     metavar="N",
-    help="What a refill adds to the remaining uses.",
+    help=(
+        "How many uses each refill adds to the remaining uses. Needs --refill-interval and "
+        "--remaining."
+    ),
 )
 @click.option(
-    "--refill-interval", type=period_ms, metavar="TIME", help="How long between refills: 1h, 1d."
+    "--refill-interval",
+    type=period_ms,
+    metavar="TIME",
+    help="The time between refills: 1h, 1d. Needs --refill-amount and --remaining.",
 )
 @click.option(
     "--rate-limit-max",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How often it can be used in one window; else as the deployment sets it, as often as wanted.",
+    help=(
+        "How many uses the key has in one window. By default, the deployment decides; usually "
+        "there is no rate limit."
+    ),
 )
 @click.option(
     "--rate-limit-window",
     type=period_ms,
     metavar="TIME",
-    help="How long the window is: 1m, 1h; else as the deployment sets it, a day.",
+    help=(
+        "The length of the window: 1m, 1h. By default, the deployment decides; usually a day. "
+        "Needs --rate-limit-max."
+    ),
 )
 @json_option
 def create(
@@ -312,7 +340,7 @@ def create(
 
 
 @keys.command("list", epilog=examples("larder keys list --user ada@acme.example"))
-@click.option("--user", required=True, metavar="EMAIL", help="Whose keys.")
+@click.option("--user", required=True, metavar="EMAIL", help="The user who owns the keys.")
 @json_option
 def list_(user: str, as_json: bool) -> None:
     """List a user's keys, oldest first. The keys themselves are not stored; `start` is how each begins."""
@@ -362,7 +390,10 @@ def show(key_id: str, as_json: bool) -> None:
     default="1d",
     show_default=True,
     metavar="TIME",
-    help="How long the old key still works: 90s, 30m, 12h, 30d; 0 ends it at once.",
+    help=(
+        "How long the old key still works: 90s, 30m, 12h, 30d. Each key gets what is left of an "
+        "allowance. 0 ends the old key at once."
+    ),
 )
 @json_option
 def rotate(key_id: str, overlap: int, as_json: bool) -> None:

@@ -35,7 +35,7 @@ from larder_cli.users import users
     metavar="NAME",
     envvar="LARDER_STACK",
     show_envvar=True,
-    help="Work on the deployed CloudFormation stack of this name.",
+    help="The name of the deployed CloudFormation stack to work on.",
 )
 @click.option(
     "--local",
@@ -43,19 +43,25 @@ from larder_cli.users import users
     type=click.Path(path_type=Path),
     envvar="LARDER_LOCAL",
     show_envvar=True,
-    help="Work on the running local cloud that keeps its data in this folder.",
+    help=(
+        "The data folder of a running local cloud to work on. Your own AWS configuration is not "
+        "used."
+    ),
 )
 @click.option(
     "--region",
     metavar="NAME",
     envvar=["AWS_REGION", "AWS_DEFAULT_REGION"],
     show_envvar=True,
-    help="AWS region of the stack; else the one of the profile.",
+    help="The AWS region of the stack. By default, the region of the profile.",
 )
 @click.option(
     "--profile",
     metavar="NAME",
-    help="AWS profile to take the credentials from; else as for every AWS tool.",
+    help=(
+        "The AWS profile to take credentials from, even if the environment has keys. By default, "
+        "credentials are found as by every AWS tool."
+    ),
 )
 @click.pass_context
 def cli(

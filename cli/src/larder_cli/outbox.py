@@ -40,7 +40,7 @@ def outbox() -> None:
     type=click.IntRange(1, 10_000),
     default=50,
     show_default=True,
-    help="How many messages at most.",
+    help="The most messages to show.",
 )
 @json_option
 def list_(limit: int, as_json: bool) -> None:

@@ -19,18 +19,32 @@ _CACHING = [status.value for status in CachingStatus if status is not CachingSta
 _BLOCKS = [block.value for block in Block]
 
 _OPTIONS = (
-    click.option("--caching", type=click.Choice(_CACHING), help="Whether the cache can be used."),
-    click.option("--block", type=click.Choice(_BLOCKS), help="Answer its requests with 402."),
-    click.option("--reason", metavar="TEXT", help="With --block: what those who are blocked read."),
-    click.option("--unblock", is_flag=True, help="Lift the block."),
+    click.option(
+        "--caching",
+        type=click.Choice(_CACHING),
+        help="Whether the cache can be used. disabled and paused refuse reads and writes.",
+    ),
+    click.option("--block", type=click.Choice(_BLOCKS), help="Answer all requests with 402."),
+    click.option(
+        "--reason",
+        metavar="TEXT",
+        help="With --block: the message that blocked users read, up to 200 characters. Without it, no "
+        "earlier reason is kept.",
+    ),
+    click.option("--unblock", is_flag=True, help="Remove the block."),
     click.option(
         "--quota",
         type=size_bytes,
         metavar="SIZE",
-        help="What may be stored: 500MB, 50GB, 1.5TB (thousands), 50GiB (1024s), or bytes.",
+        help=(
+            "How much may be stored: 500MB, 50GB, 1.5TB (thousands), 50GiB (1024s), or bytes. "
+            "Above it, reads still work."
+        ),
     ),
     click.option(
-        "--default-quota", is_flag=True, help="Go back to the deployment's default quota."
+        "--default-quota",
+        is_flag=True,
+        help="Use the deployment's default quota (DefaultQuotaBytes).",
     ),
 )
 

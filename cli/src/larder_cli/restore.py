@@ -29,7 +29,7 @@ _ATTEMPTS = 10
     "source",
     metavar="NAME",
     required=True,
-    help="The table that point-in-time recovery has made, in the same account and region.",
+    help="The table that point-in-time recovery created, in the same account and region.",
 )
 @json_option
 def restore_table(table: str, source: str, as_json: bool) -> None:

@@ -47,12 +47,15 @@ class _Kept:
 @click.option(
     "--force",
     is_flag=True,
-    help="Rotate although the last rotation is so young that people are signed out.",
+    help="Rotate even if the last rotation is so recent that this signs users out.",
 )
 @click.option(
     "--drop-old",
     is_flag=True,
-    help="Accept nothing that was signed before, for a secret that leaked: everybody signs in again.",
+    help=(
+        "Reject everything that was signed before, for a secret that leaked. Everyone signs in "
+        "again, and links to verify an address stop working."
+    ),
 )
 @json_option
 @click.pass_obj

@@ -31,7 +31,7 @@ _role_option = click.option(
     type=click.Choice([role.value for role in Role], case_sensitive=False),
     default=Role.MEMBER.value,
     show_default=True,
-    help="Everybody reads the cache; VIEWER does not write it.",
+    help="The role in the team. Every role reads the cache; VIEWER does not write it.",
 )
 
 
@@ -115,13 +115,16 @@ def teams() -> None:
     "create",
     epilog=examples("larder teams create --name Acme --slug acme --owner ada@acme.example"),
 )
-@click.option("--name", required=True, help="The team's name, 1 to 100 characters.")
+@click.option("--name", required=True, help="The name of the team, 1 to 100 characters.")
 @click.option(
     "--slug",
     required=True,
-    help="What clients call it (TURBO_TEAM): 1 to 48 lower-case letters, digits, inner hyphens.",
+    help=(
+        "What clients call the team (TURBO_TEAM): 1 to 48 lower-case letters, digits and inner "
+        "hyphens. Only one team can have it."
+    ),
 )
-@click.option("--owner", required=True, metavar="EMAIL", help="The user who owns it.")
+@click.option("--owner", required=True, metavar="EMAIL", help="The user who owns the team.")
 @json_option
 def create(name: str, slug: str, owner: str, as_json: bool) -> None:
     """Add a team with its first owner."""
@@ -167,12 +170,19 @@ def show(team: str, as_json: bool) -> None:
     ),
 )
 @click.argument("team", metavar="TEAM")
-@click.option("--name", help="Its new name, 1 to 100 characters.")
-@click.option("--slug", help="Its new slug. The one that it has now goes on leading to it.")
+@click.option("--name", help="The new name, 1 to 100 characters.")
+@click.option(
+    "--slug",
+    help="The new slug: 1 to 48 lower-case letters, digits and inner hyphens. The current slug still "
+    "leads to the team.",
+)
 @click.option(
     "--free-former-slugs",
     is_flag=True,
-    help="Give up every slug that it had before: they lead nowhere, and other teams may take them.",
+    help=(
+        "Give up every slug that the team had before, and the current one if --slug names another."
+        " Other teams can then take them."
+    ),
 )
 @json_option
 def rename(
@@ -193,7 +203,7 @@ def rename(
     "delete", epilog=examples("larder teams delete acme", "larder teams delete acme --yes")
 )
 @click.argument("team", metavar="TEAM")
-@click.option("--yes", is_flag=True, help="Do not ask first.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 def delete(team: str, yes: bool, as_json: bool) -> None:
     """Delete TEAM. It is gone at once for everybody; what it stored is deleted within hours."""

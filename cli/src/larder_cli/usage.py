@@ -54,13 +54,18 @@ class _OwnerUsage:
     ),
 )
 @click.argument("owner", metavar=OWNER, required=False)
-@click.option("--all", "of_all", is_flag=True, help="Every team, with what they come to together.")
+@click.option(
+    "--all",
+    "of_all",
+    is_flag=True,
+    help="Show every team and the sum of all teams, instead of one team.",
+)
 @click.option(
     "--days",
     type=click.IntRange(1, 366),
     default=30,
     show_default=True,
-    help="How many days back, today included. Days are UTC.",
+    help="How many days to show, including today. Days are in UTC.",
 )
 @json_option
 def usage(owner: str | None, of_all: bool, days: int, as_json: bool) -> None:

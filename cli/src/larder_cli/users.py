@@ -109,8 +109,10 @@ def users() -> None:
 @users.command(
     "create", epilog=examples('larder users create --email ada@acme.example --name "Ada Lovelace"')
 )
-@click.option("--email", required=True, metavar="EMAIL", help="Their address; one user has it.")
-@click.option("--name", required=True, help="Their name, 1 to 100 characters.")
+@click.option(
+    "--email", required=True, metavar="EMAIL", help="The email address. Only one user can have it."
+)
+@click.option("--name", required=True, help="The user's name, 1 to 100 characters.")
 @json_option
 def create(email: str, name: str, as_json: bool) -> None:
     """Add a person."""
@@ -177,7 +179,7 @@ def set_(email: str, as_json: bool, **typed: Any) -> None:
     ),
 )
 @click.argument("email", metavar="EMAIL")
-@click.option("--yes", is_flag=True, help="Do not ask first.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 def delete(email: str, yes: bool, as_json: bool) -> None:
     """Delete the person EMAIL, with their sessions, keys and memberships.

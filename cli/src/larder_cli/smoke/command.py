@@ -46,21 +46,24 @@ class Outcome:
     metavar="URL",
     envvar="TURBO_API",
     show_envvar=True,
-    help="Address of the API; else the stack's, or the local cloud's.",
+    help="The URL of the API. By default, that of the stack or the local cloud.",
 )
 @click.option(
     "--key",
     metavar="KEY",
     envvar="TURBO_TOKEN",
     show_envvar=True,
-    help="API key that reads and writes; else the local cloud's. Best by the variable: others see a command line.",
+    help=(
+        "An API key that reads and writes. By default, that of the local cloud. Use the variable: "
+        "other users of the machine can see the command line."
+    ),
 )
 @click.option(
     "--team",
     metavar="TEAM",
     envvar="TURBO_TEAM",
     show_envvar=True,
-    help="Slug or id of the team, for a key that is bound to none.",
+    help="The slug or id of the team, for a key that is not bound to one.",
 )
 @click.option(
     "--large",
@@ -68,7 +71,10 @@ class Outcome:
     metavar="SIZE",
     type=size_bytes,
     default="50MB",
-    help="Size of the upload that goes straight to S3: by default 50MB; less on a slow line.",
+    help=(
+        "The size of the upload that goes straight to S3, by default 50MB. Choose less on a slow "
+        "connection."
+    ),
 )
 @json_option
 @click.pass_context
