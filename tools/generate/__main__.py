@@ -7,6 +7,7 @@ from pathlib import Path
 
 from cogapp import Cog
 
+from tools.generate import events
 from tools.openapi import __main__ as openapi
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -30,11 +31,21 @@ def renew(path: Path, *, check: bool) -> int:
     return status
 
 
+def renew_events(*, check: bool) -> int:
+    """Write events/. Returns the exit status: with `check` it writes nothing and fails if a file is stale."""
+    if not check:
+        events.write()
+        return 0
+    for name in (stale := events.stale()):
+        print(f"events/{name} is {STALE}", file=sys.stderr)
+    return int(bool(stale))
+
+
 def main(arguments: list[str]) -> int:
     check = "--check" in arguments
     template, *pages = marked_files(ROOT)
-    # In this order: the OpenAPI document needs the routes of the template, and pages have tables of it.
-    statuses = [renew(template, check=check), openapi.main(arguments)]
+    # In this order: the OpenAPI document has routes of the template and examples of events/, and pages have its tables.
+    statuses = [renew(template, check=check), renew_events(check=check), openapi.main(arguments)]
     statuses += [renew(page, check=check) for page in pages]
     return max(statuses)
 
