@@ -39,6 +39,7 @@ from larder.teams import management
 from larder.teams.models import Actor, CachingStatus, Role
 from larder.teams.repository import read_places
 from larder.teams.service import add_member, change_state, find_team, role_of
+from local.template import load_template
 from tests.direct_uploads import PREFLIGHT
 from tests.proofs.fault_world import Subject, function, in_hours, later
 from tests.requests import Reply, Sender
@@ -1356,3 +1357,23 @@ def send_by_ses(s: Subject) -> Play:
         assert s.world.mail
     finally:
         s.world.option("email_sender", "")
+
+
+# Routes without a scenario of their own ------------------------------------------------------------
+
+
+def _read_with_a_session(path: str) -> Callable[[Subject], Play]:
+    def read(s: Subject) -> Play:
+        token = s.session()
+        yield lambda: Sender(token)("GET", path, headers=s.from_its_address())
+        replies = yield None
+        assert isinstance(replies, list)
+        assert replies[-1].status == 200
+
+    return read
+
+
+_PLAYED = {one.route for one in SCENARIOS}
+for _route in load_template(environ={}).routes:
+    if _route.method == "GET" and "{" not in _route.path and f"GET {_route.path}" not in _PLAYED:
+        scenario(f"GET {_route.path}")(_read_with_a_session(_route.path))

@@ -1,0 +1,101 @@
+"""The steps of CONTRIBUTING.md for an endpoint and for an option, taken in a copy of the repository."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "CONTRIBUTING.md").read_text()
+PACKAGES = ("", "functions", "layers/larder/src", "cli/src")
+
+
+def example(heading: str, language: str) -> str:
+    """The first example of a section."""
+    section = TEXT.partition(f"{heading}\n")[2]
+    found = re.search(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    assert found, f"{heading} has no example in {language}"
+    return found[1]
+
+
+def insert(file: Path, before: str, text: str) -> None:
+    start, found, end = file.read_text().partition(before)
+    assert found, f"{file} has no {before!r}"
+    file.write_text(f"{start}{text}{found}{end}")
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repository with the endpoint and the option of the examples, after `make generate`."""
+    folder = tmp_path_factory.mktemp("clone") / "larder"
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, names.split("\0")):
+        if (ROOT / name).exists():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+    handler = example("### 2. Write the handler", "python")
+    (folder / "functions/api_keys/count_api_keys.py").write_text(handler)
+    insert(
+        folder / "template.yaml",
+        '  # <<<cog functions.function("api_keys.get_api_key") >>>',
+        example("### 3. Grant its permissions", "yaml") + "\n",
+    )
+    test = example("### 4. Test it", "python")
+    (folder / "tests/functions/api_keys/test_count_api_keys.py").write_text(test)
+    insert(
+        folder / "layers/larder/src/larder/settings.py",
+        "    default_key_length: int = ",
+        textwrap.indent(example("## Add an option", "python"), "    "),
+    )
+    run(folder, "tools.generate")
+    return folder
+
+
+def run(folder: Path, *module: str) -> str:
+    """What `python -m` prints in the copy, of its own packages."""
+    paths = os.pathsep.join(str(folder / package) for package in PACKAGES)
+    done = subprocess.run(
+        [sys.executable, "-m", *module],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_endpoint_is_where_a_reader_looks_for_it(copy: Path) -> None:
+    template = (copy / "template.yaml").read_text()
+    assert "Method: GET, Path: /api/auth/api-key/count}" in template
+    assert "\n  CountApiKeysLogGroup:\n" in template
+    assert (copy / "events" / "count_api_keys.json").is_file()
+    for page in ("docs/openapi.json", "docs/architecture.md", "docs/api-keys.md"):
+        assert "/api/auth/api-key/count" in (copy / page).read_text()
+
+
+def test_the_option_is_where_a_reader_looks_for_it(copy: Path) -> None:
+    template = (copy / "template.yaml").read_text()
+    assert "\n  MaxKeysPerUser:\n    Type: Number\n    Default: 0\n" in template
+    assert "LARDER_MAX_KEYS_PER_USER: !Ref MaxKeysPerUser" in template
+    row = "| `MaxKeysPerUser` | `LARDER_MAX_KEYS_PER_USER` | 0 | 0 to 1000 | How many API keys"
+    assert row in (copy / "docs" / "configuration.md").read_text()
+
+
+def test_the_checks_pass(copy: Path) -> None:
+    run(copy, "tools.generate", "--check")
+    run(copy, "ruff", "check", "functions", "tests/functions/api_keys", "layers")
+    tests = ["tests/functions/api_keys/test_count_api_keys.py", "tests/test_template.py"]
+    sample = "count_api_keys or CountApiKeys or every or option"
+    passed = run(
+        copy,
+        *("pytest", "-q", "-p", "no:cacheprovider", "-k", sample),
+        *(*tests, "tests/functions/test_sample_events.py", "tests/tools/test_openapi.py"),
+    )
+    assert re.search(r"\d+ passed", passed)
