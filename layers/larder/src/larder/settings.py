@@ -270,8 +270,8 @@ class Settings:
         group="keys",
     )
     key_validator: str = _function(
-        "A function, as `module:function`, that checks a key before it is looked up. It is called with `key` and, if it "
-        "accepts it, `ctx`. The key is invalid unless it returns a true value.",
+        "A function, as `module:function`, that checks a key before it is looked up. It is called with `key` and, if "
+        "it accepts it, `ctx`. The key is invalid unless it returns a true value.",
         group="keys",
     )
     default_key_permissions: str = _option(
