@@ -127,7 +127,7 @@ def test_the_version_stands_in_one_place() -> None:
     root = Path(__file__).resolve().parents[2]
     for project in ("pyproject.toml", "cli/pyproject.toml"):
         assert (
-            '\nversion = "0" # Larder\'s stands in layers/larder/pyproject.toml\n'
+            '\nversion = "0" # Larder\'s is in layers/larder/pyproject.toml\n'
             in (root / project).read_text()
         )
     assert version() != "0"
