@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
@@ -43,6 +43,24 @@ def side_by_side(function: Callable[[A], R], arguments: Iterable[A]) -> list[R]:
     calls = [in_background(function, argument) for argument in arguments]
     wait(calls)
     return [call.result() for call in calls]
+
+
+def attempts(most: int = 8, *, pausing_after: int = 1) -> Iterator[None]:
+    """Rounds for work that other writers may come before:
+
+        for _ in attempts():
+            ...
+            if done:
+                return
+        raise TryAgain
+
+    After the first `pausing_after` rounds, each waits for a random while that doubles: writers that met once must not
+    meet again.
+    """
+    for number in range(most):
+        if number >= pausing_after:
+            time.sleep(random.uniform(0, 0.01 * 2 ** (number - 1)))  # noqa: S311  # no secret depends on it
+        yield
 
 
 def wait_before_retry(attempt: int) -> None:

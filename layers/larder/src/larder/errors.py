@@ -856,6 +856,10 @@ class Throttled(TryAgain):
     """The same for the client; inside, a store that is too busy can be asked in another way."""
 
 
+class Contention(TryAgain):
+    """The same for the client; inside, nothing was written, because other writers came first each time."""
+
+
 class InternalError(LarderError):
     """What the client sees of an error that nobody foresaw; the log has the rest under the request id."""
 

@@ -1,0 +1,328 @@
+"""The tables of the deployment: how their items are read and written.
+
+A write is a value until it is committed, alone or together with others:
+
+    owner = TEAMS.update(team_id, "team", add={"owners": 1}, when=exists("pk"))
+    member = TEAMS.put(item, when=missing("pk"))
+    if not commit(owner, member): ...
+
+Nothing here knows what the items mean; repositories do.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from larder.aws import ClientError, Item, deserialize, dynamodb, error_code, serialize
+from larder.concurrency import attempts
+from larder.conditions import Condition, Placeholders
+from larder.errors import Contention, TryAgain
+from larder.settings import settings
+
+__all__ = ["ClientError", "Item"]
+
+T = TypeVar("T")
+Key = tuple[str | int, ...]
+"""The values of a table's key, in its order."""
+
+BATCH_KEYS = 100
+"""Keys that DynamoDB takes in one BatchGetItem."""
+
+_BATCH_ROUNDS = 3
+_NONE: Mapping[str, Any] = MappingProxyType({})
+_ALONE = {"Put": "put_item", "Update": "update_item", "Delete": "delete_item"}
+_CONDITION_FAILED = "ConditionalCheckFailed"
+_CONFLICT = "TransactionConflict"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Write:
+    """What is to be written, or checked, in one item, and on which condition. `commit` does it."""
+
+    table: "Table"
+    action: str
+    arguments: dict[str, Any]
+
+
+class Table:
+    """One table. Its name is read from the options at each use; `key` are the attributes of its key.
+
+    `renamed` maps our names of attributes to those that the deployment uses, where they differ.
+    """
+
+    def __init__(
+        self,
+        name: Callable[[], str],
+        *key: str,
+        renamed: Callable[[], Mapping[str, str]] = lambda: _NONE,
+    ) -> None:
+        self.name = name
+        self._key_attributes = key
+        self._renamed = renamed
+
+    def get(self, *key: str | int) -> Item | None:
+        """Read one item, consistently."""
+        reply = dynamodb().get_item(
+            TableName=self.name(), Key=self.typed_key(key), ConsistentRead=True
+        )
+        return self.plain(reply["Item"]) if "Item" in reply else None
+
+    def get_many(self, keys: Sequence[Key]) -> list[Item]:
+        """Read any number of items, consistently, a hundred a request. Returns those that exist, in no order."""
+        return [item for batch in in_batches(keys) for item in get_together({self: batch})[self]]
+
+    def query(
+        self,
+        where: Condition,
+        *,
+        index: str | None = None,
+        consistent: bool = True,
+        backwards: bool = False,
+        only: Sequence[str] = (),
+        page_size: int | None = None,
+    ) -> Iterator[Item]:
+        """Every item that meets a condition on the key, page by page as they are needed.
+
+        An index is never consistent: it follows the table by milliseconds. `only` are the attributes to return.
+        """
+        after = None
+        while True:
+            items, after = self.page(
+                where,
+                index=index,
+                consistent=consistent,
+                backwards=backwards,
+                only=only,
+                limit=page_size,
+                after=after,
+            )
+            yield from items
+            if after is None:
+                return
+
+    def page(
+        self,
+        where: Condition,
+        *,
+        index: str | None = None,
+        consistent: bool = True,
+        backwards: bool = False,
+        only: Sequence[str] = (),
+        limit: int | None = None,
+        after: Item | None = None,
+    ) -> tuple[list[Item], Item | None]:
+        """One page of the same: one request. Also returns the `after` of the next page, None when this is the last.
+
+        `after` holds the attributes of the table's key, and of the index's.
+        """
+        use = Placeholders(self._renamed())
+        arguments: dict[str, Any] = {"KeyConditionExpression": where.render(use)}
+        if index is not None:
+            arguments["IndexName"] = index
+        if consistent and index is None:
+            arguments["ConsistentRead"] = True
+        if backwards:
+            arguments["ScanIndexForward"] = False
+        if only:
+            arguments["ProjectionExpression"] = ", ".join(use.name(attribute) for attribute in only)
+        if limit is not None:
+            arguments["Limit"] = limit
+        if after is not None:
+            arguments["ExclusiveStartKey"] = serialize(after)
+        reply = dynamodb().query(TableName=self.name(), **arguments, **_placeholders(use))
+        last = reply.get("LastEvaluatedKey")
+        items = [self.plain(item) for item in reply["Items"]]
+        return items, None if last is None else deserialize(last)
+
+    def scan(self, where: Condition) -> Iterator[Item]:
+        """Every item of the table that meets a condition. Reads them all: for the operator, never on a request."""
+        use = Placeholders(self._renamed())
+        arguments: dict[str, Any] = {"FilterExpression": where.render(use), **_placeholders(use)}
+        while True:
+            reply = dynamodb().scan(TableName=self.name(), **arguments)
+            yield from (self.plain(item) for item in reply["Items"])
+            if "LastEvaluatedKey" not in reply:
+                return
+            arguments["ExclusiveStartKey"] = reply["LastEvaluatedKey"]
+
+    def put(self, item: Mapping[str, Any], *, when: Condition | None = None) -> Write:
+        """Store the item in place of whatever has its key. Attributes that are None are left out."""
+        renamed = self._renamed()
+        named = {renamed.get(name, name): value for name, value in item.items()}
+        return self._write("Put", when, Item=serialize(named))
+
+    def update(
+        self,
+        *key: str | int,
+        set: Mapping[str, Any] = _NONE,
+        set_if_missing: Mapping[str, Any] = _NONE,
+        add: Mapping[str, Any] = _NONE,
+        when: Condition | None = None,
+    ) -> Write:
+        """Change attributes of one item, which begins to exist unless `when` says otherwise.
+
+        `set` removes an attribute that it names with None. `add` adds to a number, or a set's members to a set; a
+        missing one counts as 0 or empty.
+        """
+        use = Placeholders(self._renamed())
+        sets = [
+            f"{use.name(name)} = {use.value(value)}"
+            for name, value in set.items()
+            if value is not None
+        ]
+        sets += [
+            f"{use.name(name)} = if_not_exists({use.name(name)}, {use.value(value)})"
+            for name, value in set_if_missing.items()
+        ]
+        clauses = {
+            "SET": sets,
+            "ADD": [f"{use.name(name)} {use.value(value)}" for name, value in add.items()],
+            "REMOVE": [use.name(name) for name, value in set.items() if value is None],
+        }
+        expression = " ".join(f"{verb} {', '.join(each)}" for verb, each in clauses.items() if each)
+        return self._write(
+            "Update", when, use, Key=self.typed_key(key), UpdateExpression=expression
+        )
+
+    def delete(self, *key: str | int, when: Condition | None = None) -> Write:
+        """Delete one item. Without a condition it may be missing."""
+        return self._write("Delete", when, Key=self.typed_key(key))
+
+    def check(self, *key: str | int, when: Condition) -> Write:
+        """Change nothing, but have the writes beside it fail unless the condition holds."""
+        return self._write("ConditionCheck", when, Key=self.typed_key(key))
+
+    def delete_each(self, items: Iterable[Item], may_go_on: Callable[[], bool]) -> bool:
+        """Delete items one by one; False when there was no time for all of them."""
+        for item in items:
+            if not may_go_on():
+                return False
+            commit(self.delete(*(item[name] for name in self._key_attributes)))
+        return True
+
+    def typed_key(self, key: Key) -> dict[str, Any]:
+        return serialize(dict(zip(self._key_attributes, key, strict=True)))
+
+    def plain(self, item: Mapping[str, Any]) -> Item:
+        """An item of a reply, under our names of its attributes."""
+        ours = {theirs: name for name, theirs in self._renamed().items()}
+        return {ours.get(name, name): value for name, value in deserialize(item).items()}
+
+    def _write(
+        self, action: str, when: Condition | None, use: Placeholders | None = None, **more: Any
+    ) -> Write:
+        use = use or Placeholders(self._renamed())
+        if when is not None:
+            more["ConditionExpression"] = when.render(use)
+        arguments = {"TableName": self.name(), **more, **_placeholders(use)}
+        return Write(self, action, arguments)
+
+
+IDENTITY = Table(lambda: settings().identity_table, "pk", "sk")
+TEAMS = Table(lambda: settings().teams_table, "pk", "sk")
+ARTIFACTS = Table(lambda: settings().artifacts_table, "owner", "hash")
+USAGE = Table(lambda: settings().usage_table, "owner", "day")
+AUDIT = Table(lambda: settings().audit_table, "owner", "id")
+OUTBOX = Table(lambda: settings().outbox_table, "box", "id")
+RATE_LIMITS = Table(lambda: settings().rate_limits_table, "what", "window")
+# The table of API keys is in its repository: a deployment may rename its attributes.
+
+
+def commit(*writes: Write) -> bool:
+    """Do all of the writes or, when the condition of one fails, none: False. Several are one transaction.
+
+    A conflict with another transaction is tried again. Raises Contention when it meets one each time.
+    """
+    return not try_commit(*writes)
+
+
+def try_commit(*writes: Write) -> list[Write]:
+    """The same; returns the writes whose condition failed. There are none when all is done."""
+    failed, _ = _send(writes)
+    return failed
+
+
+def commit_returning(write: Write) -> tuple[bool, Item]:
+    """The same for one write. Also returns the item: as an update leaves it, as it was before a delete, or as the
+    condition found it when that failed. It is empty when there is no such item.
+    """
+    returned = "ALL_NEW" if write.action == "Update" else "ALL_OLD"
+    failed, reply = _send(
+        [write], ReturnValues=returned, ReturnValuesOnConditionCheckFailure="ALL_OLD"
+    )
+    return not failed, write.table.plain(reply.get("Item" if failed else "Attributes") or {})
+
+
+def get_together(keys: Mapping[Table, Sequence[Key]]) -> dict[Table, list[Item]]:
+    """Read up to a hundred items of any tables in one consistent request. Returns those that exist, in no order.
+
+    Keys that DynamoDB leaves unprocessed are asked for again. Raises TryAgain when it still leaves some.
+    """
+    tables = {table.name(): table for table in keys}
+    found: dict[Table, list[Item]] = {table: [] for table in keys}
+    request: dict[str, Any] = {
+        name: {"Keys": [table.typed_key(key) for key in keys[table]], "ConsistentRead": True}
+        for name, table in tables.items()
+        if keys[table]
+    }
+    for _ in range(_BATCH_ROUNDS):
+        if not request:
+            return found
+        reply = dynamodb().batch_get_item(RequestItems=request)
+        for name, items in reply["Responses"].items():
+            found[tables[name]].extend(map(tables[name].plain, items))
+        request = reply.get("UnprocessedKeys") or {}
+    if request:
+        raise TryAgain
+    return found
+
+
+def in_batches(keys: Sequence[T], size: int = BATCH_KEYS) -> Iterator[Sequence[T]]:
+    for start in range(0, len(keys), size):
+        yield keys[start : start + size]
+
+
+def _send(writes: Sequence[Write], **more: Any) -> tuple[list[Write], Mapping[str, Any]]:
+    """The writes whose condition failed, and what DynamoDB replied."""
+    for _ in attempts():
+        try:
+            if len(writes) == 1 and writes[0].action in _ALONE:
+                call = getattr(dynamodb(), _ALONE[writes[0].action])
+                return [], call(**writes[0].arguments, **more)
+            transaction: Any = [{write.action: write.arguments} for write in writes]
+            dynamodb().transact_write_items(TransactItems=transaction)
+        except ClientError as error:
+            reasons = _reasons(error)
+            failed = [
+                write
+                for write, reason in zip(writes, reasons, strict=False)
+                if reason == _CONDITION_FAILED
+            ]
+            if failed:
+                return failed, error.response
+            if not {*reasons} <= {"None", None, _CONFLICT}:
+                raise
+        else:
+            return [], _NONE
+    raise Contention
+
+
+def _reasons(error: ClientError) -> list[str | None]:
+    """Why each of the writes was not done, in their order. Of the others it is None, in either spelling."""
+    code = error_code(error)
+    if code != "TransactionCanceledException":
+        return [code.removesuffix("Exception")]
+    reasons: Any = error.response.get("CancellationReasons", [])
+    return [reason.get("Code") for reason in reasons]
+
+
+def _placeholders(use: Placeholders) -> dict[str, Any]:
+    arguments: dict[str, Any] = {}
+    if use.names:
+        arguments["ExpressionAttributeNames"] = {
+            stand_in: name for name, stand_in in use.names.items()
+        }
+    if use.values:
+        arguments["ExpressionAttributeValues"] = serialize(use.values)
+    return arguments

@@ -1,0 +1,35 @@
+"""Rounds of work that other writers may come before."""
+
+import time
+
+import pytest
+
+from larder.concurrency import attempts
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that nobody waits for here."""
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    return slept
+
+
+def test_there_is_a_pause_between_two_rounds_and_none_before_or_after(pauses: list[float]) -> None:
+    before = [len(pauses) for _ in attempts()]
+    assert before == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert len(pauses) == 7
+
+
+def test_pauses_are_random_and_at_most_double(pauses: list[float]) -> None:
+    for _ in range(50):
+        list(attempts(most=3))
+    first, second = pauses[::2], pauses[1::2]
+    assert len(set(first)) == 50
+    assert 0.005 < max(first) <= 0.01
+    assert 0.01 < max(second) <= 0.02
+
+
+def test_the_first_rounds_may_follow_at_once(pauses: list[float]) -> None:
+    assert [len(pauses) for _ in attempts(most=5, pausing_after=3)] == [0, 0, 0, 1, 2]
+    assert pauses[0] <= 0.04

@@ -1,0 +1,451 @@
+"""How tables are read and written: expressions, transactions, and what other writers do to them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from larder import aws
+from larder.conditions import (
+    Condition,
+    above,
+    at_least,
+    at_most,
+    begins_with,
+    below,
+    between,
+    contains,
+    equals,
+    exists,
+    missing,
+    not_equals,
+    one_of,
+    size_below,
+)
+from larder.errors import Contention, Throttled, TryAgain
+from larder.settings import settings
+from larder.tables import (
+    ARTIFACTS,
+    AUDIT,
+    IDENTITY,
+    OUTBOX,
+    RATE_LIMITS,
+    TEAMS,
+    USAGE,
+    Item,
+    Table,
+    Write,
+    commit,
+    commit_returning,
+    get_together,
+    try_commit,
+)
+from local.template import load_template
+from tests.faults import Answer, answering, error, refusing, reply
+from tests.hooks import hooked
+
+pytestmark = pytest.mark.usefixtures("aws_in_memory")
+
+ADA: Item = {
+    "pk": "team",
+    "sk": "ada",
+    "role": "owner",
+    "joined#at": 5,
+    "tags": {"a", "b"},
+    "limits": {"a#b": ["read"]},
+}
+
+
+def put(item: Item, table: Table = TEAMS) -> None:
+    assert commit(table.put(item))
+
+
+@pytest.fixture
+def ada(aws_in_memory: None) -> None:
+    put(ADA)
+
+
+TABLES = {
+    "identity": IDENTITY,
+    "teams": TEAMS,
+    "artifacts": ARTIFACTS,
+    "usage": USAGE,
+    "audit": AUDIT,
+    "outbox": OUTBOX,
+    "rate limits": RATE_LIMITS,
+}
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_each_table_has_the_key_that_the_template_gives_it(table: Table) -> None:
+    (described,) = (one for one in load_template(environ={}).tables if one.name == table.name())
+    schema = described.create_table["KeySchema"]
+    names = {one["KeyType"]: one["AttributeName"] for one in schema}
+    assert table.typed_key(("hash", "range")) == {
+        names["HASH"]: {"S": "hash"},
+        names["RANGE"]: {"S": "range"},
+    }
+
+
+class TestReads:
+    def test_an_item_comes_back_as_it_was_put_without_what_is_none(self) -> None:
+        put({**ADA, "left": None})
+        assert TEAMS.get("team", "ada") == ADA
+        assert TEAMS.get("team", "bob") is None
+
+    def test_more_items_than_one_request_takes_are_read_in_several(self) -> None:
+        for number in range(101):
+            put({"pk": "many", "sk": str(number)})
+        with requests("BatchGetItem") as calls:
+            found = TEAMS.get_many([("many", str(number)) for number in range(102)])
+        assert {item["sk"] for item in found} == {str(number) for number in range(101)}
+        assert [len(call["RequestItems"][TEAMS.name()]["Keys"]) for call in calls] == [100, 2]
+
+    def test_no_keys_are_no_request(self) -> None:
+        with requests("BatchGetItem") as calls:
+            assert TEAMS.get_many([]) == []
+            assert get_together({TEAMS: [], USAGE: []}) == {TEAMS: [], USAGE: []}
+        assert calls == []
+
+    def test_items_of_two_tables_are_one_request(self, ada: None) -> None:
+        put({"owner": "team", "day": "2026-01-01"}, USAGE)
+        with requests("BatchGetItem") as calls:
+            found = get_together({TEAMS: [("team", "ada")], USAGE: [("team", "2026-01-01")]})
+        assert found == {TEAMS: [ADA], USAGE: [{"owner": "team", "day": "2026-01-01"}]}
+        assert len(calls) == 1
+
+    def test_keys_that_were_left_unprocessed_are_asked_for_again(self, ada: None) -> None:
+        with answering("dynamodb", "BatchGetItem", left_unprocessed(), times=1):
+            assert TEAMS.get_many([("team", "ada")]) == [ADA]
+
+    def test_keys_that_stay_unprocessed_are_an_error_and_not_a_miss(self) -> None:
+        with (
+            answering("dynamodb", "BatchGetItem", left_unprocessed()),
+            pytest.raises(TryAgain),
+        ):
+            TEAMS.get_many([("team", "ada")])
+
+    def test_a_query_reads_page_by_page_and_no_further_than_it_is_asked(self) -> None:
+        for number in range(5):
+            put({"pk": "many", "sk": str(number)})
+        with requests("Query") as calls:
+            items = TEAMS.query(equals(pk="many"), page_size=2, backwards=True)
+            assert [next(items)["sk"] for _ in range(3)] == ["4", "3", "2"]
+        assert len(calls) == 2
+        assert all(call["ConsistentRead"] for call in calls)
+
+    def test_a_query_returns_only_what_it_is_asked_for(self, ada: None) -> None:
+        (item,) = TEAMS.query(equals(pk="team"), only=("role", "joined#at"), consistent=False)
+        assert item == {"role": "owner", "joined#at": 5}
+
+    def test_a_page_leads_to_the_next_one(self) -> None:
+        for number in range(3):
+            put({"pk": "many", "sk": str(number)})
+        first, after = TEAMS.page(equals(pk="many"), limit=2)
+        assert after == {"pk": "many", "sk": "1"}
+        rest, end = TEAMS.page(equals(pk="many"), limit=2, after=after)
+        assert [item["sk"] for item in [*first, *rest]] == ["0", "1", "2"]
+        assert end is None
+
+    def test_a_query_of_an_index_is_not_consistent(self) -> None:
+        put({"pk": "team", "sk": "ada", "user_id": "ada"})
+        with requests("Query") as calls:
+            (item,) = TEAMS.query(
+                equals(user_id="ada") & begins_with(pk="te"), index="by_user", page_size=1
+            )
+        assert item["sk"] == "ada"
+        assert not any("ConsistentRead" in call for call in calls)
+
+    def test_a_scan_reads_every_page(self, ada: None) -> None:
+        last = {"pk": {"S": "a"}, "sk": {"S": "a"}}
+        cut_off = reply({"Items": [{"pk": {"S": "a"}}], "LastEvaluatedKey": last})
+        rest = reply({"Items": [{"pk": {"S": "b"}}]})
+        with (
+            requests("Scan") as calls,
+            answering("dynamodb", "Scan", cut_off, times=1),
+            answering("dynamodb", "Scan", rest),
+        ):
+            assert list(TEAMS.scan(equals(sk="ada"))) == [{"pk": "a"}, {"pk": "b"}]
+        assert [call.get("ExclusiveStartKey") for call in calls] == [None, last]
+
+    def test_a_scan_returns_what_meets_the_condition(self, ada: None) -> None:
+        put({"pk": "other", "sk": "bob"})
+        assert list(TEAMS.scan(equals(sk="ada") & ~begins_with(pk="other"))) == [ADA]
+
+
+MET = [
+    exists("role"),
+    missing("left"),
+    equals(role="owner", sk="ada"),
+    not_equals(role="member"),
+    not_equals(left=1),
+    above(**{"joined#at": 4}),
+    at_least(**{"joined#at": 5}),
+    below(**{"joined#at": 6}),
+    at_most(**{"joined#at": 5}),
+    between("joined#at", 5, 5),
+    begins_with(role="own"),
+    one_of("role", ["member", "owner"]),
+    contains("tags", "a"),
+    contains(("limits", "a#b"), "read"),
+    size_below(tags=3),
+    equals(role="owner") & equals(sk="ada"),
+    equals(role="member") | equals(sk="ada"),
+    ~equals(role="member"),
+]
+FAILED = [
+    exists("left"),
+    missing("role"),
+    equals(role="owner", sk="bob"),
+    not_equals(role="owner"),
+    above(**{"joined#at": 5}),
+    at_least(**{"joined#at": 6}),
+    below(**{"joined#at": 5}),
+    at_most(**{"joined#at": 4}),
+    at_most(left=1),
+    between("joined#at", 6, 7),
+    begins_with(role="mem"),
+    one_of("role", ["member"]),
+    contains("tags", "c"),
+    contains(("limits", "a#b"), "write"),
+    contains(("limits", "other"), "read"),
+    size_below(tags=2),
+    equals(role="owner") & equals(sk="bob"),
+    equals(role="member") | equals(sk="bob"),
+    ~equals(role="owner"),
+    # What is joined first stays together.
+    (equals(sk="ada") | equals(role="owner")) & equals(role="member"),
+    ~(equals(sk="ada") & equals(role="owner")),
+]
+
+
+class TestConditions:
+    @pytest.mark.parametrize("condition", MET)
+    def test_a_condition_that_holds_lets_the_write_be(
+        self, ada: None, condition: Condition
+    ) -> None:
+        assert commit(TEAMS.delete("team", "ada", when=condition))
+        assert TEAMS.get("team", "ada") is None
+
+    @pytest.mark.parametrize("condition", FAILED)
+    def test_one_that_does_not_leaves_everything_as_it_was(
+        self, ada: None, condition: Condition
+    ) -> None:
+        assert not commit(TEAMS.delete("team", "ada", when=condition))
+        assert TEAMS.get("team", "ada") == ADA
+
+    def test_one_condition_serves_many_writes(self) -> None:
+        unclaimed = missing("pk")
+        assert commit(TEAMS.put({"pk": "a", "sk": "a"}, when=unclaimed))
+        assert commit(TEAMS.put({"pk": "b", "sk": "b"}, when=unclaimed))
+        assert not commit(TEAMS.put({"pk": "a", "sk": "a"}, when=unclaimed))
+
+
+class TestUpdates:
+    def test_attributes_are_set_added_to_and_removed_at_once(self, ada: None) -> None:
+        update = TEAMS.update(
+            "team",
+            "ada",
+            set={"role": None, "name": "Ada"},
+            set_if_missing={"name#2": "A.", "joined#at": 9},
+            add={"ci.github.hits": 2, "tags": {"c"}},
+            when=equals(role="owner"),
+        )
+        assert commit(update)
+        assert TEAMS.get("team", "ada") == {
+            **{name: value for name, value in ADA.items() if name != "role"},
+            "name": "Ada",
+            "name#2": "A.",
+            "ci.github.hits": 2,
+            "tags": {"a", "b", "c"},
+        }
+
+    def test_a_missing_item_begins_to_exist_unless_the_condition_says_otherwise(self) -> None:
+        assert not commit(TEAMS.update("team", "bob", set={"role": "member"}, when=exists("pk")))
+        assert commit(TEAMS.update("team", "bob", add={"count": -2}))
+        assert TEAMS.get("team", "bob") == {"pk": "team", "sk": "bob", "count": -2}
+
+    def test_the_new_item_is_returned(self, ada: None) -> None:
+        update = TEAMS.update("team", "ada", add={"joined#at": 1}, when=exists("pk"))
+        assert commit_returning(update) == (True, {**ADA, "joined#at": 6})
+
+    def test_the_item_that_fails_the_condition_is_returned(self, ada: None) -> None:
+        update = TEAMS.update("team", "ada", add={"joined#at": 1}, when=missing("pk"))
+        assert commit_returning(update) == (False, ADA)
+        gone = TEAMS.update("team", "bob", add={"joined#at": 1}, when=exists("pk"))
+        assert commit_returning(gone) == (False, {})
+
+    def test_the_deleted_item_is_returned(self, ada: None) -> None:
+        assert commit_returning(TEAMS.delete("team", "ada")) == (True, ADA)
+        assert commit_returning(TEAMS.delete("team", "ada")) == (True, {})
+
+    def test_items_are_deleted_for_as_long_as_there_is_time(self) -> None:
+        for number in range(3):
+            put({"pk": "many", "sk": str(number)})
+        time_left = iter([True, True, False])
+        items = TEAMS.query(equals(pk="many"))
+        assert not TEAMS.delete_each(items, lambda: next(time_left))
+        assert [item["sk"] for item in TEAMS.query(equals(pk="many"))] == ["2"]
+        assert TEAMS.delete_each(TEAMS.query(equals(pk="many")), lambda: True)
+        assert list(TEAMS.query(equals(pk="many"))) == []
+
+
+class TestTransactions:
+    def test_several_writes_are_done_together(self, ada: None) -> None:
+        with requests("TransactWriteItems") as calls:
+            assert commit(
+                TEAMS.check("team", "ada", when=equals(role="owner")),
+                TEAMS.put({"pk": "team", "sk": "bob"}, when=missing("pk")),
+                USAGE.update("team", "2026-01-01", add={"hits": 1}),
+            )
+        assert len(calls) == 1
+        assert TEAMS.get("team", "bob") == {"pk": "team", "sk": "bob"}
+        assert USAGE.get("team", "2026-01-01") == {"owner": "team", "day": "2026-01-01", "hits": 1}
+
+    def test_a_failed_condition_undoes_the_others_and_says_which_it_was(self, ada: None) -> None:
+        first = TEAMS.put({"pk": "team", "sk": "bob"})
+        second = TEAMS.check("team", "ada", when=equals(role="member"))
+        assert try_commit(first, second) == [second]
+        assert not commit(first, second)
+        assert TEAMS.get("team", "bob") is None
+
+    def test_a_single_check_is_a_transaction_too(self, ada: None) -> None:
+        assert commit(TEAMS.check("team", "ada", when=exists("pk")))
+        assert not commit(TEAMS.check("team", "bob", when=exists("pk")))
+
+
+def alone() -> list[Write]:
+    return [TEAMS.update("team", "ada", add={"count": 1}, when=exists("pk"))]
+
+
+def together() -> list[Write]:
+    return [*alone(), TEAMS.put({"pk": "team", "sk": "bob"})]
+
+
+def cancelled(*reasons: str) -> Answer:
+    listed = [{"Code": reason} for reason in reasons]
+    return error("TransactionCanceledException", CancellationReasons=listed)
+
+
+CONFLICTS = [
+    pytest.param(alone, "UpdateItem", error("TransactionConflictException"), id="alone"),
+    pytest.param(
+        together, "TransactWriteItems", cancelled("TransactionConflict", "None"), id="together"
+    ),
+]
+
+
+@pytest.mark.usefixtures("ada")
+class TestContention:
+    @pytest.mark.parametrize(("writes", "operation", "conflict"), CONFLICTS)
+    def test_a_conflict_with_another_transaction_is_tried_again(
+        self, writes: Callable[[], list[Write]], operation: str, conflict: Answer
+    ) -> None:
+        with answering("dynamodb", operation, conflict, times=2) as met:
+            assert commit(*writes())
+        assert len(met) == 2
+        assert (TEAMS.get("team", "ada") or {})["count"] == 1
+
+    @pytest.mark.parametrize(("writes", "operation", "conflict"), CONFLICTS)
+    def test_one_that_does_not_end_is_an_error_of_its_own(
+        self, writes: Callable[[], list[Write]], operation: str, conflict: Answer
+    ) -> None:
+        """False would mean that a condition failed: that an address has a user, or a slug is taken."""
+        with answering("dynamodb", operation, conflict) as met, pytest.raises(Contention):
+            commit(*writes())
+        assert len(met) == 8
+
+    def test_a_failed_condition_is_final_whatever_else_went_wrong(self) -> None:
+        for reason in ("TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"):
+            both = cancelled(reason, "ConditionalCheckFailed")
+            first, second = together()
+            with answering("dynamodb", "TransactWriteItems", both) as met:
+                assert try_commit(first, second) == [second]
+            assert len(met) == 1
+
+    def test_what_is_no_condition_and_no_conflict_is_no_false_either(self) -> None:
+        invalid = cancelled("None", "ValidationError")
+        with (
+            answering("dynamodb", "TransactWriteItems", invalid),
+            pytest.raises(aws.ClientError),
+        ):
+            commit(*together())
+        with (
+            answering("dynamodb", "UpdateItem", error("AccessDeniedException")),
+            pytest.raises(aws.ClientError),
+        ):
+            commit(*alone())
+
+    @pytest.mark.parametrize("reason", ["ThrottlingError", "ProvisionedThroughputExceeded"])
+    def test_a_busy_table_is_no_failed_condition(self, reason: str) -> None:
+        busy = cancelled("None", reason)
+        with answering("dynamodb", "TransactWriteItems", busy), pytest.raises(Throttled):
+            commit(*together())
+
+    def test_a_transaction_that_meets_a_busy_table_is_tried_three_times(self) -> None:
+        body = {
+            "__type": "TransactionCanceledException",
+            "CancellationReasons": [{"Code": "ThrottlingError"}],
+        }
+        with (
+            refusing("dynamodb", "TransactWriteItems", 400, body) as tries,
+            pytest.raises(Throttled),
+        ):
+            commit(*together())
+        assert len(tries) == 3
+
+    def test_a_transaction_that_is_still_under_way_is_reported_as_throttled(self) -> None:
+        under_way = error("TransactionInProgressException")
+        with answering("dynamodb", "TransactWriteItems", under_way), pytest.raises(Throttled):
+            commit(*together())
+
+
+RENAMED = {"remaining": "left", "left": "remaining", "permissions": "rights"}
+KEYS = Table(lambda: settings().api_keys_table, "key_hash", renamed=lambda: RENAMED)
+KEY: Item = {"key_hash": "a", "remaining": 2, "left": "hand", "permissions": {"left": ["b"]}}
+
+
+class TestRenamedAttributes:
+    """A deployment may name attributes of API keys as its own programs do."""
+
+    @pytest.fixture(autouse=True)
+    def _key(self, aws_in_memory: None) -> None:
+        put(KEY, KEYS)
+
+    def test_an_item_is_stored_under_the_names_of_the_deployment(self) -> None:
+        assert KEYS.get("a") == KEY
+        under_its_names = Table(KEYS.name, "key_hash").get("a")
+        assert under_its_names == {
+            "key_hash": "a",
+            "left": 2,
+            "remaining": "hand",
+            "rights": {"left": ["b"]},
+        }
+
+    def test_conditions_and_updates_use_our_names(self) -> None:
+        where = equals(remaining=2) & contains(("permissions", "left"), "b")
+        update = KEYS.update("a", add={"remaining": -1}, set={"left": None}, when=where)
+        changed = {"key_hash": "a", "remaining": 1, "permissions": {"left": ["b"]}}
+        assert commit_returning(update) == (True, changed)
+        assert commit_returning(update) == (False, changed)
+        assert commit_returning(KEYS.delete("a")) == (True, changed)
+
+
+@contextmanager
+def requests(operation: str) -> Iterator[list[dict[str, Any]]]:
+    """Yields the arguments of each request of this operation that is made inside."""
+    calls: list[dict[str, Any]] = []
+
+    def note(params: dict[str, Any], **_: object) -> None:
+        calls.append(deepcopy(params))
+
+    with hooked(f"provide-client-params.dynamodb.{operation}", note, aws.dynamodb()):
+        yield calls
+
+
+def left_unprocessed() -> Answer:
+    keys = [TEAMS.typed_key(("team", "ada"))]
+    unprocessed = {TEAMS.name(): {"Keys": keys, "ConsistentRead": True}}
+    return reply({"Responses": {TEAMS.name(): []}, "UnprocessedKeys": unprocessed})
