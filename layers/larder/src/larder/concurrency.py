@@ -45,22 +45,22 @@ def side_by_side(function: Callable[[A], R], arguments: Iterable[A]) -> list[R]:
     return [call.result() for call in calls]
 
 
-def attempts(most: int = 8, *, pausing_after: int = 1) -> Iterator[None]:
-    """Rounds for work that other writers may come before:
+def attempts(most: int = 8, *, pausing_after: int = 1) -> Iterator[int]:
+    """The numbers, from 0, of the rounds of work that other writers may come before:
 
-        for _ in attempts():
+        for attempt in attempts():
             ...
             if done:
                 return
         raise TryAgain
 
-    After the first `pausing_after` rounds, each waits for a random while that doubles: writers that met once must not
-    meet again.
+    From round `pausing_after` on, each waits first for a random while that doubles: writers that met once must not meet
+    again.
     """
-    for number in range(most):
-        if number >= pausing_after:
-            time.sleep(random.uniform(0, 0.01 * 2 ** (number - 1)))  # noqa: S311  # no secret depends on it
-        yield
+    for attempt in range(most):
+        if attempt >= pausing_after:
+            time.sleep(random.uniform(0, 0.01 * 2 ** (attempt - 1)))  # noqa: S311  # no secret depends on it
+        yield attempt
 
 
 def wait_before_retry(attempt: int) -> None:

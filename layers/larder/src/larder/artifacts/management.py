@@ -8,10 +8,8 @@ from larder.artifacts.removal import actor_of
 from larder.artifacts.repository import index
 from larder.audit.models import Action, Entry
 from larder.audit.service import make_entry
-from larder.concurrency import wait_before_retry
+from larder.concurrency import attempts
 from larder.errors import TryAgain
-
-_ATTEMPTS = 8
 
 
 def list_artifacts(owner: str, *, after: str, limit: int, now: datetime) -> ArtifactPage:
@@ -39,7 +37,9 @@ def delete_artifact(
         # It may have come: then it counts as stored, as for readers.
         settling.settle(entry, quota_bytes=quota_bytes, now=now)
         entry = index.read_entry(owner, hash)
-    for attempt in range(_ATTEMPTS):
+    for attempt in attempts():
+        if attempt:
+            entry = index.read_entry(owner, hash)
         refused = entry.pending is None or index.refuse(entry.pending, now=now)
         if refused and entry.artifact is None:
             return None
@@ -47,8 +47,6 @@ def delete_artifact(
             deleted = _delete(entry.artifact, by, now)
             if deleted is not None:
                 return deleted
-        wait_before_retry(attempt)
-        entry = index.read_entry(owner, hash)
     raise TryAgain
 
 

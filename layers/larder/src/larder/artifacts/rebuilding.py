@@ -12,8 +12,7 @@ from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import add_to_totals, read_totals, replace_totals, sum_index
 from larder.artifacts.retention import visible
 from larder.artifacts.settling import index_again
-
-_ATTEMPTS = 8
+from larder.concurrency import attempts
 
 
 @dataclass(slots=True)
@@ -78,11 +77,11 @@ def recount(owner: str) -> Totals:
 
     While uploads go on, one that is counted but not published yet may be missed by its size.
     """
-    before, counted = read_totals(owner), sum_index(owner).totals
-    for _ in range(_ATTEMPTS):
+    before = counted = Totals()
+    for _ in attempts():
+        before, counted = read_totals(owner), sum_index(owner).totals
         if counted == before or replace_totals(owner, counted, was=before):
             return counted
-        before, counted = read_totals(owner), sum_index(owner).totals
     size_bytes = counted.size_bytes - before.size_bytes
     artifacts = counted.artifacts - before.artifacts
     add_to_totals(owner, size_bytes, artifacts, quota_bytes=None)

@@ -24,10 +24,9 @@ from larder.artifacts.repository.due import (
 from larder.audit import repository as audit
 from larder.audit.models import OPERATOR, Action, Actor, Entry
 from larder.audit.service import make_entry
-from larder.concurrency import in_background, wait_before_retry
+from larder.concurrency import attempts, in_background
 from larder.errors import TryAgain
 
-_ATTEMPTS = 8
 _AT_ONCE = 100
 """Items between two looks at the time that is left. A tenth of them is under way at any moment."""
 
@@ -177,11 +176,11 @@ def _remove_all(
 def _remove(item: Stored, goes: Callable[[Stored], bool], now: datetime) -> Stored | None:
     """Returns what was removed. Raises TryAgain when others always came first."""
     standing: Stored | None = item
-    for attempt in range(_ATTEMPTS):
+    for attempt in attempts():
+        if attempt:
+            standing = _in_place_of(item, goes)
         if standing is None or _take_out(standing, now):
             return standing
-        wait_before_retry(attempt)
-        standing = _in_place_of(item, goes)
     raise TryAgain
 
 

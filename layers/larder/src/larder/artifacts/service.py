@@ -27,7 +27,7 @@ from larder.artifacts.models import (
 from larder.artifacts.repository import index
 from larder.artifacts.retention import visible
 from larder.artifacts.settling import forget, settle
-from larder.concurrency import beside, in_background, wait_before_retry
+from larder.concurrency import attempts, beside, in_background
 from larder.errors import (
     ArtifactNotFound,
     CachingOverLimit,
@@ -39,8 +39,6 @@ from larder.hashing import time_ordered_id
 from larder.settings import settings
 from larder.teams.models import CachingStatus, OwnerState
 from larder.teams.service import change_state
-
-_ATTEMPTS = 8
 
 _NOTED_AGAIN_AFTER = timedelta(days=1)
 """How old the last use that is noted may be before a further one is noted too."""
@@ -98,7 +96,21 @@ def store(
         if reserved:
             room.release(artifact, replaces, today)
         raise
-    for attempt in range(_ATTEMPTS):
+    for attempt in attempts():
+        if attempt:
+            current = index.read_entry(owner, hash).artifact
+            if not same_upload(current, replaces):
+                room.release(artifact, replaces, today)
+                if same_upload(current, artifact):
+                    # The event of the finished object came first and has counted it.
+                    return artifact
+                if current is not None:
+                    index.discard(artifact.upload, now=now)
+                    return artifact
+                replaces = None
+                reserved = room.reserve(
+                    artifact, replaces, quota_bytes, today, now=now, evicts=True
+                )
         if not reserved:
             if not index.discard(artifact.upload, now=now) and same_upload(
                 index.read_entry(owner, hash).artifact, artifact
@@ -109,21 +121,7 @@ def store(
         if index.publish(artifact, replaces=replaces, now=now):
             room.count_shrinkage(artifact, replaces, today)
             return artifact
-        wait_before_retry(attempt)
-        current = index.read_entry(owner, hash).artifact
-        if same_upload(current, replaces):
-            continue
-        room.release(artifact, replaces, today)
-        if same_upload(current, artifact):
-            # The event of the finished object came first and has counted it.
-            return artifact
-        if current is not None:
-            index.discard(artifact.upload, now=now)
-            return artifact
-        replaces = None
-        reserved = room.reserve(artifact, replaces, quota_bytes, today, now=now, evicts=True)
-    if reserved:
-        room.release(artifact, replaces, today)
+    room.release(artifact, replaces, today)
     index.discard(artifact.upload, now=now)
     raise TryAgain
 

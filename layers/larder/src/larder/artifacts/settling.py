@@ -11,15 +11,13 @@ from larder.artifacts.models import INDEXED_BODY_BYTES, Artifact, IndexEntry, Up
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import add_to_totals
 from larder.artifacts.retention import visible
-from larder.concurrency import wait_before_retry
+from larder.concurrency import attempts
 from larder.errors import MakingRoom, TryAgain
 from larder.settings import settings
 from larder.teams.service import quota_bytes as quota_of
 
 if TYPE_CHECKING:
     from larder.audit.models import Entry
-
-_ATTEMPTS = 8
 
 _REQUEST_TAKES = timedelta(seconds=30)
 """No request runs for longer, so its upload is published by then, or never will be by it."""
@@ -119,7 +117,11 @@ def _settle(
     )
     small = stored.size_bytes <= INDEXED_BODY_BYTES
     body = storage.get(upload, stored.size_bytes) if small else None
-    for attempt in range(_ATTEMPTS):
+    for attempt in attempts():
+        if attempt:
+            entry, discarded = index.read_for_settling(upload)
+            if discarded:
+                return entry.artifact
         current = entry.artifact
         if current is not None and current.upload.id == upload.id:
             return current
@@ -152,8 +154,4 @@ def _settle(
             return artifact
         else:
             room.release(artifact, current, counted_on)
-        wait_before_retry(attempt)
-        entry, discarded = index.read_for_settling(upload)
-        if discarded:
-            return entry.artifact
     raise TryAgain

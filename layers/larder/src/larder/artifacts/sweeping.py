@@ -161,11 +161,11 @@ def _check_totals(
     )
     stays = drift != Totals() and drift == due.drift_before
     next_at = now + (timedelta(days=1) if stays or drift == Totals() else timedelta(minutes=50))
-    noted = check_totals(due.owner, correct=stays, drift=drift, next_at=next_at)
+    check_totals(due.owner, correct=stays, drift=drift, next_at=next_at)
     report.totals_checked += 1
     if drift != Totals():
         report.totals_drifting += not stays
-    if stays and noted:
+    if stays:
         report.totals_corrected += 1
         report.corrected_bytes += abs(drift.size_bytes)
         report.corrected_artifacts += abs(drift.artifacts)

@@ -12,24 +12,21 @@ items end by time to live.
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
-from larder import aws
 from larder.clock import from_ms, to_epoch_seconds, to_ms
+from larder.conditions import begins_with, equals, exists, missing
 from larder.invitations.models import Invitation
-from larder.settings import settings
+from larder.tables import TEAMS, Item, Write, commit
 from larder.teams.models import Actor, Role
-from larder.teams.repository import get_item, has_role, joining, standing_by, target
+from larder.teams.repository import has_role, joining, standing_by
 
 _INVITATION = "invitation#"
 
 
 def stored(team_id: str) -> list[Invitation]:
     """Every invitation to the team, open or over, by address."""
-    values = {":team": team_id, ":invitation": _INVITATION}
-    condition = "pk = :team AND begins_with(sk, :invitation)"
-    items = aws.query(settings().teams_table, condition, values, ConsistentRead=True)
-    return [_invitation(item) for item in items]
+    found = TEAMS.query(equals(pk=team_id) & begins_with(sk=_INVITATION))
+    return [_invitation(item) for item in found]
 
 
 def add(invitations: Sequence[Invitation], *, made: int, by: Actor | None) -> bool:
@@ -38,25 +35,20 @@ def add(invitations: Sequence[Invitation], *, made: int, by: Actor | None) -> bo
     False when the team is gone or has made others than the `made` that were seen, or `by` has another role by now.
     """
     team_id = invitations[0].team_id
-    count = {
-        **target(team_id, "team"),
-        "UpdateExpression": "SET invitations_made = :more",
-        "ConditionExpression": "attribute_exists(pk) AND invitations_made = :made",
-        "ExpressionAttributeValues": aws.serialize(
-            {":more": made + len(invitations), ":made": made}
-        ),
-    }
+    as_seen = equals(invitations_made=made)
     if made == 0:
-        none_made = "(attribute_not_exists(invitations_made) OR invitations_made = :made)"
-        count["ConditionExpression"] = f"attribute_exists(pk) AND {none_made}"
-    puts = [{"Put": _put(_item(invitation))} for invitation in invitations]
-    return aws.write_together([{"Update": count}, *puts, *standing_by(team_id, by)])
+        as_seen = missing("invitations_made") | as_seen
+    more = {"invitations_made": made + len(invitations)}
+    return commit(
+        TEAMS.update(team_id, "team", set=more, when=exists("pk") & as_seen),
+        *(TEAMS.put(_item(invitation)) for invitation in invitations),
+        *standing_by(team_id, by),
+    )
 
 
 def remove(invitation: Invitation, *, by: Actor | None) -> bool:
     """False when it is gone, or another has taken its place, or `by` has another role by now."""
-    delete = {"Delete": _is_there(invitation)}
-    return aws.write_together([delete, *standing_by(invitation.team_id, by)])
+    return commit(_ending(invitation), *standing_by(invitation.team_id, by))
 
 
 def accept(
@@ -68,16 +60,16 @@ def accept(
     roles `inviters` by now.
     """
     writes = [
-        {"Delete": _is_there(invitation)},
+        _ending(invitation),
         *joining(invitation.team_id, user_id, invitation.role, now=now),
     ]
     if invitation.invited_by is not None:
         writes.append(has_role(invitation.team_id, invitation.invited_by, *inviters))
-    return aws.write_together(writes)
+    return commit(*writes)
 
 
 def get(team_id: str, address: str) -> Invitation | None:
-    item = get_item(team_id, _INVITATION + address)
+    item = TEAMS.get(team_id, _INVITATION + address)
     return None if item is None else _invitation(item)
 
 
@@ -90,27 +82,25 @@ def add_token(token_hash: str, invitation: Invitation) -> None:
         "id": invitation.id,
         "expires_at": to_epoch_seconds(invitation.expires_at),
     }
-    aws.dynamodb().put_item(**_put(item))
+    commit(TEAMS.put(item))
 
 
 def find_by_token(token_hash: str) -> Invitation | None:
     """The invitation that a token was made for, if it still is there."""
-    token = get_item(_INVITATION + token_hash, "invitation")
+    token = TEAMS.get(_INVITATION + token_hash, "invitation")
     if token is None:
         return None
     invitation = get(token["team_id"], token["address"])
     return invitation if invitation is not None and invitation.id == token["id"] else None
 
 
-def _is_there(invitation: Invitation) -> dict[str, Any]:
-    return {
-        **target(invitation.team_id, _INVITATION + invitation.address),
-        "ConditionExpression": "id = :id",
-        "ExpressionAttributeValues": aws.serialize({":id": invitation.id}),
-    }
+def _ending(invitation: Invitation) -> Write:
+    """The end of this invitation, on condition that no other has taken its place."""
+    key = (invitation.team_id, _INVITATION + invitation.address)
+    return TEAMS.delete(*key, when=equals(id=invitation.id))
 
 
-def _item(invitation: Invitation) -> aws.Item:
+def _item(invitation: Invitation) -> Item:
     return {
         "pk": invitation.team_id,
         "sk": _INVITATION + invitation.address,
@@ -123,7 +113,7 @@ def _item(invitation: Invitation) -> aws.Item:
     }
 
 
-def _invitation(item: aws.Item) -> Invitation:
+def _invitation(item: Item) -> Invitation:
     return Invitation(
         id=item["id"],
         team_id=item["pk"],
@@ -133,7 +123,3 @@ def _invitation(item: aws.Item) -> Invitation:
         invited_by=item.get("invited_by"),
         created_at=from_ms(item["created_at"]),
     )
-
-
-def _put(item: aws.Item) -> dict[str, Any]:
-    return {"TableName": settings().teams_table, "Item": aws.serialize(item)}

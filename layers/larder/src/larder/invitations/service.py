@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from larder.concurrency import wait_before_retry
+from larder.concurrency import attempts
 from larder.errors import (
     InvitationLimitReached,
     InvitationNotFound,
@@ -29,7 +29,6 @@ TOKEN_LENGTH = 40
 
 _ID = re.compile(rf"{ID_PREFIX}[A-Za-z0-9]{{24}}")
 _TOKEN = re.compile(rf"[A-Za-z0-9]{{{TOKEN_LENGTH}}}")
-_ATTEMPTS = 8
 
 
 def invite(
@@ -54,7 +53,7 @@ def invite(
         for invitee in invitees
     ]
     addresses = {invitation.address for invitation in made}
-    for attempt in range(_ATTEMPTS):
+    for _ in attempts():
         # The team first, with its count: who makes one after this look changes it.
         _, acting, places = acting_in(team_id, by)
         open_now = open_invitations(team_id, now=now)
@@ -66,7 +65,6 @@ def invite(
             raise InvitationLimitReached
         if repository.add(made, made=places.invitations_made, by=acting):
             return made
-        wait_before_retry(attempt)
     raise TryAgain
 
 
@@ -86,7 +84,7 @@ def withdraw(team_id: str, invitation_id: str, *, by: Actor | None, now: datetim
     That of an owner is withdrawn by owners alone. Raises MemberNotFound when it is used, replaced or over; MissingRole,
     TeamNotFound, TryAgain.
     """
-    for attempt in range(_ATTEMPTS):
+    for _ in attempts():
         _, acting, _ = acting_in(team_id, by)
         found = [one for one in open_invitations(team_id, now=now) if one.id == invitation_id]
         if not found:
@@ -95,7 +93,6 @@ def withdraw(team_id: str, invitation_id: str, *, by: Actor | None, now: datetim
             check_manages(acting.role, found[0].role)
         if repository.remove(found[0], by=acting):
             return found[0]
-        wait_before_retry(attempt)
     raise TryAgain
 
 
@@ -140,7 +137,7 @@ def accept(invitation: Invitation, user_id: str, *, now: datetime) -> tuple[Team
     InvitationNotFound, TryAgain.
     """
     inviters = [role for role in Role if role.manages(invitation.role)]
-    for attempt in range(_ATTEMPTS):
+    for _ in attempts():
         inviter = invitation.invited_by or user_id
         places = read_places(invitation.team_id, user_id, inviter)
         if places.team is None:
@@ -156,5 +153,4 @@ def accept(invitation: Invitation, user_id: str, *, now: datetime) -> tuple[Team
         current = find(invitation.team_id, invitation.address, invitation.id, now=now)
         if current is None:
             raise InvitationNotFound
-        wait_before_retry(attempt)
     raise TryAgain

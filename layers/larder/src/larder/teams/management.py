@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from larder.concurrency import wait_before_retry
+from larder.concurrency import attempts
 from larder.errors import (
     InvalidRequest,
     MemberNotFound,
@@ -28,7 +28,6 @@ from larder.teams.service import check_not_last, new_team, parse_slug
 MAX_FORMER_SLUGS = 5
 """Former slugs that lead to a team; with a further one the oldest becomes free."""
 
-_ATTEMPTS = 8
 _USER_ID = re.compile(r"[A-Za-z0-9]{1,64}")
 """What can be one. The table takes no key of any length."""
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
@@ -43,7 +42,7 @@ def make_team(name: str, slug: str, *, user_id: str, now: datetime) -> Team:
     """
     team = new_team(name, slug, made_by=user_id, now=now)
     most = settings().max_teams_per_user
-    for attempt in range(_ATTEMPTS):
+    for _ in attempts():
         made = None
         if most:
             was = repository.read_made(user_id)
@@ -55,7 +54,6 @@ def make_team(name: str, slug: str, *, user_id: str, now: datetime) -> Team:
             return team
         if repository.team_of_slug(team.slug) is not None:
             raise SlugTaken(team.slug)
-        wait_before_retry(attempt)
     raise TryAgain
 
 
@@ -65,7 +63,7 @@ def change_team(team_id: str, change: TeamChange, *, by: Actor | None, now: date
     A slug that the team had before stays its own and leads to it: the clients that name it go on. Raises
     InvalidRequest, SlugTaken, MissingRole, TeamNotFound, TryAgain.
     """
-    for attempt in range(_ATTEMPTS):
+    for _ in attempts():
         team, acting, _ = acting_in(team_id, by)
         if acting is not None and not change.is_open_to(acting.role):
             raise MissingRole
@@ -77,7 +75,6 @@ def change_team(team_id: str, change: TeamChange, *, by: Actor | None, now: date
             return replace(becomes, version=becomes.version + 1)
         if repository.team_of_slug(becomes.slug) not in (None, team_id):
             raise SlugTaken(becomes.slug)
-        wait_before_retry(attempt)
     raise TryAgain
 
 
@@ -86,13 +83,12 @@ def delete_team(team_id: str, *, by: Actor | None, now: datetime) -> Team:
 
     What else is stored of it is deleted afterwards (`deleted_teams`). Raises MissingRole, TeamNotFound, TryAgain.
     """
-    for attempt in range(_ATTEMPTS):
+    for _ in attempts():
         team, acting, _ = acting_in(team_id, by)
         if acting is not None and not acting.role.owns_team:
             raise MissingRole
         if repository.delete_team(team, by=acting, now=now):
             return team
-        wait_before_retry(attempt)
     raise TryAgain
 
 
@@ -137,7 +133,7 @@ def change_member(team_id: str, user_id: str, role: Role, *, by: Actor) -> None:
 
     Raises MemberNotFound, MissingRole, LastOwner, TeamNotFound, TryAgain.
     """
-    for attempt in range(_ATTEMPTS):
+    for _ in attempts():
         acting, was, places = _acting_on(team_id, user_id, by)
         check_manages(acting.role, was, role)
         if was is role:
@@ -145,7 +141,6 @@ def change_member(team_id: str, user_id: str, role: Role, *, by: Actor) -> None:
         check_not_last(was, places)
         if repository.change_role(team_id, user_id, was, role, by=acting):
             return
-        wait_before_retry(attempt)
     raise TryAgain
 
 
@@ -154,14 +149,13 @@ def remove_member(team_id: str, user_id: str, *, by: Actor) -> None:
 
     Raises MemberNotFound, MissingRole, LastOwner, TeamNotFound, TryAgain.
     """
-    for attempt in range(_ATTEMPTS):
+    for _ in attempts():
         acting, was, places = _acting_on(team_id, user_id, by)
         if user_id != by.user_id:
             check_manages(acting.role, was)
         check_not_last(was, places)
         if repository.remove_member(team_id, user_id, was, by=acting):
             return
-        wait_before_retry(attempt)
     raise TryAgain
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from datetime import datetime
 
-from larder.concurrency import wait_before_retry
+from larder.concurrency import attempts
 from larder.errors import InvalidRequest, LastOwner, SlugTaken, TeamNotFound, TryAgain
 from larder.hashing import random_id
 from larder.names import parse_name
@@ -23,7 +23,6 @@ from larder.teams.models import (
 
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,46}[a-z0-9])?")
 _TEAM_ID = re.compile(r"team_[A-Za-z0-9]{1,64}")
-_ATTEMPTS = 8
 
 MAX_REASON_LENGTH = 200
 """Of a block: it stands in one line of a client's output."""
@@ -142,7 +141,7 @@ def add_member(team_id: str, user_id: str, role: Role, *, now: datetime) -> None
 
     Raises InvalidRequest for a team that does not exist, LastOwner, and TryAgain when others always came first.
     """
-    for attempt in range(_ATTEMPTS):
+    for _ in attempts():
         places = repository.read_places(team_id, user_id)
         if places.team is None:
             raise InvalidRequest("team", "does not exist")
@@ -156,7 +155,6 @@ def add_member(team_id: str, user_id: str, role: Role, *, now: datetime) -> None
             done = repository.change_role(team_id, user_id, was, role)
         if done:
             return
-        wait_before_retry(attempt)
     raise TryAgain
 
 
@@ -224,22 +222,18 @@ def change_state(
         raise InvalidRequest("quota", "must be a positive number of bytes")
     if block_reason is not None:
         _check_reason(block_reason, block)
-    set_to: dict[str, str | int] = {}
-    clear: list[str] = []
+    changes: dict[str, str | int | None] = {}
     if caching is not None:
-        set_to["caching"] = caching.value
+        changes["caching"] = caching.value
     if unblock:
-        clear += ["block", "block_reason"]
-    elif block is not None and block_reason is not None:
-        set_to |= {"block": block.value, "block_reason": block_reason}
+        changes |= {"block": None, "block_reason": None}
     elif block is not None:
-        set_to["block"] = block.value
-        clear.append("block_reason")
+        changes |= {"block": block.value, "block_reason": block_reason}
     if default_quota:
-        clear.append("quota_bytes")
+        changes["quota_bytes"] = None
     elif quota_bytes is not None:
-        set_to["quota_bytes"] = quota_bytes
-    if (set_to or clear) and not repository.change_state(owner, set_to, clear):
+        changes["quota_bytes"] = quota_bytes
+    if changes and not repository.change_state(owner, changes):
         raise InvalidRequest("team", "does not exist")
     return repository.read_state(owner)
 
@@ -252,7 +246,7 @@ def _check_reason(reason: str, block: Block | None) -> None:
 
 
 def _remove(team_id: str, user_id: str, *, keeps_an_owner: bool) -> None:
-    for attempt in range(_ATTEMPTS):
+    for _ in attempts():
         places = repository.read_places(team_id, user_id)
         was = places.roles.get(user_id)
         if was is None:
@@ -264,7 +258,6 @@ def _remove(team_id: str, user_id: str, *, keeps_an_owner: bool) -> None:
             check_not_last(was, places)
         if repository.remove_member(team_id, user_id, was, keeps_an_owner=keeps_an_owner):
             return
-        wait_before_retry(attempt)
     raise TryAgain
 
 

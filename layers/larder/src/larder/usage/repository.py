@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import date, datetime, timedelta
 from functools import partial
-from typing import Any
 
-from larder import aws
 from larder.clock import to_epoch_seconds, to_ms
 from larder.concurrency import side_by_side
+from larder.conditions import contains, equals, missing, size_below
 from larder.errors import TryAgain
 from larder.hashing import time_ordered_id
 from larder.settings import settings
+from larder.tables import USAGE, Item, Write, commit, in_batches
 from larder.usage.models import (
     FIGURES,
     MAX_CI_VENDORS,
@@ -39,7 +39,6 @@ def add_batch(
     Builds that end in the same moment meet at the day's item; the loser tries again. Raises TryAgain when it always
     loses; nothing is counted then.
     """
-    table = settings().usage_table
     day = now.date().isoformat()
     batch = {
         "owner": owner,
@@ -60,11 +59,10 @@ def add_batch(
             for event in events
         ],
     }
-    put = {"Put": {"TableName": table, "Item": aws.serialize(batch)}}
     vendor = ci_vendor(reporter.ci)
     # Refused once means that the day tells as many vendors apart as it may.
     for counted_as in dict.fromkeys((vendor, vendor and OTHER_CI)):
-        if aws.write_together([put, _roll_up(owner, day, figures, counted_as)]):
+        if commit(USAGE.put(batch), _roll_up(owner, day, figures, counted_as)):
             return
     raise TryAgain
 
@@ -74,44 +72,28 @@ def read_days(owner: str, days: Sequence[date]) -> list[Day]:
 
     A hundred days are one batch of reads; several go side by side.
     """
-    batches = list(aws.in_batches(days))
-    found = side_by_side(partial(_read, owner), batches)
+    found = side_by_side(partial(_read, owner), in_batches(days))
     items = {item["day"]: item for batch in found for item in batch}
     return [_day(items.get(day.isoformat(), {})) for day in days]
 
 
 def set_uploads(owner: str, day: date, uploads: Uploads) -> None:
     """What was uploaded on a day that is over. Setting it twice changes nothing."""
-    aws.dynamodb().update_item(
-        TableName=settings().usage_table,
-        Key=aws.serialize({"owner": owner, "day": day.isoformat()}),
-        UpdateExpression="SET uploads = :count, uploaded_bytes = :bytes",
-        ExpressionAttributeValues=aws.serialize(
-            {":count": uploads.count, ":bytes": uploads.size_bytes}
-        ),
-    )
+    figures = {"uploads": uploads.count, "uploaded_bytes": uploads.size_bytes}
+    commit(USAGE.update(owner, day.isoformat(), set=figures))
 
 
 def clear(owner: str, may_go_on: Callable[[], bool]) -> bool:
     """Delete whatever is stored of an owner who is gone; False when there was no time for all of it."""
-    table = settings().usage_table
-    names = {"#owner": "owner", "#day": "day"}
-    items = aws.query(
-        table,
-        "#owner = :owner",
-        {":owner": owner},
-        ProjectionExpression="#owner, #day",
-        ExpressionAttributeNames=names,
-    )
-    return aws.delete_each(table, items, may_go_on)
+    items = USAGE.query(equals(owner=owner), only=("owner", "day"), consistent=False)
+    return USAGE.delete_each(items, may_go_on)
 
 
-def _read(owner: str, days: Sequence[date]) -> list[aws.Item]:
-    table = settings().usage_table
-    return aws.batch_get({table: [{"owner": owner, "day": day.isoformat()} for day in days]})[table]
+def _read(owner: str, days: Sequence[date]) -> list[Item]:
+    return USAGE.get_many([(owner, day.isoformat()) for day in days])
 
 
-def _day(item: aws.Item) -> Day:
+def _day(item: Item) -> Day:
     vendors = sorted(item.get("ci_vendors", ()))
     if any(name.startswith(_part_of(OTHER_CI, "")) for name in item):
         vendors.append(OTHER_CI)
@@ -125,31 +107,20 @@ def _day(item: aws.Item) -> Day:
     )
 
 
-def _roll_up(owner: str, day: str, figures: Figures, vendor: str | None) -> dict[str, Any]:
+def _roll_up(owner: str, day: str, figures: Figures, vendor: str | None) -> Write:
     """Add to the day and, on condition that it has room for the vendor, to the vendor's part of it."""
-    added: aws.Item = {name: number for name, number in asdict(figures).items() if number}
-    values: aws.Item = {}
-    condition = {}
+    added: Item = {name: number for name, number in asdict(figures).items() if number}
     if vendor is not None:
         added |= {_part_of(vendor, name): number for name, number in added.items()}
-    if vendor not in (None, OTHER_CI):
+    has_room = None
+    if vendor is not None and vendor != OTHER_CI:
         added["ci_vendors"] = {vendor}
-        values = {":vendor": vendor, ":most": MAX_CI_VENDORS}
-        condition["ConditionExpression"] = (
-            "attribute_not_exists(ci_vendors) OR contains(ci_vendors, :vendor)"
-            " OR size(ci_vendors) < :most"
+        has_room = (
+            missing("ci_vendors")
+            | contains("ci_vendors", vendor)
+            | size_below(ci_vendors=MAX_CI_VENDORS)
         )
-    names = dict(enumerate(added))
-    values |= {f":{number}": added[name] for number, name in names.items()}
-    update = {
-        "TableName": settings().usage_table,
-        "Key": aws.serialize({"owner": owner, "day": day}),
-        "UpdateExpression": "ADD " + ", ".join(f"#{number} :{number}" for number in names),
-        "ExpressionAttributeNames": {f"#{number}": name for number, name in names.items()},
-        "ExpressionAttributeValues": aws.serialize(values),
-        **condition,
-    }
-    return {"Update": update}
+    return USAGE.update(owner, day, add=added, when=has_room)
 
 
 def _part_of(vendor: str, name: str) -> str:

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from larder import aws
 from larder.artifacts.models import (
     Artifact,
     ArtifactHash,
@@ -18,16 +17,14 @@ from larder.artifacts.repository.index import DISCARDED, discarded_key, parse_st
 from larder.artifacts.repository.items import (
     SWEEP_SHARDS,
     audit_puts,
-    read_items,
-    write,
     writer_attributes,
     writer_of,
 )
 from larder.artifacts.repository.totals import TOTALS, parse_totals
 from larder.artifacts.retention import expires_at
 from larder.clock import from_ms, to_epoch_seconds, to_ms
-from larder.errors import TryAgain
-from larder.settings import settings
+from larder.conditions import Condition, at_most, equals
+from larder.tables import ARTIFACTS, Item, Key, commit
 
 if TYPE_CHECKING:
     from larder.audit.models import Entry
@@ -57,10 +54,8 @@ class DueTotals:
 def due_items(*, now: datetime) -> Iterator[DueItem]:
     """What is to be swept, oldest first within each shard. The index it comes from may lag: read before acting."""
     for shard in (_REMOVALS_SHARD, *map(str, range(SWEEP_SHARDS))):
-        values = {":shard": shard, ":now": to_epoch_seconds(now)}
-        condition = "sweep_shard = :shard AND sweep_at <= :now"
-        table = settings().artifacts_table
-        for key in aws.query(table, condition, values, IndexName="by_sweep"):
+        due = equals(sweep_shard=shard) & at_most(sweep_at=to_epoch_seconds(now))
+        for key in ARTIFACTS.query(due, index="by_sweep"):
             yield DueItem(key["owner"], key["hash"])
 
 
@@ -68,7 +63,7 @@ def read_due(due: DueItem) -> Artifact | PendingUpload | Upload | Removal | DueT
     """The item as it stands: an artifact, a pending upload, a discarded object, a removal, totals, or None when it is
     gone.
     """
-    items = read_items([{"owner": due.owner, "hash": due.sort_key}])
+    items = ARTIFACTS.get_many([(due.owner, due.sort_key)])
     if not items:
         return None
     item = items[0]
@@ -87,8 +82,7 @@ def read_due(due: DueItem) -> Artifact | PendingUpload | Upload | Removal | DueT
 def postpone_sweep(artifact: Artifact) -> None:
     """The retention has been lengthened since the item was written: sweep it when it really expires."""
     upload = artifact.upload
-    key = {"owner": upload.owner, "hash": upload.hash}
-    _postpone(key, upload, until=expires_at(artifact))
+    _postpone((upload.owner, upload.hash), upload, until=expires_at(artifact))
 
 
 def postpone_discarded(upload: Upload, *, until: datetime) -> None:
@@ -96,25 +90,15 @@ def postpone_discarded(upload: Upload, *, until: datetime) -> None:
     _postpone(discarded_key(upload), upload, until=until)
 
 
-def _postpone(key: aws.Item, upload: Upload, *, until: datetime) -> None:
+def _postpone(key: Key, upload: Upload, *, until: datetime) -> None:
     """Have the sweep come later. Nothing, when the item is no longer of this upload."""
-    update = {
-        "TableName": settings().artifacts_table,
-        "Key": aws.serialize(key),
-        "UpdateExpression": "SET sweep_at = :at",
-        "ConditionExpression": "upload_id = :upload",
-        "ExpressionAttributeValues": aws.serialize(
-            {":at": to_epoch_seconds(until), ":upload": upload.id}
-        ),
-    }
-    write([{"Update": update}])
+    later = {"sweep_at": to_epoch_seconds(until)}
+    commit(ARTIFACTS.update(*key, set=later, when=equals(upload_id=upload.id)))
 
 
 def forget_discarded(upload: Upload) -> None:
     """The object is gone: so may be the note of it."""
-    aws.dynamodb().delete_item(
-        TableName=settings().artifacts_table, Key=aws.serialize(discarded_key(upload))
-    )
+    commit(ARTIFACTS.delete(*discarded_key(upload)))
 
 
 def add_removal(removal: Removal, *, noting: "Entry", due_at: datetime) -> None:
@@ -130,41 +114,34 @@ def add_removal(removal: Removal, *, noting: "Entry", due_at: datetime) -> None:
         "sweep_shard": _REMOVALS_SHARD,
         "sweep_at": to_epoch_seconds(due_at),
     }
-    put = {"TableName": settings().artifacts_table, "Item": aws.serialize(item)}
-    if not write([{"Put": put}, *audit_puts(noting)]):
-        raise TryAgain
+    commit(ARTIFACTS.put(item), *audit_puts(noting))
 
 
 def read_removal(owner: str, writer: str) -> Removal | None:
-    items = read_items([{"owner": owner, "hash": _REMOVAL + writer}])
+    items = ARTIFACTS.get_many([(owner, _REMOVAL + writer)])
     return _removal(items[0]) if items else None
 
 
 def postpone_removal(removal: Removal, *, until: datetime) -> None:
     """Have the sweep look once more. Nothing, when a later removal of the same writer has taken its place."""
-    update = {
-        **_removal_is(removal),
-        "UpdateExpression": "SET sweep_at = :until",
-    }
-    update["ExpressionAttributeValues"] |= aws.serialize({":until": to_epoch_seconds(until)})
-    write([{"Update": update}])
+    later = {"sweep_at": to_epoch_seconds(until)}
+    commit(ARTIFACTS.update(*_removal_key(removal), set=later, when=_is_same(removal)))
 
 
 def forget_removal(removal: Removal) -> None:
     """It is done. Nothing, when a later removal of the same writer has taken its place."""
-    write([{"Delete": _removal_is(removal)}])
+    commit(ARTIFACTS.delete(*_removal_key(removal), when=_is_same(removal)))
 
 
-def _removal_is(removal: Removal) -> dict[str, Any]:
-    return {
-        "TableName": settings().artifacts_table,
-        "Key": aws.serialize({"owner": removal.owner, "hash": _REMOVAL + removal.writer}),
-        "ConditionExpression": "asked_at = :asked_at",
-        "ExpressionAttributeValues": aws.serialize({":asked_at": to_ms(removal.asked_at)}),
-    }
+def _removal_key(removal: Removal) -> Key:
+    return removal.owner, _REMOVAL + removal.writer
 
 
-def _removal(item: aws.Item) -> Removal:
+def _is_same(removal: Removal) -> Condition:
+    return equals(asked_at=to_ms(removal.asked_at))
+
+
+def _removal(item: Item) -> Removal:
     return Removal(
         owner=item["owner"],
         writer=item["hash"].removeprefix(_REMOVAL),

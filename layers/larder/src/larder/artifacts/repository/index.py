@@ -7,9 +7,8 @@ that each change has exactly one author, and a replaced object is listed as disc
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from larder import aws
 from larder.artifacts.models import (
     Artifact,
     ArtifactHash,
@@ -22,9 +21,7 @@ from larder.artifacts.models import (
 )
 from larder.artifacts.repository.items import (
     audit_puts,
-    read_items,
     shard,
-    write,
     writer_attributes,
     writer_of,
 )
@@ -32,8 +29,20 @@ from larder.artifacts.repository.totals import parse_totals, totals_key
 from larder.artifacts.retention import expires_at
 from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.concurrency import in_background
-from larder.errors import TryAgain
+from larder.conditions import Condition, above, below, equals, missing, not_equals
+from larder.errors import Contention, TryAgain
 from larder.settings import settings
+from larder.tables import (
+    ARTIFACTS,
+    BATCH_KEYS,
+    TEAMS,
+    Item,
+    Key,
+    Write,
+    commit,
+    get_together,
+    in_batches,
+)
 from larder.teams.models import Membership
 from larder.teams.repository import parse_standing, standing_keys
 
@@ -51,12 +60,12 @@ _AFTER_NOTES = "$"
 _METADATA = ("duration_ms", "tag", "sha", "dirty_hash", "ci", "interactive")
 
 
-def entry_keys(owner: str, hash: ArtifactHash) -> list[aws.Item]:
+def entry_keys(owner: str, hash: ArtifactHash) -> list[Key]:
     """The keys whose items `parse_entry` reads."""
-    return [{"owner": owner, "hash": hash}, {"owner": owner, "hash": hash + _PENDING}]
+    return [(owner, hash), (owner, hash + _PENDING)]
 
 
-def parse_entry(items: Iterable[aws.Item], hash: ArtifactHash) -> IndexEntry:
+def parse_entry(items: Iterable[Item], hash: ArtifactHash) -> IndexEntry:
     by_key = {item["hash"]: item for item in items}
     artifact = by_key.get(hash)
     pending = by_key.get(hash + _PENDING)
@@ -66,21 +75,23 @@ def parse_entry(items: Iterable[aws.Item], hash: ArtifactHash) -> IndexEntry:
     )
 
 
-def parse_stored(item: aws.Item) -> Artifact | PendingUpload:
+def parse_stored(item: Item) -> Artifact | PendingUpload:
     return _pending(item) if item["hash"].endswith(_PENDING) else _artifact(item)
 
 
 def read_entry(owner: str, hash: ArtifactHash) -> IndexEntry:
-    return parse_entry(read_items(entry_keys(owner, hash)), hash)
+    return parse_entry(ARTIFACTS.get_many(entry_keys(owner, hash)), hash)
 
 
 def read_entries(
     owner: str, hashes: Sequence[ArtifactHash]
 ) -> tuple[dict[ArtifactHash, IndexEntry], set[ArtifactHash]]:
     """Look many hashes up, batches in parallel. Returns the entries, and the hashes whose batch failed."""
-    batches = list(aws.in_batches(hashes, aws.BATCH_GET_KEYS // 2))
+    batches = list(in_batches(hashes, BATCH_KEYS // 2))
     reads = [
-        in_background(read_items, [key for hash in batch for key in entry_keys(owner, hash)])
+        in_background(
+            ARTIFACTS.get_many, [key for hash in batch for key in entry_keys(owner, hash)]
+        )
         for batch in batches
     ]
     entries: dict[ArtifactHash, IndexEntry] = {}
@@ -100,14 +111,7 @@ def read_entries(
 
 def stored_by(owner: str) -> Iterator[Artifact | PendingUpload]:
     """Every artifact and every offer of the owner, page by page: for background work, never on a request."""
-    items = aws.query(
-        settings().artifacts_table,
-        "#owner = :owner AND #hash > :notes",
-        {":owner": owner, ":notes": _AFTER_NOTES},
-        ExpressionAttributeNames={"#owner": "owner", "#hash": "hash"},
-        ConsistentRead=True,
-    )
-    for item in items:
+    for item in ARTIFACTS.query(equals(owner=owner) & above(hash=_AFTER_NOTES)):
         yield parse_stored(item)
 
 
@@ -115,27 +119,19 @@ def read_page(owner: str, *, after: str, limit: int) -> ArtifactPage:
     """The owner's artifacts behind a place in the order of hashes, one request whatever there is. `after` is empty, or
     `following` of the page before. Offers take places of the page, too.
     """
-    reply = aws.dynamodb().query(
-        TableName=settings().artifacts_table,
-        KeyConditionExpression="#owner = :owner AND #hash > :after",
-        ExpressionAttributeNames={"#owner": "owner", "#hash": "hash"},
-        ExpressionAttributeValues=aws.serialize({":owner": owner, ":after": after or _AFTER_NOTES}),
-        ConsistentRead=True,
-        Limit=limit,
-    )
-    items = [aws.deserialize(item) for item in reply["Items"]]
-    last = reply.get("LastEvaluatedKey")
+    where = equals(owner=owner) & above(hash=after or _AFTER_NOTES)
+    items, last = ARTIFACTS.page(where, limit=limit)
     return ArtifactPage(
         artifacts=tuple(_artifact(item) for item in items if not item["hash"].endswith(_PENDING)),
-        following=None if last is None else str(aws.deserialize(last)["hash"]),
+        following=None if last is None else str(last["hash"]),
     )
 
 
 def read_for_settling(upload: Upload) -> tuple[IndexEntry, bool]:
     """The entry of the upload's hash, and whether the upload was discarded."""
     note = discarded_key(upload)
-    items = read_items([*entry_keys(upload.owner, upload.hash), note])
-    discarded = any(item["hash"] == note["hash"] for item in items)
+    items = ARTIFACTS.get_many([*entry_keys(upload.owner, upload.hash), note])
+    discarded = any((item["owner"], item["hash"]) == note for item in items)
     return parse_entry(items, upload.hash), discarded
 
 
@@ -145,31 +141,26 @@ def read_with_standing(
     """What a request needs to know beside its key, in one consistent batch over two tables: the standing of the user
     with the owner, the entry of the hash that the request names, and the owner's totals if they matter.
     """
-    teams_table, table = settings().teams_table, settings().artifacts_table
     keys = entry_keys(owner, hash) if hash is not None else []
     if totals:
         keys.append(totals_key(owner))
-    found = aws.batch_get({teams_table: standing_keys(owner, user_id), table: keys})
-    items = found[table]
+    found = get_together({TEAMS: standing_keys(owner, user_id), ARTIFACTS: keys})
+    items = found[ARTIFACTS]
     entry = parse_entry(items, hash) if hash is not None else IndexEntry()
-    return parse_standing(found[teams_table]), entry, parse_totals(items)
+    return parse_standing(found[TEAMS]), entry, parse_totals(items)
 
 
 def put_pending(pending: PendingUpload) -> None:
     """Offer an upload. An earlier offer for the hash is forgotten here; if it is used, its S3 event settles it."""
     upload = pending.upload
-    aws.dynamodb().put_item(
-        TableName=settings().artifacts_table,
-        Item=aws.serialize(
-            {
-                "owner": upload.owner,
-                "hash": upload.hash + _PENDING,
-                "upload_id": upload.id,
-                "created_at": to_ms(pending.created_at),
-                **_sweep(upload, pending.created_at + PENDING_LIFETIME),
-            }
-        ),
-    )
+    item = {
+        "owner": upload.owner,
+        "hash": upload.hash + _PENDING,
+        "upload_id": upload.id,
+        "created_at": to_ms(pending.created_at),
+        **_sweep(upload, pending.created_at + PENDING_LIFETIME),
+    }
+    commit(ARTIFACTS.put(item))
 
 
 def publish(
@@ -187,19 +178,18 @@ def publish(
     item that goes with the write.
     """
     upload = artifact.upload
-    put = {
-        "TableName": settings().artifacts_table,
-        "Item": aws.serialize(_artifact_item(artifact)),
-        **_expects(replaces),
-    }
-    others: list[dict[str, Any]] = []
+    writes = [ARTIFACTS.put(_artifact_item(artifact), when=_is_at(replaces))]
     if offered or replaces is not None:
-        others.append({"ConditionCheck": _absent(discarded_key(upload))})
+        writes.append(ARTIFACTS.check(*discarded_key(upload), when=missing("upload_id")))
     if settles is not None:
-        others.append({"Delete": _pending_is(settles.upload)})
+        writes.append(_settling(settles))
     if replaces is not None:
-        others.append({"Put": discarded_put(replaces.upload, now)})
-    return write([{"Put": put}, *others])
+        writes.append(discarded_put(replaces.upload, now))
+    try:
+        return commit(*writes)
+    except Contention:
+        # Nothing is written. The caller has counted the artifact in: they look again, or count it out.
+        return False
 
 
 def refuse(pending: PendingUpload, *, now: datetime) -> bool:
@@ -223,19 +213,14 @@ def discard(
 
     It is listed till `until` at least.
     """
-    unpublished = {
-        "TableName": settings().artifacts_table,
-        "Key": aws.serialize({"owner": upload.owner, "hash": upload.hash}),
-        "ConditionExpression": "attribute_not_exists(upload_id) OR upload_id <> :upload",
-        "ExpressionAttributeValues": aws.serialize({":upload": upload.id}),
-    }
-    items: list[dict[str, Any]] = [
-        {"Put": discarded_put(upload, now, until)},
-        {"ConditionCheck": unpublished},
+    unpublished = missing("upload_id") | not_equals(upload_id=upload.id)
+    writes = [
+        discarded_put(upload, now, until),
+        ARTIFACTS.check(upload.owner, upload.hash, when=unpublished),
     ]
     if settles is not None:
-        items.append({"Delete": _pending_is(settles.upload)})
-    return write(items)
+        writes.append(_settling(settles))
+    return commit(*writes)
 
 
 def remove(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) -> bool:
@@ -244,13 +229,11 @@ def remove(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) 
     The entry of the audit is kept with it or, when nothing is done, not at all.
     """
     upload = artifact.upload
-    delete = {
-        "TableName": settings().artifacts_table,
-        "Key": aws.serialize({"owner": upload.owner, "hash": upload.hash}),
-        **_expects(artifact),
-    }
-    items = [{"Delete": delete}, {"Put": discarded_put(upload, now)}]
-    return write([*items, *audit_puts(noting)])
+    return commit(
+        ARTIFACTS.delete(upload.owner, upload.hash, when=_is_at(artifact)),
+        discarded_put(upload, now),
+        *audit_puts(noting),
+    )
 
 
 def note_use(artifact: Artifact, *, at: datetime) -> None:
@@ -258,74 +241,46 @@ def note_use(artifact: Artifact, *, at: datetime) -> None:
     later.
     """
     upload = artifact.upload
-    update = {
-        "TableName": settings().artifacts_table,
-        "Key": aws.serialize({"owner": upload.owner, "hash": upload.hash}),
-        "UpdateExpression": "SET last_used_at = :at",
-        "ConditionExpression": "upload_id = :upload"
-        " AND (attribute_not_exists(last_used_at) OR last_used_at < :at)",
-        "ExpressionAttributeValues": aws.serialize({":at": to_ms(at), ":upload": upload.id}),
-    }
-    write([{"Update": update}])
+    used = to_ms(at)
+    newer = missing("last_used_at") | below(last_used_at=used)
+    when = equals(upload_id=upload.id) & newer
+    commit(ARTIFACTS.update(upload.owner, upload.hash, set={"last_used_at": used}, when=when))
 
 
 def drop_pending(pending: PendingUpload) -> bool:
-    return write([{"Delete": _pending_is(pending.upload)}])
+    return commit(_settling(pending))
 
 
-def _expects(replaces: Artifact | None) -> dict[str, Any]:
-    if replaces is None:
-        return {"ConditionExpression": "attribute_not_exists(upload_id)"}
-    return {
-        "ConditionExpression": "upload_id = :replaces",
-        "ExpressionAttributeValues": aws.serialize({":replaces": replaces.upload.id}),
-    }
+def _is_at(artifact: Artifact | None) -> Condition:
+    """What readers see is this artifact, or nothing."""
+    return missing("upload_id") if artifact is None else equals(upload_id=artifact.upload.id)
 
 
-def _absent(key: aws.Item) -> dict[str, Any]:
-    return {
-        "TableName": settings().artifacts_table,
-        "Key": aws.serialize(key),
-        "ConditionExpression": "attribute_not_exists(upload_id)",
-    }
+def _settling(pending: PendingUpload) -> Write:
+    """The end of an offer, on condition that no other has taken its place."""
+    upload = pending.upload
+    return ARTIFACTS.delete(upload.owner, upload.hash + _PENDING, when=equals(upload_id=upload.id))
 
 
-def _pending_is(upload: Upload) -> dict[str, Any]:
-    return {
-        "TableName": settings().artifacts_table,
-        "Key": aws.serialize({"owner": upload.owner, "hash": upload.hash + _PENDING}),
-        "ConditionExpression": "upload_id = :pending",
-        "ExpressionAttributeValues": aws.serialize({":pending": upload.id}),
-    }
+def discarded_key(upload: Upload) -> Key:
+    return upload.owner, DISCARDED + upload.id
 
 
-def discarded_key(upload: Upload) -> aws.Item:
-    return {"owner": upload.owner, "hash": DISCARDED + upload.id}
-
-
-def discarded_put(upload: Upload, now: datetime, until: datetime | None = None) -> dict[str, Any]:
+def discarded_put(upload: Upload, now: datetime, until: datetime | None = None) -> Write:
     # A reader may have been given a URL a moment ago, and S3 lets a download that has begun end.
     deletable = now + timedelta(seconds=settings().download_url_seconds + 60)
     if until is not None:
         deletable = max(deletable, until)
-    return {
-        "TableName": settings().artifacts_table,
-        "Item": aws.serialize(
-            {
-                **discarded_key(upload),
-                "of": upload.hash,
-                "upload_id": upload.id,
-                **_sweep(upload, deletable),
-            }
-        ),
-    }
+    owner, hash = discarded_key(upload)
+    note = {"owner": owner, "hash": hash, "of": upload.hash, "upload_id": upload.id}
+    return ARTIFACTS.put({**note, **_sweep(upload, deletable)})
 
 
-def _sweep(upload: Upload, at: datetime) -> aws.Item:
+def _sweep(upload: Upload, at: datetime) -> Item:
     return {"sweep_shard": shard(upload.id), "sweep_at": to_epoch_seconds(at)}
 
 
-def _artifact_item(artifact: Artifact) -> aws.Item:
+def _artifact_item(artifact: Artifact) -> Item:
     upload = artifact.upload
     return {
         "owner": upload.owner,
@@ -347,7 +302,7 @@ def _listed_at(artifact: Artifact) -> int | None:
     return to_ms(artifact.last_used_at or artifact.created_at) if settings().evicts else None
 
 
-def _artifact(item: aws.Item) -> Artifact:
+def _artifact(item: Item) -> Artifact:
     last_used_at = item.get("last_used_at")
     return Artifact(
         upload=Upload(owner=item["owner"], hash=ArtifactHash(item["hash"]), id=item["upload_id"]),
@@ -360,7 +315,7 @@ def _artifact(item: aws.Item) -> Artifact:
     )
 
 
-def _pending(item: aws.Item) -> PendingUpload:
+def _pending(item: Item) -> PendingUpload:
     hash = ArtifactHash(item["hash"].removesuffix(_PENDING))
     upload = Upload(owner=item["owner"], hash=hash, id=item["upload_id"])
     return PendingUpload(
