@@ -9,7 +9,7 @@ from larder import aws
 from larder.errors import Throttled, TryAgain
 from larder.settings import settings
 from larder.teams.models import Role
-from tests.faults import Answer, answering, error, refusing, reply, unreachable
+from tests.faults import answering, error, unreachable
 
 KEY = {"owner": "team_a", "hash": "abc"}
 
@@ -19,82 +19,25 @@ def table(aws_in_memory: None) -> str:
     return settings().artifacts_table
 
 
-def test_keys_that_were_left_unprocessed_are_asked_for_again(table: str) -> None:
-    aws.dynamodb().put_item(TableName=table, Item=aws.serialize(KEY))
-    unprocessed = {table: {"Keys": [aws.serialize(KEY)], "ConsistentRead": True}}
-    first = reply({"Responses": {table: []}, "UnprocessedKeys": unprocessed})
-    with answering("dynamodb", "BatchGetItem", first, times=1):
-        assert aws.batch_get({table: [KEY]}) == {table: [KEY]}
-
-
-def test_keys_that_stay_unprocessed_are_an_error_and_not_a_miss(table: str) -> None:
-    unprocessed = {table: {"Keys": [aws.serialize(KEY)], "ConsistentRead": True}}
-    always = reply({"Responses": {table: []}, "UnprocessedKeys": unprocessed})
-    with answering("dynamodb", "BatchGetItem", always), pytest.raises(TryAgain):
-        aws.batch_get({table: [KEY]})
+def read(table: str) -> object:
+    return aws.dynamodb().get_item(TableName=table, Key=aws.serialize(KEY))
 
 
 def test_a_busy_store_is_told_as_throttled(table: str) -> None:
     busy = error("ThrottlingException")
-    with answering("dynamodb", "BatchGetItem", busy), pytest.raises(Throttled):
-        aws.batch_get({table: [KEY]})
+    with answering("dynamodb", "GetItem", busy), pytest.raises(Throttled):
+        read(table)
 
 
 def test_a_store_in_trouble_is_told_as_try_again(table: str) -> None:
     trouble = error("InternalServerError", 500)
-    with answering("dynamodb", "BatchGetItem", trouble), pytest.raises(TryAgain):
-        aws.batch_get({table: [KEY]})
+    with answering("dynamodb", "GetItem", trouble), pytest.raises(TryAgain):
+        read(table)
 
 
 def test_a_store_that_cannot_be_reached_is_told_as_try_again(table: str) -> None:
-    with unreachable("dynamodb", "BatchGetItem"), pytest.raises(TryAgain):
-        aws.batch_get({table: [KEY]})
-
-
-def new_item(table: str) -> list[dict[str, Any]]:
-    unclaimed = {"ConditionExpression": "attribute_not_exists(pk)"}
-    return [{"Put": {"TableName": table, "Item": aws.serialize(KEY), **unclaimed}}] * 2
-
-
-def cancelled(*reasons: str) -> Answer:
-    told = [{"Code": reason} for reason in reasons]
-    return error("TransactionCanceledException", CancellationReasons=told)
-
-
-BUSY_WITHIN = ["ThrottlingError", "ProvisionedThroughputExceeded"]
-
-
-@pytest.mark.parametrize("reason", BUSY_WITHIN)
-def test_a_transaction_that_meets_a_busy_table_is_no_failed_condition(
-    table: str, reason: str
-) -> None:
-    """Its callers would take that for an address that has a user, or a slug that is taken."""
-    busy = cancelled("None", reason)
-    with answering("dynamodb", "TransactWriteItems", busy), pytest.raises(Throttled):
-        aws.write_together(new_item(table))
-
-
-@pytest.mark.parametrize("reason", BUSY_WITHIN)
-def test_a_failed_condition_is_final_whatever_else_was_busy(table: str, reason: str) -> None:
-    both = cancelled("ConditionalCheckFailed", reason)
-    with answering("dynamodb", "TransactWriteItems", both):
-        assert aws.write_together(new_item(table)) is False
-
-
-def test_a_transaction_that_meets_a_busy_table_is_tried_three_times(table: str) -> None:
-    body = {
-        "__type": "TransactionCanceledException",
-        "CancellationReasons": [{"Code": "ThrottlingError"}],
-    }
-    with refusing("dynamodb", "TransactWriteItems", 400, body) as tries, pytest.raises(Throttled):
-        aws.write_together(new_item(table))
-    assert len(tries) == 3
-
-
-def test_a_transaction_that_is_still_under_way_is_told_as_throttled(table: str) -> None:
-    under_way = error("TransactionInProgressException")
-    with answering("dynamodb", "TransactWriteItems", under_way), pytest.raises(Throttled):
-        aws.write_together(new_item(table))
+    with unreachable("dynamodb", "GetItem"), pytest.raises(TryAgain):
+        read(table)
 
 
 def test_a_body_that_reaches_s3_too_late_is_told_as_try_again(aws_in_memory: None) -> None:

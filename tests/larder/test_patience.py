@@ -11,16 +11,15 @@ from botocore.exceptions import ReadTimeoutError
 from larder import aws
 from larder.errors import TryAgain
 from larder.patience import BRIEF_S, KEPT_BACK_S, answering_in_time, briefly
-from larder.settings import settings
+from larder.tables import ARTIFACTS
 from local.template import load_template
 from tests.hooks import hooked
 
-KEY = {"owner": "team_a", "hash": "abc"}
+pytestmark = pytest.mark.usefixtures("aws_in_memory")
 
 
-@pytest.fixture
-def table(aws_in_memory: None) -> str:
-    return settings().artifacts_table
+def read() -> object:
+    return ARTIFACTS.get("team_a", "abc")
 
 
 @contextmanager
@@ -41,44 +40,44 @@ def in_time(left_s: float) -> Any:
     return answering_in_time(round((KEPT_BACK_S + left_s) * 1000))
 
 
-def test_calls_are_made_as_long_as_there_is_time(table: str) -> None:
+def test_calls_are_made_as_long_as_there_is_time() -> None:
     with in_time(10):
-        assert aws.get_item(table, KEY) is None
+        assert read() is None
 
 
-def test_no_call_begins_when_the_time_is_over(table: str) -> None:
+def test_no_call_begins_when_the_time_is_over() -> None:
     with in_time(0), silent(0) as tries, pytest.raises(TryAgain):
-        aws.get_item(table, KEY)
+        read()
     assert tries == []
 
 
-def test_no_further_try_begins_when_the_time_is_over(table: str) -> None:
+def test_no_further_try_begins_when_the_time_is_over() -> None:
     with in_time(0.02), silent(0.05) as tries, pytest.raises(TryAgain):
-        aws.get_item(table, KEY)
+        read()
     assert len(tries) == 1
 
 
-def test_there_are_three_tries_while_there_is_time(table: str) -> None:
+def test_there_are_three_tries_while_there_is_time() -> None:
     with in_time(10), silent(0) as tries, pytest.raises(TryAgain):
-        aws.get_item(table, KEY)
+        read()
     assert len(tries) == 3
 
 
-def test_the_next_request_has_its_own_time(table: str) -> None:
+def test_the_next_request_has_its_own_time() -> None:
     with in_time(0):
         pass
-    assert aws.get_item(table, KEY) is None
+    assert read() is None
 
 
-def test_what_is_done_briefly_leaves_the_rest_its_time(table: str) -> None:
+def test_what_is_done_briefly_leaves_the_rest_its_time() -> None:
     with in_time(10):
         with briefly(), silent(BRIEF_S + 0.05) as tries, pytest.raises(TryAgain):
-            aws.get_item(table, KEY)
+            read()
         assert len(tries) == 1
-        assert aws.get_item(table, KEY) is None
+        assert read() is None
 
 
-def test_a_try_that_begins_at_the_end_is_over_before_the_function_is(aws_in_memory: None) -> None:
+def test_a_try_that_begins_at_the_end_is_over_before_the_function_is() -> None:
     for client in (aws.dynamodb(), aws.s3(), aws.lambda_(), aws.secrets_manager()):
         config: Any = client.meta.config
         assert config.connect_timeout + config.read_timeout < KEPT_BACK_S

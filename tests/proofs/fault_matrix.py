@@ -25,7 +25,9 @@ from typing import Any
 
 from larder import aws
 from larder.artifacts.repository.totals import read_totals
+from larder.conditions import equals
 from larder.settings import settings
+from larder.tables import ARTIFACTS, IDENTITY, TEAMS, commit
 from larder.web.log import logger
 from local.template import load_template
 from tests.layer_on import restart
@@ -370,29 +372,20 @@ def _unclean(world: World, owner: str) -> Iterator[str]:
 
 
 def _index_of(owner: str) -> list[str]:
-    items = aws.query(
-        settings().artifacts_table,
-        "#owner = :owner",
-        {":owner": owner},
-        ExpressionAttributeNames={"#owner": "owner"},
-        ConsistentRead=True,
-    )
-    return [item["hash"] for item in items]
+    return [item["hash"] for item in ARTIFACTS.query(equals(owner=owner))]
 
 
 def _deletion_notes() -> list[str]:
     notes = []
-    for table in (settings().identity_table, settings().teams_table):
-        items = aws.query(table, "pk = :deleted", {":deleted": "deleted"}, ConsistentRead=True)
-        notes += [item["sk"] for item in items]
+    for table in (IDENTITY, TEAMS):
+        notes += [item["sk"] for item in table.query(equals(pk="deleted"))]
     return notes
 
 
 def _forget(owner: str) -> None:
     """Those of other scenarios are not swept along."""
     for hash in _index_of(owner):
-        key = aws.serialize({"owner": owner, "hash": hash})
-        aws.dynamodb().delete_item(TableName=settings().artifacts_table, Key=key)
+        commit(ARTIFACTS.delete(owner, hash))
 
 
 # The whole ---------------------------------------------------------------------------------------

@@ -21,8 +21,10 @@ from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key
+from larder.conditions import begins_with, equals
 from larder.hashing import random_id
 from larder.settings import settings
+from larder.tables import IDENTITY
 from larder.teams.models import Role
 from larder.teams.service import add_member
 from tests.conftest import SetOption
@@ -163,8 +165,8 @@ def grow(people: People, stored: int, number: int) -> None:
             people.send("PUT", f"/v8/artifacts/{hash}", body=b"body")
         people.send("POST", "/v8/artifacts/events", json_body=[EVENT])
     for table, key, varied in copies(people):
-        item = aws.get_item(table, key)
-        assert item is not None
+        reply = aws.dynamodb().get_item(TableName=table, Key=aws.serialize(key))
+        item = aws.deserialize(reply["Item"])
         put_all(table, ({**item, **varied(n)} for n in range(stored, number)))
 
 
@@ -200,13 +202,7 @@ def copies(people: People) -> Iterator[tuple[str, aws.Item, Callable[[int], aws.
         lambda n: {"pk": f"team_other{n}", "role": Role.MEMBER.value},
     )
     yield options.usage_table, event, lambda n: {"day": f"{batch}{n:08x}"}
-    session = next(
-        aws.query(
-            options.identity_table,
-            "pk = :user AND begins_with(sk, :session)",
-            {":user": user, ":session": "session#"},
-        )
-    )
+    session = next(IDENTITY.query(equals(pk=user) & begins_with(sk="session#")))
     yield (
         options.identity_table,
         {"pk": user, "sk": session["sk"]},

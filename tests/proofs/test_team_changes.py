@@ -8,7 +8,8 @@ from collections import Counter
 
 import pytest
 
-from larder import aws, clock
+from larder import clock
+from larder.conditions import equals
 from larder.errors import (
     InvitationLimitReached,
     InvitationNotFound,
@@ -23,6 +24,7 @@ from larder.hashing import random_id
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitation, Invitee
 from larder.settings import settings
+from larder.tables import TEAMS
 from larder.teams import management
 from larder.teams.models import Actor, Role, Team, TeamChange
 from larder.teams.service import add_member, create_team, find_team, members, role_of
@@ -87,8 +89,7 @@ def withdrawal(invitation: Invitation, by: Actor) -> Job:
 
 def stored(team_id: str) -> list[str]:
     """The sort keys of everything that lies under the team."""
-    items = aws.query(settings().teams_table, "pk = :team", {":team": team_id}, ConsistentRead=True)
-    return sorted(item["sk"] for item in items)
+    return sorted(item["sk"] for item in TEAMS.query(equals(pk=team_id)))
 
 
 def lead_where_they_are_listed(teams: list[Team], slugs: list[str]) -> bool:
@@ -180,7 +181,7 @@ def test_one_invitation_lets_in_once_however_often_it_is_accepted_at_once(
     answers = Counter(one.answer for one in done)
     assert answers == {"done": 1, InvitationNotFound.__name__: CROWD - 1}
     assert [member.role for member in members(team.id) if member.user_id == user] == [role]
-    item = aws.get_item(settings().teams_table, {"pk": team.id, "sk": "team"})
+    item = TEAMS.get(team.id, "team")
     assert item is not None
     assert item["owners"] == 1 + (role is Role.OWNER)
 

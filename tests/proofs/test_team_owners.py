@@ -9,10 +9,10 @@ from collections import Counter
 
 import pytest
 
-from larder import aws, clock
+from larder import clock
 from larder.errors import LastOwner
 from larder.hashing import random_id
-from larder.settings import settings
+from larder.tables import TEAMS
 from larder.teams.models import Role, Team
 from larder.teams.service import (
     add_member,
@@ -55,7 +55,7 @@ def change(team: Team, user_id: str, role: Role) -> Job:
 def owners_of(team: Team) -> list[str]:
     """The owners, who are as many as the team's item counts."""
     owners = [member.user_id for member in members(team.id) if member.role is Role.OWNER]
-    item = aws.get_item(settings().teams_table, {"pk": team.id, "sk": "team"})
+    item = TEAMS.get(team.id, "team")
     assert item is not None
     assert item["owners"] == len(owners)
     return owners

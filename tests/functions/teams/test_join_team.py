@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from larder import aws, clock
+from larder import clock
 from larder.accounts.addresses import canonical
 from larder.accounts.service import create_user
 from larder.clock import to_ms
@@ -13,7 +13,7 @@ from larder.errors import InvitationNotFound
 from larder.invitations import repository
 from larder.invitations import service as invitations
 from larder.invitations.models import LIFETIME, Invitation, Invitee
-from larder.settings import settings
+from larder.tables import TEAMS
 from larder.teams import management
 from larder.teams.models import Actor, Role
 from larder.teams.service import add_member, members, remove_member, role_of
@@ -161,7 +161,7 @@ def test_a_new_owner_is_counted(cloud: Cloud) -> None:
     bob = newcomer()
     _, token = invited(cloud, role=Role.OWNER)
     join(bob, token)
-    item = aws.get_item(settings().teams_table, {"pk": cloud.team.id, "sk": "team"})
+    item = TEAMS.get(cloud.team.id, "team")
     assert item is not None
     assert item["owners"] == 2
     ada = signed_in(cloud.user)

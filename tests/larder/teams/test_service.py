@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from larder import aws, clock
+from larder import clock
 from larder.accounts.service import create_user
 from larder.errors import InvalidRequest, LastOwner, SlugTaken
-from larder.settings import settings
+from larder.tables import TEAMS, commit
 from larder.teams.management import delete_team
 from larder.teams.models import Block, CachingStatus, OwnerState, Role
 from larder.teams.repository import read_standing, read_state
@@ -108,7 +108,7 @@ def roles(cloud: Cloud) -> dict[str, Role]:
 
 
 def counted_owners(cloud: Cloud) -> int:
-    item = aws.get_item(settings().teams_table, {"pk": cloud.team.id, "sk": "team"})
+    item = TEAMS.get(cloud.team.id, "team")
     assert item is not None
     return int(item["owners"])
 
@@ -245,8 +245,7 @@ def test_leaving_tells_when_it_could_not_be_done(cloud: Cloud, operation: str) -
 
 
 def test_memberships_of_a_team_that_is_gone_end(cloud: Cloud) -> None:
-    key = aws.serialize({"pk": cloud.team.id, "sk": "team"})
-    aws.dynamodb().delete_item(TableName=settings().teams_table, Key=key)
+    assert commit(TEAMS.delete(cloud.team.id, "team"))
     assert leave_teams(cloud.user.id)
     assert members(cloud.team.id) == []
     assert find_team(cloud.team.id) is None
@@ -254,11 +253,7 @@ def test_memberships_of_a_team_that_is_gone_end(cloud: Cloud) -> None:
 
 def test_a_team_stored_without_a_count_never_loses_its_last_owner(cloud: Cloud) -> None:
     """As data of before owners were counted has it: at worst an owner stays though there is another."""
-    aws.dynamodb().update_item(
-        TableName=settings().teams_table,
-        Key=aws.serialize({"pk": cloud.team.id, "sk": "team"}),
-        UpdateExpression="REMOVE owners",
-    )
+    assert commit(TEAMS.update(cloud.team.id, "team", set={"owners": None}))
     with pytest.raises(LastOwner):
         remove_member(cloud.team.id, cloud.user.id)
     joining(cloud, Role.OWNER)

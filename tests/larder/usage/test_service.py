@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from larder import aws, clock
+from larder import clock
 from larder.errors import TryAgain
-from larder.settings import settings
+from larder.tables import USAGE, Item, commit
 from larder.usage.models import (
     MAX_CI_VENDORS,
     OTHER_CI,
@@ -39,9 +39,8 @@ def day_of(owner: str, at: datetime = NOON) -> Day:
     return read_days(owner, [at.date()])[0]
 
 
-def stored_day(owner: str) -> aws.Item:
-    key = {"owner": owner, "day": NOON.date().isoformat()}
-    return aws.get_item(settings().usage_table, key) or {}
+def stored_day(owner: str) -> Item:
+    return USAGE.get(owner, NOON.date().isoformat()) or {}
 
 
 CONFLICT = error(
@@ -139,7 +138,7 @@ def test_a_day_that_was_counted_before_vendors_were_is_read_and_goes_on(
     aws_in_memory: None,
 ) -> None:
     item = {"owner": "team_a", "day": "2026-11-21", "events": 4, "hits": 3, "misses": 1}
-    aws.dynamodb().put_item(TableName=settings().usage_table, Item=aws.serialize(item))
+    assert commit(USAGE.put(item))
     assert day_of("team_a") == Day(total=Figures(events=4, hits=3, misses=1))
     record("team_a", [HIT], by("GITLAB"), now=NOON)
     day = day_of("team_a")

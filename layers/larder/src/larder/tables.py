@@ -206,8 +206,11 @@ class Table:
 
     def plain(self, item: Mapping[str, Any]) -> Item:
         """An item of a reply, under our names of its attributes."""
-        ours = {theirs: name for name, theirs in self._renamed().items()}
-        return {ours.get(name, name): value for name, value in deserialize(item).items()}
+        found = deserialize(item)
+        if not (renamed := self._renamed()):
+            return found
+        ours = {theirs: name for name, theirs in renamed.items()}
+        return {ours.get(name, name): value for name, value in found.items()}
 
     def _write(
         self, action: str, when: Condition | None, use: Placeholders | None = None, **more: Any
