@@ -9,6 +9,7 @@ import pytest
 
 from larder import aws
 from larder.conditions import (
+    Attribute,
     Condition,
     above,
     at_least,
@@ -52,6 +53,8 @@ ADA: Item = {
     "pk": "team",
     "sk": "ada",
     "role": "owner",
+    "role#2": "owner",
+    "low": 4,
     "joined#at": 5,
     "tags": {"a", "b"},
     "limits": {"a#b": ["read"]},
@@ -191,6 +194,8 @@ MET = [
     contains("tags", "a"),
     contains(("limits", "a#b"), "read"),
     size_below(tags=3),
+    equals(role=Attribute("role#2")),
+    below(low=Attribute("joined#at")),
     equals(role="owner") & equals(sk="ada"),
     equals(role="member") | equals(sk="ada"),
     ~equals(role="member"),
@@ -212,6 +217,8 @@ FAILED = [
     contains(("limits", "a#b"), "write"),
     contains(("limits", "other"), "read"),
     size_below(tags=2),
+    equals(sk=Attribute("role#2")),
+    below(**{"joined#at": Attribute("low")}),
     equals(role="owner") & equals(sk="bob"),
     equals(role="member") | equals(sk="bob"),
     ~equals(role="owner"),

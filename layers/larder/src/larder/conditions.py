@@ -11,6 +11,12 @@ from typing import Any
 Value = str | int | bool
 
 
+class Attribute(str):
+    """In place of a value: what another attribute of the item holds."""
+
+    __slots__ = ()
+
+
 class Placeholders:
     """Stand-ins for the names and values in one request's expressions.
 
@@ -34,6 +40,8 @@ class Placeholders:
         return ".".join((self.name(attribute), *map(self._stand_in, inner)))
 
     def value(self, value: Any) -> str:
+        if isinstance(value, Attribute):
+            return self.name(value)
         stand_in = f":{len(self.values)}"
         self.values[stand_in] = value
         return stand_in

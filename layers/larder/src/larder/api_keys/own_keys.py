@@ -15,12 +15,11 @@ from larder.api_keys.rules import (
     check_permissions,
 )
 from larder.api_keys.service import prepare_key, store_key
-from larder.concurrency import wait_before_retry
+from larder.concurrency import attempts
 from larder.errors import InvalidRequest, KeyNotFound, NoValuesToUpdate, TryAgain
 
 _ID = re.compile(r"[A-Za-z0-9]{32}")
 _MILLISECOND = timedelta(milliseconds=1)
-_ATTEMPTS = 8
 
 
 def create_key(grantor: Grantor, new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
@@ -58,7 +57,7 @@ def update_key(grantor: Grantor, key_id: str, changes: KeyChanges, *, now: datet
     """
     if changes == KeyChanges():
         raise NoValuesToUpdate
-    for attempt in range(_ATTEMPTS):
+    for _ in attempts():
         key = get_key(grantor, key_id)
         changed = _apply(key, changes, now)
         if changes.permissions is not None or grantor.key is not None:
@@ -68,7 +67,6 @@ def update_key(grantor: Grantor, key_id: str, changes: KeyChanges, *, now: datet
         if stored is not None:
             return stored
         # It is gone, or a use has refilled it at this moment.
-        wait_before_retry(attempt)
     raise TryAgain
 
 

@@ -24,7 +24,7 @@ from larder.api_keys.rules import (
     check_prefix,
 )
 from larder.clock import to_ms
-from larder.concurrency import wait_before_retry
+from larder.concurrency import attempts
 from larder.errors import (
     InvalidRequest,
     MissingPermission,
@@ -42,7 +42,6 @@ CLEAN_UP_SECONDS = 10
 """The least time between two automatic removals of expired keys (docs/clients/better-auth.md#allowance-and-refill)."""
 
 _TOKEN = re.compile(r"[\x21-\x7e]{64,256}")
-_ATTEMPTS = 8
 
 
 def create_key(new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
@@ -153,14 +152,13 @@ def verify(key_hash: str | None, required: Permissions, *, now: datetime) -> Ver
         return Verification(key=None, refusal=Refusal.INVALID)
     passed, key, turning = False, None, None
     try:
-        for attempt in range(_ATTEMPTS):
+        # A window that is over or a refill that is due takes a second round: it need not wait.
+        for _ in attempts(pausing_after=3):
             passed, key = repository.use(key_hash, required, now=now, turning=turning)
             if passed or key is None or _refusal(key, required, now) is not None:
                 break
             # A window is over, a refill is due, or another request has just turned one of them.
             turning = key if key.turns(now) else None
-            if attempt > 1:
-                wait_before_retry(attempt)
     except TryAgain:
         key = repository.get(key_hash)
         if key is not None and key.remaining is not None:
