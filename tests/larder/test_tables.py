@@ -38,9 +38,9 @@ from larder.tables import (
     Item,
     Table,
     Write,
+    batch_get,
     commit,
     commit_returning,
-    get_together,
     try_commit,
 )
 from local.template import load_template
@@ -109,13 +109,13 @@ class TestReads:
     def test_no_keys_are_no_request(self) -> None:
         with requests("BatchGetItem") as calls:
             assert TEAMS.get_many([]) == []
-            assert get_together({TEAMS: [], USAGE: []}) == {TEAMS: [], USAGE: []}
+            assert batch_get({TEAMS: [], USAGE: []}) == {TEAMS: [], USAGE: []}
         assert calls == []
 
     def test_items_of_two_tables_are_one_request(self, ada: None) -> None:
         put({"owner": "team", "day": "2026-01-01"}, USAGE)
         with requests("BatchGetItem") as calls:
-            found = get_together({TEAMS: [("team", "ada")], USAGE: [("team", "2026-01-01")]})
+            found = batch_get({TEAMS: [("team", "ada")], USAGE: [("team", "2026-01-01")]})
         assert found == {TEAMS: [ADA], USAGE: [{"owner": "team", "day": "2026-01-01"}]}
         assert len(calls) == 1
 
@@ -129,6 +129,16 @@ class TestReads:
             pytest.raises(TryAgain),
         ):
             TEAMS.get_many([("team", "ada")])
+
+    def test_items_of_one_moment_are_one_transaction_in_the_order_of_the_keys(
+        self, ada: None
+    ) -> None:
+        conflict = cancelled("TransactionConflict", "None")
+        with answering("dynamodb", "TransactGetItems", conflict, times=2) as met:
+            assert TEAMS.get_together(("team", "bob"), ("team", "ada")) == [None, ADA]
+        assert len(met) == 2
+        with answering("dynamodb", "TransactGetItems", conflict), pytest.raises(Contention):
+            TEAMS.get_together(("team", "ada"))
 
     def test_a_query_reads_page_by_page_and_no_further_than_it_is_asked(self) -> None:
         for number in range(5):

@@ -31,6 +31,7 @@ from larder.accounts.service import create_user, read_account
 from larder.accounts.sessions import start_session
 from larder.api_keys.models import ARTIFACT_ACTIONS, TEAM_ACTIONS, ApiKey, NewKey
 from larder.api_keys.service import create_key
+from larder.errors import TryAgain
 from larder.settings import settings
 from larder.teams.models import Team
 from larder.teams.service import create_team
@@ -108,7 +109,7 @@ def function(handler: str, event: object = None) -> ClientReply:
     """Invoke a function that has no route. TryAgain is an answer, upon which Lambda invokes it again."""
     try:
         invoke(handler, event or {}, Context(remaining_ms=250_000))  # type: ignore[arg-type]
-    except aws.TryAgain as error:
+    except TryAgain as error:
         body = json.dumps({"code": error.code}).encode()
         return ClientReply(
             503, {"retry-after": "by Lambda", "content-type": "application/json"}, body

@@ -73,13 +73,12 @@ def _batches(items: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 
 def _put(table: str, items: Sequence[dict[str, Any]]) -> None:
     from larder import aws
-    from larder.concurrency import wait_before_retry
+    from larder.concurrency import attempts
     from larder.errors import TryAgain
 
     requests: Any = {table: [{"PutRequest": {"Item": item}} for item in items]}
-    for attempt in range(_ATTEMPTS):
+    for _ in attempts(_ATTEMPTS):
         requests = aws.dynamodb().batch_write_item(RequestItems=requests).get("UnprocessedItems")
         if not requests:
             return
-        wait_before_retry(attempt)
     raise TryAgain

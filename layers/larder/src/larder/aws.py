@@ -8,11 +8,11 @@ after the client's own tries raises TryAgain from every call, Throttled when it 
 """
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from botocore.auth import S3SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
@@ -22,7 +22,6 @@ from botocore.loaders import Loader
 from botocore.session import Session
 
 from larder import patience, settings
-from larder.concurrency import wait_before_retry
 from larder.errors import Throttled, TryAgain
 
 if TYPE_CHECKING:
@@ -34,17 +33,11 @@ if TYPE_CHECKING:
     from mypy_boto3_secretsmanager import SecretsManagerClient
     from mypy_boto3_sesv2 import SESV2Client
 
-__all__ = ["BotoCoreError", "ClientError", "TryAgain"]
+__all__ = ["BotoCoreError", "ClientError"]
 
-K = TypeVar("K")
 Item = dict[str, Any]
 """An item or a key with plain Python values: str, int, bool, None, list, dict, set of str."""
 
-BATCH_GET_KEYS = 100
-"""Keys that DynamoDB takes in one BatchGetItem (docs/limits.md#dynamodb)."""
-
-_BATCH_ROUNDS = 3
-_TRANSACTION_ATTEMPTS = 8
 _THROTTLES = frozenset(
     {
         "BandwidthLimitExceeded",
@@ -233,14 +226,6 @@ def error_code(error: ClientError) -> str:
     return error.response.get("Error", {}).get("Code", "")
 
 
-def is_conflict(error: ClientError) -> bool:
-    """Whether a transaction failed only because another one touched the same items at the same time."""
-    if error_code(error) != "TransactionCanceledException":
-        return error_code(error) == "TransactionConflictException"
-    reasons: Any = error.response.get("CancellationReasons", [])
-    return {reason.get("Code") for reason in reasons} <= {"None", None, "TransactionConflict"}
-
-
 def serialize(item: Mapping[str, Any]) -> dict[str, Any]:
     """Plain values to DynamoDB's typed ones. Attributes that are None are left out."""
     return {name: _typed(value) for name, value in item.items() if value is not None}
@@ -289,77 +274,6 @@ def _plain(typed: Mapping[str, Any]) -> Any:
     raise TypeError(f"no table holds a value of the type {kind}")
 
 
-def get_item(table: str, key: Item) -> Item | None:
-    """Read one item, consistently."""
-    reply = dynamodb().get_item(TableName=table, Key=serialize(key), ConsistentRead=True)
-    return deserialize(reply["Item"]) if "Item" in reply else None
-
-
-def query(table: str, condition: str, values: Item, **more: Any) -> Iterator[Item]:
-    """Every item that meets the condition on the key, page by page. `more` goes into each request as it is."""
-    pages = (
-        dynamodb()
-        .get_paginator("query")
-        .paginate(
-            TableName=table,
-            KeyConditionExpression=condition,
-            ExpressionAttributeValues=serialize(values),
-            **more,
-        )
-    )
-    for page in pages:
-        for item in page["Items"]:
-            yield deserialize(item)
-
-
-def put_new(table: str, items: Sequence[Item]) -> bool:
-    """Put items of a table with the key `pk`, all of them or, when one is there already, none. False for none."""
-    condition = {"ConditionExpression": "attribute_not_exists(pk)"}
-    return write_together(
-        [{"Put": {"TableName": table, "Item": serialize(item), **condition}} for item in items]
-    )
-
-
-def write_together(writes: Sequence[Mapping[str, Any]]) -> bool:
-    """All of the writes in one transaction or, when a condition fails, none. False for none.
-
-    One that only met another transaction on its way is tried again; TryAgain when it meets one each time.
-    """
-    for attempt in range(_TRANSACTION_ATTEMPTS):
-        try:
-            dynamodb().transact_write_items(TransactItems=list(writes))  # type: ignore[arg-type]
-        except ClientError as error:
-            if is_conflict(error):
-                wait_before_retry(attempt)
-                continue
-            if error_code(error) == "TransactionCanceledException":
-                return False
-            raise
-        return True
-    raise TryAgain
-
-
-def get_together(table: str, keys: Sequence[Item]) -> list[Item | None]:
-    """Read items of one moment: no transaction shows half of what it writes. In the order of the keys, None for one
-    that does not exist.
-
-    One that only met a transaction on its way is tried again; TryAgain when it meets one each time.
-    """
-    gets = [{"Get": {"TableName": table, "Key": serialize(key)}} for key in keys]
-    for attempt in range(_TRANSACTION_ATTEMPTS):
-        try:
-            reply = dynamodb().transact_get_items(TransactItems=gets)  # type: ignore[arg-type]
-        except ClientError as error:
-            if is_conflict(error):
-                wait_before_retry(attempt)
-                continue
-            raise
-        return [
-            deserialize(found["Item"]) if "Item" in found else None for found in reply["Responses"]
-        ]
-    raise TryAgain
-
-
 def read_secret(arn: str) -> tuple[str, datetime]:
     """The text of a secret in Secrets Manager, and when that was put there, by the clock of AWS."""
     reply = secrets_manager().get_secret_value(SecretId=arn)
@@ -369,44 +283,6 @@ def read_secret(arn: str) -> tuple[str, datetime]:
 def write_secret(arn: str, text: str) -> None:
     """Put another text in the place of a secret's."""
     secrets_manager().put_secret_value(SecretId=arn, SecretString=text)
-
-
-def batch_get(keys: Mapping[str, Sequence[Item]]) -> dict[str, list[Item]]:
-    """Read up to 100 items of any tables in one consistent BatchGetItem.
-
-    `keys` maps a table's name to keys; the result maps it to the items that exist, in no order. Keys that DynamoDB
-    leaves unprocessed are asked for again; TryAgain when it still leaves some.
-    """
-    found: dict[str, list[Item]] = {table: [] for table in keys}
-    request: dict[str, Any] = {
-        table: {"Keys": [serialize(key) for key in table_keys], "ConsistentRead": True}
-        for table, table_keys in keys.items()
-        if table_keys
-    }
-    for _ in range(_BATCH_ROUNDS):
-        if not request:
-            return found
-        reply = dynamodb().batch_get_item(RequestItems=request)
-        for table, items in reply["Responses"].items():
-            found[table].extend(deserialize(item) for item in items)
-        request = reply.get("UnprocessedKeys") or {}
-    if request:
-        raise TryAgain
-    return found
-
-
-def delete_each(table: str, keys: Iterable[Item], may_go_on: Callable[[], bool]) -> bool:
-    """Delete items one by one; False when there was no time for all of them."""
-    for key in keys:
-        if not may_go_on():
-            return False
-        dynamodb().delete_item(TableName=table, Key=serialize(key))
-    return True
-
-
-def in_batches(keys: Sequence[K], size: int = BATCH_GET_KEYS) -> Iterable[Sequence[K]]:
-    for start in range(0, len(keys), size):
-        yield keys[start : start + size]
 
 
 def presign(method: str, url: str, *, expires_s: int) -> str:

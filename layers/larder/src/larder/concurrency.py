@@ -61,8 +61,3 @@ def attempts(most: int = 8, *, pausing_after: int = 1) -> Iterator[int]:
         if attempt >= pausing_after:
             time.sleep(random.uniform(0, 0.01 * 2 ** (attempt - 1)))  # noqa: S311  # no secret depends on it
         yield attempt
-
-
-def wait_before_retry(attempt: int) -> None:
-    """Sleep for a random while that doubles: writers that met once must not meet again."""
-    time.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311  # no secret depends on it

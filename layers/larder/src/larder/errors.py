@@ -857,7 +857,7 @@ class Throttled(TryAgain):
 
 
 class Contention(TryAgain):
-    """The same for the client; inside, nothing was written, because other writers came first each time."""
+    """The same for the client; inside, nothing was done, because other transactions came first each time."""
 
 
 class InternalError(LarderError):

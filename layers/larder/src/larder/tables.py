@@ -70,7 +70,28 @@ class Table:
 
     def get_many(self, keys: Sequence[Key]) -> list[Item]:
         """Read any number of items, consistently, a hundred a request. Returns those that exist, in no order."""
-        return [item for batch in in_batches(keys) for item in get_together({self: batch})[self]]
+        return [item for batch in in_batches(keys) for item in batch_get({self: batch})[self]]
+
+    def get_together(self, *keys: Key) -> list[Item | None]:
+        """Read items of one moment: no transaction shows half of what it writes. In the order of the keys.
+
+        A conflict with a transaction is tried again. Raises Contention when it meets one each time.
+        """
+        gets: Any = [
+            {"Get": {"TableName": self.name(), "Key": self.typed_key(key)}} for key in keys
+        ]
+        for _ in attempts():
+            try:
+                reply = dynamodb().transact_get_items(TransactItems=gets)
+            except ClientError as error:
+                if not _is_conflict(_reasons(error)):
+                    raise
+            else:
+                return [
+                    self.plain(found["Item"]) if "Item" in found else None
+                    for found in reply["Responses"]
+                ]
+        raise Contention
 
     def query(
         self,
@@ -257,7 +278,7 @@ def commit_returning(write: Write) -> tuple[bool, Item]:
     return not failed, write.table.plain(reply.get("Item" if failed else "Attributes") or {})
 
 
-def get_together(keys: Mapping[Table, Sequence[Key]]) -> dict[Table, list[Item]]:
+def batch_get(keys: Mapping[Table, Sequence[Key]]) -> dict[Table, list[Item]]:
     """Read up to a hundred items of any tables in one consistent request. Returns those that exist, in no order.
 
     Keys that DynamoDB leaves unprocessed are asked for again. Raises TryAgain when it still leaves some.
@@ -304,7 +325,7 @@ def _send(writes: Sequence[Write], **more: Any) -> tuple[list[Write], Mapping[st
             ]
             if failed:
                 return failed, error.response
-            if not {*reasons} <= {"None", None, _CONFLICT}:
+            if not _is_conflict(reasons):
                 raise
         else:
             return [], _NONE
@@ -318,6 +339,11 @@ def _reasons(error: ClientError) -> list[str | None]:
         return [code.removesuffix("Exception")]
     reasons: Any = error.response.get("CancellationReasons", [])
     return [reason.get("Code") for reason in reasons]
+
+
+def _is_conflict(reasons: Iterable[str | None]) -> bool:
+    """Whether nothing was wrong but that another transaction was under way."""
+    return {*reasons} <= {"None", None, _CONFLICT}
 
 
 def _placeholders(use: Placeholders) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from larder.accounts.email_jobs import EmailKind, Visit, send_later
 from larder.accounts.models import Account, EmailTaken, User
 from larder.accounts.passwords import check_length, hash_password
 from larder.accounts.service import read_account, replace_account, with_password
-from larder.concurrency import wait_before_retry
+from larder.concurrency import attempts
 from larder.errors import (
     ChangeEmailDisabled,
     EmailAlreadyVerified,
@@ -39,7 +39,6 @@ from larder.signing import ExpiredToken, InvalidToken, decode_token, encode_toke
 RESET_TOKEN_LENGTH = 24
 
 _RESET_TOKEN = re.compile(rf"[A-Za-z0-9]{{{RESET_TOKEN_LENGTH}}}")
-_ATTEMPTS = 8
 
 
 def request_verification(email: str, callback_url: str, visit: Visit, *, by: User | None) -> None:
@@ -200,7 +199,7 @@ def reset_password(
     user_id, password_version = _find_reset_token(token, now)
     password_hash = hash_password(new_password)
     keys_deleted = False
-    for attempt in range(_ATTEMPTS):
+    for _ in attempts():
         try:
             account = read_account(user_id)
         except NotSignedIn:
@@ -234,7 +233,6 @@ def reset_password(
             return stored.user
         # The token is spent, or something else about the user has changed.
         _find_reset_token(token, now)
-        wait_before_retry(attempt)
     raise TryAgain
 
 

@@ -17,9 +17,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
-from larder import aws
 from larder.accounts.addresses import canonical
 from larder.accounts.models import (
     CREDENTIAL_PROVIDER,
@@ -30,7 +28,8 @@ from larder.accounts.models import (
     User,
 )
 from larder.clock import from_ms, to_epoch_seconds, to_ms
-from larder.settings import settings
+from larder.conditions import Condition, begins_with, equals, exists, missing
+from larder.tables import IDENTITY, Item, Write, commit, commit_returning
 
 _USER = "user"
 _ACCOUNT = f"account#{CREDENTIAL_PROVIDER}"
@@ -43,54 +42,36 @@ _holders: OrderedDict[str, str] = OrderedDict()
 
 def add(account: Account) -> None:
     """Store a new user. Raises EmailTaken."""
-    new = {"ConditionExpression": "attribute_not_exists(pk)"}
-    writes = [_put(item, new) for item in _user_items(account.user)]
-    if not aws.write_together([*writes, *_put_credential(account)]):
+    user = [IDENTITY.put(item, when=missing("pk")) for item in _user_items(account.user)]
+    if not commit(*user, *_put_credential(account)):
         raise EmailTaken(account.user.email)
 
 
 def get(user_id: str) -> User | None:
-    item = _get(user_id, _USER)
+    item = IDENTITY.get(user_id, _USER)
     return None if item is None else _user(item)
 
 
 def get_many(user_ids: Sequence[str]) -> list[User]:
     """Those of the users who exist, in no order."""
-    table = settings().identity_table
-    keys = [{"pk": user_id, "sk": _USER} for user_id in user_ids]
-    return [
-        _user(item)
-        for batch in aws.in_batches(keys)
-        for item in aws.batch_get({table: batch})[table]
-    ]
+    return [_user(item) for item in IDENTITY.get_many([(user_id, _USER) for user_id in user_ids])]
 
 
 def list_users() -> Iterator[User]:
     """Every user, in no order, page by page. Reads the whole table: for the operator, never on a request."""
-    pages = (
-        aws.dynamodb()
-        .get_paginator("scan")
-        .paginate(
-            TableName=settings().identity_table,
-            # One of a user's two items.
-            FilterExpression="sk = :user AND NOT begins_with(pk, :by_email)",
-            ExpressionAttributeValues=aws.serialize({":user": _USER, ":by_email": "email#"}),
-        )
-    )
-    for page in pages:
-        yield from (_user(aws.deserialize(item)) for item in page["Items"])
+    # One of a user's two items.
+    by_id = equals(sk=_USER) & ~begins_with(pk="email#")
+    yield from (_user(item) for item in IDENTITY.scan(by_id))
 
 
 def get_by_email(email: str) -> User | None:
-    item = _get(_by_email(email), _USER)
+    item = IDENTITY.get(_by_email(email), _USER)
     return None if item is None else _user(item)
 
 
 def get_account(email: str) -> Account | None:
     pk = _by_email(email)
-    user, credential = aws.get_together(
-        settings().identity_table, [{"pk": pk, "sk": _USER}, {"pk": pk, "sk": _ACCOUNT}]
-    )
+    user, credential = IDENTITY.get_together((pk, _USER), (pk, _ACCOUNT))
     return None if user is None else _account(user, credential)
 
 
@@ -102,9 +83,8 @@ def change(was: Account, becomes: Account, *, spending: str | None = None) -> Ac
     """
     stored, writes = _replacement(was, becomes)
     if spending is not None:
-        exists = {"ConditionExpression": "attribute_exists(pk)"}
-        writes.append(_delete(f"reset#{spending}", "reset", exists))
-    return stored if aws.write_together(writes) else None
+        writes.append(IDENTITY.delete(f"reset#{spending}", "reset", when=exists("pk")))
+    return stored if commit(*writes) else None
 
 
 def remove(account: Account, *, now: datetime) -> bool:
@@ -115,29 +95,26 @@ def remove(account: Account, *, now: datetime) -> bool:
     """
     user = account.user
     unchanged = _at_version(user)
-    note = {"pk": "deleted", "sk": user.id, "deleted_at": to_ms(now)}
-    return aws.write_together(
-        [
-            _delete(user.id, _USER, unchanged),
-            _delete(_by_email(user.email), _USER, unchanged),
-            _delete(_by_email(user.email), _ACCOUNT, {}),
-            _put(note, {}),
-        ]
+    return commit(
+        IDENTITY.delete(user.id, _USER, when=unchanged),
+        IDENTITY.delete(_by_email(user.email), _USER, when=unchanged),
+        IDENTITY.delete(_by_email(user.email), _ACCOUNT),
+        IDENTITY.put({"pk": "deleted", "sk": user.id, "deleted_at": to_ms(now)}),
     )
 
 
 def deleted_users() -> Iterator[tuple[str, datetime]]:
     """Users whose deletion is noted, and since when."""
-    for item in _query("deleted", ""):
+    for item in IDENTITY.query(equals(pk="deleted")):
         yield item["sk"], from_ms(item["deleted_at"])
 
 
 def forget_deleted(user_id: str) -> None:
-    _delete_item("deleted", user_id)
+    commit(IDENTITY.delete("deleted", user_id))
 
 
 def add_session(session: Session) -> None:
-    if not aws.put_new(settings().identity_table, _session_items(session)):
+    if not commit(*(IDENTITY.put(item, when=missing("pk")) for item in _session_items(session))):
         raise AssertionError("two session tokens are alike")  # of 190 random bits
 
 
@@ -146,9 +123,8 @@ def find_session(token_hash: str) -> tuple[Session, User] | None:
     user_id = holder_of(token_hash)
     if user_id is None:
         return None
-    table = settings().identity_table
-    keys = [{"pk": user_id, "sk": _SESSION + token_hash}, {"pk": user_id, "sk": _USER}]
-    items = {item["sk"]: item for item in aws.batch_get({table: keys})[table]}
+    keys = [(user_id, _SESSION + token_hash), (user_id, _USER)]
+    items = {item["sk"]: item for item in IDENTITY.get_many(keys)}
     if len(items) < len(keys):
         _holders.pop(token_hash, None)
         return None
@@ -159,7 +135,7 @@ def holder_of(token_hash: str) -> str | None:
     """Whose session a token is of, if it ever was one; whether it counts, only the session itself tells."""
     user_id = _holders.get(token_hash)
     if user_id is None:
-        pointer = _get(_SESSION + token_hash, "session")
+        pointer = IDENTITY.get(_SESSION + token_hash, "session")
         if pointer is None:
             return None
         user_id = _holders[token_hash] = str(pointer["user_id"])
@@ -174,35 +150,32 @@ def forget_holders() -> None:
 
 
 def get_session(user_id: str, token_hash: str) -> Session | None:
-    item = _get(user_id, _SESSION + token_hash)
+    item = IDENTITY.get(user_id, _SESSION + token_hash)
     return None if item is None else _session(item)
 
 
 def list_sessions(user_id: str) -> list[Session]:
     """Every stored session of a user, newest first; those that no longer count too."""
-    sessions = [_session(item) for item in _query(user_id, _SESSION)]
+    stored = IDENTITY.query(equals(pk=user_id) & begins_with(sk=_SESSION))
+    sessions = [_session(item) for item in stored]
     return sorted(sessions, key=lambda session: session.created_at, reverse=True)
 
 
 def extend_session(session: Session) -> bool:
     """Store the new expiry. False when the session has been ended meanwhile."""
     record, holder = _session_items(session)
-    exists = {"ConditionExpression": "attribute_exists(pk)"}
-    return aws.write_together(
-        [_put(record, _of_generation(session.generation)), _put(holder, exists)]
+    return commit(
+        IDENTITY.put(record, when=equals(generation=session.generation)),
+        IDENTITY.put(holder, when=exists("pk")),
     )
 
 
 def delete_session(user_id: str, token_hash: str) -> bool:
     """End a session of this user; False when they have no such session."""
-    reply = aws.dynamodb().delete_item(
-        TableName=settings().identity_table,
-        Key=aws.serialize({"pk": user_id, "sk": _SESSION + token_hash}),
-        ReturnValues="ALL_OLD",
-    )
-    if not reply.get("Attributes"):
+    _, ended = commit_returning(IDENTITY.delete(user_id, _SESSION + token_hash))
+    if not ended:
         return False
-    _delete_item(_SESSION + token_hash, "session")
+    commit(IDENTITY.delete(_SESSION + token_hash, "session"))
     return True
 
 
@@ -215,8 +188,9 @@ def end_other_sessions(account: Account, kept: Session | None) -> bool:
     _, writes = _replacement(account, replace(account, user=user))
     if kept is not None:
         item, _ = _session_items(replace(kept, generation=generation))
-        writes.append(_put(item, _of_generation(account.user.session_generation)))
-    return aws.write_together(writes)
+        was = equals(generation=account.user.session_generation)
+        writes.append(IDENTITY.put(item, when=was))
+    return commit(*writes)
 
 
 def add_reset_token(token_hash: str, user: User, *, expires_at: datetime) -> None:
@@ -228,35 +202,35 @@ def add_reset_token(token_hash: str, user: User, *, expires_at: datetime) -> Non
         "ends_at": to_ms(expires_at),
         "expires_at": to_epoch_seconds(expires_at),
     }
-    _put_if(item, {})
+    commit(IDENTITY.put(item))
 
 
 def find_reset_token(token_hash: str) -> tuple[str, int, datetime] | None:
     """The user that a reset token is for, the version of the password that it may replace, and its expiry."""
-    item = _get(f"reset#{token_hash}", "reset")
+    item = IDENTITY.get(f"reset#{token_hash}", "reset")
     if item is None:
         return None
     return item["user_id"], item["password_version"], from_ms(item["ends_at"])
 
 
-def _replacement(was: Account, becomes: Account) -> tuple[Account, list[dict[str, Any]]]:
+def _replacement(was: Account, becomes: Account) -> tuple[Account, list[Write]]:
     """What is stored in the place of `was`, and the writes that store it if nothing has changed. Raises EmailTaken."""
     user = replace(becomes.user, version=was.user.version + 1)
     stored = replace(becomes, user=user)
     by_email, by_id = _user_items(user)
     unchanged = _at_version(was.user)
-    writes = [_put(by_id, unchanged), *_put_credential(stored)]
+    writes = [IDENTITY.put(by_id, when=unchanged), *_put_credential(stored)]
     old_key = _by_email(was.user.email)
     stays = by_email["pk"] == old_key
     if was.credential is not None and not (stays and stored.credential is not None):
-        writes.append(_delete(old_key, _ACCOUNT, {}))
+        writes.append(IDENTITY.delete(old_key, _ACCOUNT))
     if stays:
-        writes.append(_put(by_email, unchanged))
+        writes.append(IDENTITY.put(by_email, when=unchanged))
     else:
-        if _get(by_email["pk"], _USER) is not None:
+        if IDENTITY.get(by_email["pk"], _USER) is not None:
             raise EmailTaken(user.email)
-        writes.append(_put(by_email, {"ConditionExpression": "attribute_not_exists(pk)"}))
-        writes.append(_delete(old_key, _USER, unchanged))
+        writes.append(IDENTITY.put(by_email, when=missing("pk")))
+        writes.append(IDENTITY.delete(old_key, _USER, when=unchanged))
     return stored, writes
 
 
@@ -264,7 +238,7 @@ def _by_email(email: str) -> str:
     return f"email#{canonical(email)}"
 
 
-def _user_items(user: User) -> tuple[aws.Item, aws.Item]:
+def _user_items(user: User) -> tuple[Item, Item]:
     """The user by address, and by id."""
     record = {
         "user_id": user.id,
@@ -282,7 +256,7 @@ def _user_items(user: User) -> tuple[aws.Item, aws.Item]:
     return by_email, {"pk": user.id, "sk": _USER, **record}
 
 
-def _put_credential(account: Account) -> list[dict[str, Any]]:
+def _put_credential(account: Account) -> list[Write]:
     """The write that stores the account record, if there is one."""
     user, credential = account.user, account.credential
     if credential is None:
@@ -297,10 +271,10 @@ def _put_credential(account: Account) -> list[dict[str, Any]]:
         "created_at": to_ms(credential.created_at),
         "updated_at": to_ms(credential.updated_at),
     }
-    return [_put(item, {})]
+    return [IDENTITY.put(item)]
 
 
-def _account(user_item: aws.Item, credential_item: aws.Item | None) -> Account:
+def _account(user_item: Item, credential_item: Item | None) -> Account:
     user = _user(user_item)
     if "password" in user_item:
         # Version 0.1.0 wrote it: what it does not know of, an account record, is older, if there is one.
@@ -320,7 +294,7 @@ def _account(user_item: aws.Item, credential_item: aws.Item | None) -> Account:
     return Account(user=user, credential=credential)
 
 
-def _is_current(credential_item: aws.Item, user: User) -> bool:
+def _is_current(credential_item: Item, user: User) -> bool:
     """A deployment that went back to version 0.1.0 for a while leaves account records of users who moved, changed
     their password or were deleted meanwhile.
     """
@@ -330,7 +304,7 @@ def _is_current(credential_item: aws.Item, user: User) -> bool:
     )
 
 
-def _user(item: aws.Item) -> User:
+def _user(item: Item) -> User:
     return User(
         id=item["user_id"],
         email=item["email"],
@@ -345,7 +319,7 @@ def _user(item: aws.Item) -> User:
     )
 
 
-def _session_items(session: Session) -> tuple[aws.Item, aws.Item]:
+def _session_items(session: Session) -> tuple[Item, Item]:
     """The session, and by which user it is found."""
     expires_at = to_epoch_seconds(session.expires_at)
     record = {
@@ -370,7 +344,7 @@ def _session_items(session: Session) -> tuple[aws.Item, aws.Item]:
     return record, holder
 
 
-def _session(item: aws.Item) -> Session:
+def _session(item: Item) -> Session:
     return Session(
         id=item["id"],
         token_hash=item["sk"].removeprefix(_SESSION),
@@ -385,53 +359,5 @@ def _session(item: aws.Item) -> Session:
     )
 
 
-def _at_version(user: User) -> dict[str, Any]:
-    return {
-        "ConditionExpression": "version = :version",
-        "ExpressionAttributeValues": aws.serialize({":version": user.version}),
-    }
-
-
-def _of_generation(generation: int) -> dict[str, Any]:
-    return {
-        "ConditionExpression": "generation = :generation",
-        "ExpressionAttributeValues": aws.serialize({":generation": generation}),
-    }
-
-
-def _put(item: aws.Item, condition: dict[str, Any]) -> dict[str, Any]:
-    put = {"TableName": settings().identity_table, "Item": aws.serialize(item), **condition}
-    return {"Put": put}
-
-
-def _delete(pk: str, sk: str, condition: dict[str, Any]) -> dict[str, Any]:
-    key = aws.serialize({"pk": pk, "sk": sk})
-    return {"Delete": {"TableName": settings().identity_table, "Key": key, **condition}}
-
-
-def _put_if(item: aws.Item, condition: dict[str, Any]) -> bool:
-    try:
-        aws.dynamodb().put_item(**_put(item, condition)["Put"])
-    except aws.ClientError as error:
-        if aws.error_code(error) == "ConditionalCheckFailedException":
-            return False
-        raise
-    return True
-
-
-def _delete_item(pk: str, sk: str) -> None:
-    aws.dynamodb().delete_item(
-        TableName=settings().identity_table, Key=aws.serialize({"pk": pk, "sk": sk})
-    )
-
-
-def _get(pk: str, sk: str) -> aws.Item | None:
-    return aws.get_item(settings().identity_table, {"pk": pk, "sk": sk})
-
-
-def _query(pk: str, prefix: str) -> Iterator[aws.Item]:
-    condition, values = "pk = :pk", {":pk": pk}
-    if prefix:
-        condition += " AND begins_with(sk, :prefix)"
-        values[":prefix"] = prefix
-    return aws.query(settings().identity_table, condition, values, ConsistentRead=True)
+def _at_version(user: User) -> Condition:
+    return equals(version=user.version)

@@ -15,7 +15,7 @@ from larder.accounts.passwords import (
     needs_rehash,
     verify_password,
 )
-from larder.concurrency import wait_before_retry
+from larder.concurrency import attempts
 from larder.errors import (
     InvalidEmailOrPassword,
     InvalidPassword,
@@ -28,8 +28,6 @@ from larder.names import parse_name
 from larder.settings import listed, settings
 
 MAX_IMAGE_LENGTH = 2048
-
-_ATTEMPTS = 8
 
 
 def create_user(
@@ -159,10 +157,9 @@ def change_password(user_id: str, change: PasswordChange, *, now: datetime) -> U
 
 def remove_user(user_id: str, *, now: datetime) -> None:
     """Delete the user; every session of theirs ends with it. Raises NotSignedIn for one who is gone."""
-    for attempt in range(_ATTEMPTS):
+    for _ in attempts():
         if repository.remove(read_account(user_id), now=now):
             return
-        wait_before_retry(attempt)
     raise TryAgain
 
 
@@ -227,18 +224,17 @@ def change_account(user_id: str, changed: Callable[[Account], Account]) -> Accou
 
 def replace_account(user_id: str, changed: Callable[[Account], Account]) -> tuple[Account, Account]:
     """The same; returns what the account was at the moment of the change, and what it is."""
-    for attempt in range(_ATTEMPTS):
+    for _ in attempts():
         account = read_account(user_id)
         stored = repository.change(account, changed(account))
         if stored is not None:
             return account, stored
-        wait_before_retry(attempt)
     raise TryAgain
 
 
 def read_account(user_id: str) -> Account:
     """Raises NotSignedIn for a user who is gone."""
-    for _ in range(_ATTEMPTS):
+    for _ in attempts():
         user = repository.get(user_id)
         if user is None:
             raise NotSignedIn

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from larder.accounts import repository
 from larder.accounts.models import Session, User
 from larder.accounts.service import read_account
-from larder.concurrency import wait_before_retry
+from larder.concurrency import attempts
 from larder.errors import NotSignedIn, TryAgain
 from larder.hashing import hash_key, random_id
 from larder.settings import settings
@@ -19,7 +19,6 @@ NOT_REMEMBERED_SECONDS = 86_400
 _MAX_USER_AGENT_LENGTH = 256
 _TOKEN = re.compile(rf"[A-Za-z0-9]{{{TOKEN_LENGTH}}}")
 _TOKEN_HASH = re.compile(r"[A-Za-z0-9_-]{43}")
-_ATTEMPTS = 8
 
 
 def start_session(
@@ -95,7 +94,7 @@ def end_sessions(user_id: str, *, kept: Session | None = None) -> None:
     Raises TryAgain, and NotSignedIn for a user who is gone, or when the one to keep has been ended meanwhile:
     two that end each other at once do not both stay.
     """
-    for attempt in range(_ATTEMPTS):
+    for _ in attempts():
         account = read_account(user_id)
         if repository.end_other_sessions(account, kept):
             return
@@ -103,7 +102,6 @@ def end_sessions(user_id: str, *, kept: Session | None = None) -> None:
             kept = repository.get_session(user_id, kept.token_hash)
             if kept is None or kept.generation < account.user.session_generation:
                 raise NotSignedIn
-        wait_before_retry(attempt)
     raise TryAgain
 
 

@@ -12,6 +12,7 @@ from larder.artifacts.models import (
     Writer,
     parse_object_key,
 )
+from larder.errors import TryAgain
 from larder.settings import region, s3_endpoint, settings
 
 _MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
@@ -41,7 +42,7 @@ def get(upload: Upload, size_bytes: int) -> bytes | None:
     try:
         return reply["Body"].read()
     except aws.BotoCoreError as error:
-        raise aws.TryAgain from error
+        raise TryAgain from error
 
 
 def head(upload: Upload) -> StoredObject | None:

@@ -39,8 +39,8 @@ from larder.tables import (
     Item,
     Key,
     Write,
+    batch_get,
     commit,
-    get_together,
     in_batches,
 )
 from larder.teams.models import Membership
@@ -144,7 +144,7 @@ def read_with_standing(
     keys = entry_keys(owner, hash) if hash is not None else []
     if totals:
         keys.append(totals_key(owner))
-    found = get_together({TEAMS: standing_keys(owner, user_id), ARTIFACTS: keys})
+    found = batch_get({TEAMS: standing_keys(owner, user_id), ARTIFACTS: keys})
     items = found[ARTIFACTS]
     entry = parse_entry(items, hash) if hash is not None else IndexEntry()
     return parse_standing(found[TEAMS]), entry, parse_totals(items)
