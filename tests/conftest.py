@@ -23,6 +23,7 @@ from larder import aws, clock
 from larder.accounts.service import create_user
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key
+from larder.instance import restart
 from larder.settings import environment_name, region, settings
 from larder.teams.models import Role
 from larder.teams.service import add_member, create_team
@@ -32,7 +33,7 @@ from local.tables.dynamodb_local.engine import Engine
 from local.tables.dynamodb_local.installation import open_installation
 from local.template import Template, load_template
 from tests import invocations
-from tests.layer_on import forget_options, restart
+from tests.layer_on import forget_options
 from tests.mailbox import Mailbox, handed_over
 from tests.moto_stores import Stores, answering_boto3
 from tests.rehearsal.acting import ROLES, Rehearsal, rehearsal

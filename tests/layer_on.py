@@ -5,12 +5,8 @@ import json
 import pytest
 
 from larder import aws
-from larder.accounts.repository import forget_holders
-from larder.api_keys.repository import forget_clean_up
-from larder.rate_limits.service import forget_full_windows
+from larder.instance import restart
 from larder.settings import metrics_namespace, region, s3_endpoint, settings
-from larder.signing import forget_secrets
-from larder.web import auth
 from tests.e2e import cloud as local_clouds
 
 
@@ -28,19 +24,10 @@ class LayerOn:
 def forget() -> None:
     """What the layer remembers of its environment: clients, options, whom keys act for."""
     aws.reset()
-    auth.forget_scopes()
+    restart()
     forget_options()
 
 
 def forget_options() -> None:
     for cached in (settings, region, s3_endpoint, metrics_namespace):
         cached.cache_clear()
-
-
-def restart() -> None:
-    """What this instance remembers is gone, as after a crash."""
-    auth.forget_scopes()
-    forget_clean_up()
-    forget_holders()
-    forget_secrets()
-    forget_full_windows()

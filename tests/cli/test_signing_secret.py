@@ -10,7 +10,8 @@ from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.secretsmanager.models import secretsmanager_backends
 
 from larder import aws, clock
-from larder.signing import forget_secrets, is_signed, sign
+from larder.instance import restart
+from larder.signing import is_signed, sign
 
 from .conftest import OUTPUTS, PARAMETERS, Larder, change_cloud_json
 from .fake_aws import FakeAws
@@ -72,10 +73,10 @@ def test_functions_accept_the_old_secrets_signatures_until_they_are_dropped(
 ) -> None:
     signature = sign("text")
     on_stack("rotate-signing-secret")
-    forget_secrets()
+    restart()
     assert is_signed("text", signature)
     on_stack("rotate-signing-secret", "--drop-old")
-    forget_secrets()
+    restart()
     assert not is_signed("text", signature)
 
 

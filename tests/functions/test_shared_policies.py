@@ -15,8 +15,9 @@ from larder import aws, clock
 from larder.accounts.sessions import start_session
 from larder.api_keys.models import ApiKey, NewKey
 from larder.api_keys.service import create_key, find_key
+from larder.instance import restart
 from larder.settings import settings
-from larder.signing import forget_secrets, sign
+from larder.signing import sign
 from local.template import load_template
 from tests.conftest import SetOption
 from tests.faults import answering, error
@@ -118,7 +119,7 @@ def test_a_cookie_is_checked_with_a_secret_that_has_to_be_read_first(
     event["headers"].pop("authorization", None)
     event["headers"]["origin"] = f"https://{event['requestContext']['domainName']}"
     event["cookies"] = [f"{SESSION_COOKIE}={quote(f'{token}.{sign(token)}', safe='')}"]
-    forget_secrets()
+    restart()
     assert invoke(handler, event)["statusCode"] < 500
 
 

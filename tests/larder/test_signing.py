@@ -10,13 +10,13 @@ import pytest
 from moto import mock_aws
 
 from larder import aws, clock
+from larder.instance import restart
 from larder.signing import (
     KNOWN_AFTER,
     ExpiredToken,
     InvalidToken,
     decode_token,
     encode_token,
-    forget_secrets,
     is_signed,
     is_signed_anew,
     put_secrets,
@@ -93,19 +93,19 @@ def test_a_forged_token_is_refused_whatever_its_header_says(
 @pytest.fixture
 def secret_arn(environment: pytest.MonkeyPatch, option: SetOption) -> Iterator[str]:
     with mock_aws():
-        forget_secrets()
+        restart()
         manager = aws.secrets_manager()
         stored = json.dumps({"current": "one", "previous": ""})
         arn = manager.create_secret(Name="signing", SecretString=stored)["ARN"]
         option("signing_secret", arn)
         yield arn
-        forget_secrets()
+        restart()
 
 
 @contextmanager
 def rotated_ago(age: timedelta) -> Iterator[list[str]]:
     """Within, Secrets Manager tells that `two` took the place of `one` so long ago. Yields the calls that ask."""
-    forget_secrets()
+    restart()
     stored = json.dumps({"current": "two", "previous": "one"})
     answer = reply({"SecretString": stored, "CreatedDate": clock.now() - age})
     with answering("secrets-manager", "GetSecretValue", answer) as calls:
@@ -150,7 +150,7 @@ def test_what_an_instance_signs_right_after_a_rotation_passes_one_that_knows_onl
     put_secrets(current="two", previous="one")
     signature, token = sign("text"), encode_token({"a": 1}, now=NOW, lifetime_s=60)
     put_secrets(current="one", previous=None)
-    forget_secrets()  # as an instance that read before the rotation
+    restart()  # as an instance that read before the rotation
     assert is_signed("text", signature)
     assert decode_token(token, now=NOW)["a"] == 1
 
@@ -158,7 +158,7 @@ def test_what_an_instance_signs_right_after_a_rotation_passes_one_that_knows_onl
 def test_a_secret_alone_signs_at_once(secret_arn: str, option: SetOption) -> None:
     old = sign("text")
     put_secrets(current="two", previous=None)
-    forget_secrets()
+    restart()
     assert sign("text") == signed_by("two", "text", option, secret_arn)
     assert not is_signed("text", old)
 

@@ -26,11 +26,11 @@ from typing import Any
 from larder import aws
 from larder.artifacts.repository.totals import read_totals
 from larder.conditions import equals
+from larder.instance import restart
 from larder.settings import settings
 from larder.tables import ARTIFACTS, IDENTITY, TEAMS, commit
 from larder.web.log import logger
 from local.template import load_template
-from tests.layer_on import restart
 from tests.proofs.fault_deliveries import AT_ONCE, DELIVERIES
 from tests.proofs.fault_deliveries import run as deliver
 from tests.proofs.fault_page import COLUMNS, NOT_RUN, render, rows_of

@@ -32,6 +32,7 @@ from larder.accounts.sessions import start_session
 from larder.api_keys.models import ARTIFACT_ACTIONS, TEAM_ACTIONS, ApiKey, NewKey
 from larder.api_keys.service import create_key
 from larder.errors import TryAgain
+from larder.instance import restart
 from larder.settings import settings
 from larder.teams.models import Team
 from larder.teams.service import create_team
@@ -39,7 +40,7 @@ from local.child_processes import ChildProcesses
 from local.environment import cloud_environment, process_environment
 from local.http_server import listen
 from local.template import load_template
-from tests.layer_on import forget, restart
+from tests.layer_on import forget
 from tests.proofs.fault_proxy import Plan, Proxy, Reply, Request, json_reply
 from tests.requests import Browser, Context, Sender, browser_of, invoke
 from tests.requests import Reply as ClientReply

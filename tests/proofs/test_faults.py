@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from larder.instance import restart
 from local.template import load_template
-from tests.layer_on import restart
 from tests.proofs import fault_page
 from tests.proofs.fault_deliveries import DELIVERIES, Delivery, run
 from tests.proofs.fault_matrix import OUTCOMES, run_scenario, sweep_and_check

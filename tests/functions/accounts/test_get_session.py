@@ -6,9 +6,9 @@ from urllib.parse import quote, unquote
 import pytest
 
 from larder import clock
-from larder.accounts import repository
 from larder.accounts.models import User
 from larder.accounts.sessions import end_session, find_session, start_session
+from larder.instance import restart
 from larder.signing import sign
 from tests.conftest import SetOption
 from tests.faults import unreachable
@@ -160,7 +160,7 @@ def test_an_ended_session_is_nobodys_at_the_next_request_of_another_instance(
     assert browser.get("/get-session").json
     end_session(ada.id, token)
     assert is_nobody(browser.get("/get-session"))
-    repository.forget_holders()
+    restart()
     assert is_nobody(browser.get("/get-session"))
 
 
@@ -208,7 +208,7 @@ def test_who_comes_with_a_bearer_token_gets_no_cookie(ada: User) -> None:
 
 def test_it_takes_two_reads_and_one_in_an_instance_that_knows_the_session(browser: Browser) -> None:
     browser.get("/get-session")
-    repository.forget_holders()
+    restart()
     for expected in (["GetItem", "BatchGetItem"], ["BatchGetItem"]):
         with counted() as calls:
             assert browser.get("/get-session").json

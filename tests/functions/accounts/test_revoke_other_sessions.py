@@ -1,7 +1,7 @@
 """POST /api/auth/revoke-other-sessions"""
 
-from larder.accounts import repository
 from larder.accounts.models import User
+from larder.instance import restart
 from tests.requests import Browser, browser_of
 
 PATH = "/revoke-other-sessions"
@@ -16,7 +16,7 @@ def test_every_session_of_the_caller_ends_but_this_one(ada: User, browser: Brows
     for _ in ("an instance that has seen them", "another one"):
         assert [one.get("/get-session").json for one in others] == [None] * 3
         assert browser.get("/get-session").json["user"]["id"] == ada.id
-        repository.forget_holders()
+        restart()
 
 
 def test_again_is_as_good_as_once(browser: Browser) -> None:

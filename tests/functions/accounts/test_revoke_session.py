@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from larder import clock
-from larder.accounts import repository
 from larder.accounts.models import User
 from larder.accounts.sessions import find_session, start_session
+from larder.instance import restart
 from tests.functions.accounts.hostile import BODIES, NOT_TEXTS, TEXTS, with_lone_surrogate
 from tests.requests import Browser, Reply
 
@@ -28,7 +28,7 @@ def test_a_session_ends_at_the_next_request_everywhere(
     shown = token if by == "token" else session.token_hash
     assert is_done(browser.post(PATH, {"token": shown}))
     assert find_session(token, now=clock.now()) is None
-    repository.forget_holders()
+    restart()
     assert find_session(token, now=clock.now()) is None
     assert browser.get("/get-session").json
 

@@ -1,7 +1,7 @@
 """POST /api/auth/revoke-sessions"""
 
-from larder.accounts import repository
 from larder.accounts.models import User
+from larder.instance import restart
 from tests.faults import unreachable
 from tests.functions.accounts.conftest import PASSWORD
 from tests.requests import Browser, browser_of
@@ -17,7 +17,7 @@ def test_every_session_of_the_caller_ends_this_one_too(ada: User, browser: Brows
     assert (reply.status, reply.json) == (200, {"status": True})
     for _ in ("an instance that has seen them", "another one"):
         assert [one.get("/get-session").json for one in browsers] == [None] * 4
-        repository.forget_holders()
+        restart()
 
 
 def test_nobody_elses_ends(bob: User, browser: Browser) -> None:

@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from larder import clock
-from larder.accounts import repository
 from larder.accounts.models import User
 from larder.accounts.sessions import list_sessions, start_session
+from larder.instance import restart
 from tests.conftest import SetOption
 from tests.requests import SESSION_COOKIE, Browser, browser_of
 
@@ -25,7 +25,7 @@ def test_the_session_ends_and_the_browser_forgets_it(browser: Browser) -> None:
     assert browser.cookies == {}
     for instance in ("this one", "another"):
         assert stolen.get("/get-session").json is None, instance
-        repository.forget_holders()
+        restart()
 
 
 def test_the_users_other_sessions_go_on(ada: User, browser: Browser) -> None:

@@ -8,11 +8,11 @@ import pytest
 
 from larder import aws, clock
 from larder.clock import to_ms
+from larder.instance import restart
 from larder.settings import settings
 from larder.teams.management import MAX_FORMER_SLUGS, change_team, delete_team
 from larder.teams.models import CachingStatus, Role, TeamChange
 from larder.teams.service import add_member, change_state, create_team, find_team
-from larder.web.auth import forget_scopes
 from tests.faults import just_before, unreachable
 from tests.functions.teams.people import Person, joined, key_of, newcomer, outcome, signed_in
 from tests.requests import Cloud, Reply, Sender
@@ -158,7 +158,7 @@ class TestFormerSlugs:
             assert cloud.send("PUT", "/v8/artifacts/def", body=b"more").status == 202
             by_new = Sender(cloud.token, slug="acme-inc")
             assert by_new("GET", "/v8/artifacts/def").body == b"more"
-            forget_scopes()
+            restart()
         assert ada.send("GET", "/v2/teams/acme").json["slug"] == "acme-inc"
 
     def test_nobody_else_takes_a_slug_that_leads_to_the_team(

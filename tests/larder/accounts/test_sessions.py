@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from larder import clock
-from larder.accounts import repository, sessions
+from larder.accounts import sessions
 from larder.accounts.models import Session, User
 from larder.accounts.service import create_user
 from larder.accounts.sessions import (
@@ -17,6 +17,7 @@ from larder.accounts.sessions import (
     start_session,
 )
 from larder.errors import NotSignedIn
+from larder.instance import restart
 from tests.conftest import SetOption
 
 DAY = timedelta(days=1)
@@ -38,7 +39,7 @@ def find(request: pytest.FixtureRequest) -> object:
 
     def look_up(token: str, *, now: datetime) -> tuple[Session, User] | None:
         if request.param == "by another instance":
-            repository.forget_holders()
+            restart()
         return find_session(token, now=now)
 
     return look_up

@@ -7,8 +7,9 @@ import pytest
 
 from larder import aws
 from larder.errors import TooManyRequests
+from larder.instance import restart
 from larder.rate_limits.models import CREDENTIALS, MAIL, Limit
-from larder.rate_limits.service import forget_full_windows, limit_of, take
+from larder.rate_limits.service import limit_of, take
 from larder.settings import settings
 from tests.conftest import SetOption
 from tests.faults import answering, error, unreachable
@@ -52,7 +53,7 @@ class TestWindows:
 
     def test_refused_requests_do_not_count(self) -> None:
         ask(10)
-        forget_full_windows()
+        restart()
         ask(10)
         (item,) = aws.dynamodb().scan(TableName=settings().rate_limits_table)["Items"]
         assert item["request_count"] == {"N": "3"}

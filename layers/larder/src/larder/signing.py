@@ -19,6 +19,7 @@ from typing import Any
 
 from larder import aws, clock
 from larder.clock import to_epoch_seconds
+from larder.instance import Remembered
 from larder.settings import settings
 
 _KEPT = timedelta(minutes=5)
@@ -51,12 +52,12 @@ class SigningSecrets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kept:
-    arn: str
     read_at: datetime
     secrets: SigningSecrets
 
 
-_kept: _Kept | None = None
+_kept: Remembered[str, _Kept] = Remembered(1)
+"""By the ARN of the secret."""
 
 
 class InvalidToken(Exception):
@@ -124,12 +125,6 @@ def _base64url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def forget_secrets() -> None:
-    """Forget the secrets that this instance has read."""
-    global _kept  # noqa: PLW0603
-    _kept = None
-
-
 def read_secrets() -> SigningSecrets:
     """The accepted secrets as they are now. In Secrets Manager they stand as `{"current", "previous"}`."""
     named = settings().signing_secret
@@ -159,12 +154,12 @@ def _signing_secret() -> str:
 
 def _secrets() -> SigningSecrets:
     """The same, kept: one call in five minutes instead of one a request."""
-    global _kept  # noqa: PLW0603
     named = settings().signing_secret
     if not named.startswith("arn:"):
         return read_secrets()
     now = clock.now()
     # By the time of day: the other clock stands still while Lambda freezes an instance.
-    if _kept is None or _kept.arn != named or not timedelta() <= now - _kept.read_at < _KEPT:
-        _kept = _Kept(arn=named, read_at=now, secrets=read_secrets())
-    return _kept.secrets
+    kept = _kept.get(named)
+    if kept is None or not timedelta() <= now - kept.read_at < _KEPT:
+        kept = _kept[named] = _Kept(read_at=now, secrets=read_secrets())
+    return kept.secrets

@@ -13,7 +13,6 @@ The items of a user and their account are written in one transaction, on conditi
 differ. Version 0.1.0 kept the hash in the user found by address. It is read there, and the user's next change moves it.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -29,14 +28,14 @@ from larder.accounts.models import (
 )
 from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.conditions import Condition, begins_with, equals, exists, missing
+from larder.instance import Remembered
 from larder.tables import IDENTITY, Item, Write, commit, commit_returning
 
 _USER = "user"
 _ACCOUNT = f"account#{CREDENTIAL_PROVIDER}"
 _SESSION = "session#"
-_REMEMBERED = 1000
 
-_holders: OrderedDict[str, str] = OrderedDict()
+_holders: Remembered[str, str] = Remembered(1000)
 """Whose sessions this instance has seen. It only says what to read: the answer rests on what the items hold now."""
 
 
@@ -139,14 +138,7 @@ def holder_of(token_hash: str) -> str | None:
         if pointer is None:
             return None
         user_id = _holders[token_hash] = str(pointer["user_id"])
-        if len(_holders) > _REMEMBERED:
-            _holders.popitem(last=False)
     return user_id
-
-
-def forget_holders() -> None:
-    """Forget whose sessions this instance has seen."""
-    _holders.clear()
 
 
 def get_session(user_id: str, token_hash: str) -> Session | None:

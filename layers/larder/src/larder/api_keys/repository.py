@@ -9,7 +9,7 @@ A deployment may give the attributes of a key other names. The table takes and r
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from larder.api_keys.models import ApiKey, LoginCode, Permissions, RateLimit, Refill
 from larder.api_keys.schema import attribute_names
@@ -26,6 +26,7 @@ from larder.conditions import (
     exists,
     missing,
 )
+from larder.instance import Remembered
 from larder.settings import settings
 from larder.tables import IDENTITY, Item, Table, commit, commit_returning
 
@@ -36,7 +37,8 @@ _BESIDE_KEYS = Table(API_KEYS.name, "key_hash")
 NEVER = 10**15
 _CLEAN_UP = "#clean-up"
 _LOGIN_CODE = "#login-code#"
-_clean_up_not_before = datetime.min.replace(tzinfo=UTC)
+_asked: Remembered[str, datetime] = Remembered(1)
+"""When this instance asks again for the clean-up. Asking at every request would cost a write each."""
 
 EXPIRING = "expiring"
 """The one partition of the index of keys that have an expiry: few do, and they are read in order of it."""
@@ -271,19 +273,13 @@ def expired(*, now: datetime) -> Iterator[str]:
 
 def claim_clean_up(*, now: datetime, every_s: int) -> bool:
     """Whether the caller is the one to clean up: one of all instances, once in `every_s` seconds."""
-    global _clean_up_not_before  # noqa: PLW0603  # saves an instance that has just asked from asking again
-    if now < _clean_up_not_before:
+    not_before = _asked.get(_CLEAN_UP)
+    if not_before is not None and now < not_before:
         return False
-    _clean_up_not_before = now + timedelta(seconds=every_s)
-    claim = {"not_before": to_ms(_clean_up_not_before)}
+    _asked[_CLEAN_UP] = next_at = now + timedelta(seconds=every_s)
     unclaimed = missing("not_before") | at_most(not_before=to_ms(now))
-    return commit(_BESIDE_KEYS.update(_CLEAN_UP, set=claim, when=unclaimed))
-
-
-def forget_clean_up() -> None:
-    """Forget when this instance last asked to clean up."""
-    global _clean_up_not_before  # noqa: PLW0603
-    _clean_up_not_before = datetime.min.replace(tzinfo=UTC)
+    claim = _BESIDE_KEYS.update(_CLEAN_UP, set={"not_before": to_ms(next_at)}, when=unclaimed)
+    return commit(claim)
 
 
 def disable(key_hash: str, *, now: datetime) -> ApiKey | None:

@@ -4,17 +4,16 @@ from datetime import datetime
 from math import ceil
 
 from larder.errors import TooManyRequests, TryAgain
+from larder.instance import Remembered
 from larder.metrics import count
 from larder.patience import briefly
 from larder.rate_limits import repository
 from larder.rate_limits.models import BY_PATH, Limit
 from larder.settings import settings
 
-_REMEMBERED = 1000
-
 # Windows that this instance has seen full. A count never goes down, so the store need not be asked again: who keeps
 # asking costs no write, and cannot wear out the partition that counts them until it fails and lets them pass.
-_full: dict[tuple[str, int], None] = {}
+_full: Remembered[tuple[str, int], None] = Remembered(1000)
 
 
 def limit_of(path: str) -> Limit | None:
@@ -45,7 +44,7 @@ def take(what: str, limit: Limit, *, now: datetime) -> None:
         except TryAgain:
             report_store_failure("http")
             return
-        _remember(what, window)
+        _full[what, window] = None
     raise TooManyRequests(max(1, ceil(window + limit.window_s - now.timestamp())))
 
 
@@ -58,14 +57,3 @@ def take_if_counted(what: str, limit: Limit, *, now: datetime) -> None:
 def report_store_failure(limit: str) -> None:
     """Emit the metric of a request that passed uncounted. `limit` is `http`, or `key` for an API key's own limit."""
     count("RateLimitStoreFailures", limit=limit)
-
-
-def forget_full_windows() -> None:
-    """Forget which windows this instance has seen full."""
-    _full.clear()
-
-
-def _remember(what: str, window: int) -> None:
-    if len(_full) >= _REMEMBERED:
-        _full.clear()
-    _full[what, window] = None

@@ -19,7 +19,6 @@ makes both at once; what it remembers only says which items to read, and the ans
 one that meets a session: whose it is, which it looks up first, already says what to read.
 """
 
-from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
@@ -47,6 +46,7 @@ from larder.errors import (
     SoftBlocked,
     Unauthenticated,
 )
+from larder.instance import Remembered
 from larder.teams.models import Block, CachingStatus, Membership, OwnerState
 from larder.teams.repository import is_team_id, team_of_slug
 from larder.web.build_clients import keeps_presigned_urls
@@ -63,8 +63,6 @@ from larder.web.parameters import (
 
 if TYPE_CHECKING:
     from larder.accounts.models import Session, User
-
-_REMEMBERED = 1000
 
 _BLOCKS = {Block.SOFT: SoftBlocked, Block.PAYMENT: PaymentMissing}
 _SWITCHED_OFF = {
@@ -136,7 +134,7 @@ class _Scope:
     owner: str
 
 
-_scopes: OrderedDict[tuple[Token, TeamQuery], _Scope] = OrderedDict()
+_scopes: Remembered[tuple[Token, TeamQuery], _Scope] = Remembered(1000)
 
 
 def token_holder(token: BearerToken) -> Holder:
@@ -258,7 +256,7 @@ def _member(
         right = (bearer.user_id, bearer.team_id) == (guess.user_id, guess.bound_to)
         if right and _is_named(team, standing):
             caller = _admitted(bearer, guess.owner, standing, entry, sums)
-            _remember(token, team, guess)
+            _scopes[token, team] = guess
             return caller
         _scopes.pop((token, team), None)
         slug_team = team_of_slug(team.slug) if team.slug and not team.team_id else None
@@ -272,7 +270,7 @@ def _member(
     owner = _owner(bearer, team, slug_team)
     standing, entry, sums = read_with_standing(owner, bearer.user_id, hash, totals=totals)
     caller = _admitted(bearer, owner, standing, entry, sums)
-    _remember(token, team, _Scope(bearer.user_id, bearer.team_id, owner))
+    _scopes[token, team] = _Scope(bearer.user_id, bearer.team_id, owner)
     return caller
 
 
@@ -357,17 +355,6 @@ def _is_named(team: TeamQuery, standing: Membership) -> bool:
     if not _needs_slug(team):
         return True
     return standing.team is not None and team.slug in standing.team.slugs
-
-
-def _remember(token: Token, team: TeamQuery, scope: _Scope) -> None:
-    _scopes[token, team] = scope
-    if len(_scopes) > _REMEMBERED:
-        _scopes.popitem(last=False)
-
-
-def forget_scopes() -> None:
-    """Forget whom the tokens seen so far act for."""
-    _scopes.clear()
 
 
 TokenHolder = Annotated[Holder, Depends(token_holder)]

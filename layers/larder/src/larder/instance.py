@@ -1,0 +1,32 @@
+"""What an instance remembers from one request to the next.
+
+It only saves work. Each answer rests on what the stores hold now, so an instance may forget everything at any time.
+"""
+
+from collections import OrderedDict
+from typing import TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_memories: "list[Remembered]" = []  # type: ignore[type-arg]
+
+
+class Remembered(OrderedDict[K, V]):
+    """A mapping of at most `most` entries. A further one replaces the oldest."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+        _memories.append(self)
+
+    def __setitem__(self, key: K, value: V) -> None:
+        super().__setitem__(key, value)
+        if len(self) > self._most:
+            self.popitem(last=False)
+
+
+def restart() -> None:
+    """Forget everything, as a new instance has not seen any of it."""
+    for memory in _memories:
+        memory.clear()
