@@ -70,6 +70,8 @@ class _Names:
             base = self.of(node.value)
             if isinstance(base, ModuleType | type):
                 return getattr(base, node.attr, None)
+            if type(base).__module__.startswith(_OURS):
+                return getattr(type(base), node.attr, None)
         return None
 
 
