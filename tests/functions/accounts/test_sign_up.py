@@ -395,6 +395,14 @@ def test_a_body_that_is_none_is_refused(aws_in_memory: None, body: bytes) -> Non
     assert len(reply.body) < 1000
 
 
+def test_the_reply_does_not_lead_to_the_callback_url(aws_in_memory: None, mailbox: Mailbox) -> None:
+    """A page redirects by itself; the URL is for the link, which goes out where addresses must be verified."""
+    reply = sign_up(callbackURL="/welcome")
+    assert (reply.status, list(reply.json)) == (200, ["token", "user"])
+    assert "location" not in reply.headers
+    assert mailbox.jobs == []
+
+
 def test_a_callback_elsewhere_is_refused(aws_in_memory: None) -> None:
     reply = sign_up(callbackURL="https://evil.example/")
     assert reply.refusal == (403, "INVALID_CALLBACK_URL")
