@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -31,6 +32,10 @@ OPERATIONS = {
 
 def test_it_is_valid() -> None:
     validate(document())
+
+
+def test_its_version_is_that_of_the_release() -> None:
+    assert document()["info"]["version"] == version("larder")
 
 
 def test_the_files_are_what_the_handlers_say() -> None:

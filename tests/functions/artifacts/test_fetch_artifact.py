@@ -112,6 +112,15 @@ def test_302_to_s3_for_an_artifact_above_the_inline_size(send: Sender, option: S
     assert reply.body == b""
 
 
+def test_200_for_whatever_fits_into_a_reply_where_the_option_says_so(
+    send: Sender, option: SetOption
+) -> None:
+    option("inline_download_bytes", 4_700_000)
+    send("PUT", "/v8/artifacts/abc", body=b"u" * 4_600_000)
+    reply = send("GET", "/v8/artifacts/abc")
+    assert (reply.status, len(reply.body)) == (200, 4_600_000)
+
+
 def test_a_redirect_is_never_kept_by_a_cache_on_the_way(send: Sender, option: SetOption) -> None:
     option("inline_download_bytes", 0)
     send("PUT", "/v8/artifacts/abc", body=b"artifact")
