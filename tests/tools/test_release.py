@@ -123,7 +123,7 @@ def test_a_version_is_released_once_and_as_it_is_committed(tree: Path) -> None:
     assert any("not committed" in problem for problem in problems(tree, "1.2.4"))
 
 
-def test_the_version_stands_in_one_place() -> None:
+def test_the_version_is_in_one_place() -> None:
     root = Path(__file__).resolve().parents[2]
     for project in ("pyproject.toml", "cli/pyproject.toml"):
         assert (
