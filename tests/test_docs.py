@@ -125,3 +125,21 @@ def test_citations_of_what_is_not_there_are_found(tmp_path: Path) -> None:
     ]
     file.write_text(f"{good}\n" + "\n".join(bad))
     assert sorted(broken_citations(file)) == sorted(bad)
+
+
+def conformance_rows() -> list[list[str]]:
+    lines = (DOCS / "conformance.md").read_text().splitlines()
+    rows = [line.strip("|").split(" | ") for line in lines if line.startswith("| ")]
+    return [row for row in rows if not row[0].startswith(" Section")]
+
+
+@pytest.mark.parametrize("row", conformance_rows(), ids=lambda row: f"{row[0].strip()}: {row[1]}")
+def test_every_deviation_from_the_descriptions_names_its_reason_and_its_test(
+    row: list[str],
+) -> None:
+    section, description, larder, reason, option, tests = (cell.strip() for cell in row)
+    assert all((section, description, larder, reason, option))
+    named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", tests)
+    assert named
+    for file, test in named:
+        assert f"def {test}(" in (ROOT / file).read_text(), f"{file}::{test}"
