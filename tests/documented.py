@@ -1,9 +1,9 @@
-"""Whether a reply is one that the OpenAPI document tells of."""
+"""Whether a reply is one that the OpenAPI document has."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ _DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "openapi.json"
 
 
 def undocumented(
-    route_key: str, status: int, headers: Mapping[str, str], body: bytes
+    route_key: str, status: int, headers: Mapping[str, str], cookies: Sequence[str], body: bytes
 ) -> str | None:
-    """What the document does not tell of a reply by the route, `GET /v2/teams`; None when it tells everything.
+    """What the document lacks of a reply by the route, `GET /v2/teams`; None if it has everything.
 
     `headers` are by their lower-case names.
     """
@@ -25,9 +25,12 @@ def undocumented(
     response = _response(route_key, status)
     if response is None:
         return f"{route_key} answers {status}"
-    for name, header in response.get("headers", {}).items():
-        if header["required"] and name.lower() not in headers:
-            return f"{route_key} answers {status} without {name}"
+    declared = {name.lower(): header for name, header in response.get("headers", {}).items()}
+    sent = {*headers, *(["set-cookie"] if cookies else [])}
+    if missing := {name for name, header in declared.items() if header["required"]} - sent:
+        return f"{route_key} answers {status} without {missing}"
+    if others := sent & _headers() - declared.keys():
+        return f"{route_key} answers {status} with {others}"
     # A function answers HEAD as it would GET; the gateway leaves the body out.
     if not body or route_key.startswith("HEAD "):
         return None
@@ -51,6 +54,14 @@ def _wrong_json(route_key: str, status: int, body: bytes) -> str | None:
 def _document() -> dict[str, Any]:
     document: dict[str, Any] = json.loads(_DOCUMENT.read_text(encoding="utf-8"))
     return document
+
+
+@cache
+def _headers() -> frozenset[str]:
+    """The headers that the document has, by lower-case names. Those of CORS are not in it."""
+    operations = [one for path in _document()["paths"].values() for one in path.values()]
+    responses = [one for operation in operations for one in operation["responses"].values()]
+    return frozenset(name.lower() for one in responses for name in one.get("headers", {}))
 
 
 @cache

@@ -252,7 +252,8 @@ def deliver(
     text = reply.get("body") or ""
     content = base64.b64decode(text) if reply.get("isBase64Encoded") else text.encode()
     given = {name.lower(): value for name, value in reply.get("headers", {}).items()}
-    # Every reply of every test is one that the OpenAPI document tells of.
-    untold = undocumented(event["routeKey"], reply["statusCode"], given, content)
-    assert untold is None, untold
-    return Reply(reply["statusCode"], given, content, tuple(reply.get("cookies", [])))
+    cookies = tuple(reply.get("cookies", []))
+    # Every reply of every test is one that the OpenAPI document has.
+    lacking = undocumented(event["routeKey"], reply["statusCode"], given, cookies, content)
+    assert lacking is None, lacking
+    return Reply(reply["statusCode"], given, content, cookies)

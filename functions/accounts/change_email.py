@@ -1,11 +1,10 @@
 """POST /api/auth/change-email"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder.accounts import links
 from larder.web.app import auth_api, lambda_handler
+from larder.web.auth_json import StatusJson
 from larder.web.credential_bodies import NewEmail
-from larder.web.responses import json_response
+from larder.web.responses import JsonResponse, json_response
 from larder.web.signed_in import SignedInInPerson
 from larder.web.visit import VisitBy
 
@@ -13,7 +12,9 @@ app = auth_api()
 
 
 @app.post("/api/auth/change-email")
-def change_email(wanted: NewEmail, caller: SignedInInPerson, visit: VisitBy) -> Response[str]:
+def change_email(
+    wanted: NewEmail, caller: SignedInInPerson, visit: VisitBy
+) -> JsonResponse[StatusJson]:
     """POST /api/auth/change-email: send a link to the new address, which counts once the link is opened."""
     links.request_new_email(caller.user, wanted.email, wanted.callback_url, visit)
     return json_response({"status": True})

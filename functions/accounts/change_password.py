@@ -1,14 +1,17 @@
 """POST /api/auth/change-password"""
 
-from aws_lambda_powertools.event_handler import Request, Response
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Request
 
 from larder import clock
 from larder.accounts import credentials
 from larder.accounts.user_json import user_json
+from larder.web.account_json import NewSessionJson
 from larder.web.app import auth_api, lambda_handler
 from larder.web.cookies import session_cookies
 from larder.web.credential_bodies import PasswordChangeBody
-from larder.web.responses import json_response
+from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response
 from larder.web.signed_in import SignedInInPerson
 from larder.web.visit import VisitBy
 
@@ -18,7 +21,7 @@ app = auth_api()
 @app.post("/api/auth/change-password")
 def change_password(
     change: PasswordChangeBody, caller: SignedInInPerson, visit: VisitBy, request: Request
-) -> Response[str]:
+) -> Annotated[JsonResponse[NewSessionJson], MAY_SET_COOKIES]:
     """POST /api/auth/change-password: set another password. `revokeOtherSessions` leaves one new session."""
     user, token = credentials.change_password(caller.session, change, visit, now=clock.now())
     kept = caller.session.remembered

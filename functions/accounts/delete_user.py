@@ -1,6 +1,8 @@
 """POST /api/auth/delete-user"""
 
-from aws_lambda_powertools.event_handler import Request, Response
+from typing import Annotated, Literal, TypedDict
+
+from aws_lambda_powertools.event_handler import Request
 
 from larder import clock
 from larder.accounts import credentials
@@ -9,16 +11,21 @@ from larder.teams.service import leave_teams
 from larder.web.app import auth_api, lambda_handler
 from larder.web.cookies import clearing_cookies
 from larder.web.credential_bodies import FarewellPassword
-from larder.web.responses import json_response
+from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response
 from larder.web.signed_in import SignedInInPerson
 
 app = auth_api()
 
 
+class DeletedUserJson(TypedDict):
+    success: Literal[True]
+    message: Literal["User deleted"]
+
+
 @app.post("/api/auth/delete-user")
 def delete_user(
     password: FarewellPassword, caller: SignedInInPerson, request: Request
-) -> Response[str]:
+) -> Annotated[JsonResponse[DeletedUserJson], MAY_SET_COOKIES]:
     """POST /api/auth/delete-user: delete the caller with their sessions, keys and memberships."""
     credentials.delete_user(caller.user, caller.session, password, now=clock.now())
     delete_keys_of(caller.user.id)

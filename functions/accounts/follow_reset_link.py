@@ -1,19 +1,17 @@
 """GET /api/auth/reset-password/{token}"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder import clock
 from larder.accounts import links
 from larder.errors import InvalidLinkToken
 from larder.web.app import auth_api, lambda_handler
 from larder.web.credential_bodies import ResetPage
-from larder.web.responses import sent_on
+from larder.web.responses import PageRedirect, sent_on
 
 app = auth_api()
 
 
 @app.get("/api/auth/reset-password/<token>")
-def follow_reset_link(token: str, page: ResetPage) -> Response[None]:
+def follow_reset_link(token: str, page: ResetPage) -> PageRedirect:
     """GET /api/auth/reset-password/{token}: redirect to the page for the new password, with the token or `?error=`."""
     try:
         links.check_reset_token(token, now=clock.now())

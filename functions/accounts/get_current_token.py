@@ -1,17 +1,21 @@
 """GET /v5/user/tokens/current"""
 
-from aws_lambda_powertools.event_handler import Response
+from typing import TypedDict
 
 from larder.web.app import cache_api, lambda_handler
 from larder.web.auth import TokenHolder
-from larder.web.client_json import token_json
-from larder.web.responses import json_response
+from larder.web.client_json import TokenJson, token_json
+from larder.web.responses import JsonResponse, json_response
 
 app = cache_api()
 
 
+class CurrentTokenJson(TypedDict):
+    token: TokenJson
+
+
 @app.get("/v5/user/tokens/current")
-def get_current_token(holder: TokenHolder) -> Response[str]:
+def get_current_token(holder: TokenHolder) -> JsonResponse[CurrentTokenJson]:
     """GET /v5/user/tokens/current: what the presented key or session may do, and when it expires."""
     return json_response({"token": token_json(holder)})
 

@@ -1,15 +1,19 @@
 """GET /api/auth/ok"""
 
-from aws_lambda_powertools.event_handler import Response
+from typing import Literal, TypedDict
 
 from larder.web.app import auth_api, lambda_handler
-from larder.web.responses import json_response
+from larder.web.responses import JsonResponse, json_response
 
 app = auth_api()
 
 
+class OkJson(TypedDict):
+    ok: Literal[True]
+
+
 @app.get("/api/auth/ok")
-def get_ok() -> Response[str]:
+def get_ok() -> JsonResponse[OkJson]:
     """GET /api/auth/ok: whether the service answers."""
     return json_response({"ok": True})
 

@@ -1,19 +1,23 @@
 """GET /v2/user"""
 
-from aws_lambda_powertools.event_handler import Response
+from typing import TypedDict
 
 from larder.accounts.service import find_user
 from larder.errors import Unauthenticated
 from larder.web.app import cache_api, lambda_handler
 from larder.web.auth import TokenHolder
-from larder.web.client_json import client_user_json
-from larder.web.responses import json_response
+from larder.web.client_json import ClientUserJson, client_user_json
+from larder.web.responses import JsonResponse, json_response
 
 app = cache_api()
 
 
+class CurrentUserJson(TypedDict):
+    user: ClientUserJson
+
+
 @app.get("/v2/user")
-def get_user(holder: TokenHolder) -> Response[str]:
+def get_user(holder: TokenHolder) -> JsonResponse[CurrentUserJson]:
     """GET /v2/user: the user of the presented token."""
     user = find_user(holder.user_id)
     if user is None:

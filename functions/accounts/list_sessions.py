@@ -1,19 +1,17 @@
 """GET /api/auth/list-sessions"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder import clock
 from larder.accounts import sessions
-from larder.web.account_json import sessions_json
+from larder.web.account_json import SessionJson, sessions_json
 from larder.web.app import auth_api, lambda_handler
-from larder.web.responses import json_response
+from larder.web.responses import JsonResponse, json_response
 from larder.web.signed_in import SignedInLately
 
 app = auth_api()
 
 
 @app.get("/api/auth/list-sessions")
-def list_sessions(caller: SignedInLately) -> Response[str]:
+def list_sessions(caller: SignedInLately) -> JsonResponse[list[SessionJson]]:
     """GET /api/auth/list-sessions: the caller's sessions, newest first."""
     found = sessions.list_sessions(caller.user, now=clock.now())
     return json_response(sessions_json(found, caller))

@@ -1,11 +1,10 @@
 """POST /api/auth/send-verification-email"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder.accounts import links
 from larder.web.app import auth_api, lambda_handler
+from larder.web.auth_json import StatusJson
 from larder.web.credential_bodies import VerificationWanted
-from larder.web.responses import json_response
+from larder.web.responses import JsonResponse, json_response
 from larder.web.signed_in import MaybeSignedInInPerson
 from larder.web.visit import VisitBy
 
@@ -15,7 +14,7 @@ app = auth_api()
 @app.post("/api/auth/send-verification-email")
 def request_verification(
     wanted: VerificationWanted, caller: MaybeSignedInInPerson, visit: VisitBy
-) -> Response[str]:
+) -> JsonResponse[StatusJson]:
     """POST /api/auth/send-verification-email: send a verification link, if the address is known and needs one."""
     by = caller.user if caller else None
     links.request_verification(wanted.email, wanted.callback_url, visit, by=by)

@@ -1,20 +1,19 @@
 """POST /api/auth/reset-password"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder import clock
 from larder.accounts import links
 from larder.api_keys.service import delete_keys_of
 from larder.web.app import auth_api, lambda_handler
+from larder.web.auth_json import StatusJson
 from larder.web.credential_bodies import NewPasswordBody
-from larder.web.responses import json_response
+from larder.web.responses import JsonResponse, json_response
 from larder.web.visit import VisitBy
 
 app = auth_api()
 
 
 @app.post("/api/auth/reset-password")
-def reset_password(new: NewPasswordBody, visit: VisitBy) -> Response[str]:
+def reset_password(new: NewPasswordBody, visit: VisitBy) -> JsonResponse[StatusJson]:
     """POST /api/auth/reset-password: set the password with the token of a link, which works once."""
     links.reset_password(new.token, new.password, visit, end_keys=delete_keys_of, now=clock.now())
     return json_response({"status": True})

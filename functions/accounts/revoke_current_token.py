@@ -1,17 +1,21 @@
 """DELETE /v3/user/tokens/current"""
 
-from aws_lambda_powertools.event_handler import Response
+from typing import TypedDict
 
 from larder.web.app import cache_api, lambda_handler
 from larder.web.auth import TokenHolder, end_credential
-from larder.web.responses import json_response
+from larder.web.responses import JsonResponse, json_response
 
 app = cache_api()
 
 
+class RevokedTokenJson(TypedDict):
+    tokenId: str
+
+
 @app.delete("/v3/user/tokens/current")
-def revoke_current_token(holder: TokenHolder) -> Response[str]:
-    """DELETE /v3/user/tokens/current: end the presented key or session, from the next request on."""
+def revoke_current_token(holder: TokenHolder) -> JsonResponse[RevokedTokenJson]:
+    """DELETE /v3/user/tokens/current: end the presented key or session. It stops working at once."""
     end_credential(holder.credential)
     return json_response({"tokenId": holder.credential.id})
 

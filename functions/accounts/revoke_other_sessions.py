@@ -1,17 +1,16 @@
 """POST /api/auth/revoke-other-sessions"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder.accounts.sessions import end_sessions
 from larder.web.app import auth_api, lambda_handler
-from larder.web.responses import json_response
+from larder.web.auth_json import StatusJson
+from larder.web.responses import JsonResponse, json_response
 from larder.web.signed_in import SignedInInPerson
 
 app = auth_api()
 
 
 @app.post("/api/auth/revoke-other-sessions")
-def revoke_other_sessions(caller: SignedInInPerson) -> Response[str]:
+def revoke_other_sessions(caller: SignedInInPerson) -> JsonResponse[StatusJson]:
     """POST /api/auth/revoke-other-sessions: end all of the caller's sessions except this one."""
     end_sessions(caller.user.id, kept=caller.session)
     return json_response({"status": True})

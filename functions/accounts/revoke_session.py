@@ -1,18 +1,17 @@
 """POST /api/auth/revoke-session"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder.accounts.sessions import end_session
 from larder.web.account_bodies import RevokedToken
 from larder.web.app import auth_api, lambda_handler
-from larder.web.responses import json_response
+from larder.web.auth_json import StatusJson
+from larder.web.responses import JsonResponse, json_response
 from larder.web.signed_in import SignedInInPerson
 
 app = auth_api()
 
 
 @app.post("/api/auth/revoke-session")
-def revoke_session(token: RevokedToken, caller: SignedInInPerson) -> Response[str]:
+def revoke_session(token: RevokedToken, caller: SignedInInPerson) -> JsonResponse[StatusJson]:
     """POST /api/auth/revoke-session: end one of the caller's sessions, by its token or by what the list shows."""
     end_session(caller.user.id, token)
     return json_response({"status": True})

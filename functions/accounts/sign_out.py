@@ -1,18 +1,23 @@
 """POST /api/auth/sign-out"""
 
-from aws_lambda_powertools.event_handler import Request, Response
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Request
 
 from larder.accounts.sessions import end_session
 from larder.web.app import auth_api, lambda_handler
+from larder.web.auth_json import SuccessJson
 from larder.web.cookies import clearing_cookies
-from larder.web.responses import json_response
+from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response
 from larder.web.signed_in import MaybeSignedInInPerson
 
 app = auth_api()
 
 
 @app.post("/api/auth/sign-out")
-def sign_out(caller: MaybeSignedInInPerson, request: Request) -> Response[str]:
+def sign_out(
+    caller: MaybeSignedInInPerson, request: Request
+) -> Annotated[JsonResponse[SuccessJson], MAY_SET_COOKIES]:
     """POST /api/auth/sign-out: end the session, if there is one, and clear its cookie."""
     if caller is not None:
         end_session(caller.user.id, caller.token)

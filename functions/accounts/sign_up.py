@@ -1,21 +1,26 @@
 """POST /api/auth/sign-up/email"""
 
-from aws_lambda_powertools.event_handler import Request, Response
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Request
 
 from larder import clock
 from larder.accounts import credentials
 from larder.accounts.user_json import user_json
 from larder.web.account_bodies import SignUpBody
+from larder.web.account_json import NewSessionJson
 from larder.web.app import auth_api, lambda_handler
 from larder.web.cookies import session_cookies
-from larder.web.responses import json_response
+from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response
 from larder.web.visit import VisitBy
 
 app = auth_api()
 
 
 @app.post("/api/auth/sign-up/email")
-def sign_up(given: SignUpBody, visit: VisitBy, request: Request) -> Response[str]:
+def sign_up(
+    given: SignUpBody, visit: VisitBy, request: Request
+) -> Annotated[JsonResponse[NewSessionJson], MAY_SET_COOKIES]:
     """POST /api/auth/sign-up/email: add a user and sign them in, or send a link if addresses must be verified."""
     user, token = credentials.sign_up(given, visit, now=clock.now())
     cookies = session_cookies(request, token, remembered=given.remembered) if token else []

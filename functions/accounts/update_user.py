@@ -1,20 +1,25 @@
 """POST /api/auth/update-user"""
 
-from aws_lambda_powertools.event_handler import Request, Response
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Request
 
 from larder import clock
 from larder.accounts.service import update_profile
 from larder.web.account_bodies import ProfileBody
 from larder.web.app import auth_api, lambda_handler
+from larder.web.auth_json import StatusJson
 from larder.web.cookies import renewed_cookies
-from larder.web.responses import json_response
+from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response
 from larder.web.signed_in import SignedIn
 
 app = auth_api()
 
 
 @app.post("/api/auth/update-user")
-def update_user(change: ProfileBody, caller: SignedIn, request: Request) -> Response[str]:
+def update_user(
+    change: ProfileBody, caller: SignedIn, request: Request
+) -> Annotated[JsonResponse[StatusJson], MAY_SET_COOKIES]:
     """POST /api/auth/update-user: change the caller's name or picture."""
     update_profile(caller.user, change, now=clock.now())
     if caller.key is not None:

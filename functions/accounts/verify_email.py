@@ -1,20 +1,27 @@
 """GET /api/auth/verify-email"""
 
-from aws_lambda_powertools.event_handler import Response
+from typing import Literal, TypedDict
 
 from larder import clock
 from larder.accounts import links
 from larder.errors import InvalidVerificationToken
 from larder.web.app import auth_api, lambda_handler
 from larder.web.credential_bodies import VerificationLink
-from larder.web.responses import json_response, sent_on
+from larder.web.responses import JsonResponse, PageRedirect, json_response, sent_on
 from larder.web.visit import VisitBy
 
 app = auth_api()
 
 
+class VerifiedEmailJson(TypedDict):
+    status: Literal[True]
+    user: None
+
+
 @app.get("/api/auth/verify-email")
-def verify_email(link: VerificationLink, visit: VisitBy) -> Response[str] | Response[None]:
+def verify_email(
+    link: VerificationLink, visit: VisitBy
+) -> JsonResponse[VerifiedEmailJson] | PageRedirect:
     """GET /api/auth/verify-email: verify an address by the token of a link. Redirects to `callbackURL`."""
     try:
         links.follow_verification_token(link.token, visit, now=clock.now())

@@ -1,18 +1,17 @@
 """POST /api/auth/verify-password"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder.accounts.service import check_password
 from larder.web.account_bodies import GivenPassword
 from larder.web.app import auth_api, lambda_handler
-from larder.web.responses import json_response
+from larder.web.auth_json import StatusJson
+from larder.web.responses import JsonResponse, json_response
 from larder.web.signed_in import SignedInInPerson
 
 app = auth_api()
 
 
 @app.post("/api/auth/verify-password")
-def verify_password(password: GivenPassword, caller: SignedInInPerson) -> Response[str]:
+def verify_password(password: GivenPassword, caller: SignedInInPerson) -> JsonResponse[StatusJson]:
     """POST /api/auth/verify-password: whether a password is the caller's."""
     check_password(caller.user, password)
     return json_response({"status": True})

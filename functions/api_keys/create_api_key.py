@@ -1,20 +1,18 @@
 """POST /api/auth/api-key/create"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder import clock
 from larder.api_keys import own_keys, service
 from larder.web.api_key_bodies import SentNewKey
-from larder.web.api_key_json import api_key_json
+from larder.web.api_key_json import CreatedApiKeyJson, api_key_json
 from larder.web.app import auth_api, lambda_handler
-from larder.web.responses import json_response
+from larder.web.responses import JsonResponse, json_response
 from larder.web.signed_in import KeyMaker
 
 app = auth_api()
 
 
 @app.post("/api/auth/api-key/create")
-def create_api_key(new: SentNewKey, caller: KeyMaker) -> Response[str]:
+def create_api_key(new: SentNewKey, caller: KeyMaker) -> JsonResponse[CreatedApiKeyJson]:
     """POST /api/auth/api-key/create: create a key. The reply holds the only copy of it."""
     now = clock.now()
     key, raw = own_keys.create_key(caller.grantor, new, now=now)

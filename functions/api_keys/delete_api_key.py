@@ -1,19 +1,18 @@
 """POST /api/auth/api-key/delete"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder import clock
 from larder.api_keys import own_keys, service
 from larder.web.api_key_bodies import NamedKey
 from larder.web.app import auth_api, lambda_handler
-from larder.web.responses import json_response
+from larder.web.auth_json import SuccessJson
+from larder.web.responses import JsonResponse, json_response
 from larder.web.signed_in import SignedIn
 
 app = auth_api()
 
 
 @app.post("/api/auth/api-key/delete")
-def delete_api_key(key_id: NamedKey, caller: SignedIn) -> Response[str]:
+def delete_api_key(key_id: NamedKey, caller: SignedIn) -> JsonResponse[SuccessJson]:
     """POST /api/auth/api-key/delete: delete one of the caller's keys, from the next request on."""
     own_keys.delete_key(caller.grantor, key_id)
     service.clean_up(now=clock.now())

@@ -1,18 +1,23 @@
 """POST /api/auth/api-key/delete-all-expired-api-keys"""
 
-from aws_lambda_powertools.event_handler import Response
+from typing import Literal, TypedDict
 
 from larder import clock
 from larder.api_keys import service
 from larder.web.app import auth_api, lambda_handler
-from larder.web.responses import json_response
+from larder.web.responses import JsonResponse, json_response
 from larder.web.signed_in import Operator
 
 app = auth_api()
 
 
+class DeletedKeysJson(TypedDict):
+    success: Literal[True]
+    error: None
+
+
 @app.post("/api/auth/api-key/delete-all-expired-api-keys")
-def delete_expired_api_keys(operator: Operator) -> Response[str]:
+def delete_expired_api_keys(operator: Operator) -> JsonResponse[DeletedKeysJson]:
     """POST /api/auth/api-key/delete-all-expired-api-keys: delete the expired keys of all users."""
     service.delete_expired_keys(now=clock.now())
     return json_response({"success": True, "error": None})

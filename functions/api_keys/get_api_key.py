@@ -1,20 +1,18 @@
 """GET /api/auth/api-key/get"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder import clock
 from larder.api_keys import own_keys, service
 from larder.web.api_key_bodies import QueriedKey
-from larder.web.api_key_json import api_key_json
+from larder.web.api_key_json import ApiKeyJson, api_key_json
 from larder.web.app import auth_api, lambda_handler
-from larder.web.responses import json_response
+from larder.web.responses import JsonResponse, json_response
 from larder.web.signed_in import SignedIn
 
 app = auth_api()
 
 
 @app.get("/api/auth/api-key/get")
-def get_api_key(key_id: QueriedKey, caller: SignedIn) -> Response[str]:
+def get_api_key(key_id: QueriedKey, caller: SignedIn) -> JsonResponse[ApiKeyJson]:
     """GET /api/auth/api-key/get: one of the caller's keys, without the secret."""
     key = own_keys.get_key(caller.grantor, key_id)
     service.clean_up(now=clock.now())

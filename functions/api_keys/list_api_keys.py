@@ -1,19 +1,17 @@
 """GET /api/auth/api-key/list"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder import clock
 from larder.api_keys import service
-from larder.web.api_key_json import api_key_json
+from larder.web.api_key_json import ApiKeyJson, api_key_json
 from larder.web.app import auth_api, lambda_handler
-from larder.web.responses import json_response
+from larder.web.responses import JsonResponse, json_response
 from larder.web.signed_in import SignedIn
 
 app = auth_api()
 
 
 @app.get("/api/auth/api-key/list")
-def list_api_keys(caller: SignedIn) -> Response[str]:
+def list_api_keys(caller: SignedIn) -> JsonResponse[list[ApiKeyJson]]:
     """GET /api/auth/api-key/list: the caller's keys, oldest first, without the secrets."""
     keys = service.list_keys(caller.user.id)
     service.clean_up(now=clock.now())

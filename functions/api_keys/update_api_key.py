@@ -1,20 +1,18 @@
 """POST /api/auth/api-key/update"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder import clock
 from larder.api_keys import own_keys, service
 from larder.web.api_key_bodies import SentKeyUpdate
-from larder.web.api_key_json import api_key_json
+from larder.web.api_key_json import ApiKeyJson, api_key_json
 from larder.web.app import auth_api, lambda_handler
-from larder.web.responses import json_response
+from larder.web.responses import JsonResponse, json_response
 from larder.web.signed_in import KeyMaker
 
 app = auth_api()
 
 
 @app.post("/api/auth/api-key/update")
-def update_api_key(sent: SentKeyUpdate, caller: KeyMaker) -> Response[str]:
+def update_api_key(sent: SentKeyUpdate, caller: KeyMaker) -> JsonResponse[ApiKeyJson]:
     """POST /api/auth/api-key/update: change the fields of one of the caller's keys that the body names."""
     now = clock.now()
     key = own_keys.update_key(caller.grantor, sent.key_id, sent.changes, now=now)

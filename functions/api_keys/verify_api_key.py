@@ -1,19 +1,17 @@
 """POST /api/auth/api-key/verify"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder import clock
 from larder.api_keys import service
 from larder.web.api_key_bodies import VerifyBody
-from larder.web.api_key_json import verification_json
+from larder.web.api_key_json import RefusedKeyJson, ValidKeyJson, verification_json
 from larder.web.app import auth_api, lambda_handler
-from larder.web.responses import json_response
+from larder.web.responses import JsonResponse, json_response
 
 app = auth_api()
 
 
 @app.post("/api/auth/api-key/verify")
-def verify_api_key(presented: VerifyBody) -> Response[str]:
+def verify_api_key(presented: VerifyBody) -> JsonResponse[ValidKeyJson | RefusedKeyJson]:
     """POST /api/auth/api-key/verify: whether a key is valid now and has the required permissions. Takes one use."""
     now = clock.now()
     verification = service.verify(presented.key_hash, presented.permissions, now=now)

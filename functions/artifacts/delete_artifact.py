@@ -1,6 +1,6 @@
 """DELETE /v1/artifacts/{hash}"""
 
-from aws_lambda_powertools.event_handler import Response
+from typing import TypedDict
 
 from larder import clock
 from larder.artifacts import management
@@ -8,15 +8,20 @@ from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit_entry
 from larder.web.auth import CacheManager
 from larder.web.parameters import NamedHash, NoOtherParameters
-from larder.web.responses import json_response
+from larder.web.responses import JsonResponse, json_response
 
 app = cache_api()
+
+
+class DeletedArtifactJson(TypedDict):
+    hash: str
+    deleted: bool
 
 
 @app.delete("/v1/artifacts/<artifact_hash>")
 def delete_artifact(
     _query: NoOtherParameters, caller: CacheManager, artifact_hash: NamedHash
-) -> Response[str]:
+) -> JsonResponse[DeletedArtifactJson]:
     """DELETE /v1/artifacts/{hash}: delete one artifact. The reply says whether there was one."""
     entry = management.delete_artifact(
         caller.owner,

@@ -1,25 +1,25 @@
 """DELETE /v1/artifacts?writer="""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder import clock
 from larder.artifacts import removal
 from larder.web.app import cache_api, lambda_handler
-from larder.web.artifact_json import removal_json
+from larder.web.artifact_json import AcceptedRemovalJson, removal_json
 from larder.web.artifact_query import WriterAsked
 from larder.web.audit_log import audit_entry
 from larder.web.auth import CacheManager
-from larder.web.responses import json_response
+from larder.web.responses import AcceptedResponse, accepted_response
 
 app = cache_api()
 
 
 @app.delete("/v1/artifacts")
-def delete_written_artifacts(writer: WriterAsked, caller: CacheManager) -> Response[str]:
+def delete_written_artifacts(
+    writer: WriterAsked, caller: CacheManager
+) -> AcceptedResponse[AcceptedRemovalJson]:
     """DELETE /v1/artifacts?writer=: delete all artifacts that a key, a session or a user wrote, in a background job."""
     entry = removal.ask_removal(caller.owner, writer, by=caller.writer, now=clock.now())
     audit_entry(entry)
-    return json_response(removal_json(entry), status=202)
+    return accepted_response(removal_json(entry))
 
 
 handler = lambda_handler(app)

@@ -1,13 +1,11 @@
 """GET /v8/artifacts/{hash}"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder import clock
 from larder.artifacts import service
 from larder.web.app import HIT_OR_MISS, cache_api, lambda_handler
 from larder.web.auth import CacheReader
 from larder.web.parameters import Client
-from larder.web.responses import artifact_response, redirect
+from larder.web.responses import ArtifactRedirect, ArtifactResponse, artifact_response, redirect
 
 app = cache_api()
 
@@ -15,7 +13,7 @@ app = cache_api()
 @app.get("/v8/artifacts/<artifact_hash>")
 def fetch_artifact(
     _client: Client, caller: CacheReader, artifact_hash: str
-) -> Response[bytes] | Response[None]:
+) -> ArtifactResponse | ArtifactRedirect:
     """GET /v8/artifacts/{hash}: the artifact, or a redirect to where S3 serves it."""
     now = clock.now()
     artifact = service.find(caller.entry, quota_bytes=caller.quota_bytes, now=now)

@@ -1,18 +1,17 @@
 """GET /v8/artifacts/status"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder.web.app import cache_api, lambda_handler
 from larder.web.auth import CacheMember
-from larder.web.responses import json_response
+from larder.web.cache_json import CachingStatusJson
+from larder.web.responses import JsonResponse, json_response
 
 app = cache_api()
 
 
 @app.get("/v8/artifacts/status")
-def get_status(caller: CacheMember) -> Response[str]:
+def get_status(caller: CacheMember) -> JsonResponse[CachingStatusJson]:
     """GET /v8/artifacts/status: whether the caller can use the cache: enabled, disabled, paused or over_limit."""
-    return json_response({"status": caller.usable_caching.value})
+    return json_response({"status": caller.usable_caching})
 
 
 handler = lambda_handler(app)

@@ -1,14 +1,12 @@
 """GET /v1/artifacts/{hash}"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder import clock
 from larder.artifacts import service
 from larder.web.app import cache_api, lambda_handler
-from larder.web.artifact_json import artifact_json
+from larder.web.artifact_json import ArtifactJson, artifact_json
 from larder.web.auth import CacheManager
 from larder.web.parameters import NoOtherParameters
-from larder.web.responses import json_response
+from larder.web.responses import JsonResponse, json_response
 
 app = cache_api()
 
@@ -16,7 +14,7 @@ app = cache_api()
 @app.get("/v1/artifacts/<artifact_hash>")
 def inspect_artifact(
     _query: NoOtherParameters, caller: CacheManager, artifact_hash: str
-) -> Response[str]:
+) -> JsonResponse[ArtifactJson]:
     """GET /v1/artifacts/{hash}: what is known about one artifact, and who wrote it."""
     artifact = service.find(caller.entry, quota_bytes=caller.quota_bytes, now=clock.now())
     return json_response(artifact_json(artifact))

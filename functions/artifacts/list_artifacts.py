@@ -1,20 +1,18 @@
 """GET /v1/artifacts"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder import clock
 from larder.artifacts import management
 from larder.web.app import cache_api, lambda_handler
-from larder.web.artifact_json import artifacts_json
+from larder.web.artifact_json import ArtifactsJson, artifacts_json
 from larder.web.artifact_query import ArtifactsAsked
 from larder.web.auth import CacheManager
-from larder.web.responses import json_response
+from larder.web.responses import JsonResponse, json_response
 
 app = cache_api()
 
 
 @app.get("/v1/artifacts")
-def list_artifacts(asked: ArtifactsAsked, caller: CacheManager) -> Response[str]:
+def list_artifacts(asked: ArtifactsAsked, caller: CacheManager) -> JsonResponse[ArtifactsJson]:
     """GET /v1/artifacts: the artifacts of the team or the user, a page at a time, by hash."""
     page = management.list_artifacts(
         caller.owner, after=asked.after, limit=asked.limit, now=clock.now()

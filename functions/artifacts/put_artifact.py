@@ -1,15 +1,21 @@
 """PUT /v8/artifacts/{hash}"""
 
-from aws_lambda_powertools.event_handler import Request, Response
+from typing import TypedDict
+
+from aws_lambda_powertools.event_handler import Request
 
 from larder import clock
 from larder.artifacts import service
 from larder.web.app import cache_api, lambda_handler
 from larder.web.auth import CacheWriter
 from larder.web.parameters import Body, Metadata, NamedHash
-from larder.web.responses import artifact_url, json_response
+from larder.web.responses import AcceptedResponse, accepted_response, artifact_url
 
 app = cache_api()
+
+
+class StoredArtifactJson(TypedDict):
+    urls: list[str]
 
 
 @app.put("/v8/artifacts/<artifact_hash>")
@@ -19,7 +25,7 @@ def put_artifact(
     caller: CacheWriter,
     artifact_hash: NamedHash,
     request: Request,
-) -> Response[str]:
+) -> AcceptedResponse[StoredArtifactJson]:
     """PUT /v8/artifacts/{hash}: store an artifact that fits through a function, up to about 4.5 MB."""
     service.store(
         caller.owner,
@@ -31,9 +37,7 @@ def put_artifact(
         quota_bytes=caller.quota_bytes,
         now=clock.now(),
     )
-    return json_response(
-        {"urls": [artifact_url(request, artifact_hash, caller.team_id)]}, status=202
-    )
+    return accepted_response({"urls": [artifact_url(request, artifact_hash, caller.team_id)]})
 
 
 handler = lambda_handler(app)

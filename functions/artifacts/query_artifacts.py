@@ -1,22 +1,21 @@
 """POST /v8/artifacts"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder import clock
 from larder.artifacts import service
 from larder.web.app import cache_api, lambda_handler
 from larder.web.auth import CacheReader
 from larder.web.cache_bodies import QueryHashes
-from larder.web.responses import json_response, query_entries
+from larder.web.cache_json import QueryJson, query_json
+from larder.web.responses import JsonResponse, json_response
 
 app = cache_api()
 
 
 @app.post("/v8/artifacts")
-def query_artifacts(hashes: QueryHashes, caller: CacheReader) -> Response[str]:
+def query_artifacts(hashes: QueryHashes, caller: CacheReader) -> JsonResponse[QueryJson]:
     """POST /v8/artifacts: size, duration and tag of each hash, or null if it is not stored."""
     result = service.query(caller.owner, hashes, quota_bytes=caller.quota_bytes, now=clock.now())
-    return json_response(query_entries(result))
+    return json_response(query_json(result))
 
 
 handler = lambda_handler(app)

@@ -1,7 +1,5 @@
 """POST /v8/artifacts/events"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder import clock
 from larder.usage import service
 from larder.usage.models import Reporter
@@ -9,17 +7,17 @@ from larder.web.app import cache_api, lambda_handler
 from larder.web.auth import UsageReporter
 from larder.web.cache_bodies import Events
 from larder.web.parameters import Client
-from larder.web.responses import empty
+from larder.web.responses import EmptyResponse, empty_response
 
 app = cache_api()
 
 
 @app.post("/v8/artifacts/events")
-def record_events(events: Events, client: Client, caller: UsageReporter) -> Response[None]:
+def record_events(events: Events, client: Client, caller: UsageReporter) -> EmptyResponse:
     """POST /v8/artifacts/events: store the hits and misses of a build and add them to the figures of the day."""
     reporter = Reporter(key_id=caller.credential_id, ci=client.ci, interactive=client.interactive)
     service.record(caller.owner, events, reporter, now=clock.now())
-    return empty(200)
+    return empty_response()
 
 
 handler = lambda_handler(app)

@@ -1,14 +1,13 @@
 """PUT /v1/artifacts/status"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder.artifacts import service
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit
 from larder.web.auth import CachingOwner
 from larder.web.cache_bodies import CachingToSet
+from larder.web.cache_json import CachingStatusJson
 from larder.web.parameters import NoOtherParameters
-from larder.web.responses import json_response
+from larder.web.responses import JsonResponse, json_response
 
 app = cache_api()
 
@@ -16,11 +15,11 @@ app = cache_api()
 @app.put("/v1/artifacts/status")
 def set_caching_status(
     _query: NoOtherParameters, caching: CachingToSet, caller: CachingOwner
-) -> Response[str]:
+) -> JsonResponse[CachingStatusJson]:
     """PUT /v1/artifacts/status: enable, disable or pause caching. The reply is the status that clients get now."""
     status = service.set_caching(caller.owner, caching, caller.totals)
     audit("caching_status_set", caller, subject=caching.value)
-    return json_response({"status": status.value})
+    return json_response({"status": status})
 
 
 handler = lambda_handler(app)

@@ -1,22 +1,26 @@
 """POST /api/auth/turbo-login"""
 
-from aws_lambda_powertools.event_handler import Response
+from typing import TypedDict
 
 from larder import clock
 from larder.api_keys import logins
 from larder.web.app import auth_api, lambda_handler
 from larder.web.login_bodies import GivenLogin
-from larder.web.responses import NO_STORE, json_response
+from larder.web.responses import PrivateResponse, private_response
 from larder.web.signed_in import SignedInInPerson
 
 app = auth_api()
 
 
+class GrantedLoginJson(TypedDict):
+    url: str
+
+
 @app.post("/api/auth/turbo-login")
-def grant_login(login: GivenLogin, caller: SignedInInPerson) -> Response[str]:
+def grant_login(login: GivenLogin, caller: SignedInInPerson) -> PrivateResponse[GrantedLoginJson]:
     """POST /api/auth/turbo-login: create a key for a build client. The reply says where the browser takes it."""
     token = logins.give(caller.user, login.grant, now=clock.now())
-    return json_response({"url": login.client.callback(token, login.state)}, headers=NO_STORE)
+    return private_response({"url": login.client.callback(token, login.state)})
 
 
 handler = lambda_handler(app)

@@ -4,7 +4,7 @@ from larder.web.pages import Page, page, page_handler
 
 
 def show_login_success() -> Page:
-    """GET /turborepo/success: where turbo sends the browser when it has its token."""
+    """GET /turborepo/success: the page that turbo sends the browser to after a login."""
     return page("success", "turbo login")
 
 

@@ -1,16 +1,14 @@
 """GET /api/auth/sso"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder.web.app import auth_api, lambda_handler
 from larder.web.login_parameters import SsoPage
-from larder.web.responses import sent_on
+from larder.web.responses import PageRedirect, sent_on
 
 app = auth_api()
 
 
 @app.get("/api/auth/sso")
-def start_sso_login(page: SsoPage) -> Response[None]:
+def start_sso_login(page: SsoPage) -> PageRedirect:
     """GET /api/auth/sso: redirect to the page that asks for consent, for one team."""
     return sent_on(page)
 

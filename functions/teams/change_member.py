@@ -1,14 +1,13 @@
 """PATCH /v1/teams/{id}/members/{uid}"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder.errors import TeamNotFound
 from larder.teams import management
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit
-from larder.web.responses import json_response
+from larder.web.responses import JsonResponse, json_response
 from larder.web.team_bodies import SentRole
 from larder.web.team_caller import MemberManager
+from larder.web.team_json import TeamIdJson
 
 app = cache_api(no_route=TeamNotFound)
 
@@ -16,8 +15,8 @@ app = cache_api(no_route=TeamNotFound)
 @app.patch("/v1/teams/<id_or_slug>/members/<uid>")
 def change_member(
     role: SentRole, caller: MemberManager, id_or_slug: str, uid: str
-) -> Response[str]:
-    """PATCH /v1/teams/{id}/members/{uid}: give a member another role, from their next request on."""
+) -> JsonResponse[TeamIdJson]:
+    """PATCH /v1/teams/{id}/members/{uid}: change a member's role. It counts from their next request."""
     management.change_member(caller.team.id, uid, role, by=caller.actor)
     audit(f"role_set_{role.value}", caller, subject=uid)
     return json_response({"id": caller.team.id})

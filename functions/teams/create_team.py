@@ -1,21 +1,19 @@
 """POST /v1/teams"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder import clock
 from larder.teams import management
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit
-from larder.web.responses import json_response
+from larder.web.responses import JsonResponse, json_response
 from larder.web.team_bodies import SentNewTeam
 from larder.web.team_caller import TeamMaker
-from larder.web.team_json import created_json
+from larder.web.team_json import CreatedTeamJson, created_json
 
 app = cache_api()
 
 
 @app.post("/v1/teams")
-def create_team(new: SentNewTeam, maker: TeamMaker) -> Response[str]:
+def create_team(new: SentNewTeam, maker: TeamMaker) -> JsonResponse[CreatedTeamJson]:
     """POST /v1/teams: create a team that the caller owns."""
     team = management.make_team(new.name, new.slug, user_id=maker.user_id, now=clock.now())
     audit("team_created", maker, subject=team.id)

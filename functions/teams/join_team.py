@@ -1,23 +1,23 @@
 """POST /v1/teams/join"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder import clock
 from larder.accounts import team_members
 from larder.errors import TeamNotFound
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit
-from larder.web.responses import json_response
+from larder.web.responses import JsonResponse, json_response
 from larder.web.team_bodies import InvitationToken
 from larder.web.team_caller import Joiner
-from larder.web.team_json import joined_json
+from larder.web.team_json import JoinedTeamJson, joined_json
 
 app = cache_api(no_route=TeamNotFound)
 
 
 @app.post("/v1/teams/join")
 @app.post("/v1/teams/<id_or_slug>/members/teams/join")
-def join_team(token: InvitationToken, caller: Joiner, id_or_slug: str = "") -> Response[str]:
+def join_team(
+    token: InvitationToken, caller: Joiner, id_or_slug: str = ""
+) -> JsonResponse[JoinedTeamJson]:
     """POST /v1/teams/join: accept an invitation, by the token of its mail."""
     team, role = team_members.join(caller.user, token, now=clock.now())
     audit("team_joined", caller, subject=team.id)

@@ -1,21 +1,21 @@
 """GET /v3/teams/{id}/members"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder import clock
 from larder.accounts import team_members
 from larder.errors import TeamNotFound
 from larder.web.app import cache_api, lambda_handler
-from larder.web.responses import json_response
+from larder.web.responses import JsonResponse, json_response
 from larder.web.team_caller import TeamMember
-from larder.web.team_json import members_json
+from larder.web.team_json import MembersJson, members_json
 from larder.web.team_query import MembersAsked
 
 app = cache_api(no_route=TeamNotFound)
 
 
 @app.get("/v3/teams/<id_or_slug>/members")
-def list_members(asked: MembersAsked, caller: TeamMember, id_or_slug: str) -> Response[str]:
+def list_members(
+    asked: MembersAsked, caller: TeamMember, id_or_slug: str
+) -> JsonResponse[MembersJson]:
     """GET /v3/teams/{id}/members: the members of the team, newest first. Those who manage them see invitations too."""
     page = team_members.page_of_members(
         caller.team.id,

@@ -1,19 +1,17 @@
 """GET /v2/teams"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder.teams import service
 from larder.web.app import cache_api, lambda_handler
 from larder.web.auth import TokenHolder
-from larder.web.client_json import teams_json
-from larder.web.responses import json_response
+from larder.web.client_json import TeamsJson, teams_json
+from larder.web.responses import JsonResponse, json_response
 from larder.web.team_query import TeamsAsked
 
 app = cache_api()
 
 
 @app.get("/v2/teams")
-def list_teams(asked: TeamsAsked, holder: TokenHolder) -> Response[str]:
+def list_teams(asked: TeamsAsked, holder: TokenHolder) -> JsonResponse[TeamsJson]:
     """GET /v2/teams: the caller's teams. For a key that is bound to a team, that one."""
     memberships, following = service.list_memberships(
         holder.user_id, bound_to=holder.team_id, after=asked.until, limit=asked.limit

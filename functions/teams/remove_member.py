@@ -1,20 +1,19 @@
 """DELETE /v1/teams/{id}/members/{uid}"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder import clock
 from larder.errors import TeamNotFound
 from larder.invitations import service
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit
-from larder.web.responses import json_response
+from larder.web.responses import JsonResponse, json_response
 from larder.web.team_caller import MemberRemover
+from larder.web.team_json import TeamIdJson
 
 app = cache_api(no_route=TeamNotFound)
 
 
 @app.delete("/v1/teams/<id_or_slug>/members/<uid>")
-def remove_member(caller: MemberRemover, id_or_slug: str, uid: str) -> Response[str]:
+def remove_member(caller: MemberRemover, id_or_slug: str, uid: str) -> JsonResponse[TeamIdJson]:
     """DELETE /v1/teams/{id}/members/{uid}: remove a member, leave the team, or withdraw an invitation."""
     service.remove(caller.team.id, uid, by=caller.actor, now=clock.now())
     audit("member_removed", caller, subject=uid)

@@ -1,15 +1,13 @@
 """PATCH /v2/teams/{idOrSlug}"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder import clock
 from larder.errors import TeamNotFound
 from larder.teams import management
 from larder.teams.models import TeamMembership
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit
-from larder.web.client_json import team_json
-from larder.web.responses import json_response
+from larder.web.client_json import TeamJson, team_json
+from larder.web.responses import JsonResponse, json_response
 from larder.web.team_bodies import SentTeamChange
 from larder.web.team_caller import TeamEditor
 
@@ -17,7 +15,9 @@ app = cache_api(no_route=TeamNotFound)
 
 
 @app.patch("/v2/teams/<id_or_slug>")
-def update_team(change: SentTeamChange, caller: TeamEditor, id_or_slug: str) -> Response[str]:
+def update_team(
+    change: SentTeamChange, caller: TeamEditor, id_or_slug: str
+) -> JsonResponse[TeamJson]:
     """PATCH /v2/teams/{idOrSlug}: change the name, the slug or the caching status."""
     team = management.change_team(caller.team.id, change, by=caller.actor, now=clock.now())
     audit("team_changed", caller, subject=",".join(change.named))

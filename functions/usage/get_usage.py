@@ -1,19 +1,17 @@
 """GET /v1/usage"""
 
-from aws_lambda_powertools.event_handler import Response
-
 from larder.usage import service
 from larder.web.app import cache_api, lambda_handler
 from larder.web.auth import UsageReader
-from larder.web.responses import json_response
-from larder.web.usage_json import usage_json
+from larder.web.responses import JsonResponse, json_response
+from larder.web.usage_json import UsageJson, usage_json
 from larder.web.usage_query import PeriodAsked
 
 app = cache_api()
 
 
 @app.get("/v1/usage")
-def get_usage(period: PeriodAsked, caller: UsageReader) -> Response[str]:
+def get_usage(period: PeriodAsked, caller: UsageReader) -> JsonResponse[UsageJson]:
     """GET /v1/usage: what the cache did in a period, what is stored now, and which limits apply."""
     usage = service.read_usage(caller.owner, period, recent_uploads=caller.totals.uploads)
     return json_response(usage_json(caller, usage))

@@ -1,26 +1,36 @@
 """The OpenAPI document is valid, complete, and what the code says."""
 
-from __future__ import annotations
-
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import pytest
 from aws_lambda_powertools.event_handler import Request
 from openapi_spec_validator import validate
 
 from larder import errors
+from larder.clock import IsoTime, to_iso
 from larder.errors import ArtifactNotFound, KeyNotFound, LarderError, TryAgain
+from larder.teams.models import Role
 from larder.web.parameters import client_info
+from larder.web.responses import (
+    MAY_SET_COOKIES,
+    JsonResponse,
+    MayHave,
+    PrivateResponse,
+    UploadOffer,
+)
 from local.template import Function, Route, Template, load_template
 from tools.openapi import Undocumented
 from tools.openapi.document import is_operation, make_document
 from tools.openapi.failures import raised_by
 from tools.openapi.files import differing, document
+from tools.openapi.replies import replies_of
 from tools.openapi.requests import matching, parameters_of
-from tools.openapi.shapes import Components, Interpreter, schema_of_type, union
+from tools.openapi.shapes import Components, union
 
 TEMPLATE = load_template(environ={})
 OPERATIONS = {
@@ -64,8 +74,8 @@ def test_a_route_that_the_code_does_not_explain_is_named() -> None:
 
 @pytest.mark.parametrize("error", ["invalid_body", "not_a_team_member", "try_again"])
 def test_codes_stand_with_the_operations_that_can_have_them(error: str) -> None:
-    told = str(OPERATIONS["PUT", "/v8/artifacts/{hash}"]["responses"])
-    assert (f"'{error}'" in told) is (error != "invalid_body")
+    documented = str(OPERATIONS["PUT", "/v8/artifacts/{hash}"]["responses"])
+    assert (f"'{error}'" in documented) is (error != "invalid_body")
 
 
 def test_every_code_is_told_somewhere() -> None:
@@ -142,36 +152,105 @@ def test_errors_are_followed_through_calls(
     assert raised_by(function) == expected
 
 
-def _card(name: str, age: int | None, tags: list[str]) -> dict[str, Any]:
-    card = {"name": name, "age": age, "tags": [tag for tag in tags], "known": True}  # noqa: C416
-    if age is not None:
-        card["next"] = age
-    return card
+class PersonJson(TypedDict):
+    """Someone, and
+    when they came.
+    """
+
+    name: str
+    age: NotRequired[int | None]
+    role: Role
+    kind: Literal["person"]
+    tags: dict[str, list[str]]
+    came: IsoTime
+    friend: "PersonJson | None"
 
 
-def test_a_dict_is_read_from_its_literal_and_the_types_of_what_is_in_it() -> None:
-    assert Interpreter(_card, Components()).returned() == {
+def test_a_shape_is_read_from_its_types() -> None:
+    components = Components()
+    person = {"$ref": "#/components/schemas/Person"}
+    assert components.schema_of(PersonJson) == person
+    came = components.schemas["Person"]["properties"].pop("came")
+    assert came["format"] == "date-time"
+    assert components.schemas["Person"] == {
         "type": "object",
         "properties": {
             "name": {"type": "string"},
             "age": {"type": ["integer", "null"]},
-            "tags": {"type": "array", "items": {"type": "string"}},
-            "known": {"type": "boolean", "const": True},
-            "next": {"type": "integer"},
+            "role": {"type": "string", "enum": list(Role)},
+            "kind": {"type": "string", "const": "person"},
+            "tags": {
+                "type": "object",
+                "additionalProperties": {"type": "array", "items": {"type": "string"}},
+            },
+            "friend": {"anyOf": [person, {"type": "null"}]},
         },
-        "required": ["name", "age", "tags", "known"],
+        "required": ["name", "role", "kind", "tags", "came", "friend"],
+        "description": "Someone, and when they came.",
     }
 
 
-def _riddle(name: str) -> dict[str, Any]:
-    return {"name": name.join("-")}
+@pytest.mark.parametrize(
+    ("moment", "is_one"),
+    [
+        (to_iso(datetime(2026, 11, 21, tzinfo=UTC)), True),
+        ("2026-11-21T08:35:00Z", False),
+        ("2026-11-21T08:35:00.123456Z", False),
+        ("2026-11-21T08:35:00.000+00:00", False),
+    ],
+)
+def test_times_have_three_fractional_digits(moment: str, is_one: bool) -> None:
+    assert bool(re.search(Components().schema_of(IsoTime)["pattern"], moment)) is is_one
 
 
-def test_what_cannot_be_read_is_told_and_not_guessed() -> None:
-    with pytest.raises(Undocumented, match=r"_riddle: name\.join"):
-        Interpreter(_riddle, Components()).returned()
-    with pytest.raises(Undocumented, match="no schema for the type"):
-        schema_of_type(Function)
+def test_a_type_that_json_does_not_have_is_refused() -> None:
+    with pytest.raises(Undocumented, match=r"no schema for .*Function"):
+        Components().schema_of(Function)
+
+
+def test_two_shapes_of_one_name_are_refused() -> None:
+    components = Components()
+    components.schema_of(PersonJson)
+    with pytest.raises(Undocumented, match="two shapes are named Person"):
+        components.schema_of(TypedDict("PersonJson", {"id": str}))  # type: ignore[operator]
+
+
+def _answers_a_dict() -> dict[str, str]:
+    raise NotImplementedError
+
+
+def _answers_or_sends_on() -> Annotated[JsonResponse[list[str]], MayHave("Location")] | UploadOffer:
+    raise NotImplementedError
+
+
+def _answers_twice() -> Annotated[JsonResponse[str], MAY_SET_COOKIES] | PrivateResponse[int]:
+    raise NotImplementedError
+
+
+def test_replies_are_read_from_the_return_type() -> None:
+    replies = replies_of(_answers_or_sends_on, Components())
+    strings = {"type": "array", "items": {"type": "string"}}
+    assert replies["200"]["content"] == {"application/json": {"schema": strings}}
+    assert {status: _required(reply) for status, reply in replies.items()} == {
+        "200": {"Location": False},
+        "204": {"Location": True},
+    }
+
+
+def test_replies_with_one_status_are_joined() -> None:
+    (reply,) = replies_of(_answers_twice, Components()).values()
+    assert _required(reply) == {"Cache-Control": False, "Set-Cookie": False}
+    either = {"anyOf": [{"type": "string"}, {"type": "integer"}]}
+    assert reply["content"] == {"application/json": {"schema": either}}
+
+
+def _required(reply: dict[str, Any]) -> dict[str, bool]:
+    return {name: header["required"] for name, header in reply["headers"].items()}
+
+
+def test_a_return_type_that_names_no_reply_is_refused() -> None:
+    with pytest.raises(Undocumented, match="is no reply"):
+        replies_of(_answers_a_dict, Components())
 
 
 def _reads_more(request: Request) -> str:

@@ -22,8 +22,8 @@ COMMON = {
 }
 """Refusals that most endpoints have. The pages explain them once."""
 
-MANY_PROPERTIES = 8
-"""An answer with more is described below its table."""
+MANY_PROPERTIES = 5
+"""An answer with more is shown by its name."""
 
 Schema = dict[str, Any]
 
@@ -98,17 +98,17 @@ def _answers(operation: Schema) -> Iterator[str]:
 
 
 def _shape(schema: Schema) -> str:
-    if "$ref" in schema:
-        return f"`{schema['$ref'].rpartition('/')[2]}`"
     if "anyOf" in schema:
-        return " or ".join(_shape(one) for one in schema["anyOf"])
+        return " or ".join(dict.fromkeys(_shape(one) for one in schema["anyOf"]))
     if schema.get("type") == "array":
         return f"a list of {_shape(schema['items'])}"
-    names = list(schema.get("properties", ()))
-    if not names:
-        return "`null`" if schema.get("type") == "null" else ""
-    shown = names if len(names) <= MANY_PROPERTIES else [*names[:3], "..."]
-    return f"`{{{', '.join(shown)}}}`"
+    if schema.get("type") == "null":
+        return "`null`"
+    if "$ref" not in schema:
+        return ""
+    name = schema["$ref"].rpartition("/")[2]
+    properties = _document()["components"]["schemas"][name]["properties"]
+    return f"`{{{', '.join(properties)}}}`" if len(properties) <= MANY_PROPERTIES else f"`{name}`"
 
 
 def _refusals(operation: Schema) -> Iterator[str]:

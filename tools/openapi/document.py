@@ -21,40 +21,40 @@ from aws_lambda_powertools.event_handler.depends import Depends
 from larder import errors
 from larder.errors import LarderError
 from larder.web import auth, parameters, signed_in
+from larder.web.error_bodies import AuthErrorJson, ErrorJson
 from larder.web.origins import check_callbacks
-from larder.web.pages import Page
 from larder.web.request_guards import BODYLESS, check_rate, guard_request
 from local.template import DEFAULT_PATH, Route, Template
 from tools.openapi import Undocumented
 from tools.openapi.failures import Errors, raised_by
-from tools.openapi.replies import described, replies_of
+from tools.openapi.replies import headers, replies_of
 from tools.openapi.requests import PARAMETERS, PATHS, body_of, named_in, parameters_of
 from tools.openapi.shapes import Components, Schema, union
 
 ROOT = Path(__file__).resolve().parents[2]
 
 TAGS = {
-    "artifacts": "The cache, and the management of what it stores.",
-    "usage": "What the cache did.",
+    "artifacts": "The cache, and management of what it stores.",
+    "usage": "Cache hits and misses, and storage.",
     "teams": "Teams, members and invitations, named as in the hosted service's REST API.",
     "accounts": "People: sign-up, sign-in, sessions, passwords, addresses.",
-    "api_keys": "API keys, as the Better Auth client asks for them.",
+    "api_keys": "API keys, for the Better Auth client.",
     "pages": "Pages for people, `turbo login`, and this document.",
 }
 
 _ABOUT = """\
-A remote build cache that a team owns. It answers Turborepo, the Better Auth client, and whatever else reads this.
+A remote build cache that a team owns. It serves Turborepo, the Better Auth client, and any other client.
 
-Made of the service's own code. Every reply of a request that reaches a handler is here; each 4xx and 5xx tells which \
-codes it can have. docs/errors.md says what to do about each of them.
+This document is made from the code. It has every reply; each 4xx and 5xx lists the codes that it can have. \
+docs/errors.md says what to do about each code.
 
-A request for the cache acts for the team that `teamId` or `slug` names, else for the one that the key is bound to, \
-else for the caller alone.
+A request to the cache is for the team that `teamId` or `slug` names, else for the team that the key is bound to, \
+else for the user.
 
-OPTIONS on any path of `/api/auth` answers the preflight of a browser for pages of trusted origins.
+OPTIONS on any path of `/api/auth` answers CORS preflights of trusted origins.
 
-Another method of a path here is answered 405 `method_not_allowed`, with `Allow`. Any other path is answered 404 \
-`not_found`; under `/api/auth` without a body, and to a browser with a page.
+Another method of a path in this document is answered with 405 `method_not_allowed` and `Allow`. Any other path is \
+answered with 404: `not_found`, without a body under `/api/auth`, and a page for browsers.
 """
 
 _SCHEMES: dict[str, Schema] = {
@@ -66,20 +66,20 @@ _SCHEMES: dict[str, Schema] = {
     "sessionToken": {
         "type": "http",
         "scheme": "bearer",
-        "description": "The token of a session, as a sign-in answers it.",
+        "description": "The token of a session, from the reply to a sign-in.",
     },
     "sessionCookie": {
         "type": "apiKey",
         "in": "cookie",
         "name": "__Secure-better-auth.session_token",
         "description": "The signed cookie that a sign-in sets. On plain http, which only the local cloud has, its name "
-        "lacks `__Secure-`. Whatever changes something has to come with the `Origin` of a trusted page.",
+        "lacks `__Secure-`. Requests that change something need the `Origin` of a trusted page.",
     },
     "apiKey": {
         "type": "apiKey",
         "in": "header",
         "name": "x-api-key",
-        "description": "An API key, where `SessionForApiKeys` lets it stand for a session of its user.",
+        "description": "An API key in place of a session, if the option `SessionForApiKeys` allows it.",
     },
 }
 
@@ -88,7 +88,7 @@ _IN_PERSON = [{"sessionCookie": list[str]()}, {"sessionToken": list[str]()}]
 _BY_KEY = [*_IN_PERSON, {"apiKey": list[str]()}]
 _NOBODY: Schema = {}
 
-# Who may call, by the dependency that finds out; of several the strictest decides.
+# Who may call, by the dependency that finds out. Of several, the strictest decides.
 _CALLERS: dict[Callable[..., Any], list[Schema]] = {
     signed_in.signed_in_in_person: _IN_PERSON,
     signed_in.operator: _IN_PERSON,
@@ -101,8 +101,11 @@ _CALLERS: dict[Callable[..., Any], list[Schema]] = {
 }
 
 _GATEWAYS: dict[str, tuple[str, str]] = {
-    "413": ("TooLarge", "The body is larger than a function takes, about 4.5 MB: use preflight."),
-    "429": ("TooMany", "More requests a second than the stack's throttling allows."),
+    "413": (
+        "TooLarge",
+        "The body is larger than about 4.5 MB. Upload it straight to storage: send OPTIONS first.",
+    ),
+    "429": ("TooMany", "More requests per second than the stack's throttling allows."),
     "431": ("HeadersTooLarge", "The headers are larger than 10,240 bytes."),
     "503": ("Unavailable", "The function did not answer within 30 seconds."),
 }
@@ -113,6 +116,7 @@ _METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 def make_document(template: Template) -> Schema:
     """The whole document. Raises Undocumented, which names the route."""
     components = Components()
+    components.schemas["GatewayError"] = _GATEWAY_ERROR
     paths: dict[str, dict[str, Schema]] = {}
     for route in sorted(filter(is_operation, template.routes), key=lambda route: route.path):
         try:
@@ -129,11 +133,13 @@ def make_document(template: Template) -> Schema:
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "servers": [{"url": "/", "description": "The deployment that serves this document."}],
-        "tags": [{"name": name, "description": told} for name, told in TAGS.items()],
+        "tags": [{"name": name, "description": description} for name, description in TAGS.items()],
         "paths": paths,
         "components": {
-            "schemas": dict(sorted({**components.schemas, **_ERROR_SCHEMAS}.items())),
-            "responses": {name: _of_the_gateway(told) for name, told in _GATEWAYS.values()},
+            "schemas": dict(sorted(components.schemas.items())),
+            "responses": {
+                name: _of_the_gateway(description) for name, description in _GATEWAYS.values()
+            },
             "securitySchemes": _SCHEMES,
         },
     }
@@ -149,41 +155,19 @@ def _version() -> str:
     return str(project["project"]["version"])
 
 
-def _of_the_gateway(told: str) -> Schema:
+def _of_the_gateway(description: str) -> Schema:
     return {
-        "description": told,
-        "content": {"application/json": {"schema": _reference("GatewayError")}},
+        "description": description,
+        "content": {"application/json": {"schema": _GATEWAY_REFERENCE}},
     }
 
 
-def _reference(name: str) -> Schema:
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-_TEXT: Schema = {"type": "string"}
-_CODED: Schema = {"code": _TEXT, "message": _TEXT}
-_ERROR_SCHEMAS: dict[str, Schema] = {
-    "Error": {
-        "type": "object",
-        "description": "An error of the cache API. Build clients read the nested part.",
-        "properties": {
-            "error": {"type": "object", "properties": _CODED, "required": ["code", "message"]},
-            **_CODED,
-        },
-        "required": ["error", "code", "message"],
-    },
-    "AuthError": {
-        "type": "object",
-        "description": "An error of `/api/auth`. That of the limit by address and path has no code.",
-        "properties": _CODED,
-        "required": ["message"],
-    },
-    "GatewayError": {
-        "type": "object",
-        "description": "An error of the gateway in front of the functions.",
-        "properties": {"message": _TEXT},
-        "required": ["message"],
-    },
+_GATEWAY_REFERENCE: Schema = {"$ref": "#/components/schemas/GatewayError"}
+_GATEWAY_ERROR: Schema = {
+    "type": "object",
+    "description": "An error of the gateway in front of the functions.",
+    "properties": {"message": {"type": "string"}},
+    "required": ["message"],
 }
 
 
@@ -225,12 +209,12 @@ class _Operation:
         return not self._is_page and guard_request in self.module.app._router_middlewares
 
     def described(self) -> Schema:
-        told = inspect.getdoc(self.handler) or ""
-        summary, _, more = told.partition("\n")
+        summary, _, more = (inspect.getdoc(self.handler) or "").partition("\n")
+        summary = summary.partition(": ")[2] or summary
         operation: Schema = {
             "operationId": self._operation_id,
             "tags": [self.module.__name__.partition(".")[0]],
-            "summary": summary.partition(": ")[2] or summary,
+            "summary": summary[:1].upper() + summary[1:],
         }
         if more.strip():
             operation["description"] = " ".join(more.split())
@@ -244,7 +228,7 @@ class _Operation:
 
     @property
     def _operation_id(self) -> str:
-        """Of a function that answers several routes, with what tells them apart."""
+        """The name of the handler, with a suffix if it answers several routes."""
         name = self.handler.__name__
         version = re.match(r"/(v\d+)/", self.route.path)
         twin = {"invite_members": version and version[1], "join_team": None}.get(name)
@@ -277,11 +261,11 @@ class _Operation:
     def parameters(self) -> list[Schema]:
         found = {}
         for name in re.findall(r"\{(\w+)\}", self.route.path):
-            schema, told = PATHS[name]
+            schema, description = PATHS[name]
             found[name, "path"] = {
                 "name": name,
                 "in": "path",
-                "description": told,
+                "description": description,
                 "required": True,
                 "schema": schema,
             }
@@ -329,29 +313,26 @@ class _Operation:
     def _responses(self) -> Schema:
         if self._is_page:
             return self._of_a_page()
-        responses: dict[str, Schema] = dict(described(replies_of(self.handler, self.components)))
+        responses: dict[str, Schema] = replies_of(self.handler, self.components)
         for failure, raised in self._errors().items():
             responses[str(failure)] = self._failed(raised)
         if self._is_auth and "{" in self.route.path:
-            responses["404"] = {"description": "The path holds what no token has."}
-        for status, (name, told) in _GATEWAYS.items():
+            responses["404"] = {"description": "The path has characters that a token cannot have."}
+        for status, (name, description) in _GATEWAYS.items():
             if status == "413" and self.route.method not in _METHODS_WITH_BODY:
                 continue
             if status in responses:
                 content = responses[status].get("content", {}).get("application/json")
                 if content:
-                    content["schema"] = union([content["schema"], _reference("GatewayError")])
-                responses[status]["description"] += f". Of the gateway: {told}"
+                    content["schema"] = union([content["schema"], _GATEWAY_REFERENCE])
+                responses[status]["description"] += f". From the gateway: {description}"
             else:
                 responses[status] = {"$ref": f"#/components/responses/{name}"}
         return dict(sorted(responses.items()))
 
     def _of_a_page(self) -> Schema:
-        made = get_type_hints(self.handler)["return"]
-        media_type = "text/html; charset=utf-8" if made is Page else "application/json"
-        schema: Schema = {"type": "string"} if made is Page else {"type": "object"}
         return {
-            "200": {"description": "The page.", "content": {media_type: {"schema": schema}}},
+            **replies_of(self.handler, self.components),
             "429": {"$ref": "#/components/responses/TooMany"},
             "431": {"$ref": "#/components/responses/HeadersTooLarge"},
             "503": {"$ref": "#/components/responses/Unavailable"},
@@ -378,47 +359,35 @@ class _Operation:
 
     def _no_route(self) -> type[LarderError]:
         """What cache_api() raises for a path with characters that the parameter cannot have."""
-        source = inspect.getsource(self.module)
-        named = re.search(r"no_route=(\w+)", source)
-        error: type[LarderError] = (
-            getattr(self.module, named[1]) if named else errors.InvalidRequest
-        )
+        error: type[LarderError] = self._given_to_app("no_route") or errors.InvalidRequest
         return error
 
+    def _given_to_app(self, argument: str) -> Any:
+        """The constant that the module makes its app with; None where it names none."""
+        named = re.search(rf"{argument}=(\w+)", inspect.getsource(self.module))
+        return getattr(self.module, named[1]) if named else None
+
     def _failed(self, raised: Errors) -> Schema:
-        told = ", ".join(sorted({f"`{self._code(error)}`" for error in raised}))
-        if self.route.method == "HEAD" or raised == {errors.DeleteUserDisabled}:
-            return {"description": told}
         codes = sorted({self._code(error) for error in raised})
-        base = _reference("AuthError" if self._is_auth else "Error")
-        schema: Schema = {"allOf": [base, {"properties": {"code": {"enum": codes}}}]}
-        response: Schema = {
-            "description": told,
-            "content": {"application/json": {"schema": schema}},
-        }
-        headers = {name for error in raised for name in _headers_of(error)}
-        if headers:
-            always = [set(_headers_of(error)) for error in raised]
+        response: Schema = {"description": ", ".join(f"`{code}`" for code in codes)}
+        sent = [{*_headers_of(error), *self._error_headers} for error in raised]
+        if names := set[str]().union(*sent):
             is_ours = not {str(error.status) for error in raised} & _GATEWAYS.keys()
-            response["headers"] = {
-                name: {
-                    "description": _HEADERS[name],
-                    "required": is_ours and all(name in one for one in always),
-                    "schema": {"type": "string"},
-                }
-                for name in sorted(headers)
-            }
-        return response
+            always = set.intersection(*sent) if is_ours else set[str]()
+            response["headers"] = headers(names, always)
+        if self.route.method == "HEAD" or raised == {errors.DeleteUserDisabled}:
+            return response
+        base = self.components.schema_of(AuthErrorJson if self._is_auth else ErrorJson)
+        schema: Schema = {"allOf": [base, {"properties": {"code": {"enum": codes}}}]}
+        return {**response, "content": {"application/json": {"schema": schema}}}
+
+    @property
+    def _error_headers(self) -> list[str]:
+        """What cache_api() adds to every error reply."""
+        return list(self._given_to_app("error_headers") or ())
 
     def _code(self, error: type[LarderError]) -> str:
         return error.code.upper() if self._is_auth else error.code
-
-
-_HEADERS = {
-    "Retry-After": "Seconds after which to try again.",
-    "X-Retry-After": "The same, as the Better Auth client reads it.",
-    "WWW-Authenticate": "`Bearer`",
-}
 
 
 def _headers_of(error: type[LarderError]) -> list[str]:

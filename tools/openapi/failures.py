@@ -102,9 +102,9 @@ def _of_node(node: ast.AST, names: _Names) -> Errors:
     if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("isinstance", "issubclass"):
         return frozenset()
     if isinstance(node, ast.Name | ast.Attribute):
-        told = _of_name(names.of(node))
+        named = _of_name(names.of(node))
         inner = _of_node(node.value, names) if isinstance(node, ast.Attribute) else None
-        return told | (inner or frozenset())
+        return named | (inner or frozenset())
     if isinstance(node, ast.arguments):
         return frozenset()
     if isinstance(node, ast.AnnAssign):

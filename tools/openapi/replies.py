@@ -1,190 +1,145 @@
-"""The replies that a handler makes when nothing goes wrong."""
+"""The replies of a handler, by its return type."""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+import inspect
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass, replace
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from larder.web import responses
+from larder.web.pages import Page
+from larder.web.responses import MayHave
 from tools.openapi import Undocumented
-from tools.openapi.shapes import Components, Interpreter, Schema, is_nullable, schema_of, union
+from tools.openapi.shapes import Components, Schema, union
 
-_TOLD = {
-    "Access-Control-Allow-Headers": "Tells build clients to send their token with the request itself.",
-    "Cache-Control": "`no-store`: what it says is for the caller alone.",
+_DESCRIPTIONS = {
+    200: "OK",
+    202: "Accepted. It is done later.",
+    204: "No content.",
+    302: "Go on to `Location`.",
+}
+
+_HEADERS = {
+    "Access-Control-Allow-Headers": "Makes build clients send their token with the request itself.",
+    "Cache-Control": "How long the reply may be kept. `no-store`: it is for the caller only.",
     "Content-Length": "The size of the artifact in bytes.",
     "Location": "Where to go on to.",
     "Referrer-Policy": "`no-referrer`: the address may hold a token.",
+    "Retry-After": "Seconds after which to try again.",
     "Set-Cookie": "The session's cookies.",
-    "x-artifact-dirty-hash": "What the client that stored it told of uncommitted changes.",
-    "x-artifact-duration": "Milliseconds that the task took; 0 when that was not told.",
-    "x-artifact-sha": "The commit that the client told of.",
-    "x-artifact-tag": "The signature that the client sent along.",
+    "WWW-Authenticate": "`Bearer`",
+    "X-Retry-After": "The same as `Retry-After`, for the Better Auth client.",
+    "x-artifact-dirty-hash": "The hash of uncommitted changes, as sent at upload.",
+    "x-artifact-duration": "Milliseconds that the task took, as sent at upload.",
+    "x-artifact-sha": "The commit, as sent at upload.",
+    "x-artifact-tag": "The signature, as sent at upload.",
 }
 
 
 @dataclass(frozen=True)
-class Reply:
-    """One way to answer. `headers` are by their names; those that are not always there are no part of `always`."""
+class _Reply:
+    """`headers` are always there, `optional` ones are not."""
 
     status: int
+    headers: frozenset[str] = frozenset()
+    optional: frozenset[str] = frozenset()
     media_type: str | None = None
     schema: Schema | None = None
-    headers: frozenset[str] = field(default_factory=frozenset)
-    always: frozenset[str] = field(default_factory=frozenset)
 
 
-def replies_of(handler: Callable[..., Any], components: Components) -> list[Reply]:
-    """What each `return` of the handler makes."""
-    interpreter = Interpreter(handler, components)
-    found: list[Reply] = []
+_ARTIFACT = frozenset(
+    {"x-artifact-duration", "x-artifact-tag", "x-artifact-sha", "x-artifact-dirty-hash"}
+)
 
-    def on_return(node: ast.expr) -> None:
-        found.append(_reply(node, interpreter))
+_BYTES: Schema = {"type": "string", "format": "binary"}
 
-    interpreter.follow(on_return)
-    return found
-
-
-def _reply(node: ast.expr, interpreter: Interpreter) -> Reply:
-    made_by = interpreter.callee(node.func) if isinstance(node, ast.Call) else None
-    if not isinstance(node, ast.Call) or made_by not in _MAKERS:
-        raise Undocumented(f"{interpreter.function.__name__} answers by {ast.unparse(node)}")
-    return _MAKERS[made_by](node, interpreter)
-
-
-def _keywords(node: ast.Call) -> dict[str, ast.expr]:
-    return {one.arg: one.value for one in node.keywords if one.arg}
-
-
-def _json(node: ast.Call, interpreter: Interpreter) -> Reply:
-    given = _keywords(node)
-    status = given.get("status")
-    headers = list(_headers(given.get("headers"), interpreter))
-    if "cookies" in given:
-        headers.append(("Set-Cookie", False))
-    return _replied(
-        ast.literal_eval(status) if status else 200,
-        headers,
-        "application/json",
-        schema_of(interpreter.value(node.args[0])),
-    )
-
-
-def _empty(node: ast.Call, interpreter: Interpreter) -> Reply:
-    headers = node.args[1] if len(node.args) > 1 else None
-    return _replied(ast.literal_eval(node.args[0]), _headers(headers, interpreter))
-
-
-def _bytes(node: ast.Call, interpreter: Interpreter) -> Reply:
-    content: Schema = {"type": "string", "format": "binary"}
-    return _replied(200, _of_an_artifact(interpreter), "application/octet-stream", content)
-
-
-def _head(node: ast.Call, interpreter: Interpreter) -> Reply:
-    return _replied(200, [*_of_an_artifact(interpreter), ("Content-Length", True)])
-
-
-def _redirect(node: ast.Call, interpreter: Interpreter) -> Reply:
-    headers = [*_of_an_artifact(interpreter), ("Location", True), ("Cache-Control", True)]
-    return _replied(302, headers)
-
-
-def _sent_on(node: ast.Call, interpreter: Interpreter) -> Reply:
-    return _replied(
-        302, [(name, True) for name in ("Location", "Cache-Control", "Referrer-Policy")]
-    )
-
-
-_MAKERS: dict[Any, Callable[[ast.Call, Interpreter], Reply]] = {
-    responses.json_response: _json,
-    responses.empty: _empty,
-    responses.artifact_response: _bytes,
-    responses.artifact_head: _head,
-    responses.redirect: _redirect,
-    responses.sent_on: _sent_on,
+# What each class of larder.web.responses sends, and what functions of larder.web.pages return.
+# Every reply in the tests is held to it: tests/documented.py.
+_REPLIES: dict[Any, _Reply] = {
+    responses.JsonResponse: _Reply(200, media_type="application/json"),
+    responses.AcceptedResponse: _Reply(202, media_type="application/json"),
+    responses.PrivateResponse: _Reply(
+        200, frozenset({"Cache-Control"}), media_type="application/json"
+    ),
+    responses.EmptyResponse: _Reply(200),
+    responses.PreflightResponse: _Reply(204, frozenset({"Access-Control-Allow-Headers"})),
+    responses.UploadOffer: _Reply(204, frozenset({"Location"})),
+    responses.ArtifactResponse: _Reply(
+        200, optional=_ARTIFACT, media_type="application/octet-stream", schema=_BYTES
+    ),
+    responses.ArtifactHead: _Reply(200, frozenset({"Content-Length"}), _ARTIFACT),
+    responses.ArtifactRedirect: _Reply(302, frozenset({"Location", "Cache-Control"}), _ARTIFACT),
+    responses.PageRedirect: _Reply(
+        302, frozenset({"Location", "Cache-Control", "Referrer-Policy"})
+    ),
+    Page: _Reply(
+        200,
+        frozenset({"Cache-Control", "Referrer-Policy"}),
+        media_type="text/html; charset=utf-8",
+        schema={"type": "string"},
+    ),
+    str: _Reply(
+        200,
+        frozenset({"Cache-Control"}),
+        media_type="application/json",
+        schema={"type": "object"},
+    ),
 }
 
 
-def _replied(
-    status: int,
-    headers: Iterator[tuple[str, bool]] | list[tuple[str, bool]],
-    media_type: str | None = None,
-    schema: Schema | None = None,
-) -> Reply:
-    named = list(headers)
-    return Reply(
-        status=status,
-        media_type=media_type,
-        schema=schema,
-        headers=frozenset(name for name, _ in named),
-        always=frozenset(name for name, is_always in named if is_always),
+def replies_of(handler: Callable[..., Any], components: Components) -> dict[str, Schema]:
+    """The Response Objects, by status. Raises Undocumented for a return type that names no reply."""
+    hint = get_type_hints(inspect.unwrap(handler), include_extras=True).get("return")
+    found: dict[int, list[_Reply]] = {}
+    for reply in _replies(hint, components):
+        found.setdefault(reply.status, []).append(reply)
+    return {str(status): _described(status, ways) for status, ways in sorted(found.items())}
+
+
+def _replies(hint: Any, components: Components) -> Iterator[_Reply]:
+    if get_origin(hint) in (Union, UnionType):
+        for one in get_args(hint):
+            yield from _replies(one, components)
+        return
+    optional = frozenset[str]()
+    if get_origin(hint) is Annotated:
+        hint, *more = get_args(hint)
+        optional = frozenset(str(one) for one in more if isinstance(one, MayHave))
+    reply = _REPLIES.get(get_origin(hint) or hint)
+    if reply is None:
+        raise Undocumented(f"{hint} is no reply of larder.web.responses")
+    shapes = get_args(hint)
+    yield replace(
+        reply,
+        optional=reply.optional | optional,
+        schema=components.schema_of(shapes[0]) if shapes else reply.schema,
     )
 
 
-def _headers(node: ast.expr | None, interpreter: Interpreter) -> Iterator[tuple[str, bool]]:
-    """The names of headers, and whether they are always there."""
-    match node:
-        case None:
-            return
-        case ast.Name(id=name):
-            constant = interpreter.function.__globals__[name]
-            yield from ((header, True) for header in constant)
-        case ast.Dict(keys=keys):
-            yield from ((ast.literal_eval(key), True) for key in keys if key is not None)
-        case ast.IfExp(body=one, orelse=other):
-            for each in (one, other):
-                yield from ((header, False) for header, _ in _headers(each, interpreter))
-        case _:
-            raise Undocumented(f"{interpreter.function.__name__}: headers {ast.unparse(node)}")
+def headers(names: Iterable[str], always: Container[str]) -> dict[str, Schema]:
+    """The Header Objects of a reply that can have these headers."""
+    return {
+        name: {
+            "description": _HEADERS[name],
+            "required": name in always,
+            "schema": {"type": "string"},
+        }
+        for name in sorted(names)
+    }
 
 
-def _of_an_artifact(interpreter: Interpreter) -> list[tuple[str, bool]]:
-    """What `artifact_headers` makes: of its dict, the values that can be None are left out when they are."""
-    inner = Interpreter(responses.artifact_headers, interpreter.components)
-    found: list[tuple[str, bool]] = []
-
-    class Literals(ast.NodeVisitor):
-        def visit_Dict(self, node: ast.Dict) -> None:  # the visitor's name
-            for key, value in zip(node.keys, node.values, strict=True):
-                assert key is not None
-                found.append((ast.literal_eval(key), not is_nullable(inner.value(value))))
-
-    inner.follow(lambda _: None)
-    Literals().visit(inner.tree)
-    return found
-
-
-def described(replies: list[Reply]) -> dict[str, Schema]:
-    """The Response Objects, by status. Ways to answer with the same status are one, with what they have in common."""
-    found: dict[str, Schema] = {}
-    for status in sorted({reply.status for reply in replies}):
-        ways = [reply for reply in replies if reply.status == status]
-        always = frozenset.intersection(*(way.always for way in ways))
-        names = frozenset.union(*(way.headers for way in ways))
-        response: Schema = {"description": _WORDS[status]}
-        if names:
-            response["headers"] = {
-                name: {
-                    "description": _TOLD[name],
-                    "required": name in always,
-                    "schema": {"type": "string"},
-                }
-                for name in sorted(names)
-            }
-        types = {way.media_type for way in ways if way.media_type}
-        for media_type in sorted(types):
-            schemas = [way.schema or {} for way in ways if way.media_type == media_type]
-            response.setdefault("content", {})[media_type] = {"schema": union(schemas)}
-        found[str(status)] = response
-    return found
-
-
-_WORDS = {
-    200: "Done, or answered.",
-    202: "Taken.",
-    204: "Done; there is nothing to say.",
-    302: "Elsewhere.",
-}
+def _described(status: int, ways: list[_Reply]) -> Schema:
+    """What several ways to answer with the same status have in common."""
+    response: Schema = {"description": _DESCRIPTIONS[status]}
+    always = frozenset.intersection(*(way.headers for way in ways))
+    names = frozenset[str]().union(*(way.headers | way.optional for way in ways))
+    if names:
+        response["headers"] = headers(names, always)
+    for way in ways:
+        if way.media_type:
+            content = response.setdefault("content", {}).setdefault(way.media_type, {})
+            schemas = [content["schema"]] if content else []
+            content["schema"] = union([*schemas, way.schema or {}])
+    return response

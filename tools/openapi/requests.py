@@ -1,7 +1,7 @@
 """What requests carry that the handlers' dependencies parse by hand.
 
-No rule is told twice: patterns, limits and choices are the parsers' own. A declaration that names what its parser does
-not read, or lacks what it reads, is an Undocumented.
+No rule is written twice: patterns, limits and choices are those of the parsers. A declaration that names what its
+parser does not read, or lacks what it reads, is an Undocumented error.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Parameter:
     name: str
     place: Place
     schema: Schema
-    told: str
+    description: str
     required: bool = False
 
     @property
@@ -54,7 +54,7 @@ class Parameter:
         return {
             "name": self.name,
             "in": self.place,
-            "description": self.told,
+            "description": self.description,
             "required": self.required or self.place == "path",
             "schema": self.schema,
         }
@@ -67,12 +67,12 @@ class Body:
     required: bool = True
 
 
-def _query(name: str, schema: Schema, told: str, *, required: bool = False) -> Parameter:
-    return Parameter(name, "query", schema, told, required)
+def _query(name: str, schema: Schema, description: str, *, required: bool = False) -> Parameter:
+    return Parameter(name, "query", schema, description, required)
 
 
-def _header(name: str, schema: Schema, told: str) -> Parameter:
-    return Parameter(name, "header", schema, told)
+def _header(name: str, schema: Schema, description: str) -> Parameter:
+    return Parameter(name, "header", schema, description)
 
 
 def matching(pattern: str | re.Pattern[str], *, empty: bool = False) -> Schema:
@@ -94,7 +94,7 @@ def _number(least: int, most: int, default: int | None = None) -> Schema:
 
 HASH: Schema = matching(HASH_PATTERN)
 
-_REVISION = matching(parameters._REVISION)
+_REVISION = matching(parameters.REVISION)
 _ANY_TEXT: Schema = {"type": "string"}
 
 # What each parser reads, by the parser.
@@ -102,15 +102,15 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
     parameters.team_query: (
         _query(
             "teamId",
-            matching(teams._TEAM_ID, empty=True),
-            "The team to act for, by its id; empty for none. It decides when a slug is sent, too.",
+            matching(teams.TEAM_ID, empty=True),
+            "The id of the team to act for. Empty for none. It goes before `slug`.",
         ),
-        _query("slug", matching(teams._SLUG, empty=True), "The team to act for, by its slug."),
+        _query("slug", matching(teams.SLUG, empty=True), "The slug of the team to act for."),
     ),
     parameters.client_info: (
         _header(
             "x-artifact-client-ci",
-            {**matching(parameters._PRINTABLE, empty=True), "maxLength": parameters.MAX_CI_LENGTH},
+            {**matching(parameters.PRINTABLE, empty=True), "maxLength": parameters.MAX_CI_LENGTH},
             "The CI that the client runs in.",
         ),
         _header(
@@ -128,34 +128,34 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
         _header(
             "x-artifact-tag",
             {
-                **matching(parameters._BASE64),
+                **matching(parameters.BASE64),
                 "minLength": 1,
                 "maxLength": parameters.MAX_TAG_LENGTH,
             },
-            "A signature, given back as it came.",
+            "A signature. It is returned as it was sent.",
         ),
-        _header("x-artifact-sha", _REVISION, "The commit that it was built from."),
-        _header("x-artifact-dirty-hash", _REVISION, "What changes were not committed."),
+        _header("x-artifact-sha", _REVISION, "The commit that the artifact was built from."),
+        _header("x-artifact-dirty-hash", _REVISION, "The hash of uncommitted changes."),
     ),
     auth.announced_writer: (
         _header(
             "access-control-request-method",
             _ANY_TEXT,
-            "The method that is announced. For `PUT` the reply tells where the upload goes straight to storage.",
+            "The method of the request that follows. For `PUT` the reply has an address in storage to upload to.",
         ),
         _header(
             "user-agent",
             _ANY_TEXT,
-            "Build clients that break presigned addresses are sent to the API itself.",
+            "Build clients that break presigned addresses get none.",
         ),
     ),
     artifact_query.artifacts_query: (
         _query(
             "limit",
             _number(1, artifact_query.MAX_ARTIFACTS, artifact_query.DEFAULT_ARTIFACTS),
-            "How many artifacts at most.",
+            "The most artifacts to return.",
         ),
-        _query("cursor", _ANY_TEXT, "The `next` of the page before."),
+        _query("cursor", _ANY_TEXT, "`next` of the previous page."),
     ),
     artifact_query.writer_query: (
         _query(
@@ -167,63 +167,75 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
     ),
     team_query.teams_query: (
         _query(
-            "limit", _number(1, team_query.MAX_LIMIT, team_query.DEFAULT_LIMIT), "How many teams."
+            "limit",
+            _number(1, team_query.MAX_LIMIT, team_query.DEFAULT_LIMIT),
+            "The most teams to return.",
         ),
-        _query("until", matching(teams._TEAM_ID), "The `next` of the page before."),
+        _query("until", matching(teams.TEAM_ID), "`next` of the previous page."),
     ),
     team_query.members_query: (
         _query(
-            "limit", _number(1, team_query.MAX_LIMIT, team_query.DEFAULT_LIMIT), "How many members."
+            "limit",
+            _number(1, team_query.MAX_LIMIT, team_query.DEFAULT_LIMIT),
+            "The most members to return.",
         ),
-        _query("since", _number(0, 10**14 - 1), "Who joined after, in milliseconds since 1970."),
         _query(
-            "until", _number(0, 10**14 - 1), "Who joined before: the `next` of the page before."
+            "since",
+            _number(0, 10**14 - 1),
+            "Only members who joined after this time, in milliseconds since 1970.",
+        ),
+        _query(
+            "until",
+            _number(0, 10**14 - 1),
+            "Only members who joined before this time: `next` of the previous page.",
         ),
     ),
     usage_query.period_query: (
         _query("from", {"type": "string", "format": "date"}, "The first day, in UTC."),
-        _query("to", {"type": "string", "format": "date"}, "The last day; today without it."),
+        _query(
+            "to", {"type": "string", "format": "date"}, "The last day, in UTC. Today by default."
+        ),
     ),
     credential_bodies.new_password: (
-        _query("token", _ANY_TEXT, "The token of the link, where the body has none."),
+        _query("token", _ANY_TEXT, "The token of the link, if the body has none."),
     ),
     credential_bodies.verification_link: (
         _query("token", _ANY_TEXT, "The token of the link.", required=True),
-        _query("callbackURL", _ANY_TEXT, "Where to go on to."),
+        _query("callbackURL", _ANY_TEXT, "The page to redirect to."),
     ),
     credential_bodies.reset_page: (
-        _query("callbackURL", _ANY_TEXT, "The page that asks for the password."),
+        _query("callbackURL", _ANY_TEXT, "The page that asks for the new password."),
     ),
     api_key_bodies.queried_key: (
         _query("id", _ANY_TEXT, "The id of a key."),
-        _query("keyId", _ANY_TEXT, "The same, by another name."),
+        _query("keyId", _ANY_TEXT, "Another name for `id`."),
     ),
     login_parameters.login_request: (
         _query(
             "redirect_uri",
-            matching(loopback._ADDRESS),
+            matching(loopback.ADDRESS),
             "Where the build client waits for its token.",
             required=True,
         ),
         _query("team", {"type": "string", "minLength": 1}, "The team that the login is for."),
-        _header("user-agent", _ANY_TEXT, "Names the key that the client would get."),
+        _header("user-agent", _ANY_TEXT, "The default name of the key is made from it."),
     ),
     login_parameters.sso_page: (
-        _query("teamId", _ANY_TEXT, "The team that the login is for, by id or slug."),
-        _query("slug", _ANY_TEXT, "The same."),
+        _query("teamId", _ANY_TEXT, "The id or slug of the team that the login is for."),
+        _query("slug", _ANY_TEXT, "Another name for `teamId`."),
         _query("next", _ANY_TEXT, "Where the build client waits for its token."),
-        _query("state", _ANY_TEXT, "Given back to the client as it came."),
+        _query("state", _ANY_TEXT, "Returned to the client as it was sent."),
     ),
     login_code.sent_code: (
-        _query("token", _ANY_TEXT, "The code."),
-        _query("tokenName", _ANY_TEXT, "What the client calls itself."),
+        _query("token", _ANY_TEXT, "The code that the login ended with."),
+        _query("tokenName", _ANY_TEXT, "The name of the client."),
     ),
 }
 
 PATHS: dict[str, tuple[Schema, str]] = {
     "hash": (HASH, "The hash of the artifact."),
-    "idOrSlug": (_ANY_TEXT, "The team, by its id or slug."),
-    "uid": (_ANY_TEXT, "The id of a member, or of an open invitation."),
+    "idOrSlug": (_ANY_TEXT, "The id or slug of the team."),
+    "uid": (_ANY_TEXT, "The id of a member or of an open invitation."),
     "token": (_ANY_TEXT, "The token of the link."),
 }
 
@@ -234,7 +246,7 @@ def _events() -> Schema:
     event: Schema = {
         "type": "object",
         "properties": {
-            "sessionId": {**matching(f"(?:{_any_case(cache_bodies._UUID)})"), "format": "uuid"},
+            "sessionId": {**matching(f"(?:{_any_case(cache_bodies.UUID)})"), "format": "uuid"},
             "source": {"type": "string", "enum": ["LOCAL", "REMOTE"]},
             "event": {"type": "string", "enum": ["HIT", "MISS"]},
             "hash": _ANY_TEXT,
@@ -243,7 +255,7 @@ def _events() -> Schema:
         "required": ["sessionId", "source", "event", "hash"],
         "additionalProperties": False,
     }
-    assert set(event["properties"]) == cache_bodies._EVENT
+    assert set(event["properties"]) == cache_bodies.EVENT_PROPERTIES
     return {"type": "array", "items": event, "maxItems": settings().max_events}
 
 
@@ -261,7 +273,7 @@ def _hashes() -> Schema:
 
 
 def _caching() -> Schema:
-    status = {"type": "string", "enum": [one.value for one in cache_bodies._SETTABLE]}
+    status = {"type": "string", "enum": [one.value for one in cache_bodies.SETTABLE]}
     return {"type": "object", "properties": {"status": status}, "required": ["status"]}
 
 
@@ -276,9 +288,9 @@ BODIES: dict[Callable[..., Any], Callable[[], Body]] = {
         "application/json",
         {
             "anyOf": [
-                _schema_of_model(team_bodies._INVITATION),
+                _schema_of_model(team_bodies.INVITATION),
                 {
-                    **_schema_of_model(team_bodies._INVITATIONS),
+                    **_schema_of_model(team_bodies.INVITATIONS),
                     "minItems": 1,
                     "maxItems": team_bodies.MAX_INVITATIONS,
                 },

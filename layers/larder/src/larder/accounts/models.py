@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
-CREDENTIAL_PROVIDER = "credential"
+CREDENTIAL_PROVIDER: Final = "credential"
 """The `providerId` of accounts that sign in with an address and a password."""
 
 

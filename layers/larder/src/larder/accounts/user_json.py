@@ -1,12 +1,22 @@
 """A user as JSON, for clients and for functions of the deployment's own."""
 
-from typing import Any
+from typing import TypedDict
 
 from larder.accounts.models import User
-from larder.clock import to_iso
+from larder.clock import IsoTime, to_iso
 
 
-def user_json(user: User) -> dict[str, Any]:
+class UserJson(TypedDict):
+    id: str
+    email: str
+    name: str
+    image: str | None
+    emailVerified: bool
+    createdAt: IsoTime
+    updatedAt: IsoTime
+
+
+def user_json(user: User) -> UserJson:
     return {
         "id": user.id,
         "email": user.email,

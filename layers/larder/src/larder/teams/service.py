@@ -21,8 +21,8 @@ from larder.teams.models import (
     TeamMembership,
 )
 
-_SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,46}[a-z0-9])?")
-_TEAM_ID = re.compile(r"team_[A-Za-z0-9]{1,64}")
+SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,46}[a-z0-9])?")
+TEAM_ID = re.compile(r"team_[A-Za-z0-9]{1,64}")
 
 MAX_REASON_LENGTH = 200
 """Of a block: it stands in one line of a client's output."""
@@ -37,12 +37,12 @@ def parse_team_id(text: str) -> str:
 
 def names_a_team(text: str) -> bool:
     """Whether the text has the form of a team's id."""
-    return _TEAM_ID.fullmatch(text) is not None
+    return TEAM_ID.fullmatch(text) is not None
 
 
 def parse_slug(text: str) -> str:
     """Raises InvalidRequest naming the query parameter."""
-    if not _SLUG.fullmatch(text):
+    if not SLUG.fullmatch(text):
         raise InvalidRequest("slug", "must be 1 to 48 lower-case letters, digits and inner hyphens")
     return text
 
@@ -96,7 +96,7 @@ def find_membership(id_or_slug: str, user_id: str, *, bound_to: str | None) -> T
     Raises TeamNotFound when there is none, or one that is not theirs.
     """
     team_id = id_or_slug if names_a_team(id_or_slug) else None
-    if _SLUG.fullmatch(id_or_slug):
+    if SLUG.fullmatch(id_or_slug):
         team_id = repository.team_of_slug(id_or_slug)
     if team_id is None or bound_to not in (None, team_id):
         raise TeamNotFound

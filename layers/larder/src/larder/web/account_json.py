@@ -1,15 +1,54 @@
 """Sessions and accounts on the wire, as the Better Auth client reads them (docs/clients/better-auth.md)."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Literal, TypedDict
 
 from larder.accounts.models import CREDENTIAL_PROVIDER, Credential, Session
-from larder.clock import to_iso
+from larder.accounts.user_json import UserJson
+from larder.clock import IsoTime, to_iso
 from larder.web.signed_in import Caller
 
 
-def session_json(session: Session, token: str) -> dict[str, Any]:
-    """`token` is the session's own only where its holder is told; elsewhere what `/revoke-session` knows it by."""
+class SessionJson(TypedDict):
+    """`token` is the token itself only in the session that the caller presented. In others it is a hash, which
+    `/revoke-session` takes in its place.
+    """
+
+    id: str
+    token: str
+    userId: str
+    expiresAt: IsoTime
+    createdAt: IsoTime
+    updatedAt: IsoTime
+    ipAddress: str | None
+    userAgent: str | None
+
+
+class NewSessionJson(TypedDict):
+    """`token` is null if no session was started."""
+
+    token: str | None
+    user: UserJson
+
+
+class CurrentSessionJson(TypedDict):
+    session: SessionJson
+    user: UserJson
+
+
+class AccountJson(TypedDict):
+    """A way to sign in. A user has one, with a password."""
+
+    id: str
+    accountId: str
+    providerId: Literal["credential"]
+    userId: str
+    createdAt: IsoTime
+    updatedAt: IsoTime
+    scopes: list[str]
+
+
+def session_json(session: Session, token: str) -> SessionJson:
     return {
         "id": session.id,
         "token": token,
@@ -22,19 +61,19 @@ def session_json(session: Session, token: str) -> dict[str, Any]:
     }
 
 
-def sessions_json(sessions: Iterable[Session], caller: Caller) -> list[dict[str, Any]]:
-    """The caller's own session with its token, the others with its hash: who steals a session gets one, not all."""
+def sessions_json(sessions: Iterable[Session], caller: Caller) -> list[SessionJson]:
+    """The caller's own session with its token, the others with a hash: who steals a session gets one, not all."""
     return [
         session_json(one, caller.token if one.id == caller.session.id else one.token_hash)
         for one in sessions
     ]
 
 
-def accounts_json(user_id: str, credentials: Iterable[Credential]) -> list[dict[str, Any]]:
+def accounts_json(user_id: str, credentials: Iterable[Credential]) -> list[AccountJson]:
     return [account_json(user_id, one) for one in credentials]
 
 
-def account_json(user_id: str, credential: Credential) -> dict[str, Any]:
+def account_json(user_id: str, credential: Credential) -> AccountJson:
     """Without the password's hash. A user has one account, so it needs no id of its own."""
     return {
         "id": user_id,

@@ -79,7 +79,7 @@ class _Create(_Limits):
 
 
 class _Update(_Limits):
-    """Of what can be set to nothing, null is that; a field that is not there stays as it is."""
+    """Null removes what can be removed. A field that is left out stays as it is."""
 
     keyId: str  # noqa: N815
     name: str = ""

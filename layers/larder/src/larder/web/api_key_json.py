@@ -1,9 +1,9 @@
 """API keys on the wire, as the Better Auth client reads them (docs/clients/better-auth.md)."""
 
-from typing import Any
+from typing import Any, Literal, NotRequired, TypedDict
 
 from larder.api_keys.models import ApiKey, Refusal, Verification
-from larder.clock import to_iso
+from larder.clock import IsoTime, to_iso
 
 _MESSAGES = {
     Refusal.INVALID: "Invalid API key.",
@@ -15,19 +15,78 @@ _MESSAGES = {
 }
 
 
-def verification_json(verification: Verification) -> dict[str, Any]:
-    """`{valid, error, key}`; a refused key is not shown."""
+class ApiKeyJson(TypedDict):
+    """An API key without its secret. `referenceId` is what newer clients call `userId`."""
+
+    id: str
+    name: str | None
+    start: str | None
+    prefix: str | None
+    userId: str
+    referenceId: str
+    teamId: str | None
+    refillInterval: int | None
+    refillAmount: int | None
+    lastRefillAt: IsoTime | None
+    enabled: bool
+    rateLimitEnabled: bool
+    rateLimitTimeWindow: int
+    rateLimitMax: int
+    requestCount: int
+    remaining: int | None
+    lastRequest: IsoTime | None
+    expiresAt: IsoTime | None
+    createdAt: IsoTime
+    updatedAt: IsoTime
+    permissions: dict[str, list[str]]
+    metadata: Any
+
+
+class CreatedApiKeyJson(ApiKeyJson):
+    """The API key with its secret, `key`, which no other reply has."""
+
+    key: str
+
+
+class ValidKeyJson(TypedDict):
+    """The key passed, and one use of it was counted."""
+
+    valid: Literal[True]
+    error: None
+    key: ApiKeyJson
+
+
+class RetryJson(TypedDict):
+    tryAgainIn: int
+
+
+class RefusalJson(TypedDict):
+    """`details` comes with `RATE_LIMITED`: try again after `tryAgainIn` milliseconds."""
+
+    message: str
+    code: Refusal
+    details: NotRequired[RetryJson]
+
+
+class RefusedKeyJson(TypedDict):
+    """The key did not pass. It is not shown."""
+
+    valid: Literal[False]
+    error: RefusalJson
+    key: None
+
+
+def verification_json(verification: Verification) -> ValidKeyJson | RefusedKeyJson:
     if verification.refusal is None and verification.key is not None:
         return {"valid": True, "error": None, "key": api_key_json(verification.key)}
     refusal = verification.refusal or Refusal.INVALID
-    error: dict[str, Any] = {"message": _MESSAGES[refusal], "code": refusal.value}
+    error: RefusalJson = {"message": _MESSAGES[refusal], "code": refusal}
     if verification.try_again_in_ms is not None:
         error["details"] = {"tryAgainIn": verification.try_again_in_ms}
     return {"valid": False, "error": error, "key": None}
 
 
-def api_key_json(key: ApiKey) -> dict[str, Any]:
-    """The record without the key. `referenceId` is what newer clients call `userId`."""
+def api_key_json(key: ApiKey) -> ApiKeyJson:
     return {
         "id": key.id,
         "name": key.name,

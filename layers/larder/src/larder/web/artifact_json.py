@@ -1,15 +1,58 @@
-"""Stored artifacts on the wire, as their managers see them. Times are in milliseconds since 1970."""
+"""Artifacts in replies to those who manage them."""
 
-from typing import Any
+from typing import TypedDict
 
 from larder.artifacts.models import Artifact, ArtifactPage, Writer
 from larder.artifacts.retention import expires_at
 from larder.audit.models import Entry
-from larder.clock import to_ms
+from larder.clock import Milliseconds, to_ms
 from larder.web.artifact_query import cursor_of
 
 
-def artifact_json(artifact: Artifact) -> dict[str, Any]:
+class WriterJson(TypedDict):
+    """What uploaded an artifact. `id` is the id of the key or session."""
+
+    id: str
+    userId: str | None
+
+
+class ArtifactJson(TypedDict):
+    hash: str
+    size: int
+    taskDurationMs: int | None
+    tag: str | None
+    sha: str | None
+    dirtyHash: str | None
+    ci: str | None
+    interactive: bool | None
+    writer: WriterJson | None
+    createdAt: Milliseconds
+    expiresAt: Milliseconds
+    lastUsedAt: Milliseconds | None
+
+
+class CursorJson(TypedDict):
+    """Send `next` as `cursor` to get the next page. It is null on the last page."""
+
+    count: int
+    next: str | None
+
+
+class ArtifactsJson(TypedDict):
+    artifacts: list[ArtifactJson]
+    pagination: CursorJson
+
+
+class RemovalJson(TypedDict):
+    writer: str
+    askedAt: Milliseconds
+
+
+class AcceptedRemovalJson(TypedDict):
+    removal: RemovalJson
+
+
+def artifact_json(artifact: Artifact) -> ArtifactJson:
     metadata = artifact.metadata
     return {
         "hash": artifact.upload.hash,
@@ -27,17 +70,16 @@ def artifact_json(artifact: Artifact) -> dict[str, Any]:
     }
 
 
-def artifacts_json(page: ArtifactPage) -> dict[str, Any]:
+def artifacts_json(page: ArtifactPage) -> ArtifactsJson:
     return {
         "artifacts": [artifact_json(artifact) for artifact in page.artifacts],
         "pagination": {"count": len(page.artifacts), "next": cursor_of(page.following)},
     }
 
 
-def removal_json(entry: Entry) -> dict[str, Any]:
+def removal_json(entry: Entry) -> AcceptedRemovalJson:
     return {"removal": {"writer": entry.subject, "askedAt": to_ms(entry.at)}}
 
 
-def _writer_json(writer: Writer) -> dict[str, Any]:
-    """`id` is that of the key or session."""
+def _writer_json(writer: Writer) -> WriterJson:
     return {"id": writer.id, "userId": writer.user_id}

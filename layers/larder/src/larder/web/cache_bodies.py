@@ -25,11 +25,11 @@ MAX_ASKED_LENGTH = 400
 into the 6 MB of a function's reply.
 """
 
-_SETTABLE = (CachingStatus.ENABLED, CachingStatus.DISABLED, CachingStatus.PAUSED)
+SETTABLE = (CachingStatus.ENABLED, CachingStatus.DISABLED, CachingStatus.PAUSED)
 """What an owner sets. `over_limit` follows from the quota, and nobody sets it."""
 
-_EVENT = frozenset({"sessionId", "source", "event", "hash", "duration"})
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+EVENT_PROPERTIES = frozenset({"sessionId", "source", "event", "hash", "duration"})
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 def query_hashes(_token: BearerToken, request: Request) -> list[str]:
@@ -60,13 +60,13 @@ def usage_events(_token: BearerToken, request: Request) -> list[UsageEvent]:
 def caching_to_set(_token: BearerToken, request: Request) -> CachingStatus:
     """`{"status": "..."}`."""
     status = _object(sent_json(request), "body").get("status")
-    return CachingStatus(_one_of(_SETTABLE, status, "status"))
+    return CachingStatus(_one_of(SETTABLE, status, "status"))
 
 
 def _event(sent: object, place: str) -> UsageEvent:
     """One usage event. Properties that an event does not have are refused."""
     event = _object(sent, place)
-    if unknown := [name for name in event if name not in _EVENT]:
+    if unknown := [name for name in event if name not in EVENT_PROPERTIES]:
         raise InvalidRequest(printable(f"{place}.{unknown[0]}"), "is no property of an event")
     return UsageEvent(
         session_id=_uuid(event.get("sessionId"), f"{place}.sessionId"),
@@ -114,7 +114,7 @@ def _asked_hash(value: object, field: str) -> str:
 
 
 def _uuid(value: object, field: str) -> str:
-    if not isinstance(value, str) or not _UUID.fullmatch(value):
+    if not isinstance(value, str) or not UUID.fullmatch(value):
         raise InvalidRequest(field, "must be a UUID")
     return value.lower()
 

@@ -1,21 +1,99 @@
 """Users, teams and tokens as the build client reads them (docs/clients/turbo.md#users-teams-and-tokens)."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Literal, NotRequired, TypedDict
 
 from larder.accounts.models import User
 from larder.api_keys.models import ApiKey
-from larder.clock import to_iso, to_ms
-from larder.teams.models import CachingStatus, TeamMembership
+from larder.clock import IsoTime, Milliseconds, to_iso, to_ms
+from larder.teams.models import CachingStatus, Role, TeamMembership
 from larder.web.auth import Holder
 
 
+class ClientUserJson(TypedDict):
+    id: str
+    username: str
+    email: str
+    name: str
+
+
+class RemoteCachingJson(TypedDict):
+    enabled: bool
+
+
+class MembershipJson(TypedDict):
+    uid: str
+    teamId: str
+    role: Role
+    confirmed: Literal[True]
+    createdAt: Milliseconds
+    created: Milliseconds
+
+
+class TeamJson(TypedDict):
+    """A team and the caller's membership of it. Some properties are there because clients of the hosted service
+    require them.
+    """
+
+    id: str
+    slug: str
+    name: str
+    createdAt: Milliseconds
+    created: IsoTime
+    updatedAt: Milliseconds
+    creatorId: str | None
+    avatar: None
+    description: None
+    stagingPrefix: Literal[""]
+    formerSlugs: list[str]
+    remoteCaching: RemoteCachingJson
+    membership: MembershipJson
+
+
+class TeamsPageJson(TypedDict):
+    """Send `next` as `until` to get the next page. It is null on the last page."""
+
+    count: int
+    next: str | None
+    prev: None
+
+
+class TeamsJson(TypedDict):
+    teams: list[TeamJson]
+    pagination: TeamsPageJson
+
+
+class TeamKeyJson(TypedDict):
+    """The API key that a login for a team ends with, and its team."""
+
+    token: str
+    teamId: str | None
+
+
+class UserScopeJson(TypedDict):
+    type: Literal["user"]
+    expiresAt: NotRequired[Milliseconds]
+
+
+class TeamScopeJson(TypedDict):
+    type: Literal["team"]
+    teamId: str
+    expiresAt: NotRequired[Milliseconds]
+
+
+class TokenJson(TypedDict):
+    """What a token is for. `activeAt` is when it was made."""
+
+    scopes: list[UserScopeJson | TeamScopeJson]
+    activeAt: Milliseconds
+
+
 def username(email: str) -> str:
-    """Clients want a name for the account, which users here have none of: they get that of the mailbox."""
+    """Clients require a username. Larder has none, so they get the local part of the email address."""
     return email.rpartition("@")[0]
 
 
-def client_user_json(user: User) -> dict[str, Any]:
+def client_user_json(user: User) -> ClientUserJson:
     return {
         "id": user.id,
         "username": username(user.email),
@@ -24,10 +102,7 @@ def client_user_json(user: User) -> dict[str, Any]:
     }
 
 
-def team_json(membership: TeamMembership) -> dict[str, Any]:
-    """A team to one of its members, with what clients of the hosted service require. Times in milliseconds, but for
-    `created`, which the build client reads.
-    """
+def team_json(membership: TeamMembership) -> TeamJson:
     team, member = membership.team, membership.member
     joined_at = to_ms(member.joined_at)
     return {
@@ -46,7 +121,7 @@ def team_json(membership: TeamMembership) -> dict[str, Any]:
         "membership": {
             "uid": member.user_id,
             "teamId": team.id,
-            "role": membership.role.value,
+            "role": membership.role,
             "confirmed": True,
             "createdAt": joined_at,
             "created": joined_at,
@@ -54,28 +129,23 @@ def team_json(membership: TeamMembership) -> dict[str, Any]:
     }
 
 
-def teams_json(memberships: Sequence[TeamMembership], following: str | None) -> dict[str, Any]:
-    """`following` is what asks for the next page, as `until`; None after the last one."""
+def teams_json(memberships: Sequence[TeamMembership], following: str | None) -> TeamsJson:
     return {
         "teams": [team_json(membership) for membership in memberships],
         "pagination": {"count": len(memberships), "next": following, "prev": None},
     }
 
 
-def exchanged_json(key: ApiKey, raw: str) -> dict[str, Any]:
-    """What a login for a team ends with: the key itself, and its team."""
+def team_key_json(key: ApiKey, raw: str) -> TeamKeyJson:
     return {"token": raw, "teamId": key.team_id}
 
 
-def token_json(holder: Holder) -> dict[str, Any]:
-    """Times in milliseconds.
-
-    `activeAt` is when the token began. The client takes one that is active since a later moment than its own clock's
-    for expired, so that the time of this very request would fail where clocks differ.
-    """
-    scope: dict[str, Any] = {"type": "user"}
+def token_json(holder: Holder) -> TokenJson:
+    scope: UserScopeJson | TeamScopeJson = {"type": "user"}
     if holder.team_id is not None:
         scope = {"type": "team", "teamId": holder.team_id}
     if holder.credential.expires_at is not None:
         scope["expiresAt"] = to_ms(holder.credential.expires_at)
+    # The client takes a token whose `activeAt` is later than its own clock for expired. The time of the request would
+    # fail where clocks differ, so this is when the token was made.
     return {"scopes": [scope], "activeAt": to_ms(holder.credential.created_at)}

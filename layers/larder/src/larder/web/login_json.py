@@ -1,34 +1,65 @@
 """What the page of `turbo login` shows."""
 
-from typing import Any
+from typing import TypedDict
 
 from larder.accounts.models import User
 from larder.api_keys.logins import Offer
-from larder.clock import to_iso
+from larder.clock import IsoTime, to_iso
 from larder.settings import settings
 from larder.teams.models import TeamMembership
 from larder.web.login_parameters import LoginRequest
 
 
-def login_json(asked: LoginRequest, user: User | None, offer: Offer | None) -> dict[str, Any]:
-    """Of teams nothing is told while nobody is signed in."""
+class LoginUserJson(TypedDict):
+    email: str
+    name: str
+
+
+class LoginTeamJson(TypedDict):
+    """A team that the key could be for. `writes` is whether the user's role may write to its cache."""
+
+    id: str
+    slug: str
+    name: str
+    writes: bool
+
+
+class OfferJson(TypedDict):
+    """The key that the client would get. `team` is the one that the login is for, if it names one."""
+
+    name: str
+    maxNameLength: int
+    expiresAt: IsoTime | None
+    team: LoginTeamJson | None
+    teams: list[LoginTeamJson]
+
+
+class LoginJson(TypedDict):
+    """`user` and `token` are null without a session."""
+
+    client: str
+    user: LoginUserJson | None
+    token: OfferJson | None
+
+
+def login_json(asked: LoginRequest, user: User | None, offer: Offer | None) -> LoginJson:
     return {
         "client": asked.client.origin,
-        "user": user and {"email": user.email, "name": user.name},
-        "token": offer and _offer_json(offer),
+        "user": None if user is None else {"email": user.email, "name": user.name},
+        "token": None if offer is None else _offer_json(offer),
     }
 
 
-def _offer_json(offer: Offer) -> dict[str, Any]:
+def _offer_json(offer: Offer) -> OfferJson:
     return {
         "name": offer.name,
         "maxNameLength": settings().maximum_key_name_length,
         "expiresAt": to_iso(offer.expires_at),
-        "team": offer.team and _team_json(offer.team),
+        "team": None if offer.team is None else _team_json(offer.team),
         "teams": [_team_json(membership) for membership in offer.teams],
     }
 
 
-def _team_json(membership: TeamMembership) -> dict[str, Any]:
+def _team_json(membership: TeamMembership) -> LoginTeamJson:
     team, role = membership.team, membership.role
     return {"id": team.id, "slug": team.slug, "name": team.name, "writes": role.writes_cache}

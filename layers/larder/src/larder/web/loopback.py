@@ -16,7 +16,7 @@ MAX_STATE_LENGTH = 512
 """The client reads 8 kB of the request that brings its token, in which each character may take twelve."""
 
 _HIGHEST_PORT = 65_535
-_ADDRESS = re.compile(
+ADDRESS = re.compile(
     r"(?P<origin>http://(?:127\.0\.0\.1|localhost|\[::1\]):(?P<port>[1-9][0-9]{0,4}))/?"
 )
 
@@ -35,10 +35,10 @@ class Loopback:
 
 def parse_loopback(text: str, request: Request) -> Loopback:
     """Raises NotLoopback, also for the address of this very service, which a local cloud has on the same computer."""
-    match = _ADDRESS.fullmatch(text)
+    match = ADDRESS.fullmatch(text)
     if match is None or int(match["port"]) > _HIGHEST_PORT:
         raise NotLoopback
-    ours = _ADDRESS.fullmatch(base_url(request))
+    ours = ADDRESS.fullmatch(base_url(request))
     if ours is not None and ours["port"] == match["port"]:
         raise NotLoopback
     return Loopback(match["origin"])

@@ -27,10 +27,10 @@ MAX_DURATION_MS = 10**10
 
 _KEY = re.compile(r"Bearer +(?P<key>[\x21-\x7e]{64,256})", re.IGNORECASE)
 _SESSION = re.compile(r"Bearer +(?P<token>[A-Za-z0-9]{32})", re.IGNORECASE)
-_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _NUMBER = re.compile(r"[0-9]{1,11}(?:\.[0-9]{1,9})?")
-_REVISION = re.compile(r"[A-Za-z0-9]{1,128}")
-_PRINTABLE = re.compile(r"[\x20-\x7e]+")
+REVISION = re.compile(r"[A-Za-z0-9]{1,128}")
+PRINTABLE = re.compile(r"[\x20-\x7e]+")
 _TEAM = frozenset({"teamId", "slug"})
 _MEANS_A_TEAM = frozenset({"team", "teamid", "teamslug", "slug"})
 """Letters of parameters that are meant to name a team. Ignored, the request would act for the person in its place."""
@@ -117,7 +117,7 @@ def named_hash(request: Request) -> ArtifactHash | None:
 def client_info(_token: BearerToken, request: Request) -> ClientInfo:
     # Empty is how a client with an unset variable says that it runs in none.
     ci = request.headers.get("x-artifact-client-ci") or None
-    if ci is not None and not (len(ci) <= MAX_CI_LENGTH and _PRINTABLE.fullmatch(ci)):
+    if ci is not None and not (len(ci) <= MAX_CI_LENGTH and PRINTABLE.fullmatch(ci)):
         raise InvalidRequest(
             "x-artifact-client-ci", f"must hold at most {MAX_CI_LENGTH} printable ASCII characters"
         )
@@ -134,7 +134,7 @@ def artifact_metadata(client: Client, request: Request) -> ArtifactMetadata:
     """The headers of an upload. A duration may have decimals; it is kept as whole milliseconds."""
     headers = request.headers
     tag = headers.get("x-artifact-tag")
-    if tag is not None and not (0 < len(tag) <= MAX_TAG_LENGTH and _BASE64.fullmatch(tag)):
+    if tag is not None and not (0 < len(tag) <= MAX_TAG_LENGTH and BASE64.fullmatch(tag)):
         raise InvalidRequest(
             "x-artifact-tag", f"must be base64 of at most {MAX_TAG_LENGTH} characters"
         )
@@ -180,7 +180,7 @@ def _duration(text: str | None) -> int | None:
 
 
 def _revision(name: str, text: str | None) -> str | None:
-    if text is not None and not _REVISION.fullmatch(text):
+    if text is not None and not REVISION.fullmatch(text):
         raise InvalidRequest(name, "must be 1 to 128 letters and digits")
     return text
 

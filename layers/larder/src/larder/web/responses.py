@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Generic, TypeVar
 from urllib.parse import urlencode
 
 from aws_lambda_powertools.event_handler import Request, Response
 from aws_lambda_powertools.shared.cookies import Cookie
 
-from larder.artifacts.models import Artifact, ArtifactHash, QueryResult
+from larder.artifacts.models import Artifact, ArtifactHash
 from larder.errors import (
     DeleteUserDisabled,
     InvalidBody,
@@ -20,31 +20,94 @@ from larder.web.error_bodies import auth_error, cache_error
 
 _JSON = "application/json"
 _BYTES = "application/octet-stream"
-
-NO_STORE = {"Cache-Control": "no-store"}
+_NO_STORE = {"Cache-Control": "no-store"}
 
 AUTHORIZATION_ALLOWED = {"Access-Control-Allow-Headers": "Authorization"}
 """In a reply to OPTIONS: the build client sends its token with the request (docs/clients/turbo.md#preflight)."""
 
+Shape = TypeVar("Shape")
+
+# A handler's return type names one of these classes, and the OpenAPI document is made of that:
+# tools/openapi/replies.py has the status and the headers of each.
+
+
+class MayHave(str):
+    """A header that a reply can have beyond those of its class: `Annotated[JsonResponse[...], MayHave("Location")]`."""
+
+    __slots__ = ()
+
+
+MAY_SET_COOKIES = MayHave("Set-Cookie")
+
+
+class JsonResponse(Response[str], Generic[Shape]):
+    """JSON of a shape that a TypedDict declares."""
+
+
+class AcceptedResponse(Response[str], Generic[Shape]):
+    """202: what was asked for is done later."""
+
+
+class PrivateResponse(Response[str], Generic[Shape]):
+    """JSON that only the caller may see: no cache keeps it."""
+
+
+class EmptyResponse(Response[None]):
+    """200 without a body."""
+
+
+class PreflightResponse(Response[None]):
+    """The reply to OPTIONS that sends the build client's request here, with its token."""
+
+
+class UploadOffer(Response[None]):
+    """The reply to OPTIONS that sends the build client's upload straight to storage."""
+
+
+class ArtifactResponse(Response[bytes]):
+    """An artifact."""
+
+
+class ArtifactHead(Response[None]):
+    """The headers of an artifact."""
+
+
+class ArtifactRedirect(Response[None]):
+    """The headers of an artifact, and where to fetch it."""
+
+
+class PageRedirect(Response[None]):
+    """Where a browser goes on to."""
+
 
 def json_response(
-    body: Any,
-    status: int = 200,
-    *,
-    headers: Mapping[str, str] | None = None,
-    cookies: Sequence[Cookie] = (),
-) -> Response[str]:
-    return Response(
-        status_code=status,
-        content_type=_JSON,
-        headers=dict(headers or {}),
-        cookies=list(cookies),
-        body=json.dumps(body),
-    )
+    body: Shape, *, headers: Mapping[str, str] | None = None, cookies: Sequence[Cookie] = ()
+) -> JsonResponse[Shape]:
+    return JsonResponse(200, _JSON, json.dumps(body), headers, list(cookies))
+
+
+def accepted_response(body: Shape) -> AcceptedResponse[Shape]:
+    return AcceptedResponse(202, _JSON, json.dumps(body))
+
+
+def private_response(body: Shape, *, cookies: Sequence[Cookie] = ()) -> PrivateResponse[Shape]:
+    return PrivateResponse(200, _JSON, json.dumps(body), _NO_STORE, list(cookies))
+
+
+def empty_response() -> EmptyResponse:
+    return EmptyResponse(200)
+
+
+def preflight_response() -> PreflightResponse:
+    return PreflightResponse(204, headers=AUTHORIZATION_ALLOWED)
+
+
+def upload_offer(url: str) -> UploadOffer:
+    return UploadOffer(204, headers={"Location": url})
 
 
 def empty(status: int, headers: Mapping[str, str] | None = None) -> Response[None]:
-    return Response(status_code=status, headers=dict(headers or {}))
+    return Response(status_code=status, headers=headers)
 
 
 def error_response(error: LarderError, headers: Mapping[str, str] | None = None) -> Response[str]:
@@ -61,7 +124,7 @@ def auth_error_response(error: LarderError) -> Response[str] | Response[None]:
     if isinstance(error, DeleteUserDisabled):
         return empty(error.status)
     if type(error) is InvalidRequest and error.field != "body":
-        # A service told the field and the rule, without knowing by which API it was asked.
+        # A service named the field and the rule, without knowing by which API it was called.
         error = InvalidBody(error.field, error.rule, *error.others)
     return Response(
         status_code=error.status,
@@ -71,24 +134,22 @@ def auth_error_response(error: LarderError) -> Response[str] | Response[None]:
     )
 
 
-def artifact_response(artifact: Artifact, body: bytes) -> Response[bytes]:
-    return Response(
-        status_code=200, content_type=_BYTES, headers=artifact_headers(artifact), body=body
-    )
+def artifact_response(artifact: Artifact, body: bytes) -> ArtifactResponse:
+    return ArtifactResponse(200, _BYTES, body, _artifact_headers(artifact))
 
 
-def artifact_head(artifact: Artifact) -> Response[None]:
-    headers = {**artifact_headers(artifact), "Content-Length": str(artifact.size_bytes)}
-    return Response(status_code=200, content_type=_BYTES, headers=headers)
+def artifact_head(artifact: Artifact) -> ArtifactHead:
+    headers = {**_artifact_headers(artifact), "Content-Length": str(artifact.size_bytes)}
+    return ArtifactHead(200, _BYTES, headers=headers)
 
 
-def redirect(artifact: Artifact, url: str) -> Response[None]:
+def redirect(artifact: Artifact, url: str) -> ArtifactRedirect:
     """302: every client version follows it, and drops its token on the way (docs/clients/turbo.md#downloads)."""
-    headers = {**artifact_headers(artifact), "Location": url, "Cache-Control": "no-store"}
-    return Response(status_code=302, headers=headers)
+    headers = {**_artifact_headers(artifact), "Location": url, **_NO_STORE}
+    return ArtifactRedirect(302, headers=headers)
 
 
-def artifact_headers(artifact: Artifact) -> dict[str, str]:
+def _artifact_headers(artifact: Artifact) -> dict[str, str]:
     metadata = artifact.metadata
     # Unknown for a direct upload: clients take its absence for 0. They take what they cannot parse for a miss.
     duration = metadata.duration_ms
@@ -101,34 +162,13 @@ def artifact_headers(artifact: Artifact) -> dict[str, str]:
     return {name: value for name, value in headers.items() if value is not None}
 
 
-def query_entries(result: QueryResult) -> dict[str, Any]:
-    """The reply to a query: null for a hash that is not stored, an error for one that could not be looked up."""
-    entries: dict[str, Any] = {}
-    for hash, artifact in result.found.items():
-        entries[hash] = None if artifact is None else _query_entry(artifact)
-    for hash in result.failed:
-        entries[hash] = {"error": {"message": "The look-up failed. Ask for this hash again."}}
-    return entries
-
-
-def _query_entry(artifact: Artifact) -> dict[str, Any]:
-    # The build client takes nothing but a whole number for the duration.
-    entry: dict[str, Any] = {
-        "size": artifact.size_bytes,
-        "taskDurationMs": artifact.metadata.duration_ms or 0,
-    }
-    if artifact.metadata.tag is not None:
-        entry["tag"] = artifact.metadata.tag
-    return entry
-
-
-def sent_on(url: str, **query: str) -> Response[None]:
-    """302 to a page, with what it is told in its query, before any `#`. It may be secret: nothing keeps it."""
+def sent_on(url: str, **query: str) -> PageRedirect:
+    """302 to a page, with `query` added before any `#`. The query may be secret, so nothing may keep the address."""
     page, hash_sign, fragment = url.partition("#")
     if query:
         page += ("&" if "?" in page else "?") + urlencode(query)
-    headers = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
-    return Response(status_code=302, headers={"Location": page + hash_sign + fragment, **headers})
+    headers = {"Location": page + hash_sign + fragment, "Referrer-Policy": "no-referrer"}
+    return PageRedirect(302, headers={**headers, **_NO_STORE})
 
 
 def artifact_url(request: Request, hash: ArtifactHash, team_id: str | None) -> str:

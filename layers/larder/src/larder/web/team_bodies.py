@@ -65,8 +65,8 @@ class _Join(_Body):
 
 _NEW_TEAM = TypeAdapter(_NewTeam)
 _TEAM_CHANGE = TypeAdapter(_TeamChange)
-_INVITATIONS = TypeAdapter(list[_Invitation])
-_INVITATION = TypeAdapter(_Invitation)
+INVITATIONS = TypeAdapter(list[_Invitation])
+INVITATION = TypeAdapter(_Invitation)
 _ROLE_CHANGE = TypeAdapter(_RoleChange)
 _JOIN = TypeAdapter(_Join)
 
@@ -105,7 +105,7 @@ def team_change(_token: BearerToken, request: Request) -> TeamChange:
 def sent_invitations(_token: BearerToken, request: Request) -> list[InvitationWanted]:
     """`{"email", "role"?}`, or a list of a few."""
     several = isinstance(sent_json(request), list)
-    sent = _parsed(_INVITATIONS, request) if several else [_parsed(_INVITATION, request)]
+    sent = _parsed(INVITATIONS, request) if several else [_parsed(INVITATION, request)]
     if not 1 <= len(sent) <= MAX_INVITATIONS:
         raise InvalidRequest("body", f"must hold 1 to {MAX_INVITATIONS} invitations")
     places = [f"{place}." if several else "" for place in range(len(sent))]

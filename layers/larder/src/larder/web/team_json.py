@@ -1,25 +1,92 @@
-"""Teams, members and invitations on the wire, named as in the hosted service's REST API. Times in milliseconds."""
+"""Teams, members and invitations in replies, named as in the hosted service's REST API."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Literal, TypedDict
 
 from larder.accounts.models import User
 from larder.accounts.team_members import MembersPage
-from larder.clock import to_ms
+from larder.clock import Milliseconds, to_ms
 from larder.invitations.models import Invitation
 from larder.teams.models import Member, Role, Team
 from larder.web.client_json import username
 
 
-def created_json(team: Team) -> dict[str, Any]:
+class TeamIdJson(TypedDict):
+    id: str
+
+
+class CreatedTeamJson(TypedDict):
+    id: str
+    slug: str
+    name: str
+
+
+class MemberJson(TypedDict):
+    uid: str
+    username: str
+    email: str
+    name: str
+    role: Role
+    confirmed: Literal[True]
+    createdAt: Milliseconds
+
+
+class InvitationJson(TypedDict):
+    id: str
+    email: str
+    role: Role
+    isDSyncUser: Literal[False]
+    createdAt: Milliseconds
+    expiresAt: Milliseconds
+
+
+class MembersPageJson(TypedDict):
+    """Send `next` as `until` to get the next page. It is null on the last page."""
+
+    hasNext: bool
+    count: int
+    next: Milliseconds | None
+    prev: None
+
+
+class MembersJson(TypedDict):
+    """`emailInviteCodes` has the open invitations, if the caller may see them."""
+
+    members: list[MemberJson]
+    emailInviteCodes: list[InvitationJson]
+    pagination: MembersPageJson
+
+
+class InvitedJson(TypedDict):
+    """`uid` is the id of the invitation. It stands where the id of a user will be, once they have joined."""
+
+    uid: str
+    username: str
+    email: str
+    role: Role
+    confirmed: Literal[False]
+    createdAt: Milliseconds
+    expiresAt: Milliseconds
+
+
+class InvitationsJson(InvitedJson):
+    """The first invitation, as clients of the hosted service read it, and all of them in `invitations`."""
+
+    invitations: list[InvitedJson]
+
+
+# `from` is a keyword of Python, so this is not a class.
+JoinedTeamJson = TypedDict(
+    "JoinedTeamJson",
+    {"teamId": str, "slug": str, "name": str, "role": Role, "from": Literal["mail"]},
+)
+
+
+def created_json(team: Team) -> CreatedTeamJson:
     return {"id": team.id, "slug": team.slug, "name": team.name}
 
 
-def members_json(page: MembersPage) -> dict[str, Any]:
-    """`next` is what asks for the next page, as `until`; null after the last one.
-
-    Open invitations stand in `emailInviteCodes`, for whoever may see them.
-    """
+def members_json(page: MembersPage) -> MembersJson:
     following = None if page.following is None else to_ms(page.following)
     return {
         "members": [_member_json(member, user) for member, user in page.members],
@@ -33,52 +100,50 @@ def members_json(page: MembersPage) -> dict[str, Any]:
     }
 
 
-def invited_json(invitations: Sequence[Invitation]) -> dict[str, Any]:
-    """The first one, which is how clients of the hosted service read the answer, and in `invitations` all of them."""
+def invitations_json(invitations: Sequence[Invitation]) -> InvitationsJson:
     invited = [_invited_json(one) for one in invitations]
     return {**invited[0], "invitations": invited}
 
 
-def _invited_json(invitation: Invitation) -> dict[str, Any]:
-    """`uid` is the invitation's own id: it takes the place of a user's till somebody has joined by it."""
+def _invited_json(invitation: Invitation) -> InvitedJson:
     return {
         "uid": invitation.id,
         "username": username(invitation.email),
         "email": invitation.email,
-        "role": invitation.role.value,
+        "role": invitation.role,
         "confirmed": False,
         "createdAt": to_ms(invitation.created_at),
         "expiresAt": to_ms(invitation.expires_at),
     }
 
 
-def joined_json(team: Team, role: Role) -> dict[str, Any]:
+def joined_json(team: Team, role: Role) -> JoinedTeamJson:
     return {
         "teamId": team.id,
         "slug": team.slug,
         "name": team.name,
-        "role": role.value,
+        "role": role,
         "from": "mail",
     }
 
 
-def _member_json(member: Member, user: User) -> dict[str, Any]:
+def _member_json(member: Member, user: User) -> MemberJson:
     return {
         "uid": user.id,
         "username": username(user.email),
         "email": user.email,
         "name": user.name,
-        "role": member.role.value,
+        "role": member.role,
         "confirmed": True,
         "createdAt": to_ms(member.joined_at),
     }
 
 
-def _invitation_json(invitation: Invitation) -> dict[str, Any]:
+def _invitation_json(invitation: Invitation) -> InvitationJson:
     return {
         "id": invitation.id,
         "email": invitation.email,
-        "role": invitation.role.value,
+        "role": invitation.role,
         "isDSyncUser": False,
         "createdAt": to_ms(invitation.created_at),
         "expiresAt": to_ms(invitation.expires_at),

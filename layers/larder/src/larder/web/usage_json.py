@@ -1,42 +1,93 @@
-"""Usage on the wire: times in milliseconds, sizes in bytes, days in UTC."""
+"""Usage in replies: times in milliseconds, sizes in bytes, days in UTC."""
 
-from typing import Any
+from typing import TypedDict
 
+from larder.clock import IsoDate, to_iso_date
+from larder.teams.models import Block, CachingStatus
 from larder.usage.models import Day, Figures, Usage, without_ci
 from larder.web.auth import CacheCaller
 
 
-def usage_json(caller: CacheCaller, usage: Usage) -> dict[str, Any]:
-    """What happened in the period, what is stored now, and what rules it.
+class FiguresJson(TypedDict):
+    events: int
+    interactiveEvents: int
+    hits: int
+    misses: int
+    localHits: int
+    localMisses: int
+    remoteHits: int
+    remoteMisses: int
+    timeSavedMs: int
 
-    `block` goes before `status`: while there is one, requests for artifacts are answered with 402. It and its reason
-    are null for none, and so is `quotaBytes`.
+
+class CiFiguresJson(FiguresJson):
+    """The part of one CI vendor; `ci` is null for events that named none."""
+
+    ci: str | None
+
+
+class TotalJson(FiguresJson):
+    uploads: int
+    uploadedBytes: int
+
+
+class DayJson(TotalJson):
+    day: IsoDate
+
+
+# A class cannot have a property named `from`, which is a keyword of Python.
+PeriodJson = TypedDict("PeriodJson", {"from": IsoDate, "to": IsoDate})
+
+
+class UsageJson(PeriodJson, TypedDict):
+    """What happened in the period, what is stored now, and the limits that hold now.
+
+    `block` goes before `status`: while it is not null, requests for artifacts are answered with 402. `quotaBytes` is
+    null for no limit.
     """
+
+    owner: str
+    status: CachingStatus
+    block: Block | None
+    blockReason: str | None
+    storedBytes: int
+    artifacts: int
+    quotaBytes: int | None
+    total: TotalJson
+    ci: list[CiFiguresJson]
+    days: list[DayJson]
+
+
+def usage_json(caller: CacheCaller, usage: Usage) -> UsageJson:
     total = usage.total
     state = caller.standing.state
     return {
         "owner": caller.owner,
-        "status": caller.caching.value,
-        "block": None if state.block is None else state.block.value,
+        "status": caller.caching,
+        "block": state.block,
         "blockReason": state.block_reason,
         "storedBytes": caller.totals.size_bytes,
         "artifacts": caller.totals.artifacts,
         "quotaBytes": caller.quota_bytes,
-        "from": usage.period.first.isoformat(),
-        "to": usage.period.last.isoformat(),
-        "total": _day_json(total),
+        "from": to_iso_date(usage.period.first),
+        "to": to_iso_date(usage.period.last),
+        "total": _total_json(total),
         "ci": [
-            *({"ci": vendor, **_figures_json(part)} for vendor, part in total.by_ci.items()),
-            {"ci": None, **_figures_json(without_ci(total))},
+            *(_ci_json(vendor, part) for vendor, part in total.by_ci.items()),
+            _ci_json(None, without_ci(total)),
         ],
         "days": [
-            {"day": day.isoformat(), **_day_json(figures)}
+            {"day": to_iso_date(day), **_total_json(figures)}
             for day, figures in zip(usage.period.days, usage.days, strict=True)
         ],
     }
 
 
-def _day_json(day: Day) -> dict[str, int]:
+def _ci_json(ci: str | None, figures: Figures) -> CiFiguresJson:
+    return {"ci": ci, **_figures_json(figures)}
+
+
+def _total_json(day: Day) -> TotalJson:
     return {
         **_figures_json(day.total),
         "uploads": day.uploads.count,
@@ -44,7 +95,7 @@ def _day_json(day: Day) -> dict[str, int]:
     }
 
 
-def _figures_json(figures: Figures) -> dict[str, int]:
+def _figures_json(figures: Figures) -> FiguresJson:
     return {
         "events": figures.events,
         "interactiveEvents": figures.interactive_events,
