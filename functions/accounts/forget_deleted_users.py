@@ -2,16 +2,16 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from larder import clock
+from larder import clock, deadline
 from larder.accounts import service
 from larder.api_keys.service import delete_keys_of
 from larder.artifacts.clearing import UPLOADS_ARE_OVER_AFTER, clear_owner
 from larder.teams.service import forget_personal_state, leave_teams
-from larder.time_left import time_for_more
 from larder.web.log import logged, logger
 
 
@@ -21,7 +21,7 @@ def forget_deleted_users(context: LambdaContext) -> int:
     Returns how many users are completely deleted.
     """
     now, forgotten = clock.now(), 0
-    may_go_on = time_for_more(context)
+    has_time = partial(deadline.has_time, context)
 
     # Those first, of everybody: nobody's full cache keeps another's key alive.
     ended = [
@@ -29,7 +29,7 @@ def forget_deleted_users(context: LambdaContext) -> int:
         for user_id, deleted_at in service.deleted_users()
     ]
     for user_id, deleted_at, is_ended in ended:
-        cleared = _clear(user_id, now, may_go_on)
+        cleared = _clear(user_id, now, has_time)
         if is_ended and cleared and now - deleted_at > UPLOADS_ARE_OVER_AFTER:
             service.forget_deleted_user(user_id)
             forgotten += 1
@@ -41,10 +41,10 @@ def _end_rights(user_id: str) -> bool:
     return leave_teams(user_id)
 
 
-def _clear(user_id: str, now: datetime, may_go_on: Callable[[], bool]) -> bool:
+def _clear(user_id: str, now: datetime, has_time: Callable[[], bool]) -> bool:
     forget_personal_state(user_id)
-    return service.clear_sessions(user_id, may_go_on=may_go_on) and clear_owner(
-        user_id, now=now, may_go_on=may_go_on
+    return service.clear_sessions(user_id, has_time=has_time) and clear_owner(
+        user_id, now=now, has_time=has_time
     )
 
 

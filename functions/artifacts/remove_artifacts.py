@@ -1,26 +1,26 @@
 """A job that a request hands over"""
 
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from larder import clock
+from larder import clock, deadline
 from larder.artifacts import eviction, removal
 from larder.artifacts.eviction import EvictionReport
 from larder.artifacts.removal import RemovalReport
 from larder.artifacts.removal_jobs import RemovalJob, parse_job
-from larder.time_left import time_for_more
 from larder.web.log import logged, logger
 
 
 def remove_artifacts(job: RemovalJob, context: LambdaContext) -> RemovalReport | EvictionReport:
     """Delete what a key, session or user wrote, or what was used longest ago if the quota is full."""
 
-    may_go_on = time_for_more(context)
+    has_time = partial(deadline.has_time, context)
     if job.writer is None:
-        return eviction.do_job(job.owner, now=clock.now(), may_go_on=may_go_on)
-    return removal.do_job(job.owner, job.writer, now=clock.now(), may_go_on=may_go_on)
+        return eviction.do_job(job.owner, now=clock.now(), has_time=has_time)
+    return removal.do_job(job.owner, job.writer, now=clock.now(), has_time=has_time)
 
 
 @logged

@@ -1,15 +1,15 @@
 """Every hour"""
 
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from larder import clock
+from larder import clock, deadline
 from larder.artifacts import sweeping
 from larder.artifacts.sweeping import SweepReport
 from larder.metrics import measured
-from larder.time_left import time_for_more
 from larder.web.log import logged, logger
 
 
@@ -17,7 +17,7 @@ def sweep_artifacts(context: LambdaContext) -> SweepReport:
     """Delete expired artifacts, replaced objects and uploads that never arrived."""
     return sweeping.sweep(
         now=clock.now(),
-        may_go_on=time_for_more(context),
+        has_time=partial(deadline.has_time, context),
     )
 
 

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from larder import clock
+from larder import clock, deadline
 from larder.api_keys.service import delete_keys_of_team
 from larder.artifacts.clearing import UPLOADS_ARE_OVER_AFTER, clear_owner
 from larder.teams import management
-from larder.time_left import time_for_more
 from larder.web.log import logged, logger
 
 
@@ -20,19 +20,19 @@ def forget_deleted_teams(context: LambdaContext) -> int:
     Returns how many are completely deleted.
     """
     now, forgotten = clock.now(), 0
-    may_go_on = time_for_more(context)
+    has_time = partial(deadline.has_time, context)
 
     for team_id, deleted_at in management.deleted_teams():
-        if _clear(team_id, now, may_go_on) and now - deleted_at > UPLOADS_ARE_OVER_AFTER:
+        if _clear(team_id, now, has_time) and now - deleted_at > UPLOADS_ARE_OVER_AFTER:
             management.forget_deleted_team(team_id)
             forgotten += 1
     return forgotten
 
 
-def _clear(team_id: str, now: datetime, may_go_on: Callable[[], bool]) -> bool:
+def _clear(team_id: str, now: datetime, has_time: Callable[[], bool]) -> bool:
     delete_keys_of_team(team_id)
-    return management.clear_team(team_id, may_go_on=may_go_on) and clear_owner(
-        team_id, now=now, may_go_on=may_go_on
+    return management.clear_team(team_id, has_time=has_time) and clear_owner(
+        team_id, now=now, has_time=has_time
     )
 
 

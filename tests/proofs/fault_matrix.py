@@ -220,7 +220,7 @@ def run_cell(
                 raise Unexplained(
                     f"{scenario} | {call} | {fault.name} is not made: {error}"
                 ) from None
-            # On a busy machine, patience that is ten times shorter is over before.
+            # On a busy machine, a deadline that is ten times shorter ends before it.
             play.close()
             return run_cell(world, scenario, call, fault, usual, tries_left=tries_left - 1)
         except Exception as error:

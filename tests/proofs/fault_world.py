@@ -24,7 +24,7 @@ from botocore.retries.quota import RetryQuota
 from botocore.retries.standard import ExponentialBackoff
 from urllib3 import Timeout
 
-from larder import aws, clock, patience
+from larder import aws, clock, deadline
 from larder.accounts import repository as accounts
 from larder.accounts.models import User
 from larder.accounts.service import create_user, read_account
@@ -46,7 +46,7 @@ from tests.requests import Browser, Context, Sender, browser_of, invoke
 from tests.requests import Reply as ClientReply
 
 SCALE = 10
-"""What the layer's time-outs, and its patience, are divided by."""
+"""What the layer's time-outs and deadlines are divided by."""
 
 FUNCTION_S = 25
 """What a function of the API has before Lambda ends it."""
@@ -246,13 +246,13 @@ def _lead_past(proxy: Proxy, client: Any, service: str, port: int) -> None:
 def hasty() -> Iterator[None]:
     """Within, the layer's clients wait SCALE times shorter than they do."""
     clients = (aws.dynamodb(), aws.s3(), aws.lambda_(), aws.secrets_manager(), aws.sesv2())
-    begins_none_after_s = FUNCTION_S - patience.KEPT_BACK_S
+    begins_none_after_s = FUNCTION_S - deadline.KEPT_BACK_S
     try:
         for client in clients:
             _wait(client, 1 / SCALE)
         with (
-            patch.object(patience, "KEPT_BACK_S", FUNCTION_S - begins_none_after_s / SCALE),
-            patch.object(patience, "BRIEF_S", patience.BRIEF_S / SCALE),
+            patch.object(deadline, "KEPT_BACK_S", FUNCTION_S - begins_none_after_s / SCALE),
+            patch.object(deadline, "SHORT_S", deadline.SHORT_S / SCALE),
         ):
             yield
     finally:

@@ -148,7 +148,7 @@ def test_every_fault_and_every_outcome_is_explained() -> None:
 # The real time-outs ------------------------------------------------------------------------------
 
 ENDS_WITHIN_S = {"dynamodb": 17, "s3": 22}
-"""What is left of 25 s for a try that begins a moment before patience is over."""
+"""What is left of 25 s for a try that begins a moment before the deadline."""
 
 
 @pytest.mark.parametrize("service", ENDS_WITHIN_S)

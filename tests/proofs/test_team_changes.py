@@ -285,7 +285,7 @@ def test_a_team_that_is_deleted_while_people_come_holds_nobody(overlap: Overlap)
     assert find_team(team.id) is None
     assert find_team(team.slug) is None
     # Whoever came before is cleared away; who comes afterwards is refused.
-    assert management.clear_team(team.id, may_go_on=lambda: True)
+    assert management.clear_team(team.id, has_time=lambda: True)
     assert stored(team.id) == []
     late = [
         acceptance(invitation, random_id()),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from larder.time_left import MARGIN_MS
+from larder.deadline import MARGIN_MS
 from local.template import load_template
 from tests.cli.conftest import PARAMETERS, TEMPLATE
 from tests.tools.test_cost import cells, run

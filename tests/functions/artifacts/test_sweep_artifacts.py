@@ -216,7 +216,7 @@ def test_an_owner_whose_index_is_too_large_for_one_sweep_is_left_for_a_day(cloud
     add_to_totals(cloud.team.id, 5, 1, quota_bytes=None)
     # There is time to begin with the owner's totals, and none to read what they should come to.
     looks = iter([True])
-    out_of_time = sweeping.sweep(now=now, may_go_on=lambda: next(looks, False))
+    out_of_time = sweeping.sweep(now=now, has_time=lambda: next(looks, False))
     assert (out_of_time.totals_too_large, out_of_time.totals_checked) == (1, 0)
     assert sweeping.sweep(now=now + HOUR).totals_checked == 0
     assert sweeping.sweep(now=now + DAY).totals_drifting == 1

@@ -293,7 +293,7 @@ def test_an_eviction_that_is_cut_off_has_evicted_some_and_counted_them_out(team:
     for number in range(95):
         store(team, f"a{number:02}", 10, now=now - (100 - number) * HOUR)
     looks = iter([True, False])
-    report = make_room(team, needed_bytes=900, may_go_on=lambda: next(looks))
+    report = make_room(team, needed_bytes=900, has_time=lambda: next(looks))
     assert (report.artifacts, report.finished) == (eviction.AT_ONCE, False)
     assert size(team) == 950 - eviction.AT_ONCE * 10
 

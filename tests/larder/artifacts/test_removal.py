@@ -184,7 +184,7 @@ def test_a_removal_that_is_stopped_is_done_by_the_next_one(cloud: Cloud) -> None
     add_to_totals(cloud.team.id, 250, 250, quota_bytes=None)
     looks = iter([True, True, False])
     assert not remove_written(
-        cloud.team.id, writer="theirs", now=clock.now(), may_go_on=lambda: next(looks)
+        cloud.team.id, writer="theirs", now=clock.now(), has_time=lambda: next(looks)
     )
     assert read_totals(cloud.team.id) == Totals(size_bytes=50, artifacts=50)
     assert len(hashes(cloud.team.id)) == 50

@@ -21,7 +21,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.loaders import Loader
 from botocore.session import Session
 
-from larder import patience, settings
+from larder import deadline, settings
 from larder.errors import Throttled, TryAgain
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ _THROTTLED_WITHIN = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError
 _TRIES = 3
 
 # A healthy call takes milliseconds. One that uses up every try takes 15 s and its pauses, and several can follow one
-# another: larder.patience keeps a request within its function's time.
+# another: larder.deadline keeps a request within its function's time.
 _CONFIG = Config(
     connect_timeout=2,
     read_timeout=5,
@@ -76,7 +76,7 @@ _CONFIG = Config(
 _S3_CONFIG = _CONFIG.merge(
     Config(
         signature_version="s3v4",
-        # A 5 MB body is the largest that passes through a function. Below what larder.patience keeps back.
+        # A 5 MB body is the largest that passes through a function. Below what larder.deadline keeps back.
         read_timeout=10,
         # Only checksums that S3 asks for: bodies are checked by length here and by signature at the client.
         request_checksum_calculation="when_required",
@@ -186,7 +186,7 @@ def reset() -> None:
 
 
 def _in_time(**_: object) -> None:
-    if patience.is_over():
+    if deadline.exceeded():
         raise TryAgain
 
 

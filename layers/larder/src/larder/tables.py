@@ -214,10 +214,10 @@ class Table:
         """Change nothing, but have the writes beside it fail unless the condition holds."""
         return self._write("ConditionCheck", when, Key=self.typed_key(key))
 
-    def delete_each(self, items: Iterable[Item], may_go_on: Callable[[], bool]) -> bool:
+    def delete_each(self, items: Iterable[Item], has_time: Callable[[], bool]) -> bool:
         """Delete items one by one; False when there was no time for all of them."""
         for item in items:
-            if not may_go_on():
+            if not has_time():
                 return False
             commit(self.delete(*(item[name] for name in self._key_attributes)))
         return True

@@ -177,13 +177,13 @@ def deleted_users() -> list[tuple[str, datetime]]:
     return gone
 
 
-def clear_sessions(user_id: str, *, may_go_on: Callable[[], bool]) -> bool:
+def clear_sessions(user_id: str, *, has_time: Callable[[], bool]) -> bool:
     """Delete the records of a deleted user's sessions, which count for nothing and tell where they were.
 
     False when there was no time for all of them.
     """
     for session in repository.list_sessions(user_id):
-        if not may_go_on():
+        if not has_time():
             return False
         repository.delete_session(user_id, session.token_hash)
     return True

@@ -25,6 +25,7 @@ from larder.api_keys.rules import (
 )
 from larder.clock import to_ms
 from larder.concurrency import attempts
+from larder.deadline import short_deadline
 from larder.errors import (
     InvalidRequest,
     MissingPermission,
@@ -35,7 +36,6 @@ from larder.errors import (
 )
 from larder.extensions import RequestContext, load
 from larder.hashing import hash_key, random_id, random_letters
-from larder.patience import briefly
 from larder.settings import SettingsError, settings
 
 CLEAN_UP_SECONDS = 10
@@ -285,7 +285,7 @@ def clean_up(*, now: datetime) -> None:
 
     Tidying never fails the request that it comes with.
     """
-    with suppress(TryAgain), briefly():
+    with suppress(TryAgain), short_deadline():
         if repository.claim_clean_up(now=now, every_s=CLEAN_UP_SECONDS):
             delete_expired_keys(now=now)
 

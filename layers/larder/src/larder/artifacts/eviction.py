@@ -74,7 +74,7 @@ def reserve_by_evicting(
                     sparing=sparing,
                     most=AT_ONCE,
                     now=now,
-                    may_go_on=lambda looks=looks: next(looks, None) is not None,  # type: ignore[misc]
+                    has_time=lambda looks=looks: next(looks, None) is not None,  # type: ignore[misc]
                 )
         totals = count_in()
         if totals is not None:
@@ -99,17 +99,17 @@ def ask_for_room(owner: str, *, now: datetime) -> None:
 
 
 def do_job(
-    owner: str, *, now: datetime, may_go_on: Callable[[], bool] = lambda: True
+    owner: str, *, now: datetime, has_time: Callable[[], bool] = lambda: True
 ) -> EvictionReport:
     """What such a job asks for: a tenth of the quota shall be free."""
     quota_bytes = quota_of(owner)
     if quota_bytes is None or not settings().evicts:
         return EvictionReport()
-    report = make_room(owner, quota_bytes=quota_bytes, now=now, may_go_on=may_go_on)
-    if not report.finished and may_go_on():
+    report = make_room(owner, quota_bytes=quota_bytes, now=now, has_time=has_time)
+    if not report.finished and has_time():
         # What was stored before the deployment evicted is not listed yet.
-        list_all(owner, may_go_on=may_go_on)
-        rest = make_room(owner, quota_bytes=quota_bytes, now=now, may_go_on=may_go_on)
+        list_all(owner, has_time=has_time)
+        rest = make_room(owner, quota_bytes=quota_bytes, now=now, has_time=has_time)
         report.artifacts += rest.artifacts
         report.size_bytes += rest.size_bytes
         report.finished = rest.finished
@@ -125,7 +125,7 @@ def make_room(
     sparing: ArtifactHash | None = None,
     most: int | None = None,
     now: datetime,
-    may_go_on: Callable[[], bool] = lambda: True,
+    has_time: Callable[[], bool] = lambda: True,
 ) -> EvictionReport:
     """Evict, `most` artifacts at most, until a tenth of the quota and `needed_bytes` are free.
 
@@ -139,7 +139,7 @@ def make_room(
     with beside(read_totals, owner) as reading:
         waiting = list(islice(candidates, 1))
     stored_bytes = reading.result().size_bytes
-    while stored_bytes > aim_bytes and may_go_on():
+    while stored_bytes > aim_bytes and has_time():
         excess = stored_bytes - aim_bytes
         room = AT_ONCE if most is None else min(AT_ONCE, most - report.artifacts)
         while len(waiting) < room and _size(waiting) < excess:
@@ -161,7 +161,7 @@ def make_room(
     return report
 
 
-def list_all(owner: str, *, may_go_on: Callable[[], bool] = lambda: True) -> None:
+def list_all(owner: str, *, has_time: Callable[[], bool] = lambda: True) -> None:
     """Give every artifact of the owner a place in the index of last uses: those without one, that of their upload.
 
     Reads all of them: for background work.
@@ -171,7 +171,7 @@ def list_all(owner: str, *, may_go_on: Callable[[], bool] = lambda: True) -> Non
         if isinstance(item, Artifact) and item.last_used_at is None:
             unlisted.append(item)
         if len(unlisted) == _LISTED_AT_ONCE:
-            if not may_go_on():
+            if not has_time():
                 return
             side_by_side(_list, unlisted)
             unlisted = []

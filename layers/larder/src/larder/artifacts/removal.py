@@ -67,23 +67,23 @@ def ask_removal(owner: str, writer: str, *, by: Writer | None, now: datetime) ->
 
 
 def remove_now(
-    owner: str, writer: str, *, now: datetime, may_go_on: Callable[[], bool] = lambda: True
+    owner: str, writer: str, *, now: datetime, has_time: Callable[[], bool] = lambda: True
 ) -> RemovalReport:
     """The same for the operator, who waits for it. Cut off, it is the sweep's to finish."""
     _, removal = _note(owner, writer, by=None, now=now)
-    return carry_out(removal, now=now, may_go_on=may_go_on)
+    return carry_out(removal, now=now, has_time=has_time)
 
 
 def do_job(
-    owner: str, writer: str, *, now: datetime, may_go_on: Callable[[], bool] = lambda: True
+    owner: str, writer: str, *, now: datetime, has_time: Callable[[], bool] = lambda: True
 ) -> RemovalReport:
     """What such a job asks for; nothing when it has been done."""
     removal = read_removal(owner, writer)
-    return RemovalReport() if removal is None else carry_out(removal, now=now, may_go_on=may_go_on)
+    return RemovalReport() if removal is None else carry_out(removal, now=now, has_time=has_time)
 
 
 def carry_out(
-    removal: Removal, *, now: datetime, may_go_on: Callable[[], bool] = lambda: True
+    removal: Removal, *, now: datetime, has_time: Callable[[], bool] = lambda: True
 ) -> RemovalReport:
     """One pass. Safe beside another one, and after any part of one."""
 
@@ -91,7 +91,7 @@ def carry_out(
         by_then = item.upload.begun_at <= removal.asked_at + _CLOCKS_DIFFER
         return by_then and _written(item, removal.writer)
 
-    report = _remove_all(removal.owner, goes, now=now, may_go_on=may_go_on)
+    report = _remove_all(removal.owner, goes, now=now, has_time=has_time)
     last = now >= removal.asked_at + _LAST_LOOK
     if report.artifacts or (report.finished and not last):
         audit.add(
@@ -117,17 +117,17 @@ def remove_written(
     *,
     writer: str | None,
     now: datetime,
-    may_go_on: Callable[[], bool] = lambda: True,
+    has_time: Callable[[], bool] = lambda: True,
 ) -> bool:
     """Remove what was written for the owner by this key, session or user; with None, everything that the owner stores.
 
     Uploads that were offered and have not come yet are refused from now on. Returns True when it got to the end, False
-    when `may_go_on` stopped it or a store did not answer: what is removed is removed and counted out, and another call
+    when `has_time` stopped it or a store did not answer: what is removed is removed and counted out, and another call
     does the rest. Safe beside uploads, reads, sweeps and itself. One that is published while this runs may be missed.
     The cost grows with the number of artifacts: for background work, never on a request.
     """
     return _remove_all(
-        owner, lambda item: _written(item, writer), now=now, may_go_on=may_go_on
+        owner, lambda item: _written(item, writer), now=now, has_time=has_time
     ).finished
 
 
@@ -148,12 +148,12 @@ def _remove_all(
     goes: Callable[[Stored], bool],
     *,
     now: datetime,
-    may_go_on: Callable[[], bool],
+    has_time: Callable[[], bool],
 ) -> RemovalReport:
     report = RemovalReport()
     items = index.stored_by(owner)
     while some := list(islice(items, _AT_ONCE)):
-        if not may_go_on():
+        if not has_time():
             report.finished = False
             return report
         removals = [in_background(_remove, item, goes, now) for item in some if goes(item)]

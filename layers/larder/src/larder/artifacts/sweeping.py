@@ -66,11 +66,11 @@ class SweepReport:
 def sweep(
     *,
     now: datetime,
-    may_go_on: Callable[[], bool] = lambda: True,
+    has_time: Callable[[], bool] = lambda: True,
 ) -> SweepReport:
     """Clear away what is over: expired artifacts, discarded objects, uploads that never came.
 
-    Also compares each owner's totals with the index, once a day. Begins no further items when `may_go_on` says so; the
+    Also compares each owner's totals with the index, once a day. Begins no further items when `has_time` says so; the
     next sweep goes on. An item that fails is left to the next sweep too. Safe beside requests and other sweeps.
     """
     report = SweepReport()
@@ -78,25 +78,25 @@ def sweep(
     # Threads of its own: what an item takes may itself use those for calls in the background.
     with ThreadPoolExecutor(max_workers=_SWEPT_AT_ONCE) as pool:
         while some := list(islice(items, 4 * _SWEPT_AT_ONCE)):
-            if not may_go_on():
+            if not has_time():
                 report.finished = False
                 break
-            for swept in pool.map(lambda due: _sweep_item(due, now, may_go_on), some):
+            for swept in pool.map(lambda due: _sweep_item(due, now, has_time), some):
                 report.add(swept)
     return report
 
 
-def _sweep_item(due: DueItem, now: datetime, may_go_on: Callable[[], bool]) -> SweepReport:
+def _sweep_item(due: DueItem, now: datetime, has_time: Callable[[], bool]) -> SweepReport:
     report = SweepReport()
     try:
-        _clear_away(due, report, now, may_go_on)
+        _clear_away(due, report, now, has_time)
     except TryAgain:
         report.failed += 1
     return report
 
 
 def _clear_away(
-    due: DueItem, report: SweepReport, now: datetime, may_go_on: Callable[[], bool]
+    due: DueItem, report: SweepReport, now: datetime, has_time: Callable[[], bool]
 ) -> None:
     match read_due(due):
         case Artifact() as artifact:
@@ -120,11 +120,11 @@ def _clear_away(
                 # The URL that it went to may take it once more.
                 postpone_discarded(discarded, until=may_come_till)
         case Removal() as removal:
-            done = carry_out(removal, now=now, may_go_on=may_go_on)
+            done = carry_out(removal, now=now, has_time=has_time)
             report.removals += done.finished
         case DueTotals() as due_totals:
             _hand_uploads_over(due_totals, now)
-            _check_totals(due_totals, report, now, may_go_on)
+            _check_totals(due_totals, report, now, has_time)
         case None:
             pass
 
@@ -141,7 +141,7 @@ def _check_totals(
     due: DueTotals,
     report: SweepReport,
     now: datetime,
-    may_go_on: Callable[[], bool],
+    has_time: Callable[[], bool],
 ) -> None:
     """Compare the totals with the index, and correct them by a drift that two checks an hour apart have seen alike.
 
@@ -149,7 +149,7 @@ def _check_totals(
     whose index is too large for one sweep is left alone for a day, so that the next sweeps do the rest of the work.
     """
     try:
-        summed = sum_index(due.owner, may_go_on=may_go_on)
+        summed = sum_index(due.owner, has_time=has_time)
     except OutOfTime:
         next_at = now + timedelta(days=1)
         check_totals(due.owner, correct=False, drift=due.drift_before, next_at=next_at)
@@ -170,4 +170,4 @@ def _check_totals(
         report.corrected_bytes += abs(drift.size_bytes)
         report.corrected_artifacts += abs(drift.artifacts)
     if summed.unlisted and settings().evicts:
-        list_all(due.owner, may_go_on=may_go_on)
+        list_all(due.owner, has_time=has_time)

@@ -3,10 +3,10 @@
 from datetime import datetime
 from math import ceil
 
+from larder.deadline import short_deadline
 from larder.errors import TooManyRequests, TryAgain
 from larder.instance import Remembered
 from larder.metrics import count
-from larder.patience import briefly
 from larder.rate_limits import repository
 from larder.rate_limits.models import BY_PATH, Limit
 from larder.settings import settings
@@ -35,7 +35,7 @@ def take(what: str, limit: Limit, *, now: datetime) -> None:
     window = limit.window_at(now)
     if (what, window) not in _full:
         try:
-            with briefly():
+            with short_deadline():
                 counted = repository.count(
                     what, window=window, window_s=limit.window_s, most=limit.most
                 )

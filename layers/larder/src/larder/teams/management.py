@@ -106,9 +106,9 @@ def deleted_teams() -> list[tuple[str, datetime]]:
     return gone
 
 
-def clear_team(team_id: str, *, may_go_on: Callable[[], bool]) -> bool:
+def clear_team(team_id: str, *, has_time: Callable[[], bool]) -> bool:
     """Delete members and invitations of a team that is gone; False when there was no time for all of them."""
-    return repository.clear(team_id, may_go_on)
+    return repository.clear(team_id, has_time)
 
 
 def forget_deleted_team(team_id: str) -> None:

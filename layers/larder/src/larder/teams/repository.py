@@ -192,9 +192,9 @@ def forget_deleted(team_id: str) -> None:
     commit(TEAMS.delete(_DELETED, team_id))
 
 
-def clear(team_id: str, may_go_on: Callable[[], bool]) -> bool:
+def clear(team_id: str, has_time: Callable[[], bool]) -> bool:
     """Delete whatever is stored of a team that is gone; False when there was no time for all of it."""
-    return TEAMS.delete_each(TEAMS.query(equals(pk=team_id)), may_go_on)
+    return TEAMS.delete_each(TEAMS.query(equals(pk=team_id)), has_time)
 
 
 def read_places(team_id: str, *user_ids: str) -> Places:

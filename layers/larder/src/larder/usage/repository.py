@@ -83,10 +83,10 @@ def set_uploads(owner: str, day: date, uploads: Uploads) -> None:
     commit(USAGE.update(owner, day.isoformat(), set=figures))
 
 
-def clear(owner: str, may_go_on: Callable[[], bool]) -> bool:
+def clear(owner: str, has_time: Callable[[], bool]) -> bool:
     """Delete whatever is stored of an owner who is gone; False when there was no time for all of it."""
     items = USAGE.query(equals(owner=owner), only=("owner", "day"), consistent=False)
-    return USAGE.delete_each(items, may_go_on)
+    return USAGE.delete_each(items, has_time)
 
 
 def _read(owner: str, days: Sequence[date]) -> list[Item]:

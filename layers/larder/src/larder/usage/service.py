@@ -32,6 +32,6 @@ def read_usage(owner: str, period: Period, *, recent_uploads: Mapping[date, Uplo
     )
 
 
-def clear(owner: str, *, may_go_on: Callable[[], bool] = lambda: True) -> bool:
+def clear(owner: str, *, has_time: Callable[[], bool] = lambda: True) -> bool:
     """Delete the figures and batches of an owner who is gone; False when there was no time for all of them."""
-    return repository.clear(owner, may_go_on)
+    return repository.clear(owner, has_time)

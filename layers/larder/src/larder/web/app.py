@@ -7,9 +7,9 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, CORSConf
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from larder.deadline import request_deadline
 from larder.errors import InternalError, InvalidRequest, LarderError
 from larder.metrics import counted
-from larder.patience import answering_in_time
 from larder.web.dependencies import with_dependencies
 from larder.web.log import log_of_request, logger
 from larder.web.responses import auth_error_response, empty, error_response
@@ -94,7 +94,7 @@ def lambda_handler(
 
     def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         log = log_of_request(event)
-        with answering_in_time(context.get_remaining_time_in_millis()):
+        with request_deadline(context.get_remaining_time_in_millis()):
             reply: dict[str, Any] = app.resolve(event, context)
         status = reply["statusCode"]
         outcome = outcomes.get(status) if outcomes else None

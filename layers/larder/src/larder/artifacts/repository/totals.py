@@ -106,15 +106,15 @@ def replace_totals(owner: str, totals: Totals, *, was: Totals) -> bool:
     return commit(ARTIFACTS.update(*totals_key(owner), set=becomes, when=unchanged))
 
 
-def sum_index(owner: str, *, may_go_on: Callable[[], bool] = lambda: True) -> IndexSum:
-    """What the owner's items in the index come to. Raises OutOfTime when `may_go_on` says so.
+def sum_index(owner: str, *, has_time: Callable[[], bool] = lambda: True) -> IndexSum:
+    """What the owner's items in the index come to. Raises OutOfTime when `has_time` says so.
 
     Reads all of them, however many, and keeps none: for background work and the operator, never on a request.
     """
     items = ARTIFACTS.query(equals(owner=owner), only=("hash", "size_bytes", "last_used_at"))
     size_bytes = artifacts = unlisted = 0
     for number, item in enumerate(items):
-        if number % _SUMMED_BETWEEN_LOOKS == 0 and not may_go_on():
+        if number % _SUMMED_BETWEEN_LOOKS == 0 and not has_time():
             raise OutOfTime
         if "#" not in item["hash"]:
             size_bytes += item["size_bytes"]

@@ -9,8 +9,8 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from larder import aws
+from larder.deadline import KEPT_BACK_S, SHORT_S, request_deadline, short_deadline
 from larder.errors import TryAgain
-from larder.patience import BRIEF_S, KEPT_BACK_S, answering_in_time, briefly
 from larder.tables import ARTIFACTS
 from local.template import load_template
 from tests.hooks import hooked
@@ -37,7 +37,7 @@ def silent(takes_s: float) -> Iterator[list[float]]:
 
 
 def in_time(left_s: float) -> Any:
-    return answering_in_time(round((KEPT_BACK_S + left_s) * 1000))
+    return request_deadline(round((KEPT_BACK_S + left_s) * 1000))
 
 
 def test_calls_are_made_as_long_as_there_is_time() -> None:
@@ -69,9 +69,9 @@ def test_the_next_request_has_its_own_time() -> None:
     assert read() is None
 
 
-def test_what_is_done_briefly_leaves_the_rest_its_time() -> None:
+def test_calls_with_a_short_deadline_leave_the_rest_its_time() -> None:
     with in_time(10):
-        with briefly(), silent(BRIEF_S + 0.05) as tries, pytest.raises(TryAgain):
+        with short_deadline(), silent(SHORT_S + 0.05) as tries, pytest.raises(TryAgain):
             read()
         assert len(tries) == 1
         assert read() is None
