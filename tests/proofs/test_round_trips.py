@@ -22,7 +22,7 @@ from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Up
 from larder.artifacts.repository import index
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.service import store
-from larder.concurrency import in_background
+from larder.concurrency import submit
 from larder.hashing import time_ordered_id
 from larder.settings import settings
 from larder.teams.service import change_state, create_team
@@ -459,7 +459,7 @@ def test_calls_side_by_side_count_once_and_calls_that_follow_count_each(stored: 
         read_entry(stored.team.id, ArtifactHash("small"))
 
     with counted() as calls:
-        other = in_background(read)
+        other = submit(read)
         read()
         other.result()
         read()

@@ -1,4 +1,4 @@
-"""Calls that wait for the network side by side, and writers that meet."""
+"""Concurrent calls that wait for the network, and retries when writers conflict."""
 
 import random
 import time
@@ -18,29 +18,29 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=10, thread_name_prefix="background")
 
 
-def in_background(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
-    """Run one call beside the caller's own. It must wait for the network and start no such call itself."""
+def submit(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+    """Run one call in the background. It must wait for the network and submit no call itself."""
     return _pool().submit(function, *args, **kwargs)
 
 
 @contextmanager
-def beside(
+def running(
     function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
 ) -> Generator[Future[R], None, None]:
-    """The same for as long as the block runs, which does not end before the call has, whatever is raised in it.
+    """Run one call while the block runs. The block waits for the call, even if it raises.
 
-    An instance is frozen between requests, and with it a call that would still be under way.
+    Lambda freezes an instance between requests, and with it a call that is still running.
     """
-    call = in_background(function, *args, **kwargs)
+    call = submit(function, *args, **kwargs)
     try:
         yield call
     finally:
         wait([call])
 
 
-def side_by_side(function: Callable[[A], R], arguments: Iterable[A]) -> list[R]:
-    """One call for each argument, all at once, and what they return. When it returns, or raises, none is under way."""
-    calls = [in_background(function, argument) for argument in arguments]
+def map_concurrently(function: Callable[[A], R], arguments: Iterable[A]) -> list[R]:
+    """Call the function for all arguments at once and return the results. No call is still running when it ends."""
+    calls = [submit(function, argument) for argument in arguments]
     wait(calls)
     return [call.result() for call in calls]
 

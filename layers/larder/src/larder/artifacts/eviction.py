@@ -22,7 +22,7 @@ from larder.artifacts.repository.eviction import (
     least_recently_used,
 )
 from larder.artifacts.repository.totals import read_totals
-from larder.concurrency import beside, side_by_side
+from larder.concurrency import map_concurrently, running
 from larder.errors import TryAgain
 from larder.settings import settings
 from larder.teams.service import quota_bytes as quota_of
@@ -136,7 +136,7 @@ def make_room(
     aim_bytes = min(quota_bytes - quota_bytes // 10, quota_bytes - needed_bytes)
     listed = least_recently_used(owner, page=AT_ONCE)
     candidates = _once(listed, sparing)
-    with beside(read_totals, owner) as reading:
+    with running(read_totals, owner) as reading:
         waiting = list(islice(candidates, 1))
     stored_bytes = reading.result().size_bytes
     while stored_bytes > aim_bytes and has_time():
@@ -173,9 +173,9 @@ def list_all(owner: str, *, has_time: Callable[[], bool] = lambda: True) -> None
         if len(unlisted) == _LISTED_AT_ONCE:
             if not has_time():
                 return
-            side_by_side(_list, unlisted)
+            map_concurrently(_list, unlisted)
             unlisted = []
-    side_by_side(_list, unlisted)
+    map_concurrently(_list, unlisted)
 
 
 def _list(artifact: Artifact) -> None:

@@ -24,7 +24,7 @@ from larder.artifacts.repository.due import (
 from larder.audit import repository as audit
 from larder.audit.models import OPERATOR, Action, Actor, Entry
 from larder.audit.service import make_entry
-from larder.concurrency import attempts, in_background
+from larder.concurrency import attempts, submit
 from larder.errors import TryAgain
 
 _AT_ONCE = 100
@@ -156,7 +156,7 @@ def _remove_all(
         if not has_time():
             report.finished = False
             return report
-        removals = [in_background(_remove, item, goes, now) for item in some if goes(item)]
+        removals = [submit(_remove, item, goes, now) for item in some if goes(item)]
         for removal in removals:
             try:
                 removed = removal.result()

@@ -27,7 +27,7 @@ from larder.artifacts.models import (
 from larder.artifacts.repository import index
 from larder.artifacts.retention import visible
 from larder.artifacts.settling import forget, settle
-from larder.concurrency import attempts, beside, in_background
+from larder.concurrency import attempts, running, submit
 from larder.errors import (
     ArtifactNotFound,
     CachingOverLimit,
@@ -88,7 +88,7 @@ def store(
     if not room.can_fit(artifact, quota_bytes):
         raise LargerThanQuota
     today = now.date()
-    with beside(storage.put, artifact.upload, body, metadata, writer) as saving:
+    with running(storage.put, artifact.upload, body, metadata, writer) as saving:
         reserved = room.reserve(artifact, replaces, quota_bytes, today, now=now, evicts=True)
     try:
         saving.result()
@@ -179,7 +179,7 @@ def _noting_use(artifact: Artifact, now: datetime) -> Generator[None, None, None
     if not settings().evicts or (last is not None and now - last < _NOTED_AGAIN_AFTER):
         yield
         return
-    with beside(index.note_use, artifact, at=now) as noting:
+    with running(index.note_use, artifact, at=now) as noting:
         yield
     with suppress(TryAgain):
         noting.result()
@@ -194,7 +194,7 @@ def query(
         owner, [ArtifactHash(hash) for hash in asked if is_hash(hash)]
     )
     settling = {
-        hash: in_background(settle, entry, quota_bytes=quota_bytes, now=now)
+        hash: submit(settle, entry, quota_bytes=quota_bytes, now=now)
         for hash, entry in entries.items()
         if entry.pending is not None
     }

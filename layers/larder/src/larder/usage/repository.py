@@ -12,7 +12,7 @@ from datetime import date, datetime, timedelta
 from functools import partial
 
 from larder.clock import to_epoch_seconds, to_ms
-from larder.concurrency import side_by_side
+from larder.concurrency import map_concurrently
 from larder.conditions import contains, equals, missing, size_below
 from larder.errors import TryAgain
 from larder.hashing import time_ordered_id
@@ -72,7 +72,7 @@ def read_days(owner: str, days: Sequence[date]) -> list[Day]:
 
     A hundred days are one batch of reads; several go side by side.
     """
-    found = side_by_side(partial(_read, owner), in_batches(days))
+    found = map_concurrently(partial(_read, owner), in_batches(days))
     items = {item["day"]: item for batch in found for item in batch}
     return [_day(items.get(day.isoformat(), {})) for day in days]
 

@@ -33,7 +33,7 @@ from larder.api_keys.service import end_key, verify_key
 from larder.artifacts.models import ArtifactHash, IndexEntry, Totals, Writer
 from larder.artifacts.repository.index import read_with_standing
 from larder.artifacts.service import caching_status
-from larder.concurrency import beside
+from larder.concurrency import running
 from larder.errors import (
     CachingDisabled,
     CachingOverLimit,
@@ -250,7 +250,9 @@ def _member(
     now = clock.now()
     guess = _scopes.get((token, team)) or _foreseen(token, team)
     if guess is not None:
-        with beside(read_with_standing, guess.owner, guess.user_id, hash, totals=totals) as reading:
+        with running(
+            read_with_standing, guess.owner, guess.user_id, hash, totals=totals
+        ) as reading:
             bearer = _verified(token, needs, now)
         standing, entry, sums = reading.result()
         right = (bearer.user_id, bearer.team_id) == (guess.user_id, guess.bound_to)
@@ -261,7 +263,7 @@ def _member(
         _scopes.pop((token, team), None)
         slug_team = team_of_slug(team.slug) if team.slug and not team.team_id else None
     elif team.slug and not team.team_id:
-        with beside(team_of_slug, team.slug) as looking_up:
+        with running(team_of_slug, team.slug) as looking_up:
             bearer = _verified(token, needs, now)
         slug_team = looking_up.result()
     else:
@@ -282,7 +284,7 @@ def _foreseen(token: Token, team: TeamQuery) -> _Scope | None:
     from larder.accounts.repository import holder_of
 
     if team.slug and not team.team_id:
-        with beside(team_of_slug, team.slug) as looking_up:
+        with running(team_of_slug, team.slug) as looking_up:
             user_id = holder_of(token.hash)
         slug_team = looking_up.result()
     else:

@@ -28,7 +28,7 @@ from larder.artifacts.repository.items import (
 from larder.artifacts.repository.totals import parse_totals, totals_key
 from larder.artifacts.retention import expires_at
 from larder.clock import from_ms, to_epoch_seconds, to_ms
-from larder.concurrency import in_background
+from larder.concurrency import submit
 from larder.conditions import Condition, above, below, equals, missing, not_equals
 from larder.errors import Contention, TryAgain
 from larder.settings import settings
@@ -89,9 +89,7 @@ def read_entries(
     """Look many hashes up, batches in parallel. Returns the entries, and the hashes whose batch failed."""
     batches = list(in_batches(hashes, BATCH_KEYS // 2))
     reads = [
-        in_background(
-            ARTIFACTS.get_many, [key for hash in batch for key in entry_keys(owner, hash)]
-        )
+        submit(ARTIFACTS.get_many, [key for hash in batch for key in entry_keys(owner, hash)])
         for batch in batches
     ]
     entries: dict[ArtifactHash, IndexEntry] = {}
