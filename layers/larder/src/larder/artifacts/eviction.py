@@ -1,7 +1,7 @@
-"""Room for new artifacts where the quota is full: what was used longest ago goes (docs/decisions/0021).
+"""Evict the least recently used artifacts when the quota is full (docs/decisions/0021).
 
-What is stored never passes the quota. Above 95 % of it, the function RemoveArtifacts is asked to evict until a tenth is
-free. An upload that finds it full all the same evicts a few itself.
+The stored bytes never exceed the quota. Above 95 % of the quota, Larder starts the function RemoveArtifacts, which
+evicts until a tenth is free. An upload that still finds the quota full evicts a few artifacts itself.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from larder.artifacts import removal_jobs
-from larder.artifacts.models import Artifact, ArtifactHash, Totals, Unused, Upload
+from larder.artifacts.models import Artifact, ArtifactHash, Unused, Upload
 from larder.artifacts.removal_jobs import JobKind, RemovalJob
 from larder.artifacts.repository import index
 from larder.artifacts.repository.eviction import (
@@ -28,13 +28,10 @@ from larder.settings import settings
 from larder.teams.service import quota_bytes as quota_of
 
 AT_ONCE = 40
-"""Artifacts that one transaction evicts: two of its hundred items each, and the totals. A request evicts as many."""
-
-_ROUNDS = 4
-"""How often an upload asks whether there is room. It makes some in between, which others may take."""
+"""Artifacts per transaction: each takes two of its hundred items, and the totals one. A request evicts as many."""
 
 _LOOKS = 8
-"""How often it looks what there is to evict, while others evict and use the same."""
+"""How many evictions an upload tries each time. Parallel evictions and uses can make them fail."""
 
 _FUNCTION_TAKES = timedelta(minutes=15)
 _LISTED_AT_ONCE = 100
@@ -42,57 +39,41 @@ _LISTED_AT_ONCE = 100
 
 @dataclass(slots=True)
 class EvictionReport:
-    """What was evicted, and whether there is as much room now as there should be."""
+    """The evicted artifacts, and whether there is now enough free space."""
 
     artifacts: int = 0
     size_bytes: int = 0
     finished: bool = True
 
 
-def reserve_by_evicting(
-    owner: str,
-    size_bytes: int,
-    count_in: Callable[[], Totals | None],
-    *,
-    quota_bytes: int,
-    sparing: ArtifactHash,
-    now: datetime,
-) -> bool:
-    """Count an upload in that lets what is stored grow by `size_bytes`, and make room for it if there is none.
+def make_room_for_upload(
+    upload: Upload, size_bytes: int, *, quota_bytes: int, now: datetime
+) -> None:
+    """Evict a few artifacts to free `size_bytes`, but keep the hash of the upload.
 
-    `count_in` does so unless the quota is passed, and returns what it comes to. False when others took the room each
-    time that some was made.
+    An error does not fail the upload: the next count finds out whether there is enough space.
     """
-    for attempt in range(_ROUNDS):
-        if attempt:
-            looks = iter(range(_LOOKS))
-            with suppress(TryAgain):
-                make_room(
-                    owner,
-                    quota_bytes=quota_bytes,
-                    needed_bytes=size_bytes,
-                    sparing=sparing,
-                    most=AT_ONCE,
-                    now=now,
-                    has_time=lambda looks=looks: next(looks, None) is not None,  # type: ignore[misc]
-                )
-        totals = count_in()
-        if totals is not None:
-            if _passes_mark(totals.size_bytes - size_bytes, totals.size_bytes, quota_bytes):
-                ask_for_room(owner, now=now)
-            return True
-    ask_for_room(owner, now=now)
-    return False
+    looks = iter(range(_LOOKS))
+    with suppress(TryAgain):
+        make_room(
+            upload.owner,
+            quota_bytes=quota_bytes,
+            needed_bytes=size_bytes,
+            sparing=upload.hash,
+            most=AT_ONCE,
+            now=now,
+            has_time=lambda: next(looks, None) is not None,
+        )
 
 
-def _passes_mark(before_bytes: int, after_bytes: int, quota_bytes: int) -> bool:
-    """Whether this growth is the one by which what is stored comes to need an eviction."""
+def passes_mark(before_bytes: int, after_bytes: int, quota_bytes: int) -> bool:
+    """Whether this growth passes 95 % of the quota, so that the owner needs an eviction."""
     mark = quota_bytes - quota_bytes // 20
     return before_bytes <= mark < after_bytes
 
 
 def ask_for_room(owner: str, *, now: datetime) -> None:
-    """Have the function evict, unless somebody else has asked it to. That it is not reached fails nobody's upload."""
+    """Start the function that evicts, unless it was started already. An error does not fail the upload."""
     with suppress(TryAgain):
         if claim_eviction(owner, now=now, until=now + _FUNCTION_TAKES):
             removal_jobs.hand_over(RemovalJob(kind=JobKind.LEAST_RECENTLY_USED, owner=owner))
@@ -101,13 +82,13 @@ def ask_for_room(owner: str, *, now: datetime) -> None:
 def do_job(
     owner: str, *, now: datetime, has_time: Callable[[], bool] = lambda: True
 ) -> EvictionReport:
-    """What such a job asks for: a tenth of the quota shall be free."""
+    """Evict until a tenth of the quota is free."""
     quota_bytes = quota_of(owner)
     if quota_bytes is None or not settings().evicts:
         return EvictionReport()
     report = make_room(owner, quota_bytes=quota_bytes, now=now, has_time=has_time)
     if not report.finished and has_time():
-        # What was stored before the deployment evicted is not listed yet.
+        # Artifacts from before the deployment evicted are not listed yet.
         list_all(owner, has_time=has_time)
         rest = make_room(owner, quota_bytes=quota_bytes, now=now, has_time=has_time)
         report.artifacts += rest.artifacts
@@ -127,10 +108,10 @@ def make_room(
     now: datetime,
     has_time: Callable[[], bool] = lambda: True,
 ) -> EvictionReport:
-    """Evict, `most` artifacts at most, until a tenth of the quota and `needed_bytes` are free.
+    """Evict at most `most` artifacts, until a tenth of the quota and `needed_bytes` are free. Raises TryAgain.
 
-    Any number of callers at once leave no more free than that and one artifact: the totals decide, in the transaction
-    that evicts. `sparing` is a hash that stays. Raises TryAgain.
+    Parallel callers together evict at most one artifact too many, because each transaction checks the totals.
+    Larder never evicts the hash `sparing`.
     """
     report = EvictionReport()
     aim_bytes = min(quota_bytes - quota_bytes // 10, quota_bytes - needed_bytes)
@@ -162,9 +143,9 @@ def make_room(
 
 
 def list_all(owner: str, *, has_time: Callable[[], bool] = lambda: True) -> None:
-    """Give every artifact of the owner a place in the index of last uses: those without one, that of their upload.
+    """Add the owner's unlisted artifacts to the index of last uses, with the time of their upload.
 
-    Reads all of them: for background work.
+    Reads all artifacts of the owner: for background work only.
     """
     unlisted: list[Artifact] = []
     for item in index.stored_by(owner):
@@ -183,7 +164,7 @@ def _list(artifact: Artifact) -> None:
 
 
 def _once(listed: Iterable[Unused], sparing: ArtifactHash | None) -> Iterator[Unused]:
-    """Those that may go. One that is used while the index is read moves on, and would come twice."""
+    """Each artifact once, without `sparing`. An artifact that is used during the read moves, and is listed twice."""
     seen = {sparing}
     for one in listed:
         if one.upload.hash not in seen:
@@ -192,7 +173,7 @@ def _once(listed: Iterable[Unused], sparing: ArtifactHash | None) -> Iterator[Un
 
 
 def _enough(unused: list[Unused], excess: int) -> list[Unused]:
-    """The first of them that together free what is too much."""
+    """The first artifacts that together free `excess` bytes."""
     chosen: list[Unused] = []
     for one in unused:
         if _size(chosen) >= excess:
@@ -208,8 +189,8 @@ def _size(unused: list[Unused]) -> int:
 def _evict(
     owner: str, chosen: list[Unused], aim_bytes: int, now: datetime
 ) -> tuple[frozenset[Upload], int]:
-    """Returns which of the chosen need not be looked at again, evicted or not to be evicted, and the bytes freed."""
-    # Without the last of them there would be too much, whatever others evict at the same time.
+    """Returns the uploads to drop from the candidates (evicted, or used since), and the freed bytes."""
+    # Fails if parallel evictions have freed so much that the last of these artifacts could stay.
     above_bytes = aim_bytes + _size(chosen[:-1])
     try:
         used_meanwhile = evict(owner, chosen, above_bytes=above_bytes, now=now)

@@ -1,20 +1,64 @@
-"""Room for an artifact: it is counted into the owner's totals before it is published, and out again when it is not."""
+"""Reserve storage quota: Larder counts an artifact into the owner's totals before it publishes the artifact."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import date, datetime
-from functools import partial
 
 from larder.artifacts.models import Artifact, Totals
 from larder.artifacts.repository.totals import add_to_totals
 from larder.settings import settings
 from larder.usage.uploads import Uploads
 
+_ROUNDS = 4
+"""How often an upload that may evict tries to reserve. Parallel uploads may take the space that it frees."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Reservation:
+    """Whether there is space for an artifact. Set `kept` when the artifact is published.
+
+    `counted_on` is the day whose uploads include the artifact. None for an artifact that is not new.
+    """
+
+    artifact: Artifact
+    replaces: Artifact | None
+    counted_on: date | None
+    granted: bool = False
+    kept: bool = False
+
+    @property
+    def growth(self) -> tuple[int, int]:
+        """The bytes and artifacts by which the totals grow."""
+        if self.replaces is None:
+            return self.artifact.size_bytes, 1
+        return self.artifact.size_bytes - self.replaces.size_bytes, 0
+
+    @property
+    def shrinks(self) -> bool:
+        """Whether the artifact is smaller than the one it replaces."""
+        return self.growth[0] < 0
+
+    def count(self, *, times: int = 1, quota_bytes: int | None = None) -> Totals | None:
+        """Returns the new totals. Returns None, and counts nothing, if they would exceed the quota."""
+        size_bytes, artifacts = self.growth
+        uploads = Uploads(count=times, size_bytes=times * self.artifact.size_bytes)
+        return add_to_totals(
+            self.artifact.upload.owner,
+            times * size_bytes,
+            times * artifacts,
+            quota_bytes=quota_bytes,
+            uploaded=None if self.counted_on is None else (self.counted_on, uploads),
+        )
+
 
 def can_fit(artifact: Artifact, quota_bytes: int | None) -> bool:
-    """Whether there can be room for it, where room is made. Where it is not, the totals alone decide."""
+    """Whether an eviction could free enough space. True without evictions: then the totals decide."""
     return not settings().evicts or quota_bytes is None or artifact.size_bytes <= quota_bytes
 
 
-def reserve(
+@contextmanager
+def reservation(
     artifact: Artifact,
     replaces: Artifact | None,
     quota_bytes: int | None,
@@ -22,64 +66,45 @@ def reserve(
     *,
     now: datetime,
     evicts: bool = False,
-) -> bool:
-    """Count the artifact in before it is published, so that parallel uploads never pass the quota together.
+) -> Generator[Reservation, None, None]:
+    """Count the artifact into the totals, so that parallel uploads cannot exceed the quota together.
 
-    One smaller than what it replaces needs no room, and count_shrinkage counts it: others must not take what it frees
-    before it is free. With `evicts`, and where the deployment evicts, room is made first if there is none.
+    If the block ends without `kept`, the count is taken back. If the block raises an error, the count stays, because
+    the artifact may be published. The totals can then be too high until the sweep checks them, but never too low.
+
+    An artifact that is smaller than the one it replaces is counted only when it is published. Otherwise, parallel
+    uploads could take the space before it is free. With `evicts`, and if the deployment evicts, Larder frees space.
     """
-    size_bytes, _ = _growth(artifact, replaces)
-    if size_bytes < 0:
-        return True
-    count_in = partial(_count, artifact, replaces, counted_on, quota_bytes=quota_bytes)
-    if not evicts or quota_bytes is None or not settings().evicts:
-        return count_in() is not None
+    held = Reservation(artifact=artifact, replaces=replaces, counted_on=counted_on)
+    if held.shrinks:
+        held.granted = True
+    elif quota_bytes is not None and evicts and settings().evicts:
+        held.granted = _count_by_evicting(held, quota_bytes, now)
+    else:
+        held.granted = held.count(quota_bytes=quota_bytes) is not None
+    yield held
+    if held.shrinks and held.kept:
+        held.count()
+    elif not held.shrinks and held.granted and not held.kept:
+        held.count(times=-1)
+
+
+def _count_by_evicting(held: Reservation, quota_bytes: int, now: datetime) -> bool:
+    """Returns False if parallel uploads took the space each time."""
     # Imported here: requests start faster without it.
-    from larder.artifacts.eviction import reserve_by_evicting
+    from larder.artifacts import eviction
 
-    return reserve_by_evicting(
-        artifact.upload.owner,
-        size_bytes,
-        count_in,
-        quota_bytes=quota_bytes,
-        sparing=artifact.upload.hash,
-        now=now,
-    )
-
-
-def release(artifact: Artifact, replaces: Artifact | None, counted_on: date | None) -> None:
-    """Take back what reserve counted in."""
-    if _growth(artifact, replaces)[0] >= 0:
-        _count(artifact, replaces, counted_on, times=-1)
-
-
-def count_shrinkage(artifact: Artifact, replaced: Artifact | None, counted_on: date | None) -> None:
-    """Count in an artifact that stands now in the place of a larger one."""
-    if _growth(artifact, replaced)[0] < 0:
-        _count(artifact, replaced, counted_on)
-
-
-def _count(
-    artifact: Artifact,
-    replaces: Artifact | None,
-    counted_on: date | None,
-    *,
-    times: int = 1,
-    quota_bytes: int | None = None,
-) -> Totals | None:
-    """Returns what is stored with it; None, and nothing counted, when that would pass the quota."""
-    size_bytes, artifacts = _growth(artifact, replaces)
-    uploads = Uploads(count=times, size_bytes=times * artifact.size_bytes)
-    return add_to_totals(
-        artifact.upload.owner,
-        times * size_bytes,
-        times * artifacts,
-        quota_bytes=quota_bytes,
-        uploaded=None if counted_on is None else (counted_on, uploads),
-    )
-
-
-def _growth(artifact: Artifact, replaces: Artifact | None) -> tuple[int, int]:
-    if replaces is None:
-        return artifact.size_bytes, 1
-    return artifact.size_bytes - replaces.size_bytes, 0
+    owner, size_bytes = held.artifact.upload.owner, held.growth[0]
+    for attempt in range(_ROUNDS):
+        if attempt:
+            eviction.make_room_for_upload(
+                held.artifact.upload, size_bytes, quota_bytes=quota_bytes, now=now
+            )
+        totals = held.count(quota_bytes=quota_bytes)
+        if totals is not None:
+            before_bytes = totals.size_bytes - size_bytes
+            if eviction.passes_mark(before_bytes, totals.size_bytes, quota_bytes):
+                eviction.ask_for_room(owner, now=now)
+            return True
+    eviction.ask_for_room(owner, now=now)
+    return False

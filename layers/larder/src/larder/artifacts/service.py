@@ -1,12 +1,14 @@
-"""How an artifact travels: stored, offered a direct upload, found, fetched, queried, forgotten.
+"""Store, find, fetch and query artifacts, and offer direct uploads.
 
-An artifact exists when its index item points to a complete object. Every upload has an object of its own, so a replaced
-one stays whole for whoever is reading it. docs/architecture.md tells the order of the writes and what a crash leaves.
+An artifact exists when its index item points to a complete object. Each upload has its own object, so a client can
+finish reading an artifact that is being replaced. docs/architecture.md describes the order of the writes, and what a
+crash leaves behind.
 """
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
+from functools import partial
 
 from larder.artifacts import room, storage
 from larder.artifacts.models import (
@@ -26,7 +28,8 @@ from larder.artifacts.models import (
 )
 from larder.artifacts.repository import index
 from larder.artifacts.retention import visible
-from larder.artifacts.settling import forget, settle
+from larder.artifacts.room import Reservation
+from larder.artifacts.settling import forget, publish_or_discard, settle
 from larder.concurrency import attempts, running, submit
 from larder.errors import (
     ArtifactNotFound,
@@ -41,11 +44,11 @@ from larder.teams.models import CachingStatus, OwnerState
 from larder.teams.service import change_state
 
 _NOTED_AGAIN_AFTER = timedelta(days=1)
-"""How old the last use that is noted may be before a further one is noted too."""
+"""Record the last use of an artifact again only after this time."""
 
 
 def caching_status(state: OwnerState, totals: Totals) -> CachingStatus:
-    """What the owner set, or `over_limit` when caching is on, the quota used up, and nothing evicted to make room."""
+    """The status that the owner set, or `over_limit` if caching is on, the quota is full, and Larder does not evict."""
     used_up = state.quota_bytes is not None and totals.size_bytes >= state.quota_bytes
     used_up = used_up and not settings().evicts
     if state.caching is CachingStatus.ENABLED and used_up:
@@ -54,7 +57,7 @@ def caching_status(state: OwnerState, totals: Totals) -> CachingStatus:
 
 
 def set_caching(owner: str, caching: CachingStatus, totals: Totals) -> CachingStatus:
-    """Switch caching off, to a pause, or on, from the next request on. Returns what clients are told then.
+    """Enable, pause or disable caching from the next request on. Returns the status that clients see then.
 
     Raises InvalidRequest for `over_limit` and for a team that does not exist.
     """
@@ -72,10 +75,10 @@ def store(
     quota_bytes: int | None,
     now: datetime,
 ) -> Artifact:
-    """Store an artifact that came through a function. Raises CachingOverLimit, LargerThanQuota, MakingRoom, TryAgain.
+    """Store an artifact from a request body. Raises CachingOverLimit, LargerThanQuota, MakingRoom, TryAgain.
 
-    `replaces` is the index item as the request saw it. When another upload of the hash is published meanwhile, this one
-    counts as having come just before it: its object is discarded, and the client has its success all the same.
+    `replaces` is the artifact that the request has read from the index. If another upload of the hash is published
+    since then, this upload counts as the earlier one: Larder discards its object, and the request succeeds.
     """
     artifact = Artifact(
         upload=Upload(owner=owner, hash=hash, id=time_ordered_id(now)),
@@ -87,47 +90,55 @@ def store(
     )
     if not room.can_fit(artifact, quota_bytes):
         raise LargerThanQuota
-    today = now.date()
-    with running(storage.put, artifact.upload, body, metadata, writer) as saving:
-        reserved = room.reserve(artifact, replaces, quota_bytes, today, now=now, evicts=True)
-    try:
-        saving.result()
-    except BaseException:
-        if reserved:
-            room.release(artifact, replaces, today)
-        raise
+    reserve = partial(
+        room.reservation,
+        artifact,
+        quota_bytes=quota_bytes,
+        counted_on=now.date(),
+        now=now,
+        evicts=True,
+    )
+    with (
+        running(storage.put, artifact.upload, body, metadata, writer) as saving,
+        reserve(replaces=replaces) as reservation,
+    ):
+        # Without an object, the block ends without publishing, which releases the reservation.
+        current = None if saving.exception() else _publish(reservation, now=now)
+    saving.result()
+    if current is None and replaces is not None:
+        # The replaced artifact was deleted, so the quota has to hold all of this one.
+        replaces = None
+        with reserve(replaces=None) as reservation:
+            current = _publish(reservation, now=now)
+    if same_upload(current, artifact):
+        return artifact
+    index.discard(artifact.upload, now=now)
+    if same_upload(current, replaces):
+        raise TryAgain
+    return artifact
+
+
+def _publish(reservation: Reservation, *, now: datetime) -> Artifact | None:
+    """Publish the artifact in place of the one that it replaces. Raises CachingOverLimit, MakingRoom.
+
+    Returns what the index holds then: the artifact, which its S3 event may have published, too, or another upload.
+    Returns the replaced artifact if every attempt met another write.
+    """
     for attempt in attempts():
         if attempt:
-            current = index.read_entry(owner, hash).artifact
-            if not same_upload(current, replaces):
-                room.release(artifact, replaces, today)
-                if same_upload(current, artifact):
-                    # The event of the finished object came first and has counted it.
-                    return artifact
-                if current is not None:
-                    index.discard(artifact.upload, now=now)
-                    return artifact
-                replaces = None
-                reserved = room.reserve(
-                    artifact, replaces, quota_bytes, today, now=now, evicts=True
-                )
-        if not reserved:
-            if not index.discard(artifact.upload, now=now) and same_upload(
-                index.read_entry(owner, hash).artifact, artifact
-            ):
-                # The event of the finished object found room where this did not, and published it.
-                return artifact
-            raise MakingRoom if settings().evicts else CachingOverLimit
-        if index.publish(artifact, replaces=replaces, now=now):
-            room.count_shrinkage(artifact, replaces, today)
-            return artifact
-    room.release(artifact, replaces, today)
-    index.discard(artifact.upload, now=now)
-    raise TryAgain
+            upload = reservation.artifact.upload
+            current = index.read_entry(upload.owner, upload.hash).artifact
+            if not same_upload(current, reservation.replaces):
+                return current
+        if publish_or_discard(reservation, now=now):
+            if not reservation.granted:
+                raise MakingRoom if settings().evicts else CachingOverLimit
+            return reservation.artifact
+    return reservation.replaces
 
 
 def offer_upload(owner: str, hash: ArtifactHash, *, writer: Writer, now: datetime) -> str:
-    """Note a direct upload and return the presigned URL that takes it."""
+    """Record a pending direct upload and return its presigned URL."""
     parts = (time_ordered_id(now), writer.id, writer.user_id)
     upload = Upload(owner=owner, hash=hash, id=".".join(part for part in parts if part))
     index.put_pending(PendingUpload(upload=upload, created_at=now, writer=writer))
@@ -135,14 +146,14 @@ def offer_upload(owner: str, hash: ArtifactHash, *, writer: Writer, now: datetim
 
 
 def find_for_use(entry: IndexEntry, *, quota_bytes: int | None, now: datetime) -> Artifact:
-    """The same for a client that goes on as if it had the artifact, which counts as a use. Raises ArtifactNotFound."""
+    """Find an artifact and record its use. Raises ArtifactNotFound."""
     artifact = find(entry, quota_bytes=quota_bytes, now=now)
     with _noting_use(artifact, now):
         return artifact
 
 
 def find(entry: IndexEntry, *, quota_bytes: int | None, now: datetime) -> Artifact:
-    """The artifact that readers see, after settling a direct upload that has arrived. Raises ArtifactNotFound."""
+    """Find the artifact that readers see, after settling a direct upload that arrived. Raises ArtifactNotFound."""
     artifact = settle(entry, quota_bytes=quota_bytes, now=now)
     if artifact is None or not visible(artifact, now):
         raise ArtifactNotFound
@@ -150,10 +161,11 @@ def find(entry: IndexEntry, *, quota_bytes: int | None, now: datetime) -> Artifa
 
 
 def fetch(artifact: Artifact, *, now: datetime) -> bytes | DownloadUrl:
-    """The bytes when they are few, or tagged and few enough for a function's reply; else a presigned URL.
+    """Return the bytes of a small artifact, or a presigned URL of a large one.
 
-    S3 cannot give the tag back that signed artifacts need, so tagged ones take the direct way only when they must.
-    Raises ArtifactNotFound when the object is gone or not whole; the index forgets it then.
+    For a tagged artifact, small means that it fits into a function's reply: S3 cannot return the tag, which clients
+    need to verify the signature. Raises ArtifactNotFound, and removes the artifact from the index, if the object is
+    missing or incomplete.
     """
     options = settings()
     limit = options.inline_limit_bytes if artifact.metadata.tag else options.inline_download_bytes
@@ -171,9 +183,9 @@ def fetch(artifact: Artifact, *, now: datetime) -> bytes | DownloadUrl:
 
 @contextmanager
 def _noting_use(artifact: Artifact, now: datetime) -> Generator[None, None, None]:
-    """Note beside what the block does that the artifact is used: once a day, and where uses decide what is evicted.
+    """Record a use of the artifact while the block runs: once a day, and only if the deployment evicts.
 
-    One that cannot be noted does not fail.
+    An error in recording it does not fail the block.
     """
     last = artifact.last_used_at
     if not settings().evicts or (last is not None and now - last < _NOTED_AGAIN_AFTER):
@@ -188,7 +200,7 @@ def _noting_use(artifact: Artifact, now: datetime) -> Generator[None, None, None
 def query(
     owner: str, hashes: Sequence[str], *, quota_bytes: int | None, now: datetime
 ) -> QueryResult:
-    """Look many hashes up at once. One that no artifact can have is not stored; `failed` holds those not looked up."""
+    """Look up many hashes at once. An invalid hash counts as not stored. `failed` holds the hashes without a result."""
     asked = dict.fromkeys(hashes)
     entries, failed = index.read_entries(
         owner, [ArtifactHash(hash) for hash in asked if is_hash(hash)]

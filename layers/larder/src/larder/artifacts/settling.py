@@ -1,16 +1,26 @@
-"""How an upload that somebody else has put into the bucket becomes the artifact that readers see.
+"""Finalize uploads: publish the artifact of an object that is in the bucket, or discard the object.
 
-Its S3 event settles it, who asks for the hash first, or the sweep: each finds what the others left, in any order.
+Three callers do this in any order, and each completes what the others left: the S3 event, the first request for the
+hash, and the sweep.
 """
 
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from larder.artifacts import room, storage
-from larder.artifacts.models import INDEXED_BODY_BYTES, Artifact, IndexEntry, Upload
+from larder.artifacts.models import (
+    INDEXED_BODY_BYTES,
+    Artifact,
+    IndexEntry,
+    PendingUpload,
+    StoredObject,
+    Upload,
+)
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import add_to_totals
 from larder.artifacts.retention import visible
+from larder.artifacts.room import Reservation
 from larder.concurrency import attempts
 from larder.errors import MakingRoom, TryAgain
 from larder.settings import settings
@@ -20,15 +30,24 @@ if TYPE_CHECKING:
     from larder.audit.models import Entry
 
 _REQUEST_TAKES = timedelta(seconds=30)
-"""No request runs for longer, so its upload is published by then, or never will be by it."""
+"""The longest time a request runs. A request publishes its upload within this time, or never."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """The artifact that readers see, and whether the upload waits for space instead of being published."""
+
+    artifact: Artifact | None
+    waits: bool = False
 
 
 def commit(upload: Upload, *, announced_bytes: int | None = None, now: datetime) -> Artifact | None:
-    """Settle an upload whose object is said to be complete: by its S3 event, twice, late or after it was discarded.
+    """Settle an upload when its S3 event arrives. The event may come twice, late, or after the upload was discarded.
 
-    Returns the artifact that readers see afterwards. Raises TryAgain when other writers kept it from settling. The URL
-    that an upload went to takes others till it expires. One of another size than was counted, as `announced_bytes`
-    tells, takes the artifact with it: what no quota let in is not served.
+    Returns the artifact that readers see afterwards. Raises TryAgain if other writers come first each time.
+
+    The presigned URL of an upload takes further objects until it expires. If `announced_bytes` is not the size that
+    Larder counted, it deletes the artifact: it does not serve bytes that no quota has accepted.
     """
     artifact = _commit(upload, quota_of(upload.owner), now, counted_on=now.date(), evicts=True)
     if artifact is None or artifact.upload.id != upload.id:
@@ -37,38 +56,60 @@ def commit(upload: Upload, *, announced_bytes: int | None = None, now: datetime)
         return artifact
     stored = storage.head(upload)
     if stored is None or stored.size_bytes == artifact.size_bytes:
-        # It is an earlier event that comes late.
+        # A late event of an earlier object.
         return artifact
     forget(artifact, now=now)
     return None
 
 
 def index_again(upload: Upload, *, now: datetime) -> Artifact | None:
-    """The same for one that has been stored for long: no quota refuses it, and it counts to the uploads of no day."""
+    """Settle an upload that was stored long ago: without a quota, and without counting it to a day's uploads."""
     return _commit(upload, None, now, counted_on=None)
 
 
 def settle(entry: IndexEntry, *, quota_bytes: int | None, now: datetime) -> Artifact | None:
-    """The artifact that stands in the index once a direct upload that has arrived is settled. Raises TryAgain."""
+    """Settle a direct upload if it has arrived, and return the artifact that readers see. Raises TryAgain."""
     if entry.pending is None:
         return entry.artifact
     try:
-        return _settle(entry.pending.upload, entry, quota_bytes, now, counted_on=now.date())
-    except MakingRoom:
-        # It is not let in yet.
-        return entry.artifact
+        settled = _settle(entry.pending.upload, entry, quota_bytes, now, counted_on=now.date())
     except TryAgain:
-        # Others are settling the same hash, or a store fails. What was there before is still a whole artifact; where
-        # there was none, an upload that may have come must not be told as missing.
+        # Other writers came first, or a store fails. The previous artifact is still complete. Without one, the reply
+        # must not be "not found", because the upload may have arrived.
         if entry.artifact is None:
             raise
         return entry.artifact
+    return settled.artifact
+
+
+def publish_or_discard(
+    reservation: Reservation,
+    *,
+    settles: PendingUpload | None = None,
+    offered: bool = False,
+    now: datetime,
+) -> bool:
+    """Publish the artifact if there is space for it, otherwise discard its object.
+
+    Returns False, and changes nothing, if another write came first.
+    """
+    upload = reservation.artifact.upload
+    if not reservation.granted:
+        return index.discard(upload, settles=settles, now=now)
+    reservation.kept = index.publish(
+        reservation.artifact,
+        replaces=reservation.replaces,
+        settles=settles,
+        offered=offered,
+        now=now,
+    )
+    return reservation.kept
 
 
 def forget(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) -> bool:
-    """Take an artifact out of the index, and keep the entry of the audit with it, if there is one.
+    """Remove an artifact from the index, and write the audit entry with it, if there is one.
 
-    False, and nothing done, when something else stands there now.
+    Returns False, and changes nothing, if the index holds something else by now.
     """
     removed = index.remove(artifact, noting=noting, now=now)
     if removed:
@@ -87,7 +128,10 @@ def _commit(
     entry, discarded = index.read_for_settling(upload)
     if discarded:
         return entry.artifact
-    return _settle(upload, entry, quota_bytes, now, counted_on=counted_on, evicts=evicts)
+    settled = _settle(upload, entry, quota_bytes, now, counted_on=counted_on, evicts=evicts)
+    if settled.waits:
+        raise MakingRoom if settings().evicts else TryAgain
+    return settled.artifact
 
 
 def _settle(
@@ -98,60 +142,76 @@ def _settle(
     *,
     counted_on: date | None,
     evicts: bool = False,
-) -> Artifact | None:
-    """Publish the upload if its object is complete and no newer upload stands in its place.
+) -> _Settled:
+    """Publish the upload if its object is complete and the index holds no newer upload. Raises TryAgain.
 
-    It counts to the uploads of the day `counted_on`; to none's when that is None, because it is not new. `evicts` is
-    whether it may make room for itself; where it may not, others do, and TryAgain is raised, MakingRoom where it may.
+    `counted_on` is the day whose uploads include it, None for an upload that is not new. With `evicts`, Larder frees
+    space for it.
     """
-    if entry.artifact is not None and entry.artifact.upload.id == upload.id:
-        return entry.artifact
+    if _is_published(upload, entry):
+        return _Settled(entry.artifact)
     stored = storage.head(upload)
     if stored is None:
-        return entry.artifact
-    # It came through a function, which may be about to publish it, and has its room in the totals already.
-    under_way = (
-        upload.writer is None
-        and stored.writer is not None
-        and now - stored.stored_at < _REQUEST_TAKES
-    )
+        return _Settled(entry.artifact)
     small = stored.size_bytes <= INDEXED_BODY_BYTES
     body = storage.get(upload, stored.size_bytes) if small else None
+    in_progress = _may_be_in_progress(upload, stored, now)
     for attempt in attempts():
         if attempt:
             entry, discarded = index.read_for_settling(upload)
-            if discarded:
-                return entry.artifact
-        current = entry.artifact
-        if current is not None and current.upload.id == upload.id:
-            return current
-        mine = entry.pending is not None and entry.pending.upload.id == upload.id
-        pending = entry.pending if mine else None
-        artifact = Artifact(
-            upload=upload,
-            size_bytes=stored.size_bytes,
-            created_at=stored.stored_at,
-            metadata=stored.metadata,
-            writer=upload.writer or stored.writer or (pending.writer if pending else None),
-            body=body,
-        )
-        acceptable = (
-            0 < stored.size_bytes <= settings().max_upload_bytes
-            and visible(artifact, now)
-            and (current is None or current.upload.id < upload.id)
-            and room.can_fit(artifact, quota_bytes)
-        )
-        reserved = acceptable and room.reserve(
-            artifact, current, quota_bytes, counted_on, now=now, evicts=evicts and not under_way
-        )
-        if acceptable and not reserved and (under_way or settings().evicts):
-            raise MakingRoom if settings().evicts else TryAgain
-        if not reserved:
+            if discarded or _is_published(upload, entry):
+                return _Settled(entry.artifact)
+        current, pending = entry.artifact, _offer_of(upload, entry)
+        artifact = _make_artifact(upload, stored, pending, body)
+        if not _is_acceptable(artifact, current, quota_bytes, now):
             if index.discard(upload, settles=pending, now=now):
-                return current
-        elif index.publish(artifact, replaces=current, settles=pending, offered=True, now=now):
-            room.count_shrinkage(artifact, current, counted_on)
-            return artifact
-        else:
-            room.release(artifact, current, counted_on)
+                return _Settled(current)
+            continue
+        with room.reservation(
+            artifact, current, quota_bytes, counted_on, now=now, evicts=evicts and not in_progress
+        ) as reservation:
+            if not reservation.granted and (in_progress or settings().evicts):
+                return _Settled(current, waits=True)
+            if publish_or_discard(reservation, settles=pending, offered=True, now=now):
+                return _Settled(artifact if reservation.granted else current)
     raise TryAgain
+
+
+def _is_published(upload: Upload, entry: IndexEntry) -> bool:
+    return entry.artifact is not None and entry.artifact.upload.id == upload.id
+
+
+def _offer_of(upload: Upload, entry: IndexEntry) -> PendingUpload | None:
+    """The pending item of the upload. None if the item belongs to another upload."""
+    pending = entry.pending
+    return pending if pending is not None and pending.upload.id == upload.id else None
+
+
+def _may_be_in_progress(upload: Upload, stored: StoredObject, now: datetime) -> bool:
+    """Whether a function stored the object, and may publish it soon. Then the totals count it already."""
+    through_function = upload.writer is None and stored.writer is not None
+    return through_function and now - stored.stored_at < _REQUEST_TAKES
+
+
+def _make_artifact(
+    upload: Upload, stored: StoredObject, pending: PendingUpload | None, body: bytes | None
+) -> Artifact:
+    return Artifact(
+        upload=upload,
+        size_bytes=stored.size_bytes,
+        created_at=stored.stored_at,
+        metadata=stored.metadata,
+        writer=upload.writer or stored.writer or (pending.writer if pending else None),
+        body=body,
+    )
+
+
+def _is_acceptable(
+    artifact: Artifact, current: Artifact | None, quota_bytes: int | None, now: datetime
+) -> bool:
+    return (
+        0 < artifact.size_bytes <= settings().max_upload_bytes
+        and visible(artifact, now)
+        and (current is None or current.upload.id < artifact.upload.id)
+        and room.can_fit(artifact, quota_bytes)
+    )
