@@ -1,4 +1,4 @@
-"""What is left of an owner who is gone: a team, or a person with what they stored without one."""
+"""Delete what a deleted owner stored: a team's artifacts, or those that a user stored without a team."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -9,14 +9,14 @@ from larder.artifacts.repository.totals import forget_totals
 from larder.usage import service as usage
 
 UPLOADS_ARE_OVER_AFTER = index.PENDING_LIFETIME + timedelta(hours=1)
-"""An upload that was offered just before the deletion may come till then; indexes have followed long before."""
+"""An upload that was offered just before the deletion can still arrive until then. Index lag is much shorter."""
 
 
 def clear_owner(owner: str, *, now: datetime, has_time: Callable[[], bool]) -> bool:
-    """Delete the owner's artifacts as if each were deleted, then usage figures and totals.
+    """Delete the owner's artifacts one by one, then usage figures and totals.
 
-    False when there was no time for all of it, or the totals seem to tell of something: another call does the rest,
-    once the daily check has mended them. Safe after any part of an earlier call, and beside one.
+    Returns False if time ran out, or if the totals are not zero yet. Call it again then: the daily check corrects the
+    totals. Safe to repeat after an interrupted call, and safe to run in parallel.
     """
     return (
         remove_written(owner, writer=None, now=now, has_time=has_time)

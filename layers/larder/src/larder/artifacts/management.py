@@ -1,4 +1,4 @@
-"""What an owner's managers do with single artifacts: list, inspect, delete."""
+"""List and delete single artifacts, for members who manage them."""
 
 from datetime import datetime
 
@@ -13,10 +13,10 @@ from larder.errors import TryAgain
 
 
 def list_artifacts(owner: str, *, after: str, limit: int, now: datetime) -> ArtifactPage:
-    """A page of what readers of the owner's cache can get, by hash."""
+    """A page of the owner's artifacts, ordered by hash, without those past their retention."""
     page = index.read_page(owner, after=after, limit=limit)
-    seen = tuple(artifact for artifact in page.artifacts if retention.visible(artifact, now))
-    return ArtifactPage(artifacts=seen, following=page.following)
+    visible = tuple(artifact for artifact in page.artifacts if retention.visible(artifact, now))
+    return ArtifactPage(artifacts=visible, following=page.following)
 
 
 def delete_artifact(
@@ -28,13 +28,13 @@ def delete_artifact(
     quota_bytes: int | None,
     now: datetime,
 ) -> Entry | None:
-    """Delete what is stored under the hash, and refuse an upload of it that was offered before.
+    """Delete the artifact with this hash, and refuse an upload of it that was offered before.
 
-    Returns the entry of the audit; None when there was nothing to delete, so that a second call is as good as one. Of a
-    deletion and an upload at the same time, either may come last. Raises TryAgain.
+    Returns the audit entry, or None if there was nothing to delete, so a repeated call does no harm. If a deletion and
+    an upload run at the same time, either can win. Raises TryAgain.
     """
     if entry.pending is not None:
-        # It may have come: then it counts as stored, as for readers.
+        # If the upload has arrived, it counts as stored, as it does for readers.
         settling.settle(entry, quota_bytes=quota_bytes, now=now)
         entry = index.read_entry(owner, hash)
     for attempt in attempts():

@@ -1,4 +1,4 @@
-"""The vocabulary of the cache: what an artifact is and what a client may say about one."""
+"""Types of the cache: artifacts, uploads, totals."""
 
 import re
 from collections.abc import Mapping
@@ -12,35 +12,34 @@ from larder.hashing import is_random_id
 from larder.usage.uploads import Uploads
 
 ArtifactHash = NewType("ArtifactHash", str)
-"""A hash as a client names it. The build client's are 16 hexadecimal digits."""
+"""The hash of an artifact, chosen by the client. turbo sends 16 hexadecimal digits."""
 
 DownloadUrl = NewType("DownloadUrl", str)
-"""A presigned URL that serves an artifact for a while."""
+"""A presigned URL to download an artifact. It expires."""
 
 MAX_HASH_LENGTH = 128
 HASH_PATTERN = rf"[A-Za-z0-9_-]{{1,{MAX_HASH_LENGTH}}}"
 
 INDEXED_BODY_BYTES = 2000
-"""Up to this size a body stands in the index beside its object, so that who fetches it needs not ask S3. With all else
-that an item holds it stays below 4 KB: reading it costs no more than it did without."""
+"""Bodies up to this size are also stored in the index, so that a download needs no call to S3. The whole item stays
+below 4 KB, so reading it costs the same as without the body."""
 
 _HASH = re.compile(HASH_PATTERN)
-_PATHS_OF_THEIR_OWN = frozenset({"events", "status"})
+_RESERVED_PATHS = frozenset({"events", "status"})
 
 
 def is_hash(text: str) -> bool:
-    """Whether an artifact can have this hash."""
-    return text not in _PATHS_OF_THEIR_OWN and _HASH.fullmatch(text) is not None
+    return text not in _RESERVED_PATHS and _HASH.fullmatch(text) is not None
 
 
 def parse_hash(text: str, field_name: str = "hash") -> ArtifactHash:
     """Letters, digits, `_` and `-`, up to 128 of them. Raises InvalidRequest.
 
-    Wider than the build client's own hexadecimal, for other clients. Narrow enough to be one segment of
-    an object key and of a path, whatever a client sends.
+    Other clients than turbo may use more than hexadecimal digits. Every hash is one safe segment of an object key and
+    of a path.
     """
-    if text in _PATHS_OF_THEIR_OWN:
-        raise InvalidRequest(field_name, f"must not be {text!r}: that path has another meaning")
+    if text in _RESERVED_PATHS:
+        raise InvalidRequest(field_name, f"must not be {text!r}: that path is reserved")
     if not _HASH.fullmatch(text):
         raise InvalidRequest(
             field_name, f"must be 1 to {MAX_HASH_LENGTH} letters, digits, underscores or hyphens"
@@ -50,7 +49,7 @@ def parse_hash(text: str, field_name: str = "hash") -> ArtifactHash:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactMetadata:
-    """What a client sends with an upload. Empty for direct uploads: S3 drops the client's headers."""
+    """What a client sends with an upload. Empty for direct uploads, because S3 drops the client's headers."""
 
     duration_ms: int | None = None
     tag: str | None = None
@@ -62,20 +61,21 @@ class ArtifactMetadata:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who uploaded: the id of the key or session, and the user; None for uploads from before users were noted."""
+    """The uploader: the id of the key or session, and the user's id. Old uploads have no `user_id`."""
 
     id: str
     user_id: str | None = None
 
     def goes_by(self, id: str) -> bool:
-        """Whether `id` is the key's or session's, or the user's."""
+        """Whether `id` is the id of the key, the session or the user."""
         return id in (self.id, self.user_id)
 
 
 def parse_writer_id(text: str) -> str:
-    """What a writer goes by. Nothing else tells a slip: keys and users that wrote may be gone. Raises InvalidRequest.
+    """The id of a writer. Raises InvalidRequest.
 
-    It may be the key itself that somebody gives by mistake: the message does not repeat it.
+    Existence is not checked, because the writer may have been deleted. The message does not repeat the text: the user
+    may have entered the secret key itself by mistake.
     """
     if not is_random_id(text):
         raise InvalidRequest(
@@ -89,10 +89,10 @@ UPLOAD_ID_PATTERN = r"[0-9a-f]{28}(?:\.[A-Za-z0-9_-]{1,64}){0,2}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """One upload of one artifact. `id` sorts by the time at which the upload was begun.
+    """One upload of one artifact. `id` sorts by the time at which the upload began.
 
-    That of an upload straight to S3 ends with who was given leave to make it: `<id>.<key or session>.<user>`. The name
-    of the object is all that S3 keeps of what Larder says about it (docs/decisions/0020).
+    The id of a direct upload also names its writer: `<id>.<key or session>.<user>`. The name of the object is the only
+    information that S3 keeps for one (docs/decisions/0020-a-direct-uploads-object-names-its-writer.md).
     """
 
     owner: str
@@ -119,7 +119,7 @@ _OBJECT_KEY = re.compile(
 
 
 def parse_object_key(key: str) -> Upload | None:
-    """The upload that an object belongs to, or None for an object that Larder did not name."""
+    """The upload that an object belongs to, or None if the key does not have Larder's format."""
     match = _OBJECT_KEY.fullmatch(key)
     if match is None:
         return None
@@ -128,10 +128,10 @@ def parse_object_key(key: str) -> Upload | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """A stored artifact: one complete object and what is known of it.
+    """A stored artifact: one complete object and its metadata.
 
-    `last_used_at` is noted once a day, and only where the deployment evicts; None where it is not known. `body` is the
-    object's, kept in the index as well where it is small; None where only the bucket has it.
+    `last_used_at` is recorded once a day, and only if the deployment evicts; else it is None. `body` is the body of a
+    small object, which is also stored in the index; None if only the bucket has it.
     """
 
     upload: Upload
@@ -144,13 +144,13 @@ class Artifact:
 
 
 def same_upload(one: Artifact | None, other: Artifact | None) -> bool:
-    """Whether both are of one upload, or neither is anything."""
+    """Whether both come from the same upload, or both are None."""
     return (one.upload.id if one else None) == (other.upload.id if other else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingUpload:
-    """A direct upload that was offered to a client and of which nothing is known yet."""
+    """A direct upload that was offered to a client and may not have arrived yet."""
 
     upload: Upload
     created_at: datetime
@@ -159,7 +159,7 @@ class PendingUpload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unused:
-    """An artifact as the index of last uses knows it, which may lag behind what is stored."""
+    """An artifact as read from the index of last uses, which can lag behind the table."""
 
     upload: Upload
     size_bytes: int
@@ -168,7 +168,7 @@ class Unused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexSum:
-    """What an owner's artifacts in the index come to. `unlisted` of them are not in the index of last uses."""
+    """The sum of an owner's artifacts. `unlisted` is how many of them are not in the index of last uses."""
 
     totals: "Totals"
     unlisted: int
@@ -176,9 +176,9 @@ class IndexSum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactPage:
-    """Some of an owner's artifacts, by hash, and after what the next page begins; None after the last one.
+    """Some of an owner's artifacts, by hash. Pass `following` as `after` for the next page; None on the last page.
 
-    A page may hold fewer than were asked for, even none, and not be the last.
+    A page can have fewer artifacts than the limit, even none, without being the last.
     """
 
     artifacts: tuple[Artifact, ...]
@@ -187,9 +187,9 @@ class ArtifactPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """All that a writer uploaded is to go: what a key, session or user has begun to upload by `asked_at`.
+    """A request to remove all that a key, session or user began to upload before `asked_at`.
 
-    `by` is who asked; None for the operator at the command line.
+    `by` is who requested it, None for the operator at the command line.
     """
 
     owner: str
@@ -200,9 +200,9 @@ class Removal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexEntry:
-    """What the index holds of one hash: what readers see, and a direct upload that may replace it.
+    """The index items of one hash: the artifact, and an offered direct upload that may replace it.
 
-    `artifact` may be past its retention: readers ask `retention.visible`.
+    `artifact` can be past its retention: check it with `retention.visible`.
     """
 
     artifact: Artifact | None = None
@@ -211,7 +211,7 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """What an owner stores, and what was uploaded on each day that the sweep has not handed to the usage table yet."""
+    """What an owner stores, and the uploads of each day that the sweep has not moved to the usage table yet."""
 
     size_bytes: int = 0
     artifacts: int = 0
@@ -220,7 +220,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredObject:
-    """An object as S3 knows it. It has a writer when it came through a function."""
+    """An object in S3. `writer` is set if it was uploaded through a function."""
 
     size_bytes: int
     stored_at: datetime
@@ -230,7 +230,7 @@ class StoredObject:
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """The answer to one query: an artifact or None for each hash, and the hashes that could not be looked up."""
+    """The result of one query: an artifact or None for each hash, and the hashes whose look-up failed."""
 
     found: Mapping[str, Artifact | None]
     failed: frozenset[ArtifactHash] = frozenset()

@@ -1,4 +1,4 @@
-"""The index, made anew from the bucket, and the totals from the index."""
+"""Rebuild the index from the bucket, and the totals from the index."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,13 +21,13 @@ class RebuildReport:
 
     objects: int = 0
     indexed: int = 0
-    """Hashes whose latest upload was put into the index."""
+    """Hashes whose latest upload was added to the index."""
     current: int = 0
-    """Hashes whose latest upload was there already."""
+    """Hashes whose latest upload was in the index already."""
     replaced: int = 0
     """Older uploads of a hash, listed for deletion."""
     expired: int = 0
-    """Hashes whose latest upload is past its retention, or no artifact: empty or too large."""
+    """Hashes whose latest upload is past its retention, empty or too large."""
 
 
 def rebuild_index(
@@ -36,21 +36,20 @@ def rebuild_index(
     on_progress: Callable[[RebuildReport], None] = lambda _: None,
     workers: int = 16,
 ) -> RebuildReport:
-    """Make the index from the bucket: of each hash the latest upload becomes the artifact, as if its event came anew.
+    """Rebuild the index from the bucket. The latest upload of each hash becomes the artifact; others are discarded.
 
-    Safe to run twice and beside requests: every step is the one that an S3 event takes, but that no quota refuses what
-    is stored already. Older uploads of a hash are discarded. At the end each owner's totals are counted anew.
+    Safe to repeat and to run alongside requests: each step does what an S3 event does, except that no quota refuses an
+    object that is stored already. At the end, each owner's totals are recounted.
     """
     report = RebuildReport()
     owners: set[str] = set()
     by_hash = groupby(storage.list_uploads(), key=lambda upload: (upload.owner, upload.hash))
     oldest_first = (list(uploads) for _, uploads in by_hash)
     with ThreadPoolExecutor(max_workers=workers) as pool:
-        while some := list(islice(oldest_first, 8 * workers)):
-            owners.update(uploads[0].owner for uploads in some)
-            for uploads, outcome in zip(
-                some, pool.map(lambda them: _index_latest(them, now), some), strict=True
-            ):
+        while batch := list(islice(oldest_first, 8 * workers)):
+            owners.update(uploads[0].owner for uploads in batch)
+            outcomes = pool.map(lambda uploads: _index_latest(uploads, now), batch)
+            for uploads, outcome in zip(batch, outcomes, strict=True):
                 report.objects += len(uploads)
                 report.replaced += len(uploads) - 1
                 setattr(report, outcome, getattr(report, outcome) + 1)
@@ -60,7 +59,7 @@ def rebuild_index(
 
 
 def _index_latest(uploads: Sequence[Upload], now: datetime) -> str:
-    """Returns what to count the hash as: `indexed`, `current` or `expired`."""
+    """Returns the field of the report that counts the hash: `indexed`, `current` or `expired`."""
     *older, latest = uploads
     before = index.read_entry(latest.owner, latest.hash).artifact
     current = before is not None and before.upload.id == latest.id
@@ -73,9 +72,9 @@ def _index_latest(uploads: Sequence[Upload], now: datetime) -> str:
 
 
 def recount(owner: str) -> Totals:
-    """Set an owner's totals to what the index holds, and return them.
+    """Set an owner's totals to the sum of the index, and return them.
 
-    While uploads go on, one that is counted but not published yet may be missed by its size.
+    An upload that is counted but not published at that moment can be missing from them.
     """
     before = counted = Totals()
     for _ in attempts():

@@ -1,8 +1,8 @@
-"""Removal of what somebody wrote, however much that is.
+"""Remove everything that one key, session or user wrote, however much that is.
 
-Whoever asks gets an answer at once: the removal is noted in the index, and the function RemoveArtifacts does it. Should
-that be lost, or run out of time, the sweep does the rest. It looks a second time when no upload that was begun before
-can come any more: one that was under way in the first pass may have been published behind it.
+The request only records the removal in the index, and the function RemoveArtifacts carries it out. If that invocation
+is lost or runs out of time, the sweep finishes the work. It makes a second pass when no upload begun before the removal
+can arrive any more: one in progress during the first pass can be published after that pass has gone by its hash.
 """
 
 from collections.abc import Callable
@@ -27,24 +27,24 @@ from larder.audit.service import make_entry
 from larder.concurrency import attempts, submit
 from larder.errors import TryAgain
 
-_AT_ONCE = 100
-"""Items between two looks at the time that is left. A tenth of them is under way at any moment."""
+_BATCH_SIZE = 100
+"""Items between two checks of the time left. About a tenth of them are in progress at any moment."""
 
-_CLOCKS_DIFFER = timedelta(seconds=1)
-"""Instances' clocks do, by milliseconds: what was uploaded a moment before must not pass for later."""
+_CLOCK_SKEW = timedelta(seconds=1)
+"""Clocks of instances differ by milliseconds. Without it, an upload made just before could count as later."""
 
 _FUNCTION_TAKES = timedelta(minutes=20)
-"""After this the function has done it, or lost it."""
+"""After this time the function has finished, or its invocation was lost."""
 
-_LAST_LOOK = index.PENDING_LIFETIME + timedelta(hours=1)
-"""How long after a removal was asked for nothing can come any more that was begun before."""
+_LAST_PASS_AFTER = index.PENDING_LIFETIME + timedelta(hours=1)
+"""How long after the request an upload that was begun before it can still arrive."""
 
 Stored = Artifact | PendingUpload
 
 
 @dataclass(slots=True)
 class RemovalReport:
-    """What one run removed: artifacts, their bytes, and offers that were taken back."""
+    """What one run removed: artifacts, their bytes, and offers of uploads."""
 
     artifacts: int = 0
     size_bytes: int = 0
@@ -54,13 +54,13 @@ class RemovalReport:
 
 
 def ask_removal(owner: str, writer: str, *, by: Writer | None, now: datetime) -> Entry:
-    """Have all go that this key, session or user has uploaded to the owner until now. Returns the entry of the audit.
+    """Request the removal of all that this key, session or user has uploaded for the owner. Returns the audit entry.
 
-    Costs the same however much there is. `by` is who asks; None for the operator. Raises TryAgain.
+    The cost does not depend on the number of artifacts. `by` is the caller, None for the operator. Raises TryAgain.
     """
-    entry, removal = _note(owner, writer, by=by, now=now)
+    entry, removal = _record(owner, writer, by=by, now=now)
     with suppress(TryAgain):
-        # The sweep finds what is noted.
+        # If this fails, the sweep finds the recorded removal.
         job = RemovalJob(kind=JobKind.WRITTEN, owner=removal.owner, writer=removal.writer)
         removal_jobs.hand_over(job)
     return entry
@@ -69,15 +69,18 @@ def ask_removal(owner: str, writer: str, *, by: Writer | None, now: datetime) ->
 def remove_now(
     owner: str, writer: str, *, now: datetime, has_time: Callable[[], bool] = lambda: True
 ) -> RemovalReport:
-    """The same for the operator, who waits for it. Cut off, it is the sweep's to finish."""
-    _, removal = _note(owner, writer, by=None, now=now)
+    """Like `ask_removal`, but carries the removal out at once. For the operator, who waits for it.
+
+    If it is interrupted, the sweep finishes it.
+    """
+    _, removal = _record(owner, writer, by=None, now=now)
     return carry_out(removal, now=now, has_time=has_time)
 
 
 def do_job(
     owner: str, writer: str, *, now: datetime, has_time: Callable[[], bool] = lambda: True
 ) -> RemovalReport:
-    """What such a job asks for; nothing when it has been done."""
+    """Carry out the removal that the job names. Does nothing if it is done already."""
     removal = read_removal(owner, writer)
     return RemovalReport() if removal is None else carry_out(removal, now=now, has_time=has_time)
 
@@ -85,14 +88,14 @@ def do_job(
 def carry_out(
     removal: Removal, *, now: datetime, has_time: Callable[[], bool] = lambda: True
 ) -> RemovalReport:
-    """One pass. Safe beside another one, and after any part of one."""
+    """Make one pass. Safe to run alongside another pass, and to repeat after an interrupted one."""
 
-    def goes(item: Stored) -> bool:
-        by_then = item.upload.begun_at <= removal.asked_at + _CLOCKS_DIFFER
-        return by_then and _written(item, removal.writer)
+    def is_affected(item: Stored) -> bool:
+        begun_before = item.upload.begun_at <= removal.asked_at + _CLOCK_SKEW
+        return begun_before and _is_written_by(item, removal.writer)
 
-    report = _remove_all(removal.owner, goes, now=now, has_time=has_time)
-    last = now >= removal.asked_at + _LAST_LOOK
+    report = _remove_all(removal.owner, is_affected, now=now, has_time=has_time)
+    last = now >= removal.asked_at + _LAST_PASS_AFTER
     if report.artifacts or (report.finished and not last):
         audit.add(
             make_entry(
@@ -108,7 +111,7 @@ def carry_out(
     if report.finished and last:
         forget_removal(removal)
     elif report.finished:
-        postpone_removal(removal, until=removal.asked_at + _LAST_LOOK)
+        postpone_removal(removal, until=removal.asked_at + _LAST_PASS_AFTER)
     return report
 
 
@@ -119,19 +122,19 @@ def remove_written(
     now: datetime,
     has_time: Callable[[], bool] = lambda: True,
 ) -> bool:
-    """Remove what was written for the owner by this key, session or user; with None, everything that the owner stores.
+    """Remove what this key, session or user wrote for the owner; for None, everything that the owner stores.
 
-    Uploads that were offered and have not come yet are refused from now on. Returns True when it got to the end, False
-    when `has_time` stopped it or a store did not answer: what is removed is removed and counted out, and another call
-    does the rest. Safe beside uploads, reads, sweeps and itself. One that is published while this runs may be missed.
-    The cost grows with the number of artifacts: for background work, never on a request.
+    Also refuses uploads that were offered but have not arrived. Returns False if `has_time` stopped it or a store did
+    not reply. Totals are correct at that point, and another call does the rest. Safe to run alongside uploads, reads,
+    sweeps and itself. It can miss an upload that is published while it runs. The cost grows with the number of
+    artifacts: use it for background work, never on a request.
     """
     return _remove_all(
-        owner, lambda item: _written(item, writer), now=now, has_time=has_time
+        owner, lambda item: _is_written_by(item, writer), now=now, has_time=has_time
     ).finished
 
 
-def _note(owner: str, writer: str, *, by: Writer | None, now: datetime) -> tuple[Entry, Removal]:
+def _record(owner: str, writer: str, *, by: Writer | None, now: datetime) -> tuple[Entry, Removal]:
     removal = Removal(owner=owner, writer=writer, asked_at=now, by=by)
     entry = make_entry(owner, Action.REMOVAL_ASKED, writer, actor_of(by), now=now)
     add_removal(removal, noting=entry, due_at=now + _FUNCTION_TAKES)
@@ -139,24 +142,24 @@ def _note(owner: str, writer: str, *, by: Writer | None, now: datetime) -> tuple
 
 
 def actor_of(by: Writer | None) -> Actor:
-    """Who removes, as the audit names them; None is the operator."""
+    """The writer as an actor of the audit. None is the operator."""
     return OPERATOR if by is None else Actor(user_id=by.user_id, credential_id=by.id)
 
 
 def _remove_all(
     owner: str,
-    goes: Callable[[Stored], bool],
+    is_affected: Callable[[Stored], bool],
     *,
     now: datetime,
     has_time: Callable[[], bool],
 ) -> RemovalReport:
     report = RemovalReport()
     items = index.stored_by(owner)
-    while some := list(islice(items, _AT_ONCE)):
+    while batch := list(islice(items, _BATCH_SIZE)):
         if not has_time():
             report.finished = False
             return report
-        removals = [submit(_remove, item, goes, now) for item in some if goes(item)]
+        removals = [submit(_remove, item, is_affected, now) for item in batch if is_affected(item)]
         for removal in removals:
             try:
                 removed = removal.result()
@@ -173,32 +176,32 @@ def _remove_all(
     return report
 
 
-def _remove(item: Stored, goes: Callable[[Stored], bool], now: datetime) -> Stored | None:
-    """Returns what was removed. Raises TryAgain when others always came first."""
-    standing: Stored | None = item
+def _remove(item: Stored, is_affected: Callable[[Stored], bool], now: datetime) -> Stored | None:
+    """Returns what was removed. Raises TryAgain if a concurrent write won every attempt."""
+    current: Stored | None = item
     for attempt in attempts():
         if attempt:
-            standing = _in_place_of(item, goes)
-        if standing is None or _take_out(standing, now):
-            return standing
+            current = _read_current(item, is_affected)
+        if current is None or _try_remove(current, now):
+            return current
     raise TryAgain
 
 
-def _take_out(item: Stored, now: datetime) -> bool:
+def _try_remove(item: Stored, now: datetime) -> bool:
     if isinstance(item, Artifact):
         return settling.forget(item, now=now)
     return index.refuse(item, now=now)
 
 
-def _in_place_of(item: Stored, goes: Callable[[Stored], bool]) -> Stored | None:
-    """What stands there now that has to go too: another upload of the hash, or the offered one, which has come."""
+def _read_current(item: Stored, is_affected: Callable[[Stored], bool]) -> Stored | None:
+    """What has replaced the item, if it must be removed too: a newer upload, or the offered upload once published."""
     upload = item.upload
     entry = index.read_entry(upload.owner, upload.hash)
-    standing: Stored | None = entry.artifact
+    current: Stored | None = entry.artifact
     if isinstance(item, PendingUpload) and entry.pending is not None:
-        standing = entry.pending
-    return standing if standing is not None and goes(standing) else None
+        current = entry.pending
+    return current if current is not None and is_affected(current) else None
 
 
-def _written(item: Stored, writer: str | None) -> bool:
+def _is_written_by(item: Stored, writer: str | None) -> bool:
     return writer is None or (item.writer is not None and item.writer.goes_by(writer))

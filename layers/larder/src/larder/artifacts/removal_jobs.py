@@ -1,4 +1,4 @@
-"""Work of the function RemoveArtifacts as jobs: whoever asks for it does not wait for it."""
+"""Jobs for the function RemoveArtifacts, which runs them asynchronously."""
 
 import json
 from collections.abc import Mapping
@@ -12,16 +12,16 @@ from larder.settings import settings
 
 class JobKind(StrEnum):
     WRITTEN = "written"
-    """What a key, session or user wrote is to go."""
+    """Remove what a key, session or user wrote."""
     LEAST_RECENTLY_USED = "least_recently_used"
-    """The quota needs room."""
+    """Evict the least recently used artifacts to free space in the quota."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalJob:
-    """Whose artifacts are to go, and which: for `WRITTEN`, by whom they were written, a key's, session's or user's id.
+    """Artifacts of `owner` to remove. For `WRITTEN`, `writer` is the id of the key, session or user that wrote them.
 
-    What else is to be known stands in the index, so that a job that comes twice, or late, does no more than is asked.
+    Everything else is in the index, so that a job that runs twice or late does no harm.
     """
 
     kind: JobKind
@@ -30,7 +30,7 @@ class RemovalJob:
 
 
 def hand_over(job: RemovalJob) -> None:
-    """One asynchronous invocation. Raises TryAgain."""
+    """Start the function with one asynchronous invocation. Raises TryAgain."""
     aws.lambda_().invoke(
         FunctionName=settings().removal_function,
         InvocationType="Event",
@@ -39,7 +39,7 @@ def hand_over(job: RemovalJob) -> None:
 
 
 def parse_job(record: Mapping[str, Any]) -> RemovalJob:
-    """The job that `hand_over` gave. Raises KeyError, ValueError for anything else."""
+    """Parse what `hand_over` sent. Raises KeyError, ValueError."""
     return RemovalJob(
         kind=JobKind(record["kind"]), owner=record["owner"], writer=record.get("writer")
     )

@@ -7,10 +7,10 @@ from larder.settings import settings
 
 
 def expires_at(artifact: Artifact) -> datetime:
-    """The end of its retention, counted from its upload."""
+    """The end of the retention, which starts with the upload."""
     return artifact.created_at + timedelta(days=settings().retention_days)
 
 
 def visible(artifact: Artifact, now: datetime) -> bool:
-    """Whether the retention has not passed yet. The sweep and S3's lifecycle only clear away what this hides."""
+    """Whether the artifact is within its retention. The sweep and S3's lifecycle delete it only after that."""
     return now < expires_at(artifact)

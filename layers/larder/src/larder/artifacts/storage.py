@@ -1,4 +1,4 @@
-"""The bucket: one object per upload, with the metadata beside the bytes, so that the index can be rebuilt from it."""
+"""The bucket: one object per upload. Each carries its metadata, so that the index can be rebuilt from the bucket."""
 
 from collections.abc import Iterator
 from urllib.parse import quote
@@ -29,7 +29,7 @@ def put(upload: Upload, body: bytes, metadata: ArtifactMetadata, writer: Writer 
 
 
 def get(upload: Upload, size_bytes: int) -> bytes | None:
-    """The whole object, or None when it is gone or of another size: then nothing of it is read, however large it is."""
+    """Read the object. Returns None if it is gone or has another size; its body is not read in that case."""
     try:
         reply = aws.s3().get_object(Bucket=settings().artifacts_bucket, Key=upload.object_key)
     except aws.ClientError as error:
@@ -46,7 +46,7 @@ def get(upload: Upload, size_bytes: int) -> bytes | None:
 
 
 def head(upload: Upload) -> StoredObject | None:
-    """What S3 knows of the object, or None when there is none (yet)."""
+    """Read the object's size, time and metadata. Returns None if it does not exist (yet)."""
     try:
         reply = aws.s3().head_object(Bucket=settings().artifacts_bucket, Key=upload.object_key)
     except aws.ClientError as error:
@@ -63,12 +63,12 @@ def head(upload: Upload) -> StoredObject | None:
 
 
 def delete(upload: Upload) -> None:
-    """Deleting what is gone already is no error."""
+    """Delete the object. No error if it does not exist."""
     aws.s3().delete_object(Bucket=settings().artifacts_bucket, Key=upload.object_key)
 
 
 def list_uploads() -> Iterator[Upload]:
-    """Every object of the bucket that is an upload, ordered by owner, hash and time."""
+    """Every upload in the bucket, ordered by owner, hash and time. Skips objects with other names."""
     pages = (
         aws.s3()
         .get_paginator("list_objects_v2")
@@ -82,7 +82,7 @@ def list_uploads() -> Iterator[Upload]:
 
 
 def upload_url(upload: Upload) -> str:
-    """A URL that takes one PUT of the object. Only `host` is signed: the client's own headers must not break it."""
+    """A presigned URL to PUT the object. Only `host` is signed, so that headers added by the client do not break it."""
     return aws.presign("PUT", _url(upload), expires_s=settings().upload_url_seconds)
 
 
@@ -96,8 +96,7 @@ def _url(upload: Upload) -> str:
     key = quote(upload.object_key)
     if endpoint := s3_endpoint():
         return f"{endpoint.rstrip('/')}/{bucket}/{key}"
-    # The regional endpoint: a global host would answer a request to a young bucket with a redirect that breaks the
-    # signature.
+    # The regional endpoint: for a new bucket, the global one replies with a redirect, which breaks the signature.
     return f"https://{bucket}.s3.{region()}.amazonaws.com/{key}"
 
 

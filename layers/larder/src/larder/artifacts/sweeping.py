@@ -1,4 +1,4 @@
-"""The sweep: what is over is cleared away, what a crash has left is put right."""
+"""The sweep: deletes what has expired, and repairs what a crash has left."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -27,11 +27,11 @@ from larder.errors import TryAgain
 from larder.settings import settings
 from larder.usage.service import set_uploads
 
-_STILL_COUNTING = timedelta(days=1)
-"""How long after a day's end a request that began on it may still count to it, with room to spare."""
+_UPLOADS_FINAL_AFTER = timedelta(days=1)
+"""How long after the end of a day its uploads can no longer change. A request takes seconds, so this is ample."""
 
-_SWEPT_AT_ONCE = 16
-"""Items that a sweep clears away side by side. Most of each is waiting for DynamoDB and S3."""
+_SWEEP_THREADS = 16
+"""Items swept in parallel. Each mostly waits for DynamoDB and S3."""
 
 
 @dataclass(slots=True)
@@ -43,16 +43,16 @@ class SweepReport:
     uploads_settled: int = 0
     uploads_given_up: int = 0
     removals: int = 0
-    """What somebody asked to be removed, and was, or was looked for once more."""
+    """Requested removals whose pass has finished."""
     totals_corrected: int = 0
     failed: int = 0
     finished: bool = True
-    # What was looked at, and how much was wrong: no part of what was done.
+    # The fields below report checks. They change nothing, so they do not count when reports are compared.
     totals_checked: int = field(default=0, compare=False)
     totals_too_large: int = field(default=0, compare=False)
-    """Owners of whose artifacts there was no time to take the sum."""
+    """Owners with so many artifacts that time ran out before they were summed."""
     totals_drifting: int = field(default=0, compare=False)
-    """Owners whose totals differ from the index for the first time: maybe by an upload that is under way."""
+    """Owners whose totals differ from the index for the first time. An upload in progress can be the reason."""
     corrected_bytes: int = field(default=0, compare=False)
     corrected_artifacts: int = field(default=0, compare=False)
 
@@ -68,20 +68,20 @@ def sweep(
     now: datetime,
     has_time: Callable[[], bool] = lambda: True,
 ) -> SweepReport:
-    """Clear away what is over: expired artifacts, discarded objects, uploads that never came.
+    """Delete expired artifacts, discarded objects, and offers of uploads that never arrived.
 
-    Also compares each owner's totals with the index, once a day. Begins no further items when `has_time` says so; the
-    next sweep goes on. An item that fails is left to the next sweep too. Safe beside requests and other sweeps.
+    Also compares each owner's totals with the index, once a day. Stops when `has_time` returns False; the next sweep
+    continues. An item that fails is retried by the next sweep. Safe to run alongside requests and other sweeps.
     """
     report = SweepReport()
     items = due_items(now=now)
-    # Threads of its own: what an item takes may itself use those for calls in the background.
-    with ThreadPoolExecutor(max_workers=_SWEPT_AT_ONCE) as pool:
-        while some := list(islice(items, 4 * _SWEPT_AT_ONCE)):
+    # A separate pool: sweeping an item can itself use the shared threads for background calls.
+    with ThreadPoolExecutor(max_workers=_SWEEP_THREADS) as pool:
+        while batch := list(islice(items, 4 * _SWEEP_THREADS)):
             if not has_time():
                 report.finished = False
                 break
-            for swept in pool.map(lambda due: _sweep_item(due, now, has_time), some):
+            for swept in pool.map(lambda due: _sweep_item(due, now, has_time), batch):
                 report.add(swept)
     return report
 
@@ -89,13 +89,13 @@ def sweep(
 def _sweep_item(due: DueItem, now: datetime, has_time: Callable[[], bool]) -> SweepReport:
     report = SweepReport()
     try:
-        _clear_away(due, report, now, has_time)
+        _process(due, report, now, has_time)
     except TryAgain:
         report.failed += 1
     return report
 
 
-def _clear_away(
+def _process(
     due: DueItem, report: SweepReport, now: datetime, has_time: Callable[[], bool]
 ) -> None:
     match read_due(due):
@@ -112,27 +112,27 @@ def _clear_away(
                 report.uploads_settled += 1
         case Upload() as discarded:
             storage.delete(discarded)
-            may_come_till = discarded.begun_at + index.PENDING_LIFETIME
-            if discarded.writer is None or now > may_come_till:
+            may_arrive_until = discarded.begun_at + index.PENDING_LIFETIME
+            if discarded.writer is None or now > may_arrive_until:
                 forget_discarded(discarded)
                 report.objects_deleted += 1
             else:
-                # The URL that it went to may take it once more.
-                postpone_discarded(discarded, until=may_come_till)
+                # Its upload URL is still valid, so the client can write the object again.
+                postpone_discarded(discarded, until=may_arrive_until)
         case Removal() as removal:
             done = carry_out(removal, now=now, has_time=has_time)
             report.removals += done.finished
         case DueTotals() as due_totals:
-            _hand_uploads_over(due_totals, now)
+            _move_uploads_to_usage(due_totals, now)
             _check_totals(due_totals, report, now, has_time)
         case None:
             pass
 
 
-def _hand_uploads_over(due: DueTotals, now: datetime) -> None:
-    """Give the uploads of days that nothing counts to any more to the usage table. A crash leaves them in both."""
+def _move_uploads_to_usage(due: DueTotals, now: datetime) -> None:
+    """Move the upload figures of past days from the totals to the usage table. A crash can leave them in both."""
     for day, uploads in due.totals.uploads.items():
-        if day < now.date() - _STILL_COUNTING:
+        if day < now.date() - _UPLOADS_FINAL_AFTER:
             set_uploads(due.owner, day, uploads)
             forget_uploads(due.owner, day)
 
@@ -143,10 +143,11 @@ def _check_totals(
     now: datetime,
     has_time: Callable[[], bool],
 ) -> None:
-    """Compare the totals with the index, and correct them by a drift that two checks an hour apart have seen alike.
+    """Compare the totals with the index. Correct a drift that two checks, an hour apart, both found.
 
-    What differs at one moment may be an upload that is counted and not published yet; what a crash left stays. An owner
-    whose index is too large for one sweep is left alone for a day, so that the next sweeps do the rest of the work.
+    A drift seen once can be an upload that is counted but not published yet. One that a crash left does not go away.
+    An owner whose index is too large for one sweep is next checked after a day, so that later sweeps can finish the
+    other items.
     """
     try:
         summed = sum_index(due.owner, has_time=has_time)
@@ -159,13 +160,13 @@ def _check_totals(
         size_bytes=due.totals.size_bytes - summed.totals.size_bytes,
         artifacts=due.totals.artifacts - summed.totals.artifacts,
     )
-    stays = drift != Totals() and drift == due.drift_before
-    next_at = now + (timedelta(days=1) if stays or drift == Totals() else timedelta(minutes=50))
-    check_totals(due.owner, correct=stays, drift=drift, next_at=next_at)
+    persists = drift != Totals() and drift == due.drift_before
+    next_at = now + (timedelta(days=1) if persists or drift == Totals() else timedelta(minutes=50))
+    check_totals(due.owner, correct=persists, drift=drift, next_at=next_at)
     report.totals_checked += 1
     if drift != Totals():
-        report.totals_drifting += not stays
-    if stays:
+        report.totals_drifting += not persists
+    if persists:
         report.totals_corrected += 1
         report.corrected_bytes += abs(drift.size_bytes)
         report.corrected_artifacts += abs(drift.artifacts)

@@ -1,12 +1,12 @@
-"""The artifacts table: the index of stored artifacts, and what is noted beside it.
+"""The artifacts table: the index of stored artifacts, and items for uploads, removals and totals.
 
 | hash | holds | module |
 |---|---|---|
-| `<hash>` | the artifact that readers see | index |
+| `<hash>` | the published artifact | index |
 | `<hash>#pending` | the direct upload last offered for the hash | index |
-| `#discarded#<upload id>` | an object that nobody will see again; the sweep deletes it and then this item | index |
-| `#removal#<writer>` | all that this key, session or user wrote is to go | due |
+| `#discarded#<upload id>` | an object that is no longer in use; the sweep deletes it, then this item | index |
+| `#removal#<writer>` | a request to remove all that this key, session or user wrote | due |
 | `#totals` | bytes and number of the owner's artifacts, the drift of the last check, the last days' uploads | totals |
 
-Index `by_last_use` is read by `eviction`, index `by_sweep` by `due`: requests of builds start without these two.
+`eviction` reads the index `by_last_use`, and `due` the index `by_sweep`. Cache requests do not import these two.
 """

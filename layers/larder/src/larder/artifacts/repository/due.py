@@ -1,4 +1,4 @@
-"""What the sweep sees to: items of every kind whose time has come, and the removals that somebody asked for."""
+"""Items that are due for the sweep, of every kind, and requested removals."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 _REMOVAL = "#removal#"
 _REMOVALS_SHARD = "removals"
-"""One more shard, which the sweep reads first: what somebody asked for goes before what only tidies."""
+"""One more shard, which the sweep reads first: requested removals take precedence over routine work."""
 
 
 @dataclass(frozen=True, slots=True)
 class DueItem:
-    """The key of an item whose time to be swept has come."""
+    """The key of an item that is due for the sweep."""
 
     owner: str
     sort_key: str
@@ -44,7 +44,7 @@ class DueItem:
 
 @dataclass(frozen=True, slots=True)
 class DueTotals:
-    """An owner's totals that are to be checked, and the drift that the last check saw."""
+    """An owner's totals that are due for a check, and the drift that the last check found."""
 
     owner: str
     totals: Totals
@@ -52,7 +52,7 @@ class DueTotals:
 
 
 def due_items(*, now: datetime) -> Iterator[DueItem]:
-    """What is to be swept, oldest first within each shard. The index it comes from may lag: read before acting."""
+    """Items that are due, oldest first within each shard. The index can lag, so read the item before you act."""
     for shard in (_REMOVALS_SHARD, *map(str, range(SWEEP_SHARDS))):
         due = equals(sweep_shard=shard) & at_most(sweep_at=to_epoch_seconds(now))
         for key in ARTIFACTS.query(due, index="by_sweep"):
@@ -60,9 +60,7 @@ def due_items(*, now: datetime) -> Iterator[DueItem]:
 
 
 def read_due(due: DueItem) -> Artifact | PendingUpload | Upload | Removal | DueTotals | None:
-    """The item as it stands: an artifact, a pending upload, a discarded object, a removal, totals, or None when it is
-    gone.
-    """
+    """Read the item. An Upload is a discarded object. Returns None if the item is gone."""
     items = ARTIFACTS.get_many([(due.owner, due.sort_key)])
     if not items:
         return None
@@ -80,31 +78,31 @@ def read_due(due: DueItem) -> Artifact | PendingUpload | Upload | Removal | DueT
 
 
 def postpone_sweep(artifact: Artifact) -> None:
-    """The retention has been lengthened since the item was written: sweep it when it really expires."""
+    """Sweep the artifact when it expires: the retention was extended after the item was written."""
     upload = artifact.upload
     _postpone((upload.owner, upload.hash), upload, until=expires_at(artifact))
 
 
 def postpone_discarded(upload: Upload, *, until: datetime) -> None:
-    """Keep the note for as long as the upload may come, for its event to find."""
+    """Keep the item while the upload can still arrive, so that its S3 event finds it."""
     _postpone(discarded_key(upload), upload, until=until)
 
 
 def _postpone(key: Key, upload: Upload, *, until: datetime) -> None:
-    """Have the sweep come later. Nothing, when the item is no longer of this upload."""
+    """Set a later time for the sweep, unless the item belongs to another upload by now."""
     later = {"sweep_at": to_epoch_seconds(until)}
     commit(ARTIFACTS.update(*key, set=later, when=equals(upload_id=upload.id)))
 
 
 def forget_discarded(upload: Upload) -> None:
-    """The object is gone: so may be the note of it."""
+    """Delete the item of a discarded object that is deleted."""
     commit(ARTIFACTS.delete(*discarded_key(upload)))
 
 
 def add_removal(removal: Removal, *, noting: "Entry", due_at: datetime) -> None:
-    """Note a removal, and with it the entry of the audit. It takes the place of an earlier one of the same writer.
+    """Store a removal together with its audit entry. Replaces an earlier removal of the same writer.
 
-    The sweep sees to it from `due_at` on, should nobody else have done it.
+    From `due_at` on, the sweep carries it out if the function has not.
     """
     item = {
         "owner": removal.owner,
@@ -123,13 +121,13 @@ def read_removal(owner: str, writer: str) -> Removal | None:
 
 
 def postpone_removal(removal: Removal, *, until: datetime) -> None:
-    """Have the sweep look once more. Nothing, when a later removal of the same writer has taken its place."""
+    """Schedule another pass, unless a later removal of the same writer has replaced this one."""
     later = {"sweep_at": to_epoch_seconds(until)}
     commit(ARTIFACTS.update(*_removal_key(removal), set=later, when=_is_same(removal)))
 
 
 def forget_removal(removal: Removal) -> None:
-    """It is done. Nothing, when a later removal of the same writer has taken its place."""
+    """Delete a finished removal, unless a later one of the same writer has replaced it."""
     commit(ARTIFACTS.delete(*_removal_key(removal), when=_is_same(removal)))
 
 

@@ -1,4 +1,4 @@
-"""Eviction: artifacts by their last use, and how some of them leave the index and the totals at once."""
+"""Eviction: list artifacts by last use, and take some out of the index and the totals in one transaction."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -12,13 +12,13 @@ from larder.tables import ARTIFACTS, Write, commit, try_commit
 
 
 class RoomMade(Exception):
-    """Others have evicted enough already."""
+    """Enough space is free already, because another caller evicted."""
 
 
 def least_recently_used(owner: str, *, page: int) -> Iterator[Unused]:
-    """The owner's artifacts, from the one that was used longest ago on, in pages that are read as they are needed.
+    """The owner's artifacts, least recently used first. Reads pages as they are needed.
 
-    The index follows the table by some milliseconds: what is done with one has to hold when it is written, too.
+    The index lags behind the table by milliseconds, so a write has to check that the artifact is unchanged.
     """
     items = ARTIFACTS.query(equals(owner=owner), index="by_last_use", page_size=page)
     for item in items:
@@ -32,10 +32,10 @@ def least_recently_used(owner: str, *, page: int) -> Iterator[Unused]:
 def evict(
     owner: str, unused: Sequence[Unused], *, above_bytes: int, now: datetime
 ) -> frozenset[Upload]:
-    """Take these artifacts out and count them out, in one transaction: all of them, or none.
+    """Remove these artifacts and subtract them from the totals, in one transaction.
 
-    Returns those that kept it from being done because they have been used, replaced or removed meanwhile; none when it
-    is done. Raises RoomMade when the owner no longer stores more than `above_bytes`, and TryAgain.
+    If some have been used, replaced or removed in the meantime, nothing is changed and those are returned. Raises
+    RoomMade if the owner does not store more than `above_bytes` any more, and TryAgain.
     """
     count = ARTIFACTS.update(
         *totals_key(owner),
@@ -59,7 +59,7 @@ def _delete_if_unused(unused: Unused) -> Write:
 
 
 def claim_eviction(owner: str, *, now: datetime, until: datetime) -> bool:
-    """Whether it is the caller's to have room made: at most one is until `until`, or until the eviction is over."""
+    """Claim the eviction for the caller. Only one caller has the claim until `until` or the end of the eviction."""
     claim = {"evicting_until": to_ms(until)}
     unclaimed = missing("evicting_until") | at_most(evicting_until=to_ms(now))
     return commit(ARTIFACTS.update(*totals_key(owner), set=claim, when=unclaimed))

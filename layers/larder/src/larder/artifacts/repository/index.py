@@ -1,7 +1,7 @@
-"""The index of artifacts: what readers see, what was offered to come, what nobody will see again.
+"""The index of artifacts: published artifacts, offered uploads, discarded objects.
 
-Every change of what readers see is one conditional write (or one transaction) that names the upload it replaces, so
-that each change has exactly one author, and a replaced object is listed as discarded in the same breath.
+A published artifact changes only by one conditional write or transaction, which names the upload that it replaces. So
+of several writers exactly one succeeds, and the replaced object is listed as discarded in the same transaction.
 """
 
 from base64 import b64decode, b64encode
@@ -50,13 +50,13 @@ if TYPE_CHECKING:
     from larder.audit.models import Entry
 
 PENDING_LIFETIME = timedelta(hours=24)
-"""How long an offered upload may take before the sweep gives it up. Longer than 5 GB need on a slow line."""
+"""How long an offered upload can take before the sweep gives it up. Enough for 5 GB on a slow connection."""
 
 DISCARDED = "#discarded#"
 
 _PENDING = "#pending"
 _AFTER_NOTES = "$"
-"""Sorts behind everything that begins with `#`, and before every hash."""
+"""Sorts after everything that begins with `#`, and before every hash."""
 _METADATA = ("duration_ms", "tag", "sha", "dirty_hash", "ci", "interactive")
 
 
@@ -86,7 +86,7 @@ def read_entry(owner: str, hash: ArtifactHash) -> IndexEntry:
 def read_entries(
     owner: str, hashes: Sequence[ArtifactHash]
 ) -> tuple[dict[ArtifactHash, IndexEntry], set[ArtifactHash]]:
-    """Look many hashes up, batches in parallel. Returns the entries, and the hashes whose batch failed."""
+    """Look up many hashes, with batches in parallel. Returns the entries, and the hashes whose batch failed."""
     batches = list(in_batches(hashes, BATCH_KEYS // 2))
     reads = [
         submit(ARTIFACTS.get_many, [key for hash in batch for key in entry_keys(owner, hash)])
@@ -108,14 +108,15 @@ def read_entries(
 
 
 def stored_by(owner: str) -> Iterator[Artifact | PendingUpload]:
-    """Every artifact and every offer of the owner, page by page: for background work, never on a request."""
+    """Every artifact and every offered upload of the owner, page by page. For background work, never on a request."""
     for item in ARTIFACTS.query(equals(owner=owner) & above(hash=_AFTER_NOTES)):
         yield parse_stored(item)
 
 
 def read_page(owner: str, *, after: str, limit: int) -> ArtifactPage:
-    """The owner's artifacts behind a place in the order of hashes, one request whatever there is. `after` is empty, or
-    `following` of the page before. Offers take places of the page, too.
+    """One page of the owner's artifacts by hash, with one call. `after` is empty, or `following` of the last page.
+
+    Offered uploads count towards `limit` but are left out, so a page can be shorter.
     """
     where = equals(owner=owner) & above(hash=after or _AFTER_NOTES)
     items, last = ARTIFACTS.page(where, limit=limit)
@@ -127,17 +128,17 @@ def read_page(owner: str, *, after: str, limit: int) -> ArtifactPage:
 
 def read_for_settling(upload: Upload) -> tuple[IndexEntry, bool]:
     """The entry of the upload's hash, and whether the upload was discarded."""
-    note = discarded_key(upload)
-    items = ARTIFACTS.get_many([*entry_keys(upload.owner, upload.hash), note])
-    discarded = any((item["owner"], item["hash"]) == note for item in items)
+    key = discarded_key(upload)
+    items = ARTIFACTS.get_many([*entry_keys(upload.owner, upload.hash), key])
+    discarded = any((item["owner"], item["hash"]) == key for item in items)
     return parse_entry(items, upload.hash), discarded
 
 
 def read_with_standing(
     owner: str, user_id: str, hash: ArtifactHash | None, *, totals: bool
 ) -> tuple[Membership, IndexEntry, Totals]:
-    """What a request needs to know beside its key, in one consistent batch over two tables: the standing of the user
-    with the owner, the entry of the hash that the request names, and the owner's totals if they matter.
+    """Read all that a request needs after its key, in one consistent batch over two tables: the user's role and the
+    owner's state, the entry of the hash if the request names one, and the owner's totals if needed.
     """
     keys = entry_keys(owner, hash) if hash is not None else []
     if totals:
@@ -149,7 +150,7 @@ def read_with_standing(
 
 
 def put_pending(pending: PendingUpload) -> None:
-    """Offer an upload. An earlier offer for the hash is forgotten here; if it is used, its S3 event settles it."""
+    """Store an offered upload. Replaces an earlier offer for the hash; if that one is used, its S3 event settles it."""
     upload = pending.upload
     item = {
         "owner": upload.owner,
@@ -169,11 +170,11 @@ def publish(
     offered: bool = False,
     now: datetime,
 ) -> bool:
-    """Make `artifact` what readers see, in place of exactly `replaces`.
+    """Publish `artifact` in place of exactly `replaces`.
 
-    Returns False, and changes nothing, when another write came first or the upload has been discarded meanwhile.
-    `offered` says that the latter can be: somebody else than the caller knows of the object. `settles` is the pending
-    item that goes with the write.
+    Returns False, and changes nothing, if another write came first or the upload has been discarded. The latter is
+    checked if `offered` is set, which means that others than the caller know of the object. `settles` is the pending
+    item to delete in the same transaction.
     """
     upload = artifact.upload
     writes = [ARTIFACTS.put(_artifact_item(artifact), when=_is_at(replaces))]
@@ -186,14 +187,14 @@ def publish(
     try:
         return commit(*writes)
     except Contention:
-        # Nothing is written. The caller has counted the artifact in: they look again, or count it out.
+        # Nothing is written. The caller has added the artifact to the totals: it retries or subtracts it again.
         return False
 
 
 def refuse(pending: PendingUpload, *, now: datetime) -> bool:
-    """Take an offer back: its object, if it ever comes, is never seen. False when it has been settled, or replaced.
+    """Withdraw an offered upload, so that its object is never published. False if it has been settled or replaced.
 
-    The note of it stays as long as the upload may take: an event of its object then finds it discarded.
+    The upload stays listed as discarded while its object can arrive, so that the S3 event finds it.
     """
     return discard(
         pending.upload, settles=pending, until=pending.created_at + PENDING_LIFETIME, now=now
@@ -207,10 +208,7 @@ def discard(
     until: datetime | None = None,
     now: datetime,
 ) -> bool:
-    """List an object that is not in the index for deletion. False when it is in the index after all.
-
-    It is listed till `until` at least.
-    """
+    """List an object for deletion, no earlier than `until`. False if the object is in the index."""
     unpublished = missing("upload_id") | not_equals(upload_id=upload.id)
     writes = [
         discarded_put(upload, now, until),
@@ -222,9 +220,9 @@ def discard(
 
 
 def remove(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) -> bool:
-    """Take an artifact out of the index and list its object for deletion. False when it is no longer there.
+    """Remove an artifact from the index and list its object for deletion. False if it is not in the index any more.
 
-    The entry of the audit is kept with it or, when nothing is done, not at all.
+    The audit entry is stored in the same transaction, so it exists only if the artifact was removed.
     """
     upload = artifact.upload
     return commit(
@@ -235,9 +233,7 @@ def remove(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) 
 
 
 def note_use(artifact: Artifact, *, at: datetime) -> None:
-    """Put the artifact into its place in the index of last uses. Nothing, when it is not there any more, or was used
-    later.
-    """
+    """Record a use in the index of last uses. Does nothing if the artifact is gone or a later use is recorded."""
     upload = artifact.upload
     used = to_ms(at)
     newer = missing("last_used_at") | below(last_used_at=used)
@@ -250,12 +246,12 @@ def drop_pending(pending: PendingUpload) -> bool:
 
 
 def _is_at(artifact: Artifact | None) -> Condition:
-    """What readers see is this artifact, or nothing."""
+    """Condition: the published artifact is this one; for None, there is none."""
     return missing("upload_id") if artifact is None else equals(upload_id=artifact.upload.id)
 
 
 def _settling(pending: PendingUpload) -> Write:
-    """The end of an offer, on condition that no other has taken its place."""
+    """Delete an offered upload, on condition that no other has replaced it."""
     upload = pending.upload
     return ARTIFACTS.delete(upload.owner, upload.hash + _PENDING, when=equals(upload_id=upload.id))
 
@@ -265,13 +261,13 @@ def discarded_key(upload: Upload) -> Key:
 
 
 def discarded_put(upload: Upload, now: datetime, until: datetime | None = None) -> Write:
-    # A reader may have been given a URL a moment ago, and S3 lets a download that has begun end.
-    deletable = now + timedelta(seconds=settings().download_url_seconds + 60)
+    # A client can have a download URL until then. A download that has begun is not cut off by the deletion.
+    delete_at = now + timedelta(seconds=settings().download_url_seconds + 60)
     if until is not None:
-        deletable = max(deletable, until)
+        delete_at = max(delete_at, until)
     owner, hash = discarded_key(upload)
-    note = {"owner": owner, "hash": hash, "of": upload.hash, "upload_id": upload.id}
-    return ARTIFACTS.put({**note, **_sweep(upload, deletable)})
+    item = {"owner": owner, "hash": hash, "of": upload.hash, "upload_id": upload.id}
+    return ARTIFACTS.put({**item, **_sweep(upload, delete_at)})
 
 
 def _sweep(upload: Upload, at: datetime) -> Item:
@@ -289,14 +285,14 @@ def _artifact_item(artifact: Artifact) -> Item:
         **writer_attributes(artifact.writer),
         "last_used_at": _listed_at(artifact),
         **{name: getattr(artifact.metadata, name) for name in _METADATA},
-        # As text: functions of the version before, which may meet it during an update, read no other type.
+        # As text, because functions of the previous version may read it during an update and know no other type.
         "body": None if artifact.body is None else b64encode(artifact.body).decode("ascii"),
         **_sweep(upload, expires_at(artifact)),
     }
 
 
 def _listed_at(artifact: Artifact) -> int | None:
-    """Its place in the index of last uses, to begin with; None where nothing is evicted, which saves the index."""
+    """The sort key in the index of last uses. None if the deployment does not evict, which keeps the index empty."""
     return to_ms(artifact.last_used_at or artifact.created_at) if settings().evicts else None
 
 
@@ -319,6 +315,6 @@ def _pending(item: Item) -> PendingUpload:
     return PendingUpload(
         upload=upload,
         created_at=from_ms(item["created_at"]),
-        # Offers of an older version have it beside the id.
+        # In offers of an older version, the writer is not part of the id.
         writer=upload.writer or writer_of(item),
     )

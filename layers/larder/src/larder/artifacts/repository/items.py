@@ -1,4 +1,4 @@
-"""What the items of several kinds in the artifacts table have in common."""
+"""Attributes that several kinds of items in the artifacts table share."""
 
 import zlib
 from typing import TYPE_CHECKING
@@ -10,21 +10,21 @@ if TYPE_CHECKING:
     from larder.audit.models import Entry
 
 SWEEP_SHARDS = 8
-"""Partitions of the index that the sweep reads, so that its writes are not bound by one."""
+"""Partitions of the index `by_sweep`. With one, its write capacity would limit all writes."""
 
 
 def audit_puts(entry: "Entry | None") -> list[Write]:
-    """What keeps the entry of the audit, if there is one, in the transaction of what it tells of."""
+    """The write that stores the audit entry, if there is one, for the transaction of the recorded action."""
     if entry is None:
         return []
-    # Imported here: requests of builds start faster without it.
+    # Imported here because cache requests start faster without it.
     from larder.audit.repository import put
 
     return [put(entry)]
 
 
 def shard(text: str) -> str:
-    """The partition in which the sweep finds an item."""
+    """The partition of the index `by_sweep` for an item."""
     return str(zlib.crc32(text.encode()) % SWEEP_SHARDS)
 
 

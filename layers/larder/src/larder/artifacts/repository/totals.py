@@ -1,4 +1,4 @@
-"""The totals of an owner: what is stored, counted beside the index, and the uploads of the last days."""
+"""The totals of an owner: stored bytes and artifacts, and the uploads of the last days."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
@@ -12,14 +12,14 @@ from larder.usage.uploads import Uploads
 
 TOTALS = "#totals"
 
-_SUMMED_BETWEEN_LOOKS = 1000
+_ITEMS_PER_TIME_CHECK = 1000
 
 _UPLOADS = "uploads#"
 _UPLOADED_BYTES = "uploaded_bytes#"
 
 
 class OutOfTime(Exception):
-    """There was no time for all that was to be read."""
+    """Time ran out before everything was read."""
 
 
 def totals_key(owner: str) -> Key:
@@ -50,7 +50,7 @@ def read_totals(owner: str) -> Totals:
 
 
 def read_totals_of(owners: Sequence[str]) -> dict[str, Totals]:
-    """The totals of each of many owners: for the operator, never on a request."""
+    """The totals of many owners. For the operator, never on a request."""
     found: dict[str, Totals] = dict.fromkeys(owners, Totals())
     for item in ARTIFACTS.get_many([totals_key(owner) for owner in owners]):
         found[item["owner"]] = parse_totals([item])
@@ -65,9 +65,9 @@ def add_to_totals(
     quota_bytes: int | None,
     uploaded: tuple[date, Uploads] | None = None,
 ) -> Totals | None:
-    """Count bytes, artifacts and what was uploaded on a day in (or, negative, out).
+    """Add bytes, artifacts and the uploads of a day to the totals. Negative numbers subtract.
 
-    Returns what it comes to then; None, and nothing done, when the bytes would pass the quota. Raises TryAgain.
+    Returns the new totals. Returns None, and changes nothing, if the bytes would exceed the quota. Raises TryAgain.
     """
     added = {"size_bytes": size_bytes, "artifacts": artifacts}
     if uploaded is not None:
@@ -78,7 +78,7 @@ def add_to_totals(
         if size_bytes > quota_bytes:
             return None
         has_room = missing("size_bytes") | at_most(size_bytes=quota_bytes - size_bytes)
-    # New totals are due to be checked at once; then the sweep says when again.
+    # New totals are due for a check at once. The sweep then sets the time of the next one.
     due = {"sweep_shard": shard(owner), "sweep_at": 0}
     count = ARTIFACTS.update(*totals_key(owner), add=added, set_if_missing=due, when=has_room)
     done, item = commit_returning(count)
@@ -86,19 +86,19 @@ def add_to_totals(
 
 
 def forget_totals(owner: str) -> bool:
-    """Delete the totals of an owner who stores nothing; False when they say otherwise."""
+    """Delete the totals of an owner who stores nothing. False if they are not zero."""
     stores_nothing = missing("size_bytes") | equals(size_bytes=0, artifacts=0)
     return commit(ARTIFACTS.delete(*totals_key(owner), when=stores_nothing))
 
 
 def forget_uploads(owner: str, day: date) -> None:
-    """The usage table has the day's uploads: the totals need not keep them."""
+    """Delete the day's uploads from the totals, once the usage table has them."""
     gone = {f"{_UPLOADS}{day}": None, f"{_UPLOADED_BYTES}{day}": None}
     commit(ARTIFACTS.update(*totals_key(owner), set=gone, when=exists("size_bytes")))
 
 
 def replace_totals(owner: str, totals: Totals, *, was: Totals) -> bool:
-    """Set the owner's totals. False when they are no longer what they were."""
+    """Set the owner's totals. False if they are not `was` any more."""
     unchanged = equals(size_bytes=was.size_bytes, artifacts=was.artifacts)
     if was == Totals():
         unchanged = missing("size_bytes") | unchanged
@@ -107,14 +107,14 @@ def replace_totals(owner: str, totals: Totals, *, was: Totals) -> bool:
 
 
 def sum_index(owner: str, *, has_time: Callable[[], bool] = lambda: True) -> IndexSum:
-    """What the owner's items in the index come to. Raises OutOfTime when `has_time` says so.
+    """Add up the owner's artifacts in the index. Raises OutOfTime when `has_time` returns False.
 
-    Reads all of them, however many, and keeps none: for background work and the operator, never on a request.
+    Reads all of them, one page at a time. For background work and the operator, never on a request.
     """
     items = ARTIFACTS.query(equals(owner=owner), only=("hash", "size_bytes", "last_used_at"))
     size_bytes = artifacts = unlisted = 0
     for number, item in enumerate(items):
-        if number % _SUMMED_BETWEEN_LOOKS == 0 and not has_time():
+        if number % _ITEMS_PER_TIME_CHECK == 0 and not has_time():
             raise OutOfTime
         if "#" not in item["hash"]:
             size_bytes += item["size_bytes"]
@@ -124,12 +124,12 @@ def sum_index(owner: str, *, has_time: Callable[[], bool] = lambda: True) -> Ind
 
 
 def check_totals(owner: str, *, correct: bool, drift: Totals, next_at: datetime) -> None:
-    """Note what a check of the totals found: `drift` beyond the index, taken off when `correct`, else remembered."""
-    taken_off, remembered = (drift, Totals()) if correct else (Totals(), drift)
-    note = {
+    """Record a check of the totals. `drift` is their excess over the index: subtracted if `correct`, else recorded."""
+    excess, remembered = (drift, Totals()) if correct else (Totals(), drift)
+    check = {
         "sweep_at": to_epoch_seconds(next_at),
         "drift_bytes": remembered.size_bytes,
         "drift_artifacts": remembered.artifacts,
     }
-    less = {"size_bytes": -taken_off.size_bytes, "artifacts": -taken_off.artifacts}
-    commit(ARTIFACTS.update(*totals_key(owner), set=note, add=less))
+    correction = {"size_bytes": -excess.size_bytes, "artifacts": -excess.artifacts}
+    commit(ARTIFACTS.update(*totals_key(owner), set=check, add=correction))
