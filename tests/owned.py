@@ -1,7 +1,7 @@
 """What an owner, a team or a person without one, has stored, and what is left of it."""
 
 from larder import aws, clock
-from larder.artifacts import settling
+from larder.artifacts import finalize
 from larder.artifacts.models import Upload, parse_object_key
 from larder.artifacts.repository.totals import read_totals
 from larder.settings import settings
@@ -49,5 +49,5 @@ def upload_late(owner: str) -> None:
     aws.s3().put_object(Bucket=settings().artifacts_bucket, Key=key, Body=b"late")
     upload = parse_object_key(key)
     assert isinstance(upload, Upload)
-    settling.commit(upload, now=clock.now())
+    finalize.commit(upload, now=clock.now())
     assert read_totals(owner).artifacts == 1

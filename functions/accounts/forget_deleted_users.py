@@ -10,7 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from larder import clock, deadline
 from larder.accounts import service
 from larder.api_keys.service import delete_keys_of
-from larder.artifacts.clearing import UPLOADS_ARE_OVER_AFTER, clear_owner
+from larder.artifacts.delete_owner import UPLOADS_ARE_OVER_AFTER, clear_owner
 from larder.teams.service import forget_personal_state, leave_teams
 from larder.web.log import logged, logger
 

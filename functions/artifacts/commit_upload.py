@@ -5,7 +5,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from larder import clock
-from larder.artifacts import settling
+from larder.artifacts import finalize
 from larder.artifacts.models import parse_object_key
 from larder.web.log import logged, logger
 
@@ -16,7 +16,7 @@ def commit_upload(object_key: str, size_bytes: int) -> None:
     if upload is None:
         logger().warning("object with a foreign key", extra={"object_key": object_key})
         return
-    settling.commit(upload, announced_bytes=size_bytes, now=clock.now())
+    finalize.commit(upload, announced_bytes=size_bytes, now=clock.now())
 
 
 @logged

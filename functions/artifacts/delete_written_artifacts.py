@@ -1,7 +1,7 @@
 """DELETE /v1/artifacts?writer="""
 
 from larder import clock
-from larder.artifacts import removal
+from larder.artifacts import delete_by_writer
 from larder.web.app import cache_api, lambda_handler
 from larder.web.artifact_json import AcceptedRemovalJson, removal_json
 from larder.web.artifact_query import WriterAsked
@@ -17,7 +17,7 @@ def delete_written_artifacts(
     writer: WriterAsked, caller: CacheManager
 ) -> AcceptedResponse[AcceptedRemovalJson]:
     """DELETE /v1/artifacts?writer=: delete all artifacts that a key, a session or a user wrote, in a background job."""
-    entry = removal.ask_removal(caller.owner, writer, by=caller.writer, now=clock.now())
+    entry = delete_by_writer.ask_removal(caller.owner, writer, by=caller.writer, now=clock.now())
     audit_entry(entry)
     return accepted_response(removal_json(entry))
 

@@ -7,20 +7,22 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from larder import clock, deadline
-from larder.artifacts import eviction, removal
+from larder.artifacts import delete_by_writer, eviction
+from larder.artifacts.delete_by_writer import RemovalReport
 from larder.artifacts.eviction import EvictionReport
-from larder.artifacts.removal import RemovalReport
-from larder.artifacts.removal_jobs import RemovalJob, parse_job
+from larder.artifacts.jobs import JobKind, RemovalJob, parse_job
 from larder.web.log import logged, logger
 
 
 def remove_artifacts(job: RemovalJob, context: LambdaContext) -> RemovalReport | EvictionReport:
     """Delete what a key, session or user wrote, or what was used longest ago if the quota is full."""
-
     has_time = partial(deadline.has_time, context)
-    if job.writer is None:
-        return eviction.do_job(job.owner, now=clock.now(), has_time=has_time)
-    return removal.do_job(job.owner, job.writer, now=clock.now(), has_time=has_time)
+    match job:
+        case RemovalJob(kind=JobKind.LEAST_RECENTLY_USED):
+            return eviction.do_job(job.owner, now=clock.now(), has_time=has_time)
+        case RemovalJob(kind=JobKind.WRITTEN, writer=str(writer)):
+            return delete_by_writer.do_job(job.owner, writer, now=clock.now(), has_time=has_time)
+    raise ValueError(f"This job does not name a writer: {job}")
 
 
 @logged

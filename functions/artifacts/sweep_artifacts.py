@@ -7,15 +7,15 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from larder import clock, deadline
-from larder.artifacts import sweeping
-from larder.artifacts.sweeping import SweepReport
+from larder.artifacts import sweep
+from larder.artifacts.sweep import SweepReport
 from larder.metrics import measured
 from larder.web.log import logged, logger
 
 
 def sweep_artifacts(context: LambdaContext) -> SweepReport:
     """Delete expired artifacts, replaced objects and uploads that never arrived."""
-    return sweeping.sweep(
+    return sweep.sweep(
         now=clock.now(),
         has_time=partial(deadline.has_time, context),
     )

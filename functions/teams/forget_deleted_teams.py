@@ -9,7 +9,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from larder import clock, deadline
 from larder.api_keys.service import delete_keys_of_team
-from larder.artifacts.clearing import UPLOADS_ARE_OVER_AFTER, clear_owner
+from larder.artifacts.delete_owner import UPLOADS_ARE_OVER_AFTER, clear_owner
 from larder.teams import management
 from larder.web.log import logged, logger
 

@@ -6,7 +6,7 @@ import pytest
 
 from larder import clock
 from larder.accounts.service import remove_user
-from larder.artifacts import sweeping
+from larder.artifacts import sweep
 from larder.artifacts.models import Totals
 from larder.artifacts.repository.totals import read_totals
 from larder.hashing import random_id
@@ -87,7 +87,7 @@ def test_delete_removes_all_that_somebody_wrote(larder: Larder, stored: Cloud, w
     assert (done["artifacts"], done["size_bytes"], done["finished"]) == (3, 24, True)
     assert read_totals(stored.team.id) == Totals()
     # The sweep looks again for what was under way.
-    assert sweeping.sweep(now=clock.now() + timedelta(hours=26)).removals == 1
+    assert sweep.sweep(now=clock.now() + timedelta(hours=26)).removals == 1
 
 
 @pytest.mark.parametrize("arguments", [[], ["a1", "--writer", "x"]])

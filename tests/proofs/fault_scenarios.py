@@ -27,8 +27,8 @@ from larder.api_keys import repository as key_store
 from larder.api_keys import service as keys
 from larder.api_keys.logins import Grant, give
 from larder.api_keys.models import NewKey, RateLimit, Refill
+from larder.artifacts.delete_by_writer import ask_removal
 from larder.artifacts.models import ArtifactHash
-from larder.artifacts.removal import ask_removal
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import read_totals
 from larder.errors import LarderError

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from larder import aws
-from larder.artifacts import sweeping
+from larder.artifacts import sweep
 from larder.settings import settings
 
 DELIVERY_S = 60
@@ -33,7 +33,7 @@ def _wait_until_done(folder: Path, otherwise: str, within_s: float) -> None:
 def sweep_all(now: datetime) -> None:
     """As the schedule would: once when offers that never came are given up, and again when what they left may go."""
     for hours in (25, 26):
-        report = sweeping.sweep(now=now + timedelta(hours=hours))
+        report = sweep.sweep(now=now + timedelta(hours=hours))
         assert report.finished
         assert report.failed == 0
 

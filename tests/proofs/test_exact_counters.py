@@ -27,7 +27,7 @@ import httpx
 import pytest
 
 from larder import aws, clock
-from larder.artifacts import eviction, removal, service
+from larder.artifacts import delete_by_writer, eviction, service
 from larder.artifacts.management import delete_artifact
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload, Writer
 from larder.artifacts.repository import index
@@ -189,7 +189,7 @@ class Requests:
         service.fetch(artifact, now=now + timedelta(days=1))
 
     def _remove(self, writer: str) -> None:
-        removal.ask_removal(self._owner, writer, by=self._by, now=clock.now())
+        delete_by_writer.ask_removal(self._owner, writer, by=self._by, now=clock.now())
 
 
 def test_the_counters_end_exact(server: LocalCloud, team: Cloud, told: list[str]) -> None:

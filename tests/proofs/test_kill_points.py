@@ -24,7 +24,7 @@ import httpx
 import pytest
 
 from larder import clock
-from larder.artifacts import rebuilding
+from larder.artifacts import rebuild_index
 from larder.artifacts.repository.totals import read_totals
 from larder.teams.service import find_team
 from tests.e2e import cloud as local_clouds
@@ -267,7 +267,7 @@ def test_after_a_kill_each_upload_is_whole_or_absent_and_none_acknowledged_is_lo
         look_at(hashes, client, history)
         what_became = outcome(history, number)
         left_behind = check_index(doomed_cloud.team, history)
-        rebuilding.rebuild_index(now=clock.now())
+        rebuild_index.rebuild_index(now=clock.now())
         sweep_all(clock.now())
         look_at(hashes, client, history)
     assert check_index(doomed_cloud.team, history) == NOTHING

@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 
 from larder import aws, clock
-from larder.artifacts import service, settling, storage, sweeping
+from larder.artifacts import finalize, service, storage, sweep
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import add_to_totals, read_totals
@@ -68,7 +68,7 @@ def test_the_event_comes_first_and_the_artifact_stays(
     before_the_next(operation, newest_object_is_announced)
     stored = store(cloud, quota)
     assert read_totals(cloud.team.id) == Totals(size_bytes=100, artifacts=1)
-    sweeping.sweep(now=clock.now() + timedelta(hours=1))
+    sweep.sweep(now=clock.now() + timedelta(hours=1))
     assert object_keys() == [stored.upload.object_key]
     reply = cloud.send("GET", f"/v8/artifacts/{HASH}")
     assert (reply.status, reply.body) == (200, BODY)
@@ -80,7 +80,7 @@ def test_the_event_comes_first_and_the_quota_refuses_all_the_same(cloud: Cloud) 
         store(cloud, 99)
     assert read_totals(cloud.team.id) == Totals()
     assert read_entry(cloud.team.id, HASH).artifact is None
-    sweeping.sweep(now=clock.now() + timedelta(hours=1))
+    sweep.sweep(now=clock.now() + timedelta(hours=1))
     assert object_keys() == []
 
 
@@ -114,7 +114,7 @@ class TestAFunctionThatCrashedBetweenStoringAndPublishing:
         self, cloud: Cloud, left: Upload
     ) -> None:
         change_state(cloud.team.id, quota_bytes=200)
-        assert settling.commit(left, now=clock.now()) is not None
+        assert finalize.commit(left, now=clock.now()) is not None
         assert cloud.send("GET", f"/v8/artifacts/{HASH}").body == BODY
 
     def test_without_room_it_is_waited_for_and_then_discarded(
@@ -122,8 +122,8 @@ class TestAFunctionThatCrashedBetweenStoringAndPublishing:
     ) -> None:
         change_state(cloud.team.id, quota_bytes=199)
         with pytest.raises(TryAgain):
-            settling.commit(left, now=clock.now())
-        assert settling.commit(left, now=clock.now() + timedelta(minutes=1)) is None
+            finalize.commit(left, now=clock.now())
+        assert finalize.commit(left, now=clock.now() + timedelta(minutes=1)) is None
         assert read_totals(cloud.team.id) == Totals(size_bytes=100, artifacts=1)
-        sweeping.sweep(now=clock.now() + timedelta(hours=1))
+        sweep.sweep(now=clock.now() + timedelta(hours=1))
         assert object_keys() == []

@@ -19,7 +19,7 @@ import time_machine
 from larder import clock
 from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
-from larder.artifacts import rebuilding, sweeping
+from larder.artifacts import rebuild_index, sweep
 from larder.artifacts.repository.totals import read_totals
 from larder.teams.service import find_team
 from tests.conftest import SetOption
@@ -147,7 +147,7 @@ def test_every_question_is_answered_as_before(recording: Stored) -> None:
 
 def test_the_index_is_rebuilt_from_the_bucket(recording: Stored) -> None:
     empty("ArtifactsTable")
-    report = rebuilding.rebuild_index(now=clock.now(), workers=1)
+    report = rebuild_index.rebuild_index(now=clock.now(), workers=1)
     hashes = {one["key"].rpartition("/")[0] for one in recording["stored"]["objects"]}
     assert report.indexed == len(hashes)
     ask(recording, only="/v8/artifacts")
@@ -233,12 +233,12 @@ def test_the_sweep_clears_away_what_is_over(recording: Stored) -> None:
     ci = send_as(recording, "ci")
     removed = recording["past"].get("to_be_removed", [])
     assert [ci("HEAD", f"/v8/artifacts/{hash}").status for hash in removed] == [200] * len(removed)
-    sweeping.sweep(now=clock.now() + timedelta(hours=1))
+    sweep.sweep(now=clock.now() + timedelta(hours=1))
     assert [ci("HEAD", f"/v8/artifacts/{hash}").status for hash in removed] == [404] * len(removed)
     assert ci("HEAD", f"/v8/artifacts/{SMALL}").status == 200
     later = clock.now() + timedelta(days=31)
     for hours in range(3):
-        report = sweeping.sweep(now=later + timedelta(hours=hours))
+        report = sweep.sweep(now=later + timedelta(hours=hours))
         assert (report.failed, report.finished) == (0, True)
     assert object_keys() == []
     assert read_totals(team.id).size_bytes == read_totals(team.id).artifacts == 0

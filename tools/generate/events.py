@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from larder.accounts.email_jobs import EmailJob, EmailKind, RequestDescription
-from larder.artifacts.removal_jobs import JobKind, RemovalJob
+from larder.artifacts.jobs import JobKind, RemovalJob
 from local.http_event import build_http_event
 from local.schedules import scheduled_event
 from tools.generate.functions import Function, functions

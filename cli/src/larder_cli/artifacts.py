@@ -19,7 +19,7 @@ _PAGE = 100
 
 
 def _record(artifact: "Artifact") -> Record:
-    from larder.artifacts.retention import expires_at
+    from larder.artifacts.expiry import expires_at
 
     metadata, writer = artifact.metadata, artifact.writer
     return {
@@ -194,7 +194,7 @@ def _delete(owner: str, hashes: Sequence[str], quota_bytes: int | None) -> list[
 
 
 def _delete_written(owner: Owner, writer: str, *, as_json: bool) -> None:
-    from larder.artifacts.removal import remove_now
+    from larder.artifacts.delete_by_writer import remove_now
 
     report = remove_now(owner.id, writer, now=clock.now())
     if report.finished and not report.artifacts and not report.offers:

@@ -12,7 +12,7 @@ from larder_cli.output import Record, print_record
 from larder_cli.progress import counting
 
 if TYPE_CHECKING:
-    from larder.artifacts.rebuilding import RebuildReport
+    from larder.artifacts.rebuild_index import RebuildReport
 
 
 def _record(report: "RebuildReport", seconds: float) -> Record:
@@ -41,11 +41,11 @@ def rebuild_index(as_json: bool) -> None:
     Safe to run twice, to interrupt and to run while the cache serves. No quota refuses what is stored already; at the
     end the stored bytes of each team and user are counted anew.
     """
-    from larder.artifacts import rebuilding
+    from larder.artifacts import rebuild_index
 
     began = time.monotonic()
     with counting("objects") as count:
-        report = rebuilding.rebuild_index(
+        report = rebuild_index.rebuild_index(
             now=clock.now(), on_progress=lambda report: count(report.objects)
         )
     print_record(_record(report, time.monotonic() - began), as_json=as_json)
@@ -58,6 +58,6 @@ def sweep(as_json: bool) -> None:
 
     It clears away expired artifacts, replaced objects, and uploads that never came.
     """
-    from larder.artifacts import sweeping
+    from larder.artifacts import sweep
 
-    print_record(asdict(sweeping.sweep(now=clock.now())), as_json=as_json)
+    print_record(asdict(sweep.sweep(now=clock.now())), as_json=as_json)

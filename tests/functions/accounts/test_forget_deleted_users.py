@@ -11,7 +11,7 @@ from larder.accounts.service import create_user, deleted_users, remove_user
 from larder.accounts.sessions import start_session
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, list_keys
-from larder.artifacts import settling, sweeping
+from larder.artifacts import finalize, sweep
 from larder.artifacts.models import ArtifactHash, Totals
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
@@ -128,7 +128,7 @@ def test_what_a_user_stored_without_a_team_goes_and_nothing_of_their_team(full: 
 def test_objects_go_with_the_sweep(full: Cloud) -> None:
     delete(full)
     invoke(HANDLER, {})
-    sweeping.sweep(now=clock.now() + timedelta(days=2))
+    sweep.sweep(now=clock.now() + timedelta(days=2))
     assert_nothing_is_in_index_or_bucket(full.user.id)
 
 
@@ -161,7 +161,7 @@ def test_a_store_that_does_not_answer_is_asked_again_by_the_next_run(
     assert len(deleted_users()) == 1
     # The daily check of the totals mends what was taken out and not counted out.
     for hours in (24, 25):
-        sweeping.sweep(now=clock.now() + timedelta(hours=hours))
+        sweep.sweep(now=clock.now() + timedelta(hours=hours))
     invoke(HANDLER, {})
     assert is_clear(full.user.id)
     assert deleted_users() == []
@@ -177,7 +177,7 @@ def test_an_artifact_that_others_remove_at_the_same_moment_is_counted_out_once(
     assert artifact is not None
     remove_user(bob.id, now=clock.now())
     with just_before(
-        "dynamodb", "TransactWriteItems", lambda: settling.forget(artifact, now=clock.now())
+        "dynamodb", "TransactWriteItems", lambda: finalize.forget(artifact, now=clock.now())
     ):
         invoke(HANDLER, {})
     assert read_totals(bob.id) == Totals()

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from larder import aws, clock
 from larder.accounts.sessions import start_session
-from larder.artifacts import sweeping
+from larder.artifacts import sweep
 from larder.artifacts.models import (
     Artifact,
     ArtifactHash,
@@ -14,8 +14,8 @@ from larder.artifacts.models import (
     Writer,
 )
 from larder.artifacts.repository import index
-from larder.artifacts.repository.due import forget_discarded
 from larder.artifacts.repository.index import read_entry
+from larder.artifacts.repository.sweep_queue import forget_discarded
 from larder.artifacts.repository.totals import read_totals
 from larder.hashing import time_ordered_id
 from larder.settings import settings
@@ -59,7 +59,7 @@ def test_what_comes_to_the_same_url_in_another_size_takes_the_artifact_with_it(
     announce(key)
     assert cloud.send("GET", "/v8/artifacts/abc").status == 404
     assert read_totals(cloud.team.id) == Totals()
-    assert [sweeping.sweep(now=clock.now() + hours * HOUR).failed for hours in (1, 25)] == [0, 0]
+    assert [sweep.sweep(now=clock.now() + hours * HOUR).failed for hours in (1, 25)] == [0, 0]
     assert object_keys() == []
 
 

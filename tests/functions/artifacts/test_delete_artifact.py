@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from larder import clock
-from larder.artifacts import service, sweeping
+from larder.artifacts import service, sweep
 from larder.artifacts.management import delete_artifact
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
 from larder.artifacts.repository import index
@@ -61,7 +61,7 @@ def test_it_is_gone_counted_out_and_its_object_swept(stored: Cloud, manage: Send
     assert (reply.status, reply.json) == (200, {"hash": "abc", "deleted": True})
     assert stored.send("GET", "/v8/artifacts/abc").status == 404
     assert read_totals(stored.team.id) == Totals(size_bytes=5, artifacts=1)
-    sweeping.sweep(now=clock.now() + timedelta(hours=1))
+    sweep.sweep(now=clock.now() + timedelta(hours=1))
     assert len(object_keys()) == 1
 
 
@@ -73,12 +73,12 @@ def test_what_comes_to_its_url_once_more_does_not_bring_it_back(
     key = upload(cloud.send, "abc", b"poison")
     announce(key)
     manage("DELETE", "/v1/artifacts/abc")
-    sweeping.sweep(now=clock.now() + timedelta(hours=hours))
+    sweep.sweep(now=clock.now() + timedelta(hours=hours))
     assert object_keys() == []
     put_object(key, b"poison")
     announce(key)
     assert cloud.send("GET", "/v8/artifacts/abc").status == 404
-    sweeping.sweep(now=clock.now() + timedelta(hours=26))
+    sweep.sweep(now=clock.now() + timedelta(hours=26))
     assert object_keys() == []
 
 

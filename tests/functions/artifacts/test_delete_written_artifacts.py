@@ -10,11 +10,11 @@ from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key
-from larder.artifacts import service, sweeping
+from larder.artifacts import service, sweep
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
 from larder.artifacts.repository.index import read_entry, stored_by
 from larder.artifacts.repository.totals import read_totals
-from larder.artifacts.sweeping import SweepReport
+from larder.artifacts.sweep import SweepReport
 from larder.audit.models import Action
 from larder.audit.service import read_entries
 from larder.hashing import random_id
@@ -133,8 +133,8 @@ def test_a_removal_whose_job_is_lost_is_done_by_the_sweep(
     delete(manage, bob.key.id)
     removal_jobs.clear()
     # The function has its time first.
-    assert sweeping.sweep(now=clock.now()).removals == 0
-    assert sweeping.sweep(now=clock.now() + HOUR).removals == 1
+    assert sweep.sweep(now=clock.now()).removals == 0
+    assert sweep.sweep(now=clock.now() + HOUR).removals == 1
     assert left(stored) == "ace"
 
 
@@ -143,7 +143,7 @@ def test_a_request_whose_job_cannot_be_handed_over_succeeds(
 ) -> None:
     with unreachable("lambda", "Invoke"):
         delete(manage, bob.key.id)
-    sweeping.sweep(now=clock.now() + HOUR)
+    sweep.sweep(now=clock.now() + HOUR)
     assert left(stored) == "ace"
 
 
@@ -153,9 +153,9 @@ def test_the_sweep_looks_once_more_and_then_never_again(
     delete(manage, bob.key.id)
     do(removal_jobs)
     now = clock.now()
-    looks = [hours for hours in range(1, 40) if sweeping.sweep(now=now + hours * HOUR).removals]
+    looks = [hours for hours in range(1, 40) if sweep.sweep(now=now + hours * HOUR).removals]
     assert looks == [25]
-    assert sweeping.sweep(now=now + 40 * HOUR) == SweepReport()
+    assert sweep.sweep(now=now + 40 * HOUR) == SweepReport()
 
 
 def test_who_asked_for_it_and_what_came_of_it_is_kept(
@@ -167,7 +167,7 @@ def test_who_asked_for_it_and_what_came_of_it_is_kept(
 ) -> None:
     delete(manage, bob.key.id)
     do(removal_jobs)
-    sweeping.sweep(now=clock.now() + 27 * HOUR)
+    sweep.sweep(now=clock.now() + 27 * HOUR)
     done, asked = read_entries(stored.team.id, limit=10, now=clock.now()).entries
     assert (asked.action, asked.subject) == (Action.REMOVAL_ASKED, bob.key.id)
     assert (done.action, done.subject) == (Action.REMOVAL_DONE, bob.key.id)

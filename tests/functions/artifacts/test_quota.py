@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from larder import clock
-from larder.artifacts import sweeping
+from larder.artifacts import sweep
 from larder.artifacts.models import Totals
 from larder.artifacts.repository.totals import read_totals
 from larder.teams.service import change_state
@@ -94,7 +94,7 @@ def test_a_direct_upload_that_was_offered_in_time_may_come_too_late(
 
 def test_what_expires_makes_room(cloud: Cloud, hundred: Sender) -> None:
     assert put(hundred, "a", 100) == "stored"
-    sweeping.sweep(now=clock.now() + timedelta(days=31))
+    sweep.sweep(now=clock.now() + timedelta(days=31))
     assert status(hundred) == "enabled"
     assert put(hundred, "b", 100) == "stored"
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from larder import clock
-from larder.artifacts import removal, sweeping
+from larder.artifacts import delete_by_writer, sweep
 from larder.artifacts.models import ArtifactHash, Totals
-from larder.artifacts.repository.due import read_removal
 from larder.artifacts.repository.index import read_entry
+from larder.artifacts.repository.sweep_queue import read_removal
 from larder.artifacts.repository.totals import read_totals
 from larder.audit.models import OPERATOR
 from larder.audit.service import read_entries
@@ -27,7 +27,7 @@ def asked(cloud: Cloud, removal_jobs: list[dict[str, Any]]) -> Cloud:
     """What the key of `cloud` wrote is to go: three artifacts."""
     for number in range(3):
         cloud.send("PUT", f"/v8/artifacts/{number}", body=b"artifact")
-    removal.ask_removal(cloud.team.id, cloud.key.id, by=cloud.writer, now=clock.now())
+    delete_by_writer.ask_removal(cloud.team.id, cloud.key.id, by=cloud.writer, now=clock.now())
     return cloud
 
 
@@ -52,10 +52,16 @@ def test_a_job_that_nobody_asked_for_does_nothing(cloud: Cloud) -> None:
     assert read_totals(cloud.team.id).artifacts == 1
 
 
+def test_a_removal_job_without_a_writer_is_an_error(asked: Cloud) -> None:
+    with pytest.raises(ValueError, match="does not name a writer"):
+        invoke(HANDLER, {"kind": "written", "owner": asked.team.id})
+    assert read_totals(asked.team.id).artifacts == 3
+
+
 def test_what_there_is_no_time_for_is_left_to_the_sweep(asked: Cloud) -> None:
     invoke(HANDLER, job(asked), Context(remaining_ms=1_000))
     assert read_totals(asked.team.id).artifacts == 3
-    sweeping.sweep(now=clock.now() + HOUR)
+    sweep.sweep(now=clock.now() + HOUR)
     assert read_totals(asked.team.id) == Totals()
 
 
@@ -64,9 +70,9 @@ def test_what_fails_is_left_to_the_sweep(asked: Cloud) -> None:
         "TransactionCanceledException", CancellationReasons=[{"Code": "TransactionConflict"}]
     )
     with answering("dynamodb", "TransactWriteItems", conflict):
-        report = removal.do_job(asked.team.id, asked.key.id, now=clock.now())
+        report = delete_by_writer.do_job(asked.team.id, asked.key.id, now=clock.now())
     assert (report.failed, report.finished) == (3, False)
-    sweeping.sweep(now=clock.now() + HOUR)
+    sweep.sweep(now=clock.now() + HOUR)
     assert read_totals(asked.team.id) == Totals()
 
 
@@ -86,12 +92,12 @@ def test_an_upload_that_nobody_knew_of_is_removed_by_the_last_look(
     # The second offer took the place of the first, which the index knows no more.
     first = offer(cloud.send, "abc")
     offer(cloud.send, "abc")
-    removal.ask_removal(cloud.team.id, cloud.key.id, by=cloud.writer, now=clock.now())
+    delete_by_writer.ask_removal(cloud.team.id, cloud.key.id, by=cloud.writer, now=clock.now())
     invoke(HANDLER, job(cloud))
     put_object(first, b"came late")
     announce(first)
     assert read_entry(cloud.team.id, ArtifactHash("abc")).artifact is not None
-    sweeping.sweep(now=clock.now() + 26 * HOUR)
+    sweep.sweep(now=clock.now() + 26 * HOUR)
     assert read_entry(cloud.team.id, ArtifactHash("abc")).artifact is None
     assert read_totals(cloud.team.id) == Totals()
 
@@ -100,7 +106,7 @@ def test_asked_for_again_what_came_in_between_goes_too(asked: Cloud) -> None:
     invoke(HANDLER, job(asked))
     asked.send("PUT", "/v8/artifacts/abc", body=b"in between")
     again = clock.now() + timedelta(minutes=1)
-    removal.ask_removal(asked.team.id, asked.key.id, by=asked.writer, now=again)
+    delete_by_writer.ask_removal(asked.team.id, asked.key.id, by=asked.writer, now=again)
     invoke(HANDLER, job(asked))
     assert read_totals(asked.team.id) == Totals()
 
@@ -109,8 +115,8 @@ def test_the_end_of_an_earlier_removal_does_not_end_a_later_one(asked: Cloud) ->
     earlier = read_removal(asked.team.id, asked.key.id)
     assert earlier is not None
     later = clock.now() + timedelta(minutes=1)
-    removal.ask_removal(asked.team.id, asked.key.id, by=asked.writer, now=later)
-    removal.carry_out(earlier, now=clock.now() + 26 * HOUR)
+    delete_by_writer.ask_removal(asked.team.id, asked.key.id, by=asked.writer, now=later)
+    delete_by_writer.carry_out(earlier, now=clock.now() + 26 * HOUR)
     current = read_removal(asked.team.id, asked.key.id)
     assert current is not None
     assert current.asked_at == later
@@ -118,7 +124,7 @@ def test_the_end_of_an_earlier_removal_does_not_end_a_later_one(asked: Cloud) ->
 
 def test_the_operator_waits_for_it(cloud: Cloud) -> None:
     cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact")
-    report = removal.remove_now(cloud.team.id, cloud.user.id, now=clock.now())
+    report = delete_by_writer.remove_now(cloud.team.id, cloud.user.id, now=clock.now())
     assert (report.artifacts, report.size_bytes, report.finished) == (1, 8, True)
     entries = read_entries(cloud.team.id, limit=10, now=clock.now()).entries
     assert [entry.actor for entry in entries] == [OPERATOR, OPERATOR]

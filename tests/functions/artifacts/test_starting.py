@@ -12,10 +12,10 @@ MODULES = sorted(
 )
 BACKGROUND = {
     "larder.artifacts.eviction",
-    "larder.artifacts.removal",
-    "larder.artifacts.repository.due",
+    "larder.artifacts.delete_by_writer",
+    "larder.artifacts.repository.sweep_queue",
     "larder.artifacts.repository.eviction",
-    "larder.artifacts.sweeping",
+    "larder.artifacts.sweep",
     "larder.audit.repository",
 }
 

@@ -7,11 +7,11 @@ from threading import Barrier
 from typing import Any
 
 from larder import aws, clock
-from larder.artifacts import service, sweeping
+from larder.artifacts import service, sweep
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import add_to_totals, read_totals
-from larder.artifacts.sweeping import SweepReport
+from larder.artifacts.sweep import SweepReport
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload
 from tests.faults import answering, error
@@ -39,10 +39,10 @@ def test_an_expired_artifact_leaves_the_index_and_then_the_bucket(cloud: Cloud) 
     now = clock.now()
     store(cloud, "old", now=now - 31 * DAY)
     store(cloud, "young", now=now - 29 * DAY)
-    assert sweeping.sweep(now=now) == SweepReport(expired=1)
+    assert sweep.sweep(now=now) == SweepReport(expired=1)
     assert read_entry(cloud.team.id, ArtifactHash("old")).artifact is None
     assert read_totals(cloud.team.id) == Totals(size_bytes=8, artifacts=1)
-    assert sweeping.sweep(now=now + HOUR) == SweepReport(objects_deleted=1)
+    assert sweep.sweep(now=now + HOUR) == SweepReport(objects_deleted=1)
     assert len(object_keys()) == 1
 
 
@@ -50,8 +50,8 @@ def test_a_replaced_object_is_deleted_when_nobody_can_be_reading_it_any_more(clo
     cloud.send("PUT", "/v8/artifacts/abc", body=b"first")
     cloud.send("PUT", "/v8/artifacts/abc", body=b"second")
     now = clock.now()
-    assert sweeping.sweep(now=now) == SweepReport()
-    assert sweeping.sweep(now=now + HOUR) == SweepReport(objects_deleted=1)
+    assert sweep.sweep(now=now) == SweepReport()
+    assert sweep.sweep(now=now + HOUR) == SweepReport(objects_deleted=1)
     assert cloud.send("GET", "/v8/artifacts/abc").body == b"second"
     assert len(object_keys()) == 1
 
@@ -66,26 +66,26 @@ def test_artifacts_are_cleared_away_side_by_side(cloud: Cloud) -> None:
         met.wait()
 
     with hooked("before-call.dynamodb.TransactWriteItems", wait_for_the_other, aws.dynamodb()):
-        assert sweeping.sweep(now=now).expired == 2
+        assert sweep.sweep(now=now).expired == 2
 
 
 def test_an_upload_that_never_came_is_given_up_after_a_day(cloud: Cloud) -> None:
     offer(cloud.send, "abc")
     now = clock.now()
-    assert sweeping.sweep(now=now + DAY - HOUR) == SweepReport()
-    assert sweeping.sweep(now=now + DAY + HOUR) == SweepReport(uploads_given_up=1)
+    assert sweep.sweep(now=now + DAY - HOUR) == SweepReport()
+    assert sweep.sweep(now=now + DAY + HOUR) == SweepReport(uploads_given_up=1)
     assert read_entry(cloud.team.id, ArtifactHash("abc")).pending is None
 
 
 def test_an_upload_whose_event_was_lost_is_settled_by_the_sweep(cloud: Cloud) -> None:
     upload(cloud.send, "abc", b"artifact")
-    assert sweeping.sweep(now=clock.now() + DAY + HOUR) == SweepReport(uploads_settled=1)
+    assert sweep.sweep(now=clock.now() + DAY + HOUR) == SweepReport(uploads_settled=1)
     assert read_totals(cloud.team.id) == Totals(size_bytes=8, artifacts=1)
 
 
 def test_an_upload_that_came_after_it_was_given_up_is_settled_by_its_event(cloud: Cloud) -> None:
     key = offer(cloud.send, "abc")
-    sweeping.sweep(now=clock.now() + DAY + HOUR)
+    sweep.sweep(now=clock.now() + DAY + HOUR)
     put_object(key, b"late")
     announce(key)
     assert cloud.send("GET", "/v8/artifacts/abc").body == b"late"
@@ -97,16 +97,16 @@ def test_a_longer_retention_holds_for_what_is_stored_already(
     now = clock.now()
     store(cloud, "abc", now=now - 31 * DAY)
     option("retention_days", 60)
-    assert sweeping.sweep(now=now) == SweepReport()
-    assert sweeping.sweep(now=now + 30 * DAY) == SweepReport(expired=1)
+    assert sweep.sweep(now=now) == SweepReport()
+    assert sweep.sweep(now=now + 30 * DAY) == SweepReport(expired=1)
 
 
 def test_a_second_sweep_finds_nothing_to_do(cloud: Cloud) -> None:
     now = clock.now()
     store(cloud, "old", now=now - 31 * DAY)
-    sweeping.sweep(now=now)
-    sweeping.sweep(now=now + HOUR)
-    assert sweeping.sweep(now=now + HOUR) == SweepReport()
+    sweep.sweep(now=now)
+    sweep.sweep(now=now + HOUR)
+    assert sweep.sweep(now=now + HOUR) == SweepReport()
 
 
 def test_the_function_stops_in_time_and_leaves_the_rest_to_the_next_sweep(cloud: Cloud) -> None:
@@ -134,7 +134,7 @@ def test_the_function_settles_an_upload_that_came_and_gives_up_one_that_did_not(
 def test_the_function_deletes_the_object_of_what_expired(cloud: Cloud) -> None:
     now = clock.now()
     store(cloud, "old", now=now - 31 * DAY)
-    sweeping.sweep(now=now - 2 * HOUR)
+    sweep.sweep(now=now - 2 * HOUR)
     assert len(object_keys()) == 1
     invoke("artifacts.sweep_artifacts.handler", {})
     assert object_keys() == []
@@ -144,8 +144,8 @@ def test_totals_that_a_crash_left_wrong_are_corrected_by_the_second_look(cloud: 
     now = clock.now()
     store(cloud, "abc", now=now)
     add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
-    assert sweeping.sweep(now=now) == SweepReport()
-    assert sweeping.sweep(now=now + HOUR) == SweepReport(totals_corrected=1)
+    assert sweep.sweep(now=now) == SweepReport()
+    assert sweep.sweep(now=now + HOUR) == SweepReport(totals_corrected=1)
     assert read_totals(cloud.team.id) == Totals(size_bytes=8, artifacts=1)
 
 
@@ -153,22 +153,22 @@ def test_an_upload_under_way_is_not_taken_for_a_drift(cloud: Cloud) -> None:
     now = clock.now()
     store(cloud, "a1", now=now)
     add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
-    sweeping.sweep(now=now)
+    sweep.sweep(now=now)
     add_to_totals(cloud.team.id, -500, -1, quota_bytes=None)
-    assert sweeping.sweep(now=now + HOUR) == SweepReport()
-    assert sweeping.sweep(now=now + 2 * HOUR) == SweepReport()
+    assert sweep.sweep(now=now + HOUR) == SweepReport()
+    assert sweep.sweep(now=now + 2 * HOUR) == SweepReport()
     assert read_totals(cloud.team.id) == Totals(size_bytes=8, artifacts=1)
 
 
 def test_right_totals_are_looked_at_once_a_day(cloud: Cloud) -> None:
     now = clock.now()
     store(cloud, "abc", now=now)
-    sweeping.sweep(now=now)
+    sweep.sweep(now=now)
     add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
     for hours in range(1, 24):
-        assert sweeping.sweep(now=now + hours * HOUR) == SweepReport()
-    sweeping.sweep(now=now + DAY)
-    assert sweeping.sweep(now=now + DAY + HOUR) == SweepReport(totals_corrected=1)
+        assert sweep.sweep(now=now + hours * HOUR) == SweepReport()
+    sweep.sweep(now=now + DAY)
+    assert sweep.sweep(now=now + DAY + HOUR) == SweepReport(totals_corrected=1)
 
 
 def swept(log: StringIO) -> dict[str, Any]:
@@ -180,11 +180,11 @@ def swept(log: StringIO) -> dict[str, Any]:
 
 def test_what_was_wrong_in_the_totals_is_a_metric(cloud: Cloud, log: StringIO) -> None:
     store(cloud, "abc", now=clock.now())
-    sweeping.sweep(now=clock.now() - 2 * HOUR)
+    sweep.sweep(now=clock.now() - 2 * HOUR)
     add_to_totals(cloud.team.id, -500, -2, quota_bytes=None)
     add_to_totals(cloud.user.id, 70, 1, quota_bytes=None)
     # The sweep before has seen the drift of the user's totals.
-    sweeping.sweep(now=clock.now() - HOUR)
+    sweep.sweep(now=clock.now() - HOUR)
     invoke("artifacts.sweep_artifacts.handler", {})
     line = swept(log)
     assert (line["TotalsChecked"], line["TotalsCorrected"]) == (1, 1)
@@ -203,7 +203,7 @@ def test_a_drift_below_counts_like_one_above(cloud: Cloud) -> None:
     now = clock.now()
     store(cloud, "abc", now=now)
     add_to_totals(cloud.team.id, -5, -1, quota_bytes=None)
-    first, second = sweeping.sweep(now=now), sweeping.sweep(now=now + HOUR)
+    first, second = sweep.sweep(now=now), sweep.sweep(now=now + HOUR)
     assert (first.totals_checked, first.totals_drifting, first.totals_corrected) == (1, 1, 0)
     assert (second.totals_checked, second.totals_drifting, second.totals_corrected) == (1, 0, 1)
     assert (second.corrected_bytes, second.corrected_artifacts) == (5, 1)
@@ -216,11 +216,11 @@ def test_an_owner_whose_index_is_too_large_for_one_sweep_is_left_for_a_day(cloud
     add_to_totals(cloud.team.id, 5, 1, quota_bytes=None)
     # There is time to begin with the owner's totals, and none to read what they should come to.
     looks = iter([True])
-    out_of_time = sweeping.sweep(now=now, has_time=lambda: next(looks, False))
+    out_of_time = sweep.sweep(now=now, has_time=lambda: next(looks, False))
     assert (out_of_time.totals_too_large, out_of_time.totals_checked) == (1, 0)
-    assert sweeping.sweep(now=now + HOUR).totals_checked == 0
-    assert sweeping.sweep(now=now + DAY).totals_drifting == 1
-    assert sweeping.sweep(now=now + DAY + HOUR).totals_corrected == 1
+    assert sweep.sweep(now=now + HOUR).totals_checked == 0
+    assert sweep.sweep(now=now + DAY).totals_drifting == 1
+    assert sweep.sweep(now=now + DAY + HOUR).totals_corrected == 1
 
 
 def test_a_sweep_without_totals_to_look_at_tells_zeros(cloud: Cloud, log: StringIO) -> None:
@@ -233,7 +233,7 @@ def test_a_check_that_meets_an_eviction_is_tried_again(cloud: Cloud) -> None:
     now = clock.now()
     store(cloud, "abc", now=now)
     add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
-    sweeping.sweep(now=now)
+    sweep.sweep(now=now)
     with answering("dynamodb", "UpdateItem", error("TransactionConflictException"), times=1):
-        assert sweeping.sweep(now=now + HOUR).totals_corrected == 1
-    assert sweeping.sweep(now=now + 2 * HOUR).totals_corrected == 0
+        assert sweep.sweep(now=now + HOUR).totals_corrected == 1
+    assert sweep.sweep(now=now + 2 * HOUR).totals_corrected == 0

@@ -8,7 +8,7 @@ import pytest
 from larder import aws, clock
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, list_keys
-from larder.artifacts import settling, sweeping
+from larder.artifacts import finalize, sweep
 from larder.artifacts.models import ArtifactHash, Totals
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
@@ -75,7 +75,7 @@ def test_everything_of_a_deleted_team_goes_and_nothing_of_another(full: Cloud) -
 def test_objects_go_with_the_sweep(full: Cloud) -> None:
     delete(full)
     invoke(HANDLER, {})
-    sweeping.sweep(now=clock.now() + timedelta(days=2))
+    sweep.sweep(now=clock.now() + timedelta(days=2))
     assert_nothing_is_in_index_or_bucket(full.team.id)
 
 
@@ -145,7 +145,7 @@ def test_a_store_that_does_not_answer_is_asked_again_by_the_next_run(
         assert len(deleted_teams()) == 1
     # The daily check of the totals mends what was taken out and not counted out.
     for hours in (24, 25):
-        sweeping.sweep(now=clock.now() + timedelta(hours=hours))
+        sweep.sweep(now=clock.now() + timedelta(hours=hours))
     invoke(HANDLER, {})
     assert is_clear(full.team.id)
     assert deleted_teams() == []
@@ -159,7 +159,7 @@ def test_an_artifact_that_others_remove_at_the_same_moment_is_counted_out_once(
     assert artifact is not None
     delete(cloud, ago=timedelta(hours=26))
     with just_before(
-        "dynamodb", "TransactWriteItems", lambda: settling.forget(artifact, now=clock.now())
+        "dynamodb", "TransactWriteItems", lambda: finalize.forget(artifact, now=clock.now())
     ):
         invoke(HANDLER, {})
     assert read_totals(cloud.team.id) == Totals()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from larder import clock
-from larder.artifacts import eviction, rebuilding, service, settling, sweeping
+from larder.artifacts import eviction, finalize, rebuild_index, service, sweep
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals
 from larder.artifacts.repository import index
 from larder.artifacts.repository.eviction import least_recently_used
@@ -99,9 +99,9 @@ def test_what_was_used_longest_ago_makes_room_for_an_upload(team: Cloud) -> None
 def test_an_evicted_object_is_deleted_when_nobody_can_be_reading_it(team: Cloud) -> None:
     fill(team)
     store(team, "b", 200)
-    sweeping.sweep(now=clock.now())
+    sweep.sweep(now=clock.now())
     assert len(object_keys()) == 10
-    sweeping.sweep(now=clock.now() + HOUR)
+    sweep.sweep(now=clock.now() + HOUR)
     assert len(object_keys()) == 9
 
 
@@ -273,7 +273,7 @@ def test_what_is_removed_at_the_last_moment_is_counted_out_once(team: Cloud) -> 
     first = index.read_entry(team.team.id, ArtifactHash("a0")).artifact
     assert first is not None
     with just_before(
-        "dynamodb", "TransactWriteItems", lambda: settling.forget(first, now=clock.now())
+        "dynamodb", "TransactWriteItems", lambda: finalize.forget(first, now=clock.now())
     ):
         make_room(team)
     # What the other one freed was enough.
@@ -419,7 +419,7 @@ def test_a_direct_upload_that_was_lost_is_settled_by_the_sweep(team: Cloud) -> N
     fill(team)
     key = offer(team.send, "b")
     put_object(key, b"x" * 200)
-    sweeping.sweep(now=clock.now() + DAY + HOUR)
+    sweep.sweep(now=clock.now() + DAY + HOUR)
     assert hashes(team)[-1] == "b"
     assert size(team) <= QUOTA
 
@@ -427,7 +427,7 @@ def test_a_direct_upload_that_was_lost_is_settled_by_the_sweep(team: Cloud) -> N
 def test_a_rebuild_refuses_and_evicts_nothing(team: Cloud) -> None:
     fill(team)
     change_state(team.team.id, quota_bytes=100)
-    rebuilding.rebuild_index(now=clock.now(), workers=1)
+    rebuild_index.rebuild_index(now=clock.now(), workers=1)
     assert len(hashes(team)) == 9
 
 
@@ -503,7 +503,7 @@ def test_the_daily_check_lists_what_was_stored_before(
     option("over_quota", "refuse")
     fill(team)
     option("over_quota", "evict")
-    sweeping.sweep(now=clock.now())
+    sweep.sweep(now=clock.now())
     listed = least_recently_used(team.team.id, page=2)
     assert [str(one.upload.hash) for one in listed] == [f"a{number}" for number in range(9)]
 

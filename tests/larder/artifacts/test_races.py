@@ -5,10 +5,10 @@ up in the end. The other writer here is a call that gets in between, by a hook o
 import pytest
 
 from larder import clock
-from larder.artifacts import service, settling, storage
+from larder.artifacts import finalize, service, storage
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload
 from larder.artifacts.repository import index
-from larder.artifacts.repository.due import due_items
+from larder.artifacts.repository.sweep_queue import due_items
 from larder.artifacts.repository.totals import add_to_totals, read_totals
 from larder.errors import ArtifactNotFound, CachingOverLimit, TryAgain
 from larder.hashing import time_ordered_id
@@ -66,7 +66,7 @@ def test_of_two_replacements_at_once_one_is_seen_and_both_succeed(cloud: Cloud) 
 def test_an_artifact_that_vanishes_while_it_is_replaced_is_counted_right(cloud: Cloud) -> None:
     first = store(cloud, b"first")
     with just_before(
-        "dynamodb", "TransactWriteItems", lambda: settling.forget(first, now=clock.now())
+        "dynamodb", "TransactWriteItems", lambda: finalize.forget(first, now=clock.now())
     ):
         store(cloud, b"mine", replaces=first)
     assert seen(cloud) == b"mine"
@@ -96,7 +96,7 @@ def test_where_the_replaced_artifact_vanishes_the_whole_upload_is_held_to_the_qu
     first = store(cloud, b"x" * 100)
 
     def it_goes_and_others_take_the_room() -> None:
-        settling.forget(first, now=clock.now())
+        finalize.forget(first, now=clock.now())
         add_to_totals(cloud.team.id, 990, 1, quota_bytes=1_000)
 
     with (
@@ -113,7 +113,7 @@ def test_an_event_that_is_faster_than_the_function_is_no_second_upload(cloud: Cl
         (key,) = object_keys()
         _, owner, hash, upload_id = key.split("/")
         upload = Upload(owner=owner, hash=ArtifactHash(hash), id=upload_id)
-        settling.commit(upload, now=clock.now())
+        finalize.commit(upload, now=clock.now())
 
     with just_before("dynamodb", "PutItem", commit):
         store(cloud, b"mine")
@@ -158,7 +158,7 @@ def test_an_upload_that_cannot_be_taken_is_deleted_by_the_sweep(cloud: Cloud, si
     with pytest.raises(ArtifactNotFound):
         service.find(entry, quota_bytes=1_000, now=now)
     change_state(cloud.team.id, quota_bytes=1_000)
-    assert settling.commit(upload, now=now) is None
+    assert finalize.commit(upload, now=now) is None
     assert list(due_items(now=now)) == []
     later = now.replace(year=now.year + 1)
     assert [due.sort_key for due in due_items(now=later)] == [f"#discarded#{upload.id}"]

@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from larder import aws, clock
-from larder.artifacts import rebuilding, sweeping
+from larder.artifacts import rebuild_index, sweep
 from larder.artifacts.models import ArtifactHash, Totals
-from larder.artifacts.rebuilding import RebuildReport
+from larder.artifacts.rebuild_index import RebuildReport
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import read_totals
 from larder.settings import settings
@@ -43,7 +43,7 @@ def test_every_artifact_comes_back_and_is_counted_once(
     if quota:
         change_state(stored.team.id, quota_bytes=quota)
     lose(items=True, totals=totals_too)
-    report = rebuilding.rebuild_index(now=clock.now(), workers=1)
+    report = rebuild_index.rebuild_index(now=clock.now(), workers=1)
     assert report == RebuildReport(objects=2, indexed=2)
     reply = stored.send("GET", "/v8/artifacts/a1")
     assert (reply.body, reply.headers["x-artifact-tag"]) == (b"x" * 300, "QUJD")
@@ -53,7 +53,7 @@ def test_every_artifact_comes_back_and_is_counted_once(
 
 def test_small_bodies_are_in_the_index_again(stored: Cloud) -> None:
     lose(items=True, totals=True)
-    rebuilding.rebuild_index(now=clock.now(), workers=1)
+    rebuild_index.rebuild_index(now=clock.now(), workers=1)
     artifact = index.read_entry(stored.team.id, ArtifactHash("a1")).artifact
     assert artifact is not None
     assert artifact.body == b"x" * 300
@@ -61,7 +61,7 @@ def test_small_bodies_are_in_the_index_again(stored: Cloud) -> None:
 
 def test_lost_totals_are_counted_anew(stored: Cloud) -> None:
     lose(items=False, totals=True)
-    report = rebuilding.rebuild_index(now=clock.now(), workers=1)
+    report = rebuild_index.rebuild_index(now=clock.now(), workers=1)
     assert report == RebuildReport(objects=2, current=2)
     assert read_totals(stored.team.id) == Totals(size_bytes=700, artifacts=2)
 
@@ -69,16 +69,16 @@ def test_lost_totals_are_counted_anew(stored: Cloud) -> None:
 def test_of_several_uploads_of_a_hash_the_latest_is_indexed(stored: Cloud) -> None:
     stored.send("PUT", "/v8/artifacts/a1", body=b"newer")
     lose(items=True, totals=True)
-    report = rebuilding.rebuild_index(now=clock.now(), workers=1)
+    report = rebuild_index.rebuild_index(now=clock.now(), workers=1)
     assert report == RebuildReport(objects=3, indexed=2, replaced=1)
     assert stored.send("GET", "/v8/artifacts/a1").body == b"newer"
-    assert sweeping.sweep(now=clock.now() + timedelta(hours=1)).objects_deleted == 1
+    assert sweep.sweep(now=clock.now() + timedelta(hours=1)).objects_deleted == 1
 
 
 def test_direct_uploads_come_back_without_the_metadata_that_s3_never_had(cloud: Cloud) -> None:
     upload(cloud.send, "abc", b"straight to S3")
     lose(items=True, totals=True)
-    rebuilding.rebuild_index(now=clock.now(), workers=1)
+    rebuild_index.rebuild_index(now=clock.now(), workers=1)
     assert cloud.send("GET", "/v8/artifacts/abc").body == b"straight to S3"
 
 
@@ -87,7 +87,7 @@ def test_who_wrote_it_comes_back_too(cloud: Cloud, hash: str) -> None:
     cloud.send("PUT", "/v8/artifacts/small", body=b"through the function")
     upload(cloud.send, "direct", b"straight to S3")
     lose(items=True, totals=True)
-    rebuilding.rebuild_index(now=clock.now(), workers=1)
+    rebuild_index.rebuild_index(now=clock.now(), workers=1)
     artifact = index.read_entry(cloud.team.id, ArtifactHash(hash)).artifact
     assert artifact is not None
     assert artifact.writer == cloud.writer
@@ -96,14 +96,16 @@ def test_who_wrote_it_comes_back_too(cloud: Cloud, hash: str) -> None:
 def test_what_is_past_its_retention_is_not_brought_back(stored: Cloud) -> None:
     lose(items=True, totals=True)
     in_a_year = clock.now() + timedelta(days=365)
-    assert rebuilding.rebuild_index(now=in_a_year, workers=1) == RebuildReport(objects=2, expired=2)
+    assert rebuild_index.rebuild_index(now=in_a_year, workers=1) == RebuildReport(
+        objects=2, expired=2
+    )
     assert index.read_entry(stored.team.id, ArtifactHash("a1")).artifact is None
 
 
 def test_a_second_rebuild_changes_nothing(stored: Cloud) -> None:
     lose(items=True, totals=True)
-    rebuilding.rebuild_index(now=clock.now(), workers=1)
-    assert rebuilding.rebuild_index(now=clock.now(), workers=1) == RebuildReport(
+    rebuild_index.rebuild_index(now=clock.now(), workers=1)
+    assert rebuild_index.rebuild_index(now=clock.now(), workers=1) == RebuildReport(
         objects=2, current=2
     )
 
@@ -111,4 +113,4 @@ def test_a_second_rebuild_changes_nothing(stored: Cloud) -> None:
 def test_objects_that_larder_did_not_name_are_passed_over(stored: Cloud) -> None:
     bucket = settings().artifacts_bucket
     aws.s3().put_object(Bucket=bucket, Key="artifacts/notes.txt", Body=b"somebody's")
-    assert rebuilding.rebuild_index(now=clock.now(), workers=1).objects == 2
+    assert rebuild_index.rebuild_index(now=clock.now(), workers=1).objects == 2

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from larder import aws, clock
-from larder.artifacts import rebuilding, removal, service, sweeping
+from larder.artifacts import delete_by_writer, rebuild_index, service, sweep
 from larder.artifacts.management import delete_artifact
 from larder.artifacts.models import (
     INDEXED_BODY_BYTES,
@@ -112,7 +112,7 @@ def delete(cloud: Cloud, hash: str) -> None:
 def a_removal_of_what_somebody_wrote(cloud: Cloud) -> None:
     direct(cloud, "new", 70)
     offer(cloud.send, "newer")
-    removal.remove_now(cloud.team.id, cloud.key.id, now=clock.now())
+    delete_by_writer.remove_now(cloud.team.id, cloud.key.id, now=clock.now())
 
 
 def an_object_that_is_gone(cloud: Cloud) -> None:
@@ -135,12 +135,12 @@ def expiry(cloud: Cloud) -> None:
             now=clock.now() - 31 * DAY,
         )
     assert read_totals(cloud.team.id).artifacts == 5
-    assert sweeping.sweep(now=clock.now()).expired == 2
+    assert sweep.sweep(now=clock.now()).expired == 2
 
 
 def a_rebuild(cloud: Cloud) -> None:
     put(cloud, "a", 3)
-    rebuilding.rebuild_index(now=clock.now(), workers=1)
+    rebuild_index.rebuild_index(now=clock.now(), workers=1)
 
 
 CHANGES: dict[Callable[[Cloud], None], Totals] = {
@@ -183,6 +183,6 @@ def test_the_totals_are_exact_after(
     assert totals == CHANGES[change]
     assert sum_index(cloud.team.id).totals == totals
     for hours in (1, 26, 27):
-        sweeping.sweep(now=clock.now() + hours * HOUR)
+        sweep.sweep(now=clock.now() + hours * HOUR)
     assert read_totals(cloud.team.id) == totals
     assert len(object_keys()) == totals.artifacts

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from larder import aws, clock
-from larder.artifacts import rebuilding, service, sweeping
+from larder.artifacts import rebuild_index, service, sweep
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
@@ -101,7 +101,7 @@ def test_what_a_rebuild_finds_is_not_uploaded_anew(cloud: Cloud) -> None:
     for item in aws.dynamodb().scan(TableName=table)["Items"]:
         key = {name: item[name] for name in ("owner", "hash")}
         aws.dynamodb().delete_item(TableName=table, Key=key)
-    rebuilding.rebuild_index(now=clock.now(), workers=1)
+    rebuild_index.rebuild_index(now=clock.now(), workers=1)
     assert read_totals(cloud.team.id) == Totals(size_bytes=5, artifacts=1)
     assert counted(cloud, today()) == Uploads()
 
@@ -110,7 +110,7 @@ def test_the_sweep_keeps_the_uploads_of_a_day_that_is_over(cloud: Cloud) -> None
     store(cloud, "abc", b"12345")
     store(cloud, "def", b"123", now=NOON + DAY)
     for days in range(4):
-        sweeping.sweep(now=NOON + days * DAY)
+        sweep.sweep(now=NOON + days * DAY)
         gone = days >= 2
         assert kept(cloud) == (Uploads(count=1, size_bytes=5) if gone else Uploads())
         assert counted(cloud) == (Uploads() if gone else Uploads(count=1, size_bytes=5))
@@ -128,6 +128,6 @@ def test_the_function_may_keep_them(cloud: Cloud) -> None:
 def test_a_crash_between_keeping_and_forgetting_loses_and_doubles_nothing(cloud: Cloud) -> None:
     store(cloud, "abc", b"12345")
     set_uploads(cloud.team.id, THAT_DAY, Uploads(count=1, size_bytes=5))
-    sweeping.sweep(now=NOON + 2 * DAY)
+    sweep.sweep(now=NOON + 2 * DAY)
     assert kept(cloud) == Uploads(count=1, size_bytes=5)
     assert counted(cloud) == Uploads()

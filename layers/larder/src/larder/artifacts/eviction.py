@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 
-from larder.artifacts import removal_jobs
+from larder.artifacts import jobs
+from larder.artifacts.jobs import JobKind, RemovalJob
 from larder.artifacts.models import Artifact, ArtifactHash, Unused, Upload
-from larder.artifacts.removal_jobs import JobKind, RemovalJob
 from larder.artifacts.repository import index
 from larder.artifacts.repository.eviction import (
     RoomMade,
@@ -76,7 +76,7 @@ def ask_for_room(owner: str, *, now: datetime) -> None:
     """Start the function that evicts, unless it was started already. An error does not fail the upload."""
     with suppress(TryAgain):
         if claim_eviction(owner, now=now, until=now + _FUNCTION_TAKES):
-            removal_jobs.hand_over(RemovalJob(kind=JobKind.LEAST_RECENTLY_USED, owner=owner))
+            jobs.hand_over(RemovalJob(kind=JobKind.LEAST_RECENTLY_USED, owner=owner))
 
 
 def do_job(

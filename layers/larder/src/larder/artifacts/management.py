@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
-from larder.artifacts import retention, settling
+from larder.artifacts import expiry, finalize
+from larder.artifacts.delete_by_writer import actor_of
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactPage, IndexEntry, Writer
-from larder.artifacts.removal import actor_of
 from larder.artifacts.repository import index
 from larder.audit.models import Action, Entry
 from larder.audit.service import make_entry
@@ -15,7 +15,7 @@ from larder.errors import TryAgain
 def list_artifacts(owner: str, *, after: str, limit: int, now: datetime) -> ArtifactPage:
     """A page of the owner's artifacts, ordered by hash, without those past their retention."""
     page = index.read_page(owner, after=after, limit=limit)
-    visible = tuple(artifact for artifact in page.artifacts if retention.visible(artifact, now))
+    visible = tuple(artifact for artifact in page.artifacts if expiry.visible(artifact, now))
     return ArtifactPage(artifacts=visible, following=page.following)
 
 
@@ -35,7 +35,7 @@ def delete_artifact(
     """
     if entry.pending is not None:
         # If the upload has arrived, it counts as stored, as it does for readers.
-        settling.settle(entry, quota_bytes=quota_bytes, now=now)
+        finalize.settle(entry, quota_bytes=quota_bytes, now=now)
         entry = index.read_entry(owner, hash)
     for attempt in attempts():
         if attempt:
@@ -61,4 +61,4 @@ def _delete(artifact: Artifact, by: Writer | None, now: datetime) -> Entry | Non
         size_bytes=artifact.size_bytes,
         now=now,
     )
-    return entry if settling.forget(artifact, noting=entry, now=now) else None
+    return entry if finalize.forget(artifact, noting=entry, now=now) else None

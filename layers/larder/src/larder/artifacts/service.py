@@ -10,7 +10,9 @@ from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from functools import partial
 
-from larder.artifacts import room, storage
+from larder.artifacts import quota, storage
+from larder.artifacts.expiry import visible
+from larder.artifacts.finalize import forget, publish_or_discard, settle
 from larder.artifacts.models import (
     INDEXED_BODY_BYTES,
     Artifact,
@@ -26,10 +28,8 @@ from larder.artifacts.models import (
     is_hash,
     same_upload,
 )
+from larder.artifacts.quota import Reservation
 from larder.artifacts.repository import index
-from larder.artifacts.retention import visible
-from larder.artifacts.room import Reservation
-from larder.artifacts.settling import forget, publish_or_discard, settle
 from larder.concurrency import attempts, running, submit
 from larder.errors import (
     ArtifactNotFound,
@@ -88,10 +88,10 @@ def store(
         writer=writer,
         body=body if len(body) <= INDEXED_BODY_BYTES else None,
     )
-    if not room.can_fit(artifact, quota_bytes):
+    if not quota.can_fit(artifact, quota_bytes):
         raise LargerThanQuota
     reserve = partial(
-        room.reservation,
+        quota.reservation,
         artifact,
         quota_bytes=quota_bytes,
         counted_on=now.date(),

@@ -2,8 +2,8 @@
 
 from typing import TypedDict
 
+from larder.artifacts.expiry import expires_at
 from larder.artifacts.models import Artifact, ArtifactPage, Writer
-from larder.artifacts.retention import expires_at
 from larder.audit.models import Entry
 from larder.clock import Milliseconds, to_ms
 from larder.web.artifact_query import cursor_of

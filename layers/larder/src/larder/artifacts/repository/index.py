@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from larder.artifacts.expiry import expires_at
 from larder.artifacts.models import (
     Artifact,
     ArtifactHash,
@@ -19,14 +20,13 @@ from larder.artifacts.models import (
     Totals,
     Upload,
 )
-from larder.artifacts.repository.items import (
+from larder.artifacts.repository.table import (
     audit_puts,
     shard,
     writer_attributes,
     writer_of,
 )
 from larder.artifacts.repository.totals import parse_totals, totals_key
-from larder.artifacts.retention import expires_at
 from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.concurrency import submit
 from larder.conditions import Condition, above, below, equals, missing, not_equals

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
 
 from larder.artifacts.models import IndexSum, Totals
-from larder.artifacts.repository.items import shard
+from larder.artifacts.repository.table import shard
 from larder.clock import to_epoch_seconds
 from larder.conditions import at_most, equals, exists, missing
 from larder.tables import ARTIFACTS, Item, Key, commit, commit_returning

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 
-from larder.artifacts import removal_jobs, settling
+from larder.artifacts import finalize, jobs
+from larder.artifacts.jobs import JobKind, RemovalJob
 from larder.artifacts.models import Artifact, PendingUpload, Removal, Writer
-from larder.artifacts.removal_jobs import JobKind, RemovalJob
 from larder.artifacts.repository import index
-from larder.artifacts.repository.due import (
+from larder.artifacts.repository.sweep_queue import (
     add_removal,
     forget_removal,
     postpone_removal,
@@ -62,7 +62,7 @@ def ask_removal(owner: str, writer: str, *, by: Writer | None, now: datetime) ->
     with suppress(TryAgain):
         # If this fails, the sweep finds the recorded removal.
         job = RemovalJob(kind=JobKind.WRITTEN, owner=removal.owner, writer=removal.writer)
-        removal_jobs.hand_over(job)
+        jobs.hand_over(job)
     return entry
 
 
@@ -189,7 +189,7 @@ def _remove(item: Stored, is_affected: Callable[[Stored], bool], now: datetime) 
 
 def _try_remove(item: Stored, now: datetime) -> bool:
     if isinstance(item, Artifact):
-        return settling.forget(item, now=now)
+        return finalize.forget(item, now=now)
     return index.refuse(item, now=now)
 
 

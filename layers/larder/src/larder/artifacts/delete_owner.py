@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from larder.artifacts.removal import remove_written
+from larder.artifacts.delete_by_writer import remove_written
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import forget_totals
 from larder.usage import service as usage

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from larder.artifacts.expiry import expires_at
 from larder.artifacts.models import (
     Artifact,
     ArtifactHash,
@@ -14,14 +15,13 @@ from larder.artifacts.models import (
     Upload,
 )
 from larder.artifacts.repository.index import DISCARDED, discarded_key, parse_stored
-from larder.artifacts.repository.items import (
+from larder.artifacts.repository.table import (
     SWEEP_SHARDS,
     audit_puts,
     writer_attributes,
     writer_of,
 )
 from larder.artifacts.repository.totals import TOTALS, parse_totals
-from larder.artifacts.retention import expires_at
 from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.conditions import Condition, at_most, equals
 from larder.tables import ARTIFACTS, Item, Key, commit

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from larder.artifacts import room, storage
+from larder.artifacts import quota, storage
+from larder.artifacts.expiry import visible
 from larder.artifacts.models import (
     INDEXED_BODY_BYTES,
     Artifact,
@@ -17,10 +18,9 @@ from larder.artifacts.models import (
     StoredObject,
     Upload,
 )
+from larder.artifacts.quota import Reservation
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import add_to_totals
-from larder.artifacts.retention import visible
-from larder.artifacts.room import Reservation
 from larder.concurrency import attempts
 from larder.errors import MakingRoom, TryAgain
 from larder.settings import settings
@@ -167,7 +167,7 @@ def _settle(
             if index.discard(upload, settles=pending, now=now):
                 return _Settled(current)
             continue
-        with room.reservation(
+        with quota.reservation(
             artifact, current, quota_bytes, counted_on, now=now, evicts=evicts and not in_progress
         ) as reservation:
             if not reservation.granted and (in_progress or settings().evicts):
@@ -213,5 +213,5 @@ def _is_acceptable(
         0 < artifact.size_bytes <= settings().max_upload_bytes
         and visible(artifact, now)
         and (current is None or current.upload.id < artifact.upload.id)
-        and room.can_fit(artifact, quota_bytes)
+        and quota.can_fit(artifact, quota_bytes)
     )

@@ -7,11 +7,11 @@ from datetime import datetime
 from itertools import groupby, islice
 
 from larder.artifacts import storage
+from larder.artifacts.expiry import visible
+from larder.artifacts.finalize import index_again
 from larder.artifacts.models import Totals, Upload, same_upload
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import add_to_totals, read_totals, replace_totals, sum_index
-from larder.artifacts.retention import visible
-from larder.artifacts.settling import index_again
 from larder.concurrency import attempts
 
 

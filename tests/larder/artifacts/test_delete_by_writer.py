@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 import pytest
 
 from larder import clock
-from larder.artifacts import service, settling, sweeping
+from larder.artifacts import finalize, service, sweep
+from larder.artifacts.delete_by_writer import remove_written
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload, Writer
-from larder.artifacts.removal import remove_written
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import add_to_totals, read_totals
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload
@@ -81,14 +81,14 @@ def test_without_a_writer_everything_goes_and_the_sweep_empties_the_bucket(cloud
     assert hashes(cloud.team.id) == []
     assert read_totals(cloud.team.id) == Totals()
     assert len(object_keys()) == 2
-    sweeping.sweep(now=clock.now() + HOUR)
+    sweep.sweep(now=clock.now() + HOUR)
     assert object_keys() == []
 
 
 def test_a_reader_who_was_sent_to_an_object_can_still_load_it(cloud: Cloud) -> None:
     store(cloud, "a1")
     assert remove(cloud)
-    sweeping.sweep(now=clock.now())
+    sweep.sweep(now=clock.now())
     assert len(object_keys()) == 1
 
 
@@ -98,12 +98,12 @@ def test_an_upload_that_was_offered_before_is_never_seen_whenever_it_comes(
 ) -> None:
     key = offer(cloud.send, "a1")
     assert remove(cloud, cloud.key.id)
-    sweeping.sweep(now=clock.now() + after)
+    sweep.sweep(now=clock.now() + after)
     put_object(key, b"too late")
     announce(key)
     assert cloud.send("GET", "/v8/artifacts/a1").status == 404
     assert read_totals(cloud.team.id) == Totals()
-    sweeping.sweep(now=clock.now() + 25 * HOUR)
+    sweep.sweep(now=clock.now() + 25 * HOUR)
     assert object_keys() == []
 
 
@@ -152,7 +152,7 @@ def test_an_artifact_that_somebody_else_removes_meanwhile_is_counted_out_once(
 ) -> None:
     first = store(cloud, "a1")
     with just_before(
-        "dynamodb", "TransactWriteItems", lambda: settling.forget(first, now=clock.now())
+        "dynamodb", "TransactWriteItems", lambda: finalize.forget(first, now=clock.now())
     ):
         assert remove(cloud)
     assert read_totals(cloud.team.id) == Totals()

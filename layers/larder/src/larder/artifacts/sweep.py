@@ -7,11 +7,13 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from larder.artifacts import storage
+from larder.artifacts.delete_by_writer import carry_out
 from larder.artifacts.eviction import list_all
+from larder.artifacts.expiry import visible
+from larder.artifacts.finalize import commit, forget
 from larder.artifacts.models import Artifact, PendingUpload, Removal, Totals, Upload
-from larder.artifacts.removal import carry_out
 from larder.artifacts.repository import index
-from larder.artifacts.repository.due import (
+from larder.artifacts.repository.sweep_queue import (
     DueItem,
     DueTotals,
     due_items,
@@ -21,8 +23,6 @@ from larder.artifacts.repository.due import (
     read_due,
 )
 from larder.artifacts.repository.totals import OutOfTime, check_totals, forget_uploads, sum_index
-from larder.artifacts.retention import visible
-from larder.artifacts.settling import commit, forget
 from larder.errors import TryAgain
 from larder.settings import settings
 from larder.usage.service import set_uploads
