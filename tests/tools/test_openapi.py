@@ -13,7 +13,9 @@ from openapi_spec_validator import validate
 
 from larder import errors
 from larder.clock import IsoTime, to_iso
+from larder.conditions import equals
 from larder.errors import ArtifactNotFound, KeyNotFound, LarderError, TryAgain
+from larder.tables import TEAMS
 from larder.teams.models import Role
 from larder.web.parameters import client_info
 from larder.web.responses import (
@@ -130,6 +132,10 @@ def _passes_on() -> None:
         raise
 
 
+def _reads() -> object:
+    return list(TEAMS.query(equals(pk="team")))
+
+
 def _asks(error: LarderError) -> bool:
     return isinstance(error, KeyNotFound)
 
@@ -140,6 +146,7 @@ def _asks(error: LarderError) -> bool:
         (_finds, {ArtifactNotFound}),
         (_finds_or_waits, {TryAgain}),
         (_passes_on, {ArtifactNotFound}),
+        (_reads, {TryAgain}),
         (_asks, set()),
     ],
 )

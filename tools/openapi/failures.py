@@ -13,6 +13,7 @@ from typing import Any
 
 from larder import errors
 from larder.errors import LarderError
+from larder.tables import Table
 
 Errors = frozenset[type[LarderError]]
 
@@ -70,8 +71,6 @@ class _Names:
             base = self.of(node.value)
             if isinstance(base, ModuleType | type):
                 return getattr(base, node.attr, None)
-            if type(base).__module__.startswith(_OURS):
-                return getattr(type(base), node.attr, None)
         return None
 
 
@@ -116,6 +115,9 @@ def _of_node(node: ast.AST, names: _Names) -> Errors:
 
 
 def _of_name(named: Any) -> Errors:
+    if isinstance(named, Table):
+        # Each read and each write of a table may fail, in the client's own code.
+        return frozenset({errors.TryAgain})
     if isinstance(named, type) and issubclass(named, LarderError):
         return frozenset({named})
     if isinstance(named, Mapping):

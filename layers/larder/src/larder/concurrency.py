@@ -46,7 +46,7 @@ def map_concurrently(function: Callable[[A], R], arguments: Iterable[A]) -> list
 
 
 def attempts(most: int = 8, *, pausing_after: int = 1) -> Iterator[int]:
-    """The numbers, from 0, of the rounds of work that other writers may come before:
+    """Number the attempts, from 0, at work that other writers may overtake:
 
         for attempt in attempts():
             ...
@@ -54,8 +54,8 @@ def attempts(most: int = 8, *, pausing_after: int = 1) -> Iterator[int]:
                 return
         raise TryAgain
 
-    From round `pausing_after` on, each waits first for a random while that doubles: writers that met once must not meet
-    again.
+    From attempt `pausing_after` on, each waits first for a random time whose limit doubles, so that writers that met
+    once do not meet again.
     """
     for attempt in range(most):
         if attempt >= pausing_after:

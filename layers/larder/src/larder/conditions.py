@@ -2,7 +2,7 @@
 
     missing("expires_at") | above(expires_at=now)
 
-A condition is a value. `larder.tables` writes it down as an expression of DynamoDB when it sends a request.
+A condition is a value. `larder.tables` turns it into an expression of DynamoDB for each request.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,15 +12,15 @@ Value = str | int | bool
 
 
 class Attribute(str):
-    """In place of a value: what another attribute of the item holds."""
+    """Stands for the value of another attribute of the item."""
 
     __slots__ = ()
 
 
 class Placeholders:
-    """Stand-ins for the names and values in one request's expressions.
+    """The placeholders for names and values in the expressions of one request.
 
-    A name may be a word that DynamoDB reserves, or hold characters that expressions do not take.
+    Names need them too: a name may be a reserved word of DynamoDB, or contain characters that expressions do not allow.
     """
 
     __slots__ = ("_renamed", "names", "values")
@@ -28,30 +28,30 @@ class Placeholders:
     def __init__(self, renamed: Mapping[str, str]) -> None:
         self._renamed = renamed
         self.names: dict[str, str] = {}
-        """Stand-ins by name."""
+        """Placeholders by name."""
         self.values: dict[str, Any] = {}
-        """Values by stand-in."""
+        """Values by placeholder."""
 
     def name(self, attribute: str) -> str:
-        return self._stand_in(self._renamed.get(attribute, attribute))
+        return self._placeholder(self._renamed.get(attribute, attribute))
 
     def path(self, attribute: str, *inner: str) -> str:
-        """The name of an attribute, or of what lies inside one that is a map."""
-        return ".".join((self.name(attribute), *map(self._stand_in, inner)))
+        """An attribute, or an entry inside an attribute that is a map."""
+        return ".".join((self.name(attribute), *map(self._placeholder, inner)))
 
     def value(self, value: Any) -> str:
         if isinstance(value, Attribute):
             return self.name(value)
-        stand_in = f":{len(self.values)}"
-        self.values[stand_in] = value
-        return stand_in
+        placeholder = f":{len(self.values)}"
+        self.values[placeholder] = value
+        return placeholder
 
-    def _stand_in(self, name: str) -> str:
+    def _placeholder(self, name: str) -> str:
         return self.names.setdefault(name, f"#{len(self.names)}")
 
 
 class Condition:
-    """Both: `a & b`. At least one: `a | b`. Not: `~a`."""
+    """`a & b` needs both, `a | b` at least one, and `~a` is the opposite of `a`."""
 
     __slots__ = ("render",)
 
@@ -70,7 +70,7 @@ class Condition:
 
 
 def exists(attribute: str) -> Condition:
-    """The item has the attribute. Of an attribute of the table's key: the item exists."""
+    """The item has the attribute. With an attribute of the table's key: the item exists."""
     return Condition(lambda use: f"attribute_exists({use.name(attribute)})")
 
 
@@ -80,12 +80,12 @@ def missing(attribute: str) -> Condition:
 
 
 def equals(**values: Value) -> Condition:
-    """Each attribute has this value. A missing one has none, here and in every comparison below."""
+    """Each attribute has this value. A missing attribute meets no comparison, except `not_equals`."""
     return _each("{} = {}", values)
 
 
 def not_equals(**values: Value) -> Condition:
-    """No attribute has this value. A missing one meets the condition too."""
+    """Each attribute has another value, or is missing."""
     return _each("{} <> {}", values)
 
 
@@ -110,12 +110,12 @@ def begins_with(**values: str) -> Condition:
 
 
 def size_below(**sizes: int) -> Condition:
-    """Each attribute, a set, list, map or text, has fewer members or bytes."""
+    """Each attribute, which is a set, list, map or string, has fewer members or bytes."""
     return _each("size({}) < {}", sizes)
 
 
 def between(attribute: str, least: Value, most: Value) -> Condition:
-    """Both ends included. DynamoDB refuses a `least` above `most`."""
+    """Includes both ends. DynamoDB rejects a `least` above `most`."""
     return Condition(
         lambda use: f"{use.name(attribute)} BETWEEN {use.value(least)} AND {use.value(most)}"
     )
@@ -128,7 +128,7 @@ def one_of(attribute: str, values: Iterable[Value]) -> Condition:
 
 
 def contains(path: str | tuple[str, ...], member: Value) -> Condition:
-    """The set or list holds the member. A tuple leads to one inside a map: `("permissions", "artifacts")`."""
+    """The set or list contains the member. A tuple is a path into a map: `("permissions", "artifacts")`."""
     steps = (path,) if isinstance(path, str) else path
     return Condition(lambda use: f"contains({use.path(*steps)}, {use.value(member)})")
 

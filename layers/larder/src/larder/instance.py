@@ -1,6 +1,6 @@
 """What an instance remembers from one request to the next.
 
-It only saves work. Each answer rests on what the stores hold now, so an instance may forget everything at any time.
+This only saves work. Each reply depends on what is stored now, so an instance may forget everything at any time.
 """
 
 from collections import OrderedDict
@@ -27,6 +27,6 @@ class Remembered(OrderedDict[K, V]):
 
 
 def restart() -> None:
-    """Forget everything, as a new instance has not seen any of it."""
+    """Forget everything, like a new instance."""
     for memory in _memories:
         memory.clear()

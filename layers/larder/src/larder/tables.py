@@ -10,7 +10,6 @@ Nothing here knows what the items mean; repositories do.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -36,19 +35,23 @@ _CONDITION_FAILED = "ConditionalCheckFailed"
 _CONFLICT = "TransactionConflict"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Write:
-    """What is to be written, or checked, in one item, and on which condition. `commit` does it."""
+    """A write of one item, or a check of it, and its condition. Nothing happens until `commit` gets it."""
 
-    table: "Table"
-    action: str
-    arguments: dict[str, Any]
+    __slots__ = ("action", "arguments", "table")
+
+    # No dataclass: functions that builds wait for import this module.
+    def __init__(self, table: "Table", action: str, arguments: dict[str, Any]) -> None:
+        self.table = table
+        self.action = action
+        self.arguments = arguments
 
 
 class Table:
-    """One table. Its name is read from the options at each use; `key` are the attributes of its key.
+    """A DynamoDB table.
 
-    `renamed` maps our names of attributes to those that the deployment uses, where they differ.
+    `name` is called for each request, because tests change the options. `key` names the attributes of the key, the
+    partition key first. `renamed` maps our names of attributes to those of the deployment, where they differ.
     """
 
     def __init__(
@@ -69,13 +72,14 @@ class Table:
         return self.plain(reply["Item"]) if "Item" in reply else None
 
     def get_many(self, keys: Sequence[Key]) -> list[Item]:
-        """Read any number of items, consistently, a hundred a request. Returns those that exist, in no order."""
+        """Read any number of items, consistently, 100 per request. Returns those that exist, in any order."""
         return [item for batch in in_batches(keys) for item in batch_get({self: batch})[self]]
 
     def get_together(self, *keys: Key) -> list[Item | None]:
-        """Read items of one moment: no transaction shows half of what it writes. In the order of the keys.
+        """Read items in one transaction, in the order of the keys; None for one that does not exist.
 
-        A conflict with a transaction is tried again. Raises Contention when it meets one each time.
+        They show either all or none of what another transaction writes. A conflict with one is retried. Raises
+        Contention if every attempt meets one.
         """
         gets: Any = [
             {"Get": {"TableName": self.name(), "Key": self.typed_key(key)}} for key in keys
@@ -103,9 +107,10 @@ class Table:
         only: Sequence[str] = (),
         page_size: int | None = None,
     ) -> Iterator[Item]:
-        """Every item that meets a condition on the key, page by page as they are needed.
+        """Yield every item that meets a condition on the key. A page is read when its first item is needed.
 
-        An index is never consistent: it follows the table by milliseconds. `only` are the attributes to return.
+        The table is read consistently by default. An index cannot be: it follows the table by milliseconds. `only`
+        lists the attributes to return.
         """
         after = None
         while True:
@@ -133,9 +138,9 @@ class Table:
         limit: int | None = None,
         after: Item | None = None,
     ) -> tuple[list[Item], Item | None]:
-        """One page of the same: one request. Also returns the `after` of the next page, None when this is the last.
+        """Read one page of a query, and return it with the `after` of the next page, or None if it is the last.
 
-        `after` holds the attributes of the table's key, and of the index's.
+        `after` holds the attributes of the table's key and of the index's key.
         """
         use = Placeholders(self._renamed())
         arguments: dict[str, Any] = {"KeyConditionExpression": where.render(use)}
@@ -157,7 +162,7 @@ class Table:
         return items, None if last is None else deserialize(last)
 
     def scan(self, where: Condition) -> Iterator[Item]:
-        """Every item of the table that meets a condition. Reads them all: for the operator, never on a request."""
+        """Yield every item that meets a condition. Reads the whole table: for the operator, never on a request."""
         use = Placeholders(self._renamed())
         arguments: dict[str, Any] = {"FilterExpression": where.render(use), **_placeholders(use)}
         while True:
@@ -168,7 +173,7 @@ class Table:
             arguments["ExclusiveStartKey"] = reply["LastEvaluatedKey"]
 
     def put(self, item: Mapping[str, Any], *, when: Condition | None = None) -> Write:
-        """Store the item in place of whatever has its key. Attributes that are None are left out."""
+        """Store an item, and replace the one with the same key. Attributes that are None are left out."""
         renamed = self._renamed()
         named = {renamed.get(name, name): value for name, value in item.items()}
         return self._write("Put", when, Item=serialize(named))
@@ -181,10 +186,10 @@ class Table:
         add: Mapping[str, Any] = _NONE,
         when: Condition | None = None,
     ) -> Write:
-        """Change attributes of one item, which begins to exist unless `when` says otherwise.
+        """Change attributes of an item, or create it if it does not exist and `when` allows that.
 
-        `set` removes an attribute that it names with None. `add` adds to a number, or a set's members to a set; a
-        missing one counts as 0 or empty.
+        A value of None in `set` removes the attribute. `add` adds a number to a number, or members to a set. A missing
+        attribute counts as 0 or as the empty set.
         """
         use = Placeholders(self._renamed())
         sets = [
@@ -207,11 +212,11 @@ class Table:
         )
 
     def delete(self, *key: str | int, when: Condition | None = None) -> Write:
-        """Delete one item. Without a condition it may be missing."""
+        """Delete an item. Without a condition it does not have to exist."""
         return self._write("Delete", when, Key=self.typed_key(key))
 
     def check(self, *key: str | int, when: Condition) -> Write:
-        """Change nothing, but have the writes beside it fail unless the condition holds."""
+        """Check a condition without a write. If it fails, the writes committed with it fail."""
         return self._write("ConditionCheck", when, Key=self.typed_key(key))
 
     def delete_each(self, items: Iterable[Item], has_time: Callable[[], bool]) -> bool:
@@ -226,7 +231,7 @@ class Table:
         return serialize(dict(zip(self._key_attributes, key, strict=True)))
 
     def plain(self, item: Mapping[str, Any]) -> Item:
-        """An item of a reply, under our names of its attributes."""
+        """Convert an item of a reply to plain values, with our names of the attributes."""
         found = deserialize(item)
         if not (renamed := self._renamed()):
             return found
@@ -250,26 +255,28 @@ USAGE = Table(lambda: settings().usage_table, "owner", "day")
 AUDIT = Table(lambda: settings().audit_table, "owner", "id")
 OUTBOX = Table(lambda: settings().outbox_table, "box", "id")
 RATE_LIMITS = Table(lambda: settings().rate_limits_table, "what", "window")
-# The table of API keys is in its repository: a deployment may rename its attributes.
+# The table of API keys is in its repository, because a deployment may rename its attributes.
 
 
 def commit(*writes: Write) -> bool:
-    """Do all of the writes or, when the condition of one fails, none: False. Several are one transaction.
+    """Do all writes and return True. If a condition fails, do none and return False.
 
-    A conflict with another transaction is tried again. Raises Contention when it meets one each time.
+    Several writes are one transaction. A conflict with another transaction is retried. Raises Contention if every
+    attempt meets one.
     """
     return not try_commit(*writes)
 
 
 def try_commit(*writes: Write) -> list[Write]:
-    """The same; returns the writes whose condition failed. There are none when all is done."""
+    """Commit, and return the writes whose condition failed. The list is empty if all writes are done."""
     failed, _ = _send(writes)
     return failed
 
 
 def commit_returning(write: Write) -> tuple[bool, Item]:
-    """The same for one write. Also returns the item: as an update leaves it, as it was before a delete, or as the
-    condition found it when that failed. It is empty when there is no such item.
+    """Commit one write, and return the result with the item; an empty one if there is no such item.
+
+    The item is as the update leaves it, as it was before the delete, or as it is if the condition failed.
     """
     returned = "ALL_NEW" if write.action == "Update" else "ALL_OLD"
     failed, reply = _send(
@@ -279,9 +286,9 @@ def commit_returning(write: Write) -> tuple[bool, Item]:
 
 
 def batch_get(keys: Mapping[Table, Sequence[Key]]) -> dict[Table, list[Item]]:
-    """Read up to a hundred items of any tables in one consistent request. Returns those that exist, in no order.
+    """Read up to 100 items of any tables in one consistent request. Returns those that exist, in any order.
 
-    Keys that DynamoDB leaves unprocessed are asked for again. Raises TryAgain when it still leaves some.
+    Keys that DynamoDB leaves unprocessed are requested again. Raises TryAgain if some stay unprocessed.
     """
     tables = {table.name(): table for table in keys}
     found: dict[Table, list[Item]] = {table: [] for table in keys}
@@ -308,7 +315,7 @@ def in_batches(keys: Sequence[T], size: int = BATCH_KEYS) -> Iterator[Sequence[T
 
 
 def _send(writes: Sequence[Write], **more: Any) -> tuple[list[Write], Mapping[str, Any]]:
-    """The writes whose condition failed, and what DynamoDB replied."""
+    """Returns the writes whose condition failed, and the reply."""
     for _ in attempts():
         try:
             if len(writes) == 1 and writes[0].action in _ALONE:
@@ -333,7 +340,7 @@ def _send(writes: Sequence[Write], **more: Any) -> tuple[list[Write], Mapping[st
 
 
 def _reasons(error: ClientError) -> list[str | None]:
-    """Why each of the writes was not done, in their order. Of the others it is None, in either spelling."""
+    """Why each write failed, in their order: None, or "None" from DynamoDB, for one that did not."""
     code = error_code(error)
     if code != "TransactionCanceledException":
         return [code.removesuffix("Exception")]
@@ -342,7 +349,7 @@ def _reasons(error: ClientError) -> list[str | None]:
 
 
 def _is_conflict(reasons: Iterable[str | None]) -> bool:
-    """Whether nothing was wrong but that another transaction was under way."""
+    """Whether another transaction is the only reason."""
     return {*reasons} <= {"None", None, _CONFLICT}
 
 
@@ -350,7 +357,7 @@ def _placeholders(use: Placeholders) -> dict[str, Any]:
     arguments: dict[str, Any] = {}
     if use.names:
         arguments["ExpressionAttributeNames"] = {
-            stand_in: name for name, stand_in in use.names.items()
+            placeholder: name for name, placeholder in use.names.items()
         }
     if use.values:
         arguments["ExpressionAttributeValues"] = serialize(use.values)
