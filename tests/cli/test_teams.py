@@ -342,7 +342,7 @@ def test_invite_has_a_link_sent(
 
 
 def test_invite_refuses_what_is_no_address_and_no_role(larder: Larder, cloud: Cloud) -> None:
-    assert larder.refusal("teams", "invite", "acme", "eve") == "email: must be an e-mail address"
+    assert larder.refusal("teams", "invite", "acme", "eve") == "email: must be an email address"
     arguments = ("teams", "invite", "acme", "eve@acme.example", "--role", "KING")
     assert "'KING' is not one of" in larder.refusal(*arguments, status=2)
     assert "there is no team nobody" in larder.refusal(

@@ -194,7 +194,7 @@ def sign_up(page: Browser, person: Person) -> None:
     page.type("Your name", "Ada")
     page.type("E-mail address", person.email)
     page.type("Password", person.password)
-    page.press("Create the account")
+    page.press("Create account")
 
 
 def sign_in(page: Browser, email: str, password: str) -> None:
@@ -277,7 +277,7 @@ def test_who_logs_in_builds_with_the_teams_cache_until_they_log_out(
         assert keys_of(page) == []
         page.type("Name of the token", "Ada's laptop")
 
-        page.press("Give turbo the token")
+        page.press("Send the token to turbo")
 
         login.succeeds(ada)
         page.wait_for_heading("turbo is signed in")
@@ -322,10 +322,10 @@ def test_a_login_for_a_team_gets_a_key_of_that_team_alone(
         page.open(login.url)
         sign_in(page, ada.email, ada.password)
         page.wait_for_heading("Let turbo use your cache?")
-        assert f"the team Acme ({team}) only" in page.text()
+        assert f"only the team Acme ({team})" in page.text()
         assert keys_of(page) == []
 
-        page.press("Give turbo the token")
+        page.press("Send the token to turbo")
 
         login.succeeds(ada)
     asked = {request.path: request.status for request in server.requests_since(mark)}
@@ -361,10 +361,10 @@ def test_who_is_not_in_the_team_gets_nothing_and_may_come_as_somebody_else(
         page.wait_for_heading("You are not in this team")
         assert keys_of(page) == []
 
-        page.press("Sign in as somebody else")
+        page.press("Sign in to another account")
         sign_in(page, ada.email, ada.password)
         page.wait_for_heading("Let turbo use your cache?")
-        page.press("Give turbo the token")
+        page.press("Send the token to turbo")
 
         login.succeeds(ada)
 
@@ -377,11 +377,11 @@ def test_who_cancels_gives_nothing_and_may_think_again(
     with mine.logging_in() as login:
         page.open(login.url)
         sign_in(page, ada.email, "a wrong password")
-        page.wait_for_text("The e-mail address or the password is wrong.")
+        page.wait_for_text("The email address or the password is wrong.")
         sign_in(page, ada.email, ada.password)
         page.wait_for_heading("Let turbo use your cache?")
         page.press("Cancel")
-        page.wait_for_heading("Nothing was given")
+        page.wait_for_heading("Login canceled")
         assert keys_of(page) == []
         assert login.process.poll() is None
 

@@ -60,8 +60,8 @@ def fill_in_sign_up(page: Browser, email: str, password: str) -> None:
     page.type("Your name", "Ada")
     page.type("E-mail address", email)
     page.type("Password", password)
-    page.press("Create the account")
-    page.wait_for_heading("Look into your mail")
+    page.press("Create account")
+    page.wait_for_heading("Check your email")
     assert email in page.text()
 
 
@@ -82,11 +82,11 @@ def test_who_signs_up_verifies_consents_and_resets_a_forgotten_password(
     page.press("Not you? Sign out")
     page.wait_for_heading("Sign in")
 
-    page.press("Forgotten your password?")
+    page.press("Forgot your password?")
     page.wait_for_heading("Reset your password")
     page.type("E-mail address", email)
     page.press("Send the link")
-    page.wait_for_heading("Look into your mail")
+    page.wait_for_heading("Check your email")
     page.open(link_in(mail_to(server, email, count=2)[1]))
     page.wait_for_heading("Choose a password")
     # The token is in the script alone.
@@ -94,11 +94,11 @@ def test_who_signs_up_verifies_consents_and_resets_a_forgotten_password(
     changed = secrets.token_hex(12)
     page.type("New password", changed)
     page.press("Change the password")
-    page.wait_for_heading("Your password is changed")
+    page.wait_for_heading("Password changed")
 
     page.open(f"{site}/turborepo/token?{ASKED}")
     sign_in(page, email, password)
-    page.wait_for_text("The e-mail address or the password is wrong.")
+    page.wait_for_text("The email address or the password is wrong.")
     sign_in(page, email, changed)
     page.wait_for_heading(CONSENT)
 
@@ -110,8 +110,8 @@ def test_links_that_are_spent_or_broken_say_so_and_offer_another(
     page.open(f"{site}/verified?error=invalid_token")
     page.wait_for_heading("This link does not work")
     page.type("E-mail address", email)
-    page.press("Send another link")
-    page.wait_for_heading("Look into your mail")
+    page.press("Send a new link")
+    page.wait_for_heading("Check your email")
 
     sign_up(page, server, site, email, password)
     for spent in ("A" * 24, "x"):
@@ -120,10 +120,10 @@ def test_links_that_are_spent_or_broken_say_so_and_offer_another(
         page.type("New password", password)
         page.press("Change the password")
         page.wait_for_heading("Reset your password")
-        assert "The link is not valid, or not any more" in page.text()
+        assert "The link is not valid, was already used or has expired" in page.text()
     page.open(f"{site}/turborepo/token?{ASKED}&error=invalid_token")
     page.wait_for_heading("Sign in")
-    assert "The link in the mail has expired" in page.text()
+    assert "The link has expired or is incomplete" in page.text()
 
 
 def test_everything_can_be_done_by_keyboard(
@@ -144,7 +144,7 @@ def test_everything_can_be_done_by_keyboard(
         stops.append(page.run("return document.activeElement.id || document.activeElement.type"))
     assert stops == ["not-you", "consent-name-field", "submit", "cancel"]
     page.keys(Keys.ENTER)
-    page.wait_for_heading("Nothing was given")
+    page.wait_for_heading("Login canceled")
 
 
 @pytest.mark.parametrize(
@@ -155,8 +155,8 @@ def test_an_address_that_is_not_this_computers_is_refused_before_anybody_signs_i
     page: Browser, server: LocalCloud, redirect_uri: str
 ) -> None:
     page.open(f"{server.url}/turborepo/token?{urlencode({'redirect_uri': redirect_uri})}")
-    page.wait_for_heading("This address does not work")
-    assert "Nothing was given to anybody" in page.text()
+    page.wait_for_heading("This link does not work")
+    assert "No token was created" in page.text()
 
 
 def test_a_page_goes_to_where_the_deployment_is_at_home_before_anybody_signs_in(
@@ -241,7 +241,7 @@ def test_an_invitation_for_somebody_else_is_refused_and_says_why(
     (message,) = mail_to(server, other)
     page.open(link_in(message).replace(server.url, site))
     page.press("Join the team")
-    page.wait_for_text("sent to another e-mail address")
+    page.wait_for_text("sent to another email address")
     assert page.heading() == "Join the team?"
     page.press("Not you? Sign out")
     page.wait_for_heading("Sign in")

@@ -70,7 +70,7 @@ def test_mail_that_a_request_asked_for_is_shown_newest_first(outbox: StubCloud) 
         assert eventually(lambda number=number: len(messages(outbox)) == number)
     subjects = [message["subject"] for message in messages(outbox)]
     assert subjects == [
-        "Larder: You have an account already",
+        "Larder: You already have an account",
         "Larder: Reset your password",
     ]
     page = get(outbox, "/_local/outbox").text

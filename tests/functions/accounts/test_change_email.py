@@ -60,7 +60,7 @@ def test_what_is_no_address_is_told_by_the_name_of_its_field(
 ) -> None:
     reply = browser.post(PATH, {"newEmail": "x"})
     assert reply.refusal == (400, "INVALID_EMAIL")
-    assert reply.json["message"] == "newEmail: must be an e-mail address"
+    assert reply.json["message"] == "newEmail: must be an email address"
     assert mailbox.jobs == []
 
 

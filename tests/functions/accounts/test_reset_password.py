@@ -94,16 +94,16 @@ def test_the_mail_that_brought_the_link_verifies_the_address(ada: User, mailbox:
 def test_what_a_stranger_made_who_signed_up_with_the_address_ends(
     ada: User, browser: Browser, mailbox: Mailbox, option: SetOption, sessions_end: str
 ) -> None:
-    """Nobody had proved the address: its owner, who comes later, is not who made the key."""
+    """The address was never verified, so the key may be from a stranger and not from the address's owner."""
     option("revoke_sessions_on_password_reset", sessions_end)
     assert browser.post("/api-key/create", {"name": "for later"}).status == 200
     Browser().post(PATH, {"newPassword": NEW, "token": token_of(ada)})
     assert list_keys(ada.id) == []
     assert browser.get("/get-session").json is None
     (message,) = mailbox.deliver()
-    assert "the API keys of the account were deleted" in message.text
+    assert "The API keys of the account were deleted" in message.text
     assert "still work" not in message.text
-    assert "are signed out" in message.text
+    assert "have been signed out" in message.text
 
 
 def test_keys_that_cannot_be_ended_leave_the_password_and_the_link(

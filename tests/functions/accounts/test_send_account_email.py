@@ -140,28 +140,28 @@ def test_the_owner_of_an_address_is_told_that_somebody_signed_up_with_it(
 ) -> None:
     enqueue(replace(SIGN_UP_AGAIN, callback_url="/app"))
     (message,) = mailbox.deliver()
-    assert message.subject == "Larder: You have an account already"
+    assert message.subject == "Larder: You already have an account"
     assert "\nhttps://cache.example.com/app\n" in message.text
 
 
 # ---------------------------------------------------------------------------------- email_changed
 
 
-def test_the_notice_of_a_new_address_looks_nobody_up(cloud: Cloud, mailbox: Mailbox) -> None:
-    """Whether anybody has the address by now, or the user still exists, makes no difference."""
+def test_the_notice_of_a_new_address_reads_no_user(cloud: Cloud, mailbox: Mailbox) -> None:
+    """It makes no difference whether the address has a new owner, or the user still exists."""
     enqueue(CHANGED)
     with unreachable("dynamodb", "GetItem"):
         (message,) = mailbox.deliver()
     assert message.to == "left@acme.example"
-    assert "e***@new.example since 2026-11-22 00:47 UTC" in message.text
+    assert "e***@new.example on 2026-11-22 00:47 UTC" in message.text
 
 
 def test_the_notice_of_a_new_address_says_when_the_operator_changed_it(mailbox: Mailbox) -> None:
     enqueue(replace(CHANGED, by_operator=True))
     (message,) = mailbox.deliver()
-    assert "Whoever runs Larder changed it." in message.text
-    assert "A link" not in message.text
-    assert "somebody else uses your account" not in message.text
+    assert "The operator of Larder changed it." in message.text
+    assert "with a link" not in message.text
+    assert "someone else is using your account" not in message.text
 
 
 # ------------------------------------------------------------------------------------- every kind

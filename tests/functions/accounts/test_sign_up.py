@@ -223,7 +223,7 @@ def test_only_addresses_of_the_allowed_domains_sign_up(
     assert reply.status == status
     assert status == 200 or reply.json == {
         "code": "EMAIL_PASSWORD_SIGN_UP_DISABLED",
-        "message": "Addresses of this domain cannot sign up here. The operator can add you.",
+        "message": "Addresses of this domain cannot sign up. Ask the operator to add you.",
     }
 
 
@@ -298,7 +298,7 @@ def test_who_has_the_address_already_is_told_so_by_mail_and_gets_no_link_to_veri
     sign_up(email="ada@example.com", password="a stranger's password")
     (message,) = mailbox.deliver()
     assert message.to == "ada@example.com"
-    assert "You have an account already" in message.subject
+    assert "You already have an account" in message.subject
     assert "verify-email" not in message.text
 
 

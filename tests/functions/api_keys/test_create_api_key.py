@@ -84,7 +84,7 @@ def test_who_is_no_operator_is_told_that_keys_are_for_oneself(
     reply = create(ada, userId="A" * 32)
     assert refused(reply) == (401, "UNAUTHORIZED_SESSION")
     assert reply.json["message"] == (
-        "userId: you can make and change keys for yourself only. Operators alone do so for others."
+        "userId: only an operator can create or change keys for another user. Leave out userId."
     )
     assert made(create(operator, userId=cloud.user.id))["userId"] == cloud.user.id
 

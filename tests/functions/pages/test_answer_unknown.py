@@ -117,7 +117,7 @@ def test_404_under_api_auth_has_no_body_as_the_better_auth_client_knows_it(path:
 @pytest.mark.parametrize("path", ["/nowhere", "/api/auth/verify-emai"])
 def test_a_browser_is_shown_a_page_that_leads_home(path: str) -> None:
     page = opened(path, status=404)
-    assert page.texts["h1"] == ["There is no such page"]
+    assert page.texts["h1"] == ["Page not found"]
     assert [link.attributes["href"] for link in page.all("a")] == ["/"]
 
 

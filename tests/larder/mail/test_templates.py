@@ -1,4 +1,4 @@
-"""What mail says, and that nothing in it is more than text."""
+"""The texts of emails, and that values are inserted as text only."""
 
 import html
 from collections.abc import Callable
@@ -17,7 +17,7 @@ MOMENT = datetime(2026, 11, 22, 0, 47, tzinfo=UTC)
 
 
 def email_was_changed(*, to: str, product: str, url: str) -> Message:
-    """To another one of the same value."""
+    """A change to the same address."""
     return templates.email_was_changed(
         to=to, product=product, url=url, new_email=to, changed_at=MOMENT, by_operator=False
     )
@@ -59,7 +59,7 @@ class Elements(HTMLParser):
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_text_and_html_say_the_same_and_hold_the_link(template: Template) -> None:
+def test_text_and_html_say_the_same_and_contain_the_link(template: Template) -> None:
     message = template(to="ada@acme.example", product="Larder", url=URL)
     page = Elements(message.html)
     assert message.to == "ada@acme.example"
@@ -82,13 +82,13 @@ def test_no_value_adds_an_element_to_the_page_or_a_line_to_a_header(
     assert html.escape(url) in message.html
 
 
-def test_a_value_is_not_taken_for_a_template() -> None:
+def test_a_value_is_not_used_as_a_template() -> None:
     message = templates.verify_email(to="{url}@b.example", product="{to}", url="{title}")
     assert message.subject == "{to}: Verify your address"
-    assert "gave {to} the address {url}@b.example." in message.text
+    assert "used the address {url}@b.example at {to}." in message.text
 
 
-def test_of_a_new_address_a_notice_holds_the_first_letter_and_the_domain() -> None:
+def test_the_notice_shows_only_the_first_letter_and_the_domain_of_the_new_address() -> None:
     message = templates.email_was_changed(
         to="ada@acme.example",
         product="Larder",
@@ -97,18 +97,18 @@ def test_of_a_new_address_a_notice_holds_the_first_letter_and_the_domain() -> No
         changed_at=MOMENT,
         by_operator=False,
     )
-    assert "has the address {***@new.example since 2026-11-22 00:47 UTC." in message.text
+    assert "was changed to the address {***@new.example on 2026-11-22 00:47 UTC." in message.text
     assert "0123" not in message.text + message.html
 
 
 @pytest.mark.parametrize(
     ("by_operator", "how"),
     [
-        (False, "A link that was sent to the new address confirmed it."),
-        (True, "Whoever runs Larder changed it."),
+        (False, "It was confirmed with a link that we sent to the new address."),
+        (True, "The operator of Larder changed it."),
     ],
 )
-def test_the_notice_of_a_new_address_tells_how_it_came(by_operator: bool, how: str) -> None:
+def test_the_notice_says_how_the_address_was_changed(by_operator: bool, how: str) -> None:
     message = templates.email_was_changed(
         to="ada@acme.example",
         product="Larder",

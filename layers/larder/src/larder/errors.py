@@ -1,27 +1,27 @@
-"""Every error that a client can receive: its status, its code, its message. docs/errors.md lists them.
+"""Every error that a client can receive, with its status, code and message. docs/errors.md lists them.
 
-Raise one; the web package turns it into the reply. Codes are part of the contract with clients: the build client acts
-on `remote_caching_*` and on nothing else by name, and it posts the stored token to another service when it reads the
-code `forbidden`, which therefore does not exist here (docs/clients/turbo.md#status-codes).
+Raise one, and the web package turns it into the reply. Codes are part of the contract with clients. turbo acts on
+`remote_caching_*` only. It posts the stored token to another service when it reads the code `forbidden`, so no error
+here has that code (docs/clients/turbo.md#status-codes).
 """
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import ClassVar
 
-MAX_TOLD = 10
-"""Broken rules that one message names; of the others it has the number."""
+MAX_NAMED = 10
+"""How many broken rules one message names. It counts the others."""
 
 
 class LarderError(Exception):
-    """An answer that is no success. `headers` are sent with it."""
+    """The base class of all errors. The reply carries `headers`."""
 
     status: ClassVar[int]
     code: ClassVar[str]
     when: ClassVar[str]
-    """When a request is answered so, for docs/errors.md."""
+    """When clients get this error, for docs/errors.md."""
     advice: ClassVar[str]
-    """What the client can do about it, for docs/errors.md."""
+    """What the client can do, for docs/errors.md."""
     message: str
     headers: Mapping[str, str] = MappingProxyType({})
 
@@ -32,7 +32,7 @@ class LarderError(Exception):
 
 
 class InvalidRequest(LarderError):
-    """Values in the path, the query, the headers or the body break rules. The message names both; see `MAX_TOLD`."""
+    """Values in the path, query, headers or body break rules. The message names each value and its rule."""
 
     status = 400
     code = "bad_request"
@@ -43,11 +43,11 @@ class InvalidRequest(LarderError):
         self.field = field
         self.rule = rule
         self.others = others
-        super().__init__(_told(f"{name}: {broken}" for name, broken in [(field, rule), *others]))
+        super().__init__(_joined(f"{name}: {broken}" for name, broken in [(field, rule), *others]))
 
 
 class InvalidBody(LarderError):
-    """The same for `/api/auth`, in the words of its clients: `[body.name] the rule`.
+    """The same for `/api/auth`, in the format that its clients expect: `[body.name] the rule`.
 
     docs/clients/better-auth.md#order-of-checks
     """
@@ -59,12 +59,12 @@ class InvalidBody(LarderError):
 
     def __init__(self, field: str, rule: str, *others: tuple[str, str]) -> None:
         self.field = field
-        told = (f"[body.{name}] {broken}" for name, broken in [(field, rule), *others])
-        super().__init__(_told(told))
+        problems = (f"[body.{name}] {broken}" for name, broken in [(field, rule), *others])
+        super().__init__(_joined(problems))
 
 
 class InvalidQuery(LarderError):
-    """The same for a parameter of the query."""
+    """The same for a query parameter of `/api/auth`."""
 
     status = 400
     code = "validation_error"
@@ -85,7 +85,7 @@ class UnsupportedMediaType(LarderError):
 
 
 class Unauthenticated(LarderError):
-    """There is no credential, or it is malformed, unknown, disabled, expired or revoked. Which one is not told."""
+    """The credential is missing or not valid. The reply does not reveal which, or why."""
 
     status = 401
     code = "unauthorized"
@@ -96,20 +96,20 @@ class Unauthenticated(LarderError):
 
 
 class NotSignedIn(LarderError):
-    """Nobody is signed in: there is no session, or it is unknown, expired or ended. The reply does not say which."""
+    """There is no session, or it is unknown, expired or ended. The reply does not reveal which."""
 
     status = 401
     code = "unauthorized"
     when = (
-        "Under `/api/auth`, nobody is signed in: the session is missing, unknown, expired or ended. Or the key that "
-        "stands for a session is not valid, or may not do this."
+        "Under `/api/auth`, the session is missing, unknown, expired or ended. Or the API key used in place of a "
+        "session is not valid, or may not do this."
     )
     advice = "Sign in."
     message = "You need to be signed in."
 
 
 class UnauthorizedSession(NotSignedIn):
-    """The same where a key is made or changed: Better Auth has a code of its own there."""
+    """The same for creating or changing a key, where Better Auth uses another code."""
 
     code = "unauthorized_session"
     when = "A key is created or changed without a session, or the session is unknown, expired or ended."
@@ -117,12 +117,15 @@ class UnauthorizedSession(NotSignedIn):
 
 
 class KeyForAnother(UnauthorizedSession):
-    """Somebody who is no operator names another as the owner of a key. Taking it was CVE-2025-61928."""
+    """A caller who is not an operator names another user as the owner of a key.
+
+    Better Auth once accepted this: CVE-2025-61928.
+    """
 
     when = "A caller who is not an operator names another user as the owner of a key."
     advice = "Leave out `userId`."
     message = (
-        "userId: you can make and change keys for yourself only. Operators alone do so for others."
+        "userId: only an operator can create or change keys for another user. Leave out userId."
     )
 
 
@@ -131,7 +134,7 @@ class SessionNotFresh(LarderError):
     code = "session_not_fresh"
     when = "The session is too old for this request, by default older than a day."
     advice = "Sign in again."
-    message = "You signed in too long ago for this. Sign in again."
+    message = "Your sign-in is too old for this request. Sign in again."
 
 
 class OperatorOnly(LarderError):
@@ -149,7 +152,7 @@ class InvalidEmail(LarderError):
     advice = "Correct the address."
 
     def __init__(self, field: str = "email") -> None:
-        super().__init__(f"{field}: must be an e-mail address")
+        super().__init__(f"{field}: must be an email address")
 
 
 class PasswordTooShort(LarderError):
@@ -179,7 +182,7 @@ class PasswordTooLong(LarderError):
 
 
 class InvalidPassword(LarderError):
-    """Somebody who is signed in gave a wrong password."""
+    """A signed-in user sent a wrong current password."""
 
     status = 400
     code = "invalid_password"
@@ -189,23 +192,23 @@ class InvalidPassword(LarderError):
 
 
 class InvalidEmailOrPassword(LarderError):
-    """Also the answer for an address that nobody has: what is wrong is not told."""
+    """The reply does not reveal which of the two is wrong, so that nobody learns who has an account."""
 
     status = 401
     code = "invalid_email_or_password"
     when = "The address is unknown or the password is wrong. The reply does not say which."
     advice = "Try again, or reset the password."
-    message = "The e-mail address or the password is wrong."
+    message = "The email address or the password is wrong."
 
 
 class EmailNotVerified(LarderError):
-    """Only told to somebody who knows the password."""
+    """Sent only if the password is correct, so that nobody else learns that the account exists."""
 
     status = 403
     code = "email_not_verified"
     when = "The password is correct, but the address must be verified first. A new link was sent."
-    advice = "Open the link in the mail."
-    message = "The e-mail address is not verified yet. A new link is on its way to it."
+    advice = "Open the link in the email."
+    message = "The email address is not verified yet. We have sent a new link to it."
 
 
 class EmailPasswordDisabled(LarderError):
@@ -213,7 +216,7 @@ class EmailPasswordDisabled(LarderError):
     code = "email_password_disabled"
     when = "Email and password are turned off in this deployment."
     advice = "Ask the operator."
-    message = "Signing in with e-mail and password is switched off here."
+    message = "Signing in with email and password is turned off in this deployment."
 
 
 class SignUpDisabled(LarderError):
@@ -221,49 +224,49 @@ class SignUpDisabled(LarderError):
     code = "email_password_sign_up_disabled"
     when = "Sign-up is turned off in this deployment."
     advice = "Ask the operator to add you."
-    message = "Signing up is switched off here. The operator can add you."
+    message = "Sign-up is turned off in this deployment. Ask the operator to add you."
 
 
 class EmailDomainNotAllowed(SignUpDisabled):
-    """Which domains are allowed is not told: it would tell strangers whose addresses to try."""
+    """The message does not list the allowed domains: strangers could use them to guess addresses."""
 
     when = "Addresses of this domain may not sign up."
     advice = "Ask the operator to add you."
-    message = "Addresses of this domain cannot sign up here. The operator can add you."
+    message = "Addresses of this domain cannot sign up. Ask the operator to add you."
 
 
 class UserAlreadyExists(LarderError):
     status = 422
     code = "user_already_exists_use_another_email"
-    when = "A user has this address already."
+    when = "The address already belongs to a user."
     advice = "Sign in, or use another address."
-    message = "There is a user with this e-mail address. Use another one, or sign in."
+    message = "This email address already belongs to a user. Sign in, or use another address."
 
 
 class EmailCannotBeUpdated(LarderError):
     status = 400
     code = "email_can_not_be_updated"
-    when = "`/update-user` got an email address."
+    when = "The body of `/update-user` has an email address."
     advice = "Use `/change-email`."
-    message = "The e-mail address has an endpoint of its own: /change-email."
+    message = "email cannot be changed here. Use /change-email."
 
 
 class NoFieldsToUpdate(LarderError):
     status = 400
     code = "no_fields_to_update"
-    when = "`/update-user` got neither a name nor a picture."
+    when = "The body of `/update-user` has neither a name nor a picture."
     advice = "Send `name` or `image`."
     message = "No fields to update"
 
 
 class InvalidVerificationToken(LarderError):
-    """A verification link was not made here, or leads to what has been overtaken."""
+    """A verification link is forged, or a later change made it invalid."""
 
     status = 401
     code = "invalid_token"
     when = (
-        "A verification link was not made by this deployment. Or it leads to a new address, and the password was "
-        "changed or the sessions were ended since."
+        "A verification link is not from this deployment. Or it confirms a new address, and the password was changed "
+        "or the sessions were revoked after it was sent."
     )
     advice = "Ask for a new link."
     message = "The link is not valid. Ask for a new one."
@@ -273,14 +276,14 @@ class VerificationTokenExpired(InvalidVerificationToken):
     code = "token_expired"
     when = "A verification link has expired."
     advice = "Ask for a new link."
-    message = "The link is too old. Ask for a new one."
+    message = "The link has expired. Ask for a new one."
 
 
 class VerifiedUserNotFound(InvalidVerificationToken):
     code = "user_not_found"
     when = "A verification link is genuine, but its user is deleted or has another address."
     advice = "Sign up, or ask for a new link."
-    message = "The link is genuine, but its user is gone or has another address by now."
+    message = "The link is genuine, but its user was deleted or now has another address."
 
 
 class EmailMismatch(LarderError):
@@ -288,15 +291,15 @@ class EmailMismatch(LarderError):
     code = "email_mismatch"
     when = "A signed-in user asked to verify another address."
     advice = "Sign out first."
-    message = "This is not the e-mail address of who is signed in."
+    message = "This is not the signed-in user's email address."
 
 
 class EmailAlreadyVerified(LarderError):
     status = 400
     code = "email_already_verified"
-    when = "The address of the signed-in user is verified already."
+    when = "The signed-in user's address is already verified."
     advice = "Nothing."
-    message = "The e-mail address is verified already."
+    message = "The email address is already verified."
 
 
 class EmailUnchanged(LarderError):
@@ -304,7 +307,7 @@ class EmailUnchanged(LarderError):
     code = "email_is_the_same"
     when = "The new address is the current address."
     advice = "Nothing."
-    message = "newEmail is the address that the user has."
+    message = "newEmail is the user's current address."
 
 
 class ChangeEmailDisabled(LarderError):
@@ -312,7 +315,7 @@ class ChangeEmailDisabled(LarderError):
     code = "change_email_disabled"
     when = "Users of this deployment cannot change their address."
     advice = "Ask the operator."
-    message = "Changing the e-mail address is switched off here."
+    message = "Changing the email address is turned off in this deployment."
 
 
 class ResetPasswordDisabled(LarderError):
@@ -320,17 +323,17 @@ class ResetPasswordDisabled(LarderError):
     code = "reset_password_disabled"
     when = "Email and password are turned off in this deployment."
     advice = "Ask the operator."
-    message = "Signing in with e-mail and password is switched off here, and so is resetting one."
+    message = "Signing in with email and password is turned off in this deployment, and so is the password reset."
 
 
 class SessionExpired(LarderError):
-    """Deleting a user asks for their password, or for a session that began lately."""
+    """A request to delete a user has no password, and its session is not fresh."""
 
     status = 400
     code = "session_expired"
-    when = "Deleting a user takes the password or a fresh session."
-    advice = "Sign in again."
-    message = "You signed in too long ago for this. Sign in again, or send your password along."
+    when = "A user can be deleted only with the password or with a fresh session."
+    advice = "Sign in again, or send `password`."
+    message = "Your sign-in is too old for this request. Sign in again, or send your password."
 
 
 class SoleTeamOwner(LarderError):
@@ -343,26 +346,22 @@ class SoleTeamOwner(LarderError):
         self.slugs = slugs
         teams = ", ".join(slugs)
         super().__init__(
-            f"You are the only owner of {teams}. Make somebody else an owner, or delete the team, first."
+            f"You are the only owner of {teams}. First make another member an owner, or delete the team."
         )
 
 
 class LastOwner(LarderError):
-    """The only owner of a team would leave it, or be one no more."""
-
     status = 409
     code = "last_owner"
     when = "The only owner of a team would leave it, be removed or get another role."
     advice = "Make another member an owner first."
-    message = "This is the team's only owner. Make somebody else an owner first."
+    message = "This is the team's only owner. First make another member an owner."
 
 
 class SlugTaken(LarderError):
-    """Another team has the slug, or had it and is still reached by it."""
-
     status = 409
     code = "slug_taken"
-    when = "Another team has this slug, or had it and still redirects from it."
+    when = "Another team has this slug, or had it before: a former slug still finds its team."
     advice = "Choose another slug."
 
     def __init__(self, slug: str) -> None:
@@ -373,17 +372,17 @@ class SlugTaken(LarderError):
 class TeamLimitReached(LarderError):
     status = 409
     code = "team_limit_reached"
-    when = "The user has created as many teams as one user may."
-    advice = "Delete a team, or ask the operator for one."
-    message = "You have made as many teams as one person may. Delete one, or ask the operator for another."
+    when = "The user has reached the limit of teams that one user can create."
+    advice = "Delete a team, or ask the operator to create one."
+    message = "You have reached the limit of teams that you can create. Delete one, or ask the operator to create one."
 
 
 class InvitationLimitReached(LarderError):
     status = 409
     code = "invitation_limit_reached"
-    when = "The team has as many open invitations as it may."
-    advice = "Withdraw an invitation, or wait."
-    message = "The team has as many open invitations as it may. Withdraw one, or wait until one is used or over."
+    when = "The team has reached its limit of open invitations."
+    advice = "Withdraw an invitation, or wait for one to be accepted or to expire."
+    message = "The team has reached its invitation limit. Withdraw one, or wait for one to be accepted or to expire."
 
 
 class PathNotFound(LarderError):
@@ -391,68 +390,64 @@ class PathNotFound(LarderError):
     code = "not_found"
     when = "There is no such path. Under `/api/auth` this reply has no body, and a browser gets a page."
     advice = "Compare the path with `GET /openapi.json`."
-    message = "There is no such path. GET /openapi.json lists those that exist."
+    message = "There is no such path. GET /openapi.json lists all paths."
 
 
 class MethodNotAllowed(LarderError):
-    """The path takes other methods, which `Allow` lists."""
-
     status = 405
     code = "method_not_allowed"
-    when = "The path does not take this method. `Allow` lists the methods that it takes. Pages take `GET`, not `HEAD`."
-    advice = "Use one of these methods."
+    when = "The path does not support this method. `Allow` lists its methods. Pages support `GET`, but not `HEAD`."
+    advice = "Use one of the methods in `Allow`."
 
     def __init__(self, methods: Iterable[str]) -> None:
         allowed = ", ".join(methods)
         self.headers = {"Allow": allowed}
-        super().__init__(f"This path does not take the method of the request. It takes {allowed}.")
+        super().__init__(f"This path does not support the request's method. Use {allowed}.")
 
 
 class DeleteUserDisabled(LarderError):
-    """Told like a path that does not exist."""
+    """The reply has the status and code of a path that does not exist."""
 
     status = 404
     code = "not_found"
     when = "Users of this deployment cannot delete their account."
     advice = "Ask the operator."
-    message = "Deleting users is switched off here."
+    message = "Deleting your account is turned off in this deployment."
 
 
 class InvalidLinkToken(LarderError):
-    """The token of a link is unknown, used, or past its time."""
-
     status = 400
     code = "invalid_token"
     when = "The token of a link is unknown, used or expired."
     advice = "Ask for a new link."
-    message = "The link is not valid, or not any more. Ask for a new one."
+    message = "The link is not valid, was already used or has expired. Ask for a new one."
 
 
 class NotLoopback(LarderError):
-    """A build client is told its token at an address of the computer that its user sits at, and nowhere else."""
+    """turbo can receive its token only at an address on the user's own computer."""
 
     status = 400
     code = "redirect_is_not_loopback"
-    when = "`turbo login` asks to send its token to an address that is not on the same computer."
+    when = "The address that is to receive the token of `turbo login` is not on the user's own computer."
     advice = "Run `turbo login`. It uses the right address."
     message = (
-        "The address to send the token to must be http://127.0.0.1:<port>, http://localhost:<port> or "
+        "The address that receives the token must be http://127.0.0.1:<port>, http://localhost:<port> or "
         "http://[::1]:<port>, with nothing after it."
     )
 
 
 class InvalidLoginCode(LarderError):
-    """A code of `turbo login --sso-team` is unknown, used, or past its time. Which of them is not told."""
+    """A code of `turbo login --sso-team` is unknown, used or expired. The reply does not reveal which."""
 
     status = 401
     code = "invalid_login_code"
     when = "A code of `turbo login --sso-team` is unknown, used, or older than five minutes."
     advice = "Log in again."
-    message = "The login is not valid, or not any more. Run turbo login again."
+    message = "The login is not valid, was already used or has expired. Run turbo login again."
 
 
 class NameRequired(InvalidRequest):
-    """The first of the codes that clients of API keys know (docs/clients/better-auth.md#error-codes)."""
+    """This and the codes that follow are Better Auth's (docs/clients/better-auth.md#error-codes)."""
 
     code = "name_required"
     when = "This deployment requires a name for each key."
@@ -498,7 +493,7 @@ class MetadataDisabled(InvalidRequest):
 
 
 class InvalidMetadata(InvalidRequest):
-    """Metadata that cannot be kept: too long, too deep, or with names that harm who reads them."""
+    """Metadata is too long or too deep, or has property names that are dangerous for JavaScript readers."""
 
     code = "invalid_metadata_type"
     when = (
@@ -511,17 +506,15 @@ class InvalidMetadata(InvalidRequest):
 class NoValuesToUpdate(LarderError):
     status = 400
     code = "no_values_to_update"
-    when = "The body names nothing to change in a key or a team."
+    when = "The body has no field to change in a key or a team."
     advice = "Send a field to change."
-    message = "The body names no property that is to change."
+    message = "The body has no field to change."
 
 
 class ServerOnlyProperty(LarderError):
-    """A property of a key that only an operator may set."""
-
     status = 400
     code = "server_only_property"
-    when = "The body sets a limit of a key, which only operators may."
+    when = "The body sets a limit of a key that only operators can set."
     advice = "Leave it out, or ask the operator."
 
     def __init__(self, field: str) -> None:
@@ -529,8 +522,6 @@ class ServerOnlyProperty(LarderError):
 
 
 class InvalidApiKey(LarderError):
-    """What was sent as a key is too short to be one."""
-
     status = 403
     code = "invalid_api_key"
     when = "The header for API keys holds a value that is shorter than a key."
@@ -539,16 +530,16 @@ class InvalidApiKey(LarderError):
 
 
 class PermissionNotHeld(LarderError):
-    """Nobody gives a key more than they hold themselves. The message tells what is too much."""
+    """Users cannot give a key more than they have themselves. The message names what exceeds that."""
 
     status = 403
     code = "permission_not_held"
-    when = "A key would get a permission, a lifetime or uses that its maker does not have."
+    when = "A key would get a permission, a lifetime or uses that its creator does not have."
     advice = "Read the message and ask for less."
 
 
 class KeyNotFound(LarderError):
-    """Also the answer for somebody else's key, so that nobody learns which ids there are."""
+    """Also sent for another user's key, so that nobody learns which ids exist."""
 
     status = 404
     code = "key_not_found"
@@ -558,23 +549,21 @@ class KeyNotFound(LarderError):
 
 
 class UsageExceeded(LarderError):
-    """The key that was presented has no uses left until its next refill."""
-
     status = 429
     code = "usage_exceeded"
-    when = "The key that stands for a session has no uses left until its next refill."
+    when = "The API key used in place of a session has no uses left until its next refill."
     advice = "Wait, or sign in."
     message = "This API key has no uses left until its next refill."
 
 
 class SoftBlocked(LarderError):
-    """The operator's reason, where they gave one, is for whoever is blocked to read."""
+    """The message includes the operator's reason, if there is one."""
 
     status = 402
     code = "account_soft_blocked"
-    when = "The operator blocked the team or user. The message is the operator's reason, if there is one."
+    when = "The operator blocked the team or user. The message includes the operator's reason, if there is one."
     advice = "Ask the operator."
-    message = "This account is blocked. The operator of this cache can tell why and lift the block."
+    message = "This account is blocked. Ask the operator of this cache for the reason."
 
     def __init__(self, reason: str | None = None) -> None:
         super().__init__(None if reason is None else f"This account is blocked: {reason}")
@@ -583,9 +572,9 @@ class SoftBlocked(LarderError):
 class PaymentMissing(LarderError):
     status = 402
     code = "payment_missing"
-    when = "The operator marked a payment as missing. The message is the operator's reason, if there is one."
+    when = "The operator marked a payment as missing. The message includes the operator's reason, if there is one."
     advice = "Ask the operator."
-    message = "A payment for this account is missing. Update the payment method with the operator of this cache."
+    message = "A payment for this account is missing. Ask the operator of this cache."
 
     def __init__(self, reason: str | None = None) -> None:
         super().__init__(
@@ -594,7 +583,7 @@ class PaymentMissing(LarderError):
 
 
 class NotATeamMember(LarderError):
-    """Also the answer for a team that does not exist, so that nobody learns which teams do."""
+    """Also sent for a team that does not exist, so that nobody learns which teams exist."""
 
     status = 403
     code = "not_a_team_member"
@@ -613,7 +602,7 @@ class ReadOnly(LarderError):
     code = "read_only"
     when = "The key may not write artifacts, or the member's role is VIEWER."
     advice = "Use a key that may write, or turn uploads off."
-    message = "This token may read artifacts but not write them."
+    message = "This token can read artifacts, but not write them."
 
 
 class MissingPermission(LarderError):
@@ -621,12 +610,10 @@ class MissingPermission(LarderError):
     code = "missing_permission"
     when = "The key lacks the permission that the request needs."
     advice = "Ask for a key with this permission."
-    message = "This token does not hold the permission that the request needs."
+    message = "This token does not have the permission that the request needs."
 
 
 class MissingRole(LarderError):
-    """The caller is a member of the team, but not of a role that may do this."""
-
     status = 403
     code = "missing_role"
     when = "The caller's role in the team does not allow this."
@@ -635,33 +622,29 @@ class MissingRole(LarderError):
 
 
 class SessionRequired(LarderError):
-    """An API key was presented where a person has to act."""
+    """The request has an API key, but only a signed-in user can make it."""
 
     status = 403
     code = "session_required"
-    when = "The request has an API key, but takes a signed-in user."
+    when = "The request has an API key, but only a signed-in user can make it."
     advice = "Sign in."
-    message = "This takes the token of somebody who is signed in; an API key does not do."
+    message = "This request needs the session token of a signed-in user, not an API key."
 
 
 class TeamCreationDisabled(LarderError):
     status = 403
     code = "team_creation_disabled"
-    when = "Only operators create teams in this deployment."
+    when = "Only operators can create teams in this deployment."
     advice = "Ask the operator."
-    message = "Only operators make teams here."
+    message = "Only operators can create teams in this deployment."
 
 
 class InvitationForAnother(LarderError):
-    """The invitation is good, but the address that it was sent to is not that of who presents it."""
-
     status = 403
     code = "invitation_for_another_address"
-    when = "The invitation was sent to another address than the signed-in user's."
+    when = "The invitation was not sent to the signed-in user's address."
     advice = "Sign in or sign up with the invited address."
-    message = (
-        "This invitation was sent to another e-mail address than yours. Sign in with that one."
-    )
+    message = "This invitation was sent to another email address. Sign in with that address."
 
 
 class CachingDisabled(LarderError):
@@ -669,7 +652,7 @@ class CachingDisabled(LarderError):
     code = "remote_caching_disabled"
     when = "Remote caching is disabled for the team."
     advice = "Ask an owner of the team."
-    message = "Remote caching is switched off for this account."
+    message = "Remote caching is disabled for this account."
 
 
 class CachingPaused(LarderError):
@@ -688,21 +671,21 @@ class CachingOverLimit(LarderError):
         "still work."
     )
     advice = "Wait until artifacts expire, or ask for a larger quota."
-    message = "The storage quota of this account is used up. Stored artifacts can still be read."
+    message = "This account's storage quota is full. You can still read stored artifacts."
 
 
 class LargerThanQuota(LarderError):
-    """No eviction makes room for it. Not the code that ends a client's uploads: smaller artifacts are welcome."""
+    """No eviction can make room for it. turbo keeps uploading smaller artifacts, unlike after `CachingOverLimit`."""
 
     status = 413
     code = "larger_than_quota"
     when = "The artifact alone is larger than the quota, and `OverQuota` is `evict`."
     advice = "Ask for a larger quota, or make the outputs of the task smaller."
-    message = "This artifact alone is larger than the storage quota of this account."
+    message = "This artifact alone is larger than this account's storage quota."
 
 
 class TeamNotFound(LarderError):
-    """Also the answer for a team that the caller does not belong to, so that nobody learns which teams there are."""
+    """Also sent for a team that the caller does not belong to, so that nobody learns which teams exist."""
 
     status = 404
     code = "team_not_found"
@@ -718,17 +701,15 @@ class MemberNotFound(LarderError):
     code = "member_not_found"
     when = "The team has no member and no open invitation with this id."
     advice = "List the members with `GET /v3/teams/{idOrSlug}/members`."
-    message = "The team has no such member, and no such open invitation."
+    message = "The team has no member and no open invitation with this id."
 
 
 class InvitationNotFound(LarderError):
-    """The token of an invitation is unknown, used, withdrawn, or past its time; or who invited may no longer do so."""
-
     status = 404
     code = "invitation_not_found"
     when = "The invitation is unknown, used, withdrawn, replaced or expired, or its sender may no longer invite."
     advice = "Ask for a new invitation."
-    message = "The invitation is not valid, or not any more. Ask for a new one."
+    message = "The invitation is not valid, was already used or has expired. Ask for a new one."
 
 
 class ArtifactNotFound(LarderError):
@@ -740,13 +721,13 @@ class ArtifactNotFound(LarderError):
 
 
 class RateLimited(LarderError):
-    """The key's own rate limit. `Retry-After` tells, in whole seconds, when its window is over."""
+    """The key's own rate limit. `Retry-After` is the time until its window ends, in whole seconds."""
 
     status = 429
     code = "rate_limited"
-    when = "The key was used as often as its rate limit allows. `Retry-After` says when its window ends."
+    when = "The key has reached its rate limit. `Retry-After` says in how many seconds its window ends."
     advice = "Wait, or ask for a key with a higher limit."
-    message = "This token has been used as often as its rate limit allows. Try again later."
+    message = "This token has reached its rate limit. Try again later."
 
     def __init__(self, try_again_in_ms: int) -> None:
         super().__init__()
@@ -756,9 +737,9 @@ class RateLimited(LarderError):
 class MissingOrNullOrigin(LarderError):
     status = 403
     code = "missing_or_null_origin"
-    when = "A request to `/api/auth` has cookies, or signs in from a browser, but does not say which page sends it."
+    when = "A request to `/api/auth` has cookies, or signs in from a browser, but does not name the page that sends it."
     advice = "From a program, send `Origin`, or send no cookies."
-    message = "The request must tell the origin of the page that sends it."
+    message = "The request has no origin. Send an Origin header, or send no cookies."
 
 
 class InvalidOrigin(LarderError):
@@ -766,52 +747,50 @@ class InvalidOrigin(LarderError):
     code = "invalid_origin"
     when = "The page that sends the request is not from a trusted origin."
     advice = "Add its origin to `TrustedOrigins`."
-    message = "The page that sends the request is of no trusted origin."
+    message = "The page that sends the request is not from a trusted origin."
 
 
 class CrossSiteNavigation(LarderError):
-    """A page of another site posts a sign-in or a sign-out as if its visitor had."""
+    """A page of another site posts a form that signs its visitor in or out."""
 
     status = 403
     code = "cross_site_navigation_login_blocked"
     when = "A page of another site posts a form that signs its visitor in or out."
     advice = "Sign in and out by script, from a page of a trusted origin."
-    message = "A page of another site may not sign its visitors in or out."
+    message = "A page of another site cannot sign its visitors in or out."
 
 
 class InvalidCallbackUrl(LarderError):
-    """A URL to return to that would lead to an origin that is not trusted."""
-
     status = 403
     code = "invalid_callback_url"
     when = "`callbackURL` leads to an origin that is not trusted."
     advice = "Use a path, or add the origin to `TrustedOrigins`."
-    message = "callbackURL leads to no trusted origin."
+    message = "callbackURL must be a path or lead to a trusted origin."
 
 
 class InvalidRedirectUrl(InvalidCallbackUrl):
     code = "invalid_redirect_url"
     when = "`redirectTo` leads to an origin that is not trusted."
     advice = "Use a path, or add the origin to `TrustedOrigins`."
-    message = "redirectTo leads to no trusted origin."
+    message = "redirectTo must be a path or lead to a trusted origin."
 
 
 class InvalidErrorCallbackUrl(InvalidCallbackUrl):
     code = "invalid_error_callback_url"
     when = "`errorCallbackURL` leads to an origin that is not trusted."
     advice = "Use a path, or add the origin to `TrustedOrigins`."
-    message = "errorCallbackURL leads to no trusted origin."
+    message = "errorCallbackURL must be a path or lead to a trusted origin."
 
 
 class InvalidNewUserCallbackUrl(InvalidCallbackUrl):
     code = "invalid_new_user_callback_url"
     when = "`newUserCallbackURL` leads to an origin that is not trusted."
     advice = "Use a path, or add the origin to `TrustedOrigins`."
-    message = "newUserCallbackURL leads to no trusted origin."
+    message = "newUserCallbackURL must be a path or lead to a trusted origin."
 
 
 class TooManyRequests(LarderError):
-    """The limit by client address and path. Its reply has no code, which is how the client knows it."""
+    """The limit by client address and path. Its reply has no code: clients recognize it by that."""
 
     status = 429
     code = "too_many_requests"
@@ -829,9 +808,9 @@ class TooManyRequests(LarderError):
 
 
 class TryAgain(LarderError):
-    """A store that the answer depends on did not answer in time.
+    """DynamoDB or S3 did not answer in time.
 
-    What was asked for is not done, or its confirmation got lost: the same request may be sent again (docs/faults.md).
+    The request was not carried out, or its confirmation was lost. It is safe to send it again (docs/faults.md).
     """
 
     status = 503
@@ -843,34 +822,34 @@ class TryAgain(LarderError):
 
 
 class MakingRoom(TryAgain):
-    """The quota is full, and what was used longest ago goes to make room, but not as fast as uploads come."""
+    """The quota is full, and eviction is slower than the uploads."""
 
     status = 429
     code = "making_room"
     when = "The quota is full, and eviction is slower than the uploads."
     advice = "Nothing. The next build uploads it."
-    message = "The storage quota is full, and room is being made for new artifacts. Try again in a moment."
+    message = "The storage quota is full. Larder is deleting old artifacts to make room. Try again in a moment."
 
 
 class Throttled(TryAgain):
-    """The same for the client; inside, a store that is too busy can be asked in another way."""
+    """The same for the client. AWS refused the call because of too many requests."""
 
 
 class Contention(TryAgain):
-    """The same for the client; inside, nothing was done, because other transactions came first each time."""
+    """The same for the client. Nothing was written, because other transactions came first on every attempt."""
 
 
 class InternalError(LarderError):
-    """What the client sees of an error that nobody foresaw; the log has the rest under the request id."""
+    """The reply to any unexpected exception. The log has the details under the request id."""
 
     status = 500
     code = "internal_error"
     when = "Something unexpected went wrong."
-    advice = "Report it with the time. The log has the id of the request."
-    message = "Something went wrong on our side. The request id finds it in the log."
+    advice = "Report it with the time. The log has the details."
+    message = "Something went wrong on our side. The log has the details under the request id."
 
 
-def _told(broken: Iterable[str]) -> str:
-    told = list(broken)
-    more = len(told) - MAX_TOLD
-    return "; ".join([*told[:MAX_TOLD], *([f"and {more} more"] if more > 0 else [])])
+def _joined(problems: Iterable[str]) -> str:
+    listed = list(problems)
+    more = len(listed) - MAX_NAMED
+    return "; ".join([*listed[:MAX_NAMED], *([f"and {more} more"] if more > 0 else [])])

@@ -320,7 +320,7 @@ class Settings:
         "when the address is verified. Empty means no operators; on the local cloud, `operator@larder.local`.",
         group="accounts",
         pattern=r"^( *[^@\s,]+@[^@\s,]+ *(,|$))*$",
-        rule="must be e-mail addresses, separated by commas",
+        rule="must be email addresses, separated by commas",
     )
     enable_email_and_password: bool = _option(
         True, "Whether people can sign up and sign in with email and password.", group="accounts"

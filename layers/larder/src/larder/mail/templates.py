@@ -1,7 +1,7 @@
-"""What mail says. Every value is escaped where it enters HTML, and headers are made of one line.
+"""The texts of emails. Every value is escaped for HTML, and a header never has a line break.
 
-A person's name is in none of them: whoever signs up chooses it, and the address may be somebody else's. Larder would
-deliver any sentence that fits into a name. A team is called by its slug for the same reason.
+No email contains the name of a user. A name is free text, and anyone can sign up with another person's address: Larder
+would deliver their message to that person. For the same reason emails show the slug of a team, not its name.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ font:16px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-ser
 <p style="margin:0 0 24px">{lead}</p>
 <p style="margin:0 0 24px"><a href="{url}" style="display:inline-block;padding:12px 20px;background:#1d4ed8;\
 color:#ffffff;font-weight:600;text-decoration:none;border-radius:6px">{action}</a></p>
-<p style="margin:0 0 24px;font-size:14px;color:#4b5563">The button does not work? Open this address:<br>
+<p style="margin:0 0 24px;font-size:14px;color:#4b5563">If the button does not work, open this address:<br>
 <a href="{url}" style="color:#1d4ed8;word-break:break-all">{url}</a></p>
 <p style="margin:0;font-size:14px;color:#4b5563">{note}</p>
 </div>
@@ -50,93 +50,98 @@ color:#ffffff;font-weight:600;text-decoration:none;border-radius:6px">{action}</
 
 
 def verify_email(*, to: str, product: str, url: str) -> Message:
-    """Prove that the address is yours. `url` is the link."""
+    """Ask the user to verify their address. `url` is the link."""
     return _message(
         to,
         product,
         title="Verify your address",
-        lead="Somebody, most likely you, gave {product} the address {to}. "
-        "Open this link to confirm that it is yours:",
+        lead="You, or someone else, used the address {to} at {product}. "
+        "Open this link to verify that it is yours:",
         action="Verify your address",
         url=url,
-        note="The link works for one hour. If it was not you, do nothing, and the address stays unconfirmed.",
+        note="The link works for one hour. If it was not you, ignore this email. The address then stays unverified.",
     )
 
 
 def change_email(*, to: str, product: str, url: str) -> Message:
-    """Take a new address on; it goes to that address. `url` is the link."""
+    """Ask the user to confirm a new address. Send it to that address. `url` is the link."""
     return _message(
         to,
         product,
         title="Confirm your new address",
-        lead="Somebody, most likely you, wants {to} to be their address at {product}. "
+        lead="You, or someone else, asked to use {to} as the new address of an account at {product}. "
         "Open this link to confirm that it is yours:",
         action="Use this address",
         url=url,
-        note="The link works for one hour. If it was not you, do nothing, and nothing changes.",
+        note="The link works for one hour. If it was not you, ignore this email, and nothing changes.",
     )
 
 
 def reset_password(*, to: str, product: str, url: str) -> Message:
-    """Choose another password. `url` is the link."""
+    """Let the user choose a new password. `url` is the link."""
     return _message(
         to,
         product,
         title="Reset your password",
-        lead="Somebody, most likely you, asked for another password for {to} at {product}. "
-        "Open this link to choose one:",
-        action="Choose another password",
+        lead="You, or someone else, asked to reset the password of {to} at {product}. "
+        "Open this link to choose a new one:",
+        action="Choose a new password",
         url=url,
-        note="The link works once, and for one hour. If it was not you, do nothing, and your password stays as it is.",
+        note="The link works once, for one hour. If it was not you, ignore this email. Your password stays the same.",
     )
 
 
 def password_was_reset(
     *, to: str, product: str, url: str, sessions_ended: bool, keys_deleted: bool
 ) -> Message:
-    """Notice that the password was changed by a link, and what ended with it. `url` is where the service is."""
+    """Notify the user that a link changed the password, and what else that ended. `url` is the service's address."""
     sessions = "Browsers that were signed in to the account stay signed in."
     if sessions_ended:
-        sessions = "All browsers that were signed in to the account are signed out."
-    keys = "API keys of the account still work: delete those that you do not know."
+        sessions = "All browsers that were signed in to the account have been signed out."
+    keys = "The API keys of the account still work. Delete any that you do not recognize."
     if keys_deleted:
-        keys = "Until then the address was not verified, so the API keys of the account were deleted: create new ones."
+        keys = (
+            "The API keys of the account were deleted, because the address was not verified before. "
+            "Create new ones."
+        )
     return _message(
         to,
         product,
         title="Your password was changed",
-        lead="The password of {to} at {product} was changed by a link that was sent to this address.",
+        lead="The password of {to} at {product} was changed with a link that we sent to this address.",
         action="Go to {product}",
         url=url,
-        note=f"{sessions} {keys} If you did not change the password, another person can read your mail: "
-        "secure your mailbox, then reset the password again.",
+        note=f"{sessions} {keys} If you did not change the password, someone else can read your email. "
+        "Secure your mailbox, then reset the password again.",
     )
 
 
 def email_was_changed(
     *, to: str, product: str, url: str, new_email: str, changed_at: datetime, by_operator: bool
 ) -> Message:
-    """Notice to the address that somebody has left for `new_email`. `url` is where the service is.
+    """Notify the user's previous address that it was replaced by `new_email`. `url` is the service's address.
 
-    Of the new address it shows as much as its owner knows again: somebody else may read the mailbox by now, and the
-    part before the @ is as free as a name.
+    The email shows only the first letter and the domain of the new address. Someone else may read this mailbox by now,
+    and the part before the @ is free text, like a name.
     """
-    how = "A link that was sent to the new address confirmed it."
+    how = "It was confirmed with a link that we sent to the new address."
     if_not_you = (
-        "If it was not you, somebody else uses your account, and you cannot take it back by yourself: "
-        "ask whoever runs {product} at once."
+        "If it was not you, someone else is using your account, and you cannot recover it yourself. "
+        "Contact the operator of {product} immediately."
     )
     if by_operator:
-        how = "Whoever runs {product} changed it."
-        if_not_you = "If you did not expect that, ask them."
+        how = "The operator of {product} changed it."
+        if_not_you = "If you did not expect this, contact the operator."
     return _message(
         to,
         product,
         title="Your address was changed",
-        lead=f"The account that had the address {{to}} at {{product}} has the address {{new}} since {{when}}. {how}",
+        # By now {to} may belong to another account, so the text is about "that account".
+        lead="The account with the address {to} at {product} was changed to the address {new} on {when}. "
+        + how,
         action="Go to {product}",
         url=url,
-        note=f"It can no longer be signed in to, or get another password, with {{to}}. {if_not_you}",
+        note=f"You can no longer sign in to that account, or reset its password, with {{to}}. {if_not_you}",
         values={
             "new": _masked(new_email),
             "when": f"{changed_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
@@ -145,35 +150,38 @@ def email_was_changed(
 
 
 def sign_up_again(*, to: str, product: str, url: str) -> Message:
-    """Who signs up with an address that has an account gets the same answer as anybody; its owner gets this."""
+    """Notify the owner of an account that someone tried to sign up with their address.
+
+    The reply to that sign-up does not reveal that the account exists.
+    """
     return _message(
         to,
         product,
-        title="You have an account already",
-        lead="Somebody, most likely you, tried to sign up at {product} with the address {to}, which has an account. "
-        "Nothing has changed. Sign in with your password, or ask for another one if you have forgotten it:",
+        title="You already have an account",
+        lead="You, or someone else, tried to sign up at {product} with the address {to}, which already has an account. "
+        "Nothing has changed. Sign in with your password, or reset it if you forgot it:",
         action="Go to {product}",
         url=url,
-        note="If it was not you, you need not do anything.",
+        note="If it was not you, ignore this email.",
     )
 
 
 def team_invitation(*, to: str, product: str, url: str, team: str) -> Message:
-    """A place in a team, for whoever has the address. `url` is the link, `team` the team's slug."""
+    """Invite the owner of an address to a team. `url` is the link, and `team` the team's slug."""
     return _message(
         to,
         product,
         title=f"Join the team {team}",
         lead=f"The team {team} invites {{to}} to share its build cache at {{product}}. "
-        "Open this link to join; you sign in, or up, with this address:",
+        "Open this link to join. You sign in or sign up with this address:",
         action=f"Join {team}",
         url=url,
-        note="The link works once, and for seven days. If you do not know the team, do nothing.",
+        note="The link works once, for seven days. If you do not know the team, ignore this email.",
     )
 
 
 def one_line(text: str) -> str:
-    """`text` without what could end a header or steer a terminal."""
+    """`text` without characters that could end a header or control a terminal."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
@@ -193,11 +201,11 @@ def _message(
 ) -> Message:
     product = one_line(product)
     values = {"product": product, "to": to, **values}
-    said = {name: text.format_map(values) for name, text in parts.items()}
-    said |= {"title": title, "url": url, "product": product}
+    filled = {name: text.format_map(values) for name, text in parts.items()}
+    filled |= {"title": title, "url": url, "product": product}
     return Message(
         to=to,
         subject=f"{product}: {title}",
-        text=_TEXT.format_map(said),
-        html=_HTML.format_map({name: escape(text) for name, text in said.items()}),
+        text=_TEXT.format_map(filled),
+        html=_HTML.format_map({name: escape(text) for name, text in filled.items()}),
     )

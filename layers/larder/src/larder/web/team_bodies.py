@@ -143,7 +143,7 @@ def _email(text: str, field: str) -> str:
     try:
         return parse_address(text)
     except InvalidEmail:
-        raise InvalidRequest(field, "must be an e-mail address") from None
+        raise InvalidRequest(field, "must be an email address") from None
 
 
 def _role(text: str, field: str = "role") -> Role:

@@ -1,31 +1,31 @@
 const token = query.get("token");
 let session = "";
 
-async function look({ moves = true } = {}) {
+async function refresh({ moves = true } = {}) {
   if (!token) return show("no-invitation", { moves });
-  const { said, problem } = await ask("GET", "/api/auth/get-session");
+  const { data, problem } = await request("GET", "/api/auth/get-session");
   if (problem) {
     fail(problem, { moves });
-  } else if (said === null) {
-    askWho("Sign in, or create an account, with the address that the invitation was sent to.", { moves });
+  } else if (data === null) {
+    showSignIn("Sign in, or create an account, with the address that received the invitation.", { moves });
   } else {
-    session = said.session.token;
-    fill("invitation-email", said.user.email);
+    session = data.session.token;
+    fill("invitation-email", data.user.email);
     show("invitation", { moves });
   }
 }
 
 onSubmit("invitation-form", async () => {
-  // Joining takes a session's token, which no other page can send along.
+  // The endpoint requires the session token in a header, because a page of another site cannot send that.
   const headers = { authorization: `Bearer ${session}` };
-  const { status, said, problem } = await ask("POST", "/v1/teams/join", { token }, headers);
+  const { status, data, problem } = await request("POST", "/v1/teams/join", { token }, headers);
   if (status === 404) return show("no-invitation");
-  if (status === 401) return look();
+  if (status === 401) return refresh();
   if (problem) return problem;
-  fill("joined-team", said.name);
-  fill("joined-slug", said.slug);
-  fill("joined-role", said.role);
+  fill("joined-team", data.name);
+  fill("joined-slug", data.slug);
+  fill("joined-role", data.role);
   show("joined");
 });
 
-look({ moves: false });
+refresh({ moves: false });

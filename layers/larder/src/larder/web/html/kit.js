@@ -3,18 +3,18 @@
 const options = document.body.dataset;
 const query = new URLSearchParams(location.search);
 
-// The deployment has one address of its own, and takes requests from pages of that address alone.
+// The deployment accepts requests only from pages of its own address.
 const home = options.baseUrl ? new URL(options.baseUrl).origin : location.origin;
 if (home !== location.origin) location.replace(home + location.pathname + location.search);
 
 const element = (id) => document.getElementById(id);
 
-/** Everything from outside goes into pages by this: as text, never as markup. */
+/** Insert a value as text, never as markup. All values from outside enter the page here. */
 function fill(id, text) {
   element(id).textContent = text;
 }
 
-/** Show one section and hide the others. Who moves by keyboard or hears the page is taken to its heading. */
+/** Show one section and hide the others. `moves` focuses its heading, for users of keyboards and screen readers. */
 function show(id, { moves = true } = {}) {
   for (const section of document.querySelectorAll("main > section")) section.hidden = section.id !== id;
   const heading = element(id).querySelector("h1");
@@ -26,8 +26,8 @@ function show(id, { moves = true } = {}) {
   }
 }
 
-/** A request to this deployment. `reply.problem` is what to tell the reader, null for success. */
-async function ask(method, path, body, headers = {}) {
+/** Send a request to this deployment. `problem` in the result is the message to show, null for success. */
+async function request(method, path, body, headers = {}) {
   const init = { method, headers: { ...headers }, cache: "no-store" };
   if (body !== undefined) {
     init.headers["content-type"] = "application/json";
@@ -35,29 +35,29 @@ async function ask(method, path, body, headers = {}) {
   }
   try {
     const reply = await fetch(path, init);
-    const said = await reply.json().catch(() => null);
-    return { status: reply.status, said, code: said?.code ?? null, problem: reply.ok ? null : problemOf(reply, said) };
+    const data = await reply.json().catch(() => null);
+    return { status: reply.status, data, code: data?.code ?? null, problem: reply.ok ? null : problemOf(reply, data) };
   } catch {
-    return { status: 0, said: null, code: null, problem: "The server cannot be reached. Try again in a moment." };
+    return { status: 0, data: null, code: null, problem: "Could not reach the server. Try again in a moment." };
   }
 }
 
-function problemOf(reply, said) {
+function problemOf(reply, data) {
   const wait = reply.headers.get("x-retry-after");
   if (reply.status === 429) return `Too many attempts. Try again ${wait ? `in ${wait} seconds` : "later"}.`;
-  const message = said?.message ?? `The server answered ${reply.status}. Try again in a moment.`;
-  // `[body.name] must ...` and `name: must ...` name the field, which the reader has in front of them.
+  const message = data?.message ?? `The server replied with status ${reply.status}. Try again in a moment.`;
+  // Turn `[body.name] must ...` and `name: must ...` into `Name: must ...`.
   return message.replace(/(^|; )\[(?:body|query)\.(\w+)\] /g, "$1$2: ").replace(/^[a-z]/, (letter) => letter.toUpperCase());
 }
 
-/** Tell what is wrong above a form's button, and have it read out; nothing to take it away. */
-function complain(form, problem) {
+/** Show a message above a form's button, where screen readers announce it. `null` removes it. */
+function showProblem(form, problem) {
   const line = form.querySelector(".problem");
   line.hidden = !problem;
   line.textContent = problem ?? "";
 }
 
-/** `act` gets the form's fields when it is sent; its button rests meanwhile. What it returns is told as a problem. */
+/** Call `act` with the form's fields on submit, with the button disabled meanwhile. Show what it returns as a problem. */
 function onSubmit(id, act) {
   const form = element(id);
   form.addEventListener("submit", async (event) => {
@@ -65,11 +65,11 @@ function onSubmit(id, act) {
     const button = form.querySelector("[type=submit]");
     if (button.disabled) return;
     button.disabled = true;
-    complain(form, null);
+    showProblem(form, null);
     const problem = await act(Object.fromEntries(new FormData(form)), form);
     button.disabled = false;
     if (problem) {
-      complain(form, problem);
+      showProblem(form, problem);
       [...form.elements].find((one) => one.offsetParent !== null)?.focus();
     }
   });
@@ -81,7 +81,7 @@ function onClick(id, act) {
   element(id).addEventListener("click", act);
 }
 
-// A page that the browser kept and shows again tells of a moment that is over.
+// A page that the browser restores from its cache can be out of date.
 addEventListener("pageshow", (event) => {
   if (event.persisted) location.reload();
 });

@@ -1,12 +1,12 @@
 const wanted = { redirectUri: query.get("redirect_uri") ?? "", state: query.get("state"), team: query.get("team") };
 const day = new Intl.DateTimeFormat("en", { dateStyle: "long" });
 
-async function look({ moves = true } = {}) {
-  const asked = new URLSearchParams({ redirect_uri: wanted.redirectUri });
-  if (wanted.team !== null) asked.set("team", wanted.team);
-  const { status, said, code, problem } = await ask("GET", `/api/auth/turbo-login?${asked}`);
+async function refresh({ moves = true } = {}) {
+  const parameters = new URLSearchParams({ redirect_uri: wanted.redirectUri });
+  if (wanted.team !== null) parameters.set("team", wanted.team);
+  const { status, data, code, problem } = await request("GET", `/api/auth/turbo-login?${parameters}`);
   if (code === "TEAM_NOT_FOUND") {
-    // Whoever made the link can have written anything: only what may be the name of a team is shown.
+    // Any page can link here with any text, so show it only if it can be a slug or an id.
     fill("wanted-team", /^[\w-]{1,80}$/.test(wanted.team) ? wanted.team : "");
     show("not-a-member");
   } else if (status === 400) {
@@ -14,22 +14,22 @@ async function look({ moves = true } = {}) {
     show("unusable", { moves });
   } else if (problem) {
     fail(problem, { moves });
-  } else if (said.user === null) {
-    askWho("turbo on this computer waits for you to sign in to your build cache.", { moves });
+  } else if (data.user === null) {
+    showSignIn("turbo on this computer waits for you to sign in to your build cache.", { moves });
   } else {
-    consider(said);
+    fillConsent(data);
     show("consent", { moves });
   }
 }
 
-function consider({ user, client, token }) {
+function fillConsent({ user, client, token }) {
   fill("consent-email", user.email);
   fill("consent-client", client.replace("http://", ""));
-  fill("consent-ends", token.expiresAt === null ? "never by itself" : endOf(new Date(token.expiresAt)));
+  fill("consent-ends", token.expiresAt === null ? "never" : endOf(new Date(token.expiresAt)));
   const field = element("consent-name-field");
   field.value = token.name;
   field.maxLength = token.maxNameLength;
-  // A login for a team names neither another team nor the token, which turbo itself names after the computer.
+  // A login with `--sso-team` has a fixed team and no name: turbo names the token after the computer.
   element("consent-name").hidden = field.disabled = token.team !== null;
   const choice = element("consent-team-id");
   choice.replaceChildren(...scopesOf(token));
@@ -37,24 +37,24 @@ function consider({ user, client, token }) {
   element("consent-team").hidden = !chooses;
   element("consent-scope").hidden = chooses;
   fill("consent-scope-name", choice.options[0].text);
-  tellRights();
+  showRights();
 }
 
 function scopesOf({ team, teams }) {
   if (team !== null) return [scope(team)];
-  const everything = new Option(teams.length ? "all my teams, and my own cache" : "my own cache, and teams that I join later", "");
+  const everything = new Option(teams.length ? "all my teams and my own cache" : "my own cache and teams that I join later", "");
   return [everything, ...teams.map(scope)];
 }
 
 function scope({ id, name, slug, writes }) {
-  const option = new Option(`the team ${name} (${slug}) only`, id);
+  const option = new Option(`only the team ${name} (${slug})`, id);
   option.dataset.writes = writes;
   return option;
 }
 
-function tellRights() {
+function showRights() {
   const reads = element("consent-team-id").selectedOptions[0].dataset.writes === "false";
-  fill("consent-rights", reads ? "read build artifacts, which is what you may do in this team" : "read and write build artifacts, nothing else");
+  fill("consent-rights", reads ? "read build artifacts only, because your role in this team cannot write them" : "read and write build artifacts, nothing else");
 }
 
 function endOf(moment) {
@@ -65,16 +65,16 @@ function endOf(moment) {
 onSubmit("consent-form", async ({ name, teamId }) => {
   const { redirectUri, state, team } = wanted;
   const scope = team === null ? { name, ...(teamId ? { teamId } : {}) } : { team };
-  const { status, said, problem } = await ask("POST", "/api/auth/turbo-login", { redirectUri, state, ...scope });
-  if (status === 401) return look();
+  const { status, data, problem } = await request("POST", "/api/auth/turbo-login", { redirectUri, state, ...scope });
+  if (status === 401) return refresh();
   if (problem) return problem;
   show("given");
-  // In place of this page, so that no way back leads to where the token stood.
-  location.replace(said.url);
+  // `replace` keeps the token's address out of the browser's history.
+  location.replace(data.url);
 });
 
-element("consent-team-id").addEventListener("change", tellRights);
+element("consent-team-id").addEventListener("change", showRights);
 onClick("change-account", signOut);
-onClick("cancel", () => show("cancelled"));
-onClick("back", () => look());
-look({ moves: false });
+onClick("cancel", () => show("canceled"));
+onClick("back", () => refresh());
+refresh({ moves: false });

@@ -1,16 +1,16 @@
 const token = query.get("token");
-// The token stays in this script: neither the address bar nor the history keeps what opens the account.
+// Remove the token from the address bar and the history: it gives access to the account.
 if (token !== null) history.replaceState(null, "", location.pathname);
 
 onSubmit("ask-form", async ({ email }) => {
-  const { problem } = await ask("POST", "/api/auth/request-password-reset", { email });
+  const { problem } = await request("POST", "/api/auth/request-password-reset", { email });
   if (problem) return problem;
   fill("sent-to", email);
   show("sent");
 });
 
 onSubmit("choose-form", async ({ newPassword }, form) => {
-  const { code, problem } = await ask("POST", "/api/auth/reset-password", { newPassword, token });
+  const { code, problem } = await request("POST", "/api/auth/reset-password", { newPassword, token });
   if (code === "INVALID_TOKEN") return deadLink();
   if (problem) return problem;
   form.reset();

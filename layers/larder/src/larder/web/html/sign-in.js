@@ -1,10 +1,10 @@
-// Signing in, up and out, for pages that show sign-in.html. Each has a function `look`, which looks who is signed in and
-// shows what is due: at first, and whenever that has changed.
+// Sign-in, sign-up and sign-out, for pages that include sign-in.html. Each page defines `refresh`: it finds out who is
+// signed in and shows the right section. It runs when the page opens and after each sign-in or sign-out.
 
-function askWho(reason, { moves }) {
+function showSignIn(reason, { moves }) {
   const isDeadLink = query.has("error");
   fill("sign-in-reason", reason);
-  fill("sign-in-notice", isDeadLink ? "The link in the mail has expired or was not whole. Sign in to get another one." : "");
+  fill("sign-in-notice", isDeadLink ? "The link has expired or is incomplete. Sign in to get a new one." : "");
   element("sign-in-notice").hidden = !isDeadLink;
   element("to-sign-up").hidden = options.signsUp !== "true";
   show(options.signsIn === "true" ? "sign-in" : "no-sign-in", { moves });
@@ -16,33 +16,33 @@ function fail(problem, { moves = true } = {}) {
 }
 
 async function signOut() {
-  const { problem } = await ask("POST", "/api/auth/sign-out", {});
-  return problem ? fail(problem) : look();
+  const { problem } = await request("POST", "/api/auth/sign-out", {});
+  return problem ? fail(problem) : refresh();
 }
 
-/** The page that the link in a mail leads to: this one, with all that it was asked for, unless that is too long. */
+/** The path for the link in the email: this page with its parameters. Empty if it exceeds the server's limit. */
 function here() {
-  const asked = new URLSearchParams(query);
-  asked.delete("error");
-  const path = `${location.pathname}?${asked}`;
+  const parameters = new URLSearchParams(query);
+  parameters.delete("error");
+  const path = `${location.pathname}?${parameters}`;
   return path.length <= 2048 ? path : "";
 }
 
 onSubmit("sign-in-form", async ({ email, password, remember }) => {
   const body = { email, password, rememberMe: remember === "on", callbackURL: here() };
-  const { code, problem } = await ask("POST", "/api/auth/sign-in/email", body);
+  const { code, problem } = await request("POST", "/api/auth/sign-in/email", body);
   if (code === "EMAIL_NOT_VERIFIED") return mailSent(email);
   if (problem) return problem;
   element("sign-in-password").value = "";
-  return look();
+  return refresh();
 });
 
 onSubmit("sign-up-form", async ({ name, email, password }) => {
   const body = { name, email, password, rememberMe: false, callbackURL: here() };
-  const { said, problem } = await ask("POST", "/api/auth/sign-up/email", body);
+  const { data, problem } = await request("POST", "/api/auth/sign-up/email", body);
   if (problem) return problem;
   element("sign-up-password").value = "";
-  return said.token === null ? mailSent(email) : look();
+  return data.token === null ? mailSent(email) : refresh();
 });
 
 function mailSent(email) {
@@ -55,4 +55,4 @@ onClick("sign-up-instead", () => show("sign-up"));
 onClick("sign-in-instead", () => show("sign-in"));
 onClick("mail-followed", () => show("sign-in"));
 onClick("not-you", signOut);
-onClick("again", () => look());
+onClick("again", () => refresh());

@@ -1,3 +1,3 @@
-// The client adds these when it has failed (docs/clients/turbo.md#login). Any page can link here with any value, so the
-// values are not shown.
+// turbo adds these parameters when it failed (docs/clients/turbo.md#login). Any page can link here with any value, so
+// this page does not show the values.
 if (["error", "loginError", "ssoEmail"].some((name) => query.has(name))) show("failure", { moves: false });

@@ -1,5 +1,5 @@
 onSubmit("ask-form", async ({ email }) => {
-  const { problem } = await ask("POST", "/api/auth/send-verification-email", { email });
+  const { problem } = await request("POST", "/api/auth/send-verification-email", { email });
   if (problem) return problem;
   fill("sent-to", email);
   show("sent");
