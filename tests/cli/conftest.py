@@ -1,4 +1,4 @@
-"""The command run in this process, on the cloud in memory of tests/conftest.py."""
+"""Run the command in this process, against the in-memory cloud of tests/conftest.py."""
 
 import json
 import os
@@ -30,7 +30,7 @@ class Larder:
     target: tuple[str, ...] = ()
 
     def __call__(self, *arguments: str, status: int = 0, charset: str = "utf-8") -> Result:
-        """Run it and expect this exit status. No failure may show a traceback."""
+        """Run it and check the exit status. A failure must not show a traceback."""
         result = CliRunner(charset=charset).invoke(
             cli, [*self.target, *arguments], prog_name="larder"
         )
@@ -42,18 +42,18 @@ class Larder:
         return json.loads(self(*arguments, "--json").stdout)
 
     def refusal(self, *arguments: str, status: int = 1) -> str:
-        """The one line that tells why it was refused."""
+        """The one-line error message."""
         result = self(*arguments, status=status)
         assert result.stdout == ""
         *usage, line = result.stderr.splitlines()
-        assert all(not told or told.startswith(("Usage: ", "Try ")) for told in usage)
+        assert all(not text or text.startswith(("Usage: ", "Try ")) for text in usage)
         assert line.startswith("Error: ")
         return line.removeprefix("Error: ")
 
 
 @pytest.fixture
 def own_environment(environment: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """The command changes the environment of its process: here it is as before after each test."""
+    """Restore the environment after each test, because the command changes that of its process."""
     for variable in ("LARDER_STACK", "LARDER_LOCAL"):
         environment.delenv(variable, raising=False)
     before = dict(os.environ)
@@ -65,14 +65,14 @@ def own_environment(environment: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPa
 
 @pytest.fixture
 def api_url() -> Iterator[str]:
-    """The address of something that answers."""
+    """The URL of a server that accepts connections."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
 @pytest.fixture
 def data_folder(tmp_path: Path, own_environment: pytest.MonkeyPatch, api_url: str) -> Path:
-    """The data folder of a local cloud that lives in this process: the one that is in memory."""
+    """The data folder of a local cloud in this process, with the in-memory stores."""
     variables = {k: v for k, v in os.environ.items() if k.startswith(("LARDER_", "AWS_"))}
     write_cloud_json(tmp_path, {"pid": os.getpid(), "api_url": api_url, "environment": variables})
     return tmp_path
@@ -83,7 +83,7 @@ def write_cloud_json(data: Path, cloud: dict[str, Any]) -> None:
 
 
 def change_cloud_json(data: Path, **variables: str) -> None:
-    """Give the local cloud other variables."""
+    """Change variables of the local cloud."""
     cloud = json.loads((data / "cloud.json").read_text())
     cloud["environment"].update(variables)
     write_cloud_json(data, cloud)
@@ -103,7 +103,7 @@ def fake_aws() -> Iterator[FakeAws]:
 
 @pytest.fixture
 def mail_function(data_folder: Path, fake_aws: FakeAws) -> FakeAws:
-    """Takes the jobs of mail that commands hand over."""
+    """Receives the email jobs that commands submit."""
     fake_aws.status = 202
     change_cloud_json(data_folder, AWS_ENDPOINT_URL_LAMBDA=fake_aws.url)
     return fake_aws
@@ -111,7 +111,7 @@ def mail_function(data_folder: Path, fake_aws: FakeAws) -> FakeAws:
 
 @pytest.fixture
 def stack(own_environment: pytest.MonkeyPatch, fake_aws: FakeAws) -> FakeAws:
-    """A deployed stack of the template, whose tables and bucket are those in memory."""
+    """A deployed stack of the template, with the in-memory tables and bucket."""
     fake_aws.holds_stack(OUTPUTS, PARAMETERS)
     own_environment.setenv("AWS_ENDPOINT_URL_CLOUDFORMATION", fake_aws.url)
     for name in load_template(environ={}).environment:

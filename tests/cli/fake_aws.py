@@ -1,5 +1,7 @@
-"""A server that answers every AWS call with what the test says: for CloudFormation, which has no fake of its own here,
-and for refusals that moto never gives."""
+"""A server that answers every AWS call with the response that the test sets.
+
+It replaces CloudFormation, and for errors that moto never returns.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -13,7 +15,7 @@ from xml.sax.saxutils import escape
 
 @dataclass
 class FakeAws:
-    """`url` goes into an AWS_ENDPOINT_URL_* variable; `bodies` are those that came, `requests` the same as forms."""
+    """`url` goes into an AWS_ENDPOINT_URL_* variable. `bodies` are the request bodies, `requests` the same parsed."""
 
     url: str = ""
     status: int = 200
@@ -22,7 +24,7 @@ class FakeAws:
     requests: list[dict[str, list[str]]] = field(default_factory=list)
     authorizations: list[str] = field(default_factory=list)
     physical_ids: dict[str, str] = field(default_factory=dict)
-    """What DescribeStackResource answers, by logical id."""
+    """The reply to DescribeStackResource, by logical id."""
 
     @classmethod
     @contextmanager
@@ -31,9 +33,9 @@ class FakeAws:
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                sent = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
-                fake.bodies.append(sent)
-                fake.requests.append(parse_qs(sent))
+                received = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+                fake.bodies.append(received)
+                fake.requests.append(parse_qs(received))
                 fake.authorizations.append(self.headers.get("Authorization", ""))
                 body = fake._resource(fake.requests[-1]) or fake.body
                 self.send_response(fake.status)
@@ -42,7 +44,7 @@ class FakeAws:
                 self.wfile.write(body)
 
             def log_message(self, *_: object) -> None:
-                """The test's output stays the test's."""
+                """Keep the output of the test clean."""
 
         with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
             fake.url = f"http://127.0.0.1:{server.server_port}"
@@ -80,7 +82,7 @@ class FakeAws:
         ).encode()
 
     def refuses(self, status: int, code: str, message: str) -> None:
-        """Answer as CloudFormation does when it refuses."""
+        """Return an error in CloudFormation's format."""
         self.status = status
         self.body = (
             f"<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code>"
@@ -88,7 +90,7 @@ class FakeAws:
         ).encode()
 
     def refuses_in_json(self, status: int, code: str, message: str) -> None:
-        """Answer as DynamoDB does when it refuses."""
+        """Return an error in DynamoDB's format."""
         self.status = status
         self.body = json.dumps({"__type": f"com.amazon#{code}", "message": message}).encode()
 

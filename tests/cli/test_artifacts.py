@@ -28,7 +28,7 @@ def stored(cloud: Cloud) -> Cloud:
     return cloud
 
 
-def test_list_names_what_is_stored(larder: Larder, stored: Cloud) -> None:
+def test_list_shows_stored_artifacts(larder: Larder, stored: Cloud) -> None:
     found = larder.json("artifacts", "list", "acme")
     assert [one["hash"] for one in found] == ["a1", "a2", "a3"]
     assert {one["writer"] for one in found} == {stored.key.id}
@@ -38,21 +38,19 @@ def test_list_names_what_is_stored(larder: Larder, stored: Cloud) -> None:
     assert "BUILDKITE" in shown
 
 
-def test_list_ends_at_the_limit_and_reads_on_till_it_is_reached(
-    larder: Larder, stored: Cloud
-) -> None:
+def test_list_reads_pages_up_to_the_limit(larder: Larder, stored: Cloud) -> None:
     for number in range(5):
         offer(stored.send, f"a0{number}")
     found = larder.json("artifacts", "list", "acme", "--limit", "2")
     assert [one["hash"] for one in found] == ["a1", "a2"]
 
 
-def test_list_says_that_there_is_nothing(larder: Larder, cloud: Cloud) -> None:
+def test_list_says_when_nothing_is_stored(larder: Larder, cloud: Cloud) -> None:
     assert "acme stores nothing" in larder("artifacts", "list", "acme").stdout
     assert larder.json("artifacts", "list", "acme") == []
 
 
-def test_show_tells_what_is_known(larder: Larder, stored: Cloud) -> None:
+def test_show_prints_the_details(larder: Larder, stored: Cloud) -> None:
     shown = larder.json("artifacts", "show", "acme", "a1")
     assert (shown["size_bytes"], shown["duration_ms"], shown["ci"]) == (8, 1234, "BUILDKITE")
     assert (shown["writer"], shown["user_id"]) == (stored.key.id, stored.user.id)
@@ -64,13 +62,13 @@ def test_show_tells_what_is_known(larder: Larder, stored: Cloud) -> None:
     ("hash", "expected"),
     [("other", "acme stores no artifact other"), ("a.b", "hash: must be"), ("#totals", "hash:")],
 )
-def test_show_tells_what_is_no_artifact(
+def test_show_rejects_unknown_and_invalid_hashes(
     larder: Larder, stored: Cloud, hash: str, expected: str
 ) -> None:
     assert expected in larder.refusal("artifacts", "show", "acme", hash)
 
 
-def test_delete_deletes_and_tells_what_was_not_there(larder: Larder, stored: Cloud) -> None:
+def test_delete_reports_which_hashes_existed(larder: Larder, stored: Cloud) -> None:
     assert larder.json("artifacts", "delete", "acme", "a1", "other", "a3") == [
         {"hash": "a1", "deleted": True},
         {"hash": "other", "deleted": False},
@@ -80,72 +78,76 @@ def test_delete_deletes_and_tells_what_was_not_there(larder: Larder, stored: Clo
     assert "no" in larder("artifacts", "delete", "acme", "a1").stdout
 
 
-@pytest.mark.parametrize("who", ["key", "user id", "address"])
-def test_delete_removes_all_that_somebody_wrote(larder: Larder, stored: Cloud, who: str) -> None:
+@pytest.mark.parametrize("writer", ["key", "user id", "address"])
+def test_delete_by_writer_deletes_all_their_artifacts(
+    larder: Larder, stored: Cloud, writer: str
+) -> None:
     writers = {"key": stored.key.id, "user id": stored.user.id, "address": "ADA@acme.example"}
-    done = larder.json("artifacts", "delete", "acme", "--writer", writers[who])
+    done = larder.json("artifacts", "delete", "acme", "--writer", writers[writer])
     assert (done["artifacts"], done["size_bytes"], done["finished"]) == (3, 24, True)
     assert read_totals(stored.team.id) == Totals()
-    # The sweep looks again for what was under way.
+    # The sweep checks again for uploads that were in progress.
     assert sweep.sweep(now=clock.now() + timedelta(hours=26)).removals == 1
 
 
 @pytest.mark.parametrize("arguments", [[], ["a1", "--writer", "x"]])
-def test_delete_needs_to_know_what(larder: Larder, stored: Cloud, arguments: list[str]) -> None:
-    told = larder.refusal("artifacts", "delete", "acme", *arguments, status=2)
-    assert "either hashes, or --writer" in told
+def test_delete_needs_either_hashes_or_a_writer(
+    larder: Larder, stored: Cloud, arguments: list[str]
+) -> None:
+    output = larder.refusal("artifacts", "delete", "acme", *arguments, status=2)
+    assert "either hashes or --writer" in output
     assert read_totals(stored.team.id).artifacts == 3
 
 
-def test_delete_names_a_user_who_does_not_exist(larder: Larder, stored: Cloud) -> None:
-    told = larder.refusal("artifacts", "delete", "acme", "--writer", "bob@acme.example")
-    assert "there is no user bob@acme.example" in told
+def test_delete_reports_an_unknown_user(larder: Larder, stored: Cloud) -> None:
+    output = larder.refusal("artifacts", "delete", "acme", "--writer", "bob@acme.example")
+    assert "there is no user bob@acme.example" in output
 
 
 @pytest.mark.parametrize("writer", ["nokey", "", "x" * 64, "team_" + "x" * 24, "x" * 31 + "."])
-def test_delete_refuses_what_is_nobodys_id(larder: Larder, stored: Cloud, writer: str) -> None:
-    told = larder.refusal("artifacts", "delete", "acme", "--writer", writer, status=2)
-    assert "--writer must be the id of a key, a session or a user, 32 letters and digits" in told
-    assert "x" * 24 not in told
+def test_delete_rejects_an_invalid_writer_id(larder: Larder, stored: Cloud, writer: str) -> None:
+    output = larder.refusal("artifacts", "delete", "acme", "--writer", writer, status=2)
+    assert "--writer must be the id of a key, a session or a user, 32 letters and digits" in output
+    assert "x" * 24 not in output
     assert larder.json("artifacts", "audit", "acme") == []
 
 
-def test_delete_says_that_somebody_wrote_nothing(larder: Larder, stored: Cloud) -> None:
+def test_delete_says_when_the_writer_has_no_artifacts(larder: Larder, stored: Cloud) -> None:
     nobody = random_id()
     done = larder("artifacts", "delete", "acme", "--writer", nobody)
-    assert done.stderr == f"Nothing that {nobody} wrote was stored for acme.\n"
+    assert done.stderr == f"acme has no artifacts from {nobody}.\n"
     done = larder("artifacts", "delete", "acme", "--writer", stored.key.id)
     assert done.stderr == ""
 
 
-def test_audit_tells_who_removed_what(larder: Larder, stored: Cloud, manage: Sender) -> None:
+def test_audit_shows_who_deleted_what(larder: Larder, stored: Cloud, manage: Sender) -> None:
     manage("DELETE", "/v1/artifacts/a1")
     with handed_over(settings().removal_function):
         manage.asking(writer=stored.key.id)("DELETE", "/v1/artifacts")
     larder("artifacts", "delete", "acme", "a2")
-    told = larder.json("artifacts", "audit", "acme")
-    assert [(one["action"], one["subject"], one["by"]) for one in told] == [
+    output = larder.json("artifacts", "audit", "acme")
+    assert [(one["action"], one["subject"], one["by"]) for one in output] == [
         ("artifact_deleted", "a2", "operator"),
         ("removal_asked", stored.key.id, "ada@acme.example"),
         ("artifact_deleted", "a1", "ada@acme.example"),
     ]
-    assert [one["artifacts"] for one in told] == [1, 0, 1]
-    assert told[2]["user_id"] == stored.user.id
+    assert [one["artifacts"] for one in output] == [1, 0, 1]
+    assert output[2]["user_id"] == stored.user.id
     assert len(larder.json("artifacts", "audit", "acme", "--limit", "2")) == 2
     assert "ada@acme.example" in larder("artifacts", "audit", "acme").stdout
 
 
-def test_audit_names_by_their_id_who_has_left(
+def test_audit_shows_the_id_of_a_deleted_user(
     larder: Larder, stored: Cloud, manage: Sender
 ) -> None:
     manage("DELETE", "/v1/artifacts/a1")
     remove_user(stored.user.id, now=clock.now())
     leave_teams(stored.user.id)
-    (told,) = larder.json("artifacts", "audit", "acme")
-    assert told["by"] == stored.user.id
+    (output,) = larder.json("artifacts", "audit", "acme")
+    assert output["by"] == stored.user.id
 
 
-def test_an_address_names_what_its_user_stores_without_a_team(
+def test_an_address_stands_for_artifacts_without_a_team(
     larder: Larder, stored: Cloud, personal: Sender
 ) -> None:
     ada = "Ada@acme.example"
@@ -154,29 +156,29 @@ def test_an_address_names_what_its_user_stores_without_a_team(
         assert personal("PUT", f"/v8/artifacts/{hash}", body=b"own").status == 202
     assert [one["hash"] for one in larder.json("artifacts", "list", ada)] == ["b1", "b2"]
     assert larder.json("artifacts", "show", ada, "b1")["user_id"] == stored.user.id
-    told = larder.refusal("artifacts", "show", ada, "a1")
-    assert told == "ada@acme.example stores no artifact a1"
+    output = larder.refusal("artifacts", "show", ada, "a1")
+    assert output == "ada@acme.example stores no artifact a1"
     assert larder.json("artifacts", "delete", ada, "b1") == [{"hash": "b1", "deleted": True}]
     done = larder.json("artifacts", "delete", ada, "--writer", ada)
     assert (done["artifacts"], done["size_bytes"], done["finished"]) == (1, 3, True)
     assert read_totals(stored.user.id) == Totals()
     audit = larder.json("artifacts", "audit", ada)
     assert [(one["subject"], one["by"]) for one in audit][-1] == ("b1", "operator")
-    # The team's stay.
+    # The team's artifacts stay.
     assert read_totals(stored.team.id).artifacts == 3
 
 
 @pytest.mark.parametrize(
     "command", [("list",), ("show", "a1"), ("delete", "a1"), ("audit",)], ids=lambda one: one[0]
 )
-def test_an_address_of_nobody_is_told(
+def test_an_unknown_address_is_reported(
     larder: Larder, cloud: Cloud, command: tuple[str, ...]
 ) -> None:
     name, *more = command
-    told = larder.refusal("artifacts", name, "bob@acme.example", *more)
-    assert "there is no user bob@acme.example" in told
+    output = larder.refusal("artifacts", name, "bob@acme.example", *more)
+    assert "there is no user bob@acme.example" in output
 
 
-def test_audit_says_that_nothing_was_removed(larder: Larder, cloud: Cloud) -> None:
-    assert "nobody has removed anything" in larder("artifacts", "audit", "acme").stdout
+def test_audit_says_when_nothing_was_deleted(larder: Larder, cloud: Cloud) -> None:
+    assert "nothing has been deleted from acme" in larder("artifacts", "audit", "acme").stdout
     assert larder.json("artifacts", "audit", "acme") == []

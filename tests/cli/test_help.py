@@ -1,4 +1,4 @@
-"""The command explains itself, quickly, and docs/operator-cli.md is complete."""
+"""Help texts are complete and fast, and docs/operator-cli.md covers every command."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "operator-cli.md"
 
 
 def walk(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Every command, with the words that lead to it."""
+    """Every command, with its path of names."""
     yield path, command
     if isinstance(command, click.Group):
         for name, inner in command.commands.items():
@@ -29,7 +29,7 @@ IDS = [" ".join(("larder", *path)) for path in COMMANDS]
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=IDS)
-def test_help_tells_what_it_does_with_examples_and_without_a_target(path: tuple[str, ...]) -> None:
+def test_help_has_examples_and_needs_no_target(path: tuple[str, ...]) -> None:
     for flag in ("--help", "-h"):
         shown = Larder()(*path, flag).stdout
         assert shown.startswith(f"Usage: {' '.join(('larder', *path))}")
@@ -51,7 +51,7 @@ def test_every_command_can_print_json(path: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=IDS)
-def test_the_reference_names_the_command_with_all_its_options(path: tuple[str, ...]) -> None:
+def test_the_reference_lists_the_command_and_its_options(path: tuple[str, ...]) -> None:
     sections = _sections(REFERENCE.read_text())
     title = " ".join(("larder", *path))
     assert title in sections
@@ -66,7 +66,7 @@ def test_the_reference_names_the_command_with_all_its_options(path: tuple[str, .
 
 
 def _sections(text: str) -> dict[str, str]:
-    """The reference's text below each heading that is a command."""
+    """The text of the reference below each heading."""
     sections: dict[str, str] = {}
     title = ""
     for line in text.splitlines():
@@ -84,8 +84,8 @@ def test_an_unknown_command_is_a_usage_error() -> None:
     assert "No such command" in Larder().refusal("eat", status=2)
 
 
-def test_help_loads_nothing_slow() -> None:
-    """boto3 and rich take longer to import than everything else together."""
+def test_help_imports_no_slow_module() -> None:
+    """boto3 and rich take longer to import than everything else."""
     program = (
         "import sys\n"
         "from larder_cli.main import cli\n"

@@ -1,4 +1,4 @@
-"""`larder rebuild-index` and `larder sweep`. Rebuilding beside a writer: test_on_a_local_cloud.py."""
+"""`larder rebuild-index` and `larder sweep`. test_on_a_local_cloud.py rebuilds while a client writes."""
 
 import base64
 from datetime import timedelta
@@ -14,8 +14,8 @@ from .conftest import Larder
 
 
 def put(cloud: Cloud, hash: str, body: bytes, *, duration_ms: int, tag: str) -> None:
-    told = {"x-artifact-duration": str(duration_ms), "x-artifact-tag": tag}
-    assert cloud.send("PUT", f"/v8/artifacts/{hash}", body=body, headers=told).status == 202
+    headers = {"x-artifact-duration": str(duration_ms), "x-artifact-tag": tag}
+    assert cloud.send("PUT", f"/v8/artifacts/{hash}", body=body, headers=headers).status == 202
 
 
 def get(cloud: Cloud, hash: str) -> Reply:
@@ -44,16 +44,18 @@ def store_some(cloud: Cloud) -> list[str]:
     return hashes
 
 
-def test_a_lost_index_comes_back_with_tags_and_durations(larder: Larder, cloud: Cloud) -> None:
+def test_rebuild_restores_a_lost_index_with_tags_and_durations(
+    larder: Larder, cloud: Cloud
+) -> None:
     hashes = store_some(cloud)
     before = larder.json("teams", "show", "acme")
     lose_the_index()
     assert get(cloud, hashes[0]).status == 404
 
-    told = larder.json("rebuild-index")
+    output = larder.json("rebuild-index")
 
-    assert told.pop("seconds") >= 0
-    assert told == {
+    assert output.pop("seconds") >= 0
+    assert output == {
         "objects": 5,
         "indexed": 5,
         "already_current": 0,
@@ -73,12 +75,12 @@ def test_a_second_run_changes_nothing(larder: Larder, cloud: Cloud) -> None:
     lose_the_index()
     larder("rebuild-index")
     before = index()
-    told = larder.json("rebuild-index")
-    assert (told["indexed"], told["already_current"]) == (0, 5)
+    output = larder.json("rebuild-index")
+    assert (output["indexed"], output["already_current"]) == (0, 5)
     assert index() == before
 
 
-def test_a_whole_index_stays_as_it_is(larder: Larder, cloud: Cloud) -> None:
+def test_a_complete_index_does_not_change(larder: Larder, cloud: Cloud) -> None:
     store_some(cloud)
     before = index()
     assert larder.json("rebuild-index")["already_current"] == 5
@@ -89,8 +91,8 @@ def test_the_latest_upload_of_a_hash_wins(larder: Larder, cloud: Cloud) -> None:
     put(cloud, "abc", b"old", duration_ms=1, tag=tag(1))
     put(cloud, "abc", b"newer", duration_ms=2, tag=tag(2))
     lose_the_index()
-    told = larder.json("rebuild-index")
-    assert (told["objects"], told["indexed"], told["replaced"]) == (2, 1, 1)
+    output = larder.json("rebuild-index")
+    assert (output["objects"], output["indexed"], output["replaced"]) == (2, 1, 1)
     reply = get(cloud, "abc")
     assert (reply.body, reply.headers["x-artifact-tag"]) == (b"newer", tag(2))
     assert larder.json("teams", "show", "acme")["stored_bytes"] == 5
@@ -107,20 +109,20 @@ def test_a_direct_upload_whose_event_was_lost_becomes_visible(larder: Larder, cl
     assert get(cloud, "abc").body == b"bytes"
 
 
-def test_objects_of_somebody_else_are_left_alone(larder: Larder, cloud: Cloud) -> None:
+def test_objects_that_are_not_artifacts_stay(larder: Larder, cloud: Cloud) -> None:
     bucket, key = settings().artifacts_bucket, "artifacts/readme.txt"
     aws.s3().put_object(Bucket=bucket, Key=key, Body=b"mine")
     assert larder.json("rebuild-index")["objects"] == 0
     assert aws.s3().get_object(Bucket=bucket, Key=key)["Body"].read() == b"mine"
 
 
-def test_an_empty_bucket_is_no_error(larder: Larder) -> None:
+def test_an_empty_bucket_is_not_an_error(larder: Larder) -> None:
     shown = larder("rebuild-index").stdout
     for expected in ("objects", "indexed", "already current", "expired or refused", "seconds"):
         assert expected in shown
 
 
-def test_sweep_gives_up_uploads_that_never_came(larder: Larder, cloud: Cloud) -> None:
+def test_sweep_gives_up_uploads_that_never_arrived(larder: Larder, cloud: Cloud) -> None:
     long_ago = clock.now() - timedelta(days=2)
     service.offer_upload(cloud.team.id, ArtifactHash("abc"), writer=cloud.writer, now=long_ago)
     assert larder.json("sweep") == {

@@ -1,4 +1,4 @@
-"""`larder keys`: what it makes is what the handlers take."""
+"""`larder keys`, and that the handlers accept the keys that it creates."""
 
 import json
 import time
@@ -29,13 +29,13 @@ FIELDS = {
 
 
 def facts(shown: str) -> dict[str, str]:
-    """What is told about one thing, by its label."""
+    """The values of a printed record, by label."""
     lines = (line.split("  ", 1) for line in shown.splitlines() if "  " in line)
     return {label.strip(): value.strip() for label, value in lines}
 
 
 def rows(shown: str) -> list[dict[str, str]]:
-    """The lines of a table by the heads of its columns, which stand where their cells stand."""
+    """The rows of a printed table, by column heading. Headings start where their cells start."""
     head, _, *lines = shown.splitlines()
     labels = [label for label in head.split("   ") if label.strip()]
     assert len(labels) == len(set(labels))
@@ -51,7 +51,7 @@ def rows(shown: str) -> list[dict[str, str]]:
 
 
 def use(made: dict[str, Any]) -> Reply:
-    """Present a key that was made."""
+    """Send a request with a created key."""
     return Sender(made["key"])("GET", STATUS)
 
 
@@ -67,7 +67,7 @@ def test_a_key_stores_and_restores_an_artifact(larder: Larder, cloud: Cloud) -> 
     assert send("GET", "/v8/artifacts/abc").body == b"bytes"
 
 
-def test_the_json_tells_the_key_and_its_properties(larder: Larder, cloud: Cloud) -> None:
+def test_the_json_contains_the_key_and_its_fields(larder: Larder, cloud: Cloud) -> None:
     made = larder.json(
         *("keys", "create", *ADA, "--team", cloud.team.id, "--name", "ci", "--prefix", "acme_"),
         *("--expires-in", "30d", "--permissions", "artifacts=read"),
@@ -79,7 +79,7 @@ def test_the_json_tells_the_key_and_its_properties(larder: Larder, cloud: Cloud)
     assert lifetime(made) == timedelta(days=30)
 
 
-def test_the_key_is_shown_once_and_stored_nowhere(larder: Larder, cloud: Cloud) -> None:
+def test_the_key_is_shown_once_and_not_stored(larder: Larder, cloud: Cloud) -> None:
     result = larder("keys", "create", *ADA, "--name", "shown")
     key = result.stdout.splitlines()[-1]
     assert len(key) == 64
@@ -104,7 +104,7 @@ def test_a_key_without_a_team_acts_for_all_teams_of_its_user(larder: Larder, clo
     assert Sender(made["key"], slug="acme")("GET", "/v8/artifacts/status").status == 200
 
 
-def test_permissions_of_several_resources_add_up(larder: Larder, cloud: Cloud) -> None:
+def test_permissions_for_several_resources_are_combined(larder: Larder, cloud: Cloud) -> None:
     made = larder.json(
         *("keys", "create", *ADA, "--permissions", "artifacts=read, write"),
         *("--permissions", "reports=read"),
@@ -112,28 +112,28 @@ def test_permissions_of_several_resources_add_up(larder: Larder, cloud: Cloud) -
     assert made["permissions"] == {"artifacts": ["read", "write"], "reports": ["read"]}
 
 
-def test_an_action_that_opens_nothing_is_refused(larder: Larder, cloud: Cloud) -> None:
-    told = larder.refusal("keys", "create", *ADA, "--permissions", "artifacts=red", status=2)
-    assert "artifacts has no action red: it has read, write, manage" in told
+def test_an_unknown_action_of_larders_resources_is_rejected(larder: Larder, cloud: Cloud) -> None:
+    output = larder.refusal("keys", "create", *ADA, "--permissions", "artifacts=red", status=2)
+    assert "artifacts has no action red: use read, write, manage" in output
     assert [key["id"] for key in larder.json("keys", "list", *ADA)] == [cloud.key.id]
 
 
 @pytest.mark.parametrize(
-    ("defaults", "is_warned_of"),
+    ("defaults", "warns"),
     [
         ('{"artifacts":["read"]}', True),
         ('{"artifact":["read"]}', False),
         ("not_on_this_machine:permissions", True),
     ],
 )
-def test_a_resource_that_nobody_knows_is_warned_of(
-    larder: Larder, cloud: Cloud, data_folder: Path, defaults: str, is_warned_of: bool
+def test_an_unknown_resource_causes_a_warning(
+    larder: Larder, cloud: Cloud, data_folder: Path, defaults: str, warns: bool
 ) -> None:
     change_cloud_json(data_folder, LARDER_DEFAULT_KEY_PERMISSIONS=defaults)
     made = larder("keys", "create", *ADA, "--permissions", "artifact=read", "--json")
     assert json.loads(made.stdout)["permissions"] == {"artifact": ["read"]}
-    assert ("the key opens nothing of Larder's by artifact," in made.stderr) is is_warned_of
-    assert made.stderr.count("\n") == is_warned_of
+    assert ("artifact is not a resource of Larder" in made.stderr) is warns
+    assert made.stderr.count("\n") == warns
     assert larder("keys", "create", *ADA, "--permissions", "teams=read").stderr == ""
 
 
@@ -160,7 +160,7 @@ def test_a_team_key_needs_a_member(larder: Larder, cloud: Cloud) -> None:
         ),
     ],
 )
-def test_create_refuses_what_the_rules_forbid(
+def test_create_rejects_values_outside_the_limits(
     larder: Larder, cloud: Cloud, arguments: tuple[str, ...], expected: str
 ) -> None:
     assert expected in larder.refusal("keys", "create", *ADA, *arguments)
@@ -170,29 +170,29 @@ def test_create_refuses_what_the_rules_forbid(
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("--expires-in", "soon"), "is no time"),
-        (("--expires-in", "0d"), "out of bounds"),
-        (("--expires-in", "99999w"), "out of bounds"),
-        (("--permissions", "artifacts"), "is no permission"),
-        (("--permissions", "artifacts=read,,write"), "is no permission"),
-        (("--metadata", "{repo: web}"), "'--metadata': this is no JSON"),
-        (("--metadata", "NaN"), "'--metadata': this is no JSON"),
+        (("--expires-in", "soon"), "is not a duration"),
+        (("--expires-in", "0d"), "out of range"),
+        (("--expires-in", "99999w"), "out of range"),
+        (("--permissions", "artifacts"), "is not a permission"),
+        (("--permissions", "artifacts=read,,write"), "is not a permission"),
+        (("--metadata", "{repo: web}"), "'--metadata': this is not valid JSON"),
+        (("--metadata", "NaN"), "'--metadata': this is not valid JSON"),
         (("--remaining", "-1"), "'--remaining': -1 is not in the range"),
         (("--remaining", "many"), "'--remaining': 'many' is not a valid integer"),
         (("--remaining", "1.5"), "'--remaining': '1.5' is not a valid integer"),
         (("--refill-amount", "0"), "'--refill-amount': 0 is not in the range"),
-        (("--refill-interval", "daily"), "'--refill-interval': 'daily' is no time"),
-        (("--refill-interval", "10001d"), "out of bounds: from 1s to 10000d"),
+        (("--refill-interval", "daily"), "'--refill-interval': 'daily' is not a duration"),
+        (("--refill-interval", "10001d"), "out of range: it must be from 1s to 10000d"),
         (("--rate-limit-max", "0"), "'--rate-limit-max': 0 is not in the range"),
-        (("--rate-limit-window", "0s"), "'--rate-limit-window': '0s' is out of bounds"),
+        (("--rate-limit-window", "0s"), "'--rate-limit-window': '0s' is out of range"),
         (("--rate-limit-window", "1h"), "--rate-limit-window needs --rate-limit-max"),
         (
             ("--remaining", "5", "--refill-amount", "5"),
-            "--refill-amount and --refill-interval come together",
+            "--refill-amount and --refill-interval belong together",
         ),
         (
             ("--remaining", "5", "--refill-interval", "1d"),
-            "--refill-amount and --refill-interval come together",
+            "--refill-amount and --refill-interval belong together",
         ),
         (
             ("--refill-amount", "5", "--refill-interval", "1d"),
@@ -200,14 +200,14 @@ def test_create_refuses_what_the_rules_forbid(
         ),
     ],
 )
-def test_create_refuses_what_it_cannot_read(
+def test_create_rejects_unreadable_options(
     larder: Larder, cloud: Cloud, arguments: tuple[str, ...], expected: str
 ) -> None:
     assert expected in larder.refusal("keys", "create", *ADA, *arguments, status=2)
     assert len(larder.json("keys", "list", *ADA)) == 1
 
 
-def test_list_names_the_keys_of_a_user_with_their_teams(larder: Larder, cloud: Cloud) -> None:
+def test_list_shows_the_keys_of_a_user_with_their_teams(larder: Larder, cloud: Cloud) -> None:
     larder("keys", "create", *ADA, "--name", "own")
     listed = larder.json("keys", "list", *ADA)
     assert [(key["name"], key["team"]) for key in listed] == [("ci", "acme"), ("own", None)]
@@ -217,7 +217,7 @@ def test_list_names_the_keys_of_a_user_with_their_teams(larder: Larder, cloud: C
     assert "artifacts=read,write" in shown
 
 
-def test_a_key_has_every_field_that_create_is_given(larder: Larder, cloud: Cloud) -> None:
+def test_create_sets_every_field(larder: Larder, cloud: Cloud) -> None:
     made = larder.json(
         *("keys", "create", *ADA, "--team", "acme", "--name", "all", "--prefix", "all_"),
         *("--expires-in", "1d", "--permissions", "artifacts=read"),
@@ -232,7 +232,7 @@ def test_a_key_has_every_field_that_create_is_given(larder: Larder, cloud: Cloud
     assert (made["rate_limit_enabled"], made["rate_limit_max"]) == (True, 20)
     assert made["rate_limit_window_ms"] == 60_000
     assert (made["enabled"], made["request_count"], made["last_request_at"]) == (True, 0, None)
-    # What was stored is what was told, except for the key.
+    # The stored fields match the output, except for the key itself.
     key = made.pop("key")
     assert larder.json("keys", "show", made["id"]) == made
     assert made in larder.json("keys", "list", *ADA)
@@ -247,24 +247,24 @@ def test_a_key_has_no_limits_unless_they_are_given(larder: Larder, cloud: Cloud)
     )
     assert {made[name] for name in unlimited} == {None}
     assert made["rate_limit_enabled"] is False
-    told = facts(larder("keys", "show", made["id"]).stdout)
+    output = facts(larder("keys", "show", made["id"]).stdout)
     for label in ("metadata", "remaining", "refill", "last refill", "rate limit", "expires"):
-        assert told[label] == "-"
+        assert output[label] == "-"
 
 
-def test_limits_are_told_as_they_are_written(larder: Larder, cloud: Cloud) -> None:
+def test_limits_are_shown_in_the_format_of_the_options(larder: Larder, cloud: Cloud) -> None:
     result = larder(
         *("keys", "create", *ADA, "--metadata", '{"repo": "wäb"}', "--remaining", "5000"),
         *("--refill-amount", "5000", "--refill-interval", "24h"),
         *("--rate-limit-max", "1000", "--rate-limit-window", "90s", "--expires-in", "1d"),
     )
-    told = facts(result.stdout)
-    assert told["metadata"] == '{"repo": "wäb"}'
-    assert (told["remaining"], told["refill"]) == ("5,000", "5,000 per 1d")
-    assert told["rate limit"] == "1,000 per 90s"
+    output = facts(result.stdout)
+    assert output["metadata"] == '{"repo": "wäb"}'
+    assert (output["remaining"], output["refill"]) == ("5,000", "5,000 per 1d")
+    assert output["rate limit"] == "1,000 per 90s"
     tomorrow = clock.now() + timedelta(days=1)
-    assert told["expires"].startswith(f"{tomorrow:%Y-%m-}")
-    assert told["expires"].endswith(" UTC")
+    assert output["expires"].startswith(f"{tomorrow:%Y-%m-}")
+    assert output["expires"].endswith(" UTC")
 
 
 def test_a_rate_limit_without_a_window_counts_by_day(larder: Larder, cloud: Cloud) -> None:
@@ -272,7 +272,7 @@ def test_a_rate_limit_without_a_window_counts_by_day(larder: Larder, cloud: Clou
     assert made["rate_limit_window_ms"] == 86_400_000
 
 
-def test_a_key_with_two_uses_works_twice_and_is_gone(larder: Larder, cloud: Cloud) -> None:
+def test_a_key_with_two_uses_works_twice_and_is_deleted(larder: Larder, cloud: Cloud) -> None:
     made = larder.json("keys", "create", *ADA, "--remaining", "2")
     assert use(made).status == 200
     assert larder.json("keys", "show", made["id"])["remaining"] == 1
@@ -292,7 +292,7 @@ def test_a_refill_gives_the_uses_back(larder: Larder, cloud: Cloud) -> None:
     assert larder.json("keys", "show", made["id"])["last_refill_at"] is not None
 
 
-def test_a_key_that_begins_without_uses_is_refused_but_kept_for_its_refill(
+def test_a_key_without_uses_is_rejected_but_kept_until_its_refill(
     larder: Larder, cloud: Cloud
 ) -> None:
     made = larder.json(
@@ -304,7 +304,7 @@ def test_a_key_that_begins_without_uses_is_refused_but_kept_for_its_refill(
     assert larder.json("keys", "show", made["id"])["remaining"] == 0
 
 
-def test_a_key_that_is_made_without_uses_or_a_refill_is_refused_and_gone(
+def test_a_key_without_uses_or_a_refill_is_rejected_and_deleted(
     larder: Larder, cloud: Cloud
 ) -> None:
     made = larder.json("keys", "create", *ADA, "--remaining", "0")
@@ -313,16 +313,16 @@ def test_a_key_that_is_made_without_uses_or_a_refill_is_refused_and_gone(
     assert "there is no key with the id" in larder.refusal("keys", "show", made["id"])
 
 
-def test_a_key_over_its_rate_limit_is_told_when_to_come_again(larder: Larder, cloud: Cloud) -> None:
+def test_a_key_over_its_rate_limit_gets_429_with_retry_after(larder: Larder, cloud: Cloud) -> None:
     made = larder.json("keys", "create", *ADA, "--rate-limit-max", "2", "--rate-limit-window", "1h")
     assert [use(made).status, use(made).status] == [200, 200]
     refused = use(made)
     assert (refused.status, refused.code) == (429, "rate_limited")
     headers = {name.lower(): value for name, value in refused.headers.items()}
     assert 3500 < int(headers["retry-after"]) <= 3600
-    told = larder.json("keys", "show", made["id"])
-    assert told["request_count"] == 2
-    assert told["window_ends_at"] == made["window_ends_at"]
+    output = larder.json("keys", "show", made["id"])
+    assert output["request_count"] == 2
+    assert output["window_ends_at"] == made["window_ends_at"]
 
 
 def test_list_shows_limits_expiry_and_last_use(larder: Larder, cloud: Cloud) -> None:
@@ -339,21 +339,21 @@ def test_list_shows_limits_expiry_and_last_use(larder: Larder, cloud: Cloud) -> 
     assert limited["last request"] == "-"
 
 
-def test_show_tells_the_team_and_the_permissions(larder: Larder, cloud: Cloud) -> None:
-    told = facts(larder("keys", "show", cloud.key.id).stdout)
-    assert (told["id"], told["team"]) == (cloud.key.id, "acme")
-    assert (told["permissions"], told["enabled"]) == ("artifacts=read,write", "yes")
-    assert "key" not in told
+def test_show_prints_the_team_and_the_permissions(larder: Larder, cloud: Cloud) -> None:
+    output = facts(larder("keys", "show", cloud.key.id).stdout)
+    assert (output["id"], output["team"]) == (cloud.key.id, "acme")
+    assert (output["permissions"], output["enabled"]) == ("artifacts=read,write", "yes")
+    assert "key" not in output
 
 
-def test_a_key_that_is_not_there_cannot_be_shown_or_rotated(larder: Larder, cloud: Cloud) -> None:
+def test_show_and_rotate_reject_an_unknown_key(larder: Larder, cloud: Cloud) -> None:
     for command in ("show", "rotate"):
         refusal = larder.refusal("keys", command, "nothing")
         assert refusal.startswith("there is no key with the id nothing")
         assert "larder keys list" in refusal
 
 
-def test_rotation_makes_a_key_that_takes_over(larder: Larder, cloud: Cloud) -> None:
+def test_rotation_creates_a_key_with_the_same_fields(larder: Larder, cloud: Cloud) -> None:
     old = larder.json(
         *("keys", "create", *ADA, "--team", "acme", "--name", "ci", "--prefix", "ci_"),
         *("--permissions", "artifacts=read", "--metadata", '{"repo": "web"}', "--remaining", "9"),
@@ -388,7 +388,7 @@ def test_without_an_overlap_the_old_key_ends_at_once(larder: Larder, cloud: Clou
     assert [key["id"] for key in larder.json("keys", "list", *ADA)] == [made["id"]]
 
 
-def test_an_overlap_is_no_longer_than_the_old_keys_life(larder: Larder, cloud: Cloud) -> None:
+def test_the_overlap_ends_with_the_old_keys_lifetime(larder: Larder, cloud: Cloud) -> None:
     old = larder.json("keys", "create", *ADA, "--expires-in", "1h")
     made = larder.json("keys", "rotate", old["id"], "--overlap", "30d")
     assert made["old_expires_at"] == old["expires_at"]
@@ -398,20 +398,24 @@ def test_rotation_shows_the_key_once_and_when_the_old_one_ends(
     larder: Larder, cloud: Cloud
 ) -> None:
     shown = larder("keys", "rotate", cloud.key.id, "--overlap", "1h").stdout
-    told, raw = facts(shown), shown.splitlines()[-1]
+    output, raw = facts(shown), shown.splitlines()[-1]
     assert (len(raw), shown.count(raw)) == (64, 1)
     assert use({"key": raw}).status == 200
-    assert told["old id"] == cloud.key.id
+    assert output["old id"] == cloud.key.id
     old = repository.get(cloud.key.key_hash)
     assert old is not None
-    assert told["old expires"] == f"{old.expires_at:%Y-%m-%d %H:%M:%S} UTC"
+    assert output["old expires"] == f"{old.expires_at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 @pytest.mark.parametrize(
     ("overlap", "expected"),
-    [("soon", "is no time"), ("-1h", "is no time"), ("36501d", "out of bounds: from 0s")],
+    [
+        ("soon", "is not a duration"),
+        ("-1h", "is not a duration"),
+        ("36501d", "out of range: it must be from 0s"),
+    ],
 )
-def test_rotation_refuses_an_overlap_that_it_cannot_read(
+def test_rotation_rejects_an_unreadable_overlap(
     larder: Larder, cloud: Cloud, overlap: str, expected: str
 ) -> None:
     refusal = larder.refusal("keys", "rotate", cloud.key.id, "--overlap", overlap, status=2)
@@ -421,7 +425,9 @@ def test_rotation_refuses_an_overlap_that_it_cannot_read(
     assert len(larder.json("keys", "list", *ADA)) == 1
 
 
-def test_expired_keys_of_all_users_are_deleted_and_no_others(larder: Larder, cloud: Cloud) -> None:
+def test_delete_expired_deletes_only_expired_keys_of_all_users(
+    larder: Larder, cloud: Cloud
+) -> None:
     bob = create_user("bob@acme.example", "Bob", now=clock.now())
     yesterday = clock.now() - timedelta(days=1)
     for user_id in (cloud.user.id, cloud.user.id, bob.id):
@@ -435,13 +441,15 @@ def test_expired_keys_of_all_users_are_deleted_and_no_others(larder: Larder, clo
     assert facts(larder("keys", "delete-expired").stdout) == {"deleted": "0"}
 
 
-def test_list_tells_when_a_key_was_used(larder: Larder, cloud: Cloud) -> None:
+def test_list_shows_when_a_key_was_last_used(larder: Larder, cloud: Cloud) -> None:
     assert larder.json("keys", "list", *ADA)[0]["last_request_at"] is None
     cloud.send("GET", "/v8/artifacts/status")
     assert larder.json("keys", "list", *ADA)[0]["last_request_at"] is not None
 
 
-def test_list_says_that_there_is_none_or_nobody(larder: Larder, aws_in_memory: None) -> None:
+def test_list_says_when_a_user_has_no_keys_or_does_not_exist(
+    larder: Larder, aws_in_memory: None
+) -> None:
     create_user("bob@acme.example", "Bob", now=clock.now())
     assert (
         "bob@acme.example has no keys"
@@ -450,7 +458,7 @@ def test_list_says_that_there_is_none_or_nobody(larder: Larder, aws_in_memory: N
     assert "there is no user" in larder.refusal("keys", "list", "--user", "nobody@acme.example")
 
 
-def test_a_revoked_key_is_refused_at_once(larder: Larder, cloud: Cloud) -> None:
+def test_a_revoked_key_is_rejected_at_once(larder: Larder, cloud: Cloud) -> None:
     assert cloud.send("GET", "/v8/artifacts/status").status == 200
     assert larder.json("keys", "revoke", cloud.key.id) == {"id": cloud.key.id, "revoked": True}
     assert cloud.send("GET", "/v8/artifacts/status").status == 401

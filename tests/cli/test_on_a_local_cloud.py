@@ -1,4 +1,4 @@
-"""The installed command against a local cloud that really runs, for what no store in memory can show."""
+"""The installed command against a running local cloud, for behaviour that in-memory stores cannot show."""
 
 import os
 import pty
@@ -31,7 +31,7 @@ def local_cloud(
 
 
 def larder(cloud: LocalCloud, *arguments: str) -> Any:
-    """Run the command as an operator's program does, with a foreign AWS set-up around it."""
+    """Run the command as an operator's script would, with AWS variables of another account set."""
     environment = os.environ | {"AWS_PROFILE": "of-another-account", "LARDER_STACK": "another"}
     return run_larder("--local", cloud.data, *arguments, timeout_s=120, environment=environment)
 
@@ -78,7 +78,7 @@ def lose_the_index(cloud: LocalCloud) -> int:
     return len(items)
 
 
-def test_a_key_that_the_command_makes_opens_the_cache(local_cloud: LocalCloud) -> None:
+def test_a_created_key_gives_access_until_it_is_revoked(local_cloud: LocalCloud) -> None:
     email = ("--email", "ada@acme.example", "--name", "Ada")
     larder(local_cloud, "users", "create", *email)
     larder(local_cloud, "teams", "add-member", local_cloud.team, "ada@acme.example")
@@ -90,7 +90,7 @@ def test_a_key_that_the_command_makes_opens_the_cache(local_cloud: LocalCloud) -
         assert http.get("/v8/artifacts/status").status_code == 401
 
 
-def test_limits_rotation_and_removal_hold(local_cloud: LocalCloud) -> None:
+def test_key_limits_rotation_and_deletion_take_effect(local_cloud: LocalCloud) -> None:
     larder(local_cloud, "users", "create", "--email", "bob@acme.example", "--name", "Bob")
     user = ("--user", "bob@acme.example")
 
@@ -114,7 +114,7 @@ def test_limits_rotation_and_removal_hold(local_cloud: LocalCloud) -> None:
     assert left == [limited["id"], new["id"]]
 
 
-def test_an_index_is_rebuilt_while_a_writer_writes(local_cloud: LocalCloud) -> None:
+def test_an_index_is_rebuilt_during_uploads(local_cloud: LocalCloud) -> None:
     with client(local_cloud, local_cloud.token) as http:
         before = [put(http, number, "b") for number in range(40)]
         assert lose_the_index(local_cloud) > len(before)
@@ -123,7 +123,7 @@ def test_an_index_is_rebuilt_while_a_writer_writes(local_cloud: LocalCloud) -> N
 
         def write() -> None:
             with client(local_cloud, local_cloud.token) as other:
-                # New hashes and, now and then, one that is being rebuilt.
+                # Mostly new hashes, and sometimes one that is being rebuilt.
                 while not done.is_set() and len(written) < 500:
                     number = len(written)
                     written.append(
@@ -133,11 +133,11 @@ def test_an_index_is_rebuilt_while_a_writer_writes(local_cloud: LocalCloud) -> N
         writer = Thread(target=write)
         writer.start()
         try:
-            told = larder(local_cloud, "rebuild-index")
+            output = larder(local_cloud, "rebuild-index")
         finally:
             done.set()
             writer.join(60)
-        assert told["objects"] >= len(before)
+        assert output["objects"] >= len(before)
         hashes = sorted({*before, *written})
         for hash in hashes:
             check(http, hash)
@@ -150,17 +150,17 @@ def test_an_index_is_rebuilt_while_a_writer_writes(local_cloud: LocalCloud) -> N
     assert shown["stored_bytes"] == sum(int(item["size_bytes"]) for item in items)
 
 
-def test_a_terminal_sees_the_count_and_the_summary(local_cloud: LocalCloud) -> None:
-    terminal, theirs = pty.openpty()
+def test_a_terminal_shows_the_count_and_the_summary(local_cloud: LocalCloud) -> None:
+    terminal, child_end = pty.openpty()
     with subprocess.Popen(
         [COMMAND, "--local", local_cloud.data, "rebuild-index"],
         stdout=subprocess.PIPE,
-        stderr=theirs,
+        stderr=child_end,
         env=os.environ | {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"},
     ) as process:
-        os.close(theirs)
+        os.close(child_end)
         shown = b""
-        # A terminal whose last user is gone ends with an error instead of an end of file.
+        # Reading a terminal after its last process has exited raises an error instead of ending.
         try:
             while piece := os.read(terminal, 4096):
                 shown += piece
@@ -177,7 +177,7 @@ def test_a_terminal_sees_the_count_and_the_summary(local_cloud: LocalCloud) -> N
     assert "\x1b" not in summary
 
 
-def test_a_rotated_signing_secret_signs_nobody_out(local_cloud: LocalCloud) -> None:
+def test_rotating_the_signing_secret_keeps_users_signed_in(local_cloud: LocalCloud) -> None:
     def session(http: httpx.Client) -> Any:
         return http.get("/api/auth/get-session").raise_for_status().json()
 
@@ -204,7 +204,7 @@ def test_a_rotated_signing_secret_signs_nobody_out(local_cloud: LocalCloud) -> N
         assert session(http) is None
 
 
-def test_a_stopped_cloud_is_told(local_cloud: LocalCloud) -> None:
+def test_a_stopped_cloud_is_reported(local_cloud: LocalCloud) -> None:
     local_cloud.stop()
     try:
         done = subprocess.run(
@@ -214,7 +214,7 @@ def test_a_stopped_cloud_is_told(local_cloud: LocalCloud) -> None:
             timeout=60,
         )
         assert (done.returncode, done.stdout) == (1, "")
-        assert "no local cloud runs on" in done.stderr
+        assert "no local cloud is running on" in done.stderr
         assert "make serve" in done.stderr
     finally:
         local_cloud.start()

@@ -23,7 +23,7 @@ def test_list_shows_the_newest_first(larder: Larder) -> None:
         assert expected in shown
 
 
-def test_list_reads_as_many_pages_as_it_takes(larder: Larder) -> None:
+def test_list_reads_pages_up_to_the_limit(larder: Larder) -> None:
     for number in range(105):
         send(str(number), seconds_ago=200 - number)
     assert len(larder.json("outbox", "list")) == 50
@@ -31,12 +31,12 @@ def test_list_reads_as_many_pages_as_it_takes(larder: Larder) -> None:
     assert subjects == [str(number) for number in range(104, 1, -1)]
 
 
-def test_list_tells_that_there_is_nothing(larder: Larder) -> None:
+def test_list_says_when_the_outbox_is_empty(larder: Larder) -> None:
     assert larder("outbox", "list").stdout == "the outbox is empty\n"
     assert larder.json("outbox", "list") == []
 
 
-def test_list_does_not_show_what_is_in_the_messages(larder: Larder) -> None:
+def test_list_does_not_show_message_bodies(larder: Larder) -> None:
     send("a link", text="https://cache.example.com/secret")
     assert "secret" not in larder("outbox", "list").stdout
 
@@ -47,10 +47,10 @@ def test_show_prints_the_message_as_it_was_sent(larder: Larder) -> None:
     shown = larder("outbox", "show", message_id).stdout
     assert f"\nOpen this:\n\n{link}\n" in shown
     assert "ada@acme.example" in shown
-    told = larder.json("outbox", "show", message_id)
-    assert told["text"] == f"Open this:\n\n{link}\n"
-    assert told["html"] == "<p>hello</p>"
-    assert told["sent_at"].endswith("Z")
+    output = larder.json("outbox", "show", message_id)
+    assert output["text"] == f"Open this:\n\n{link}\n"
+    assert output["html"] == "<p>hello</p>"
+    assert output["sent_at"].endswith("Z")
 
 
 def test_a_message_cannot_write_to_the_terminal(larder: Larder) -> None:
@@ -60,13 +60,13 @@ def test_a_message_cannot_write_to_the_terminal(larder: Larder) -> None:
     assert "\r" not in shown
 
 
-def test_a_message_that_is_gone_is_told(larder: Larder) -> None:
+def test_show_reports_an_expired_or_unknown_message(larder: Larder) -> None:
     gone = send("old", seconds_ago=8 * 24 * 3600)
     for message_id in (gone, "nothing"):
         refusal = larder.refusal("outbox", "show", message_id)
-        assert refusal.startswith(f"there is no message {message_id}, or no more")
+        assert refusal.startswith(f"there is no message {message_id}, or it has expired")
     assert larder("outbox", "list").stdout == "the outbox is empty\n"
 
 
-def test_a_limit_that_is_none_is_a_usage_error(larder: Larder) -> None:
+def test_a_limit_of_zero_is_a_usage_error(larder: Larder) -> None:
     assert "'--limit'" in larder.refusal("outbox", "list", "--limit", "0", status=2)

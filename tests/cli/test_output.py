@@ -1,4 +1,4 @@
-"""Tables for people, JSON for programs, and the growing count."""
+"""Tables, JSON and the progress counter."""
 
 import json
 from datetime import date, datetime, timedelta, timezone
@@ -30,9 +30,7 @@ def shown(capsys: pytest.CaptureFixture[str], **record: object) -> dict[str, str
         (5 * 10**18, "5,000.0 PB"),
     ],
 )
-def test_sizes_are_told_in_units(
-    capsys: pytest.CaptureFixture[str], size: int, expected: str
-) -> None:
+def test_sizes_have_units(capsys: pytest.CaptureFixture[str], size: int, expected: str) -> None:
     assert shown(capsys, quota_bytes=size) == {"quota": expected}
 
 
@@ -48,13 +46,13 @@ def test_sizes_are_told_in_units(
         (10**11, "1,157 d 9 h"),
     ],
 )
-def test_durations_are_told_in_units(
+def test_durations_have_units(
     capsys: pytest.CaptureFixture[str], duration_ms: int, expected: str
 ) -> None:
     assert shown(capsys, time_saved_ms=duration_ms) == {"time saved": expected}
 
 
-def test_times_are_told_in_utc(capsys: pytest.CaptureFixture[str]) -> None:
+def test_times_are_in_utc(capsys: pytest.CaptureFixture[str]) -> None:
     moment = datetime(2026, 1, 2, 1, 30, tzinfo=timezone(timedelta(hours=2)))
     assert shown(capsys, created_at=moment) == {"created": "2026-01-01 23:30:00 UTC"}
     print_record({"created_at": moment, "day": date(2026, 1, 2)}, as_json=True)
@@ -88,12 +86,12 @@ def test_an_empty_table_says_so_but_its_json_is_a_list(capsys: pytest.CaptureFix
     assert capsys.readouterr().out == "[]\n"
 
 
-def test_json_takes_only_what_it_knows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_rejects_unknown_types(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(TypeError):
         print_record({"what": object()}, as_json=True)
 
 
-def test_a_count_without_a_terminal_is_told_in_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_count_without_a_terminal_is_printed_as_lines(capsys: pytest.CaptureFixture[str]) -> None:
     with counting("objects", line_every_s=0) as count:
         count(12_000)
     output = capsys.readouterr()

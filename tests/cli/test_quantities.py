@@ -1,4 +1,4 @@
-"""What people write: sizes, times, permissions, JSON."""
+"""Parsing sizes, durations, permissions and JSON."""
 
 import click
 import pytest
@@ -40,8 +40,8 @@ def test_sizes(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "GB", "-1GB", "1 XB", "1iB", "1,5GB", "1e9", "1GBB", "NaN"])
-def test_what_is_no_size(text: str) -> None:
-    with pytest.raises(click.BadParameter, match="is no size"):
+def test_invalid_sizes(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="is not a size"):
         size_bytes(text)
 
 
@@ -56,12 +56,12 @@ def test_what_is_no_size(text: str) -> None:
         ("1 D", 86_400),
     ],
 )
-def test_times(text: str, expected: int) -> None:
+def test_durations(text: str, expected: int) -> None:
     assert seconds(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "30", "d", "1.5d", "-1d", "1y", "0s", "36501d", "999999999w"])
-def test_what_is_no_time(text: str) -> None:
+def test_invalid_durations(text: str) -> None:
     with pytest.raises(click.BadParameter):
         seconds(text)
 
@@ -69,30 +69,28 @@ def test_what_is_no_time(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"), [("0", 0), (" 0 ", 0), ("0s", 0), ("90s", 90), ("36500d", 3_153_600_000)]
 )
-def test_times_that_may_be_none(text: str, expected: int) -> None:
+def test_durations_or_zero(text: str, expected: int) -> None:
     assert seconds_or_none(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "00", "-1s", "36501d"])
-def test_what_is_neither_a_time_nor_none(text: str) -> None:
+def test_invalid_durations_or_zero(text: str) -> None:
     with pytest.raises(click.BadParameter):
         seconds_or_none(text)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [("90s", "90s"), ("60s", "1m"), ("60m", "1h"), ("24h", "1d"), ("36h", "36h"), ("1w", "7d")],
 )
-def test_a_period_is_told_in_the_largest_unit_without_a_rest(text: str, told: str) -> None:
-    assert period(period_ms(text)) == told
-    assert period_ms(told) == period_ms(text)
+def test_a_period_is_shown_in_the_largest_exact_unit(text: str, expected: str) -> None:
+    assert period(period_ms(text)) == expected
+    assert period_ms(expected) == period_ms(text)
 
 
-@pytest.mark.parametrize(("duration_ms", "told"), [(1_500, "1500ms"), (1, "1ms"), (0, "0ms")])
-def test_a_period_that_is_no_whole_second_is_told_to_the_millisecond(
-    duration_ms: int, told: str
-) -> None:
-    assert period(duration_ms) == told
+@pytest.mark.parametrize(("duration_ms", "expected"), [(1_500, "1500ms"), (1, "1ms"), (0, "0ms")])
+def test_a_fraction_of_a_second_is_shown_in_milliseconds(duration_ms: int, expected: str) -> None:
+    assert period(duration_ms) == expected
 
 
 def test_the_longest_period() -> None:
@@ -116,17 +114,17 @@ def test_json(text: str, expected: object) -> None:
     ["", "{", "{'a': 1}", "repo=web", "NaN", "[-Infinity]", "1e999", "9" * 5000, "[" * 100_000],
     ids=lambda text: text[:12],
 )
-def test_what_is_no_json(text: str) -> None:
-    with pytest.raises(click.BadParameter, match="no JSON"):
+def test_invalid_json(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="not valid JSON"):
         json_value(text)
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("artifacts=red", "artifacts has no action red: it has read, write, manage"),
+        ("artifacts=red", "artifacts has no action red: use read, write, manage"),
         ("artifacts=read,delete,purge", "artifacts has no action delete, purge"),
-        ("teams=manage", "teams has no action manage: it has read, write"),
+        ("teams=manage", "teams has no action manage: use read, write"),
     ],
 )
 def test_larders_own_resources_have_no_other_actions(text: str, expected: str) -> None:
@@ -140,6 +138,6 @@ def test_permissions() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "artifacts", "artifacts=", "=read", "artifacts=read,"])
-def test_what_is_no_permission(text: str) -> None:
-    with pytest.raises(click.BadParameter, match="is no permission"):
+def test_invalid_permissions(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="is not a permission"):
         permission(text)

@@ -1,4 +1,4 @@
-"""`larder restore-table`: what a recovered table holds stands in the stack's again."""
+"""`larder restore-table`."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ RECOVERED = "recovered"
 
 
 def copy_of(logical_id: str) -> str:
-    """What point-in-time recovery makes: a table of another name with the items of a moment."""
+    """Create a copy of a table under another name, as point-in-time recovery does."""
     (table,) = (one for one in load_template(environ={}).tables if one.logical_id == logical_id)
     aws.dynamodb().create_table(**{**table.create_table, "TableName": RECOVERED})
     for item in items(table.name):
@@ -31,7 +31,7 @@ def items(table: str) -> list[Any]:
     return list(aws.dynamodb().scan(TableName=table)["Items"])
 
 
-def test_what_was_deleted_and_changed_is_as_it_was_and_what_is_new_stays(larder: Larder) -> None:
+def test_restore_brings_back_deleted_and_changed_items_and_keeps_new_ones(larder: Larder) -> None:
     now = clock.now()
     ada = create_user("ada@acme.example", "Ada", now=now)
     teams = [
@@ -48,8 +48,8 @@ def test_what_was_deleted_and_changed_is_as_it_was_and_what_is_new_stays(larder:
     assert find_team("later") == later
 
 
-def test_what_dynamodb_has_no_time_for_is_put_again(aws_in_memory: None) -> None:
-    # Without the command's own beginning, which makes clients that no fault is set up on.
+def test_unprocessed_items_are_written_again(aws_in_memory: None) -> None:
+    # Call the callback directly: running the command would create new AWS clients without the faults.
     assert restore_table.callback is not None
     create_user("ada@acme.example", "Ada", now=clock.now())
     name = copy_of("IdentityTable")
@@ -74,19 +74,21 @@ def test_every_table_with_recovery_can_be_restored() -> None:
     assert protected >= {"IdentityTable", "ApiKeysTable", "TeamsTable", "AuditTable"}
 
 
-def test_it_refuses_its_own_table_and_tells_of_one_that_is_not_there(larder: Larder) -> None:
+def test_it_rejects_its_own_table_and_reports_a_missing_one(larder: Larder) -> None:
     own = settings().teams_table
-    assert "the stack's own" in larder.refusal("restore-table", "teams", "--from", own, status=2)
-    refusal = larder.refusal("restore-table", "teams", "--from", "of-nobody")
-    assert refusal == "there is no table of-nobody: `aws dynamodb list-tables` names them"
+    assert "the stack's own table" in larder.refusal(
+        "restore-table", "teams", "--from", own, status=2
+    )
+    refusal = larder.refusal("restore-table", "teams", "--from", "missing")
+    assert refusal == "there is no table missing: `aws dynamodb list-tables` lists them"
 
 
-def test_a_table_of_the_deployment_that_is_gone_is_not_taken_for_the_source(larder: Larder) -> None:
+def test_a_missing_table_of_the_deployment_is_not_blamed_on_the_source(larder: Larder) -> None:
     create_user("ada@acme.example", "Ada", now=clock.now())
     name = copy_of("IdentityTable")
     aws.dynamodb().delete_table(TableName=name)
     refusal = larder.refusal("restore-table", "identity", "--from", RECOVERED)
-    assert "a table, the bucket or the signing secret of this Larder is gone" in refusal
+    assert "a table, the bucket or the signing secret does not exist" in refusal
 
 
 def test_the_index_of_artifacts_is_not_restored_but_rebuilt(larder: Larder) -> None:
@@ -95,5 +97,5 @@ def test_the_index_of_artifacts_is_not_restored_but_rebuilt(larder: Larder) -> N
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_the_names_are_options_of_the_deployment(table: str, larder: Larder) -> None:
+def test_the_table_names_are_settings(table: str, larder: Larder) -> None:
     assert getattr(settings(), f"{table.replace('-', '_')}_table")

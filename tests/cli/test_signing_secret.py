@@ -1,4 +1,4 @@
-"""`larder rotate-signing-secret`. On a local cloud that really runs: test_on_a_local_cloud.py."""
+"""`larder rotate-signing-secret`. test_on_a_local_cloud.py runs it against a running local cloud."""
 
 import json
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ MINUTE = timedelta(minutes=1)
 
 @pytest.fixture
 def on_stack(aws_in_memory: None, stack: FakeAws) -> Larder:
-    """`larder --stack larder`, with the signing secret that the tests have in Secrets Manager."""
+    """`larder --stack larder`, with the tests' signing secret in Secrets Manager."""
     stack.holds_stack({**OUTPUTS, "SigningSecret": _arn()}, PARAMETERS)
     return Larder(("--stack", "larder"))
 
@@ -38,7 +38,7 @@ def stored() -> dict[str, Any]:
 
 
 def was_rotated(age: timedelta) -> None:
-    """Have Secrets Manager tell that the present secret was put there so long ago."""
+    """Set the age of the current secret in Secrets Manager."""
     (secret,) = secretsmanager_backends[DEFAULT_ACCOUNT_ID]["eu-central-1"].secrets.values()
     secret.versions[str(secret.default_version_id)]["createdate"] = int(
         (clock.now() - age).timestamp()
@@ -50,21 +50,21 @@ def was_rotated(age: timedelta) -> None:
 
 def test_the_old_secret_becomes_the_previous_one(on_stack: Larder) -> None:
     before = stored()["current"]
-    told = on_stack.json("rotate-signing-secret")
+    output = on_stack.json("rotate-signing-secret")
     after = stored()
     assert after["previous"] == before
     assert len(after["current"]) == 64
     assert after["current"] != before
-    assert told["old_is_accepted"] is True
+    assert output["old_is_accepted"] is True
     rotated, known = (
-        datetime.fromisoformat(told[name]) for name in ("rotated_at", "known_everywhere_at")
+        datetime.fromisoformat(output[name]) for name in ("rotated_at", "known_everywhere_at")
     )
     assert known - rotated == 6 * MINUTE
 
 
-def test_it_shows_no_secret_and_says_what_comes_of_it(on_stack: Larder) -> None:
+def test_it_prints_the_effect_but_no_secret(on_stack: Larder) -> None:
     shown = on_stack("rotate-signing-secret").stdout
-    assert "nobody is signed out" in shown
+    assert "Users stay signed in" in shown
     assert not [secret for secret in stored().values() if secret in shown]
 
 
@@ -80,9 +80,9 @@ def test_functions_accept_the_old_secrets_signatures_until_they_are_dropped(
     assert not is_signed("text", signature)
 
 
-def test_a_second_rotation_is_refused_while_it_would_sign_people_out(on_stack: Larder) -> None:
+def test_a_second_rotation_is_refused_while_it_would_sign_users_out(on_stack: Larder) -> None:
     was_rotated(DAY)
-    on_stack("rotate-signing-secret")  # the first one drops none
+    on_stack("rotate-signing-secret")  # the first rotation drops no secret
     before = stored()
     for age in (timedelta(), 7 * DAY + 5 * MINUTE):
         was_rotated(age)
@@ -106,7 +106,7 @@ def test_a_second_rotation_is_refused_while_it_would_sign_people_out(on_stack: L
     ],
     ids=["until the browser closes", "sessions", "links"],
 )
-def test_it_waits_for_what_lives_longest(
+def test_it_waits_for_the_longest_lifetime(
     on_stack: Larder, stack: FakeAws, options: dict[str, str], days: int
 ) -> None:
     on_stack("rotate-signing-secret")
@@ -117,11 +117,11 @@ def test_it_waits_for_what_lives_longest(
     on_stack("rotate-signing-secret")
 
 
-def test_force_rotates_all_the_same(on_stack: Larder) -> None:
+def test_force_rotates_anyway(on_stack: Larder) -> None:
     on_stack("rotate-signing-secret")
     before = stored()["current"]
     shown = on_stack("rotate-signing-secret", "--force").stdout
-    assert "whoever has not been here since the last rotation is signed out" in shown
+    assert "Users who have not visited since the last rotation are signed out" in shown
     assert stored()["previous"] == before
 
 
@@ -129,7 +129,7 @@ def test_a_leaked_secret_is_dropped_at_once(on_stack: Larder) -> None:
     on_stack("rotate-signing-secret")
     before = stored()
     shown = on_stack("rotate-signing-secret", "--drop-old").stdout
-    assert "everybody has to sign in again" in shown
+    assert "All users must sign in again" in shown
     after = stored()
     assert after["previous"] == ""
     assert after["current"] not in before.values()
@@ -137,7 +137,7 @@ def test_a_leaked_secret_is_dropped_at_once(on_stack: Larder) -> None:
     assert stored()["previous"] == after["current"]
 
 
-def test_a_missing_permission_is_told(
+def test_a_missing_permission_is_reported(
     on_stack: Larder, own_environment: pytest.MonkeyPatch
 ) -> None:
     with FakeAws.running() as denying:
@@ -151,7 +151,7 @@ def test_a_missing_permission_is_told(
 
 @pytest.fixture
 def local_json(data_folder: Path) -> Path:
-    """What a local cloud keeps, which has been started with it."""
+    """The local.json of a local cloud that was started with this secret."""
     path = data_folder / "local.json"
     path.write_text(json.dumps({"ports": {"s3": 1}, "signing_secret": "one"}))
     change_cloud_json(data_folder, LARDER_SIGNING_SECRET="one")
@@ -163,9 +163,11 @@ def start_again(local_json: Path) -> None:
     change_cloud_json(local_json.parent, LARDER_SIGNING_SECRET=secret)
 
 
-def test_a_local_cloud_gets_it_at_its_next_start(larder: Larder, local_json: Path) -> None:
+def test_a_local_cloud_uses_the_new_secret_from_its_next_start(
+    larder: Larder, local_json: Path
+) -> None:
     shown = larder("rotate-signing-secret").stdout
-    assert "at its next start" in shown
+    assert "from its next start" in shown
     local = json.loads(local_json.read_text())
     current, previous = local["signing_secret"].split(",")
     assert (len(current), previous) == (64, "one")
@@ -174,11 +176,11 @@ def test_a_local_cloud_gets_it_at_its_next_start(larder: Larder, local_json: Pat
     assert local_json.stat().st_mode & 0o777 == 0o600
 
 
-def test_not_twice_without_a_start_and_not_twice_in_a_week(
+def test_a_local_cloud_refuses_a_second_rotation_before_a_restart_or_within_a_week(
     larder: Larder, local_json: Path
 ) -> None:
     assert larder.json("rotate-signing-secret")["known_everywhere_at"] is None
-    assert "start it again first" in larder.refusal("rotate-signing-secret")
+    assert "Start it again first" in larder.refusal("rotate-signing-secret")
     start_again(local_json)
     assert "would sign out" in larder.refusal("rotate-signing-secret")
     local = json.loads(local_json.read_text())
@@ -188,7 +190,7 @@ def test_not_twice_without_a_start_and_not_twice_in_a_week(
     assert json.loads(local_json.read_text())["signing_secret"] != local["signing_secret"]
 
 
-def test_a_local_clouds_leaked_secret_is_dropped(larder: Larder, local_json: Path) -> None:
+def test_drop_old_drops_a_local_clouds_secret(larder: Larder, local_json: Path) -> None:
     larder("rotate-signing-secret")
     larder("rotate-signing-secret", "--drop-old")
     secret = json.loads(local_json.read_text())["signing_secret"]
@@ -196,7 +198,9 @@ def test_a_local_clouds_leaked_secret_is_dropped(larder: Larder, local_json: Pat
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", "{}", '{"signing_secret": "a", '])
-def test_a_damaged_local_json_is_told(larder: Larder, data_folder: Path, text: str | None) -> None:
+def test_a_damaged_local_json_is_reported(
+    larder: Larder, data_folder: Path, text: str | None
+) -> None:
     if text is not None:
         (data_folder / "local.json").write_text(text)
     refusal = larder.refusal("rotate-signing-secret")

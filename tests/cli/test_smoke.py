@@ -1,4 +1,4 @@
-"""`larder smoke`: whom it asks, what it says of an answer, what it looks for in the log. tests/e2e runs it for real."""
+"""`larder smoke`: its target, its advice and its log lookup. tests/e2e/test_smoke.py runs all checks."""
 
 import json
 import socket
@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from larder import aws, clock
-from larder_cli.smoke.advice import about, about_s3, about_silence, told
+from larder_cli.smoke.advice import about, about_s3, about_silence, summary
 from larder_cli.smoke.checks import CHECKS, ESSENTIAL, Failed, Site
 from larder_cli.smoke.http import Answer, Unreachable, exchange
-from larder_cli.smoke.log_lines import log_tells_of_it
+from larder_cli.smoke.log_lines import requests_are_logged
 
 from .conftest import OUTPUTS, Larder
 from .fake_aws import FakeAws
@@ -26,7 +26,7 @@ def answer(status: int, body: object) -> Answer:
     return Answer(status, {}, json.dumps(body).encode())
 
 
-# ---------------------------------------------------------------------------------------- whom it asks
+# ---------------------------------------------------------------------------------------- the target
 
 
 @pytest.fixture(autouse=True)
@@ -35,13 +35,13 @@ def no_client_is_set_up(own_environment: pytest.MonkeyPatch) -> None:
         own_environment.delenv(variable, raising=False)
 
 
-def test_without_an_address_or_a_key_nothing_is_asked() -> None:
+def test_without_a_url_or_a_key_nothing_is_sent() -> None:
     larder = Larder()
     assert "--url" in larder.refusal("smoke", "--key", KEY, status=2)
     assert "--key" in larder.refusal("smoke", "--url", "http://127.0.0.1:1", status=2)
     for url in ("cache.example.com", "ftp://cache.example.com", "https://"):
         refusal = larder.refusal("smoke", "--url", url, "--key", KEY, status=2)
-        assert f"{url} is no address" in refusal
+        assert f"{url} is not a URL" in refusal
 
 
 def unused_url() -> str:
@@ -49,22 +49,22 @@ def unused_url() -> str:
         return f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
-def test_without_an_answer_it_asks_nothing_more_and_says_why() -> None:
+def test_without_a_response_it_stops_and_says_why() -> None:
     url = unused_url()
     result = Larder()("smoke", "--url", url, "--key", KEY, "--json", status=1)
-    told = json.loads(result.stdout)
-    assert (told["url"], told["failed"], len(told["checks"])) == (url, 1, 1)
-    (check,) = told["checks"]
-    assert (check["check"], check["outcome"]) == ("the address answers", "failed")
+    output = json.loads(result.stdout)
+    assert (output["url"], output["failed"], len(output["checks"])) == (url, 1, 1)
+    (check,) = output["checks"]
+    assert (check["check"], check["outcome"]) == ("the URL responds", "failed")
     assert "nothing listens there" in check["advice"]
     shown = Larder()("smoke", "--url", url, "--key", KEY, status=1).stdout
-    assert "FAILED  the address answers" in shown
+    assert "FAILED  the URL responds" in shown
     assert "do: nothing listens there" in shown
     assert "0 of 1 checks passed" in shown
     assert KEY not in result.output + shown
 
 
-def test_a_local_clouds_own_lines_win_over_the_variables_of_another(
+def test_values_of_a_local_cloud_override_environment_variables(
     tmp_path: Path, own_environment: pytest.MonkeyPatch
 ) -> None:
     url = unused_url()
@@ -77,11 +77,11 @@ def test_a_local_clouds_own_lines_win_over_the_variables_of_another(
     assert json.loads(typed.stdout)["url"] == other
 
 
-def test_a_folder_without_a_local_cloud_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_a_local_cloud_is_reported(tmp_path: Path) -> None:
     assert "make serve" in Larder(("--local", str(tmp_path))).refusal("smoke")
 
 
-def test_a_stack_tells_its_own_address(stack: FakeAws, own_environment: pytest.MonkeyPatch) -> None:
+def test_the_url_comes_from_the_stack(stack: FakeAws, own_environment: pytest.MonkeyPatch) -> None:
     url = unused_url()
     stack.holds_stack({**OUTPUTS, "ApiUrl": f"{url}/"}, {})
     own_environment.setenv("TURBO_API", "https://another.example.com")
@@ -90,10 +90,10 @@ def test_a_stack_tells_its_own_address(stack: FakeAws, own_environment: pytest.M
     assert json.loads(larder("smoke", "--json", status=1).stdout)["url"] == url
 
 
-# --------------------------------------------------------------------------------- what it says of an answer
+# ------------------------------------------------------------------------------------------ advice
 
 
-def test_checks_have_names_of_their_own() -> None:
+def test_check_names_are_unique() -> None:
     names = [name for name, _ in CHECKS]
     assert len(names) == len(set(names))
     assert set(names) >= ESSENTIAL
@@ -106,7 +106,7 @@ def test_checks_have_names_of_their_own() -> None:
         ("account_soft_blocked", "--unblock"),
         ("payment_missing", "--unblock"),
         ("not_a_team_member", "--team"),
-        ("read_only", "one that writes"),
+        ("read_only", "a key that can write"),
         ("missing_permission", "artifacts=read,write"),
         ("not_found", "without a path"),
         ("remote_caching_disabled", "--caching enabled"),
@@ -117,29 +117,29 @@ def test_checks_have_names_of_their_own() -> None:
         ("try_again", "again"),
     ],
 )
-def test_advice_about_an_error_of_larders(code: str, words: str) -> None:
+def test_advice_about_errors_of_larder(code: str, words: str) -> None:
     assert f"`{code}`" in (DOCS / "errors.md").read_text()
     refused = answer(400, {"error": {"code": code}, "code": code, "message": "No."})
     assert words in about(refused)
-    assert told(refused) == f"400 {code}: No."
+    assert summary(refused) == f"400 {code}: No."
 
 
 @pytest.mark.parametrize(
     ("refused", "words"),
     [
         (answer(403, {"message": "Forbidden"}), "domain"),
-        (answer(404, {"message": "Not Found"}), "no Larder"),
+        (answer(404, {"message": "Not Found"}), "not Larder"),
         (answer(429, {"message": "Too Many Requests"}), "ThrottlingRate"),
         (answer(500, {"message": "Internal Server Error"}), "log"),
         (answer(503, {"message": "Service Unavailable"}), "too long"),
-        (Answer(200, {}, b"<!DOCTYPE html>\n<title>Sign in</title>"), "no Larder"),
+        (Answer(200, {}, b"<!DOCTYPE html>\n<title>Sign in</title>"), "not Larder"),
         (Answer(502, {}, b"Bad Gateway"), "proxy"),
         (answer(418, {"code": "teapot", "message": "No."}), "docs/errors.md"),
     ],
 )
-def test_advice_about_what_is_not_larders(refused: Answer, words: str) -> None:
+def test_advice_about_responses_that_are_not_larders(refused: Answer, words: str) -> None:
     assert words in about(refused)
-    assert told(refused).startswith(str(refused.status))
+    assert summary(refused).startswith(str(refused.status))
 
 
 @pytest.mark.parametrize(
@@ -151,18 +151,18 @@ def test_advice_about_what_is_not_larders(refused: Answer, words: str) -> None:
         ("SlowDown", "S3"),
     ],
 )
-def test_advice_about_an_answer_of_s3(code: str, words: str) -> None:
+def test_advice_about_errors_of_s3(code: str, words: str) -> None:
     refused = Answer(403, {}, f"<Error><Code>{code}</Code></Error>".encode())
     assert words in about_s3(refused)
 
 
-def test_silence_is_told_in_the_systems_words_with_advice() -> None:
+def test_advice_without_a_response() -> None:
     with pytest.raises(Unreachable) as refused:
         exchange("GET", unused_url())
     assert "nothing listens" in about_silence(refused.value)
     with pytest.raises(Unreachable) as unknown:
         exchange("GET", "http://no-such-host.invalid/")
-    assert "no such host" in about_silence(unknown.value)
+    assert "the host does not exist" in about_silence(unknown.value)
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(Unreachable) as slow:
@@ -170,10 +170,10 @@ def test_silence_is_told_in_the_systems_words_with_advice() -> None:
     assert "in time" in about_silence(slow.value)
     untrusted = Unreachable(str(ssl.SSLCertVerificationError(1, "CERTIFICATE_VERIFY_FAILED")))
     assert "SSL_CERT_FILE" in about_silence(untrusted)
-    assert "network" in about_silence(Unreachable("unheard of"))
+    assert "network" in about_silence(Unreachable("unknown reason"))
 
 
-# ----------------------------------------------------------------------------- what it looks for in the log
+# ------------------------------------------------------------------------------------- the log lookup
 
 
 @pytest.fixture
@@ -200,39 +200,43 @@ def write_line(function: str, **entry: str) -> None:
     )
 
 
-def asked(**request_ids: str) -> Site:
+def site_with_requests(**request_ids: str) -> Site:
     return Site(
         url="https://cache.example.com", key=KEY, team=None, large_bytes=1, request_ids=request_ids
     )
 
 
-def test_requests_that_are_in_the_log_are_found(logs: None) -> None:
+def test_logged_requests_are_found(logs: None) -> None:
     began = clock.now()
     write_line("GetStatus", request_id="one=", key_id="k", owner="team_1")
     write_line("Preflight", request_id="two=", key_id="k", owner="team_1")
-    told = log_tells_of_it(asked(GetStatus="one=", Preflight="two="), "larder", began)
-    assert told == "2 requests found"
+    output = requests_are_logged(
+        site_with_requests(GetStatus="one=", Preflight="two="), "larder", began
+    )
+    assert output == "2 requests found"
 
 
 @pytest.mark.parametrize(
     ("entry", "found"),
     [
         ({"request_id": "one=", "key_id": "k", "owner": "o", "token": KEY}, "the key itself"),
-        ({"request_id": "one="}, "names no key"),
-        ({"message": "START one="}, "names no key"),
+        ({"request_id": "one="}, "has no key_id"),
+        ({"message": "START one="}, "has no key_id"),
     ],
 )
-def test_a_line_that_says_too_much_or_too_little_fails(
+def test_a_log_line_with_the_key_or_without_its_id_fails(
     logs: None, entry: dict[str, str], found: str
 ) -> None:
     began = clock.now()
     write_line("GetStatus", **entry)
     with pytest.raises(Failed, match=found):
-        log_tells_of_it(asked(GetStatus="one="), "larder", began)
+        requests_are_logged(site_with_requests(GetStatus="one="), "larder", began)
 
 
 def test_a_log_without_the_request_fails(logs: None) -> None:
-    with pytest.raises(Failed, match="the log of GetStatus does not have"):
-        log_tells_of_it(asked(GetStatus="one="), "larder", clock.now(), patience_s=0)
+    with pytest.raises(Failed, match="the log of GetStatus does not contain"):
+        requests_are_logged(
+            site_with_requests(GetStatus="one="), "larder", clock.now(), patience_s=0
+        )
     with pytest.raises(Failed, match="no apigw-requestid"):
-        log_tells_of_it(asked(GetStatus=""), "larder", clock.now())
+        requests_are_logged(site_with_requests(GetStatus=""), "larder", clock.now())

@@ -1,4 +1,4 @@
-"""Which Larder the command works on, and what it says when that one cannot be reached."""
+"""Choosing the target, and errors when it cannot be reached."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from .fake_aws import FakeAws
 
 @pytest.fixture
 def nothing_of_aws(own_environment: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
-    """A machine on which nobody ever signed in to AWS."""
+    """A machine without any AWS configuration."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         own_environment.delenv(name)
     own_environment.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
@@ -45,13 +45,13 @@ def closed_port() -> int:
 # ------------------------------------------------------------------------------------ which one
 
 
-def test_without_a_target_it_says_how_to_name_one(own_environment: pytest.MonkeyPatch) -> None:
+def test_without_a_target_it_says_how_to_choose_one(own_environment: pytest.MonkeyPatch) -> None:
     refusal = Larder().refusal("teams", "list", status=2)
     for expected in ("--stack NAME", "LARDER_STACK", "--local DATA", "LARDER_LOCAL"):
         assert expected in refusal
 
 
-def test_two_targets_are_one_too_many(own_environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_two_targets_are_rejected(own_environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
     target = ("--stack", "larder", "--local", str(tmp_path))
     assert "both" in Larder(target).refusal("teams", "list", status=2)
     own_environment.setenv("LARDER_STACK", "larder")
@@ -66,14 +66,14 @@ def test_the_environment_names_the_target(
     assert Larder().json("teams", "list") == []
 
 
-def test_an_option_wins_over_the_other_ones_variable(
+def test_local_option_overrides_the_stack_variable(
     larder: Larder, own_environment: pytest.MonkeyPatch
 ) -> None:
     own_environment.setenv("LARDER_STACK", "larder")
     assert larder.json("teams", "list") == []
 
 
-def test_a_stack_that_is_typed_wins_over_the_local_variable(
+def test_stack_option_overrides_the_local_variable(
     aws_in_memory: None, stack: FakeAws, own_environment: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     own_environment.setenv("LARDER_LOCAL", str(tmp_path))
@@ -89,20 +89,20 @@ def test_a_folder_without_a_running_cloud(
 ) -> None:
     data = tmp_path / "absent" if missing == "folder" else tmp_path
     refusal = Larder(("--local", str(data))).refusal("teams", "list")
-    assert refusal.startswith(f"no local cloud runs on {data}: start it with `make serve`")
+    assert refusal.startswith(f"no local cloud is running on {data}: start it with `make serve`")
 
 
 def test_a_cloud_whose_process_is_dead(data_folder: Path, api_url: str) -> None:
     write_cloud_json(data_folder, {"pid": dead_pid(), "api_url": api_url, "environment": {}})
     refusal = Larder(("--local", str(data_folder))).refusal("teams", "list")
-    assert "no local cloud runs on" in refusal
+    assert "no local cloud is running on" in refusal
 
 
 def test_a_cloud_that_does_not_answer(data_folder: Path) -> None:
     url = f"http://127.0.0.1:{closed_port()}"
     write_cloud_json(data_folder, {"pid": os.getpid(), "api_url": url, "environment": {}})
     refusal = Larder(("--local", str(data_folder))).refusal("teams", "list")
-    assert "no local cloud runs on" in refusal
+    assert "no local cloud is running on" in refusal
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"pid": "x", "api_url": ""}'])
@@ -125,7 +125,7 @@ def test_a_cloud_of_another_version(data_folder: Path) -> None:
     assert "LARDER_TEAMS_TABLE" in refusal
 
 
-def test_the_users_own_aws_set_up_plays_no_part(
+def test_the_users_own_aws_configuration_is_ignored(
     larder: Larder, own_environment: pytest.MonkeyPatch
 ) -> None:
     own_environment.setenv("AWS_PROFILE", "of-another-account")
@@ -138,7 +138,7 @@ def test_the_users_own_aws_set_up_plays_no_part(
     }
 
 
-def test_a_store_that_is_gone_is_told_in_one_line(data_folder: Path) -> None:
+def test_an_unreachable_store_is_reported_in_one_line(data_folder: Path) -> None:
     gone = f"http://127.0.0.1:{closed_port()}"
     change_cloud_json(data_folder, AWS_ENDPOINT_URL_DYNAMODB=gone)
     refusal = Larder(("--local", str(data_folder))).refusal("teams", "list")
@@ -146,21 +146,19 @@ def test_a_store_that_is_gone_is_told_in_one_line(data_folder: Path) -> None:
     assert gone in refusal
 
 
-def test_a_table_that_is_gone_is_told_in_one_line(larder: Larder, data_folder: Path) -> None:
+def test_a_missing_table_is_reported_in_one_line(larder: Larder, data_folder: Path) -> None:
     change_cloud_json(data_folder, LARDER_TEAMS_TABLE="no-such-table")
     refusal = larder.refusal("teams", "list")
     assert refusal.startswith("AWS refused: ")
-    assert "a table, the bucket or the signing secret of this Larder is gone" in refusal
+    assert "a table, the bucket or the signing secret does not exist" in refusal
 
 
-def test_a_bucket_that_is_gone_is_told_in_one_line(larder: Larder, data_folder: Path) -> None:
+def test_a_missing_bucket_is_reported_in_one_line(larder: Larder, data_folder: Path) -> None:
     change_cloud_json(data_folder, LARDER_ARTIFACTS_BUCKET="no-such-bucket")
     assert "(NoSuchBucket)" in larder.refusal("rebuild-index")
 
 
-def test_a_denied_call_is_told_with_where_the_permissions_stand(
-    data_folder: Path, fake_aws: FakeAws
-) -> None:
+def test_a_denied_call_links_to_the_permissions(data_folder: Path, fake_aws: FakeAws) -> None:
     fake_aws.refuses_in_json(
         400, "AccessDeniedException", "User: ada is not authorized\nto perform: dynamodb:Scan"
     )
@@ -170,7 +168,7 @@ def test_a_denied_call_is_told_with_where_the_permissions_stand(
     assert "docs/operator-cli.md" in refusal
 
 
-def test_a_refusal_that_nobody_foresaw_shows_its_code(data_folder: Path, fake_aws: FakeAws) -> None:
+def test_an_unexpected_aws_error_shows_its_code(data_folder: Path, fake_aws: FakeAws) -> None:
     fake_aws.refuses_in_json(400, "SomethingNewException", "No.")
     change_cloud_json(data_folder, AWS_ENDPOINT_URL_DYNAMODB=fake_aws.url)
     refusal = Larder(("--local", str(data_folder))).refusal("teams", "list")
@@ -180,7 +178,7 @@ def test_a_refusal_that_nobody_foresaw_shows_its_code(data_folder: Path, fake_aw
 # ---------------------------------------------------------------------------------------- stack
 
 
-def test_a_stack_is_reached_by_its_outputs(aws_in_memory: None, stack: FakeAws) -> None:
+def test_tables_come_from_the_stacks_outputs(aws_in_memory: None, stack: FakeAws) -> None:
     made = Larder(("--stack", "acme-cache")).json(
         *("users", "create", "--email", "ada@acme.example", "--name", "Ada")
     )
@@ -189,7 +187,7 @@ def test_a_stack_is_reached_by_its_outputs(aws_in_memory: None, stack: FakeAws) 
     assert made["email"] == "ada@acme.example"
 
 
-def test_every_option_comes_from_the_stack(aws_in_memory: None, stack: FakeAws) -> None:
+def test_every_setting_comes_from_the_stack(aws_in_memory: None, stack: FakeAws) -> None:
     different = PARAMETERS | {"RetentionDays": "7", "DefaultQuotaBytes": "123"}
     stack.holds_stack(OUTPUTS, different)
     Larder(("--stack", "larder")).json("teams", "list")
@@ -209,7 +207,7 @@ def test_the_stacks_default_quota_is_shown(
     assert "50.0 GB" in Larder(("--stack", "larder"))("teams", "show", "acme").stdout
 
 
-def test_options_of_another_deployment_do_not_leak_in(
+def test_variables_of_another_deployment_are_ignored(
     aws_in_memory: None, stack: FakeAws, own_environment: pytest.MonkeyPatch
 ) -> None:
     own_environment.setenv("LARDER_TEAMS_TABLE", "of-another-deployment")
@@ -217,10 +215,12 @@ def test_options_of_another_deployment_do_not_leak_in(
     assert Larder(("--stack", "larder")).json("teams", "list") == []
 
 
-def test_a_stack_without_the_outputs_is_no_larder(stack: FakeAws) -> None:
+def test_a_stack_without_the_outputs_is_rejected(stack: FakeAws) -> None:
     stack.holds_stack({"Other": "output"}, {})
     refusal = Larder(("--stack", "other")).refusal("teams", "list")
-    assert refusal.startswith("the stack other is no Larder, or one of another version")
+    assert refusal.startswith(
+        "the stack other is not a Larder deployment, or one of another version"
+    )
 
 
 def test_an_unknown_stack(stack: FakeAws) -> None:
@@ -237,14 +237,14 @@ def test_an_unknown_stack(stack: FakeAws) -> None:
         ("InvalidClientTokenId", "sign in"),
     ],
 )
-def test_a_refusal_of_aws_says_what_to_do_next(stack: FakeAws, code: str, next_step: str) -> None:
+def test_an_aws_error_says_what_to_do_next(stack: FakeAws, code: str, next_step: str) -> None:
     stack.refuses(403, code, "The credentials are not good enough.")
     refusal = Larder(("--stack", "larder")).refusal("teams", "list")
     assert f"({code})" in refusal
     assert next_step in refusal
 
 
-def test_an_endpoint_that_is_not_there(stack: FakeAws, own_environment: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_endpoint(stack: FakeAws, own_environment: pytest.MonkeyPatch) -> None:
     gone = f"http://127.0.0.1:{closed_port()}"
     own_environment.setenv("AWS_ENDPOINT_URL_CLOUDFORMATION", gone)
     refusal = Larder(("--stack", "larder")).refusal("teams", "list")
@@ -265,10 +265,10 @@ def test_no_region(nothing_of_aws: pytest.MonkeyPatch) -> None:
 
 def test_an_unknown_profile(nothing_of_aws: pytest.MonkeyPatch) -> None:
     refusal = Larder(("--stack", "larder", "--profile", "nobody")).refusal("teams", "list")
-    assert refusal.startswith("there is no such AWS profile")
+    assert refusal.startswith("the AWS profile does not exist")
 
 
-def test_a_profile_brings_its_keys_and_its_region(
+def test_a_profile_sets_the_credentials_and_the_region(
     nothing_of_aws: pytest.MonkeyPatch, fake_aws: FakeAws, tmp_path: Path
 ) -> None:
     (tmp_path / "config").write_text("[profile ops]\nregion = ap-south-1\n")
@@ -286,10 +286,10 @@ def test_a_profile_brings_its_keys_and_its_region(
     assert "/ap-south-1/cloudformation/" in authorization
 
 
-def test_an_error_of_the_program_itself_is_not_hidden(
+def test_an_unexpected_error_shows_its_traceback(
     larder: Larder, data_folder: Path, aws_in_memory: None
 ) -> None:
-    """A table that holds what no version ever wrote: whoever repairs that needs the traceback."""
+    """An item that no version writes is a bug, which needs a traceback to repair."""
     claim = {"pk": "email#eve@acme.example", "sk": "user"}
     aws.dynamodb().put_item(TableName=settings().identity_table, Item=aws.serialize(claim))
     result = CliRunner().invoke(

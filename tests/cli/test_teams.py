@@ -21,7 +21,7 @@ def put(cloud: Cloud, hash: str, body: bytes) -> int:
     return cloud.send("PUT", f"/v8/artifacts/{hash}", body=body).status
 
 
-def test_create_adds_a_team_that_its_owner_belongs_to(larder: Larder) -> None:
+def test_create_adds_a_team_with_its_owner(larder: Larder) -> None:
     larder("users", "create", "--email", "ada@acme.example", "--name", "Ada")
     made = larder.json(
         *("teams", "create", "--name", "Acme", "--slug", "acme", "--owner", "ada@acme.example")
@@ -54,7 +54,7 @@ def test_a_team_needs_a_slug_and_an_owner(
     assert expected in larder.refusal(*arguments)
 
 
-def test_list_names_every_team_by_slug(larder: Larder, cloud: Cloud) -> None:
+def test_list_shows_all_teams_by_slug(larder: Larder, cloud: Cloud) -> None:
     larder("teams", "create", "--name", "Zed", "--slug", "zed", "--owner", "ada@acme.example")
     assert [team["slug"] for team in larder.json("teams", "list")] == ["acme", "zed"]
     shown = larder("teams", "list").stdout
@@ -62,18 +62,18 @@ def test_list_names_every_team_by_slug(larder: Larder, cloud: Cloud) -> None:
     assert cloud.team.id in shown
 
 
-def test_list_tells_what_each_stores(larder: Larder, cloud: Cloud) -> None:
+def test_list_shows_how_much_each_team_stores(larder: Larder, cloud: Cloud) -> None:
     larder("teams", "create", "--name", "Zed", "--slug", "zed", "--owner", "ada@acme.example")
     assert put(cloud, "a1", b"x" * 1500) == 202
-    told = larder.json("teams", "list")
-    assert [(team["slug"], team["stored_bytes"], team["artifacts"]) for team in told] == [
+    output = larder.json("teams", "list")
+    assert [(team["slug"], team["stored_bytes"], team["artifacts"]) for team in output] == [
         ("acme", 1500, 1),
         ("zed", 0, 0),
     ]
     assert "1.5 kB" in larder("teams", "list").stdout
 
 
-def test_list_says_that_there_is_none(larder: Larder) -> None:
+def test_list_says_when_there_are_no_teams(larder: Larder) -> None:
     assert "larder teams create" in larder("teams", "list").stdout
     assert larder.json("teams", "list") == []
 
@@ -83,7 +83,7 @@ def test_show_finds_a_team_by_slug_and_by_id(larder: Larder, cloud: Cloud) -> No
 
 
 @pytest.mark.parametrize("team", ["nobody", "team_nobody", "", "no body/../x"])
-def test_an_unknown_team_is_told(larder: Larder, team: str) -> None:
+def test_an_unknown_team_is_reported(larder: Larder, team: str) -> None:
     assert f"there is no team {team}" in larder.refusal("teams", "show", team)
 
 
@@ -98,16 +98,16 @@ def test_an_unknown_team_is_told(larder: Larder, team: str) -> None:
     ],
     ids=" ".join,
 )
-def test_an_address_in_place_of_a_team_is_told_with_what_was_meant(
+def test_an_address_in_place_of_a_team_suggests_the_users_commands(
     larder: Larder, cloud: Cloud, arguments: tuple[str, ...]
 ) -> None:
-    told = larder.refusal(*arguments)
-    assert "there is no team eve@acme.example: an address names a person" in told
-    assert "`larder users show eve@acme.example`" in told
-    assert "`larder usage eve@acme.example`" in told
+    output = larder.refusal(*arguments)
+    assert "there is no team eve@acme.example: an email address names a user" in output
+    assert "`larder users show eve@acme.example`" in output
+    assert "`larder usage eve@acme.example`" in output
 
 
-def test_show_tells_what_is_stored_and_the_status_that_clients_see(
+def test_show_prints_stored_bytes_and_the_status_that_clients_see(
     larder: Larder, cloud: Cloud
 ) -> None:
     assert put(cloud, "a1", b"x" * 700) == 202
@@ -128,7 +128,7 @@ def test_a_quota_stops_writes_until_the_default_is_back(larder: Larder, cloud: C
 
 
 @pytest.mark.parametrize("caching", ["disabled", "paused"])
-def test_caching_is_switched_off_and_on(larder: Larder, cloud: Cloud, caching: str) -> None:
+def test_caching_can_be_disabled_and_enabled(larder: Larder, cloud: Cloud, caching: str) -> None:
     assert larder.json("teams", "set", "acme", "--caching", caching)["status"] == caching
     assert cloud.send("PUT", "/v8/artifacts/a1", body=b"x").code == f"remote_caching_{caching}"
     larder("teams", "set", "acme", "--caching", "enabled")
@@ -152,14 +152,14 @@ def test_a_blocked_team_gets_402_until_it_is_unblocked(
         ("payment_missing", "A payment for this account is missing: ask Eve"),
     ],
 )
-def test_who_is_blocked_reads_the_reason(
+def test_blocked_users_see_the_reason(
     larder: Larder, cloud: Cloud, block: str, message: str
 ) -> None:
     team = ("teams", "set", "acme", "--block", block)
     assert larder.json(*team, "--reason", "ask Eve")["block_reason"] == "ask Eve"
     assert cloud.send("GET", "/v8/artifacts/status").message == message
     assert "ask Eve" in larder("teams", "show", "acme").stdout
-    # Another block has a reason of its own, or none.
+    # A new block does not keep the earlier reason.
     assert larder.json(*team)["block_reason"] is None
     assert "ask Eve" not in cloud.send("GET", "/v8/artifacts/status").message
 
@@ -171,7 +171,7 @@ def test_a_reason_is_one_printable_line(larder: Larder, cloud: Cloud, reason: st
     assert larder.json("teams", "show", "acme")["block"] is None
 
 
-def test_set_leaves_what_is_not_named(larder: Larder, cloud: Cloud) -> None:
+def test_set_keeps_other_settings(larder: Larder, cloud: Cloud) -> None:
     larder("teams", "set", "acme", "--quota", "50GB", "--block", "soft_block")
     shown = larder.json("teams", "set", "acme", "--caching", "paused")
     assert shown["quota_bytes"] == 50 * 10**9
@@ -183,21 +183,21 @@ def test_set_leaves_what_is_not_named(larder: Larder, cloud: Cloud) -> None:
     [
         ((), "nothing to change"),
         (("--block", "soft_block", "--unblock"), "--block and --unblock"),
-        (("--reason", "because"), "--reason goes with --block"),
-        (("--reason", "because", "--unblock"), "--reason goes with --block"),
+        (("--reason", "because"), "--reason needs --block"),
+        (("--reason", "because", "--unblock"), "--reason needs --block"),
         (("--quota", "1GB", "--default-quota"), "--quota and --default-quota"),
-        (("--quota", "much"), "is no size"),
+        (("--quota", "much"), "is not a size"),
         (("--caching", "over_limit"), "--caching"),
         (("--block", "other"), "--block"),
     ],
 )
-def test_set_refuses_what_makes_no_sense(
+def test_set_rejects_contradictory_and_invalid_options(
     larder: Larder, cloud: Cloud, arguments: tuple[str, ...], expected: str
 ) -> None:
     assert expected in larder.refusal("teams", "set", "acme", *arguments, status=2)
 
 
-def test_set_refuses_a_quota_of_nothing_and_an_unknown_team(larder: Larder, cloud: Cloud) -> None:
+def test_set_rejects_a_zero_quota_and_an_unknown_team(larder: Larder, cloud: Cloud) -> None:
     assert larder.refusal("teams", "set", "acme", "--quota", "0").startswith("quota: ")
     assert "there is no team nobody" in larder.refusal("teams", "set", "nobody", "--unblock")
 
@@ -221,9 +221,7 @@ def test_only_a_member_can_be_removed(larder: Larder, cloud: Cloud) -> None:
     assert refusal == "bob@acme.example is not a member of acme"
 
 
-def test_members_are_listed_with_role_address_name_and_since_when(
-    larder: Larder, cloud: Cloud
-) -> None:
+def test_members_are_listed_with_role_email_name_and_date(larder: Larder, cloud: Cloud) -> None:
     create_user("bob@acme.example", "Bob", now=clock.now())
     larder("teams", "add-member", "acme", "bob@acme.example", "--role", "DEVELOPER")
     ada, bob = larder.json("teams", "members", "acme")
@@ -235,7 +233,7 @@ def test_members_are_listed_with_role_address_name_and_since_when(
     assert all(word in shown for word in ("DEVELOPER", "bob@acme.example", "Bob", "UTC"))
 
 
-def test_a_member_whose_account_is_gone_is_listed_until_they_have_left(
+def test_a_deleted_user_is_listed_until_the_membership_is_deleted(
     larder: Larder, cloud: Cloud
 ) -> None:
     bob = create_user("bob@acme.example", "Bob", now=clock.now())
@@ -247,13 +245,13 @@ def test_a_member_whose_account_is_gone_is_listed_until_they_have_left(
     assert len(larder.json("teams", "members", "acme")) == 1
 
 
-def test_a_team_that_nobody_is_left_in_lists_nobody(larder: Larder, cloud: Cloud) -> None:
+def test_a_team_without_members_lists_none(larder: Larder, cloud: Cloud) -> None:
     assert leave_teams(cloud.user.id)
     assert larder.json("teams", "members", "acme") == []
     assert "larder teams add-member acme" in larder("teams", "members", "acme").stdout
 
 
-def test_members_of_an_unknown_team_are_not_listed(larder: Larder) -> None:
+def test_members_rejects_an_unknown_team(larder: Larder) -> None:
     assert "there is no team nobody" in larder.refusal("teams", "members", "nobody")
 
 
@@ -262,7 +260,7 @@ def test_members_of_an_unknown_team_are_not_listed(larder: Larder) -> None:
     [("remove-member",), ("add-member", "--role", "MEMBER"), ("add-member",)],
     ids=" ".join,
 )
-def test_the_only_owner_stays_and_is_told_why(
+def test_the_only_owner_cannot_leave_or_lose_the_role(
     larder: Larder, cloud: Cloud, change: tuple[str, ...]
 ) -> None:
     create_user("bob@acme.example", "Bob", now=clock.now())
@@ -275,12 +273,12 @@ def test_the_only_owner_stays_and_is_told_why(
     larder(*arguments)
 
 
-def test_a_role_is_one_of_the_known(larder: Larder, cloud: Cloud) -> None:
+def test_an_unknown_role_is_rejected(larder: Larder, cloud: Cloud) -> None:
     arguments = ("teams", "add-member", "acme", "ada@acme.example", "--role", "KING")
     assert "'KING' is not one of" in larder.refusal(*arguments, status=2)
 
 
-def test_rename_gives_another_name_and_slug_and_the_old_one_leads_on(
+def test_rename_changes_name_and_slug_and_keeps_the_former_slug(
     larder: Larder, cloud: Cloud
 ) -> None:
     renamed = larder.json("teams", "rename", "acme", "--name", "Acme, Inc.", "--slug", "acme-inc")
@@ -296,7 +294,7 @@ def test_rename_gives_another_name_and_slug_and_the_old_one_leads_on(
     assert put(cloud, "a1", b"x") == 403
 
 
-def test_rename_refuses_what_makes_no_sense(larder: Larder, cloud: Cloud) -> None:
+def test_rename_rejects_taken_and_invalid_values(larder: Larder, cloud: Cloud) -> None:
     larder("teams", "create", "--name", "Zed", "--slug", "zed", "--owner", "ada@acme.example")
     assert "nothing to change" in larder.refusal("teams", "rename", "acme", status=2)
     assert larder.refusal("teams", "rename", "acme", "--slug", "zed") == (
@@ -307,7 +305,7 @@ def test_rename_refuses_what_makes_no_sense(larder: Larder, cloud: Cloud) -> Non
     assert "there is no team nobody" in larder.refusal("teams", "rename", "nobody", "--slug", "x")
 
 
-def test_delete_ends_the_team_for_everybody(larder: Larder, cloud: Cloud) -> None:
+def test_delete_ends_all_access_to_the_team(larder: Larder, cloud: Cloud) -> None:
     assert put(cloud, "a1", b"x") == 202
     assert larder.json("teams", "delete", "acme", "--yes") == {
         "id": cloud.team.id, "slug": "acme", "deleted": True,
@@ -318,7 +316,9 @@ def test_delete_ends_the_team_for_everybody(larder: Larder, cloud: Cloud) -> Non
 
 
 @pytest.mark.parametrize(("answer", "deleted"), [("y\n", True), ("n\n", False), ("", False)])
-def test_delete_asks_first(larder: Larder, cloud: Cloud, answer: str, deleted: bool) -> None:
+def test_delete_asks_for_confirmation(
+    larder: Larder, cloud: Cloud, answer: str, deleted: bool
+) -> None:
     arguments = [*larder.target, "teams", "delete", "acme"]
     result = CliRunner().invoke(cli, arguments, input=answer, prog_name="larder")
     assert f"Delete acme ({cloud.team.id}), with its artifacts, keys and members?" in result.stderr
@@ -326,7 +326,7 @@ def test_delete_asks_first(larder: Larder, cloud: Cloud, answer: str, deleted: b
     assert put(cloud, "a1", b"x") == (403 if deleted else 202)
 
 
-def test_invite_has_a_link_sent(
+def test_invite_submits_an_email(
     larder: Larder, cloud: Cloud, mail_function: FakeAws, api_url: str
 ) -> None:
     made = larder.json("teams", "invite", "acme", "eve@acme.example", "--role", "developer")
@@ -341,8 +341,9 @@ def test_invite_has_a_link_sent(
     assert all(word in shown for word in ("DEVELOPER", "eve@acme.example", "UTC"))
 
 
-def test_invite_refuses_what_is_no_address_and_no_role(larder: Larder, cloud: Cloud) -> None:
-    assert larder.refusal("teams", "invite", "acme", "eve") == "email: must be an email address"
+def test_invite_rejects_an_invalid_address_role_or_team(larder: Larder, cloud: Cloud) -> None:
+    refusal = larder.refusal("teams", "invite", "acme", "eve")
+    assert refusal == "email: must be an email address"
     arguments = ("teams", "invite", "acme", "eve@acme.example", "--role", "KING")
     assert "'KING' is not one of" in larder.refusal(*arguments, status=2)
     assert "there is no team nobody" in larder.refusal(
@@ -350,7 +351,7 @@ def test_invite_refuses_what_is_no_address_and_no_role(larder: Larder, cloud: Cl
     )
 
 
-def test_an_invitation_is_withdrawn_by_its_address(
+def test_an_invitation_can_be_withdrawn_by_address(
     larder: Larder, cloud: Cloud, mail_function: FakeAws
 ) -> None:
     larder("teams", "invite", "acme", "eve@acme.example")
@@ -358,7 +359,7 @@ def test_an_invitation_is_withdrawn_by_its_address(
     assert larder.json("teams", "invitations", "acme") == []
     assert "larder teams invite acme" in larder("teams", "invitations", "acme").stdout
     refusal = larder.refusal("teams", "withdraw", "acme", "eve@acme.example")
-    assert refusal == "acme has no open invitation of eve@acme.example"
+    assert refusal == "acme has no open invitation for eve@acme.example"
 
 
 def test_a_key_with_the_permission_manages_the_team(larder: Larder, cloud: Cloud) -> None:

@@ -24,7 +24,7 @@ def today() -> date:
 def reported(
     owner: str, days_ago: int = 0, *, ci: str | None = None, time_saved_ms: int = 0, **tasks: int
 ) -> None:
-    """What clients report of so many tasks that came from here, from a local cache, or were built."""
+    """Store what clients would report for these numbers of tasks."""
     hits = tasks.get("remote_hits", 0) + tasks.get("local_hits", 0)
     figures = Figures(hits=hits, time_saved_ms=time_saved_ms, **tasks)
     event = UsageEvent(session_id="s", source="REMOTE", event="HIT", hash="abc", duration_ms=0)
@@ -47,36 +47,36 @@ def report(cloud: Cloud, source: str, event: str, duration_ms: int) -> None:
 def test_the_days_and_their_total(larder: Larder, cloud: Cloud) -> None:
     report(cloud, "REMOTE", "HIT", 90_000)
     report(cloud, "LOCAL", "MISS", 0)
-    told = larder.json("usage", "acme", "--days", "3")
-    assert told["team"] == "acme"
-    *before, today = told["days"]
+    output = larder.json("usage", "acme", "--days", "3")
+    assert output["team"] == "acme"
+    *before, today = output["days"]
     assert len(before) == 2
     assert all(day["events"] == 0 for day in before)
     assert today.pop("day") == clock.now().date().isoformat()
-    assert today == told["total"]
+    assert today == output["total"]
     assert (today["hits"], today["misses"], today["remote_hits"]) == (1, 1, 1)
     assert today["time_saved_ms"] == 90_000
 
 
-def test_the_json_of_a_team_has_everything_in_numbers(larder: Larder, cloud: Cloud) -> None:
+def test_the_json_of_a_team_contains_all_figures(larder: Larder, cloud: Cloud) -> None:
     assert cloud.send("PUT", "/v8/artifacts/abc", body=b"12345").status == 202
     reported(cloud.team.id, remote_hits=3, remote_misses=1, ci="GITLAB")
     reported(cloud.team.id, local_hits=2)
     larder("teams", "set", "acme", "--quota", "5")
-    told = larder.json("usage", "acme", "--days", "1")
-    assert (told["from"], told["to"]) == (today().isoformat(), today().isoformat())
-    assert (told["status"], told["quota_bytes"]) == ("over_limit", 5)
-    assert (told["stored_bytes"], told["artifacts"]) == (5, 1)
-    assert (told["total"]["uploads"], told["total"]["uploaded_bytes"]) == (1, 5)
-    assert [(part["ci"], part["hits"]) for part in told["ci"]] == [("GITLAB", 3), (None, 2)]
+    output = larder.json("usage", "acme", "--days", "1")
+    assert (output["from"], output["to"]) == (today().isoformat(), today().isoformat())
+    assert (output["status"], output["quota_bytes"]) == ("over_limit", 5)
+    assert (output["stored_bytes"], output["artifacts"]) == (5, 1)
+    assert (output["total"]["uploads"], output["total"]["uploaded_bytes"]) == (1, 5)
+    assert [(part["ci"], part["hits"]) for part in output["ci"]] == [("GITLAB", 3), (None, 2)]
 
 
-def test_a_block_is_told_beside_the_status(larder: Larder, cloud: Cloud) -> None:
-    told = larder.json("usage", "acme")
-    assert (told["block"], told["block_reason"]) == (None, None)
+def test_a_block_is_shown_next_to_the_status(larder: Larder, cloud: Cloud) -> None:
+    output = larder.json("usage", "acme")
+    assert (output["block"], output["block_reason"]) == (None, None)
     larder("teams", "set", "acme", "--block", "payment_missing", "--reason", "ask Eve")
-    told = larder.json("usage", "acme")
-    assert (told["status"], told["block"], told["block_reason"]) == (
+    output = larder.json("usage", "acme")
+    assert (output["status"], output["block"], output["block_reason"]) == (
         "enabled",
         "payment_missing",
         "ask Eve",
@@ -87,7 +87,7 @@ def test_a_block_is_told_beside_the_status(larder: Larder, cloud: Cloud) -> None
     assert "ask Eve" in shown
 
 
-def test_a_chart_shows_what_was_cached_and_what_was_built(larder: Larder, cloud: Cloud) -> None:
+def test_the_chart_shows_cached_and_built_tasks(larder: Larder, cloud: Cloud) -> None:
     reported(cloud.team.id, remote_hits=12, local_hits=6, remote_misses=6, ci="GITHUB_ACTIONS")
     reported(cloud.team.id, 2, remote_hits=6, time_saved_ms=187_200_000)
     shown = larder("usage", cloud.team.id, "--days", "7").stdout
@@ -131,7 +131,7 @@ def test_a_long_period_is_shown_by_week_or_month(
     top = next(number for number, line in enumerate(lines) if "uploaded" in line)
     end = next(number for number, line in enumerate(lines) if "from this cache" in line)
     assert lines[top].startswith(title)
-    # A period begins within a week or a month and ends within one.
+    # The period may start and end in the middle of a week or a month.
     assert end - top - 2 in (rows, rows + 1)
     drawn = [
         int(line.split()[2].replace(",", "")) for line in lines[top + 2 : end] if CACHED in line
@@ -140,7 +140,7 @@ def test_a_long_period_is_shown_by_week_or_month(
 
 
 @pytest.mark.parametrize("command", [("usage", "acme"), ("usage", "--all")])
-def test_it_fits_80_columns_however_much_there_is(
+def test_the_largest_figures_fit_80_columns(
     larder: Larder, cloud: Cloud, command: tuple[str, ...]
 ) -> None:
     for ci in ("GITHUB_ACTIONS", "GOOGLE_CLOUD_BUILD", None):
@@ -158,9 +158,7 @@ def test_it_fits_80_columns_however_much_there_is(
     assert "\x1b" not in shown
 
 
-def test_a_terminal_that_reads_no_utf_8_gets_a_chart_of_its_letters(
-    larder: Larder, cloud: Cloud
-) -> None:
+def test_without_utf_8_the_chart_uses_ascii(larder: Larder, cloud: Cloud) -> None:
     reported(cloud.team.id, remote_hits=12, local_hits=6, remote_misses=6)
     shown = larder("usage", "acme", charset="ascii").stdout
     assert f"{'#' * 12}{'+' * 6}{'.' * 6} 24" in shown
@@ -168,7 +166,7 @@ def test_a_terminal_that_reads_no_utf_8_gets_a_chart_of_its_letters(
     assert shown.isascii()
 
 
-def test_all_teams_and_what_they_come_to(larder: Larder, cloud: Cloud) -> None:
+def test_all_teams_with_their_sum(larder: Larder, cloud: Cloud) -> None:
     for number, slug in enumerate(("busy", "idle")):
         other = create_team("Other", slug, owner_user_id=cloud.user.id, now=clock.now())
         if not number:
@@ -180,15 +178,15 @@ def test_all_teams_and_what_they_come_to(larder: Larder, cloud: Cloud) -> None:
     assert [line.split()[0] for line in shown.splitlines()[10:13]] == ["busy", "acme", "idle"]
     assert "tasks        110" in shown
     assert "GITLAB     110   64%" in shown
-    told = larder.json("usage", "--all", "--days", "2")
-    assert (told["total"]["hits"], told["stored_bytes"], told["artifacts"]) == (70, 5, 1)
-    assert [(one["team"], one["total"]["hits"]) for one in told["teams"]] == [
+    output = larder.json("usage", "--all", "--days", "2")
+    assert (output["total"]["hits"], output["stored_bytes"], output["artifacts"]) == (70, 5, 1)
+    assert [(one["team"], one["total"]["hits"]) for one in output["teams"]] == [
         ("acme", 10),
         ("busy", 60),
         ("idle", 0),
     ]
-    assert told["ci"][0]["hits"] == 70
-    assert "days" not in told["teams"][0]
+    assert output["ci"][0]["hits"] == 70
+    assert "days" not in output["teams"][0]
 
 
 def test_no_teams_at_all(larder: Larder) -> None:
@@ -198,31 +196,35 @@ def test_no_teams_at_all(larder: Larder) -> None:
     assert larder.json("usage", "--all")["teams"] == []
 
 
-def test_a_team_that_reported_nothing(larder: Larder, cloud: Cloud) -> None:
+def test_a_team_without_reports(larder: Larder, cloud: Cloud) -> None:
     shown = larder("usage", "acme", "--days", "7").stdout
-    assert shown.endswith("\nno client reported anything in the last 7 days\n")
+    assert shown.endswith("\nno client has reported usage in the last 7 days\n")
     assert "status       enabled" in shown
 
 
-def test_what_cannot_be_shown_is_refused(larder: Larder, cloud: Cloud) -> None:
+def test_invalid_arguments_are_rejected(larder: Larder, cloud: Cloud) -> None:
     assert "there is no team nobody" in larder.refusal("usage", "nobody")
     assert "'--days'" in larder.refusal("usage", "acme", "--days", "0", status=2)
     for which in ((), ("acme", "--all")):
         refusal = larder.refusal("usage", *which, status=2)
-        assert "name a TEAM or an EMAIL, or all teams by --all" in refusal
+        assert "give a TEAM, an EMAIL or --all" in refusal
 
 
-def test_an_address_shows_what_its_user_does_without_a_team(
+def test_an_address_shows_usage_without_a_team(
     larder: Larder, cloud: Cloud, personal: Sender
 ) -> None:
     assert personal("PUT", "/v8/artifacts/abc", body=b"12345").status == 202
     reported(cloud.user.id, remote_hits=3)
     reported(cloud.team.id, remote_hits=50)
     larder("users", "set", "ada@acme.example", "--quota", "5")
-    told = larder.json("usage", "ADA@acme.example", "--days", "1")
-    assert (told["team"], told["email"], told["id"]) == (None, "ada@acme.example", cloud.user.id)
-    assert (told["total"]["hits"], told["stored_bytes"], told["quota_bytes"]) == (3, 5, 5)
-    assert told["status"] == "over_limit"
+    output = larder.json("usage", "ADA@acme.example", "--days", "1")
+    assert (output["team"], output["email"], output["id"]) == (
+        None,
+        "ada@acme.example",
+        cloud.user.id,
+    )
+    assert (output["total"]["hits"], output["stored_bytes"], output["quota_bytes"]) == (3, 5, 5)
+    assert output["status"] == "over_limit"
     shown = larder("usage", "ada@acme.example").stdout
     assert shown.startswith("ada@acme.example, ")
     assert "1 artifact, 5 B of 5 B" in shown

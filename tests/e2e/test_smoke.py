@@ -1,4 +1,4 @@
-"""`larder smoke` against a local cloud: all is well, and each fault gets the right advice."""
+"""`larder smoke` against a local cloud: it passes, and each fault gets the right advice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.e2e
 
 COMMAND = Path(sys.executable).with_name("larder")
 LARGE = "1MB"
-"""Enough to be redirected; the default of 50 MB is in the first test."""
+"""Large enough to be redirected. The first test uses the default of 50 MB."""
 AT_MOST_S = 60
 LIMIT_OF_A_PROXY = 1024 * 1024
 
@@ -36,24 +36,24 @@ def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProce
 
 
 def smoke(url: str, key: str, team: str | None = None) -> dict[str, dict[str, Any]]:
-    """Every check that did not pass, by its name."""
+    """The failed checks, by name."""
     done = run(
         *("smoke", "--json", "--large", LARGE),
         TURBO_API=url,
         TURBO_TOKEN=key,
         TURBO_TEAM=team or "",
     )
-    told = json.loads(done.stdout)
-    failed = {one["check"]: one for one in told["checks"] if one["outcome"] != "passed"}
+    report = json.loads(done.stdout)
+    failed = {one["check"]: one for one in report["checks"] if one["outcome"] != "passed"}
     assert done.returncode == (1 if failed else 0), done.stderr
-    assert told["failed"] == len(failed)
+    assert report["failed"] == len(failed)
     assert key not in done.stdout + done.stderr
     return failed
 
 
 @pytest.fixture(scope="module")
 def team(local_cloud: LocalCloud) -> str:
-    """A team of its own, whose state the tests change."""
+    """A team for these tests, which change its settings."""
     local_cloud.larder("users", "create", "--email", "ada@acme.example", "--name", "Ada")
     owner = ("--owner", "ada@acme.example")
     local_cloud.larder("teams", "create", "--name", "Acme", "--slug", "acme", *owner)
@@ -66,7 +66,7 @@ def key_of(cloud: LocalCloud, *options: str) -> str:
 
 @pytest.fixture(scope="module")
 def key(local_cloud: LocalCloud, team: str) -> str:
-    """A key of a team that has something stored."""
+    """A key of a team that stores an artifact."""
     key = key_of(local_cloud, "--team", team)
     stored = httpx.put(
         f"{local_cloud.url}/v8/artifacts/08e4547d5347b63f",
@@ -78,7 +78,7 @@ def key(local_cloud: LocalCloud, team: str) -> str:
     return key
 
 
-# ----------------------------------------------------------------------------------- all is well
+# ----------------------------------------------------------------------------------- passing
 
 
 def test_a_local_cloud_passes_every_check_within_a_minute(local_cloud: LocalCloud) -> None:
@@ -86,15 +86,15 @@ def test_a_local_cloud_passes_every_check_within_a_minute(local_cloud: LocalClou
     assert done.returncode == 0, done.stdout + done.stderr
     *checks, summary = done.stdout.splitlines()[1:]
     assert all(line.startswith("    ok  ") for line in checks)
-    assert "a large artifact goes straight to S3" in done.stdout
+    assert "a large artifact is uploaded straight to S3" in done.stdout
     assert "(50 MB)" in done.stdout
     passed, _, seconds = summary.removesuffix(" s").partition(" checks passed in ")
     assert passed == f"{len(checks)} of {len(checks)}"
     assert int(seconds) < AT_MOST_S
 
 
-def test_make_smoke_takes_address_key_and_team(local_cloud: LocalCloud) -> None:
-    # As the Makefile calls it: what is not given is an empty variable.
+def test_make_smoke_takes_url_key_and_team(local_cloud: LocalCloud) -> None:
+    # The Makefile sets every variable; those that the caller omits are empty.
     done = run(
         *("smoke", "--large", LARGE),
         TURBO_API=f"{local_cloud.url}/",
@@ -106,7 +106,7 @@ def test_make_smoke_takes_address_key_and_team(local_cloud: LocalCloud) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_little_is_left_behind(local_cloud: LocalCloud, key: str, team: str) -> None:
+def test_only_four_bytes_remain(local_cloud: LocalCloud, key: str, team: str) -> None:
     before = local_cloud.larder("teams", "show", team)
     assert smoke(local_cloud.url, key) == {}
     left = local_cloud.larder("teams", "show", team)
@@ -114,7 +114,7 @@ def test_little_is_left_behind(local_cloud: LocalCloud, key: str, team: str) -> 
     assert left["artifacts"] - before["artifacts"] == 4
 
 
-def test_nothing_is_left_behind_by_a_key_that_may_delete(
+def test_nothing_remains_if_the_key_can_delete(
     local_cloud: LocalCloud, key: str, team: str
 ) -> None:
     before = local_cloud.larder("teams", "show", team)
@@ -124,7 +124,7 @@ def test_nothing_is_left_behind_by_a_key_that_may_delete(
     assert left["stored_bytes"] == before["stored_bytes"]
 
 
-# --------------------------------------------------------------------------- the wrong key or address
+# --------------------------------------------------------------------------- wrong keys and URLs
 
 
 def test_a_wrong_key(local_cloud: LocalCloud) -> None:
@@ -139,31 +139,33 @@ def test_a_key_for_another_team(local_cloud: LocalCloud, key: str) -> None:
     assert "--team" in check["advice"]
 
 
-def test_a_key_that_only_reads(local_cloud: LocalCloud, team: str) -> None:
+def test_a_read_only_key(local_cloud: LocalCloud, team: str) -> None:
     failed = smoke(
         local_cloud.url, key_of(local_cloud, "--team", team, "--permissions", "artifacts=read")
     )
-    assert "take one that writes" in failed["an artifact goes in and comes back"]["advice"]
-    assert failed["and comes back by a redirect"]["outcome"] == "not tried"
+    assert (
+        "use a key that can write" in failed["an artifact can be uploaded and downloaded"]["advice"]
+    )
+    assert failed["a large artifact is downloaded by redirect"]["outcome"] == "not tried"
 
 
-def test_a_key_that_is_used_up_on_the_way(local_cloud: LocalCloud, team: str) -> None:
+def test_a_key_that_is_used_up_during_the_run(local_cloud: LocalCloud, team: str) -> None:
     failed = smoke(local_cloud.url, key_of(local_cloud, "--team", team, "--remaining", "2"))
-    assert "larder keys create" in failed["an artifact goes in and comes back"]["advice"]
+    assert "larder keys create" in failed["an artifact can be uploaded and downloaded"]["advice"]
 
 
-def test_a_path_behind_the_address(local_cloud: LocalCloud, key: str) -> None:
+def test_a_url_with_a_path(local_cloud: LocalCloud, key: str) -> None:
     (check,) = smoke(f"{local_cloud.url}/v8", key).values()
     assert "without a path" in check["advice"]
 
 
-def test_the_address_of_something_else(local_cloud: LocalCloud, key: str) -> None:
+def test_the_url_of_another_server(local_cloud: LocalCloud, key: str) -> None:
     environment = json.loads((local_cloud.data / "cloud.json").read_text())["environment"]
     (check,) = smoke(environment["AWS_ENDPOINT_URL_S3"], key).values()
-    assert "no Larder" in check["advice"]
+    assert "not Larder" in check["advice"]
 
 
-# ------------------------------------------------------------------------------------ the team's state
+# ------------------------------------------------------------------------------------ team settings
 
 
 @pytest.mark.parametrize(
@@ -191,12 +193,12 @@ def test_a_team_that_cannot_use_the_cache(
         (check,) = smoke(local_cloud.url, key).values()
     finally:
         local_cloud.larder("teams", "set", team, *back)
-    assert check["check"] == "the key opens the cache"
+    assert check["check"] == "the key gives access to the cache"
     assert check["found"].startswith(found)
     assert advice in check["advice"]
 
 
-# --------------------------------------------------------------------------- a front that does wrong
+# --------------------------------------------------------------------------- faulty proxies
 
 
 def drop(name: bytes) -> Any:
@@ -217,7 +219,7 @@ def limits_bodies(passing: Passing) -> Passing | None:
     return Passing(passing.method, passing.path, [(b"content-type", b"text/html")], body, 413)
 
 
-def signs_everybody_in(key: str) -> Any:
+def adds_a_key(key: str) -> Any:
     def add(passing: Passing) -> None:
         passing.drop(b"authorization")
         passing.headers.append((b"authorization", f"Bearer {key}".encode()))
@@ -230,70 +232,81 @@ def changes_bytes(passing: Passing) -> None:
         passing.body = passing.body[:-1] + bytes([passing.body[-1] ^ 1])
 
 
-def keeps_one_slash(passing: Passing) -> Passing | None:
+def rejects_two_slashes(passing: Passing) -> Passing | None:
     if not passing.path.startswith("//"):
         return None
     return Passing(passing.method, passing.path, [], b'{"message":"Not Found"}', 404)
 
 
-def forgets_the_size(passing: Passing) -> None:
+def drops_the_size(passing: Passing) -> None:
     if passing.method == "HEAD":
         passing.drop(b"content-length")
 
 
 TAG = "a signed artifact keeps its tag"
-LARGE_IN, LARGE_OUT = "a large artifact goes straight to S3", "and comes back by a redirect"
+LARGE_IN = "a large artifact is uploaded straight to S3"
+LARGE_OUT = "a large artifact is downloaded by redirect"
 FAULTS: dict[str, tuple[Fault, dict[str, tuple[str, str]]]] = {
     "none": (Fault(), {}),
-    "strips the tag of answers": (
+    "strips the tag of downloads": (
         Fault(back=drop(b"x-artifact-tag")),
-        {TAG: ("lost on the way back", "drops x-artifact-* headers")},
+        {TAG: ("lost in the download", "drops x-artifact-* headers")},
     ),
     "strips the tag of uploads": (
         Fault(inward=drop(b"x-artifact-tag")),
-        {TAG: ("lost on the way in", "drops x-artifact-* headers")},
+        {TAG: ("lost in the upload", "drops x-artifact-* headers")},
     ),
     "strips the duration": (
         Fault(back=drop(b"x-artifact-duration")),
-        {"an artifact goes in and comes back": ("x-artifact-duration is lost", "x-artifact-*")},
+        {
+            "an artifact can be uploaded and downloaded": (
+                "lost x-artifact-duration",
+                "x-artifact-*",
+            )
+        },
     ),
     "answers OPTIONS itself": (
         Fault(answers=answers_options_itself),
         {
-            LARGE_IN: ("without a Location", "CORS"),
-            LARGE_OUT: ("the upload before it failed", ""),
-            "requests that are announced are let through": ("Allow-Headers: none", "CORS"),
+            LARGE_IN: ("has no Location", "CORS"),
+            LARGE_OUT: ("the earlier upload failed", ""),
+            "preflight of downloads allows the token": ("Allow-Headers: none", "CORS"),
         },
     ),
     "follows redirects": (
         Fault(follows_redirects=True),
-        {LARGE_OUT: ("answered by what stands in front", "must hand them on")},
+        {LARGE_OUT: ("something in front of the API", "configure it to pass them on")},
     ),
     "limits bodies": (
         Fault(answers=limits_bodies),
-        {"bodies that are too large are refused": ("not the API's own", "let 10 MB pass")},
+        {
+            "bodies that are too large are rejected": (
+                "does not come from the API",
+                "let 10 MB pass",
+            )
+        },
     ),
     "changes bytes": (
         Fault(back=changes_bytes),
         {
-            "an artifact goes in and comes back": ("that are not the", "changes bodies"),
-            TAG: ("that are not the", "changes bodies"),
-            "an upload without a length": ("that are not the", "changes bodies"),
+            "an artifact can be uploaded and downloaded": ("differ from the", "changes bodies"),
+            TAG: ("differ from the", "changes bodies"),
+            "an upload without Content-Length is stored": ("differ from the", "changes bodies"),
         },
     ),
-    "keeps one slash": (
-        Fault(answers=keeps_one_slash),
-        {"two slashes count as one": ("404", "TURBO_API")},
+    "rejects two slashes": (
+        Fault(answers=rejects_two_slashes),
+        {"duplicate slashes are ignored": ("404", "TURBO_API")},
     ),
-    "forgets the size": (
-        Fault(back=forgets_the_size),
-        {"HEAD tells its size": ("Content-Length is None", "drops it")},
+    "drops the size": (
+        Fault(back=drops_the_size),
+        {"HEAD returns its size": ("Content-Length is None", "drops it")},
     ),
 }
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_front_that_does_wrong(local_cloud: LocalCloud, key: str, name: str) -> None:
+def test_a_faulty_proxy(local_cloud: LocalCloud, key: str, name: str) -> None:
     fault, expected = FAULTS[name]
     with front(local_cloud.url, fault) as url:
         failed = smoke(url, key)
@@ -303,7 +316,8 @@ def test_a_front_that_does_wrong(local_cloud: LocalCloud, key: str, name: str) -
         assert advice in failed[check]["advice"]
 
 
-def test_a_front_that_lets_everybody_in(local_cloud: LocalCloud, key: str) -> None:
-    with front(local_cloud.url, Fault(inward=signs_everybody_in(key))) as url:
+def test_a_proxy_that_adds_a_key(local_cloud: LocalCloud, key: str) -> None:
+    with front(local_cloud.url, Fault(inward=adds_a_key(key))) as url:
         failed = smoke(url, key)
-    assert "a key of its own" in failed["nobody gets in without a key"]["advice"]
+    check = failed["requests without a valid key are rejected"]
+    assert "adds its own key" in check["advice"]

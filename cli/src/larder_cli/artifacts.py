@@ -1,4 +1,4 @@
-"""`larder artifacts`: what a team or a person stores, and who removed what."""
+"""`larder artifacts`: the artifacts of a team or a user, and the log of deletions."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -49,9 +49,9 @@ def _record(artifact: "Artifact") -> Record:
     ),
 )
 def artifacts() -> None:
-    """What a team stores, or a person without one, and who removed what.
+    """List, show and delete the artifacts of a team or a user, and show who deleted what.
 
-    TEAM is a slug or an id; EMAIL names what its user stores without a team.
+    TEAM is a slug or an id. EMAIL stands for the artifacts that the user stores without a team.
     """
 
 
@@ -69,7 +69,7 @@ def artifacts() -> None:
     type=click.IntRange(1, 100_000),
     default=50,
     show_default=True,
-    help="The most artifacts to show.",
+    help="The maximum number of artifacts to show.",
 )
 @json_option
 def list_(owner: str, limit: int, as_json: bool) -> None:
@@ -88,7 +88,7 @@ def list_(owner: str, limit: int, as_json: bool) -> None:
 @click.argument("hash", metavar="HASH")
 @json_option
 def show(owner: str, hash: str, as_json: bool) -> None:
-    """Show what is known of the artifact HASH of TEAM or EMAIL, and who wrote it."""
+    """Show the details of the artifact HASH of TEAM or EMAIL, and who uploaded it."""
     from larder.artifacts import service
     from larder.artifacts.models import parse_hash
     from larder.artifacts.repository import index
@@ -117,16 +117,16 @@ def show(owner: str, hash: str, as_json: bool) -> None:
 @click.option(
     "--writer",
     metavar="ID|EMAIL",
-    help="Delete everything that this key or session (by its id) or user (by id or address) wrote.",
+    help="Delete everything that a key or session (ID) or a user (ID or EMAIL) uploaded.",
 )
 @json_option
 def delete(owner: str, hashes: Sequence[str], writer: str | None, as_json: bool) -> None:
-    """Delete artifacts of TEAM or EMAIL: each HASH, or all that somebody wrote.
+    """Delete artifacts of TEAM or EMAIL: each HASH, or everything that --writer uploaded.
 
-    Those who are loading one at the moment get it whole. What is uploaded afterwards stays.
+    Downloads in progress complete. Later uploads are not affected.
     """
     if bool(hashes) == (writer is not None):
-        raise click.UsageError("say what to delete: either hashes, or --writer")
+        raise click.UsageError("give either hashes or --writer")
     found = require_owner(owner)
     if writer is not None:
         _delete_written(found, _writer_id(writer), as_json=as_json)
@@ -147,16 +147,16 @@ def delete(owner: str, hashes: Sequence[str], writer: str | None, as_json: bool)
     type=click.IntRange(1, 10_000),
     default=50,
     show_default=True,
-    help="The most entries to show.",
+    help="The maximum number of entries to show.",
 )
 @json_option
 def audit(owner: str, limit: int, as_json: bool) -> None:
-    """Show who removed what from TEAM or EMAIL, newest first."""
+    """Show who deleted what from TEAM or EMAIL, newest first."""
     found = require_owner(owner)
     print_table(
         _audit_records(_newest(found.id, limit)),
         ("at", "action", "subject", "artifacts", "size_bytes", "by"),
-        empty=f"nobody has removed anything from {found.name}",
+        empty=f"nothing has been deleted from {found.name}",
         as_json=as_json,
     )
 
@@ -198,7 +198,7 @@ def _delete_written(owner: Owner, writer: str, *, as_json: bool) -> None:
 
     report = remove_now(owner.id, writer, now=clock.now())
     if report.finished and not report.artifacts and not report.offers:
-        click.echo(f"Nothing that {writer} wrote was stored for {owner.name}.", err=True)
+        click.echo(f"{owner.name} has no artifacts from {writer}.", err=True)
     record = {
         "writer": writer,
         "artifacts": report.artifacts,
@@ -210,7 +210,7 @@ def _delete_written(owner: Owner, writer: str, *, as_json: bool) -> None:
 
 
 def _writer_id(writer: str) -> str:
-    """Raises UsageError for what nobody's id looks like."""
+    """The id of a key, session or user. Raises UsageError if `writer` is not a valid id."""
     from larder.artifacts.models import parse_writer_id
     from larder.errors import InvalidRequest
 
@@ -220,8 +220,8 @@ def _writer_id(writer: str) -> str:
         return parse_writer_id(writer)
     except InvalidRequest as error:
         raise click.UsageError(
-            f"--writer {error.rule}, or a user's address:"
-            " `larder artifacts list` and `larder keys list --user EMAIL` name the ids"
+            f"--writer {error.rule}, or a user's email address:"
+            " `larder artifacts list` and `larder keys list --user EMAIL` show the ids"
         ) from None
 
 
@@ -240,7 +240,7 @@ def _newest(owner: str, limit: int) -> list["Entry"]:
 
 
 def _audit_records(entries: Sequence["Entry"]) -> list[Record]:
-    """`by` is the address of whoever did it, or their id when they have left."""
+    """`by` is the user's email address, or the id of a user who no longer exists."""
     from larder.accounts.service import find_users
 
     ids = {entry.actor.user_id for entry in entries if entry.actor.user_id is not None}

@@ -1,4 +1,4 @@
-"""What all commands have in common: they run on a target, can print JSON, and fail with one clear line."""
+"""Common to all commands: the target, the `--json` option and one-line errors."""
 
 import click
 
@@ -9,12 +9,12 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 
 
 def examples(*lines: str) -> str:
-    """The end of a help text. The mark keeps click from joining the lines."""
+    """The examples at the end of a help text. `\\b` keeps click from joining the lines."""
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
 
 
 class TargetCommand(click.Command):
-    """A command that works on a Larder: before it runs, its target's environment is in place."""
+    """A command that works on a deployment. Its target's environment is set before it runs."""
 
     def invoke(self, ctx: click.Context) -> object:
         target = ctx.find_object(Target)
@@ -29,7 +29,7 @@ class CommandGroup(click.Group):
 
 
 class OperatorGroup(CommandGroup):
-    """The command as a whole. A foreseeable failure ends it with one line on standard error and status 1."""
+    """The root command. An expected error ends it with one line on standard error and status 1."""
 
     group_class = CommandGroup
 

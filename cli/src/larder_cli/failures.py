@@ -1,23 +1,23 @@
-"""What went wrong, in one line, with what to do next."""
+"""One-line error messages that say what to do next."""
 
 from larder.accounts.models import EmailTaken
 from larder.errors import LarderError, SlugTaken, TryAgain
 from larder.settings import SettingsError
 
-_SIGN_IN = "sign in to AWS (for instance `aws sso login`) or name a profile by --profile"
+_SIGN_IN = "sign in to AWS (for example `aws sso login`) or choose a profile with --profile"
 
 _BY_ERROR_OF_BOTOCORE = {
     "NoCredentialsError": f"no AWS credentials were found: {_SIGN_IN}",
-    "PartialCredentialsError": f"the AWS credentials are not complete: {_SIGN_IN}",
-    "SSOTokenLoadError": f"the AWS sign-in is over: {_SIGN_IN}",
-    "TokenRetrievalError": f"the AWS sign-in is over: {_SIGN_IN}",
-    "UnauthorizedSSOTokenError": f"the AWS sign-in is over: {_SIGN_IN}",
-    "ProfileNotFound": "there is no such AWS profile: `aws configure list-profiles` names them",
+    "PartialCredentialsError": f"the AWS credentials are incomplete: {_SIGN_IN}",
+    "SSOTokenLoadError": f"the AWS sign-in has expired: {_SIGN_IN}",
+    "TokenRetrievalError": f"the AWS sign-in has expired: {_SIGN_IN}",
+    "UnauthorizedSSOTokenError": f"the AWS sign-in has expired: {_SIGN_IN}",
+    "ProfileNotFound": "the AWS profile does not exist: `aws configure list-profiles` lists them",
 }
 _CHECK_NETWORK = "check the network, the region and AWS_ENDPOINT_URL_* variables, then try again"
 
 _DENIED = "ask for the permission; docs/operator-cli.md lists what each command needs"
-_GONE = "a table, the bucket or the signing secret of this Larder is gone, or of another account or region"
+_GONE = "a table, the bucket or the signing secret does not exist: check the account and the region"
 _BY_CODE_OF_AWS = {
     "AccessDenied": _DENIED,
     "AccessDeniedException": _DENIED,
@@ -35,7 +35,7 @@ _BY_CODE_OF_AWS = {
 
 
 def explanation(error: Exception) -> str | None:
-    """One line for the operator, or None for an error that nobody foresaw."""
+    """One line for the operator, or None for an unexpected error."""
     match error:
         case EmailTaken():
             return f"another user has the address {error}"
@@ -50,7 +50,7 @@ def explanation(error: Exception) -> str | None:
 
 def _unreachable(error: TryAgain) -> str:
     why = f" ({_one_line(error.__cause__)})" if error.__cause__ else ""
-    return f"AWS did not answer in time{why}: {_CHECK_NETWORK}; every command can be run again"
+    return f"AWS did not answer in time{why}: {_CHECK_NETWORK}; you can run every command again"
 
 
 def _of_aws(error: Exception) -> str | None:
@@ -63,8 +63,8 @@ def _of_aws(error: Exception) -> str | None:
         line = f"AWS refused: {_one_line(message)} ({code})"
         return line if next_step is None else f"{line}. Next: {next_step}"
     if isinstance(error, aws.BotoCoreError):
-        told = _BY_ERROR_OF_BOTOCORE.get(type(error).__name__)
-        return told or f"AWS cannot be reached: {_one_line(error)}. Next: {_CHECK_NETWORK}"
+        known = _BY_ERROR_OF_BOTOCORE.get(type(error).__name__)
+        return known or f"AWS cannot be reached: {_one_line(error)}. Next: {_CHECK_NETWORK}"
     return None
 
 

@@ -35,11 +35,11 @@ def _record(report: "RebuildReport", seconds: float) -> Record:
 )
 @json_option
 def rebuild_index(as_json: bool) -> None:
-    """Make the index anew from the bucket.
+    """Rebuild the index from the objects in the bucket.
 
-    Of each hash the latest whole upload becomes the artifact, with the tag and duration that lie beside its bytes.
-    Safe to run twice, to interrupt and to run while the cache serves. No quota refuses what is stored already; at the
-    end the stored bytes of each team and user are counted anew.
+    For each hash, the latest complete upload becomes the artifact, with the tag and duration stored in its object's
+    metadata. You can run it twice, interrupt it, and run it while the cache serves requests. Quotas do not apply to
+    artifacts that are already stored. At the end, it recounts the stored bytes of each team and user.
     """
     from larder.artifacts import rebuild_index
 
@@ -56,7 +56,7 @@ def rebuild_index(as_json: bool) -> None:
 def sweep(as_json: bool) -> None:
     """Run the hourly sweep now.
 
-    It clears away expired artifacts, replaced objects, and uploads that never came.
+    It deletes expired artifacts, replaced objects, and uploads that were announced but never arrived.
     """
     from larder.artifacts import sweep
 

@@ -45,7 +45,7 @@ _OPTIONS = {
 
 
 def _record(key: ApiKey, team_slug: str | None) -> Record:
-    """Every field of a key, as programs read it. A limit that does not count is null."""
+    """Every field of a key, for JSON. A rate limit that is off has null fields."""
     limit = key.rate_limit if key.rate_limit.enabled else None
     return {
         "id": key.id,
@@ -75,24 +75,24 @@ def _record(key: ApiKey, team_slug: str | None) -> Record:
 
 
 def _summary(key: ApiKey, team_slug: str | None) -> dict[str, object]:
-    """The same for people: what belongs together is one line, periods are told as they are written."""
-    told: dict[str, object] = {}
+    """The same fields for people: one line per limit, and periods such as `1d`."""
+    summary: dict[str, object] = {}
     for name, value in _record(key, team_slug).items():
         match name:
             case "metadata" if value is not None:
-                told[name] = json.dumps(value, ensure_ascii=False)
+                summary[name] = json.dumps(value, ensure_ascii=False)
             case "refill_amount":
-                told["refill"] = key.refill and _every(key.refill.amount, key.refill.interval_ms)
+                summary["refill"] = key.refill and _every(key.refill.amount, key.refill.interval_ms)
             case "rate_limit_enabled":
                 limit = key.rate_limit
-                told["rate_limit"] = (
+                summary["rate_limit"] = (
                     _every(limit.max_requests, limit.window_ms) if limit.enabled else None
                 )
             case "refill_interval_ms" | "rate_limit_max" | "rate_limit_window_ms":
                 pass
             case _:
-                told[name] = value
-    return told
+                summary[name] = value
+    return summary
 
 
 def _every(count: int, duration_ms: int) -> str:
@@ -125,7 +125,7 @@ def _team_of_member(id_or_slug: str, email: str, user_id: str) -> "Team":
 
 def _no_such_key(key_id: str) -> click.ClickException:
     return click.ClickException(
-        f"there is no key with the id {key_id}: `larder keys list --user EMAIL` names the ids"
+        f"there is no key with the id {key_id}: `larder keys list --user EMAIL` shows the ids"
     )
 
 
@@ -134,11 +134,11 @@ def _refill(remaining: int | None, amount: int | None, interval_ms: int | None) 
         return None
     if amount is None or interval_ms is None:
         raise click.UsageError(
-            "--refill-amount and --refill-interval come together: give both or none"
+            "--refill-amount and --refill-interval belong together: give both or neither"
         )
     if remaining is None:
         raise click.UsageError(
-            "--refill-amount and --refill-interval need --remaining, the uses to begin with"
+            "--refill-amount and --refill-interval need --remaining, the number of uses to start with"
         )
     return Refill(interval_ms=interval_ms, amount=amount)
 
@@ -149,7 +149,7 @@ def _rate_limit(max_requests: int | None, window_ms: int | None) -> RateLimit | 
     if max_requests is None:
         if window_ms is not None:
             raise click.UsageError(
-                "--rate-limit-window needs --rate-limit-max, the uses in one window"
+                "--rate-limit-window needs --rate-limit-max, the number of uses in one window"
             )
         return None
     window_ms = window_ms or default_rate_limit().window_ms
@@ -157,14 +157,17 @@ def _rate_limit(max_requests: int | None, window_ms: int | None) -> RateLimit | 
 
 
 def _warn_of_unknown(key: ApiKey) -> None:
-    """Of resources that nobody asks for. They are no error: who has keys verified may ask for any."""
+    """Warn about resources that Larder does not check.
+
+    They are allowed, because a service that has keys verified by Larder may check its own resources.
+    """
     unknown = [name for name in key.permissions if name not in OWN_ACTIONS]
     of_deployment = _default_resources(key.user_id) if unknown else ()
     for name in unknown:
         if name not in of_deployment:
             click.echo(
-                f"Warning: the key opens nothing of Larder's by {name}, which DefaultKeyPermissions does not"
-                f" name either. Larder's own are {' and '.join(OWN_ACTIONS)}.",
+                f"Warning: {name} is not a resource of Larder or of DefaultKeyPermissions, so it gives the key no"
+                f" access to Larder. Larder's resources are {' and '.join(OWN_ACTIONS)}.",
                 err=True,
             )
 
@@ -175,7 +178,7 @@ def _default_resources(user_id: str) -> Collection[str]:
     try:
         return tuple(default_permissions(user_id, None))
     except SettingsError:
-        # A function of the deployment's own, which is not on this machine.
+        # The setting names the deployment's own function, which is not on this machine.
         return ()
 
 
@@ -305,7 +308,7 @@ def create(
     rate_limit_window: int | None,
     as_json: bool,
 ) -> None:
-    """Make a key and print it. It is shown this once: only its hash is stored."""
+    """Create a key and print it. The key is shown only once, because only its hash is stored."""
     from larder.api_keys import service
 
     refill = _refill(remaining, refill_amount, refill_interval)
@@ -343,15 +346,15 @@ def create(
 @click.option("--user", required=True, metavar="EMAIL", help="The user who owns the keys.")
 @json_option
 def list_(user: str, as_json: bool) -> None:
-    """List a user's keys, oldest first. The keys themselves are not stored; `start` is how each begins."""
+    """List a user's keys, oldest first. The keys themselves are not stored; `start` shows how each begins."""
     from larder.api_keys import service
 
     owner = require_user(user)
     found = service.list_keys(owner.id)
     slugs = _team_slugs(found)
-    tell = _record if as_json else _summary
+    describe = _record if as_json else _summary
     print_table(
-        [tell(key, slugs.get(key.team_id or "")) for key in found],
+        [describe(key, slugs.get(key.team_id or "")) for key in found],
         (
             *("id", "name", "start", "team", "permissions", "enabled"),
             *("remaining", "rate_limit", "expires_at", "last_request_at"),
@@ -371,8 +374,8 @@ def show(key_id: str, as_json: bool) -> None:
     key = service.find_key(key_id)
     if key is None:
         raise _no_such_key(key_id)
-    tell = _record if as_json else _summary
-    print_record(tell(key, _team_slug(key)), as_json=as_json)
+    describe = _record if as_json else _summary
+    print_record(describe(key, _team_slug(key)), as_json=as_json)
 
 
 @keys.command(
@@ -397,9 +400,9 @@ def show(key_id: str, as_json: bool) -> None:
 )
 @json_option
 def rotate(key_id: str, overlap: int, as_json: bool) -> None:
-    """Make a key that takes over from the one with the id KEY_ID, and print it, this once.
+    """Replace the key with the id KEY_ID: create a new key and print it. The key is shown only once.
 
-    It has the old one's name, team, permissions and limits, and its lifetime anew.
+    The new key has the same name, team, permissions and limits. Its lifetime starts again.
     """
     from larder.api_keys import service
 
@@ -422,7 +425,7 @@ def rotate(key_id: str, overlap: int, as_json: bool) -> None:
 @keys.command("delete-expired", epilog=examples("larder keys delete-expired"))
 @json_option
 def delete_expired(as_json: bool) -> None:
-    """Delete every key whose expiry has passed, now and not at the hour. They are refused already."""
+    """Delete every expired key now, instead of at the next full hour. Expired keys are already rejected."""
     from larder.api_keys import service
 
     print_record({"deleted": service.delete_expired_keys(now=clock.now())}, as_json=as_json)
@@ -432,7 +435,7 @@ def delete_expired(as_json: bool) -> None:
 @click.argument("key_id", metavar="KEY_ID")
 @json_option
 def revoke(key_id: str, as_json: bool) -> None:
-    """Delete the key with the id KEY_ID. It is refused from the next request on."""
+    """Delete the key with the id KEY_ID. Larder rejects it from the next request on."""
     from larder.api_keys import service
 
     if not service.revoke_key(key_id):

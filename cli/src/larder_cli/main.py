@@ -71,10 +71,11 @@ def cli(
     region: str | None,
     profile: str | None,
 ) -> None:
-    """Operate a Larder remote cache: people, teams, keys, artifacts, mail, the signing secret,
-    the index, usage, and a check of the whole.
+    """Operate a Larder remote cache: users, teams, keys, artifacts, mail, the signing secret,
+    the index, usage, and smoke tests.
 
-    Say which one by --stack or --local. An option on the command line wins over the other one's environment variable.
+    Choose the deployment with --stack or --local. An option on the command line overrides the environment variable of
+    the other one.
     """
     if stack is not None and local is not None:
         typed = [name for name in ("stack", "local") if _is_typed(ctx, name)]

@@ -1,4 +1,4 @@
-"""`larder outbox`: mail of a deployment that has no sender."""
+"""`larder outbox`: the mail of a deployment without an email sender."""
 
 from typing import TYPE_CHECKING
 
@@ -26,9 +26,9 @@ def _headers(stored: "StoredMessage") -> Record:
     epilog=examples("larder outbox list", "larder outbox show 01a1fe00189f3d14cce097faeb24"),
 )
 def outbox() -> None:
-    """Mail that nobody sends on, because there is no sender.
+    """Read mail that was not sent, because the deployment has no email sender.
 
-    Whoever reads it can follow its links, to verify an address or to reset a password.
+    Anyone who can read it can follow its links, for example to verify an address or reset a password.
     """
 
 
@@ -40,7 +40,7 @@ def outbox() -> None:
     type=click.IntRange(1, 10_000),
     default=50,
     show_default=True,
-    help="The most messages to show.",
+    help="The maximum number of messages to show.",
 )
 @json_option
 def list_(limit: int, as_json: bool) -> None:
@@ -63,13 +63,13 @@ def list_(limit: int, as_json: bool) -> None:
 @click.argument("message_id", metavar="MESSAGE_ID")
 @json_option
 def show(message_id: str, as_json: bool) -> None:
-    """Show the message MESSAGE_ID with its link. The JSON has the HTML besides."""
+    """Show the message MESSAGE_ID with its link. The JSON also contains the HTML."""
     from larder.mail import service
 
     stored = service.find_message(message_id, now=clock.now())
     if stored is None:
         raise click.ClickException(
-            f"there is no message {message_id}, or no more: `larder outbox list` names the messages"
+            f"there is no message {message_id}, or it has expired: `larder outbox list` lists the messages"
         )
     if as_json:
         print_json({**_headers(stored), "text": stored.message.text, "html": stored.message.html})
@@ -94,7 +94,7 @@ def _newest(limit: int) -> list["StoredMessage"]:
 
 
 def _printable(text: str) -> str:
-    """Lines as they are, without what could move the cursor or change colours."""
+    """The text without control characters, which could move the cursor or change colours."""
     return "".join(
         char if char.isprintable() or char == "\n" else "\N{REPLACEMENT CHARACTER}" for char in text
     )

@@ -1,7 +1,7 @@
-"""What a command answers: JSON for programs, tables for people.
+"""The output of a command: JSON for programs, tables for people.
 
-A record maps names to plain values. Names end with their unit, as everywhere in Larder, and the tables show the value
-accordingly: `size_bytes` 1500 is `1.5 kB` under `size`.
+A record maps names to plain values. A name ends with its unit, and tables format the value by it: `size_bytes` 1500
+is shown as `1.5 kB` under `size`.
 """
 
 import json
@@ -21,18 +21,18 @@ Record = Mapping[str, object]
 _SIZE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 _ENDINGS = ("_bytes", "_ms", "_at", "_s")
 _UNLIMITED = 10_000
-"""Columns when nobody looks: a program that reads the table wants no line folded."""
+"""Columns when the output is not a terminal: a program that reads the table needs unfolded lines."""
 
 _MARKS = (("\N{FULL BLOCK}", "green"), ("\N{MEDIUM SHADE}", "cyan"), ("\N{LIGHT SHADE}", "dim"))
 _ASCII_MARKS = (("#", "green"), ("+", "cyan"), (".", "dim"))
-"""What the parts of a bar are drawn with, to be told apart without colours too; the second where UTF-8 is not read."""
+"""Characters for the parts of a bar. They differ without colours too; the second set is for outputs without UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A value that is drawn: parts, up to three, beside others of which `longest` is the greatest sum.
+    """A value drawn as a bar of up to three parts. `longest` is the greatest sum in the column.
 
-    With the sum behind it, it takes ten columns more than `width`.
+    The sum follows the bar, which takes up to ten columns more than `width`.
     """
 
     parts: Sequence[int]
@@ -41,7 +41,7 @@ class Bar:
 
 
 def print_line(text: str = "") -> None:
-    """A line of text. What could move the cursor or change colours is replaced."""
+    """Print a line of text, with control characters replaced."""
     _console().print(_printable(text), soft_wrap=True)
 
 
@@ -50,7 +50,7 @@ def print_json(value: Record | Sequence[Record]) -> None:
 
 
 def print_record(record: Record, *, as_json: bool) -> None:
-    """One thing with its properties."""
+    """Print the fields of one record."""
     if as_json:
         print_json(record)
         return
@@ -72,8 +72,9 @@ def print_table(
     as_json: bool,
     legend: Sequence[str] = (),
 ) -> None:
-    """Many things of one kind. The table shows `columns`, the JSON everything. `empty` tells that there are none,
-    `legend` what the parts of its bars are.
+    """Print records of one kind. The table shows `columns`, the JSON shows everything.
+
+    `empty` is printed if there are no records. `legend` describes the parts of the bars.
     """
     if as_json:
         print_json(records)
@@ -103,7 +104,7 @@ def print_table(
 def _console() -> "Console":
     from rich.console import Console
 
-    # Names are people's input: neither markup nor emoji codes in them mean anything.
+    # Names are user input, so rich must not interpret markup or emoji codes in them.
     console = Console(markup=False, emoji=False, highlight=False)
     if not console.is_terminal:
         console.width = _UNLIMITED
@@ -115,7 +116,7 @@ def _cell(console: "Console", name: str, value: object) -> "str | Text":
 
 
 def _drawn(console: "Console", bar: Bar) -> "Text":
-    """The ends of the parts are rounded, not their lengths, so that equal sums are of equal length. The sum follows."""
+    """The bar and its sum. The ends of the parts are rounded, not their lengths, so that equal sums look equal."""
     from rich.text import Text
 
     drawn, done, end = Text(), 0, 0
@@ -144,12 +145,11 @@ def _label(name: str) -> str:
 
 
 def _text(name: str, value: object) -> str:
-    """A value as people read it."""
     return _printable(_plain(name, value))
 
 
 def _printable(text: str) -> str:
-    """What could move the cursor or change colours is replaced."""
+    """The text with control characters replaced, which could move the cursor or change colours."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 

@@ -1,4 +1,4 @@
-"""What the operator sets of a team, or of a person without one: caching, block, quota."""
+"""The settings that an operator can change for a team or a user: caching, block and quota."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ _OPTIONS = (
     click.option(
         "--caching",
         type=click.Choice(_CACHING),
-        help="Whether the cache can be used. disabled and paused refuse reads and writes.",
+        help="Whether the cache can be used. disabled and paused reject reads and writes.",
     ),
-    click.option("--block", type=click.Choice(_BLOCKS), help="Answer all requests with 402."),
+    click.option("--block", type=click.Choice(_BLOCKS), help="Reject all requests with 402."),
     click.option(
         "--reason",
         metavar="TEXT",
-        help="With --block: the message that blocked users read, up to 200 characters. Without it, no "
-        "earlier reason is kept.",
+        help="With --block: the message for blocked users, up to 200 characters. An earlier reason is "
+        "not kept.",
     ),
     click.option("--unblock", is_flag=True, help="Remove the block."),
     click.option(
@@ -37,8 +37,8 @@ _OPTIONS = (
         type=size_bytes,
         metavar="SIZE",
         help=(
-            "How much may be stored: 500MB, 50GB, 1.5TB (thousands), 50GiB (1024s), or bytes. "
-            "Above it, reads still work."
+            "The storage limit: 500MB, 50GB, 1.5TB (powers of 1000), 50GiB (powers of 1024), or bytes. "
+            "Reads still work above it."
         ),
     ),
     click.option(
@@ -50,7 +50,7 @@ _OPTIONS = (
 
 
 def state_options(command: C) -> C:
-    """Gives a command the options that a StateChange is made of."""
+    """Add the options for a StateChange to a command."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -58,7 +58,7 @@ def state_options(command: C) -> C:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateChange:
-    """What was typed."""
+    """The options from the command line. None means not given."""
 
     caching: str | None
     block: str | None
@@ -71,11 +71,11 @@ class StateChange:
 def check_change(change: StateChange) -> None:
     """Raises UsageError for options that contradict each other or change nothing."""
     if change.block is not None and change.unblock:
-        raise click.UsageError("--block and --unblock say the opposite: give one of them")
+        raise click.UsageError("--block and --unblock contradict each other: give only one")
     if change.reason is not None and change.block is None:
-        raise click.UsageError("--reason goes with --block")
+        raise click.UsageError("--reason needs --block")
     if change.quota is not None and change.default_quota:
-        raise click.UsageError("--quota and --default-quota say the opposite: give one of them")
+        raise click.UsageError("--quota and --default-quota contradict each other: give only one")
     if (change.caching, change.block, change.quota) == (None, None, None) and not (
         change.unblock or change.default_quota
     ):
@@ -100,7 +100,7 @@ def change_state(owner: str, change: StateChange) -> None:
 
 
 def state_record(owner: str, state: OwnerState) -> Record:
-    """What rules the owner, what is stored, and the status that clients are told."""
+    """The owner's settings, what it stores, and the caching status that clients see."""
     from larder.artifacts.repository.totals import read_totals
     from larder.artifacts.service import caching_status
 
@@ -115,7 +115,7 @@ def state_record(owner: str, state: OwnerState) -> Record:
 
 
 def block_record(state: OwnerState) -> Record:
-    """The block, and what those who are blocked read; null for none."""
+    """The block and the message for blocked users. Both are None without a block."""
     return {
         "block": None if state.block is None else state.block.value,
         "block_reason": state.block_reason,
@@ -123,5 +123,4 @@ def block_record(state: OwnerState) -> Record:
 
 
 def stored_record(totals: "Totals") -> Record:
-    """How much is stored."""
     return {"stored_bytes": totals.size_bytes, "artifacts": totals.artifacts}

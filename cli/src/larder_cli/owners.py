@@ -1,4 +1,4 @@
-"""Whose artifacts and figures a command is about: a team's, or a person's without one."""
+"""The owner of artifacts and usage figures: a team, or a user for what they store without a team."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from larder.teams.models import OwnerState
 
 OWNER = "TEAM|EMAIL"
-"""What the help texts call it."""
+"""The name of the argument in help texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """Of `slug` and `email` one is None: the owner is a team or a person."""
+    """A team has a `slug` and no `email`; a user has an `email` and no `slug`."""
 
     id: str
     state: "OwnerState"
@@ -24,12 +24,15 @@ class Owner:
 
     @property
     def name(self) -> str:
-        """What the operator calls it."""
+        """The name for messages: the slug or the email address."""
         return self.slug or self.email or self.id
 
 
 def require_owner(team_or_email: str) -> Owner:
-    """The person with this address, or the team with this slug or id, which hold no `@`. Raises ClickException."""
+    """The user with this email address, or the team with this slug or id. Raises ClickException.
+
+    Slugs and ids contain no `@`.
+    """
     if "@" not in team_or_email:
         team = require_team(team_or_email)
         return Owner(id=team.id, slug=team.slug, state=team.state)

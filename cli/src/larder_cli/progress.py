@@ -1,4 +1,4 @@
-"""A count that grows, on standard error: drawn on a terminal, a line now and then elsewhere."""
+"""A progress counter on standard error: live on a terminal, otherwise a line every few seconds."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ LINE_EVERY_S = 10.0
 
 @contextmanager
 def counting(what: str, *, line_every_s: float = LINE_EVERY_S) -> Iterator[Callable[[int], None]]:
-    """Gives a function to call with how many are done. How many there will be is not known."""
+    """Yields a function to call with the number done so far. The total is unknown."""
     from rich.console import Console
 
     console = Console(stderr=True, highlight=False)
@@ -26,7 +26,7 @@ def counting(what: str, *, line_every_s: float = LINE_EVERY_S) -> Iterator[Calla
         TextColumn("{task.fields[rate]}"),
         TimeElapsedColumn(),
     )
-    # Transient: the summary follows on standard output and says the rest.
+    # Transient, because the summary follows on standard output.
     with Progress(*columns, console=console, transient=True) as progress:
         task: TaskID = progress.add_task(what, total=None, rate="")
         rate = _rate_since(time.monotonic())

@@ -1,6 +1,6 @@
-"""What people write on the command line: sizes, times, permissions, JSON.
+"""Parse sizes, durations, permissions and JSON from the command line.
 
-Each function that takes a text is a type of option for click.
+Each function that takes a text serves as the type of a click option.
 """
 
 import json
@@ -25,10 +25,12 @@ _EXAMPLE_OF_JSON = '{"repo": "web"}'
 
 
 def size_bytes(text: str) -> int:
-    """Bytes: `500MB`, `1.5 TB` (thousands), `50GiB` (1024s), or a plain number."""
+    """Bytes: `500MB`, `1.5 TB` (powers of 1000), `50GiB` (powers of 1024), or a plain number."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
-        raise click.BadParameter(f"{text!r} is no size: write 50GB, 1.5TB, 500MiB or bytes")
+        raise click.BadParameter(
+            f"{text!r} is not a size: write for example 50GB, 1.5TB, 500MiB or a number of bytes"
+        )
     power = _POWERS.index(match["power"].lower()) + 1 if match["power"] else 0
     base = 1024 if match["binary"] else 1000
     return int(Decimal(match["number"]) * base**power)
@@ -40,17 +42,17 @@ def seconds(text: str) -> int:
 
 
 def seconds_or_none(text: str) -> int:
-    """Seconds as above, or `0` for no time at all."""
+    """Seconds as in `seconds`, or `0`."""
     return 0 if text.strip() == "0" else _seconds(text, least=0, most=_LONGEST_S)
 
 
 def period_ms(text: str) -> int:
-    """Milliseconds after which something begins anew, written in the same way."""
+    """The length of a repeating period in milliseconds, in the format of `seconds`."""
     return _seconds(text, least=1, most=_LONGEST_PERIOD_S) * 1000
 
 
 def period(duration_ms: int) -> str:
-    """A period as it is written: `1d` for 86,400,000 milliseconds, in the largest unit that fits without a rest."""
+    """The inverse of `period_ms`: `1d` for 86,400,000 milliseconds, in the largest unit without a remainder."""
     for unit in "dhms":
         count, rest = divmod(duration_ms, _SECONDS[unit] * 1000)
         if count and not rest:
@@ -61,38 +63,45 @@ def period(duration_ms: int) -> str:
 def _seconds(text: str, *, least: int, most: int) -> int:
     match = _DURATION.fullmatch(text.strip())
     if match is None:
-        raise click.BadParameter(f"{text!r} is no time: write 90s, 30m, 12h, 30d or 4w")
+        raise click.BadParameter(
+            f"{text!r} is not a duration: write for example 90s, 30m, 12h, 30d or 4w"
+        )
     duration_s = int(match["number"]) * _SECONDS[match["unit"].lower()]
     if not least <= duration_s <= most:
         raise click.BadParameter(
-            f"{text!r} is out of bounds: from {least}s to {most // _SECONDS['d']}d"
+            f"{text!r} is out of range: it must be from {least}s to {most // _SECONDS['d']}d"
         )
     return duration_s
 
 
 def permission(text: str) -> tuple[str, tuple[str, ...]]:
-    """What may be done with one kind of resource: `artifacts=read,write`. Of Larder's own, only what it asks for."""
+    """The permitted actions on one resource: `artifacts=read,write`.
+
+    For Larder's own resources, only the actions that Larder checks are accepted.
+    """
     resource, _, listed = text.partition("=")
     actions = tuple(action.strip() for action in listed.split(","))
     if not resource.strip() or not all(actions):
-        raise click.BadParameter(f"{text!r} is no permission: write artifacts=read,write")
+        raise click.BadParameter(
+            f"{text!r} is not a permission: write for example artifacts=read,write"
+        )
     resource = resource.strip()
     known = OWN_ACTIONS.get(resource, actions)
     if unknown := [action for action in actions if action not in known]:
         raise click.BadParameter(
-            f"{resource} has no action {', '.join(unknown)}: it has {', '.join(known)}"
+            f"{resource} has no action {', '.join(unknown)}: use {', '.join(known)}"
         )
     return resource, actions
 
 
 def json_value(text: str) -> object:
-    """Any value that JSON can tell."""
+    """Any JSON value."""
     try:
         value: object = json.loads(text)
-        # Python also reads NaN, and makes an infinity of 1e999: nobody could read them back.
+        # Python accepts NaN and turns 1e999 into infinity, but neither is valid JSON.
         json.dumps(value, allow_nan=False)
     except (ValueError, RecursionError) as error:
         raise click.BadParameter(
-            f"this is no JSON: write for instance {_EXAMPLE_OF_JSON}"
+            f"this is not valid JSON: write for example {_EXAMPLE_OF_JSON}"
         ) from error
     return value

@@ -1,4 +1,4 @@
-"""`larder restore-table`: put what a recovered table holds back into the stack's."""
+"""`larder restore-table`: copy the items of a recovered table into the stack's table."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -12,7 +12,7 @@ from larder_cli.output import print_record
 from larder_cli.progress import counting
 
 TABLES = ("identity", "api-keys", "teams", "audit", "usage")
-"""Those whose loss would hurt. The index of artifacts is made from the bucket."""
+"""The artifacts table is not among them, because `rebuild-index` recreates it from the bucket."""
 
 _BATCH = 25
 _ATTEMPTS = 10
@@ -33,13 +33,14 @@ _ATTEMPTS = 10
 )
 @json_option
 def restore_table(table: str, source: str, as_json: bool) -> None:
-    """Put what a recovered table holds back.
+    """Copy every item of a recovered table into the stack's TABLE.
 
-    Every item of the recovered table takes the place of the stack's. What has been added since stays. Can be run again.
+    An item of the recovered table replaces the stack's item with the same key. Items added since then stay. You can
+    run the command again.
     """
     target: str = getattr(settings(), f"{table.replace('-', '_')}_table")
     if source == target:
-        raise click.UsageError("the recovered table is the stack's own")
+        raise click.UsageError("--from names the stack's own table: name the recovered one")
     done = 0
     with counting("items") as count:
         for batch in _batches(_items(source)):
@@ -57,11 +58,11 @@ def _items(table: str) -> Iterator[dict[str, Any]]:
         for page in pages:
             yield from page["Items"]
     except aws.ClientError as error:
-        # Elsewhere it means that a table of the deployment is gone.
+        # For other commands, `explanation` blames a missing table of the deployment.
         if aws.error_code(error) != "ResourceNotFoundException":
             raise
         raise click.ClickException(
-            f"there is no table {table}: `aws dynamodb list-tables` names them"
+            f"there is no table {table}: `aws dynamodb list-tables` lists them"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""`larder rotate-signing-secret`: what cookies and links are signed with."""
+"""`larder rotate-signing-secret`: replace the secret that signs cookies and links."""
 
 import json
 import os
@@ -19,18 +19,18 @@ from larder_cli.target import Target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kept:
-    """The secrets where they are kept, and how to put others there: the current one and the previous one, if any."""
+    """The stored secrets, the current one and the previous one if any, and how to replace them."""
 
     current: str
     previous: str | None
     rotated_at: datetime | None
     put: Callable[[str, str | None], None]
     signs_after: timedelta | None
-    """How long after a rotation the new secret begins to sign; None for the next start of a local cloud."""
+    """How long after a rotation the new secret begins to sign. None means at the next start of the local cloud."""
 
     @property
     def is_in_use(self) -> bool:
-        """Whether a local cloud has been started since the last rotation. A stack takes over what is put there."""
+        """Whether the local cloud has been started since the last rotation. Always true for a stack."""
         running, _, _ = settings().signing_secret.partition(",")
         return self.signs_after is not None or running == self.current
 
@@ -53,17 +53,17 @@ class _Kept:
     "--drop-old",
     is_flag=True,
     help=(
-        "Reject everything that was signed before, for a secret that leaked. Everyone signs in "
-        "again, and links to verify an address stop working."
+        "Reject everything that the old secret signed. Use it if the secret leaked. All users must "
+        "sign in again, and links that verify an address stop working."
     ),
 )
 @json_option
 @click.pass_obj
 def rotate_signing_secret(target: Target, force: bool, drop_old: bool, as_json: bool) -> None:
-    """Change the secret that signs cookies and links.
+    """Rotate the secret that signs cookies and links.
 
-    Nobody is signed out: what the old one signed stays valid. Two secrets are accepted and no more, so the rotation
-    is refused while the one before the old one may still be needed.
+    Users stay signed in, because the old secret's signatures stay valid. Larder accepts two secrets at most, so it
+    refuses another rotation while signatures of the previous secret may still be in use.
     """
     kept = _of_local_cloud(target.local) if target.local else _of_stack()
     now = clock.now()
@@ -75,12 +75,12 @@ def rotate_signing_secret(target: Target, force: bool, drop_old: bool, as_json: 
     kept.put(signing.random_secret(), None if drop_old else kept.current)
     signs_at = None if kept.signs_after is None else now + kept.signs_after
     if as_json:
-        told: Record = {
+        record: Record = {
             "rotated_at": now,
             "known_everywhere_at": signs_at,
             "old_is_accepted": not drop_old,
         }
-        print_json(told)
+        print_json(record)
         return
     click.echo(_summary(signs_at, is_early=early is not None, drop_old=drop_old))
 
@@ -99,18 +99,18 @@ def _of_stack() -> _Kept:
 
 
 def _of_local_cloud(data: Path) -> _Kept:
-    """The running local cloud goes on with the secret of its start; another one is for its next start."""
+    """A running local cloud keeps the secret that it started with. It uses a new one from its next start."""
     path = data / "local.json"
     try:
         local: dict[str, Any] = json.loads(path.read_text())
         current, _, previous = str(local["signing_secret"]).partition(",")
-        told = local.get("signing_secret_rotated_at")
-        rotated_at = datetime.fromisoformat(told) if told else None
+        rotated_at_iso = local.get("signing_secret_rotated_at")
+        rotated_at = datetime.fromisoformat(rotated_at_iso) if rotated_at_iso else None
     except OSError as error:
         raise click.ClickException(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise click.ClickException(
-            f"{path} is damaged or of another version: start the local cloud again"
+            f"{path} is damaged or from another version: start the local cloud again"
         ) from error
 
     def put(current: str, previous: str | None) -> None:
@@ -124,7 +124,7 @@ def _of_local_cloud(data: Path) -> _Kept:
 
 
 def _write_private(path: Path, text: str) -> None:
-    """Replace a file at once by one that only its owner may read."""
+    """Replace a file atomically, with permissions for its owner only."""
     temporary = path.with_name(path.name + ".rotated")
     temporary.unlink(missing_ok=True)
     with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -135,11 +135,11 @@ def _write_private(path: Path, text: str) -> None:
 
 
 def _why_too_early(kept: _Kept, now: datetime) -> str | None:
-    """What a rotation would do to people now; None when it does nothing to anybody."""
+    """Why a rotation now would sign users out, or None if it would not."""
     if not kept.is_in_use:
         return (
-            "the local cloud has not been started since the last rotation and still signs with the secret that"
-            " another one would drop: start it again first, or rotate all the same by --force"
+            "the local cloud has not been started since the last rotation. It still signs with the previous secret,"
+            " which another rotation would drop. Start it again first, or rotate anyway with --force"
         )
     if not kept.previous or not kept.rotated_at:
         return None
@@ -147,14 +147,15 @@ def _why_too_early(kept: _Kept, now: datetime) -> str | None:
     if now >= needed_until:
         return None
     return (
-        f"the last rotation was at {kept.rotated_at:%Y-%m-%d %H:%M} UTC, and what the secret before it signed"
-        f" may be valid until {needed_until:%Y-%m-%d %H:%M} UTC: rotating now would sign out whoever has not"
-        " been here since, and end their links. Wait until then, or rotate all the same by --force"
+        f"the last rotation was at {kept.rotated_at:%Y-%m-%d %H:%M} UTC. Cookies and links that the secret before it"
+        f" signed may be valid until {needed_until:%Y-%m-%d %H:%M} UTC. Rotating now would sign out users who have"
+        " not visited since the last rotation, and invalidate their links. Wait until then, or rotate anyway with"
+        " --force"
     )
 
 
 def _longest_signature() -> timedelta:
-    """How long something that was signed can be valid: a session's cookie or a link, whichever lives longest."""
+    """The longest lifetime of a signature: that of a session cookie or of a link."""
     from larder.accounts.sessions import NOT_REMEMBERED_SECONDS
 
     options = settings()
@@ -169,15 +170,15 @@ def _longest_signature() -> timedelta:
 
 def _summary(signs_at: datetime | None, *, is_early: bool, drop_old: bool) -> str:
     if signs_at is None:
-        when = "The local cloud takes it over at its next start"
+        when = "The local cloud uses the new one from its next start"
     elif drop_old:
-        when = f"Every function takes it over by {signs_at:%H:%M:%S} UTC"
+        when = f"Every function uses the new one by {signs_at:%H:%M:%S} UTC"
     else:
-        when = f"It is accepted at once and signs from {signs_at:%H:%M:%S} UTC on, when every function knows it"
+        when = f"Functions accept the new one now and sign with it from {signs_at:%H:%M:%S} UTC"
     if drop_old:
-        what = "everybody has to sign in again, and links that verify an address are void."
+        effect = "All users must sign in again, and links that verify an address no longer work."
     elif is_early:
-        what = "whoever has not been here since the last rotation is signed out."
+        effect = "Users who have not visited since the last rotation are signed out."
     else:
-        what = "nobody is signed out."
-    return f"The signing secret is another one. {when}; {what}"
+        effect = "Users stay signed in."
+    return f"The signing secret was rotated. {when}. {effect}"

@@ -1,7 +1,7 @@
-"""Which Larder the command works on, and the one place that puts its environment in place.
+"""Select the deployment that a command works on, and set its environment variables.
 
-Everything behind reads that environment through larder.settings, as the functions do. botocore is slow to import, so
-the layer's AWS modules are imported only when a command really runs.
+The rest of the code reads these variables through larder.settings, as the functions do. botocore is slow to import,
+so the layer's AWS modules are imported only when a command runs.
 """
 
 import json
@@ -24,7 +24,7 @@ _KEYS_OF_THE_ENVIRONMENT = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What the global options say. Only a command that runs needs exactly one of `stack` and `local`."""
+    """The global options. A command needs exactly one of `stack` and `local`; `--help` needs neither."""
 
     stack: str | None = None
     local: Path | None = None
@@ -33,14 +33,15 @@ class Target:
 
 
 def enter(target: Target) -> None:
-    """Make `target` what the options and the AWS clients of this process mean.
+    """Point the settings and the AWS clients of this process at `target`.
 
-    Raises UsageError when it is not clear which one is meant, ClickException when it cannot be reached or is no Larder.
+    Raises UsageError if the options do not name exactly one target, and ClickException if the target cannot be reached
+    or is not a Larder deployment.
     """
     if target.stack is not None and target.local is not None:
         raise click.UsageError(
-            "both a stack and a local cloud are named: leave one of --stack (LARDER_STACK) and"
-            " --local (LARDER_LOCAL) out"
+            "you named both a stack and a local cloud: give only one of --stack (LARDER_STACK) and"
+            " --local (LARDER_LOCAL)"
         )
     if target.local is not None:
         _enter_local_cloud(target.local)
@@ -48,21 +49,21 @@ def enter(target: Target) -> None:
         _enter_stack(target.stack, target.region, target.profile)
     else:
         raise click.UsageError(
-            "which Larder? Name a deployed stack by --stack NAME (or LARDER_STACK), or the data"
-            " folder of a running local cloud by --local DATA (or LARDER_LOCAL)"
+            "choose a deployment: give the name of a stack with --stack NAME (or LARDER_STACK), or"
+            " the data folder of a running local cloud with --local DATA (or LARDER_LOCAL)"
         )
 
 
 def stack_output(name: str, output: str) -> str:
-    """One of the outputs of the stack that was entered."""
+    """One of the outputs of the stack in use."""
     outputs = _describe_stack(name, settings.region()).get("Outputs", [])
     return str(next(one["OutputValue"] for one in outputs if one["OutputKey"] == output))
 
 
 def _enter_local_cloud(data: Path) -> None:
     variables = _variables_of(data)
-    # Nothing of the user's own AWS set-up may play a part: a profile, a session token or a switch that makes botocore
-    # ignore endpoints would send local credentials to the real AWS.
+    # Remove the user's own AWS configuration: a profile, a session token or an option that makes botocore ignore
+    # endpoints would send local credentials to the real AWS.
     _remove("AWS_", "LARDER_")
     os.environ.update(variables)
     _forget()
@@ -70,17 +71,17 @@ def _enter_local_cloud(data: Path) -> None:
 
 
 def _variables_of(data: Path) -> dict[str, str]:
-    """The variables in cloud.json, after a look whether the process that wrote it lives and answers."""
+    """The variables in cloud.json. Raises ClickException if the process that wrote it does not run or respond."""
     path = data / "cloud.json"
     absent = click.ClickException(
-        f"no local cloud runs on {data}: start it with `make serve`"
-        " (DATA=... names another folder than .larder)"
+        f"no local cloud is running on {data}: start it with `make serve`"
+        " (use DATA=... for a folder other than .larder)"
     )
     try:
         cloud = json.loads(path.read_text())
         pid, api_url = int(cloud["pid"]), str(cloud["api_url"])
         variables = {str(name): str(value) for name, value in cloud["environment"].items()}
-        # Where links in mail begin: the functions take it from the request that they answer.
+        # Links in emails need a base URL. The functions take it from the request, which a command does not have.
         variables[_BASE_URL] = variables.get(_BASE_URL) or api_url
     except (FileNotFoundError, NotADirectoryError):
         raise absent from None
@@ -118,14 +119,14 @@ def _enter_stack(name: str, region: str | None, profile: str | None) -> None:
     from larder import aws
 
     if profile is not None:
-        # As the AWS tools do: a profile that is named wins over keys that lie in the environment.
+        # As in the AWS tools, --profile overrides keys in the environment.
         for variable in _KEYS_OF_THE_ENVIRONMENT:
             os.environ.pop(variable, None)
         os.environ["AWS_PROFILE"] = profile
     region = region or aws.profile_region()
     if region is None:
         raise click.UsageError(
-            "in which region is the stack? Say it by --region NAME, AWS_REGION or the profile"
+            "the region of the stack is unknown: set it with --region NAME, AWS_REGION or the profile"
         )
     os.environ["AWS_REGION"] = region
     _forget()
@@ -151,7 +152,7 @@ def _describe_stack(name: str, region: str) -> Mapping[str, Any]:
 
 
 def _stack_options(stack: Mapping[str, Any]) -> dict[str, str]:
-    """The variables that the stack's functions have: outputs and parameters carry the options' names in CamelCase."""
+    """The variables that the stack's functions have. Outputs and parameters carry the settings' names in CamelCase."""
     values = {one["ParameterKey"]: one["ParameterValue"] for one in stack.get("Parameters", [])}
     values |= {one["OutputKey"]: one["OutputValue"] for one in stack.get("Outputs", [])}
     values["BaseUrl"] = values.get("BaseUrl") or values.get("ApiUrl", "")
@@ -171,7 +172,7 @@ def _check_settings(target: str) -> None:
         settings.settings()
     except settings.SettingsError as error:
         raise click.ClickException(
-            f"{target} is no Larder, or one of another version: {error}"
+            f"{target} is not a Larder deployment, or one of another version: {error}"
         ) from error
 
 
@@ -181,7 +182,7 @@ def _remove(*prefixes: str) -> None:
 
 
 def _forget() -> None:
-    """What was read or made from the old environment must not outlive it."""
+    """Drop settings and AWS clients made from the previous environment."""
     from larder import aws
 
     aws.reset()

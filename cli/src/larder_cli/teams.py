@@ -1,4 +1,4 @@
-"""`larder teams`: teams, their members, and what they may do."""
+"""`larder teams`: teams, their members and invitations, and their settings."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,13 +46,12 @@ def require_team(id_or_slug: str) -> "Team":
 
 
 def _meant(unknown: str) -> str:
-    """What to do instead. No slug and no id holds an `@`."""
+    """What to do instead. An `@` means that the operator gave an email address: slugs and ids contain none."""
     if "@" not in unknown:
-        return "`larder teams list` names the teams"
+        return "`larder teams list` lists the teams"
     return (
-        f"an address names a person. `larder users show {unknown}` shows them, `larder users set {unknown}` changes"
-        f" what they may do, and `larder usage {unknown}` tells what they do without a team; `larder teams list`"
-        " names the teams"
+        f"an email address names a user. Use `larder users show {unknown}`, `larder users set {unknown}` or"
+        f" `larder usage {unknown}`; `larder teams list` lists the teams"
     )
 
 
@@ -80,18 +79,17 @@ def _invitation_record(invitation: "Invitation") -> Record:
 
 
 @contextmanager
-def _told_of_the_last_owner(team: "Team", email: str) -> Iterator[None]:
+def _explain_last_owner(team: "Team", email: str) -> Iterator[None]:
     try:
         yield
     except LastOwner:
         raise click.ClickException(
-            f"{email} is the only owner of {team.slug}: make somebody else an owner first,"
+            f"{email} is the only owner of {team.slug}: make another user an owner first,"
             f" with `larder teams add-member {team.slug} EMAIL --role OWNER`"
         ) from None
 
 
 def _print_team(team: "Team", *, as_json: bool) -> None:
-    """The team, what it stores, and the status that its clients are told."""
     print_record({**_record(team), **state_record(team.id, team.state)}, as_json=as_json)
 
 
@@ -105,7 +103,7 @@ def _print_team(team: "Team", *, as_json: bool) -> None:
     ),
 )
 def teams() -> None:
-    """Teams, and what they may do.
+    """Manage teams, their members, invitations, quotas and blocks.
 
     TEAM is a slug or an id.
     """
@@ -120,26 +118,26 @@ def teams() -> None:
     "--slug",
     required=True,
     help=(
-        "What clients call the team (TURBO_TEAM): 1 to 48 lower-case letters, digits and inner "
-        "hyphens. Only one team can have it."
+        "The team's name for clients (TURBO_TEAM): 1 to 48 lower-case letters, digits and inner "
+        "hyphens. It must be unique."
     ),
 )
 @click.option("--owner", required=True, metavar="EMAIL", help="The user who owns the team.")
 @json_option
 def create(name: str, slug: str, owner: str, as_json: bool) -> None:
-    """Add a team with its first owner."""
+    """Create a team with its first owner."""
     from larder.teams import service
 
     user = require_user(owner)
     team = service.create_team(name, slug, owner_user_id=user.id, now=clock.now())
-    # Read again: the state of a new team holds the deployment's quota.
+    # Read it again, because only reading fills in the deployment's default quota.
     _print_team(require_team(team.id), as_json=as_json)
 
 
 @teams.command("list", epilog=examples("larder teams list", "larder teams list --json"))
 @json_option
 def list_(as_json: bool) -> None:
-    """List every team, with what it stores."""
+    """List all teams, and how much each stores."""
     from larder.artifacts.repository.totals import read_totals_of
     from larder.teams import service
 
@@ -148,7 +146,7 @@ def list_(as_json: bool) -> None:
     print_table(
         [{**_record(team), **stored_record(stored[team.id])} for team in found],
         ("slug", "name", "id", "caching", "block", "stored_bytes", "quota_bytes", "created_at"),
-        empty="there are no teams: make one with `larder teams create`",
+        empty="there are no teams: create one with `larder teams create`",
         as_json=as_json,
     )
 
@@ -157,7 +155,7 @@ def list_(as_json: bool) -> None:
 @click.argument("team", metavar="TEAM")
 @json_option
 def show(team: str, as_json: bool) -> None:
-    """Show TEAM: its state, what it stores, and the status that its clients are told."""
+    """Show TEAM: its settings, how much it stores, and the caching status that its clients see."""
     _print_team(require_team(team), as_json=as_json)
 
 
@@ -173,22 +171,22 @@ def show(team: str, as_json: bool) -> None:
 @click.option("--name", help="The new name, 1 to 100 characters.")
 @click.option(
     "--slug",
-    help="The new slug: 1 to 48 lower-case letters, digits and inner hyphens. The current slug still "
-    "leads to the team.",
+    help="The new slug: 1 to 48 lower-case letters, digits and inner hyphens. The current slug keeps "
+    "working.",
 )
 @click.option(
     "--free-former-slugs",
     is_flag=True,
     help=(
-        "Give up every slug that the team had before, and the current one if --slug names another."
-        " Other teams can then take them."
+        "Release all former slugs of the team, and with --slug also the current one. Other teams can "
+        "then use them."
     ),
 )
 @json_option
 def rename(
     team: str, name: str | None, slug: str | None, free_former_slugs: bool, as_json: bool
 ) -> None:
-    """Give TEAM another name or slug."""
+    """Change the name or the slug of TEAM."""
     from larder.teams import management
 
     if name is None and slug is None and not free_former_slugs:
@@ -206,7 +204,7 @@ def rename(
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 def delete(team: str, yes: bool, as_json: bool) -> None:
-    """Delete TEAM. It is gone at once for everybody; what it stored is deleted within hours."""
+    """Delete TEAM. All access ends at once; its artifacts are deleted within hours."""
     from larder.teams import management
 
     found = require_team(team)
@@ -233,7 +231,7 @@ def members(team: str, as_json: bool) -> None:
     users = find_users([member.user_id for member in there])
     records: list[Record] = []
     for member in there:
-        # One who has just deleted their account is listed until the next hour at most.
+        # A user who has just deleted their account stays listed for up to an hour.
         user = users.get(member.user_id)
         records.append(
             {
@@ -265,7 +263,7 @@ def add_member(team: str, email: str, role: str, as_json: bool) -> None:
     from larder.teams import service
 
     found, user = require_team(team), require_user(email)
-    with _told_of_the_last_owner(found, user.email):
+    with _explain_last_owner(found, user.email):
         service.add_member(found.id, user.id, Role(role), now=clock.now())
     print_record({"team": found.slug, "email": user.email, "role": role}, as_json=as_json)
 
@@ -278,9 +276,9 @@ def add_member(team: str, email: str, role: str, as_json: bool) -> None:
 @_role_option
 @json_option
 def invite(team: str, email: str, role: str, as_json: bool) -> None:
-    """Send EMAIL a link by which they join TEAM, once and for seven days.
+    """Email EMAIL a link to join TEAM. It works once, within seven days.
 
-    They sign in with that address, or up. An invitation that they have got before ends.
+    The recipient signs in or signs up with that address. An earlier invitation to TEAM ends.
     """
     from larder.accounts import team_members
 
@@ -307,7 +305,7 @@ def invitations(team: str, as_json: bool) -> None:
     print_table(
         [_invitation_record(one) for one in open_ones],
         ("role", "email", "created_at", "expires_at"),
-        empty=f"{found.slug} has no open invitations: make one with `larder teams invite {found.slug}`",
+        empty=f"{found.slug} has no open invitations: create one with `larder teams invite {found.slug}`",
         as_json=as_json,
     )
 
@@ -317,7 +315,7 @@ def invitations(team: str, as_json: bool) -> None:
 @click.argument("email", metavar="EMAIL")
 @json_option
 def withdraw(team: str, email: str, as_json: bool) -> None:
-    """End the invitation of EMAIL to TEAM: its link lets nobody in any more."""
+    """Withdraw the invitation of EMAIL to TEAM. Its link stops working."""
     from larder.accounts.addresses import canonical
     from larder.invitations import service
 
@@ -325,7 +323,7 @@ def withdraw(team: str, email: str, as_json: bool) -> None:
     open_ones = service.open_invitations(found.id, now=now)
     ids = [one.id for one in open_ones if one.address == address]
     if not ids:
-        raise click.ClickException(f"{found.slug} has no open invitation of {email}")
+        raise click.ClickException(f"{found.slug} has no open invitation for {email}")
     ended = service.withdraw(found.id, ids[0], by=None, now=now)
     print_record({"team": found.slug, "email": ended.email, "withdrawn": True}, as_json=as_json)
 
@@ -335,13 +333,13 @@ def withdraw(team: str, email: str, as_json: bool) -> None:
 @click.argument("email", metavar="EMAIL")
 @json_option
 def remove_member(team: str, email: str, as_json: bool) -> None:
-    """Take the user EMAIL out of TEAM. Their keys stop working for it at once."""
+    """Remove the user EMAIL from TEAM. Their keys stop working for TEAM at once."""
     from larder.teams import service
 
     found, user = require_team(team), require_user(email)
     if service.role_of(found.id, user.id) is None:
         raise click.ClickException(f"{user.email} is not a member of {found.slug}")
-    with _told_of_the_last_owner(found, user.email):
+    with _explain_last_owner(found, user.email):
         service.remove_member(found.id, user.id)
     print_record({"team": found.slug, "email": user.email, "removed": True}, as_json=as_json)
 
@@ -359,7 +357,10 @@ def remove_member(team: str, email: str, as_json: bool) -> None:
 @state_options
 @json_option
 def set_(team: str, as_json: bool, **typed: Any) -> None:
-    """Change what TEAM may do; what is not named stays. Takes effect at its next request."""
+    """Change the caching, the block or the quota of TEAM.
+
+    Settings without an option stay unchanged. Changes take effect at the team's next request.
+    """
     change = StateChange(**typed)
     check_change(change)
     found = require_team(team)

@@ -1,4 +1,4 @@
-"""`larder usage`: what the cache saved."""
+"""`larder usage`: hits, misses and time saved."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _MOST_DAYS = 31
 _MOST_WEEKS = 26
-"""Rows of a chart: a longer period is shown by week, a still longer one by month."""
+"""The most rows of a chart. Longer periods are shown by week, the longest by month."""
 
 _PARTS = ("from this cache", "from a local one", "built")
 
@@ -69,15 +69,15 @@ class _OwnerUsage:
 )
 @json_option
 def usage(owner: str | None, of_all: bool, days: int, as_json: bool) -> None:
-    """Show what the cache did for TEAM, for EMAIL, or for all teams.
+    """Show cache usage of TEAM, of EMAIL, or of all teams.
 
-    Hits, misses and time saved, as its clients reported them, as a chart and by CI; uploads; what is stored now.
-    TEAM is a slug or an id; EMAIL names what its user does without a team.
+    Shows hits, misses and time saved as clients reported them, as a chart and by CI; uploads; and how much is stored
+    now. TEAM is a slug or an id. EMAIL stands for what the user does without a team.
     """
     from larder.teams.service import list_teams
 
     if (owner is None) is not of_all:
-        raise click.UsageError("name a TEAM or an EMAIL, or all teams by --all")
+        raise click.UsageError("give a TEAM, an EMAIL or --all")
     period = period_until(clock.now().date(), days)
     if owner is None:
         teams = [Owner(id=one.id, slug=one.slug, state=one.state) for one in list_teams()]
@@ -100,8 +100,8 @@ def _print_one(one: _OwnerUsage, *, as_json: bool) -> None:
     period, total = one.usage.period, one.usage.total
     if as_json:
         days = zip(period.days, one.usage.days, strict=True)
-        told = [{"day": day, **_record(figures)} for day, figures in days]
-        print_json({**_owner_record(one), **_period_record(period), "days": told})
+        records = [{"day": day, **_record(figures)} for day, figures in days]
+        print_json({**_owner_record(one), **_period_record(period), "days": records})
         return
     quota = one.owner.state.quota_bytes
     stored = _described_stored(one.stored.artifacts, one.stored.size_bytes)
@@ -125,9 +125,9 @@ def _print_all(all_of_them: Sequence[_OwnerUsage], period: Period, *, as_json: b
     stored = sum(one.stored.size_bytes for one in all_of_them)
     artifacts = sum(one.stored.artifacts for one in all_of_them)
     if as_json:
-        told = [_owner_record(one) for one in all_of_them]
+        records = [_owner_record(one) for one in all_of_them]
         summed = {"stored_bytes": stored, "artifacts": artifacts, **_totals_record(total)}
-        print_json({**_period_record(period), **summed, "teams": told})
+        print_json({**_period_record(period), **summed, "teams": records})
         return
     print_line(f"{_counted(len(all_of_them), 'team')}, {_described(period)}")
     print_line()
@@ -147,7 +147,7 @@ def _print_all(all_of_them: Sequence[_OwnerUsage], period: Period, *, as_json: b
             for one in busiest_first
         ],
         ("team", "tasks", "hits", "time_saved_ms", "stored_bytes"),
-        empty="there are no teams: make one with `larder teams create`",
+        empty="there are no teams: create one with `larder teams create`",
         as_json=False,
         legend=_legend(total),
     )
@@ -171,14 +171,14 @@ def _print_chart(usage: Usage) -> None:
             for label, day in rows
         ],
         (unit, "tasks", "hits", "time_saved_ms", "uploaded_bytes"),
-        empty=f"no client reported anything in the last {len(usage.days)} days",
+        empty=f"no client has reported usage in the last {len(usage.days)} days",
         as_json=False,
         legend=_legend(usage.total),
     )
 
 
 def _rows(usage: Usage) -> Iterator[tuple[str, Day]]:
-    """What the chart shows, from the first day on which anything happened: a day, a week or a month a row."""
+    """The rows of the chart: a label and the figures of a day, a week or a month, from the first day with usage."""
     days = list(zip(usage.period.days, usage.days, strict=True))
     while days and days[0][1] == Day():
         days.pop(0)
@@ -218,7 +218,7 @@ def _print_ci(total: Day) -> None:
 
 
 def _parts(figures: Figures) -> tuple[int, int, int]:
-    """Tasks that came from this cache, from a client's own, and from neither: they were built."""
+    """Tasks restored from this cache, restored from a client's local cache, and built."""
     return figures.remote_hits, figures.local_hits, figures.remote_misses
 
 
@@ -228,8 +228,8 @@ def _hit_rate(figures: Figures) -> str | None:
 
 
 def _legend(total: Day) -> list[str]:
-    told = zip(_parts(total.total), _PARTS, strict=True)
-    return [f"{human_number(count)} {part}" for count, part in told]
+    parts = zip(_parts(total.total), _PARTS, strict=True)
+    return [f"{human_number(count)} {part}" for count, part in parts]
 
 
 def _summary(total: Day) -> Record:

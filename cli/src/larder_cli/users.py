@@ -1,4 +1,4 @@
-"""`larder users`: people."""
+"""`larder users`: user accounts."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 def require_user(email: str) -> "User":
-    """The user with this address. Raises ClickException with the command that makes one."""
+    """The user with this email address. Raises ClickException, which names the command that creates one."""
     from larder.accounts import service
 
     user = service.find_user_by_email(email)
     if user is None:
         raise click.ClickException(
-            f"there is no user {email}: make one with `larder users create --email {email} --name ...`"
+            f"there is no user {email}: create one with `larder users create --email {email} --name ...`"
         )
     return user
 
@@ -49,47 +49,50 @@ def _record(user: "User") -> Record:
 
 
 @contextmanager
-def _told_when_they_are_gone(user: "User") -> Iterator[None]:
-    """Their account may end while the command runs."""
+def _explain_deleted_user(user: "User") -> Iterator[None]:
+    """The user may be deleted while the command runs."""
     try:
         yield
     except NotSignedIn:
-        raise click.ClickException(f"{user.email} is gone already: nothing was done") from None
+        raise click.ClickException(
+            f"{user.email} has already been deleted: nothing was changed"
+        ) from None
 
 
 @contextmanager
-def _told_of_the_only_owner(user: "User") -> Iterator[None]:
+def _explain_only_owner(user: "User") -> Iterator[None]:
     try:
         yield
     except SoleTeamOwner as error:
         team = error.slugs[0]
         raise click.ClickException(
-            f"{user.email} is the only owner of {', '.join(error.slugs)}: make somebody else an owner of each first,"
-            f" with `larder teams add-member {team} EMAIL --role OWNER`, or end it, with `larder teams delete {team}`"
+            f"{user.email} is the only owner of {', '.join(error.slugs)}: make another user an owner of each first,"
+            f" with `larder teams add-member {team} EMAIL --role OWNER`, or delete the team, with"
+            f" `larder teams delete {team}`"
         ) from None
 
 
 @contextmanager
-def _told_of_what_is_left(user: "User") -> Iterator[None]:
-    """The user is deleted: that something else failed must not look as if they were not."""
+def _explain_partial_deletion(user: "User") -> Iterator[None]:
+    """The user is already deleted, so the error must not suggest that the deletion failed."""
     try:
         yield
     except Exception as error:
         why = _why(error)
         if why is None:
             raise
-        raise _something_is_left(user, f" ({why})") from error
+        raise _partial_deletion(user, f" ({why})") from error
 
 
 def _why(error: Exception) -> str | None:
-    """Without the advice to run the command again, which would find nobody of the address."""
+    """The cause, without the advice to run the command again: the user no longer exists."""
     return "AWS did not answer in time" if isinstance(error, TryAgain) else explanation(error)
 
 
-def _something_is_left(user: "User", why: str = "") -> click.ClickException:
+def _partial_deletion(user: "User", why: str = "") -> click.ClickException:
     return click.ClickException(
-        f"{user.email} is deleted and their sessions are over, but keys or memberships may be left{why}: the hourly"
-        f" ForgetDeletedUsers ends them; the user's id is {user.id}"
+        f"{user.email} is deleted and their sessions have ended, but keys or memberships may remain{why}. The hourly"
+        f" ForgetDeletedUsers function deletes them. The user's id is {user.id}"
     )
 
 
@@ -103,19 +106,19 @@ def _something_is_left(user: "User", why: str = "") -> click.ClickException:
     ),
 )
 def users() -> None:
-    """People, who own keys and join teams."""
+    """Manage users, who own keys and join teams."""
 
 
 @users.command(
     "create", epilog=examples('larder users create --email ada@acme.example --name "Ada Lovelace"')
 )
 @click.option(
-    "--email", required=True, metavar="EMAIL", help="The email address. Only one user can have it."
+    "--email", required=True, metavar="EMAIL", help="The email address. It must be unique."
 )
 @click.option("--name", required=True, help="The user's name, 1 to 100 characters.")
 @json_option
 def create(email: str, name: str, as_json: bool) -> None:
-    """Add a person."""
+    """Create a user."""
     from larder.accounts import service
 
     # The operator vouches for the address.
@@ -126,7 +129,7 @@ def create(email: str, name: str, as_json: bool) -> None:
 @users.command("list", epilog=examples("larder users list", "larder users list --json"))
 @json_option
 def list_(as_json: bool) -> None:
-    """List every person, with what they store without a team: who stores most comes first."""
+    """List all users and how much each stores without a team, largest first."""
     from larder.accounts import service
     from larder.artifacts.repository.totals import read_totals_of
 
@@ -136,7 +139,7 @@ def list_(as_json: bool) -> None:
     print_table(
         [{**_record(user), **stored_record(stored[user.id])} for user in fullest_first],
         ("email", "id", "email_verified", "created_at", "stored_bytes", "artifacts"),
-        empty="there are no users: make one with `larder users create`",
+        empty="there are no users: create one with `larder users create`",
         as_json=as_json,
     )
 
@@ -145,7 +148,7 @@ def list_(as_json: bool) -> None:
 @click.argument("email")
 @json_option
 def show(email: str, as_json: bool) -> None:
-    """Show the person with the address EMAIL, and the cache that they use without a team."""
+    """Show the user EMAIL, and their cache without a team."""
     _print_user(require_user(email), as_json=as_json)
 
 
@@ -161,9 +164,10 @@ def show(email: str, as_json: bool) -> None:
 @state_options
 @json_option
 def set_(email: str, as_json: bool, **typed: Any) -> None:
-    """Change what the person EMAIL may do without a team; what is not named stays.
+    """Change the caching, the block or the quota of the user EMAIL for what they do without a team.
 
-    Takes effect at their next request. Their teams are not touched.
+    Settings without an option stay unchanged. Changes take effect at the user's next request. They do not affect the
+    user's teams.
     """
     change = StateChange(**typed)
     check_change(change)
@@ -182,17 +186,17 @@ def set_(email: str, as_json: bool, **typed: Any) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 def delete(email: str, yes: bool, as_json: bool) -> None:
-    """Delete the person EMAIL, with their sessions, keys and memberships.
+    """Delete the user EMAIL, with their sessions, keys and memberships.
 
-    The same as their own `delete-user`, whether that is switched on or not. A team keeps an owner: who is its only one
-    is not deleted.
+    Works like the user's own `delete-user` request, even if that is disabled. Larder does not delete the only owner of
+    a team.
     """
     from larder.accounts import credentials, service
     from larder.api_keys.service import delete_keys_of
     from larder.teams.service import leave_teams
 
     user = require_user(email)
-    with _told_when_they_are_gone(user), _told_of_the_only_owner(user):
+    with _explain_deleted_user(user), _explain_only_owner(user):
         credentials.check_teams_keep_an_owner(user.id)
         if not yes:
             click.confirm(
@@ -201,20 +205,20 @@ def delete(email: str, yes: bool, as_json: bool) -> None:
                 abort=True,
                 err=True,
             )
-            # Somebody may have left while the question stood.
+            # Another owner may have left while the question was open.
             credentials.check_teams_keep_an_owner(user.id)
         service.remove_user(user.id, now=clock.now())
-    with _told_of_what_is_left(user):
+    with _explain_partial_deletion(user):
         keys = delete_keys_of(user.id)
         if not leave_teams(user.id):
-            raise _something_is_left(user)
+            raise _partial_deletion(user)
     record = {"id": user.id, "email": user.email, "deleted": True, "keys_deleted": keys}
     print_record(record, as_json=as_json)
     if not as_json:
         click.echo(
-            "\nThe user, sessions, keys and memberships are gone. What they stored without a team goes within the hour,"
-            " its objects in the bucket an hour or two later. What they stored for a team stays the team's:"
-            f" `larder artifacts delete TEAM --writer {user.id}` deletes it."
+            "\nThe user, sessions, keys and memberships are deleted. Their artifacts without a team are deleted within"
+            " the hour, and the objects in the bucket an hour or two later. Artifacts that they uploaded for a team"
+            f" stay: `larder artifacts delete TEAM --writer {user.id}` deletes them."
         )
 
 
@@ -222,19 +226,19 @@ def delete(email: str, yes: bool, as_json: bool) -> None:
 @click.argument("email", metavar="EMAIL")
 @json_option
 def end_sessions(email: str, as_json: bool) -> None:
-    """End all sessions of the person EMAIL at once.
+    """End all sessions of the user EMAIL at once.
 
-    Links that change the address, and codes of `turbo login --sso-team` that were not exchanged yet, end with them.
-    Password and API keys stay.
+    Links that change the address, and codes of `turbo login --sso-team` that were not exchanged yet, also stop
+    working. The password and API keys stay valid.
     """
     from larder.accounts import sessions
 
     user = require_user(email)
-    with _told_when_they_are_gone(user):
+    with _explain_deleted_user(user):
         sessions.end_sessions(user.id)
     print_record({"id": user.id, "email": user.email, "sessions_ended": True}, as_json=as_json)
     if not as_json:
-        click.echo(f"\nThe password stays, and so do keys: {_how_keys_end(user.email)}.")
+        click.echo(f"\nThe password and API keys stay valid. {_how_to_revoke_keys(user.email)}")
 
 
 @users.command(
@@ -245,20 +249,20 @@ def end_sessions(email: str, as_json: bool) -> None:
 @click.argument("new", metavar="NEW")
 @json_option
 def change_email(email: str, new: str, as_json: bool) -> None:
-    """Give the account of EMAIL to whoever has the address NEW.
+    """Change the email address of the account EMAIL to NEW, and end all other access to it.
 
-    Sessions, the password and earlier links end: whoever reads the mail of NEW asks for a reset of the password, which
-    verifies the address. API keys and memberships stay. EMAIL is told by mail.
+    Sessions, the password and earlier links stop working. The owner of NEW requests a password reset, which verifies
+    the address. API keys and memberships stay. Larder notifies EMAIL by mail.
     """
     from larder.accounts import credentials
 
     user, now = require_user(email), clock.now()
-    with _told_when_they_are_gone(user):
+    with _explain_deleted_user(user):
         try:
             was, becomes = credentials.give_account(user.id, new, now=now)
         except EmailUnchanged:
             raise click.ClickException(
-                f"they have the address {user.email} already: nothing was done."
+                f"the user already has the address {user.email}: nothing was changed."
                 f" `larder users end-sessions {user.email}` ends their sessions"
             ) from None
     record = {
@@ -266,18 +270,19 @@ def change_email(email: str, new: str, as_json: bool) -> None:
         "email": becomes.email,
         "former_email": was.email,
         "email_verified": becomes.email_verified,
-        "former_email_is_told": _tell_of_new_email(was, becomes, now),
+        "former_email_is_told": _notify_of_new_email(was, becomes, now),
     }
     print_record(record, as_json=as_json)
     if not as_json:
         click.echo(
-            "\nSessions, the password and earlier links are void. Next, whoever reads the mail of"
-            f" {becomes.email} asks for a reset of the password. Keys stay: {_how_keys_end(becomes.email)}."
+            "\nSessions, the password and earlier links no longer work. Next, the owner of"
+            f" {becomes.email} must request a password reset. API keys stay valid."
+            f" {_how_to_revoke_keys(becomes.email)}"
         )
 
 
-def _tell_of_new_email(was: "User", becomes: "User", now: datetime) -> bool:
-    """The address is changed: that the news cannot be sent must not look as if it were not."""
+def _notify_of_new_email(was: "User", becomes: "User", now: datetime) -> bool:
+    """Whether the previous address was notified. A failure only warns, because the address is already changed."""
     from larder.accounts import links
 
     visit = operator_visit("larder users change-email")
@@ -287,12 +292,12 @@ def _tell_of_new_email(was: "User", becomes: "User", now: datetime) -> bool:
         why = _why(error)
         if why is None:
             raise
-        click.echo(f"Warning: {was.email} is not told of it: {why}", err=True)
+        click.echo(f"Warning: could not notify {was.email}: {why}", err=True)
         return False
 
 
-def _how_keys_end(email: str) -> str:
-    return f"`larder keys list --user {email}` names them, `larder keys revoke KEY_ID` ends one"
+def _how_to_revoke_keys(email: str) -> str:
+    return f"`larder keys list --user {email}` lists them, `larder keys revoke KEY_ID` revokes one."
 
 
 def _print_user(user: "User", *, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""What a mail tells of the request that it came of, where that was a command of the operator's."""
+"""Describe an operator's command as the origin of an email."""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def operator_visit(command: str) -> "Visit":
-    """`command` stands where a request has its path: `larder teams invite`."""
+    """`command`, such as `larder teams invite`, takes the place of a request's path."""
     from larder.accounts.email_jobs import RequestDescription, Visit
 
     request = RequestDescription(method="", path=command, ip_address=None, user_agent=None)

@@ -1,8 +1,8 @@
-"""`larder smoke`: whether a deployment does what its clients need, asked from where they are.
+"""`larder smoke`: check a live deployment over the network, as its clients use it.
 
-command.py   the options, the run and what it prints
-checks.py    what is asked, in order
-advice.py    what to do about an answer that should not be
-http.py      a request as it goes over the wire, and its answer
-log_lines.py what the deployment has logged of it
+command.py   the options, the run and the output
+checks.py    the checks, in order
+advice.py    what to do about an unexpected response
+http.py      one HTTP request and its response
+log_lines.py the deployment's log lines of the requests
 """

@@ -1,4 +1,4 @@
-"""`larder smoke`: the options, the run and what it prints."""
+"""`larder smoke`: the options, the run and the output."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -18,13 +18,13 @@ from larder_cli.quantities import size_bytes
 from larder_cli.smoke.advice import about_silence
 from larder_cli.smoke.checks import CHECKS, ESSENTIAL, Failed, NotTried, Site, clean_up
 from larder_cli.smoke.http import Unreachable
-from larder_cli.smoke.log_lines import log_tells_of_it
+from larder_cli.smoke.log_lines import requests_are_logged
 from larder_cli.target import Target, enter, stack_output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of one check: `passed`, `failed` or `not tried`."""
+    """The result of one check. `outcome` is `passed`, `failed` or `not tried`."""
 
     check: str
     outcome: str
@@ -54,8 +54,8 @@ class Outcome:
     envvar="TURBO_TOKEN",
     show_envvar=True,
     help=(
-        "An API key that reads and writes. By default, that of the local cloud. Use the variable: "
-        "other users of the machine can see the command line."
+        "An API key that can read and write. By default, that of the local cloud. Prefer the "
+        "variable, because other users of the machine can see the command line."
     ),
 )
 @click.option(
@@ -72,7 +72,7 @@ class Outcome:
     type=size_bytes,
     default="50MB",
     help=(
-        "The size of the upload that goes straight to S3, by default 50MB. Choose less on a slow "
+        "The size of the upload that goes straight to S3, by default 50MB. Use less on a slow "
         "connection."
     ),
 )
@@ -88,9 +88,9 @@ def smoke(
 ) -> None:
     """Check that a live deployment does what its clients need.
 
-    Takes half a minute. Stores four artifacts under names of its own, and in the end deletes them or, with a key that
-    may not, replaces each by one byte. With --stack it looks the requests up in the log too. Says of each check that
-    fails what to do.
+    Takes half a minute. Stores four artifacts with new hashes, and deletes them at the end. If the key cannot delete
+    artifacts, it replaces each with one byte. With --stack it also looks up the requests in the log. Prints what to do
+    about each failed check.
     """
     target = ctx.find_object(Target) or Target()
     site = _site(ctx, url, key, team, large_bytes)
@@ -115,7 +115,10 @@ def smoke(
 def _site(
     ctx: click.Context, url: str | None, key: str | None, team: str | None, large_bytes: int
 ) -> Site:
-    """What is asked, of whom. What --stack and --local know wins over the variables, which may be of another Larder."""
+    """Choose the site to test. Values from --stack and --local override the environment variables.
+
+    The variables may belong to another deployment.
+    """
     target = ctx.find_object(Target) or Target()
     typed = {
         name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
@@ -129,12 +132,12 @@ def _site(
         key = key if "key" in typed else lines.get("TURBO_TOKEN")
         team = team if "team" in typed else lines.get("TURBO_TEAM")
     if url is None:
-        raise click.UsageError("which Larder? Give its address by --url (TURBO_API)")
+        raise click.UsageError("no URL is set: give it with --url or TURBO_API")
     if key is None:
-        raise click.UsageError("a key is needed: give one by --key, or better by TURBO_TOKEN")
+        raise click.UsageError("no key is set: give it with TURBO_TOKEN or --key")
     address = urlsplit(url)
     if address.scheme not in ("http", "https") or not address.hostname:
-        raise click.UsageError(f"--url: {url} is no address such as https://cache.example.com")
+        raise click.UsageError(f"--url: {url} is not a URL such as https://cache.example.com")
     return Site(url=url.rstrip("/"), key=key, team=team or None, large_bytes=large_bytes)
 
 
@@ -143,7 +146,7 @@ def _turbo_env(data: Path) -> dict[str, str]:
         lines = (data / "turbo.env").read_text().splitlines()
     except OSError as error:
         raise click.ClickException(
-            f"no local cloud was started on {data}: start it with `make serve`"
+            f"no local cloud has been started on {data}: start it with `make serve`"
         ) from error
     return dict(line.split("=", 1) for line in lines if line.startswith("TURBO_"))
 
@@ -156,8 +159,8 @@ def _run(site: Site, stack: str | None) -> Iterator[Outcome]:
         if name in ESSENTIAL and outcome.outcome == "failed":
             return
     if stack is not None:
-        yield _tried("the log tells of it", partial(log_tells_of_it, site, stack, began))
-    yield _tried("what was stored is given back", partial(_cleaned_up, site))
+        yield _tried("the requests are logged", partial(requests_are_logged, site, stack, began))
+    yield _tried("the artifacts are deleted", partial(_cleaned_up, site))
 
 
 def _tried(name: str, check: Callable[[], str]) -> Outcome:
@@ -168,11 +171,11 @@ def _tried(name: str, check: Callable[[], str]) -> Outcome:
     except Failed as failure:
         outcome, found, advice = "failed", failure.found, failure.advice
     except Unreachable as reason:
-        outcome, found, advice = "failed", f"no answer: {reason}", about_silence(reason)
+        outcome, found, advice = "failed", f"no response: {reason}", about_silence(reason)
     except NotTried as reason:
         outcome, found = "not tried", str(reason)
     except Exception as error:
-        # Of AWS, when the log is read.
+        # AWS may refuse to read the log.
         line = explanation(error)
         if line is None:
             raise
@@ -185,10 +188,11 @@ def _cleaned_up(site: Site) -> str:
     deleted, left = clean_up(site)
     if left:
         raise Failed(
-            f"{left} artifacts stay until their retention passes", "they are whole and do no harm"
+            f"{left} artifacts stay until their retention passes",
+            "nothing: they are complete and do no harm",
         )
     replaced = len(site.stored) - deleted
-    return f"{deleted} artifacts are deleted, and {replaced} of a byte each left"
+    return f"{deleted} artifacts deleted, {replaced} replaced with one byte each"
 
 
 def _show(outcome: Outcome) -> None:

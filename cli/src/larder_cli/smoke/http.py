@@ -1,4 +1,4 @@
-"""A request as it goes over the wire, and its answer. No redirect is followed, nothing is put right on the way."""
+"""Send one HTTP request and read the response, without following redirects or normalising anything."""
 
 import contextlib
 import json
@@ -16,12 +16,12 @@ _CHUNK_BYTES = 65_536
 
 
 class Unreachable(Exception):
-    """There is no answer. The message says why, in the words of the operating system."""
+    """There was no response. The message is the operating system's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back. `headers` are by lower-case name."""
+    """A response. The names of `headers` are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -29,7 +29,7 @@ class Answer:
 
     @property
     def json(self) -> Any:
-        """The body as JSON; None when it is none."""
+        """The body as JSON, or None if it is not JSON."""
         try:
             return json.loads(self.body)
         except ValueError:
@@ -37,13 +37,13 @@ class Answer:
 
     @property
     def code(self) -> str | None:
-        """The code of an error of Larder's."""
+        """The error code, if the body is an error of Larder."""
         error = self.json
         return str(error["code"]) if isinstance(error, dict) and "code" in error else None
 
     @property
     def is_the_gateways(self) -> bool:
-        """Whether API Gateway gave it by itself: a message, and no code."""
+        """Whether API Gateway itself responded: its errors have a message and no code."""
         error = self.json
         return isinstance(error, dict) and error.keys() == {"message"}
 
@@ -57,14 +57,14 @@ def exchange(
     chunked: bool = False,
     patience_s: float = PATIENCE_S,
 ) -> Answer:
-    """Send one request and read the whole answer. Raises Unreachable."""
+    """Send one request and read the entire response. Raises Unreachable."""
     address = urlsplit(url)
     sent = {"User-Agent": "larder-smoke", **(headers or {})}
     if chunked:
         sent["Transfer-Encoding"] = "chunked"
     try:
         with contextlib.closing(_connection(address, patience_s)) as connection:
-            # Who refuses a body before its end may hang up on the rest: the answer is there all the same.
+            # A server that rejects a body early may close the connection, and still send a response.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 connection.request(
                     method,

@@ -1,4 +1,4 @@
-"""What a stack has logged of a run: a line for each request, with the key's id and without the key."""
+"""Check the log of a stack: a line for each request, with the key's id and without the key."""
 
 import json
 import time
@@ -12,28 +12,30 @@ PATIENCE_S = 30.0
 _BETWEEN_LOOKS_S = 2.0
 
 
-def log_tells_of_it(
+def requests_are_logged(
     site: Site, stack: str, began: datetime, *, patience_s: float = PATIENCE_S
 ) -> str:
-    """Look for each request that was remembered in the log of its function. Raises Failed."""
+    """Look up each of the site's request ids in the log of its function. Raises Failed."""
     deadline = time.monotonic() + patience_s
     for function, request_id in site.request_ids.items():
         if not request_id:
             raise Failed(
-                f"the answer of {function} has no apigw-requestid",
-                "a proxy in front of the API drops it: have it pass it, or failures cannot be traced",
+                f"the response of {function} has no apigw-requestid",
+                "a proxy in front of the API drops it: configure it to pass the header, which traces failures",
             )
         text = _logged(stack, function, request_id, began, deadline)
         if site.key in text:
-            raise Failed(f"the key itself stands in the log of {function}", "revoke it at once")
+            raise Failed(f"the log of {function} contains the key itself", "revoke it at once")
         line = _answered(text, request_id)
         if not line.get("key_id") or not line.get("owner"):
-            raise Failed(f"the line of {function} names no key and no team", "LogLevel is not INFO")
+            raise Failed(
+                f"the log line of {function} has no key_id or no owner", "LogLevel is not INFO"
+            )
     return f"{len(site.request_ids)} requests found"
 
 
 def _logged(stack: str, function: str, request_id: str, began: datetime, deadline: float) -> str:
-    """The lines that name the request, as soon as there are some: they take seconds to arrive."""
+    """The lines with the request's id. Waits for them until the deadline, because they take seconds to arrive."""
     from larder import aws
 
     resource = aws.cloudformation().describe_stack_resource(
@@ -48,8 +50,8 @@ def _logged(stack: str, function: str, request_id: str, began: datetime, deadlin
             return "\n".join(event["message"] for event in found["events"])
         if time.monotonic() > deadline:
             raise Failed(
-                f"the log of {function} does not have the request",
-                "the function's role may not write to its log, or LogLevel is above INFO",
+                f"the log of {function} does not contain the request",
+                "the function's role lacks the permission to write its log, or LogLevel is above INFO",
             )
         time.sleep(_BETWEEN_LOOKS_S)
 
