@@ -147,7 +147,7 @@ def test_custom_key_generator_that_makes_a_key_twice_is_told(
     integrator.make = lambda length, prefix: "~" * 64  # type: ignore[attr-defined]
     option("key_generator", "integrator:make")
     first, _ = make(cloud)
-    with pytest.raises(SettingsError, match="made a key that exists already"):
+    with pytest.raises(SettingsError, match="returned a key that exists already"):
         make(cloud)
     assert repository.get(first.key_hash) == first
 

@@ -1,1 +1,1 @@
-"""API keys: made, verified in one conditional write, revoked."""
+"""API keys: create, verify with one conditional write, revoke."""

@@ -1,4 +1,4 @@
-"""Who may give what to a key: nobody more than they hold themselves."""
+"""Which permissions a user may grant to a key: only those that they hold themselves."""
 
 from dataclasses import dataclass
 
@@ -17,10 +17,7 @@ from larder.teams.service import role_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grantor:
-    """A user who makes and changes keys. `key` is the one that their session was made from, if one was.
-
-    `ctx` is the request by which they do it.
-    """
+    """A user who creates and changes keys. `key` is set if they authenticated with a key. `ctx` is the request."""
 
     user_id: str
     is_operator: bool = False
@@ -29,26 +26,31 @@ class Grantor:
 
 
 def held(grantor: Grantor, *, user_id: str, team_id: str | None) -> Permissions | None:
-    """What somebody may give to a key of this user that is bound to this team, or to none; None is anything.
+    """The permissions that the grantor may give to a key of this user and team. None means any.
 
-    `artifacts` follows from the role in the team. A key without a team may be given all of it: with such a key people
-    act for themselves, and for a team only as far as their role there goes. `teams` may be given to any key, which then
-    does what its user's role in each team allows. Every other resource is a name of the
-    deployment's own; people hold of it what the option for default permissions gives to each of their keys.
+    `team_id` is None for a key that is not bound to a team.
 
-    Somebody who is there by a key holds of that what the key holds. Operators give anything, but to a member of the
-    team as well. Raises NotATeamMember.
+    - `artifacts` follows from the user's role in the team. A key without a team may have all actions, because each
+      request with it also checks the role.
+    - `teams` may be given to any key. It allows what the user's role in each team allows.
+    - Other resources belong to the deployment. A user holds what the option for default permissions gives.
+
+    If the grantor authenticated with a key, the result is limited to that key's permissions. Operators may give any
+    permission, but the user must still be a member of the team. Raises NotATeamMember.
     """
     actions = artifact_actions(user_id, team_id)
     if grantor.is_operator:
         return None
-    others = default_permissions(user_id, grantor.ctx)
-    holds = {**others, "artifacts": actions, "teams": TEAM_ACTIONS}
+    defaults = default_permissions(user_id, grantor.ctx)
+    holds = {**defaults, "artifacts": actions, "teams": TEAM_ACTIONS}
     return holds if grantor.key is None else within(holds, grantor.key.permissions)
 
 
 def artifact_actions(user_id: str, team_id: str | None) -> tuple[str, ...]:
-    """What a key of this user may do with artifacts, bound to this team or to none. Raises NotATeamMember."""
+    """The `artifacts` actions that a key of this user may have, bound to this team or to no team.
+
+    Raises NotATeamMember.
+    """
     if team_id is None:
         return ARTIFACT_ACTIONS
     role = role_of(team_id, user_id)
@@ -60,7 +62,7 @@ def artifact_actions(user_id: str, team_id: str | None) -> tuple[str, ...]:
 
 
 def within(permissions: Permissions, limits: Permissions) -> Permissions:
-    """Of `permissions`, what `limits` has too."""
+    """The permissions that both `permissions` and `limits` contain."""
     both = {
         resource: tuple(action for action in actions if action in limits.get(resource, ()))
         for resource, actions in permissions.items()
@@ -69,9 +71,7 @@ def within(permissions: Permissions, limits: Permissions) -> Permissions:
 
 
 def check_grant(grantor: Grantor, key: ApiKey, holds: Permissions | None) -> None:
-    """Whether somebody may have a key be like this, who may give it what they hold. Raises PermissionNotHeld,
-    NotATeamMember.
-    """
+    """Check that the grantor, who holds `holds`, may create this key. Raises PermissionNotHeld, NotATeamMember."""
     for resource, actions in key.permissions.items():
         allowed = actions if holds is None else holds.get(resource, ())
         if missing := [action for action in actions if action not in allowed]:
@@ -83,11 +83,11 @@ def check_grant(grantor: Grantor, key: ApiKey, holds: Permissions | None) -> Non
 
 
 def _check_key_grant(grantor: ApiKey, key: ApiKey) -> None:
-    """A key gives no other team, no longer life, and no uses beyond its own."""
+    """A key made with another key has the same team, does not expire later, and has no uses that are not counted."""
     if grantor.team_id not in (None, key.team_id):
         raise NotATeamMember
     if grantor.remaining is not None or grantor.rate_limit.enabled:
-        raise PermissionNotHeld("A key whose uses are counted cannot make or change keys.")
+        raise PermissionNotHeld("A key whose uses are counted cannot create or change keys.")
     ends_at = grantor.expires_at
     if ends_at is not None and (key.expires_at is None or key.expires_at > ends_at):
-        raise PermissionNotHeld("A key cannot give another one a longer life than its own.")
+        raise PermissionNotHeld("A key cannot create a key that expires later than itself.")

@@ -1,10 +1,11 @@
-"""Tokens for `turbo login`: what somebody who is signed in lets their build client have.
+"""Tokens for `turbo login`: a signed-in user confirms in the browser, and turbo gets a key.
 
-The token is an API key like any other, with a name and an end, for artifacts alone. With `--sso-team` the client first
-gets a code, which it exchanges for the key (docs/clients/turbo.md#login). The code is stored beside the keys, as a
-hash. It is spent in the same transaction that stores the key, so that it gives one, however many requests bring it. It
-ends with the password and with the sessions of who gave it, as they were then: whoever had a session of somebody else's
-gets no key by it once that session has been ended with all others.
+The token is an API key with a name and an expiry, for artifacts only. With `--sso-team`, turbo first gets a code, which
+it exchanges for the key (docs/clients/turbo.md#login). The code is stored as a hash in the table of keys. The
+transaction that stores the key deletes the code, so a code gives exactly one key.
+
+A code becomes invalid when the user changes the password or ends all sessions. So an attacker with a stolen session
+cannot use a code after the user has ended the sessions.
 """
 
 import re
@@ -25,10 +26,10 @@ from larder.teams.models import TeamMembership
 from larder.teams.service import find_membership, list_memberships
 
 CODE_SECONDS = 300
-"""As long as the build client waits for its callback; it exchanges the code at once (docs/clients/turbo.md#login)."""
+"""How long turbo waits for its callback. It exchanges the code at once (docs/clients/turbo.md#login)."""
 
 MOST_TEAMS = 100
-"""How many teams a person can choose from; whoever has more makes a key by `/api-key/create`."""
+"""How many teams the page offers. For other teams, create a key with `/api-key/create`."""
 
 _CODE = re.compile(r"[A-Za-z0-9]{32}")
 _CLIENT_NAME = re.compile(r"Turbo CLI on (?P<host>.+?)(?: via .*)?")
@@ -42,9 +43,9 @@ _SYSTEMS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What a build client would get. `expires_at` is None where the deployment's keys never end.
+    """The key that turbo would get. `expires_at` is None if keys of this deployment never expire.
 
-    `team` is the one that the client asked for, None when it asked for none; `teams` are those to choose from then.
+    `team` is the team that turbo requested. If it is None, the user can choose one of `teams`.
     """
 
     name: str
@@ -55,9 +56,9 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """What somebody lets a build client have: a key named `name`, for `team_id` alone or for whatever is its user's.
+    """What the user grants to turbo: a key named `name`, for the team `team_id` or, if None, for all that the user has.
 
-    For a login that has named a team, `sso_team`, by id or slug, it is a code for a key of that team.
+    With `sso_team`, the id or slug of the team that the login names, it is a code for a key of that team.
     """
 
     name: str | None = None
@@ -66,7 +67,7 @@ class Grant:
 
 
 class Giver(Protocol):
-    """A user, as they were when their request found them."""
+    """A user, as read by the request."""
 
     @property
     def id(self) -> str: ...
@@ -79,7 +80,7 @@ class Giver(Protocol):
 
 
 def offer(user_id: str, team: str | None, *, user_agent: str, now: datetime) -> Offer:
-    """`team` is the id or slug of the team that the client asked for. Raises TeamNotFound when it is not theirs."""
+    """`team` is the id or slug of the requested team. Raises TeamNotFound if the user is not a member of it."""
     lifetime_s = _lifetime_s() or settings().default_key_expires_in_seconds or None
     membership, memberships = None, list[TeamMembership]()
     if team is not None:
@@ -95,9 +96,9 @@ def offer(user_id: str, team: str | None, *, user_agent: str, now: datetime) -> 
 
 
 def give(user: Giver, grant: Grant, *, now: datetime) -> str:
-    """The token that the build client waits for: a new key, or a code. It exists nowhere else.
+    """Create the token for turbo: a key, or a code. Only its hash is stored.
 
-    Raises NotATeamMember, TeamNotFound, InvalidRequest for a name that does not fit.
+    Raises NotATeamMember, TeamNotFound, InvalidRequest for an invalid name.
     """
     if grant.sso_team is not None:
         return _give_code(user, grant.sso_team, now)
@@ -107,16 +108,16 @@ def give(user: Giver, grant: Grant, *, now: datetime) -> str:
 
 
 def exchange_code(code: str, client_name: str, *, now: datetime) -> tuple[ApiKey, str]:
-    """Spend the code; returns a new key of its team, named after the client, and the key itself.
+    """Exchange the code for a key of its team, named after the client. Returns the record and the secret key.
 
-    Raises InvalidLoginCode, and NotATeamMember when the user has left the team meanwhile.
+    Raises InvalidLoginCode, and NotATeamMember if the user has left the team.
     """
     found = repository.find_login_code(hash_key(code)) if _CODE.fullmatch(code) else None
     if found is None or found.expires_at <= now:
         raise InvalidLoginCode
     key, raw = _prepare(found.user_id, _name_of(client_name), found.team_id, now)
     if not repository.add(key, spending=found):
-        # Another request has spent it at this moment, or the user is gone, has another password, or ended the sessions.
+        # Another request has just used the code, or the user was deleted, changed the password or ended the sessions.
         raise InvalidLoginCode
     return key, raw
 
@@ -137,7 +138,7 @@ def _give_code(user: Giver, team: str, now: datetime) -> str:
 
 
 def _prepare(user_id: str, name: str, team_id: str | None, now: datetime) -> tuple[ApiKey, str]:
-    """A key for artifacts, as far as its user may use them, which is stored nowhere yet."""
+    """A key, not stored yet, with those `artifacts` permissions that the user's role allows."""
     holds = {"artifacts": artifact_actions(user_id, team_id)}
     new = NewKey(
         user_id=user_id,
@@ -150,7 +151,7 @@ def _prepare(user_id: str, name: str, team_id: str | None, now: datetime) -> tup
 
 
 def _lifetime_s() -> int | None:
-    """Within what the deployment allows for keys; None where it gives all of them the same lifetime."""
+    """The option for login tokens, within the bounds for keys. None if all keys have the same lifetime."""
     options = settings()
     if options.disable_custom_key_expiry:
         return None
@@ -159,12 +160,12 @@ def _lifetime_s() -> int | None:
 
 
 def _system(user_agent: str) -> str:
-    """The browser tells what it runs on, which is where the build client runs too, as a rule."""
+    """The operating system of the browser. turbo usually runs on the same computer."""
     return next((name for mark, name in _SYSTEMS if mark in user_agent), "this computer")
 
 
 def _name_of(client_name: str) -> str:
-    """`Turbo CLI on <host> via <how>` is what clients call themselves: too long for a name, and only the host tells."""
+    """A key name with the host from the client's name, `Turbo CLI on <host> via <how>`. The whole name is too long."""
     match = _CLIENT_NAME.fullmatch(client_name)
     host = match["host"] if match else ""
     return fit_name(f"turbo on {host if host.isprintable() and host.strip() else 'this computer'}")

@@ -1,4 +1,4 @@
-"""What an API key is, what it is asked for, and how its use is answered."""
+"""Types of API keys: keys, changes, login codes, results of a verification."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -9,22 +9,22 @@ from typing import Any, Literal
 from larder.clock import to_ms
 
 Permissions = Mapping[str, tuple[str, ...]]
-"""Resource to allowed actions, for instance `{"artifacts": ("read", "write")}`."""
+"""Allowed actions by resource, for example `{"artifacts": ("read", "write")}`."""
 
 CACHE_ACTIONS = ("read", "write")
-"""What a build needs."""
+"""The actions that a build needs."""
 
 ARTIFACT_ACTIONS = (*CACHE_ACTIONS, "manage")
 
 TEAM_ACTIONS = ("read", "write")
-"""Members, and what changes teams. No key has them unless they are given to it: those of builds need neither."""
+"""Read and change teams and members. Keys do not have them by default, because builds do not need them."""
 
 OWN_ACTIONS: Permissions = {"artifacts": ARTIFACT_ACTIONS, "teams": TEAM_ACTIONS}
-"""Every permission that Larder itself asks for. Resources of other names are the deployment's own."""
+"""Every permission that Larder itself checks. Other resources belong to the deployment."""
 
 
 MAX_NUMBER = 10**12
-"""Thirty years in milliseconds: nothing that a key counts is larger."""
+"""The upper bound of every number of a key: thirty years in milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +38,13 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refill:
-    """Every `interval_ms` adds `amount` to the allowance, at the first use after it is due."""
+    """Adds `amount` to the allowance every `interval_ms`, at the first use after it is due."""
 
     interval_ms: int
     amount: int
 
     def due_after(self, moment: datetime) -> datetime:
-        """When the first one is due, if its interval begins at `moment`."""
+        """When a refill is due whose interval begins at `moment`."""
         return moment + timedelta(milliseconds=self.interval_ms)
 
 
@@ -52,8 +52,8 @@ class Refill:
 class ApiKey:
     """A stored key without its secret.
 
-    `key_hash` is all that the table keeps of the key itself. `remaining` is None for unlimited use. `request_count` is
-    that of the window that ends at `window_ends_at`. `refill_due_at` is when the next refill is due, None without one.
+    The table stores only `key_hash`, not the key itself. `remaining` is None for unlimited use. `request_count` counts
+    the requests in the window that ends at `window_ends_at`. `refill_due_at` is None without a refill.
     """
 
     id: str
@@ -79,13 +79,13 @@ class ApiKey:
     last_request: datetime | None
 
     def refilled(self, now: datetime) -> "ApiKey":
-        """The key with every refill that is due at `now`: one for each whole interval that has passed.
+        """The key with every refill that is due at `now`, one for each whole interval that has passed.
 
         The next one is due a whole interval after the last, so that refills do not drift with the times of uses.
         """
         if self.refill is None or self.refill_due_at is None or not self.refill_is_due(now):
             return self
-        # A refill is due when more than its interval has passed.
+        # Minus 1, because a refill is due only after more than its interval.
         late_ms = to_ms(now) - to_ms(self.refill_due_at) - 1
         count = 1 + late_ms // self.refill.interval_ms
         interval = timedelta(milliseconds=self.refill.interval_ms)
@@ -98,23 +98,23 @@ class ApiKey:
         )
 
     def refill_is_due(self, now: datetime) -> bool:
-        """Whether more than the interval has passed, as the Better Auth server has it."""
+        """Whether more than the interval has passed. The Better Auth server compares in the same way."""
         return self.refill_due_at is not None and now > self.refill_due_at
 
     def window_is_over(self, now: datetime) -> bool:
         return now >= self.window_ends_at
 
     def turns(self, now: datetime) -> bool:
-        """Whether a use at `now` begins a window or refills, and so takes a second write."""
+        """Whether a use at `now` begins a new window or refills the allowance, which needs a second write."""
         return self.refill_is_due(now) or self.window_is_over(now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewKey:
-    """What a new key is to be. Bound to `team_id` it acts for that team only, else for its user and all their teams.
+    """Properties of a new key. With a `team_id` it acts for that team only, else for its user and all of their teams.
 
-    It has an allowance when `remaining` is given. Name, prefix, lifetime, permissions and rate limit that are None come
-    from the deployment's options.
+    With `remaining`, its number of uses is limited. For a prefix, lifetime, permissions or rate limit of None, the
+    deployment's option applies.
     """
 
     user_id: str
@@ -131,10 +131,10 @@ class NewKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginCode:
-    """What a build client that logs in for a team exchanges for a key: whose, and of which team.
+    """A code that turbo exchanges for a key of this user and team (`turbo login --sso-team`).
 
-    It ends with the password and the sessions of who gave it: both numbers are the user's at that moment. Codes of
-    version 0.1.0 have neither.
+    `password_version` and `session_generation` are the user's when the code was made. The code becomes invalid when
+    either changes. Codes of version 0.1.0 have neither.
     """
 
     code_hash: str
@@ -146,7 +146,7 @@ class LoginCode:
 
 
 class Unset(Enum):
-    """Tells a property that is left as it is from one that is set to nothing."""
+    """Distinguishes a property that does not change from one that is set to None."""
 
     UNSET = "unset"
 
@@ -156,9 +156,9 @@ UNSET: Literal[Unset.UNSET] = Unset.UNSET
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyChanges:
-    """What is to change of a key; the rest stays.
+    """Changes to a key. A property that is not given stays.
 
-    Of what can be nothing, None is nothing: no metadata, no expiry, no allowance, no refill.
+    For metadata, expiry, allowance and refill, None removes the property, and UNSET leaves it.
     """
 
     name: str | None = None
@@ -186,9 +186,9 @@ class Refusal(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """The answer to one verification. `key` is the record as it stands after it, also for a key that was refused.
+    """The result of one verification. `key` is the record after it, also for a key that was refused.
 
-    `try_again_in_ms` is how long the window of a rate limit still lasts.
+    `try_again_in_ms` is the time until the window of the rate limit ends.
     """
 
     key: ApiKey | None

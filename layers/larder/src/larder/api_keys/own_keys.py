@@ -1,4 +1,4 @@
-"""What somebody who is signed in does with keys: their own, and as an operator with anybody's."""
+"""Manage keys as a signed-in user: one's own keys or, as an operator, all keys."""
 
 import re
 from dataclasses import replace
@@ -23,9 +23,9 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 def create_key(grantor: Grantor, new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
-    """Make a key; returns the record and the key itself, which exists nowhere else.
+    """Create a key. Returns the record and the secret key, of which only the hash is stored.
 
-    A key that is given no permissions gets those of the deployment's option, as far as its maker holds them. Raises
+    Without `permissions`, the key gets the deployment's default, limited to what the grantor holds. Raises
     InvalidRequest, PermissionNotHeld, NotATeamMember.
     """
     if not _ID.fullmatch(new.user_id):
@@ -42,7 +42,7 @@ def create_key(grantor: Grantor, new: NewKey, *, now: datetime) -> tuple[ApiKey,
 
 
 def get_key(grantor: Grantor, key_id: str) -> ApiKey:
-    """Raises KeyNotFound for a key that is somebody else's too, unless an operator asks."""
+    """Raises KeyNotFound, also for another user's key unless the grantor is an operator."""
     key = repository.find_by_id(key_id) if _ID.fullmatch(key_id) else None
     if key is None or not (grantor.is_operator or key.user_id == grantor.user_id):
         raise KeyNotFound
@@ -50,10 +50,10 @@ def get_key(grantor: Grantor, key_id: str) -> ApiKey:
 
 
 def update_key(grantor: Grantor, key_id: str, changes: KeyChanges, *, now: datetime) -> ApiKey:
-    """Change a key and return it as it is then.
+    """Change a key and return the new record.
 
-    What a person may not give is checked when permissions change; by a key, whatever changes, for all that the changed
-    key then holds. Raises KeyNotFound, NoValuesToUpdate, InvalidRequest, PermissionNotHeld, NotATeamMember.
+    The grant is checked if permissions change. If the grantor authenticated with a key, it is checked for every change.
+    Raises KeyNotFound, NoValuesToUpdate, InvalidRequest, PermissionNotHeld, NotATeamMember.
     """
     if changes == KeyChanges():
         raise NoValuesToUpdate
@@ -66,18 +66,18 @@ def update_key(grantor: Grantor, key_id: str, changes: KeyChanges, *, now: datet
         stored = repository.change(key, changed)
         if stored is not None:
             return stored
-        # It is gone, or a use has refilled it at this moment.
+        # The key was deleted, or a use has just refilled it.
     raise TryAgain
 
 
 def delete_key(grantor: Grantor, key_id: str) -> None:
-    """No verification succeeds afterwards. Raises KeyNotFound."""
+    """Delete a key. No verification succeeds afterwards. Raises KeyNotFound."""
     if not repository.delete(get_key(grantor, key_id).key_hash):
         raise KeyNotFound
 
 
 def _apply(key: ApiKey, changes: KeyChanges, now: datetime) -> ApiKey:
-    """The key with what is to change, checked where it does. Two changes never have the same time."""
+    """Apply and check the changes. `updated_at` always increases, so two changes never have the same time."""
     changed = replace(key, updated_at=max(now, key.updated_at + _MILLISECOND))
     if changes.name is not None:
         check_name(changes.name)
@@ -121,7 +121,7 @@ def _apply_limits(key: ApiKey, changes: KeyChanges, now: datetime) -> ApiKey:
 
 
 def _with_refill(key: ApiKey, refill: Refill | None, now: datetime) -> ApiKey:
-    """A new interval begins with the change: time that passed before it refills nothing."""
+    """Set the refill. A new interval starts now; earlier time does not count towards it."""
     due_at = key.refill_due_at
     if refill is None:
         due_at = None

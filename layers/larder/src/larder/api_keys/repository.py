@@ -1,10 +1,10 @@
-"""The table of API keys: one item a key, found by the hash of the key, indexed by id, by user and by team.
+"""The table of API keys: one item per key, found by the hash of the key, indexed by id, user, team and expiry.
 
-Three attributes exist so that one write fits every key: `has_allowance` says whether `remaining` counts (it goes down
-for unlimited keys too, below 0), `refill_at` is when the next refill is due (`NEVER` without one), and
-`window_ends_at` when the window of the rate limit is over.
+Three attributes exist so that the same write verifies every key. `has_allowance` says whether `remaining` counts: it
+decreases below 0 for unlimited keys. `refill_at` is when the next refill is due (`NEVER` without one). `window_ends_at`
+is when the window of the rate limit ends.
 
-A deployment may give the attributes of a key other names. The table takes and returns items under ours.
+A deployment can rename attributes of a key. `API_KEYS` translates them; this module uses the default names.
 """
 
 import json
@@ -32,20 +32,20 @@ from larder.tables import IDENTITY, Item, Table, commit, commit_returning
 
 API_KEYS = Table(lambda: settings().api_keys_table, "key_hash", renamed=attribute_names)
 _BESIDE_KEYS = Table(API_KEYS.name, "key_hash")
-"""The same for items that are no keys: login codes, and the note of the last clean-up."""
+"""The same table for items that are not keys, without renamed attributes: login codes and the clean-up claim."""
 
 NEVER = 10**15
 _CLEAN_UP = "#clean-up"
 _LOGIN_CODE = "#login-code#"
 _asked: Remembered[str, datetime] = Remembered(1)
-"""When this instance asks again for the clean-up. Asking at every request would cost a write each."""
+"""When this instance tries again to claim the clean-up. Trying at every request would cost a write each."""
 
 EXPIRING = "expiring"
-"""The one partition of the index of keys that have an expiry: few do, and they are read in order of it."""
+"""The one partition of the index `by_expiry`, in order of expiry. It holds few items: only keys with an expiry."""
 
 
 def _attributes(key: ApiKey) -> Item:
-    """The item, with None for what the key has not."""
+    """The attributes of the item. None values are not stored."""
     return {
         "key_hash": key.key_hash,
         "id": key.id,
@@ -114,20 +114,20 @@ def _from_item(item: Item) -> ApiKey:
 
 
 def _key_of(item: Item) -> ApiKey | None:
-    """None for no item, and for items that are no keys, whatever token finds them."""
+    """None for an empty item, and for an item that is not a key."""
     return _from_item(item) if "id" in item else None
 
 
 def add(key: ApiKey, *, spending: LoginCode | None = None) -> bool:
-    """Store a new key; False when its user is not there.
+    """Store a new key. False if its user does not exist, the key exists already, or the login code is not valid.
 
-    In one transaction with a look at the user, so that a key made while its user is deleted is either seen by who
-    removes the user's keys, or not made. `spending` is a login code that goes with it: it is deleted, and its user has
-    the password and the sessions that they had when they gave it, or there is no key.
+    The transaction checks the user. So a key created during the deletion of its user is either found by that deletion
+    or not created. With `spending`, the transaction also deletes this login code, and fails if the code is gone or the
+    user has changed the password or ended the sessions since the code was made.
     """
     writes = [
         API_KEYS.put(_attributes(key), when=missing("key_hash")),
-        IDENTITY.check(key.user_id, "user", when=_still_in(spending)),
+        IDENTITY.check(key.user_id, "user", when=_user_condition(spending)),
     ]
     if spending is not None:
         code = _LOGIN_CODE + spending.code_hash
@@ -135,9 +135,9 @@ def add(key: ApiKey, *, spending: LoginCode | None = None) -> bool:
     return commit(*writes)
 
 
-def _still_in(code: LoginCode | None) -> Condition:
-    """The condition on a user's item: that they are there, and, for a code, have not taken back what it came of."""
-    # Codes of version 0.1.0 have neither number: they go on for the five minutes that they live.
+def _user_condition(code: LoginCode | None) -> Condition:
+    """The user exists and, for a code, has the same password version and session generation as when it was made."""
+    # Codes of version 0.1.0 have neither number. They stay valid for their five minutes.
     if code is None or code.password_version is None or code.session_generation is None:
         return exists("pk")
     return equals(
@@ -146,10 +146,10 @@ def _still_in(code: LoginCode | None) -> Condition:
 
 
 def add_login_code(code: LoginCode) -> None:
-    """It lies in the index of what expires, so that whatever removes expired keys removes it too."""
+    """Store a login code. It is in the index `by_expiry`, so that the removal of expired keys deletes it too."""
     item = {
         "key_hash": _LOGIN_CODE + code.code_hash,
-        # Not `user_id`: the index of a user's keys holds keys alone.
+        # Not `user_id`, because the index `by_user` must contain only keys.
         "login_user": code.user_id,
         "login_team": code.team_id,
         "login_password_version": code.password_version,
@@ -177,13 +177,13 @@ def find_login_code(code_hash: str) -> LoginCode | None:
 def use(
     key_hash: str, required: Permissions, *, now: datetime, turning: ApiKey | None = None
 ) -> tuple[bool, ApiKey | None]:
-    """Take one use of a key if it passes every rule, all in one conditional write.
+    """Count one use of a key if it passes every rule, in one conditional write.
 
-    Returns whether the key passed, and the key as it stands (None: there is no such key). A failed condition changes
-    nothing and brings the stored item back, so that a refusal costs no second call.
+    Returns whether the key passed, and the stored key (None if it does not exist). A failed condition changes nothing
+    and returns the stored item, so that a refusal needs no second call.
 
-    When a window is over or a refill is due, the write fails too; a second one names the key as it was read, as
-    `turning`, begins the window or refills, and takes the use with it. It fails when another request has turned first.
+    The write also fails if the window has ended or a refill is due. Then call again with the returned key as `turning`:
+    the write begins a new window or refills the allowance, and counts the use. It fails if another request was first.
     """
     moment = to_ms(now)
     changes: Item = {"last_request": moment}
@@ -192,8 +192,8 @@ def use(
     when &= missing("expires_at") | above(expires_at=moment)
     if turning is not None and turning.refill_is_due(now):
         before, after = _attributes(turning), _attributes(turning.refilled(now))
-        # Added, not set: uses of instances whose clocks are behind are counted meanwhile. An operator who raises what
-        # is left meanwhile fails the write, so that the sum stays within its bound.
+        # Added, not set, because instances with slower clocks count uses in the meantime. If an operator has raised
+        # `remaining`, the condition fails, so that the sum cannot exceed MAX_NUMBER.
         when &= equals(refill_at=before["refill_at"]) & at_most(remaining=before["remaining"])
         added["remaining"] = after["remaining"] - before["remaining"] - 1
         changes["refill_at"] = after["refill_at"]
@@ -219,15 +219,15 @@ def use(
 
 
 def change(was: ApiKey, becomes: ApiKey) -> ApiKey | None:
-    """Write what differs between two states of a key, and nothing else: uses go on being counted beside it.
+    """Write the attributes that differ, and no others, so that concurrent uses are still counted.
 
-    Returns the key as it stands, None when it is gone. A change of the refill fails as well, when the key has just been
-    refilled: the next refill follows from the last one.
+    Returns the stored key. Returns None, and changes nothing, if the key is gone, or if the refill changes and a use
+    has just refilled the key, because the time of the next refill depends on the last one.
     """
     before, after = _attributes(was), _attributes(becomes)
     changes = {name: value for name, value in after.items() if value != before[name]}
     if "has_allowance" in changes:
-        # What is stored went down below 0 while there was no allowance, which the record does not show.
+        # Without an allowance, the stored number has decreased below 0, so it must be written too.
         changes["remaining"] = after["remaining"]
     when = equals(id=was.id)
     if "refill_at" in changes:
@@ -237,7 +237,7 @@ def change(was: ApiKey, becomes: ApiKey) -> ApiKey | None:
 
 
 def set_expiry(key_hash: str, expires_at: datetime, *, now: datetime) -> bool:
-    """False when there is no such key."""
+    """False if the key does not exist."""
     changes = {"expires_at": to_ms(expires_at), "expiring": EXPIRING, "updated_at": to_ms(now)}
     return commit(API_KEYS.update(key_hash, set=changes, when=exists("key_hash")))
 
@@ -248,7 +248,7 @@ def get(key_hash: str) -> ApiKey | None:
 
 
 def find_by_id(key_id: str) -> ApiKey | None:
-    """Look a key up by its id. The index follows the table by milliseconds; the item itself is read from the table."""
+    """Find a key by its id. The index lags by milliseconds; the item itself is read from the table."""
     for item in API_KEYS.query(equals(id=key_id), index="by_id"):
         return get(item["key_hash"])
     return None
@@ -262,17 +262,17 @@ def list_by_user(user_id: str) -> list[ApiKey]:
 
 
 def bound_to(team_id: str) -> Iterator[str]:
-    """The hashes of the keys that act for one team alone. The index that tells them follows the table."""
+    """The hashes of the keys that are bound to the team. The index lags by milliseconds."""
     yield from _hashes("by_team", equals(team_id=team_id))
 
 
 def expired(*, now: datetime) -> Iterator[str]:
-    """The hashes of keys whose expiry has passed, oldest first. The index may lag: delete on condition."""
+    """The hashes of expired keys, oldest first. The index can lag, so delete on condition."""
     yield from _hashes("by_expiry", equals(expiring=EXPIRING) & at_most(expires_at=to_ms(now)))
 
 
 def claim_clean_up(*, now: datetime, every_s: int) -> bool:
-    """Whether the caller is the one to clean up: one of all instances, once in `every_s` seconds."""
+    """Claim the clean-up. Only one instance gets it, once in `every_s` seconds."""
     not_before = _asked.get(_CLEAN_UP)
     if not_before is not None and now < not_before:
         return False
@@ -283,20 +283,20 @@ def claim_clean_up(*, now: datetime, every_s: int) -> bool:
 
 
 def disable(key_hash: str, *, now: datetime) -> ApiKey | None:
-    """Switch a key off and return it as its last use left it; None when there is no such key."""
+    """Disable a key and return it with its final counts. None if it does not exist."""
     changes = {"enabled": False, "updated_at": to_ms(now)}
     done, item = commit_returning(API_KEYS.update(key_hash, set=changes, when=exists("id")))
     return _from_item(item) if done else None
 
 
 def delete(key_hash: str) -> bool:
-    """False when there was no such key."""
+    """Delete a key. False if it does not exist."""
     _, item = commit_returning(API_KEYS.delete(key_hash))
     return bool(item)
 
 
 def delete_if_ended(key_hash: str, *, now: datetime) -> bool:
-    """Delete a key that is past its expiry or used up for good; False when it is neither, or gone already."""
+    """Delete a key that has expired, or is used up and has no refill. False if it is neither, or gone."""
     used_up = equals(has_allowance=True, refill_at=NEVER) & at_most(remaining=0)
     ended = at_most(expires_at=to_ms(now)) | used_up
     return commit(API_KEYS.delete(key_hash, when=ended))

@@ -1,6 +1,6 @@
-"""What the properties of an API key may be: the bounds that the deployment's options set, and those that hold always.
+"""Validation of an API key's properties: the bounds from the deployment's options, and fixed ones.
 
-Every function raises InvalidRequest, or the subclass with the code that clients know
+Every `check_` function raises InvalidRequest, or the subclass with the code that clients expect
 (docs/clients/better-auth.md#error-codes).
 """
 
@@ -25,22 +25,22 @@ from larder.names import CONTROL
 from larder.settings import settings
 
 MAX_METADATA_LENGTH = 10_000
-"""Every verification reads and writes the whole item, and pays for each kilobyte of it."""
+"""Every verification reads and writes the whole item, and DynamoDB charges for each kilobyte."""
 
 MAX_METADATA_DEPTH = 20
 
 MAX_GRANTED = 100
-"""Resources, and actions of all resources together, that one key may hold."""
+"""The most resources that one key may have, and the most actions over all resources."""
 
 VERCELS_OWN = "vca_"
-"""The prefix of Vercel's tokens. The build client would send any token that has it to Vercel for an exchange
+"""The prefix of Vercel's tokens. turbo would send a token with this prefix to Vercel for an exchange
 (docs/clients/turbo.md#status-codes).
 """
 
 _PREFIX = re.compile(r"[a-zA-Z0-9_-]*")
 _WORD = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _PROTOTYPES = frozenset({"__proto__", "constructor", "prototype"})
-"""Names that change more than themselves when a program in JavaScript copies an object."""
+"""Names that can change the prototype when a JavaScript program copies an object (prototype pollution)."""
 
 
 def check_name(name: str | None) -> None:
@@ -53,11 +53,11 @@ def check_name(name: str | None) -> None:
     if not least <= len(name) <= most:
         raise InvalidNameLength("name", f"must hold {least} to {most} characters")
     if CONTROL.search(name):
-        raise InvalidRequest("name", "must hold no control character")
+        raise InvalidRequest("name", "must not contain control characters")
 
 
 def fit_name(name: str) -> str:
-    """A name that Larder gives by itself, cut or filled up with dots to the length that names have here."""
+    """A generated name, cut or padded with dots to the length that the deployment requires."""
     options = settings()
     shortened = name[: options.maximum_key_name_length].strip()
     return shortened.ljust(options.minimum_key_name_length, ".")
@@ -76,11 +76,11 @@ def check_prefix(prefix: str | None) -> None:
 
 
 def check_expires_in(expires_in_s: int | None) -> None:
-    """A lifetime that somebody chose."""
+    """Check a lifetime from a request."""
     options = settings()
     if options.disable_custom_key_expiry:
         raise KeyExpirationDisabled(
-            "expiresIn", "cannot be chosen here: every key has the same lifetime"
+            "expiresIn", "cannot be set: all keys of this deployment have the same lifetime"
         )
     if expires_in_s is None:
         return
@@ -96,8 +96,8 @@ def check_metadata(metadata: Any) -> None:
     if metadata is None:
         return
     if not settings().enable_key_metadata:
-        raise MetadataDisabled("metadata", "is switched off here")
-    if not _can_be_kept(metadata, MAX_METADATA_DEPTH):
+        raise MetadataDisabled("metadata", "is disabled in this deployment")
+    if not _is_storable(metadata, MAX_METADATA_DEPTH):
         names = ", ".join(sorted(_PROTOTYPES))
         raise InvalidMetadata(
             "metadata",
@@ -120,7 +120,7 @@ def check_permissions(permissions: Permissions) -> None:
 
 
 def check_limits(remaining: int | None, refill: Refill | None, rate_limit: RateLimit) -> None:
-    """Allowance, refill and rate limit, which depend on each other."""
+    """Check allowance, refill and rate limit."""
     _check_number("rateLimitTimeWindow", rate_limit.window_ms)
     _check_number("rateLimitMax", rate_limit.max_requests)
     if remaining is not None:
@@ -129,7 +129,7 @@ def check_limits(remaining: int | None, refill: Refill | None, rate_limit: RateL
         _check_number("refillInterval", refill.interval_ms)
         _check_number("refillAmount", refill.amount)
         if remaining is None:
-            raise InvalidRequest("remaining", "is needed with refillAmount and refillInterval")
+            raise InvalidRequest("remaining", "is required with refillAmount and refillInterval")
 
 
 def _check_number(field: str, number: int, *, least: int = 1) -> None:
@@ -137,8 +137,8 @@ def _check_number(field: str, number: int, *, least: int = 1) -> None:
         raise InvalidRequest(field, f"must be a whole number from {least} to {MAX_NUMBER}")
 
 
-def _can_be_kept(value: Any, levels: int) -> bool:
-    """Whether no part of a JSON value is too deep, is named like a prototype, or is a number that JSON cannot write."""
+def _is_storable(value: Any, levels: int) -> bool:
+    """False if a part of the value is too deep, has a forbidden name, or is a number that JSON does not have (NaN)."""
     if isinstance(value, float):
         return math.isfinite(value)
     if not isinstance(value, dict | list):
@@ -146,4 +146,4 @@ def _can_be_kept(value: Any, levels: int) -> bool:
     if levels == 0 or (isinstance(value, dict) and not _PROTOTYPES.isdisjoint(value)):
         return False
     inner = value.values() if isinstance(value, dict) else value
-    return all(_can_be_kept(one, levels - 1) for one in inner)
+    return all(_is_storable(one, levels - 1) for one in inner)

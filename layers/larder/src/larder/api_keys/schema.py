@@ -1,7 +1,7 @@
-"""What the attributes of the table of API keys are called.
+"""Attribute names of the API key table.
 
-A deployment may call those that are no keys, neither of the table nor of an index, as programs of its own know them.
-Keys of tables are fixed by the template.
+A deployment can rename attributes, for other programs that read the table. Keys of the table and of its indexes cannot
+be renamed, because the template fixes them.
 """
 
 import json
@@ -30,7 +30,7 @@ _ATTRIBUTES = {
     "permissions": "permissions",
     "metadata": "metadata",
 }
-"""Fields of the record whose attributes can have another name, and the names that they have without the option."""
+"""Fields of the record whose attributes can be renamed, and the default names of these attributes."""
 
 _FIXED = frozenset(
     {
@@ -41,24 +41,24 @@ _FIXED = frozenset(
 
 
 def attribute_names() -> Mapping[str, str]:
-    """Our names of the attributes that the deployment calls otherwise, and what it calls them."""
+    """The renamed attributes: the default name of each, and its name in this deployment."""
     return _parse(settings().api_key_schema)
 
 
 @cache
 def _parse(option: str) -> Mapping[str, str]:
-    def refused(rule: str) -> SettingsError:
+    def error(rule: str) -> SettingsError:
         return SettingsError(f"{environment_name(_OPTION)} {rule}")
 
     try:
-        given = json.loads(option)
+        renamed = json.loads(option)
     except ValueError:
-        raise refused("must be JSON") from None
-    if not isinstance(given, dict) or not all(isinstance(name, str) for name in given.values()):
-        raise refused("must map fields of the record to names of attributes")
-    if unknown := sorted(given.keys() - _ATTRIBUTES.keys()):
-        raise refused(f"cannot rename {', '.join(unknown)}; it can {', '.join(_ATTRIBUTES)}")
-    named = [given.get(field, attribute) for field, attribute in _ATTRIBUTES.items()]
-    if "" in named or len({*named, *_FIXED}) < len(named) + len(_FIXED):
-        raise refused("must give each attribute a name that no other has")
-    return MappingProxyType({_ATTRIBUTES[field]: name for field, name in given.items()})
+        raise error("must be JSON") from None
+    if not isinstance(renamed, dict) or not all(isinstance(name, str) for name in renamed.values()):
+        raise error("must map fields of the record to names of attributes")
+    if unknown := sorted(renamed.keys() - _ATTRIBUTES.keys()):
+        raise error(f"cannot rename {', '.join(unknown)}; it can {', '.join(_ATTRIBUTES)}")
+    names = [renamed.get(field, attribute) for field, attribute in _ATTRIBUTES.items()]
+    if "" in names or len({*names, *_FIXED}) < len(names) + len(_FIXED):
+        raise error("must give each attribute a name that no other has")
+    return MappingProxyType({_ATTRIBUTES[field]: name for field, name in renamed.items()})

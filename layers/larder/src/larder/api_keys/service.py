@@ -1,4 +1,4 @@
-"""Make, verify, change, rotate and end API keys."""
+"""Create, verify, rotate and delete API keys."""
 
 import json
 import re
@@ -45,9 +45,9 @@ _TOKEN = re.compile(r"[\x21-\x7e]{64,256}")
 
 
 def create_key(new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
-    """Store a new key without a request; returns the record and the key itself, which exists nowhere else.
+    """Create a key outside of a request. Returns the record and the secret key, of which only the hash is stored.
 
-    What the caller leaves open comes from the deployment's options. Raises InvalidRequest.
+    For properties that are None, the deployment's options apply. Raises InvalidRequest.
     """
     key, raw = prepare_key(new, now=now)
     store_key(key)
@@ -57,7 +57,7 @@ def create_key(new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
 def prepare_key(
     new: NewKey, *, now: datetime, ctx: RequestContext | None = None
 ) -> tuple[ApiKey, str]:
-    """A new key as it will be, and the key itself. `ctx` is the request that asks for it. Raises InvalidRequest."""
+    """Make a key without storing it. Returns the record and the secret key. Raises InvalidRequest."""
     options = settings()
     prefix = options.default_key_prefix or None if new.prefix is None else new.prefix
     check_name(new.name)
@@ -100,16 +100,16 @@ def prepare_key(
 
 
 def store_key(key: ApiKey) -> None:
-    """Raises InvalidRequest when its user does not exist, or not any more: nobody's key would never end."""
+    """Store a key. Raises InvalidRequest if its user does not exist: nothing would delete the key with its user."""
     if repository.add(key):
         return
     if repository.get(key.key_hash) is not None:
-        raise SettingsError(f"{settings().key_generator} made a key that exists already")
+        raise SettingsError(f"{settings().key_generator} returned a key that exists already")
     raise InvalidRequest("userId", "there is no such user")
 
 
 def default_rate_limit() -> RateLimit:
-    """The limit of a key that is given none: off by default, so that five hundred jobs may share a key."""
+    """The rate limit of a key that sets none. It is off by default, so that hundreds of CI jobs can share a key."""
     options = settings()
     return RateLimit(
         enabled=options.key_rate_limit_enabled,
@@ -119,14 +119,14 @@ def default_rate_limit() -> RateLimit:
 
 
 def stored_form(raw: str) -> str:
-    """What the table keeps of a key: its hash, or the key itself where hashing is switched off."""
+    """What the table stores for a key: its hash, or the key itself if hashing is disabled."""
     return raw if settings().disable_key_hashing else hash_key(raw)
 
 
 def presented_form(raw: str, ctx: RequestContext) -> str | None:
-    """What a presented key is looked up by; None for what cannot be a key, or what the deployment's validator refuses.
+    """The stored form of a presented key. None if its format is wrong or the deployment's validator refuses it.
 
-    Unhashed, a text that is empty or too long could not even be looked up.
+    The format is checked because DynamoDB refuses an unhashed text that is empty or too long as a key.
     """
     if not _TOKEN.fullmatch(raw):
         return None
@@ -136,28 +136,27 @@ def presented_form(raw: str, ctx: RequestContext) -> str | None:
 
 
 def verify(key_hash: str | None, required: Permissions, *, now: datetime) -> Verification:
-    """Check a key by every rule and take one use of it. Never raises for a bad key.
+    """Check a key against every rule and count one use. Does not raise for an invalid key.
 
-    `key_hash` is its `presented_form`; None is invalid without a look-up.
+    `key_hash` is the result of `presented_form`. None is invalid, without a look-up.
 
-    The rules are checked, and the use is taken, in one conditional write: a refused use takes nothing from the
-    allowance. A second write is needed when a window is over or a refill is due, and once in a key's life, to remove it
-    with its last use.
+    One conditional write checks the rules and counts the use, so a refused use does not reduce the allowance. A second
+    write is needed if the window has ended or a refill is due, and once to delete a key with its last use.
 
-    When the write fails, because the store does not answer or one partition takes no more writes, the key is read
-    instead. One without an allowance then passes by its other rules: a rate limit gives way, and a metric tells. One
-    with an allowance raises TryAgain: nothing can be promised without the count. So does a read that fails too.
+    If the write fails, because DynamoDB does not reply or throttles the partition, the key is read instead. A key
+    without an allowance then passes if its other rules allow it: the rate limit is skipped, and a metric counts that. A
+    key with an allowance raises TryAgain, because its use cannot be counted. If the read fails too, it raises TryAgain.
     """
     if key_hash is None:
         return Verification(key=None, refusal=Refusal.INVALID)
     passed, key, turning = False, None, None
     try:
-        # A window that is over or a refill that is due takes a second round: it need not wait.
+        # A second attempt is normal after the end of a window or for a refill, so the first ones do not pause.
         for _ in attempts(pausing_after=3):
             passed, key = repository.use(key_hash, required, now=now, turning=turning)
             if passed or key is None or _refusal(key, required, now) is not None:
                 break
-            # A window is over, a refill is due, or another request has just turned one of them.
+            # The window has ended, a refill is due, or another request has just written either.
             turning = key if key.turns(now) else None
     except TryAgain:
         key = repository.get(key_hash)
@@ -165,15 +164,15 @@ def verify(key_hash: str | None, required: Permissions, *, now: datetime) -> Ver
             raise
         passed = key is not None and _refusal(key, required, now) is None
         if passed and key is not None and key.rate_limit.enabled:
-            # Imported when it is needed: every request to the cache API loads this module.
+            # Imported here because every cache request loads this module.
             from larder.rate_limits.service import report_store_failure
 
             report_store_failure("key")
     if key is None:
         return Verification(key=None, refusal=Refusal.INVALID)
     if key.remaining == 0 and key.refill is None:
-        # Its last use is taken, now or by a request that was cut off. One that cannot be removed now is refused all the
-        # same, and removed by whoever presents it next.
+        # This was the last use, or an interrupted request took it. If the deletion fails, the key is still refused,
+        # and the next request with it deletes it.
         with suppress(TryAgain):
             repository.delete_if_ended(key_hash, now=now)
     if not passed:
@@ -182,10 +181,10 @@ def verify(key_hash: str | None, required: Permissions, *, now: datetime) -> Ver
 
 
 def verify_key(key_hash: str | None, required: Permissions, *, now: datetime) -> ApiKey:
-    """The same for a request that presents the key.
+    """Verify the key that a request presents.
 
-    Raises Unauthenticated for a key that is unknown, disabled, expired or used up, which of them is not told; ReadOnly
-    or MissingPermission; RateLimited.
+    Raises Unauthenticated for a key that is unknown, disabled, expired or used up, without saying which; ReadOnly or
+    MissingPermission; RateLimited.
     """
     verification = verify(key_hash, required, now=now)
     if verification.valid and verification.key is not None:
@@ -210,45 +209,45 @@ def find_key(key_id: str) -> ApiKey | None:
 
 
 def revoke_key(key_id: str) -> bool:
-    """Delete a key; no verification succeeds afterwards. Returns False when there is none with this id."""
+    """Delete a key; no verification succeeds afterwards. Returns False if no key has this id."""
     key = repository.find_by_id(key_id)
     return key is not None and repository.delete(key.key_hash)
 
 
 def end_key(key: ApiKey) -> None:
-    """The same for a key that is presented; one that has ended with this use is gone already."""
+    """Delete the key that a request presented. No error if its last use has deleted it already."""
     repository.delete(key.key_hash)
 
 
 def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, str] | None:
-    """Make a key that takes over from another; the old one lives on for `overlap_s` seconds, or till its own expiry.
+    """Replace a key. The old key works for `overlap_s` more seconds, but not longer than its own expiry.
 
-    The new key has the old one's user, team, name, prefix, permissions, metadata and limits, what is left of its
-    allowance, and its lifetime anew. During an overlap both have what was left; without one, no use counts twice.
-    Returns None when there is no key with this id. Raises InvalidRequest.
+    The new key has the same user, team, name, prefix, permissions, metadata, limits and remaining uses, and the full
+    lifetime again. With an overlap, each of the two keys has the remaining uses; without one, they are exact. Returns
+    None if no key has this id. Raises InvalidRequest.
     """
     if overlap_s < 0:
-        raise InvalidRequest("overlap", "must be a number of seconds from 0 on")
+        raise InvalidRequest("overlap", "must be 0 or a positive number of seconds")
     old = repository.find_by_id(key_id)
     if old is None:
         return None
     if old.remaining == 0 and old.refill is None:
-        raise InvalidRequest("key", "has no uses left to hand on")
+        raise InvalidRequest("key", "has no uses left for the new key")
     if not old.enabled:
-        raise InvalidRequest("key", "is disabled; a rotation would make one that is not")
+        raise InvalidRequest("key", "is disabled; enable it before you rotate it")
     if overlap_s == 0:
-        # Off first, so that what is left is known; a crash before the end leaves a key that is off, not one too many.
+        # Disabled first, so that the remaining uses no longer change. A crash then leaves no extra working key.
         last = repository.disable(old.key_hash, now=now)
         if last is None or (last.remaining == 0 and last.refill is None):
             return None
-        made = create_key(_successor(last, now), now=now)
+        created = create_key(_successor(last, now), now=now)
         repository.delete(old.key_hash)
-        return made
-    made = create_key(_successor(old, now), now=now)
+        return created
+    created = create_key(_successor(old, now), now=now)
     end = now + timedelta(seconds=overlap_s)
     if old.expires_at is None or old.expires_at > end:
         repository.set_expiry(old.key_hash, end, now=now)
-    return made
+    return created
 
 
 def _successor(old: ApiKey, now: datetime) -> NewKey:
@@ -270,20 +269,20 @@ def _successor(old: ApiKey, now: datetime) -> NewKey:
 
 
 def delete_keys_of(user_id: str) -> int:
-    """Delete every key of a user who is gone; returns how many. A key made a moment ago may not be found yet."""
+    """Delete every key of a deleted user; returns how many. Can miss a key created milliseconds ago."""
     keys = list_keys(user_id)
     return sum(repository.delete(key.key_hash) for key in keys)
 
 
 def delete_keys_of_team(team_id: str) -> int:
-    """Delete every key that is bound to a team that is gone; returns how many. One made a moment ago may be missed."""
+    """Delete every key bound to a deleted team; returns how many. Can miss a key created milliseconds ago."""
     return sum(repository.delete(key_hash) for key_hash in repository.bound_to(team_id))
 
 
 def clean_up(*, now: datetime) -> None:
-    """Remove expired keys, at most once in ten seconds across all instances.
+    """Delete expired keys, at most once in ten seconds across all instances.
 
-    Tidying never fails the request that it comes with.
+    Runs as part of a request. A failure does not fail that request.
     """
     with suppress(TryAgain), short_deadline():
         if repository.claim_clean_up(now=now, every_s=CLEAN_UP_SECONDS):
@@ -291,7 +290,7 @@ def clean_up(*, now: datetime) -> None:
 
 
 def delete_expired_keys(*, now: datetime) -> int:
-    """Remove every key whose expiry has passed; returns how many. They have been refused since the moment it passed."""
+    """Delete every key whose expiry has passed; returns how many. They were refused from that moment on anyway."""
     return sum(
         repository.delete_if_ended(key_hash, now=now) for key_hash in repository.expired(now=now)
     )
@@ -300,7 +299,7 @@ def delete_expired_keys(*, now: datetime) -> int:
 def _refused(key: ApiKey, required: Permissions, now: datetime) -> Verification:
     refusal = _refusal(key, required, now)
     if refusal is None:
-        # Every rule would have let it pass: others were faster at each try.
+        # The key is valid by every rule, but concurrent uses won every attempt.
         raise TryAgain
     wait_ms = None
     if refusal is Refusal.RATE_LIMITED:
@@ -309,10 +308,7 @@ def _refused(key: ApiKey, required: Permissions, now: datetime) -> Verification:
 
 
 def _refusal(key: ApiKey, required: Permissions, now: datetime) -> Refusal | None:
-    """The first rule that the key breaks, in the order that clients know.
-
-    docs/clients/better-auth.md#order-of-verification
-    """
+    """The first rule that the key breaks, in the order of docs/clients/better-auth.md#order-of-verification."""
     if not key.enabled:
         return Refusal.DISABLED
     if key.expires_at is not None and key.expires_at <= now:
@@ -335,24 +331,23 @@ def _generate(prefix: str) -> str:
     raw = load("key_generator")(length=length, prefix=prefix)
     if not isinstance(raw, str) or not _TOKEN.fullmatch(raw) or raw.startswith(VERCELS_OWN):
         raise SettingsError(
-            f"{generator} must return 64 to 256 printable ASCII characters without a space, "
-            f"which do not begin with {VERCELS_OWN}"
+            f"{generator} must return 64 to 256 printable ASCII characters without spaces "
+            f"that do not begin with {VERCELS_OWN}"
         )
     return raw
 
 
 def _start(raw: str, prefix: str) -> str:
-    """What is shown of a key. The prefix is the same for many, so that the characters after it are counted."""
+    """The first characters of a key, to show in lists. The prefix is added, because many keys share it."""
     shown = settings().key_start_length
     return raw[: shown + len(prefix) if raw.startswith(prefix) else shown]
 
 
 def default_permissions(user_id: str, ctx: RequestContext | None) -> Permissions:
-    """What a key of this user holds that is given nothing else.
-
-    `ctx` is the request that asks, None outside of one.
-    """
-    name = "default_key_permissions"
+    """The permissions of this user's keys that set none. `ctx` is the request, None outside of one."""
     option = settings().default_key_permissions
-    given = json.loads(option) if option.startswith("{") else load(name)(user_id=user_id, ctx=ctx)
-    return {str(resource): tuple(map(str, actions)) for resource, actions in given.items()}
+    if option.startswith("{"):
+        defaults = json.loads(option)
+    else:
+        defaults = load("default_key_permissions")(user_id=user_id, ctx=ctx)
+    return {str(resource): tuple(map(str, actions)) for resource, actions in defaults.items()}
