@@ -1,1 +1,1 @@
-"""Who removed what, and when: entries that nothing changes and that end by time to live."""
+"""The audit log of removals. Entries never change. Their time to live deletes them."""

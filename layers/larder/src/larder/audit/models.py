@@ -1,4 +1,4 @@
-"""What is kept of an act that cannot be taken back."""
+"""Types of the audit log, which records actions that cannot be undone."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,31 +6,31 @@ from enum import StrEnum
 
 
 class Action(StrEnum):
-    """What was done, and what the entry's `subject` is."""
+    """The recorded action. The text of each also says what the entry's `subject` is."""
 
     ARTIFACT_DELETED = "artifact_deleted"
-    """One artifact; its hash."""
+    """One artifact was deleted. `subject` is its hash."""
     REMOVAL_ASKED = "removal_asked"
-    """All that a key, session or user wrote is to go; whose id."""
+    """The removal of all that a key, session or user wrote was requested. `subject` is the id of that writer."""
     REMOVAL_DONE = "removal_done"
-    """What came of that, in one run of maybe several; the same id."""
+    """One run of such a removal, of possibly several, has ended. `subject` is the same id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """Who did it: the user, and the id of the key or session that they presented."""
+    """The user who acted, and the id of the key or session that they used."""
 
     user_id: str | None
     credential_id: str | None
 
 
 OPERATOR = Actor(user_id=None, credential_id=None)
-"""Somebody at the command line, whom AWS knows and Larder does not."""
+"""An operator at the command line. AWS authenticates them, so Larder does not know the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One act. `id` sorts by time; `artifacts` and `size_bytes` are what it removed."""
+    """One action. `id` sorts by time. `artifacts` and `size_bytes` count what it removed."""
 
     id: str
     owner: str
@@ -44,7 +44,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Entries, newest first, and the id before which the next page begins; None after the last one."""
+    """Entries, newest first. Pass `next_before` as `before` for the next page; None on the last page."""
 
     entries: tuple[Entry, ...]
     next_before: str | None

@@ -1,4 +1,4 @@
-"""The audit table: `(owner, id)` is one entry, in the order of time. Nothing here changes or deletes one."""
+"""The audit table: `(owner, id)` is one entry, in order of time. Nothing in this module changes or deletes entries."""
 
 from datetime import datetime, timedelta
 
@@ -14,10 +14,10 @@ def add(entry: Entry) -> None:
 
 
 def read_page(owner: str, *, before: str | None, limit: int, now: datetime) -> Page:
-    """Entries of the owner whose time is not over, newest first; `before` is `next_before` of the page before."""
+    """A page of the owner's entries that have not expired, newest first. `before` is the last page's `next_before`."""
     after = None if before is None else {"owner": owner, "id": before}
     items, last = AUDIT.page(equals(owner=owner), backwards=True, limit=limit, after=after)
-    # Time to live deletes them, up to two days late.
+    # DynamoDB's time to live deletes expired items up to two days late.
     kept = [item for item in items if item["expires_at"] > to_epoch_seconds(now)]
     return Page(
         entries=tuple(_entry(item) for item in kept),
@@ -26,7 +26,7 @@ def read_page(owner: str, *, before: str | None, limit: int, now: datetime) -> P
 
 
 def put(entry: Entry) -> Write:
-    """The entry as one part of a transaction: it is kept if, and only if, what it records is done."""
+    """The write that stores the entry, for the transaction of the recorded action."""
     kept = timedelta(days=settings().audit_retention_days)
     item = {
         "owner": entry.owner,

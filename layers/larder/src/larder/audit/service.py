@@ -1,4 +1,4 @@
-"""Read what was removed, by whom and when."""
+"""Make and read audit entries."""
 
 from datetime import datetime
 
@@ -17,7 +17,7 @@ def make_entry(
     size_bytes: int = 0,
     now: datetime,
 ) -> Entry:
-    """An entry that whoever does the act stores with it."""
+    """Make an entry. The caller stores it in the transaction of the action."""
     return Entry(
         id=time_ordered_id(now),
         owner=owner,
@@ -31,5 +31,5 @@ def make_entry(
 
 
 def read_entries(owner: str, *, before: str | None = None, limit: int, now: datetime) -> Page:
-    """Entries of a team or user, newest first, at most `limit`; `before` is `next_before` of the page before."""
+    """At most `limit` entries of a team or user, newest first. `before` is the last page's `next_before`."""
     return repository.read_page(owner, before=before, limit=limit, now=now)

@@ -1,1 +1,1 @@
-"""Invitations to teams: made, listed, withdrawn, accepted once."""
+"""Invitations to teams: create, list, withdraw, accept."""

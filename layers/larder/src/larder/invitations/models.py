@@ -1,4 +1,4 @@
-"""What an invitation is."""
+"""Types of invitations."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ LIFETIME = timedelta(days=7)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invitee:
-    """Somebody who is to be invited. `address` is the same for all spellings of `email`, to which mail is sent."""
+    """A person to invite. Email goes to `email`; `address` is its canonical form."""
 
     email: str
     address: str
@@ -19,9 +19,10 @@ class Invitee:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invitation:
-    """A place in a team that waits for whoever has the address.
+    """An invitation of an email address to a team.
 
-    `invited_by` is the member who made it, None for the operator: it counts as long as they might make it still.
+    `invited_by` is the id of the member who made it, None for the operator. It is valid only while that member still
+    has a role that could make it.
     """
 
     id: str

@@ -1,13 +1,13 @@
-"""Invitations, which lie in the table of teams.
+"""Invitations, stored in the table of teams.
 
 | pk | sk | holds |
 |---|---|---|
-| `team_...` | `invitation#<canonical address>` | who is invited, by whom, and as what |
-| `invitation#<SHA-256 of token>` | `invitation` | which invitation a token is for; means nothing once that is gone |
+| `team_...` | `invitation#<canonical address>` | the invited address, the member who invited it, and the role |
+| `invitation#<SHA-256 of token>` | `invitation` | the invitation of a token; has no effect once that is deleted |
 
-An address has one invitation to a team, so that another one takes its place. The team's item counts how many were ever
-made: whoever makes one names the count that they saw, so that nobody passes the limit between a look and a write. Both
-items end by time to live.
+An address has at most one invitation to a team: a new one replaces it. The team's item counts all invitations ever
+made. A write is conditional on the count that was read, so that parallel requests cannot exceed the limit. Both items
+have a time to live.
 """
 
 from collections.abc import Sequence
@@ -24,15 +24,16 @@ _INVITATION = "invitation#"
 
 
 def stored(team_id: str) -> list[Invitation]:
-    """Every invitation to the team, open or over, by address."""
+    """Every invitation to the team, including expired ones, by address."""
     found = TEAMS.query(equals(pk=team_id) & begins_with(sk=_INVITATION))
     return [_invitation(item) for item in found]
 
 
 def add(invitations: Sequence[Invitation], *, made: int, by: Actor | None) -> bool:
-    """Store them, each in the place of another to its address, all of them or none.
+    """Store the invitations, all of them or none. Each replaces an earlier one to the same address.
 
-    False when the team is gone or has made others than the `made` that were seen, or `by` has another role by now.
+    `made` is the count of the team's invitations that was read. False if the count has changed, the team does not
+    exist, or `by` no longer has their role.
     """
     team_id = invitations[0].team_id
     as_seen = equals(invitations_made=made)
@@ -47,17 +48,17 @@ def add(invitations: Sequence[Invitation], *, made: int, by: Actor | None) -> bo
 
 
 def remove(invitation: Invitation, *, by: Actor | None) -> bool:
-    """False when it is gone, or another has taken its place, or `by` has another role by now."""
+    """Delete an invitation. False if it is gone or replaced, or if `by` no longer has their role."""
     return commit(_ending(invitation), *standing_by(invitation.team_id, by))
 
 
 def accept(
     invitation: Invitation, user_id: str, inviters: Sequence[Role], *, now: datetime
 ) -> bool:
-    """Make the user a member and end the invitation.
+    """Add the user as a member and delete the invitation, in one transaction.
 
-    False when it is gone, when the team is, when the user is a member already, or when who invited has none of the
-    roles `inviters` by now.
+    False if the invitation or the team is gone, the user is a member already, or the member who made the invitation
+    no longer has one of the roles `inviters`.
     """
     writes = [
         _ending(invitation),
@@ -86,7 +87,7 @@ def add_token(token_hash: str, invitation: Invitation) -> None:
 
 
 def find_by_token(token_hash: str) -> Invitation | None:
-    """The invitation that a token was made for, if it still is there."""
+    """The invitation of a token. None if it is gone or replaced."""
     token = TEAMS.get(_INVITATION + token_hash, "invitation")
     if token is None:
         return None
@@ -95,7 +96,7 @@ def find_by_token(token_hash: str) -> Invitation | None:
 
 
 def _ending(invitation: Invitation) -> Write:
-    """The end of this invitation, on condition that no other has taken its place."""
+    """Delete this invitation, on condition that no other has replaced it."""
     key = (invitation.team_id, _INVITATION + invitation.address)
     return TEAMS.delete(*key, when=equals(id=invitation.id))
 

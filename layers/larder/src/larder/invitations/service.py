@@ -1,7 +1,7 @@
-"""Invite people to a team by e-mail, and let in who was invited.
+"""Invite people to a team by email, and accept invitations.
 
-An invitation is a promise of the team's, kept beside its members. The token that its mail carries is made with the mail
-and stored as a hash. It lets in whoever has the address, once, and only as long as who invited them may still do so.
+The email contains a token, which is made when the email is sent and stored as a hash. Only a user with the invited
+address can use it, once, and only while the member who invited them can still invite.
 """
 
 import re
@@ -34,13 +34,13 @@ _TOKEN = re.compile(rf"[A-Za-z0-9]{{{TOKEN_LENGTH}}}")
 def invite(
     team_id: str, invitees: Sequence[Invitee], *, by: Actor | None, now: datetime
 ) -> list[Invitation]:
-    """Keep a place for each of them, all of them or none; one to an address that has one takes its place.
+    """Create invitations, all of them or none. Each replaces an earlier one to the same address.
 
-    An owner is invited, and the invitation of one replaced, by owners alone. `by` is None for the operator. However
-    many ask at once, a team never has more open ones than the deployment's option says. Raises MissingRole,
+    Only owners can invite an owner or replace such an invitation. `by` is None for the operator. Even with parallel
+    requests, a team never has more open invitations than the deployment allows. Raises MissingRole,
     InvitationLimitReached, TeamNotFound, TryAgain.
     """
-    made = [
+    created = [
         Invitation(
             id=f"{ID_PREFIX}{random_id(24)}",
             team_id=team_id,
@@ -52,24 +52,24 @@ def invite(
         )
         for invitee in invitees
     ]
-    addresses = {invitation.address for invitation in made}
+    addresses = {invitation.address for invitation in created}
     for _ in attempts():
-        # The team first, with its count: who makes one after this look changes it.
+        # Read the team and its count first, so that an invitation made after this read changes the count.
         _, acting, places = acting_in(team_id, by)
         open_now = open_invitations(team_id, now=now)
         if acting is not None:
             replaced = [one.role for one in open_now if one.address in addresses]
-            check_manages(acting.role, *replaced, *(one.role for one in made))
+            check_manages(acting.role, *replaced, *(one.role for one in created))
         others = [one for one in open_now if one.address not in addresses]
-        if len(others) + len(made) > settings().max_open_invitations:
+        if len(others) + len(created) > settings().max_open_invitations:
             raise InvitationLimitReached
-        if repository.add(made, made=places.invitations_made, by=acting):
-            return made
+        if repository.add(created, made=places.invitations_made, by=acting):
+            return created
     raise TryAgain
 
 
 def open_invitations(team_id: str, *, now: datetime) -> list[Invitation]:
-    """Those of the team that are not over, oldest first. There are as many as the deployment's option says."""
+    """The team's invitations that have not expired, oldest first. The deployment limits their number."""
     found = [one for one in repository.stored(team_id) if one.is_open(now)]
     return sorted(found, key=lambda one: (one.created_at, one.address))
 
@@ -79,10 +79,10 @@ def is_invitation_id(text: str) -> bool:
 
 
 def withdraw(team_id: str, invitation_id: str, *, by: Actor | None, now: datetime) -> Invitation:
-    """End an invitation: its token lets nobody in any more, and returns it as it was.
+    """Delete an invitation, so that its token no longer works. Returns the deleted invitation.
 
-    That of an owner is withdrawn by owners alone. Raises MemberNotFound when it is used, replaced or over; MissingRole,
-    TeamNotFound, TryAgain.
+    Only owners can withdraw the invitation of an owner. Raises MemberNotFound if it is used, replaced or expired;
+    MissingRole, TeamNotFound, TryAgain.
     """
     for _ in attempts():
         _, acting, _ = acting_in(team_id, by)
@@ -97,7 +97,7 @@ def withdraw(team_id: str, invitation_id: str, *, by: Actor | None, now: datetim
 
 
 def remove(team_id: str, uid: str, *, by: Actor, now: datetime) -> None:
-    """Take a member out of the team, or withdraw an invitation: which of them, the id tells.
+    """Remove a member or withdraw an invitation, depending on the kind of id.
 
     Raises MemberNotFound, MissingRole, LastOwner, TeamNotFound, TryAgain.
     """
@@ -108,7 +108,7 @@ def remove(team_id: str, uid: str, *, by: Actor, now: datetime) -> None:
 
 
 def find(team_id: str, address: str, invitation_id: str, *, now: datetime) -> Invitation | None:
-    """The open invitation of this id; None when it is used, withdrawn, replaced or over."""
+    """The open invitation with this id. None if it is used, withdrawn, replaced or expired."""
     found = repository.get(team_id, address)
     if found is None or found.id != invitation_id or not found.is_open(now):
         return None
@@ -116,14 +116,14 @@ def find(team_id: str, address: str, invitation_id: str, *, now: datetime) -> In
 
 
 def issue_token(invitation: Invitation) -> str:
-    """A token for the invitation, of which only the hash is kept. Earlier ones stay valid beside it."""
+    """Issue a token for the invitation; only its hash is stored. Earlier tokens stay valid."""
     token = random_id(TOKEN_LENGTH)
     repository.add_token(hash_key(token), invitation)
     return token
 
 
 def find_by_token(token: str, *, now: datetime) -> Invitation:
-    """The open invitation that a token is for; it is not used. Raises InvitationNotFound."""
+    """The open invitation of a token. Does not use it up. Raises InvitationNotFound."""
     found = repository.find_by_token(hash_key(token)) if _TOKEN.fullmatch(token) else None
     if found is None or not found.is_open(now):
         raise InvitationNotFound
@@ -131,9 +131,9 @@ def find_by_token(token: str, *, now: datetime) -> Invitation:
 
 
 def accept(invitation: Invitation, user_id: str, *, now: datetime) -> tuple[Team, Role]:
-    """Make the user a member of the team, and end the invitation with it: of many at once one succeeds.
+    """Add the user to the team and delete the invitation. Of parallel requests, one succeeds.
 
-    Returns the team, and the role that the user has in it. Somebody who is a member already keeps theirs. Raises
+    Returns the team and the user's role in it. A user who is a member already keeps their role. Raises
     InvitationNotFound, TryAgain.
     """
     inviters = [role for role in Role if role.manages(invitation.role)]

@@ -1,4 +1,4 @@
-"""A message, before and after it was put into the outbox."""
+"""Types of email: messages, and messages in the outbox."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,7 +6,10 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message to one address, as text and as HTML. Raises ValueError when a header could be put into it."""
+    """One message to one address, as text and as HTML.
+
+    Raises ValueError for a control character in the address or subject, because it could inject a header.
+    """
 
     to: str
     subject: str
@@ -15,7 +18,7 @@ class Message:
 
     def __post_init__(self) -> None:
         if not (self.to.isprintable() and self.subject.isprintable()):
-            raise ValueError("an address or a subject holds a control character")
+            raise ValueError("the address or the subject contains a control character")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +32,11 @@ class StoredMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxPage:
-    """Messages, newest first. `next_before` asks for the page after this one; None when there is none."""
+    """Messages, newest first. Pass `next_before` as `before` for the next page; None on the last page."""
 
     messages: tuple[StoredMessage, ...]
     next_before: str | None
 
 
 class MailRefused(Exception):
-    """SES does not take the message. Only SES's code is told: its own words name the address."""
+    """SES refused the message. Has only the code from SES, because its message contains the address."""

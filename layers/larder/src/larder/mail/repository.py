@@ -1,4 +1,4 @@
-"""The outbox table: `(OUTBOX, <id>)` is a message. Ids sort by time; messages end by time to live."""
+"""The outbox table: `("outbox", <id>)` is a message. Ids sort by time. A time to live deletes messages."""
 
 from datetime import datetime
 
@@ -8,7 +8,7 @@ from larder.mail.models import Message, StoredMessage
 from larder.tables import OUTBOX, Item, commit
 
 _OUTBOX = "outbox"
-"""One partition takes a thousand messages a second: more than anybody sends who has no SES."""
+"""All messages are in one partition. A thousand writes per second are far more than a deployment without SES needs."""
 
 
 def add(stored: StoredMessage, *, expires_at: datetime) -> None:
@@ -27,21 +27,21 @@ def add(stored: StoredMessage, *, expires_at: datetime) -> None:
 
 def get(message_id: str, *, now: datetime) -> StoredMessage | None:
     item = OUTBOX.get(_OUTBOX, message_id)
-    return None if item is None or _is_over(item, now) else _stored(item)
+    return None if item is None or _is_expired(item, now) else _stored(item)
 
 
 def newest(
     limit: int, *, before: str | None, now: datetime
 ) -> tuple[list[StoredMessage], str | None]:
-    """At most `limit` messages older than the one with the id `before`, and the last id when there may be more."""
-    # Sorts behind every id: they are hexadecimal.
+    """At most `limit` messages older than the id `before`, and the last id if there may be more."""
+    # "~" sorts after every id, because ids are hexadecimal.
     older = below(id="~" if before is None else before)
     items, last = OUTBOX.page(equals(box=_OUTBOX) & older, backwards=True, limit=limit)
     more = items[-1]["id"] if items and last else None
-    return [_stored(item) for item in items if not _is_over(item, now)], more
+    return [_stored(item) for item in items if not _is_expired(item, now)], more
 
 
-def _is_over(item: Item, now: datetime) -> bool:
+def _is_expired(item: Item, now: datetime) -> bool:
     return bool(item["expires_at"] <= to_epoch_seconds(now))
 
 

@@ -1,4 +1,4 @@
-"""Send mail, and read what was put into the outbox."""
+"""Send email, and read the outbox."""
 
 from datetime import datetime, timedelta
 
@@ -12,9 +12,9 @@ MOST_ON_A_PAGE = 100
 
 
 def send(message: Message, *, now: datetime) -> str:
-    """By SES when the deployment has a sender, else into the outbox. Returns the id that it has there.
+    """Send a message with SES, or store it in the outbox if the deployment has no sender.
 
-    Raises TryAgain, and MailRefused when SES does not take it.
+    Returns the message's id there. Raises TryAgain, and MailRefused if SES refuses the message.
     """
     sender = settings().email_sender
     if sender:
@@ -26,9 +26,9 @@ def send(message: Message, *, now: datetime) -> str:
 
 
 def read_outbox(*, limit: int = 50, before: str | None = None, now: datetime) -> OutboxPage:
-    """A page of at most `limit` messages (100 at most), newest first; `before` is the `next_before` of the page before.
+    """A page of at most `limit` messages (100 at most), newest first. `before` is the last page's `next_before`.
 
-    A page may hold fewer, even none, although others follow: `next_before` alone tells.
+    A page can have fewer messages, even none, without being the last. Only a `next_before` of None marks the last page.
     """
     messages, more = repository.newest(min(limit, MOST_ON_A_PAGE), before=before, now=now)
     return OutboxPage(messages=tuple(messages), next_before=more)

@@ -1,4 +1,4 @@
-"""Amazon SES, by which mail leaves."""
+"""Send email with Amazon SES."""
 
 from email.headerregistry import Address
 from email.utils import formataddr
@@ -8,7 +8,7 @@ from larder.mail.models import MailRefused, Message
 
 
 def send(message: Message, *, sender: str, sender_name: str) -> str:
-    """Hand over one message; returns SES's id of it. Raises MailRefused, TryAgain."""
+    """Send one message. Returns its id in SES. Raises MailRefused, TryAgain."""
     try:
         reply = aws.sesv2().send_email(
             FromEmailAddress=formataddr((sender_name, _on_the_wire(sender))),
@@ -29,13 +29,13 @@ def send(message: Message, *, sender: str, sender_name: str) -> str:
 
 
 def _on_the_wire(address: str) -> str:
-    """The address as SES reads it: one address whatever it holds, and its domain as it stands in DNS.
+    """The address in the form that SES needs: the local part quoted if necessary, and the domain in ASCII.
 
-    SES takes a comma for the end of an address unless what holds it is quoted. It takes no other letters than ASCII's.
+    Without quotes, SES would take a comma as the end of the address. It accepts only ASCII.
     """
     local, _, domain = address.rpartition("@")
     if not domain.isascii():
-        # The rules of 2008. By those of 2003, which Python's own codec has, mail for one domain goes to another.
+        # IDNA 2008. Python's own codec uses IDNA 2003, which maps some domains to other ones.
         import idna
 
         domain = idna.encode(domain).decode()

@@ -1,1 +1,1 @@
-"""How often one client address may ask: fixed windows, counted in DynamoDB."""
+"""Rate limits by client address or user: fixed windows, counted in DynamoDB."""

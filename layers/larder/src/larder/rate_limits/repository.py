@@ -1,18 +1,18 @@
-"""The table of rate limits: one item for what is counted in one window, removed by its time to live."""
+"""The table of rate limits: one item per counter and window. Its time to live deletes it."""
 
 from larder.conditions import below, missing
 from larder.errors import TryAgain
 from larder.tables import RATE_LIMITS, ClientError, commit
 
 _KEPT_S = 60
-"""A window's item outlives it by so much, so that clocks may differ."""
+"""How many seconds an item is kept after its window, because clocks differ."""
 
 
 def count(what: str, *, window: int, window_s: int, most: int) -> bool:
-    """Add one to a window's count unless it is `most` already; False when it is.
+    """Add one to the count of a window. False if it is `most` already.
 
-    One conditional write, whatever the outcome. The window is part of the key, so none ever has to be begun. Raises
-    TryAgain for every failure of the store.
+    Always one conditional write: the window is part of the key, so a new window needs no reset. Raises TryAgain for
+    every failure of DynamoDB.
     """
     has_room = missing("request_count") | below(request_count=most)
     ends = {"expires_at": window + window_s + _KEPT_S}

@@ -1,4 +1,4 @@
-"""Count requests against a limit. A store that fails lets them pass, and a metric tells."""
+"""Count requests against a limit. If DynamoDB fails, requests pass, and a metric counts them."""
 
 from datetime import datetime
 from math import ceil
@@ -11,13 +11,13 @@ from larder.rate_limits import repository
 from larder.rate_limits.models import BY_PATH, Limit
 from larder.settings import settings
 
-# Windows that this instance has seen full. A count never goes down, so the store need not be asked again: who keeps
-# asking costs no write, and cannot wear out the partition that counts them until it fails and lets them pass.
+# Windows that this instance has seen full. A count never decreases, so there is no need to write again. Otherwise a
+# flood of requests could throttle the partition of its own counter, and then pass because the write fails.
 _full: Remembered[tuple[str, int], None] = Remembered(1000)
 
 
 def limit_of(path: str) -> Limit | None:
-    """The limit of a path under `/api/auth`, given without that prefix; None when requests are not counted."""
+    """The limit of a path, given without the prefix `/api/auth`. None if its requests are not counted."""
     options = settings()
     if not options.http_rate_limit_enabled:
         return None
@@ -28,9 +28,9 @@ def limit_of(path: str) -> Limit | None:
 
 
 def take(what: str, limit: Limit, *, now: datetime) -> None:
-    """Count one request for `what`. Raises TooManyRequests when the window of `now` has no place left.
+    """Count one request for the counter `what`. Raises TooManyRequests if the current window is full.
 
-    Exact under parallel requests: the count and the check are one conditional write.
+    Exact under parallel requests, because one conditional write checks and counts.
     """
     window = limit.window_at(now)
     if (what, window) not in _full:
@@ -49,11 +49,11 @@ def take(what: str, limit: Limit, *, now: datetime) -> None:
 
 
 def take_if_counted(what: str, limit: Limit, *, now: datetime) -> None:
-    """The same, unless the deployment has switched these limits off."""
+    """Like `take`, but does nothing if the deployment has disabled these limits."""
     if settings().http_rate_limit_enabled:
         take(what, limit, now=now)
 
 
 def report_store_failure(limit: str) -> None:
-    """Emit the metric of a request that passed uncounted. `limit` is `http`, or `key` for an API key's own limit."""
+    """Emit the metric for a request that passed uncounted. `limit` is `http`, or `key` for an API key's own limit."""
     count("RateLimitStoreFailures", limit=limit)

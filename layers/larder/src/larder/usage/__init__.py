@@ -1,1 +1,1 @@
-"""What the clients report: hits, misses and the time that the cache saved."""
+"""Usage figures that clients report: hits, misses and saved time."""

@@ -8,10 +8,10 @@ from datetime import date, timedelta
 from larder.usage.uploads import Uploads
 
 MAX_CI_VENDORS = 10
-"""CI vendors that one day of one owner tells apart. Clients send the names: the item must not grow with them."""
+"""The most CI vendors that a day of an owner lists. Clients choose the names, so they must not let the item grow."""
 
 OTHER_CI = "other"
-"""What the vendors beyond those count as, and names that cannot be told. No vendor's name has small letters."""
+"""The name for further vendors, and for names that are not valid. It is lower-case, so no vendor can have it."""
 
 _CI_VENDOR = re.compile(r"[A-Z0-9_]{1,32}")
 _NO_LETTERS = re.compile(r"[^A-Z0-9]+")
@@ -19,7 +19,7 @@ _NO_LETTERS = re.compile(r"[^A-Z0-9]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageEvent:
-    """One look-up of one artifact in one cache, as a client reports it."""
+    """One look-up of an artifact in a cache (local or remote), as the client reports it."""
 
     session_id: str
     source: str
@@ -30,7 +30,7 @@ class UsageEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reporter:
-    """Where a batch of events comes from. `ci` is None for a client that names no CI, as on a developer's machine."""
+    """The sender of a batch of events. `ci` is None if the client names no CI, as on a developer's machine."""
 
     key_id: str
     ci: str | None
@@ -39,8 +39,8 @@ class Reporter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What one batch adds to a day, or what a day comes to. `time_saved_ms` sums the durations of hits;
-    `interactive_events` are those of clients that say they are an interactive shell.
+    """Figures of one batch, a day or a period. `time_saved_ms` is the sum of the durations of hits.
+    `interactive_events` counts events of clients that report an interactive shell.
     """
 
     events: int = 0
@@ -59,7 +59,7 @@ FIGURES = tuple(figure.name for figure in fields(Figures))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Day:
-    """A day's figures, what part of them each CI vendor has (the rest named no vendor), and the day's uploads."""
+    """A day's figures, each CI vendor's part of them, and the day's uploads. Events without a vendor are in no part."""
 
     total: Figures = Figures()
     by_ci: Mapping[str, Figures] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class Period:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What happened in a period: each of its days, in order, and what they come to."""
+    """The figures of a period: each day, in order, and their total."""
 
     period: Period
     days: Sequence[Day]
@@ -93,9 +93,9 @@ class Usage:
 
 
 def ci_vendor(name: str | None) -> str | None:
-    """A client's name for its CI as it is counted: `GITHUB_ACTIONS`, as the build client has it, and no other spelling.
+    """The normalised name of a CI vendor, such as `GITHUB_ACTIONS`, which is how turbo spells it.
 
-    OTHER_CI for a name that is too long or has neither letter nor digit.
+    Returns OTHER_CI for a name that is too long or has neither letter nor digit.
     """
     if name is None:
         return None
@@ -104,7 +104,7 @@ def ci_vendor(name: str | None) -> str | None:
 
 
 def period_until(last: date, days: int) -> Period:
-    """The period of so many days that ends with `last`."""
+    """The period of `days` days that ends with `last`."""
     return Period(first=last - timedelta(days=days - 1), last=last)
 
 
@@ -124,7 +124,7 @@ def add_days(days: Sequence[Day]) -> Day:
 
 
 def without_ci(day: Day) -> Figures:
-    """The part of a day that no CI vendor has."""
+    """The part of a day's figures without a CI vendor."""
     named = add_figures(day.by_ci.values())
     return Figures(**{name: getattr(day.total, name) - getattr(named, name) for name in FIGURES})
 

@@ -1,9 +1,9 @@
 """The usage table: `(owner, "<day>")` is the day's figures, `(owner, "<day>#<batch id>")` one reported batch.
 
-Days are UTC and written YYYY-MM-DD. Batches end by time to live; the figures stay. A day's figures are attributes of
-their names, once for all clients and once more, as `ci.<vendor>.<name>`, for each CI vendor; `ci_vendors` is the set of
-these vendors, which others may join while it is small. The uploads of a day come from the owner's totals once it is
-over (artifacts/repository/totals.py).
+Days are UTC, written YYYY-MM-DD. Batches have a time to live; the figures stay. Each figure of a day is an attribute
+with its name, and for each CI vendor another one, `ci.<vendor>.<name>`. `ci_vendors` is the set of these vendors, which
+has at most MAX_CI_VENDORS. The sweep copies a past day's uploads here from the owner's totals
+(artifacts/repository/totals.py).
 """
 
 from collections.abc import Callable, Sequence
@@ -34,10 +34,10 @@ from larder.usage.uploads import Uploads
 def add_batch(
     owner: str, events: Sequence[UsageEvent], figures: Figures, reporter: Reporter, *, now: datetime
 ) -> None:
-    """Store the batch and add its figures to the day in one transaction, whatever the number of events.
+    """Store the batch and add its figures to the day, in one transaction for any number of events.
 
-    Builds that end in the same moment meet at the day's item; the loser tries again. Raises TryAgain when it always
-    loses; nothing is counted then.
+    Builds that end at the same moment write the same item, so a write is retried on conflict. Raises TryAgain, and
+    counts nothing, if every attempt fails.
     """
     day = now.date().isoformat()
     batch = {
@@ -60,7 +60,7 @@ def add_batch(
         ],
     }
     vendor = ci_vendor(reporter.ci)
-    # Refused once means that the day tells as many vendors apart as it may.
+    # If the first write is refused, the day has MAX_CI_VENDORS vendors already, and this one counts as OTHER_CI.
     for counted_as in dict.fromkeys((vendor, vendor and OTHER_CI)):
         if commit(USAGE.put(batch), _roll_up(owner, day, figures, counted_as)):
             return
@@ -68,9 +68,9 @@ def add_batch(
 
 
 def read_days(owner: str, days: Sequence[date]) -> list[Day]:
-    """The figures of each day, all zero for one without events. Reads the days' items and none of the batches.
+    """The figures of each day; zeros for a day without events. Reads the days' items, not the batches.
 
-    A hundred days are one batch of reads; several go side by side.
+    One call reads a hundred days. Several calls run in parallel.
     """
     found = map_concurrently(partial(_read, owner), in_batches(days))
     items = {item["day"]: item for batch in found for item in batch}
@@ -78,13 +78,13 @@ def read_days(owner: str, days: Sequence[date]) -> list[Day]:
 
 
 def set_uploads(owner: str, day: date, uploads: Uploads) -> None:
-    """What was uploaded on a day that is over. Setting it twice changes nothing."""
+    """Store the uploads of a past day. Safe to repeat."""
     figures = {"uploads": uploads.count, "uploaded_bytes": uploads.size_bytes}
     commit(USAGE.update(owner, day.isoformat(), set=figures))
 
 
 def clear(owner: str, has_time: Callable[[], bool]) -> bool:
-    """Delete whatever is stored of an owner who is gone; False when there was no time for all of it."""
+    """Delete all items of a deleted owner. False if time ran out."""
     items = USAGE.query(equals(owner=owner), only=("owner", "day"), consistent=False)
     return USAGE.delete_each(items, has_time)
 
@@ -108,7 +108,7 @@ def _day(item: Item) -> Day:
 
 
 def _roll_up(owner: str, day: str, figures: Figures, vendor: str | None) -> Write:
-    """Add to the day and, on condition that it has room for the vendor, to the vendor's part of it."""
+    """Add to the day's figures and to the vendor's part. Fails if the vendor is new and the day has too many."""
     added: Item = {name: number for name, number in asdict(figures).items() if number}
     if vendor is not None:
         added |= {_part_of(vendor, name): number for name, number in added.items()}

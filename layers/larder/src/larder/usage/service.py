@@ -1,4 +1,4 @@
-"""Record what clients report, and tell what it comes to."""
+"""Record the events that clients report, and read the figures."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -10,20 +10,20 @@ from larder.usage.uploads import Uploads
 
 
 def record(owner: str, events: Sequence[UsageEvent], reporter: Reporter, *, now: datetime) -> None:
-    """Keep a batch and add it to the day's figures: both or neither. An empty batch is nothing. Raises TryAgain."""
+    """Store a batch and add it to the day's figures, in one transaction. Ignores an empty batch. Raises TryAgain."""
     if events:
         repository.add_batch(owner, events, add_up(events, reporter), reporter, now=now)
 
 
 def set_uploads(owner: str, day: date, uploads: Uploads) -> None:
-    """Keep what was uploaded on a day that is over. Setting it twice changes nothing."""
+    """Store the uploads of a past day. Safe to repeat."""
     repository.set_uploads(owner, day, uploads)
 
 
 def read_usage(owner: str, period: Period, *, recent_uploads: Mapping[date, Uploads]) -> Usage:
-    """What the owner's clients did in the period. The cost grows with its days, not with what happened on them.
+    """The owner's figures of the period. The cost grows with the number of days, not of events.
 
-    `recent_uploads` are those that the owner's totals still have; of a day that both have they are right.
+    `recent_uploads` are the uploads in the owner's totals. If a day is in both places, these take precedence.
     """
     days = zip(period.days, repository.read_days(owner, period.days), strict=True)
     return Usage(
@@ -33,5 +33,5 @@ def read_usage(owner: str, period: Period, *, recent_uploads: Mapping[date, Uplo
 
 
 def clear(owner: str, *, has_time: Callable[[], bool] = lambda: True) -> bool:
-    """Delete the figures and batches of an owner who is gone; False when there was no time for all of them."""
+    """Delete the figures and batches of a deleted owner. False if time ran out."""
     return repository.clear(owner, has_time)

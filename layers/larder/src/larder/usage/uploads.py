@@ -1,11 +1,11 @@
-"""What was uploaded. A module of its own: requests for artifacts start with it and with nothing else of usage."""
+"""Counts of uploads. A separate module, so that cache requests do not import the rest of `usage`."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uploads:
-    """Artifacts that were stored, those that replaced others included, and their bytes."""
+    """The number of uploads, including those that replaced an artifact, and their bytes."""
 
     count: int = 0
     size_bytes: int = 0
