@@ -1,1 +1,1 @@
-"""People: the users that keys and teams belong to."""
+"""User accounts: users, passwords, sessions, and the email that Larder sends to users."""

@@ -1,4 +1,4 @@
-"""E-mail addresses: what is one, and which are the same to mail (RFC 5321, 6531, 6532)."""
+"""Email addresses: validation, and a canonical form for comparison (RFC 5321, 6531, 6532)."""
 
 import unicodedata
 from collections.abc import Callable
@@ -11,21 +11,21 @@ MAX_ADDRESS_LENGTH = 254
 
 
 def parse_address(text: str, field: str = "email") -> str:
-    """The address as mail is sent to it: normalised and in lower case. Raises InvalidEmail, which names the field."""
+    """The address to store and to send email to: normalised and in lower case. Raises InvalidEmail with the field."""
     local, domain, _ = _parts(text, field)
     return f"{local}@{domain}"
 
 
 def canonical(text: str) -> str:
-    """The same for all addresses that mail, or an eye, takes for the same: in any letter case and Unicode form.
+    """One form for all spellings of an address that a mail server or a reader takes as the same: case, Unicode form.
 
-    It tells users apart; mail goes to the address as it is stored, never to another that has the same canonical form.
+    Use it to compare addresses and to find users. Send email only to the stored address, never to the canonical form.
     """
     return _canonical(_shortened(text))
 
 
 def _shortened(text: str) -> str:
-    """Enough of a text to tell whether it is an address, so that none of any length is looked at, or remembered."""
+    """The text without surrounding spaces, cut where it is too long to be an address. Limits what the cache keeps."""
     return text.strip()[: MAX_ADDRESS_LENGTH + 1]
 
 
@@ -36,7 +36,7 @@ def _canonical(text: str) -> str:
 
 
 def _parts(text: str, field: str = "email") -> tuple[str, str, str]:
-    """The part before the @, the domain, and the domain as it stands in DNS."""
+    """The part before the @, the domain, and the domain as in DNS (ASCII)."""
     validate = _validator()
     try:
         valid = validate(
@@ -51,9 +51,9 @@ def _parts(text: str, field: str = "email") -> tuple[str, str, str]:
 
 @cache
 def _validator() -> Callable[..., Any]:
-    """The library's own function. It loads for a while, so only who needs it pays for it."""
+    """The library's function. Imported here because the import is slow and few requests need it."""
     import email_validator
 
-    # Companies have mail under names such as `.local`. Whether mail arrives, a verification shows.
+    # Companies use domains such as `.local`. The verification email shows whether an address works.
     email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
     return email_validator.validate_email

@@ -1,7 +1,7 @@
 """Sign-up and sign-in with an email address and a password.
 
-Who has an account is not told to whoever asks: an unknown address costs the same calls, and the same hash, as a known
-one.
+Neither the reply nor its timing shows whether an address has an account: an unknown address takes the same calls, and
+the same hash, as a known one.
 """
 
 from dataclasses import dataclass, replace
@@ -37,7 +37,7 @@ from larder.teams.service import owned_alone
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignUp:
-    """What somebody signs up with. `callback_url` is where the link in their mail leads in the end; empty for none."""
+    """A request to sign up. `callback_url` is the page that the verification link finally leads to; empty for none."""
 
     name: str
     email: str
@@ -49,7 +49,7 @@ class SignUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignIn:
-    """What somebody signs in with. `callback_url` is where they go then; empty for nowhere else."""
+    """A request to sign in. `callback_url` is where the client goes afterwards; empty for none."""
 
     email: str
     password: str
@@ -57,21 +57,22 @@ class SignIn:
     remembered: bool = True
 
 
-def sign_up(given: SignUp, visit: Visit, *, now: datetime) -> tuple[User, str | None]:
-    """Add a user and begin their first session; returns both, the session by its token.
+def sign_up(request: SignUp, visit: Visit, *, now: datetime) -> tuple[User, str | None]:
+    """Add a user and start their first session. Returns the user and the session's token.
 
-    Where addresses must be verified, nobody is signed in: there is no token, mail is on its way, and an address that
-    is taken gets the same answer, with a user who does not exist. The mail then goes to who has the address, and says
-    that they have an account; it holds no link that would verify an address for whoever signed up with it first.
+    If the deployment requires verified addresses, there is no session and no token, and an email is sent. An address
+    that is taken then gets the same reply, with a user who does not exist. In that case the email goes to the existing
+    user and says that they have an account. It has no verification link, because a stranger may have created that
+    account with the address.
 
     Raises SignUpDisabled, EmailDomainNotAllowed, InvalidEmail, InvalidRequest, PasswordTooShort, PasswordTooLong,
     UserAlreadyExists.
     """
     if not settings().enable_email_and_password or settings().disable_sign_up:
         raise SignUpDisabled
-    _check_domain(given.email)
+    _check_domain(request.email)
     account = new_account(
-        given.email, given.name, password=given.password, image=given.image, now=now
+        request.email, request.name, password=request.password, image=request.image, now=now
     )
     kind = EmailKind.VERIFY_EMAIL
     try:
@@ -81,45 +82,45 @@ def sign_up(given: SignUp, visit: Visit, *, now: datetime) -> tuple[User, str | 
             raise UserAlreadyExists from None
         kind = EmailKind.SIGN_UP_AGAIN
     if settings().require_email_verification:
-        send_later(kind, account.user.email, given.callback_url, visit)
+        send_later(kind, account.user.email, request.callback_url, visit)
         return account.user, None
-    return account.user, _begin(account.user, given.remembered, visit, now)
+    return account.user, _start_session(account.user, request.remembered, visit, now)
 
 
-def sign_in(given: SignIn, visit: Visit, *, now: datetime) -> tuple[User, str]:
-    """Begin a session of the user whose address and password these are; returns both, the session by its token.
+def sign_in(request: SignIn, visit: Visit, *, now: datetime) -> tuple[User, str]:
+    """Start a session for the user with this address and password. Returns the user and the session's token.
 
-    Raises EmailPasswordDisabled, PasswordTooLong, InvalidEmail, InvalidEmailOrPassword, and EmailNotVerified when the
-    password is right, but the address must be verified first: another link is then on its way.
+    Raises EmailPasswordDisabled, PasswordTooLong, InvalidEmail, InvalidEmailOrPassword. Raises EmailNotVerified if the
+    password is right but the address must be verified first, and sends another link.
     """
     if not settings().enable_email_and_password:
         raise EmailPasswordDisabled
-    check_not_too_long(given.password)
-    user = check_credentials(given.email, given.password)
+    check_not_too_long(request.password)
+    user = check_credentials(request.email, request.password)
     if settings().require_email_verification and not user.email_verified:
-        send_later(EmailKind.VERIFY_EMAIL, user.email, given.callback_url, visit)
+        send_later(EmailKind.VERIFY_EMAIL, user.email, request.callback_url, visit)
         raise EmailNotVerified
-    return user, _begin(user, given.remembered, visit, now)
+    return user, _start_session(user, request.remembered, visit, now)
 
 
 def change_password(
     session: Session, change: PasswordChange, visit: Visit, *, now: datetime
 ) -> tuple[User, str | None]:
-    """Set another password for the session's user. When that ends their sessions, a new one begins; its token is told.
+    """Set a new password for the session's user. If that ends their sessions, returns the token of a new session.
 
     Raises PasswordTooShort, PasswordTooLong, InvalidPassword.
     """
     user = service.change_password(session.user_id, change, now=now)
     if not change.ends_other_sessions:
         return user, None
-    return user, _begin(user, session.remembered, visit, now)
+    return user, _start_session(user, session.remembered, visit, now)
 
 
 def delete_user(user: User, session: Session, password: str | None, *, now: datetime) -> None:
-    """Delete the session's user, who proves it by their password, or by having signed in lately.
+    """Delete the session's user, who must give the password or have signed in recently.
 
-    Every session of theirs ends with it; keys and memberships are the caller's to end. Raises DeleteUserDisabled,
-    InvalidPassword, SessionExpired, SoleTeamOwner.
+    All their sessions end. The caller must delete keys and memberships. Raises DeleteUserDisabled, InvalidPassword,
+    SessionExpired, SoleTeamOwner.
     """
     if not settings().enable_delete_user:
         raise DeleteUserDisabled
@@ -132,33 +133,33 @@ def delete_user(user: User, session: Session, password: str | None, *, now: date
 
 
 def give_account(user_id: str, email: str, *, now: datetime) -> tuple[User, User]:
-    """Give the account to whoever has another address, on the operator's word; returns the user as they were, and are.
+    """Move the account to another email address, for the operator. Returns the user before and after the change.
 
-    Whoever had the old address may have set the password, so it goes: nobody signs in before a link that resets it was
-    followed. That also proves the address, which is not verified until then. Sessions end, and with both every earlier
-    link and login code. Keys stay. All of it is one transaction.
+    The password is removed, because the holder of the old address may know it. To sign in, the user opens a reset link,
+    which also verifies the new address. All sessions end, and earlier links and login codes become invalid. Keys stay.
+    All of this is one transaction.
 
-    Raises InvalidEmail, EmailUnchanged, EmailTaken, TryAgain, and NotSignedIn for a user who is gone.
+    Raises InvalidEmail, EmailUnchanged, EmailTaken, TryAgain, and NotSignedIn if the user does not exist.
     """
     address = parse_address(email)
 
-    def given(account: Account) -> Account:
+    def with_new_address(account: Account) -> Account:
         if account.user.email == address:
             raise EmailUnchanged
         locked = with_password(account, None, ends_sessions=True, now=now)
         return replace(locked, user=replace(locked.user, email=address, email_verified=False))
 
-    was, becomes = replace_account(user_id, given)
+    was, becomes = replace_account(user_id, with_new_address)
     return was.user, becomes.user
 
 
 def check_teams_keep_an_owner(user_id: str) -> None:
-    """Before somebody goes. Raises SoleTeamOwner with the teams that would have none."""
+    """Call this before you delete a user. Raises SoleTeamOwner with the slugs of teams that would have no owner."""
     if slugs := owned_alone(user_id):
         raise SoleTeamOwner(slugs)
 
 
-def _begin(user: User, remembered: bool, visit: Visit, now: datetime) -> str:
+def _start_session(user: User, remembered: bool, visit: Visit, now: datetime) -> str:
     _, token = start_session(
         user,
         remembered=remembered,
@@ -170,8 +171,8 @@ def _begin(user: User, remembered: bool, visit: Visit, now: datetime) -> str:
 
 
 def allowed_domains() -> set[str]:
-    """The domains whose addresses may sign up, as they stand in DNS; none for all. Raises SettingsError."""
-    return {_allowed_domain(named) for named in listed(settings().allowed_email_domains)}
+    """The domains whose addresses can sign up, as in DNS (ASCII). An empty set allows all. Raises SettingsError."""
+    return {_allowed_domain(entry) for entry in listed(settings().allowed_email_domains)}
 
 
 def _check_domain(email: str) -> None:
@@ -181,16 +182,16 @@ def _check_domain(email: str) -> None:
         raise EmailDomainNotAllowed
 
 
-def _allowed_domain(named: str) -> str:
+def _allowed_domain(entry: str) -> str:
     try:
-        # Many write such a domain as the end of an address: @example.com.
-        return _domain_of(f"any@{named.removeprefix('@')}")
+        # A leading @, as in @example.com, is accepted, because many operators write it.
+        return _domain_of(f"any@{entry.removeprefix('@')}")
     except InvalidEmail:
         raise SettingsError(
-            f"LARDER_ALLOWED_EMAIL_DOMAINS must hold domains such as example.com, not {named!r}"
+            f"LARDER_ALLOWED_EMAIL_DOMAINS must hold domains such as example.com, not {entry!r}"
         ) from None
 
 
 def _domain_of(email: str) -> str:
-    """As it stands in DNS."""
+    """The domain as in DNS (ASCII)."""
     return canonical(email).rpartition("@")[2]

@@ -1,9 +1,10 @@
-"""The links in mail: they verify an address, change one, or reset a password.
+"""Links in email: they verify an address, change it, or reset a password.
 
-A verification link is a signed token and needs no record: following it again does no harm. One that changes the
-address ends with the password and with the sessions of who asked for it: whoever took an account over for a while could
-wait with the link, and have it back. A reset link is a record, spent in the same transaction that changes the password,
-so that it works once, however many requests bring it.
+A verification link is a signed token. It is not stored, and using it again does no harm. A link that changes the
+address becomes invalid when the user changes the password or ends all sessions. Otherwise an attacker who has had the
+account could keep the link and take the account over again later.
+
+A reset link is stored. The transaction that changes the password deletes it, so that it works once.
 """
 
 import re
@@ -42,9 +43,10 @@ _RESET_TOKEN = re.compile(rf"[A-Za-z0-9]{{{RESET_TOKEN_LENGTH}}}")
 
 
 def request_verification(email: str, callback_url: str, visit: Visit, *, by: User | None) -> None:
-    """Have a verification link sent to an address, if it needs one. Whether it does is not told to strangers.
+    """Send a verification link to an address, if it needs one. Strangers cannot see whether it does.
 
-    Raises InvalidEmail, and EmailMismatch or EmailAlreadyVerified to `by`, who is signed in.
+    `by` is the signed-in user, if there is one. Only for them it raises EmailMismatch and EmailAlreadyVerified; for
+    everyone it raises InvalidEmail.
     """
     address = parse_address(email)
     if by is not None and canonical(by.email) != canonical(address):
@@ -55,7 +57,7 @@ def request_verification(email: str, callback_url: str, visit: Visit, *, by: Use
 
 
 def request_password_reset(email: str, redirect_to: str, visit: Visit) -> None:
-    """Have a reset link sent to an address, if somebody has it, which is not told.
+    """Send a reset link to an address if a user has it. The caller cannot see whether one does.
 
     Raises InvalidEmail, ResetPasswordDisabled.
     """
@@ -65,9 +67,10 @@ def request_password_reset(email: str, redirect_to: str, visit: Visit) -> None:
 
 
 def request_new_email(user: User, new_email: str, callback_url: str, visit: Visit) -> None:
-    """Have a link sent to the new address, which is the user's when it is followed. Whether it is taken is not told.
+    """Send a link to the new address. The user's address changes when the link is opened.
 
-    Raises ChangeEmailDisabled, InvalidEmail, EmailUnchanged.
+    The caller cannot see whether another user has the new address. Raises ChangeEmailDisabled, InvalidEmail,
+    EmailUnchanged.
     """
     if not settings().enable_change_email:
         raise ChangeEmailDisabled
@@ -85,12 +88,12 @@ def request_new_email(user: User, new_email: str, callback_url: str, visit: Visi
 
 
 def credentials_of(user: User) -> str:
-    """Differs once the user has another password, or once their sessions were ended together."""
+    """Changes when the user changes the password or ends all sessions."""
     return f"{user.password_version}.{user.session_generation}"
 
 
 def issue_verification_token(user: User, *, new_email: str | None = None, now: datetime) -> str:
-    """A token by which the user verifies their address or, when there is one, takes the new address on."""
+    """A token that verifies the user's address or, with `new_email`, changes the address to that."""
     claims = {"email": user.email, "userId": user.id}
     if new_email is not None:
         claims |= {"updateTo": new_email, "credentials": credentials_of(user)}
@@ -99,10 +102,10 @@ def issue_verification_token(user: User, *, new_email: str | None = None, now: d
 
 
 def follow_verification_token(token: str, visit: Visit, *, now: datetime) -> User:
-    """Mark the address as verified, or change it; again is as good as once.
+    """Mark the address as verified, or change it. Using the same token again has no further effect.
 
-    The address that a user leaves is told of it by mail, by the request that changes it. Raises
-    InvalidVerificationToken, VerificationTokenExpired, VerifiedUserNotFound.
+    If the address changes, the previous one gets a notice by email. Raises InvalidVerificationToken,
+    VerificationTokenExpired, VerifiedUserNotFound.
     """
     try:
         claims = decode_token(token, now=now)
@@ -111,17 +114,17 @@ def follow_verification_token(token: str, visit: Visit, *, now: datetime) -> Use
     except InvalidToken:
         raise InvalidVerificationToken from None
     if "email" not in claims or "userId" not in claims:
-        raise InvalidVerificationToken  # signed for something else
+        raise InvalidVerificationToken  # signed for another purpose
     new_email: str | None = claims.get("updateTo")
 
     def verified(account: Account) -> Account:
         user = account.user
-        now_has = credentials_of(user)
-        # Links of version 0.1.0 do not tell: they go on for the hour that they live.
-        if new_email is not None and claims.get("credentials", now_has) != now_has:
+        current = credentials_of(user)
+        # Links of version 0.1.0 do not have this claim. They stay valid for their hour.
+        if new_email is not None and claims.get("credentials", current) != current:
             raise InvalidVerificationToken
-        followed_before = new_email is not None and canonical(user.email) == canonical(new_email)
-        if user.email != claims["email"] and not followed_before:
+        used_before = new_email is not None and canonical(user.email) == canonical(new_email)
+        if user.email != claims["email"] and not used_before:
             raise VerifiedUserNotFound
         changed = replace(user, email=new_email or user.email, email_verified=True)
         return (
@@ -133,9 +136,9 @@ def follow_verification_token(token: str, visit: Visit, *, now: datetime) -> Use
     except NotSignedIn:
         raise VerifiedUserNotFound from None
     except EmailTaken:
-        # Somebody else has taken the address since the link was sent.
+        # Another user has taken the address since the link was sent.
         raise InvalidVerificationToken from None
-    # The address is changed: that the news cannot be sent must not look as if it were not.
+    # The address has changed. A failure to send the notice must not look like a failure to change it.
     with suppress(TryAgain):
         tell_of_new_email(was.user, becomes.user, visit, now=now)
     return becomes.user
@@ -144,10 +147,7 @@ def follow_verification_token(token: str, visit: Visit, *, now: datetime) -> Use
 def tell_of_new_email(
     was: User, becomes: User, visit: Visit, *, by_operator: bool = False, now: datetime
 ) -> bool:
-    """Have the address that a user has left told of it. False for another spelling of it, which is no news.
-
-    Raises TryAgain.
-    """
+    """Notify the user's previous address. Returns False if only the spelling changed. Raises TryAgain."""
     if canonical(was.email) == canonical(becomes.email):
         return False
     send_later(
@@ -164,7 +164,7 @@ def tell_of_new_email(
 
 
 def issue_reset_token(user: User, *, now: datetime) -> str:
-    """Store a new reset token, of which only the hash is kept. Earlier ones stay valid beside it."""
+    """Issue a reset token; only its hash is stored. Earlier tokens stay valid."""
     token = random_id(RESET_TOKEN_LENGTH)
     expires_at = now + timedelta(seconds=settings().reset_token_expires_in_seconds)
     repository.add_reset_token(hash_key(token), user, expires_at=expires_at)
@@ -172,7 +172,7 @@ def issue_reset_token(user: User, *, now: datetime) -> str:
 
 
 def check_reset_token(token: str, *, now: datetime) -> str:
-    """The user whose password a reset token may change; it is not spent. Raises InvalidLinkToken."""
+    """The id of the user whose password the token can reset. Does not use the token up. Raises InvalidLinkToken."""
     user_id, _ = _find_reset_token(token, now)
     return user_id
 
@@ -185,15 +185,16 @@ def reset_password(
     end_keys: Callable[[str], object],
     now: datetime,
 ) -> User:
-    """Spend the token and set the password, in one transaction; other reset links of the user end with it.
+    """Set the password and delete the token, in one transaction. The user's other reset links become invalid.
 
-    The mail proves the address, which counts as verified from then on. By default the user's sessions end too. Where
-    nobody had proved it, whoever signed up with it may have been a stranger: the sessions always end, and `end_keys` is
-    called with the user's id. It is called before the password changes, so that a reset that is cut off leaves none of
-    the keys, and once more afterwards, for those that were made at that moment.
+    The address counts as verified from then on, because the link reached it. By default, the user's sessions end too.
 
-    The user is told by mail, or the integrator's function is called. Raises PasswordTooShort, PasswordTooLong,
-    InvalidLinkToken.
+    If the address was not verified before, a stranger may have signed up with it. Then the sessions always end, and
+    `end_keys` is called with the user's id to delete the keys: before the password changes, so that an interrupted
+    reset leaves no keys, and again afterwards, for keys created in between.
+
+    The user gets a notice by email, or the deployment's own function is called. Raises PasswordTooShort,
+    PasswordTooLong, InvalidLinkToken.
     """
     check_length(new_password, "newPassword")
     user_id, password_version = _find_reset_token(token, now)
@@ -206,8 +207,8 @@ def reset_password(
             raise InvalidLinkToken from None
         if account.user.password_version != password_version:
             raise InvalidLinkToken
-        # Without a password nobody has signed in, or the operator has taken the account from whoever did: of what keys
-        # there are, the operator knows.
+        # Without a password, no stranger can have signed in: the operator made the account, or removed the password
+        # by giving the account to a new address. The operator knows about its keys.
         unproven = not account.user.email_verified and account.credential is not None
         if unproven:
             end_keys(user_id)
@@ -220,7 +221,7 @@ def reset_password(
             if unproven:
                 with suppress(TryAgain):
                     end_keys(user_id)
-            # The password is changed: that the news cannot be sent must not look as if it were not.
+            # The password has changed. A failure to send the notice must not look like a failure to change it.
             with suppress(TryAgain):
                 send_later(
                     EmailKind.PASSWORD_RESET,
@@ -231,7 +232,7 @@ def reset_password(
                     keys_deleted=keys_deleted,
                 )
             return stored.user
-        # The token is spent, or something else about the user has changed.
+        # The token was used, or the user has changed in another way. The next line raises in the first case.
         _find_reset_token(token, now)
     raise TryAgain
 

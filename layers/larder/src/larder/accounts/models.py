@@ -1,4 +1,4 @@
-"""What a user is, how they sign in, and what a session is."""
+"""Types of accounts: users, credentials, sessions."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,10 +10,10 @@ CREDENTIAL_PROVIDER: Final = "credential"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """A person. `email` is the address as mail is sent to it; nobody else has one that mail treats as the same.
+    """A user. `email` is the address to send email to. No other user has an address with the same canonical form.
 
-    A session counts while its generation is the user's: raising `session_generation` ends all of them at once.
-    `version` goes up with every change, `password_version` with every password.
+    A session is valid while its generation equals the user's, so raising `session_generation` ends all sessions at
+    once. `version` increases with every change, `password_version` with every new password.
     """
 
     id: str
@@ -39,7 +39,7 @@ class Credential:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """A user and how they sign in. `credential` is None for a user without a password."""
+    """A user with their credential, which is None for a user without a password."""
 
     user: User
     credential: Credential | None
@@ -51,9 +51,9 @@ class Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """One sign-in. `token_hash` is all that the table keeps of its token.
+    """One sign-in. The table stores only `token_hash`, not the token itself.
 
-    One that is not `remembered` ends when the browser closes, or a day after it began, whichever is first.
+    A session that is not `remembered` ends when the browser closes, but at the latest after a day.
     """
 
     id: str
@@ -70,7 +70,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileChange:
-    """What a user changes of their own; None for what stays."""
+    """Changes to a user's profile. None leaves a property as it is."""
 
     name: str | None = None
     image: str | None = None
@@ -79,7 +79,7 @@ class ProfileChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PasswordChange:
-    """What somebody who is signed in wants their password to be."""
+    """A signed-in user's request for a new password."""
 
     current: str
     new: str
@@ -87,4 +87,4 @@ class PasswordChange:
 
 
 class EmailTaken(Exception):
-    """Another user has this address, or one that mail treats as the same."""
+    """Another user has this address, or one with the same canonical form."""

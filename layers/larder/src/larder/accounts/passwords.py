@@ -1,7 +1,7 @@
 """Passwords and their hashes: `salt:key` in hexadecimal, by scrypt (docs/clients/better-auth.md#passwords).
 
-Parameters other than Better Auth's stand in front, `scrypt$N$r$p$salt:key`, so that hashes made with others are still
-verified, and made anew at the next sign-in.
+If the parameters differ from Better Auth's, they come first: `scrypt$N$r$p$salt:key`. So hashes with other parameters
+can still be verified, and are replaced at the next sign-in.
 """
 
 import hashlib
@@ -19,49 +19,51 @@ _REFERENCE = (16384, 16, 1)
 
 
 def check_length(password: str, field: str = "password") -> None:
-    """Counted as JavaScript counts: in UTF-16 code units.
+    """Counts UTF-16 code units, as JavaScript does.
 
     Raises PasswordTooShort, PasswordTooLong, which name the field.
     """
     units = _utf16_units(password)
-    # To HMAC, which scrypt begins with, NULs at the end are nothing.
-    told = units - (len(password) - len(password.rstrip("\0")))
-    if told < settings().minimum_password_length:
+    # NULs at the end do not count: scrypt begins with HMAC, which ignores them.
+    significant = units - (len(password) - len(password.rstrip("\0")))
+    if significant < settings().minimum_password_length:
         raise PasswordTooShort(field, *_bounds())
     check_not_too_long(password, field)
 
 
 def check_not_too_long(password: str, field: str = "password") -> None:
-    """What no password can be costs no hash. Raises PasswordTooLong, which names the field."""
+    """Refuse a text that cannot be a password, before it is hashed. Raises PasswordTooLong, which names the field."""
     if _utf16_units(password) > settings().maximum_password_length:
         raise PasswordTooLong(field, *_bounds())
 
 
 def hash_password(password: str) -> str:
-    """The hash that is stored, by the integrator's own function where the option names one."""
+    """The hash to store. If the option `password_hash` names a function, that function makes it."""
     if settings().password_hash:
-        made = load("password_hash")(password=password)
-        if not isinstance(made, str) or not made:
+        result = load("password_hash")(password=password)
+        if not isinstance(result, str) or not result:
             raise SettingsError(f"{settings().password_hash} must return a text")
-        return made
+        return result
     salt = secrets.token_hex(_SALT_BYTES)
     parameters = _parameters()
-    shown = "" if parameters == _REFERENCE else "scrypt${}${}${}$".format(*parameters)
-    return f"{shown}{salt}:{_scrypt(password, salt, parameters).hex()}"
+    header = "" if parameters == _REFERENCE else "scrypt${}${}${}$".format(*parameters)
+    return f"{header}{salt}:{_scrypt(password, salt, parameters).hex()}"
 
 
 def verify_password(password: str, stored: str | None) -> bool:
-    """Whether the password is the one that was hashed. A user without one costs the same time as a wrong password."""
+    """Whether the password matches. With `stored` None, it takes as long as for a wrong password."""
     if settings().password_verify:
         verify = load("password_verify")
-        return verify(hash=stored or _nobodys(), password=password) is True and stored is not None
-    parameters, salt, key = _parse(stored or _nobodys())
+        return (
+            verify(hash=stored or _dummy_hash(), password=password) is True and stored is not None
+        )
+    parameters, salt, key = _parse(stored or _dummy_hash())
     right = hmac.compare_digest(_scrypt(password, salt, parameters), key)
     return right and stored is not None
 
 
 def needs_rehash(stored: str) -> bool:
-    """Whether the hash was made with other parameters than those of today."""
+    """Whether the hash was made with other parameters than the current ones."""
     if settings().password_hash or settings().password_verify:
         return False
     return _parse(stored)[0] != _parameters()
@@ -77,7 +79,7 @@ def _utf16_units(text: str) -> int:
 
 def _scrypt(password: str, salt: str, parameters: tuple[int, int, int]) -> bytes:
     n, r, p = parameters
-    # A lone surrogate, which JSON can hold, is no text; Better Auth, in JavaScript, hashes U+FFFD in its place.
+    # JSON can contain a lone surrogate, which cannot be encoded. Better Auth, in JavaScript, hashes U+FFFD instead.
     normal = unicodedata.normalize("NFKC", password)
     text = normal.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return hashlib.scrypt(
@@ -104,6 +106,6 @@ def _parse(stored: str) -> tuple[tuple[int, int, int], str, bytes]:
     return parameters, salt, bytes.fromhex(key)
 
 
-def _nobodys() -> str:
-    """A hash that no password has: verifying against it takes as long as against a real one."""
+def _dummy_hash() -> str:
+    """A hash that no password matches. Verifying against it takes as long as against a real one."""
     return f"scrypt${settings().scrypt_cost}${_REFERENCE[1]}${_REFERENCE[2]}${'0' * 32}:{'0' * 128}"

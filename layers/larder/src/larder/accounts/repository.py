@@ -4,13 +4,13 @@
 |---|---|---|
 | `email#<canonical address>` | `user` | the user, found by address |
 | `email#<canonical address>` | `account#credential` | the account of a user who has a password: its hash |
-| user id | `user` | the same user, found by id: all that a session's look-up reads besides the session |
+| user id | `user` | the same user, found by id, so that a session look-up needs only this item and the session |
 | user id | `session#<token hash>` | a session |
-| `session#<token hash>` | `session` | whose session it is; means nothing once the session itself is gone |
-| `reset#<token hash>` | `reset` | whose password a reset link may change |
+| `session#<token hash>` | `session` | the user of a session; has no effect without the session's own item |
+| `reset#<token hash>` | `reset` | the user whose password a reset link can change |
 
-The items of a user and their account are written in one transaction, on condition of the user's version: they never
-differ. Version 0.1.0 kept the hash in the user found by address. It is read there, and the user's next change moves it.
+The items of a user and their account never differ: one transaction writes them, on condition of the user's version.
+Version 0.1.0 stored the hash in the user found by address. It is read from there, and the user's next change moves it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ _ACCOUNT = f"account#{CREDENTIAL_PROVIDER}"
 _SESSION = "session#"
 
 _holders: Remembered[str, str] = Remembered(1000)
-"""Whose sessions this instance has seen. It only says what to read: the answer rests on what the items hold now."""
+"""User ids by token hash, of sessions that this instance has seen. They only select the items to read."""
 
 
 def add(account: Account) -> None:
@@ -52,13 +52,13 @@ def get(user_id: str) -> User | None:
 
 
 def get_many(user_ids: Sequence[str]) -> list[User]:
-    """Those of the users who exist, in no order."""
+    """The users that exist, in no particular order."""
     return [_user(item) for item in IDENTITY.get_many([(user_id, _USER) for user_id in user_ids])]
 
 
 def list_users() -> Iterator[User]:
-    """Every user, in no order, page by page. Reads the whole table: for the operator, never on a request."""
-    # One of a user's two items.
+    """Every user, in no particular order. Reads the whole table: for the operator, never on a request."""
+    # Each user has two items. This selects one of them.
     by_id = equals(sk=_USER) & ~begins_with(pk="email#")
     yield from (_user(item) for item in IDENTITY.scan(by_id))
 
@@ -75,10 +75,10 @@ def get_account(email: str) -> Account | None:
 
 
 def change(was: Account, becomes: Account, *, spending: str | None = None) -> Account | None:
-    """Replace `was` by `becomes`, if it still is as it was; returns what is stored now, None when it was not.
+    """Replace `was` with `becomes`. Returns the stored account, or None if the user has changed since `was` was read.
 
-    `spending` is the hash of a reset token that goes with the change: it is deleted, or nothing is changed. Raises
-    EmailTaken.
+    `spending` is the hash of a reset token. It is deleted in the same transaction; if it does not exist, nothing is
+    changed. Raises EmailTaken.
     """
     stored, writes = _replacement(was, becomes)
     if spending is not None:
@@ -87,10 +87,10 @@ def change(was: Account, becomes: Account, *, spending: str | None = None) -> Ac
 
 
 def remove(account: Account, *, now: datetime) -> bool:
-    """Delete the user: no session of theirs counts from now on. False when they have changed meanwhile.
+    """Delete the user, which ends their sessions. False if the user has changed since the account was read.
 
-    A note stays for a while, by which is found what else there is of them: keys that the index did not show yet, and
-    what they stored without a team.
+    A `deleted` item stays until the user's other data is deleted: keys that the index did not show yet, and artifacts
+    stored without a team.
     """
     user = account.user
     unchanged = _at_version(user)
@@ -103,7 +103,7 @@ def remove(account: Account, *, now: datetime) -> bool:
 
 
 def deleted_users() -> Iterator[tuple[str, datetime]]:
-    """Users whose deletion is noted, and since when."""
+    """Ids of deleted users that may have data left, and when they were deleted."""
     for item in IDENTITY.query(equals(pk="deleted")):
         yield item["sk"], from_ms(item["deleted_at"])
 
@@ -114,11 +114,11 @@ def forget_deleted(user_id: str) -> None:
 
 def add_session(session: Session) -> None:
     if not commit(*(IDENTITY.put(item, when=missing("pk")) for item in _session_items(session))):
-        raise AssertionError("two session tokens are alike")  # of 190 random bits
+        raise AssertionError("two session tokens are equal")  # of 190 random bits
 
 
 def find_session(token_hash: str) -> tuple[Session, User] | None:
-    """The session of a token and its user, expired or of an old generation as it may be."""
+    """The session of a token, and its user. The session can be expired or of an old generation."""
     user_id = holder_of(token_hash)
     if user_id is None:
         return None
@@ -131,7 +131,7 @@ def find_session(token_hash: str) -> tuple[Session, User] | None:
 
 
 def holder_of(token_hash: str) -> str | None:
-    """Whose session a token is of, if it ever was one; whether it counts, only the session itself tells."""
+    """The id of the user that the token's session belonged to. The session itself may have ended."""
     user_id = _holders.get(token_hash)
     if user_id is None:
         pointer = IDENTITY.get(_SESSION + token_hash, "session")
@@ -147,14 +147,14 @@ def get_session(user_id: str, token_hash: str) -> Session | None:
 
 
 def list_sessions(user_id: str) -> list[Session]:
-    """Every stored session of a user, newest first; those that no longer count too."""
+    """Every stored session of a user, newest first, including those that are no longer valid."""
     stored = IDENTITY.query(equals(pk=user_id) & begins_with(sk=_SESSION))
     sessions = [_session(item) for item in stored]
     return sorted(sessions, key=lambda session: session.created_at, reverse=True)
 
 
 def extend_session(session: Session) -> bool:
-    """Store the new expiry. False when the session has been ended meanwhile."""
+    """Store the new expiry. False if the session has ended in the meantime."""
     record, holder = _session_items(session)
     return commit(
         IDENTITY.put(record, when=equals(generation=session.generation)),
@@ -163,7 +163,7 @@ def extend_session(session: Session) -> bool:
 
 
 def delete_session(user_id: str, token_hash: str) -> bool:
-    """End a session of this user; False when they have no such session."""
+    """Delete a session of this user. False if the user does not have it."""
     _, ended = commit_returning(IDENTITY.delete(user_id, _SESSION + token_hash))
     if not ended:
         return False
@@ -172,9 +172,7 @@ def delete_session(user_id: str, token_hash: str) -> bool:
 
 
 def end_other_sessions(account: Account, kept: Session | None) -> bool:
-    """Raise the user's generation, and that of the one session that stays. False when either has changed meanwhile,
-    or when the session does not count any more.
-    """
+    """Raise the session generation of the user, and of the session to keep. False if either has changed since."""
     generation = account.user.session_generation + 1
     user = replace(account.user, session_generation=generation)
     _, writes = _replacement(account, replace(account, user=user))
@@ -198,7 +196,7 @@ def add_reset_token(token_hash: str, user: User, *, expires_at: datetime) -> Non
 
 
 def find_reset_token(token_hash: str) -> tuple[str, int, datetime] | None:
-    """The user that a reset token is for, the version of the password that it may replace, and its expiry."""
+    """The user's id, the password version that the reset token can replace, and its expiry."""
     item = IDENTITY.get(f"reset#{token_hash}", "reset")
     if item is None:
         return None
@@ -206,7 +204,7 @@ def find_reset_token(token_hash: str) -> tuple[str, int, datetime] | None:
 
 
 def _replacement(was: Account, becomes: Account) -> tuple[Account, list[Write]]:
-    """What is stored in the place of `was`, and the writes that store it if nothing has changed. Raises EmailTaken."""
+    """The account to store in place of `was`, and the writes, which fail if `was` has changed. Raises EmailTaken."""
     user = replace(becomes.user, version=was.user.version + 1)
     stored = replace(becomes, user=user)
     by_email, by_id = _user_items(user)
@@ -231,7 +229,7 @@ def _by_email(email: str) -> str:
 
 
 def _user_items(user: User) -> tuple[Item, Item]:
-    """The user by address, and by id."""
+    """The user's item by address, and the one by id."""
     record = {
         "user_id": user.id,
         "email": user.email,
@@ -249,7 +247,7 @@ def _user_items(user: User) -> tuple[Item, Item]:
 
 
 def _put_credential(account: Account) -> list[Write]:
-    """The write that stores the account record, if there is one."""
+    """The write that stores the credential, if there is one."""
     user, credential = account.user, account.credential
     if credential is None:
         return []
@@ -269,7 +267,7 @@ def _put_credential(account: Account) -> list[Write]:
 def _account(user_item: Item, credential_item: Item | None) -> Account:
     user = _user(user_item)
     if "password" in user_item:
-        # Version 0.1.0 wrote it: what it does not know of, an account record, is older, if there is one.
+        # Version 0.1.0 wrote this item. It does not know account items, so an existing one is older.
         credential = Credential(
             password_hash=user_item["password"],
             created_at=user.created_at,
@@ -287,8 +285,8 @@ def _account(user_item: Item, credential_item: Item | None) -> Account:
 
 
 def _is_current(credential_item: Item, user: User) -> bool:
-    """A deployment that went back to version 0.1.0 for a while leaves account records of users who moved, changed
-    their password or were deleted meanwhile.
+    """False for an outdated account item. A deployment that went back to version 0.1.0 for a while leaves such items,
+    for users who changed the address or the password or were deleted in that time.
     """
     return (credential_item["user_id"], credential_item["password_version"]) == (
         user.id,
@@ -312,7 +310,7 @@ def _user(item: Item) -> User:
 
 
 def _session_items(session: Session) -> tuple[Item, Item]:
-    """The session, and by which user it is found."""
+    """The session's item, and the item that leads from its token to the user."""
     expires_at = to_epoch_seconds(session.expires_at)
     record = {
         "pk": session.user_id,

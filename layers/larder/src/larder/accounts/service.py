@@ -1,4 +1,4 @@
-"""Users: make, find and change them, and check their passwords."""
+"""Create, find, change and delete users, and check their passwords."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ def create_user(
     email_verified: bool = False,
     now: datetime,
 ) -> User:
-    """Add a person. Raises what new_account raises, and EmailTaken for a second user of one address."""
+    """Add a user. Raises what new_account raises, and EmailTaken if another user has the address."""
     account = new_account(
         email, name, password=password, image=image, email_verified=email_verified, now=now
     )
@@ -56,9 +56,9 @@ def new_account(
     email_verified: bool = False,
     now: datetime,
 ) -> Account:
-    """A person who is not stored yet.
+    """Make a user without storing it.
 
-    Raises InvalidEmail, InvalidRequest for a name or image that is none, PasswordTooShort, PasswordTooLong.
+    Raises InvalidEmail, InvalidRequest for an invalid name or image, PasswordTooShort, PasswordTooLong.
     """
     address = parse_address(email)
     user = User(
@@ -83,7 +83,7 @@ def find_user(user_id: str) -> User | None:
 
 
 def find_users(user_ids: Sequence[str]) -> dict[str, User]:
-    """Those of the users who exist, by id."""
+    """The users that exist, by id."""
     return {user.id: user for user in repository.get_many(user_ids)}
 
 
@@ -98,10 +98,10 @@ def find_user_by_email(email: str) -> User | None:
 
 
 def check_credentials(email: str, password: str) -> User:
-    """The user whose address and password these are.
+    """The user with this address and password.
 
-    Raises InvalidEmail, and InvalidEmailOrPassword for an unknown address, a user without a password and a wrong
-    password alike: each takes one read and one hash. A hash with other parameters than today's is replaced.
+    Raises InvalidEmail. Raises InvalidEmailOrPassword for an unknown address, a user without a password and a wrong
+    password; each takes one read and one hash. Replaces a hash that has other parameters than the current ones.
     """
     account = repository.get_account(email)
     credential = None if account is None else account.credential
@@ -110,13 +110,13 @@ def check_credentials(email: str, password: str) -> User:
         raise InvalidEmailOrPassword
     if needs_rehash(credential.password_hash):
         rehashed = replace(credential, password_hash=hash_password(password))
-        # If something else changes the user at this moment, the old hash stays. The next sign-in replaces it.
+        # If another request changes the user at the same time, the old hash stays. The next sign-in replaces it.
         return (repository.change(account, replace(account, credential=rehashed)) or account).user
     return account.user
 
 
 def check_password(user: User, password: str) -> None:
-    """For somebody who is signed in. Raises InvalidPassword, PasswordTooLong."""
+    """Check the password of a signed-in user. Raises InvalidPassword, PasswordTooLong."""
     check_not_too_long(password)
     account = repository.get_account(user.email)
     stored = account.password_hash if account and account.user.id == user.id else None
@@ -125,7 +125,7 @@ def check_password(user: User, password: str) -> None:
 
 
 def update_profile(user: User, change: ProfileChange, *, now: datetime) -> User:
-    """Change name or picture. Raises InvalidRequest, NotSignedIn for a user who is gone."""
+    """Change name or image. Raises InvalidRequest, and NotSignedIn if the user does not exist."""
     name = None if change.name is None else parse_name(change.name)
     image = parse_image(change.image)
 
@@ -139,7 +139,7 @@ def update_profile(user: User, change: ProfileChange, *, now: datetime) -> User:
 
 
 def change_password(user_id: str, change: PasswordChange, *, now: datetime) -> User:
-    """Set another password, and end the user's sessions if that is asked for, in one transaction.
+    """Set a new password and, if requested, end the user's sessions, in one transaction.
 
     Raises PasswordTooShort, PasswordTooLong, InvalidPassword.
     """
@@ -156,7 +156,7 @@ def change_password(user_id: str, change: PasswordChange, *, now: datetime) -> U
 
 
 def remove_user(user_id: str, *, now: datetime) -> None:
-    """Delete the user; every session of theirs ends with it. Raises NotSignedIn for one who is gone."""
+    """Delete the user, which ends all their sessions. Raises NotSignedIn if the user does not exist."""
     for _ in attempts():
         if repository.remove(read_account(user_id), now=now):
             return
@@ -164,9 +164,9 @@ def remove_user(user_id: str, *, now: datetime) -> None:
 
 
 def deleted_users() -> list[tuple[str, datetime]]:
-    """The users who were deleted of late, by id, and when: what is left of them is to be found.
+    """Ids of deleted users that may have data left, and when they were deleted.
 
-    One whom a restored table has brought back is none of them: the note of their deletion is forgotten.
+    A user that exists again, because a table was restored, is left out and no longer listed as deleted.
     """
     gone = []
     for user_id, deleted_at in repository.deleted_users():
@@ -178,9 +178,9 @@ def deleted_users() -> list[tuple[str, datetime]]:
 
 
 def clear_sessions(user_id: str, *, has_time: Callable[[], bool]) -> bool:
-    """Delete the records of a deleted user's sessions, which count for nothing and tell where they were.
+    """Delete the session items of a deleted user. The sessions have ended, but the items contain IP addresses.
 
-    False when there was no time for all of them.
+    False if time ran out.
     """
     for session in repository.list_sessions(user_id):
         if not has_time():
@@ -190,16 +190,14 @@ def clear_sessions(user_id: str, *, has_time: Callable[[], bool]) -> bool:
 
 
 def forget_deleted_user(user_id: str) -> None:
-    """Nothing of the user is left: so may be the note of their deletion."""
+    """Remove the user from the list of deleted users, once none of their data is left."""
     repository.forget_deleted(user_id)
 
 
 def with_password(
     account: Account, password_hash: str | None, *, ends_sessions: bool, now: datetime
 ) -> Account:
-    """The account with another password, or with none; reset links for the old one end, and all sessions if that is
-    asked for.
-    """
+    """The account with a new password, or without one. Earlier reset links become invalid. Optionally ends sessions."""
     user = replace(
         account.user,
         password_version=account.user.password_version + 1,
@@ -214,16 +212,16 @@ def with_password(
 
 
 def change_account(user_id: str, changed: Callable[[Account], Account]) -> Account:
-    """Apply a change to the user as they are now, again when another change came first.
+    """Read the user, apply `changed` and store the result. Retries if another change came first.
 
-    Raises NotSignedIn for a user who is gone, EmailTaken, TryAgain, and what `changed` raises.
+    Raises NotSignedIn if the user does not exist, EmailTaken, TryAgain, and what `changed` raises.
     """
     _, stored = replace_account(user_id, changed)
     return stored
 
 
 def replace_account(user_id: str, changed: Callable[[Account], Account]) -> tuple[Account, Account]:
-    """The same; returns what the account was at the moment of the change, and what it is."""
+    """Like `change_account`, but returns the account before and after the change."""
     for _ in attempts():
         account = read_account(user_id)
         stored = repository.change(account, changed(account))
@@ -233,7 +231,7 @@ def replace_account(user_id: str, changed: Callable[[Account], Account]) -> tupl
 
 
 def read_account(user_id: str) -> Account:
-    """Raises NotSignedIn for a user who is gone."""
+    """Raises NotSignedIn if the user does not exist."""
     for _ in attempts():
         user = repository.get(user_id)
         if user is None:
@@ -241,25 +239,25 @@ def read_account(user_id: str) -> Account:
         account = repository.get_account(user.email)
         if account is not None and account.user == user:
             return account
-        # Between the two reads the user was changed.
+        # The user changed between the two reads.
     raise TryAgain
 
 
 def list_credentials(user_id: str) -> list[Credential]:
-    """How the user signs in: by a password, or not yet. Raises NotSignedIn for a user who is gone."""
+    """The user's credential; empty for a user without a password. Raises NotSignedIn if the user does not exist."""
     credential = read_account(user_id).credential
     return [] if credential is None else [credential]
 
 
 def is_operator(user: User) -> bool:
-    """Whether the deployment's options name the user; an address that is not verified proves nothing."""
+    """Whether the option `OperatorEmails` names the user's address, which must be verified."""
     return user.email_verified and canonical(user.email) in {
         canonical(email) for email in listed(settings().operator_emails)
     }
 
 
 def parse_image(image: str | None) -> str | None:
-    """A picture's address. Raises InvalidRequest."""
+    """The URL of an image. Raises InvalidRequest."""
     if image is not None and not (
         len(image) <= MAX_IMAGE_LENGTH and re.fullmatch(r"https?://[\x21-\x7e]+", image)
     ):

@@ -1,4 +1,4 @@
-"""Sessions: one begins with each sign-in and is known by its token, which only its holder has."""
+"""Sessions. Each sign-in starts one. Its token identifies it, and only the token's hash is stored."""
 
 import re
 from dataclasses import replace
@@ -29,7 +29,7 @@ def start_session(
     user_agent: str | None = None,
     now: datetime,
 ) -> tuple[Session, str]:
-    """Begin a session; returns it and its token, which exists nowhere else."""
+    """Start a session. Returns it and its token, of which only the hash is stored."""
     token = random_id(TOKEN_LENGTH)
     session = Session(
         id=random_id(),
@@ -48,40 +48,40 @@ def start_session(
 
 
 def find_session(token: str, *, now: datetime) -> tuple[Session, User] | None:
-    """The session of a token and its user; None for one that is unknown, expired or ended."""
+    """The session of a token, and its user. None if the session is unknown, expired or ended."""
     return find_session_of(hash_key(token), now=now) if _TOKEN.fullmatch(token) else None
 
 
 def find_session_of(token_hash: str, *, now: datetime) -> tuple[Session, User] | None:
-    """The same by the hash of the token."""
+    """Like `find_session`, by the hash of the token."""
     found = repository.find_session(token_hash)
-    if found is None or not _counts(*found, now):
+    if found is None or not _is_valid(*found, now):
         return None
     return found
 
 
 def extend_session(session: Session, *, now: datetime) -> Session:
-    """Begin the session's lifetime anew when enough of it is used; a session that is not remembered stays as it is."""
-    used = now - session.updated_at
-    if not session.remembered or used < timedelta(seconds=settings().session_update_age_seconds):
+    """Restart the session's lifetime once the update age has passed. Sessions that are not remembered do not change."""
+    age = now - session.updated_at
+    if not session.remembered or age < timedelta(seconds=settings().session_update_age_seconds):
         return session
     extended = replace(session, updated_at=now, expires_at=now + _lifetime(remembered=True))
     return extended if repository.extend_session(extended) else session
 
 
 def is_fresh(session: Session, *, now: datetime) -> bool:
-    """Whether its user has signed in lately: what is hard to undo asks for it."""
+    """Whether the user has signed in recently, which actions that are hard to undo require."""
     return now - session.created_at < timedelta(seconds=settings().session_fresh_age_seconds)
 
 
 def list_sessions(user: User, *, now: datetime) -> list[Session]:
-    """The sessions that count, newest first."""
+    """The user's valid sessions, newest first."""
     stored = repository.list_sessions(user.id)
-    return [session for session in stored if _counts(session, user, now)]
+    return [session for session in stored if _is_valid(session, user, now)]
 
 
 def end_session(user_id: str, token: str) -> None:
-    """End the session of a token, or of the hash of one, if it is the user's; another's is left alone."""
+    """End the session with this token or token hash. Does nothing if the session is not the user's."""
     if _TOKEN.fullmatch(token):
         repository.delete_session(user_id, hash_key(token))
     elif _TOKEN_HASH.fullmatch(token):
@@ -89,10 +89,10 @@ def end_session(user_id: str, token: str) -> None:
 
 
 def end_sessions(user_id: str, *, kept: Session | None = None) -> None:
-    """End all of the user's sessions, or all but one, from the next request on.
+    """End all of the user's sessions, or all except `kept`, from the next request on.
 
-    Raises TryAgain, and NotSignedIn for a user who is gone, or when the one to keep has been ended meanwhile:
-    two that end each other at once do not both stay.
+    Raises TryAgain. Raises NotSignedIn if the user does not exist, or if `kept` has been ended in the meantime: of two
+    sessions that end each other at the same time, at most one stays.
     """
     for _ in attempts():
         account = read_account(user_id)
@@ -105,7 +105,7 @@ def end_sessions(user_id: str, *, kept: Session | None = None) -> None:
     raise TryAgain
 
 
-def _counts(session: Session, user: User, now: datetime) -> bool:
+def _is_valid(session: Session, user: User, now: datetime) -> bool:
     return now < session.expires_at and session.generation == user.session_generation
 
 

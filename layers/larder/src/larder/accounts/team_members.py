@@ -1,4 +1,4 @@
-"""People in teams: who is listed, who is invited, and who joins."""
+"""Team members as users: list members, invite people by email, join a team."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from larder.teams.models import Actor, Member, Role, Team
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvitationWanted:
-    """Whom to invite, by an address as it was given, and as what."""
+    """A person to invite, by the address from the request, and the role to give them."""
 
     email: str
     role: Role
@@ -28,9 +28,9 @@ class InvitationWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MembersPage:
-    """Members with the users that they are, those who joined last first; `following` is until when the rest joined.
+    """Members with their users, newest member first. Pass `following` as `until` for the next page.
 
-    `invitations` are the open ones, for whoever manages members, on the first page.
+    `invitations` are the open ones. They are on the first page, and only for callers who manage members.
     """
 
     members: tuple[tuple[Member, User], ...]
@@ -47,17 +47,17 @@ def page_of_members(
     seen_by: Role,
     now: datetime,
 ) -> MembersPage:
-    """A page of a team's members. One who has just deleted their account is not shown."""
+    """A page of a team's members, without users who have just deleted their account."""
     found, following = management.page_of_members(team_id, since=since, until=until, limit=limit)
     users = find_users([member.user_id for member in found])
-    open_ones: list[Invitation] = []
+    open_invitations: list[Invitation] = []
     if until is None and seen_by.manages_members:
-        open_ones = invitations.open_invitations(team_id, now=now)
+        open_invitations = invitations.open_invitations(team_id, now=now)
     return MembersPage(
         members=tuple(
             (member, users[member.user_id]) for member in found if member.user_id in users
         ),
-        invitations=tuple(open_ones),
+        invitations=tuple(open_invitations),
         following=following,
     )
 
@@ -70,11 +70,11 @@ def invite(
     by: Actor | None,
     now: datetime,
 ) -> list[Invitation]:
-    """Invite people, all of them or nobody, and have mail sent to each. `by` is None for the operator.
+    """Invite people and send an email to each: all of them or none. `by` is None for the operator.
 
-    No address is looked up: neither what is answered nor how long it takes tells who has an account, or is a member.
-    Somebody who is invited again gets another mail, and the earlier invitation ends. Raises InvalidEmail,
-    InvalidRequest, MissingRole, InvitationLimitReached, TooManyRequests, TeamNotFound, TryAgain.
+    Addresses are not looked up, so neither the reply nor its timing shows which ones have an account or are members.
+    Inviting an address again replaces the invitation and sends another email. Raises InvalidEmail, InvalidRequest,
+    MissingRole, InvitationLimitReached, TooManyRequests, TeamNotFound, TryAgain.
     """
     invitees = [
         Invitee(email=parse_address(one.email), address=canonical(one.email), role=one.role)
@@ -85,8 +85,8 @@ def invite(
     if by is not None:
         for invitee in invitees:
             _count(team_id, invitee, by, now)
-    made = invitations.invite(team_id, invitees, by=by, now=now)
-    for invitation in made:
+    created = invitations.invite(team_id, invitees, by=by, now=now)
+    for invitation in created:
         send_later(
             EmailKind.TEAM_INVITATION,
             invitation.email,
@@ -95,13 +95,13 @@ def invite(
             team_id=team_id,
             invitation_id=invitation.id,
         )
-    return made
+    return created
 
 
 def join(user: User, token: str, *, now: datetime) -> tuple[Team, Role]:
-    """Accept the invitation that a token is for; returns the team, and the role that the user has in it.
+    """Accept the invitation with this token. Returns the team and the user's role in it.
 
-    Raises InvitationNotFound, InvitationForAnother when it was sent to another address than the user's.
+    Raises InvitationNotFound, and InvitationForAnother if it was sent to another address than the user's.
     """
     invitation = invitations.find_by_token(token, now=now)
     if canonical(user.email) != invitation.address:
@@ -110,7 +110,7 @@ def join(user: User, token: str, *, now: datetime) -> tuple[Team, Role]:
 
 
 def _count(team_id: str, invitee: Invitee, by: Actor, now: datetime) -> None:
-    """Each invitation sends mail to somebody who has not asked for it. Raises TooManyRequests."""
+    """Count an invitation against the rate limits, because it sends unrequested email. Raises TooManyRequests."""
     take_if_counted(f"invitations-by#{by.user_id}", INVITATIONS, now=now)
     to_one = f"invitations-to#{team_id}#{hash_key(invitee.address)}"
     take_if_counted(to_one, INVITATIONS_TO_ONE, now=now)

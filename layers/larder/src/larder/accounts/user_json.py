@@ -1,4 +1,4 @@
-"""A user as JSON, for clients and for functions of the deployment's own."""
+"""A user as JSON, for clients and for the deployment's own functions."""
 
 from typing import TypedDict
 
