@@ -1,1 +1,1 @@
-"""Owners of artifacts: teams with their members, and users acting for themselves."""
+"""Owners of artifacts: teams with their members, and users without a team."""

@@ -1,7 +1,7 @@
-"""What members change in their teams: names and slugs, roles, who belongs to them, and whether they are there at all.
+"""Changes that members make in their teams: create, rename and delete teams, change roles, remove members.
 
-Whoever acts is named as an Actor, with the role that their request found. Each change is written on condition that they
-still have it, so that two admins who remove each other at once do not both succeed.
+The member who makes a change is an Actor, with the role that the request read. Each write is conditional on that role,
+so that two admins who remove each other at the same time do not both succeed.
 """
 
 import re
@@ -26,19 +26,19 @@ from larder.teams.models import Actor, Member, Places, Role, Team, TeamChange
 from larder.teams.service import check_not_last, new_team, parse_slug
 
 MAX_FORMER_SLUGS = 5
-"""Former slugs that lead to a team; with a further one the oldest becomes free."""
+"""The most former slugs that lead to a team. One more frees the oldest."""
 
 _USER_ID = re.compile(r"[A-Za-z0-9]{1,64}")
-"""What can be one. The table takes no key of any length."""
+"""The format of a user id. Checked because DynamoDB refuses keys that are too long."""
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 _END = datetime(9999, 1, 1, tzinfo=UTC)
-_OWNERS_ONLY = "Only an owner of the team makes, changes and removes its owners."
+_OWNERS_ONLY = "Only an owner of the team can add, change and remove owners."
 
 
 def make_team(name: str, slug: str, *, user_id: str, now: datetime) -> Team:
-    """Add a team that its maker owns, if they have not made too many that exist.
+    """Create a team that the user owns, unless they have reached the limit of existing teams that they created.
 
-    Exact under parallel requests of one user. Raises InvalidRequest, SlugTaken, TeamLimitReached, TryAgain.
+    The limit is exact under parallel requests. Raises InvalidRequest, SlugTaken, TeamLimitReached, TryAgain.
     """
     team = new_team(name, slug, made_by=user_id, now=now)
     most = settings().max_teams_per_user
@@ -58,10 +58,10 @@ def make_team(name: str, slug: str, *, user_id: str, now: datetime) -> Team:
 
 
 def change_team(team_id: str, change: TeamChange, *, by: Actor | None, now: datetime) -> Team:
-    """Change what is named, all of it or nothing, and return the team as it is then. `by` is None for the operator.
+    """Apply a change, all of it or nothing, and return the changed team. `by` is None for the operator.
 
-    A slug that the team had before stays its own and leads to it: the clients that name it go on. Raises
-    InvalidRequest, SlugTaken, MissingRole, TeamNotFound, TryAgain.
+    A former slug still leads to the team, so clients that use it continue to work. Raises InvalidRequest, SlugTaken,
+    MissingRole, TeamNotFound, TryAgain.
     """
     for _ in attempts():
         team, acting, _ = acting_in(team_id, by)
@@ -79,9 +79,9 @@ def change_team(team_id: str, change: TeamChange, *, by: Actor | None, now: date
 
 
 def delete_team(team_id: str, *, by: Actor | None, now: datetime) -> Team:
-    """End the team: from the next request on it is gone for everybody, and its slugs are free. Returns what it was.
+    """Delete the team and free its slugs, from the next request on. Returns the deleted team.
 
-    What else is stored of it is deleted afterwards (`deleted_teams`). Raises MissingRole, TeamNotFound, TryAgain.
+    Its other data is deleted later (`deleted_teams`). Raises MissingRole, TeamNotFound, TryAgain.
     """
     for _ in attempts():
         team, acting, _ = acting_in(team_id, by)
@@ -93,9 +93,9 @@ def delete_team(team_id: str, *, by: Actor | None, now: datetime) -> Team:
 
 
 def deleted_teams() -> list[tuple[str, datetime]]:
-    """The teams that were deleted of late, by id, and when: what is left of them is to be found.
+    """Ids of deleted teams that may have data left, and when they were deleted.
 
-    One that a restored table has brought back is none of them: the note of its deletion is forgotten.
+    A team that exists again, because a table was restored, is left out and no longer listed as deleted.
     """
     gone = []
     for team_id, deleted_at in repository.deleted_teams():
@@ -107,21 +107,21 @@ def deleted_teams() -> list[tuple[str, datetime]]:
 
 
 def clear_team(team_id: str, *, has_time: Callable[[], bool]) -> bool:
-    """Delete members and invitations of a team that is gone; False when there was no time for all of them."""
+    """Delete members and invitations of a deleted team. False if time ran out."""
     return repository.clear(team_id, has_time)
 
 
 def forget_deleted_team(team_id: str) -> None:
-    """Nothing of the team is left: so may be the note of its deletion."""
+    """Remove the team from the list of deleted teams, once none of its data is left."""
     repository.forget_deleted(team_id)
 
 
 def page_of_members(
     team_id: str, *, since: datetime | None, until: datetime | None, limit: int
 ) -> tuple[list[Member], datetime | None]:
-    """Members, those who joined last first, and until when those of the next page did, None when this is the last.
+    """A page of members, newest first, and `until` for the next page, None on the last one.
 
-    Everybody stands on one page; one who has joined this moment may be missing for milliseconds.
+    Each member is on exactly one page. A member who has just joined can be missing for milliseconds.
     """
     return repository.page_of_members(
         team_id, since=since or _BEGINNING, until=until or _END, limit=limit
@@ -129,7 +129,7 @@ def page_of_members(
 
 
 def change_member(team_id: str, user_id: str, role: Role, *, by: Actor) -> None:
-    """Give a member another role. An owner is made, and made something less, by owners alone.
+    """Change a member's role. Only owners can give or take the role of an owner.
 
     Raises MemberNotFound, MissingRole, LastOwner, TeamNotFound, TryAgain.
     """
@@ -145,7 +145,7 @@ def change_member(team_id: str, user_id: str, role: Role, *, by: Actor) -> None:
 
 
 def remove_member(team_id: str, user_id: str, *, by: Actor) -> None:
-    """Take a member out of the team, or leave it. Takes effect at their next request.
+    """Remove a member from the team, or leave it. Takes effect at their next request.
 
     Raises MemberNotFound, MissingRole, LastOwner, TeamNotFound, TryAgain.
     """
@@ -160,24 +160,24 @@ def remove_member(team_id: str, user_id: str, *, by: Actor) -> None:
 
 
 def check_manages(role: Role, *others: Role) -> None:
-    """Whether a member of this role makes, changes and removes members of the others. Raises MissingRole."""
+    """Check that this role can add, change and remove members with the other roles. Raises MissingRole."""
     if not all(role.manages(other) for other in others):
         raise MissingRole(_OWNERS_ONLY if role.manages_members else None)
 
 
 def acting_in(team_id: str, by: Actor | None, *user_ids: str) -> tuple[Team, Actor | None, Places]:
-    """A team, who acts in it with the role that they have now, and how they and the users named stand in it.
+    """Read the team, the actor with their current role, and the roles of the actor and of `user_ids`.
 
-    Raises TeamNotFound without a team, or for somebody who has left.
+    Raises TeamNotFound if the team does not exist or the actor has left it.
     """
     actors = () if by is None else (by.user_id,)
     places = repository.read_places(team_id, *actors, *user_ids)
     if places.team is None:
         raise TeamNotFound
-    return places.team, None if by is None else _as_now(by, places), places
+    return places.team, None if by is None else _with_current_role(by, places), places
 
 
-def _as_now(by: Actor, places: Places) -> Actor:
+def _with_current_role(by: Actor, places: Places) -> Actor:
     role = places.roles.get(by.user_id)
     if role is None:
         raise TeamNotFound
@@ -185,14 +185,14 @@ def _as_now(by: Actor, places: Places) -> Actor:
 
 
 def _acting_on(team_id: str, user_id: str, by: Actor) -> tuple[Actor, Role, Places]:
-    """Who acts, and the role of who is acted on, as they are now."""
+    """The actor with their current role, the current role of the member `user_id`, and both their places."""
     if not _USER_ID.fullmatch(user_id):
         raise MemberNotFound
     _, _, places = acting_in(team_id, by, user_id)
     was = places.roles.get(user_id)
     if was is None:
         raise MemberNotFound
-    return _as_now(by, places), was, places
+    return _with_current_role(by, places), was, places
 
 
 def _changed(team: Team, change: TeamChange) -> Team:
@@ -202,7 +202,7 @@ def _changed(team: Team, change: TeamChange) -> Team:
     former = [one for one in (*team.former_slugs, team.slug) if one != slug]
     if change.former_slugs is not None:
         if unknown := [one for one in change.former_slugs if one not in team.slugs]:
-            raise InvalidRequest("formerSlugs", f"{unknown[0]!r} is no former slug of the team")
+            raise InvalidRequest("formerSlugs", f"{unknown[0]!r} is not a former slug of the team")
         former = [one for one in former if one in change.former_slugs]
     return replace(
         team,

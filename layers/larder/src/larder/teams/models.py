@@ -1,4 +1,4 @@
-"""Teams, members, and what an owner of artifacts may do at the moment."""
+"""Types of teams: roles, members, and the state of an owner of artifacts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
-    """What a member may do. Everybody reads the cache, the usage figures and the list of members.
+    """A member's role. Every role reads the cache, the usage figures and the list of members.
 
-    The rights of each role stand here and nowhere else; docs/teams.md shows them as a table.
+    Only this class defines the permissions of roles. docs/teams.md shows them as a table.
     """
 
     OWNER = "OWNER"
@@ -24,38 +24,38 @@ class Role(StrEnum):
 
     @property
     def manages_artifacts(self) -> bool:
-        """Lists, inspects and deletes what the team stores."""
+        """Can list, inspect and delete the team's artifacts."""
         return self in (Role.OWNER, Role.ADMIN)
 
     @property
     def manages_members(self) -> bool:
-        """Invites, removes, and gives other roles: to and of everybody but owners."""
+        """Can invite and remove members and change their roles, except for owners."""
         return self in (Role.OWNER, Role.ADMIN)
 
     @property
     def manages_owners(self) -> bool:
-        """The same to and of owners."""
+        """Can invite and remove owners, and give and take the role of an owner."""
         return self is Role.OWNER
 
     @property
     def renames_team(self) -> bool:
-        """Gives the team another name or slug."""
+        """Can change the team's name and slug."""
         return self in (Role.OWNER, Role.ADMIN)
 
     @property
     def owns_team(self) -> bool:
-        """Deletes the team, and sets its caching status."""
+        """Can delete the team and set its caching status."""
         return self is Role.OWNER
 
     def manages(self, other: "Role") -> bool:
-        """Whether a member of this role makes, changes and removes members of the other."""
+        """Whether this role can add, change and remove members with the other role."""
         return self.manages_owners if other is Role.OWNER else self.manages_members
 
 
 class CachingStatus(StrEnum):
-    """What the owner set, and what `GET /v8/artifacts/status` answers.
+    """The owner's setting, and the status that `GET /v8/artifacts/status` returns.
 
-    `over_limit` is never set: it follows from the quota.
+    `over_limit` is never stored: it follows from the quota.
     """
 
     ENABLED = "enabled"
@@ -65,7 +65,7 @@ class CachingStatus(StrEnum):
 
 
 class Block(StrEnum):
-    """Why the operator stopped an account: requests for its artifacts answer 402 (docs/caching-status.md)."""
+    """Why the operator blocked an owner. Requests for its artifacts get 402 (docs/caching-status.md)."""
 
     SOFT = "soft_block"
     PAYMENT = "payment_missing"
@@ -73,7 +73,7 @@ class Block(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerState:
-    """What rules an owner's requests. `block_reason` is what the operator has those who are blocked read, if anything;
+    """Caching status, block and quota of an owner. `block_reason` is a text from the operator that blocked clients get.
     `quota_bytes` is None for no limit.
     """
 
@@ -85,9 +85,9 @@ class OwnerState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Team:
-    """A team. `former_slugs` still lead to it, the latest last; nobody else can have them meanwhile.
+    """A team. `former_slugs`, the latest last, still lead to it, and no other team can take them.
 
-    `version` goes up when its name or slugs change. `created_by` is a user's id, None where that was not noted.
+    `version` increases when its name or slugs change. `created_by` is a user's id, None for old teams.
     """
 
     id: str
@@ -115,9 +115,9 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
-    """What one batch tells about a caller's standing: the team, if it exists, and the member, if they are one.
+    """A caller's relation to an owner: the team, if it exists, and the member, if the caller is one.
 
-    For a user acting for themselves `team` and `member` are None and `state` is the personal one.
+    For a user without a team, `team` and `member` are None, and `state` is the user's own.
     """
 
     team: Team | None
@@ -131,7 +131,7 @@ class Membership:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamMembership:
-    """A team, to one of its members."""
+    """A team and one of its members."""
 
     team: Team
     member: Member
@@ -143,10 +143,7 @@ class TeamMembership:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """A member who changes something in a team, with the role by which they may.
-
-    What they change is written on condition that the role still is theirs.
-    """
+    """A member who makes a change in a team. The write is conditional on their having this role."""
 
     user_id: str
     role: Role
@@ -154,11 +151,10 @@ class Actor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """How some users stand in a team, read at once but not as of one moment: what follows from it has to hold when it
-    is written, too.
+    """The roles of some users in a team. They are read in one batch but not as a snapshot, so writes must check them.
 
-    `team` is None for one that does not exist; who is no member has no role. `invitations_made` is how many the team
-    ever made.
+    `team` is None if it does not exist. `roles` has no entry for a user who is not a member. `invitations_made` counts
+    all invitations that the team has ever made.
     """
 
     team: Team | None
@@ -169,7 +165,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeTeams:
-    """The teams that a user has made over HTTP, by id. `version` goes up with each."""
+    """The ids of the teams that a user has created over HTTP. `version` increases with each."""
 
     user_id: str
     team_ids: tuple[str, ...] = ()
@@ -178,9 +174,9 @@ class MadeTeams:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamChange:
-    """What is to change of a team; None for what stays.
+    """Changes to a team. None leaves a property as it is.
 
-    Of `former_slugs` those that are named stay, and the others are free for other teams from then on.
+    `former_slugs` lists the ones to keep. Other teams can then take the rest.
     """
 
     name: str | None = None
@@ -190,7 +186,7 @@ class TeamChange:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """What is to change, by the names above."""
+        """The names of the properties to change."""
         changes = (
             ("name", self.name),
             ("slug", self.slug),
@@ -204,5 +200,5 @@ class TeamChange:
         return self.named not in ((), ("caching",))
 
     def is_open_to(self, role: Role) -> bool:
-        """Whether a member of this role may make the change."""
+        """Whether this role can make the change."""
         return (role.renames_team or not self.renames) and (role.owns_team or self.caching is None)

@@ -4,14 +4,14 @@
 |---|---|---|
 | `team_...` | `team` | the team: slugs, name, how many owners it has, caching status, quota, block |
 | `team_...` | `member#<user id>` | a member's role |
-| `slug#<slug>` | `slug` | which team the slug leads to: now, or since it was called so |
-| user id | `personal` | caching status, quota and block of a user acting for themselves |
-| user id | `made` | the teams that the user has made over HTTP |
-| `deleted` | `team_...` | a deleted team, of which something may be left |
+| `slug#<slug>` | `slug` | the team that the slug leads to, as its current or a former slug |
+| user id | `personal` | caching status, quota and block of a user without a team |
+| user id | `made` | the teams that the user has created over HTTP |
+| `deleted` | `team_...` | a deleted team that may have data left |
 
-Whatever makes or ends an owner changes the team's count of owners in the same transaction. It is that count which keeps
-the last one: two owners who leave at once meet at the team's item. A team's slugs are claimed and freed in one
-transaction with its item, on condition of its version.
+A write that adds or removes an owner changes the team's count of owners in the same transaction. The count protects the
+last owner: if two owners leave at the same time, one of the transactions fails. A team's slugs are claimed and freed in
+one transaction with its item, on condition of its version.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -47,7 +47,7 @@ _MEMBER = "member#"
 _DELETED = "deleted"
 
 TEAM_ID_PREFIX = "team_"
-"""The build client only sends a team id that begins with this (docs/clients/turbo.md#teams)."""
+"""turbo only sends a team id that begins with this (docs/clients/turbo.md#teams)."""
 
 
 def is_team_id(owner: str) -> bool:
@@ -55,7 +55,7 @@ def is_team_id(owner: str) -> bool:
 
 
 def standing_keys(owner: str, user_id: str) -> list[Key]:
-    """The keys whose items tell what `user_id` may do for `owner`; `parse_standing` reads the items."""
+    """The keys of the items that decide what `user_id` can do for `owner`. `parse_standing` parses the items."""
     if is_team_id(owner):
         return [(owner, "team"), (owner, _MEMBER + user_id)]
     return [(owner, "personal")]
@@ -74,7 +74,7 @@ def read_standing(owner: str, user_id: str) -> Membership:
 
 
 def read_state(owner: str) -> OwnerState:
-    """The owner's state alone, for work that nobody asked for: committed uploads and the sweep."""
+    """The owner's state without a member, for background work: uploads to S3 and the sweep."""
     sk = "team" if is_team_id(owner) else "personal"
     return _state(TEAMS.get(owner, sk) or {})
 
@@ -95,9 +95,9 @@ def list_teams() -> list[Team]:
 
 
 def add_team(team: Team, owner_user_id: str, *, made: MadeTeams | None = None) -> bool:
-    """Store the team, its claim on the slug and its first owner in one transaction; False when the slug is taken.
+    """Store the team, its claim on the slug and its first owner in one transaction. False if the slug is taken.
 
-    `made` is what the user has made with this team; False also when it is no longer the next state of what is stored.
+    `made` is the user's list of teams, including this one. Also False if the stored list has changed since it was read.
     """
     items: list[Item] = [
         _slug_item(team.slug, team.id),
@@ -116,9 +116,9 @@ def add_team(team: Team, owner_user_id: str, *, made: MadeTeams | None = None) -
     ]
     writes = [TEAMS.put(item, when=missing("pk")) for item in items]
     if made is not None:
-        note = {"pk": made.user_id, "sk": "made", "team_ids": list(made.team_ids)}
+        item = {"pk": made.user_id, "sk": "made", "team_ids": list(made.team_ids)}
         at_version = _at_version(made.version - 1)
-        writes.append(TEAMS.put({**note, "version": made.version}, when=at_version))
+        writes.append(TEAMS.put({**item, "version": made.version}, when=at_version))
     return commit(*writes)
 
 
@@ -140,16 +140,16 @@ def forget_personal_state(user_id: str) -> None:
 
 
 def existing_teams(team_ids: Sequence[str]) -> list[str]:
-    """Those of the teams that exist, in order."""
+    """The ids of the teams that exist, in order."""
     found = {item["pk"] for item in TEAMS.get_many([(team_id, "team") for team_id in team_ids])}
     return [team_id for team_id in team_ids if team_id in found]
 
 
 def change_team(was: Team, becomes: Team, *, by: Actor | None) -> bool:
-    """Write name, slugs and caching status where they differ, claiming and freeing slugs with them.
+    """Write the properties that differ, and claim and free slugs, in one transaction.
 
-    False, and nothing is changed, when the team is no longer as it was, when a new slug is taken, or when `by` has
-    another role by now.
+    Returns False, and changes nothing, if the team has changed since it was read, a new slug is taken, or `by` no
+    longer has the role.
     """
     states = {
         "name": (was.name, becomes.name),
@@ -170,9 +170,9 @@ def change_team(was: Team, becomes: Team, *, by: Actor | None) -> bool:
 
 
 def delete_team(team: Team, *, by: Actor | None, now: datetime) -> bool:
-    """End the team and free its slugs; a note stays, by which the rest is found.
+    """Delete the team's item, free its slugs, and add it to the list of deleted teams.
 
-    False, and nothing is changed, when the team is no longer as it was, or `by` has another role by now.
+    Returns False, and changes nothing, if the team has changed since it was read, or `by` no longer has the role.
     """
     return commit(
         TEAMS.delete(team.id, "team", when=_is_as_read(team)),
@@ -183,7 +183,7 @@ def delete_team(team: Team, *, by: Actor | None, now: datetime) -> bool:
 
 
 def deleted_teams() -> Iterator[tuple[str, datetime]]:
-    """Teams whose deletion is noted, and since when."""
+    """Ids of deleted teams that may have data left, and when they were deleted."""
     for item in TEAMS.query(equals(pk=_DELETED)):
         yield item["sk"], from_ms(item["deleted_at"])
 
@@ -193,7 +193,7 @@ def forget_deleted(team_id: str) -> None:
 
 
 def clear(team_id: str, has_time: Callable[[], bool]) -> bool:
-    """Delete whatever is stored of a team that is gone; False when there was no time for all of it."""
+    """Delete all items of a deleted team. False if time ran out."""
     return TEAMS.delete_each(TEAMS.query(equals(pk=team_id)), has_time)
 
 
@@ -210,12 +210,12 @@ def read_places(team_id: str, *user_ids: str) -> Places:
 
 
 def add_member(team_id: str, user_id: str, role: Role, *, now: datetime) -> bool:
-    """False when the team does not exist, or the user is a member of it."""
+    """Add a member. False if the team does not exist, or the user is a member already."""
     return commit(*joining(team_id, user_id, role, now=now))
 
 
 def joining(team_id: str, user_id: str, role: Role, *, now: datetime) -> list[Write]:
-    """What makes the user a member, on condition that the team exists and that they are not in it."""
+    """The writes that add a member, on condition that the team exists and the user is not a member."""
     member = _member_item(team_id, user_id, role, now)
     return [TEAMS.put(member, when=missing("pk")), _count(team_id, None, role)]
 
@@ -223,7 +223,7 @@ def joining(team_id: str, user_id: str, role: Role, *, now: datetime) -> list[Wr
 def change_role(
     team_id: str, user_id: str, was: Role, becomes: Role, *, by: Actor | None = None
 ) -> bool:
-    """False when the user's role is not `was`, when `was` is the last owner's, or `by` has another role by now."""
+    """Change a role. False if it is not `was`, if the user is the last owner, or if `by` no longer has their role."""
     member = TEAMS.update(
         team_id, _MEMBER + user_id, set={"role": becomes.value}, when=_role_is(was)
     )
@@ -238,8 +238,9 @@ def remove_member(
     keeps_an_owner: bool = True,
     by: Actor | None = None,
 ) -> bool:
-    """False when the user's role is not `was`, when there is no such team, when `by` has another role by now, and,
-    unless `keeps_an_owner` is False, when `was` is the last owner's.
+    """Remove a member. False if the user's role is not `was`, the team does not exist, or `by` no longer has the role.
+
+    Also False if the user is the last owner, unless `keeps_an_owner` is False.
     """
     member = TEAMS.delete(team_id, _MEMBER + user_id, when=_role_is(was))
     count = _count(team_id, was, None, keeps_an_owner=keeps_an_owner)
@@ -247,22 +248,22 @@ def remove_member(
 
 
 def has_role(team_id: str, user_id: str, *roles: Role) -> Write:
-    """The part of a transaction that fails unless the user is a member with one of the roles."""
+    """A check that fails the transaction unless the user is a member with one of the roles."""
     return TEAMS.check(team_id, _MEMBER + user_id, when=_role_is(*roles))
 
 
 def delete_member(team_id: str, user_id: str) -> None:
-    """For what is left of a team that is gone: there is nothing to count."""
+    """Delete a member of a deleted team, which has no count of owners."""
     commit(TEAMS.delete(team_id, _MEMBER + user_id))
 
 
 def teams_of(user_id: str) -> list[str]:
-    """The ids of the user's teams. The index that tells them follows the table by milliseconds."""
+    """The ids of the user's teams. The index lags behind the table by milliseconds."""
     return [item["pk"] for item in TEAMS.query(_is_member(user_id), index="by_user")]
 
 
 def page_of_teams(user_id: str, *, after: str | None, limit: int) -> list[str]:
-    """The same in order, at most `limit` of them, those after the team `after` only."""
+    """At most `limit` ids of the user's teams, in order, starting after the team `after`."""
     start = None if after is None else {"user_id": user_id, "pk": after, "sk": _MEMBER + user_id}
     found, _ = TEAMS.page(_is_member(user_id), index="by_user", limit=limit, after=start)
     return [str(item["pk"]) for item in found]
@@ -273,7 +274,7 @@ def _is_member(user_id: str) -> Condition:
 
 
 def read_standings(team_ids: Sequence[str], user_id: str) -> list[Membership]:
-    """The user's standing in each team, in order."""
+    """The user's membership in each team, in order."""
     items: dict[str, list[Item]] = {team_id: [] for team_id in team_ids}
     keys = [key for team_id in team_ids for key in standing_keys(team_id, user_id)]
     for item in TEAMS.get_many(keys):
@@ -282,7 +283,7 @@ def read_standings(team_ids: Sequence[str], user_id: str) -> list[Membership]:
 
 
 def members(team_id: str) -> list[Member]:
-    """Everybody in the team, by user id."""
+    """All members of the team, by user id."""
     found = TEAMS.query(equals(pk=team_id) & begins_with(sk=_MEMBER))
     return [_member(item) for item in found]
 
@@ -290,10 +291,10 @@ def members(team_id: str) -> list[Member]:
 def page_of_members(
     team_id: str, *, since: datetime, until: datetime, limit: int
 ) -> tuple[list[Member], datetime | None]:
-    """Who joined in that time, both ends included, the latest first: `limit` of them, and until when the rest did.
+    """Up to `limit` members who joined from `since` to `until` (inclusive), newest first. Also the next page's `until`.
 
-    Those who joined in one millisecond stand on one page, which may hold more for it. The index that tells the order
-    follows the table by milliseconds; what is told of each member is the table's.
+    Members who joined in the same millisecond are on the same page, which can then be longer. The index that gives the
+    order lags by milliseconds; the members themselves are read from the table.
     """
     if since > until:
         # DynamoDB refuses bounds that are the wrong way round.
@@ -317,9 +318,9 @@ def page_of_members(
 
 
 def change_state(owner: str, changes: Mapping[str, str | int | None]) -> bool:
-    """Set attributes of the owner's state (`caching`, `block`, `block_reason`, `quota_bytes`), or clear them by None.
+    """Set attributes of the owner's state (`caching`, `block`, `block_reason`, `quota_bytes`). None removes one.
 
-    Returns False when the owner is a team that does not exist; a user's personal state begins here.
+    Returns False if the owner is a team that does not exist. A user's item is created if needed.
     """
     if is_team_id(owner):
         return commit(TEAMS.update(owner, "team", set=changes, when=exists("pk")))
@@ -329,16 +330,16 @@ def change_state(owner: str, changes: Mapping[str, str | int | None]) -> bool:
 def _count(
     team_id: str, was: Role | None, becomes: Role | None, *, keeps_an_owner: bool = True
 ) -> Write:
-    """The part that the team's item has in a change of role: the team exists and, where an owner goes, has another."""
-    more = (becomes is Role.OWNER) - (was is Role.OWNER)
-    if not more:
+    """The write to the team's item for a change of role. It counts owners, and fails if the last one would go."""
+    change = (becomes is Role.OWNER) - (was is Role.OWNER)
+    if not change:
         return TEAMS.check(team_id, "team", when=exists("pk"))
-    has_another = above(owners=1) if more < 0 and keeps_an_owner else exists("pk")
-    return TEAMS.update(team_id, "team", add={"owners": more}, when=has_another)
+    has_another = above(owners=1) if change < 0 and keeps_an_owner else exists("pk")
+    return TEAMS.update(team_id, "team", add={"owners": change}, when=has_another)
 
 
 def standing_by(team_id: str, by: Actor | None, changed: str = "") -> list[Write]:
-    """That who acts still has their role. A change of their own membership has that condition already."""
+    """A check that the actor still has their role. Empty if they change their own item, which has that condition."""
     if by is None or by.user_id == changed:
         return []
     return [has_role(team_id, by.user_id, by.role)]
@@ -353,14 +354,14 @@ def _is_as_read(team: Team) -> Condition:
 
 
 def _at_version(version: int) -> Condition:
-    """What is stored has this version; for the first one, also what has no version, or is not stored."""
-    stored = equals(version=version)
-    return stored if version else missing("version") | stored
+    """The item has this version. For version 0, it can also have none, or not exist."""
+    has_version = equals(version=version)
+    return has_version if version else missing("version") | has_version
 
 
 def _freeing(team: Team, slugs: Iterable[str]) -> list[Write]:
-    theirs = equals(team_id=team.id)
-    return [TEAMS.delete(f"slug#{slug}", "slug", when=theirs) for slug in slugs]
+    of_team = equals(team_id=team.id)
+    return [TEAMS.delete(f"slug#{slug}", "slug", when=of_team) for slug in slugs]
 
 
 def _slug_item(slug: str, team_id: str) -> Item:

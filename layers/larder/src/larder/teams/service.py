@@ -1,4 +1,4 @@
-"""Make teams, move members, and set what an owner may do."""
+"""Create and find teams, add and remove members, and set an owner's state."""
 
 import re
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,46}[a-z0-9])?")
 TEAM_ID = re.compile(r"team_[A-Za-z0-9]{1,64}")
 
 MAX_REASON_LENGTH = 200
-"""Of a block: it stands in one line of a client's output."""
+"""The longest reason for a block. Clients print it in one line."""
 
 
 def parse_team_id(text: str) -> str:
@@ -36,7 +36,7 @@ def parse_team_id(text: str) -> str:
 
 
 def names_a_team(text: str) -> bool:
-    """Whether the text has the form of a team's id."""
+    """Whether the text has the format of a team's id."""
     return TEAM_ID.fullmatch(text) is not None
 
 
@@ -48,7 +48,7 @@ def parse_slug(text: str) -> str:
 
 
 def quota_bytes(owner: str) -> int | None:
-    """How much a team or user may store; None for no limit."""
+    """How much a team or user can store. None for no limit."""
     return repository.read_state(owner).quota_bytes
 
 
@@ -61,7 +61,7 @@ def create_team(name: str, slug: str, *, owner_user_id: str, now: datetime) -> T
 
 
 def new_team(name: str, slug: str, *, made_by: str, now: datetime) -> Team:
-    """A team that is not stored yet. Raises InvalidRequest."""
+    """Make a team without storing it. Raises InvalidRequest."""
     return Team(
         id=f"{repository.TEAM_ID_PREFIX}{random_id(24)}",
         slug=parse_slug(slug),
@@ -86,14 +86,14 @@ def list_teams() -> list[Team]:
 
 
 def role_of(team_id: str, user_id: str) -> Role | None:
-    """The user's role in the team, or None for somebody who is not a member."""
+    """The user's role in the team. None if they are not a member."""
     return repository.read_standing(team_id, user_id).role
 
 
 def find_membership(id_or_slug: str, user_id: str, *, bound_to: str | None) -> TeamMembership:
-    """One team, to a member of it. `bound_to` is the only team that a key acts for, if there is one.
+    """The team and the user's membership in it. `bound_to` is the team that the caller's key is bound to, if any.
 
-    Raises TeamNotFound when there is none, or one that is not theirs.
+    Raises TeamNotFound if the team does not exist, the user is not a member, or the key is bound to another team.
     """
     team_id = id_or_slug if names_a_team(id_or_slug) else None
     if SLUG.fullmatch(id_or_slug):
@@ -109,9 +109,9 @@ def find_membership(id_or_slug: str, user_id: str, *, bound_to: str | None) -> T
 def list_memberships(
     user_id: str, *, bound_to: str | None, after: str | None, limit: int
 ) -> tuple[list[TeamMembership], str | None]:
-    """A page of the user's teams, by slug, and the id after which the next page begins, None when this is the last.
+    """A page of the user's teams, by slug, and `after` for the next page, None on the last one.
 
-    A team that the user has joined this moment may be missing for milliseconds; one that they have left never shows.
+    A team that the user has just joined can be missing for milliseconds. A team that they have left is never included.
     """
     if bound_to is not None:
         team_ids, following = [bound_to] if after is None else [], None
@@ -132,14 +132,14 @@ def _memberships(standings: Iterable[Membership]) -> list[TeamMembership]:
 
 
 def members(team_id: str) -> list[Member]:
-    """Everybody in the team, those who joined first first. The cost grows with their number."""
+    """All members of the team, oldest first. The cost grows with their number."""
     return sorted(repository.members(team_id), key=lambda one: (one.joined_at, one.user_id))
 
 
 def add_member(team_id: str, user_id: str, role: Role, *, now: datetime) -> None:
-    """Make the user a member, or change the role of one, who keeps the time of joining.
+    """Add a member, or change the role of an existing one, which keeps the time of joining.
 
-    Raises InvalidRequest for a team that does not exist, LastOwner, and TryAgain when others always came first.
+    Raises InvalidRequest for a team that does not exist, LastOwner, TryAgain.
     """
     for _ in attempts():
         places = repository.read_places(team_id, user_id)
@@ -159,14 +159,14 @@ def add_member(team_id: str, user_id: str, role: Role, *, now: datetime) -> None
 
 
 def remove_member(team_id: str, user_id: str) -> None:
-    """Takes effect at the member's next request. Raises LastOwner, and TryAgain when others always came first."""
+    """Takes effect at the member's next request. Raises LastOwner, TryAgain."""
     _remove(team_id, user_id, keeps_an_owner=True)
 
 
 def leave_teams(user_id: str) -> bool:
-    """End every membership of a user who is gone. Raises nothing when that fails: False tells that some may be left.
+    """Remove a deleted user from all teams. Does not raise: returns False if memberships may be left.
 
-    Whoever is gone leaves even as the last owner: the operator then names another.
+    This also removes a last owner. The operator can then name another.
     """
     left = True
     try:
@@ -182,12 +182,12 @@ def leave_teams(user_id: str) -> bool:
 
 
 def forget_personal_state(user_id: str) -> None:
-    """Delete what ruled a user without a team who is gone: caching, block and quota."""
+    """Delete the caching status, block and quota of a deleted user."""
     repository.forget_personal_state(user_id)
 
 
 def owned_alone(user_id: str) -> list[str]:
-    """The slugs of the teams whose only owner the user is, in order."""
+    """The slugs of the teams that the user is the only owner of, in order."""
     slugs = []
     for team_id in repository.teams_of(user_id):
         owners = {
@@ -209,12 +209,12 @@ def change_state(
     quota_bytes: int | None = None,
     default_quota: bool = False,
 ) -> OwnerState:
-    """Change what is given and leave the rest. `owner` is a team's or a user's id.
+    """Change the given parts of the owner's state. `owner` is the id of a team or a user.
 
-    `block_reason` goes with a block, and clients are shown it; a block without one forgets that of another. `unblock`
-    lifts a block, `default_quota` goes back to the deployment's. Raises InvalidRequest for a team that does not exist,
-    for a negative quota, for a reason that cannot be shown, and for the status `over_limit`, which follows from the
-    quota and is never set.
+    `block_reason` needs `block`, and clients get its text; a block without a reason removes the earlier reason.
+    `unblock` lifts a block. `default_quota` returns to the deployment's quota. Raises InvalidRequest for a team that
+    does not exist, a quota below 1, a reason that is empty, too long or not printable, and the status `over_limit`,
+    which follows from the quota.
     """
     if caching is CachingStatus.OVER_LIMIT:
         raise InvalidRequest("caching", "over_limit follows from the quota; it cannot be set")
@@ -240,7 +240,7 @@ def change_state(
 
 def _check_reason(reason: str, block: Block | None) -> None:
     if block is None:
-        raise InvalidRequest("reason", "goes with a block")
+        raise InvalidRequest("reason", "is only allowed together with a block")
     if not (1 <= len(reason) <= MAX_REASON_LENGTH and reason.isprintable() and reason.strip()):
         raise InvalidRequest("reason", f"must hold 1 to {MAX_REASON_LENGTH} printable characters")
 
