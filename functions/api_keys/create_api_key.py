@@ -1,7 +1,7 @@
 """POST /api/auth/api-key/create"""
 
 from larder import clock
-from larder.api_keys import own_keys, service
+from larder.api_keys import manage, service
 from larder.web.api_key_bodies import SentNewKey
 from larder.web.api_key_json import CreatedApiKeyJson, api_key_json
 from larder.web.app import auth_api, lambda_handler
@@ -15,7 +15,7 @@ app = auth_api()
 def create_api_key(new: SentNewKey, caller: KeyMaker) -> JsonResponse[CreatedApiKeyJson]:
     """POST /api/auth/api-key/create: create a key. The reply holds the only copy of it."""
     now = clock.now()
-    key, raw = own_keys.create_key(caller.grantor, new, now=now)
+    key, raw = manage.create_key(caller.grantor, new, now=now)
     service.clean_up(now=now)
     return json_response({**api_key_json(key), "key": raw})
 

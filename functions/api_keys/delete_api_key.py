@@ -1,7 +1,7 @@
 """POST /api/auth/api-key/delete"""
 
 from larder import clock
-from larder.api_keys import own_keys, service
+from larder.api_keys import manage, service
 from larder.web.api_key_bodies import NamedKey
 from larder.web.app import auth_api, lambda_handler
 from larder.web.auth_json import SuccessJson
@@ -14,7 +14,7 @@ app = auth_api()
 @app.post("/api/auth/api-key/delete")
 def delete_api_key(key_id: NamedKey, caller: SignedIn) -> JsonResponse[SuccessJson]:
     """POST /api/auth/api-key/delete: delete one of the caller's keys, from the next request on."""
-    own_keys.delete_key(caller.grantor, key_id)
+    manage.delete_key(caller.grantor, key_id)
     service.clean_up(now=clock.now())
     return json_response({"success": True})
 

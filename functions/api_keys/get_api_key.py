@@ -1,7 +1,7 @@
 """GET /api/auth/api-key/get"""
 
 from larder import clock
-from larder.api_keys import own_keys, service
+from larder.api_keys import manage, service
 from larder.web.api_key_bodies import QueriedKey
 from larder.web.api_key_json import ApiKeyJson, api_key_json
 from larder.web.app import auth_api, lambda_handler
@@ -14,7 +14,7 @@ app = auth_api()
 @app.get("/api/auth/api-key/get")
 def get_api_key(key_id: QueriedKey, caller: SignedIn) -> JsonResponse[ApiKeyJson]:
     """GET /api/auth/api-key/get: one of the caller's keys, without the secret."""
-    key = own_keys.get_key(caller.grantor, key_id)
+    key = manage.get_key(caller.grantor, key_id)
     service.clean_up(now=clock.now())
     return json_response(api_key_json(key))
 

@@ -1,7 +1,7 @@
 """POST /api/auth/api-key/update"""
 
 from larder import clock
-from larder.api_keys import own_keys, service
+from larder.api_keys import manage, service
 from larder.web.api_key_bodies import SentKeyUpdate
 from larder.web.api_key_json import ApiKeyJson, api_key_json
 from larder.web.app import auth_api, lambda_handler
@@ -15,7 +15,7 @@ app = auth_api()
 def update_api_key(sent: SentKeyUpdate, caller: KeyMaker) -> JsonResponse[ApiKeyJson]:
     """POST /api/auth/api-key/update: change the fields of one of the caller's keys that the body names."""
     now = clock.now()
-    key = own_keys.update_key(caller.grantor, sent.key_id, sent.changes, now=now)
+    key = manage.update_key(caller.grantor, sent.key_id, sent.changes, now=now)
     service.clean_up(now=now)
     return json_response(api_key_json(key))
 

@@ -1,12 +1,12 @@
 """GET /api/auth/turbo-login"""
 
 from larder import clock
-from larder.api_keys import logins
+from larder.turbo_login import service
 from larder.web.app import auth_api, lambda_handler
-from larder.web.login_json import LoginJson, login_json
-from larder.web.login_parameters import AskedLogin
 from larder.web.responses import PrivateResponse, private_response
 from larder.web.signed_in import MaybeSignedInInPerson
+from larder.web.turbo_login.parameters import AskedLogin
+from larder.web.turbo_login.replies import LoginJson, login_json
 
 app = auth_api()
 
@@ -17,7 +17,7 @@ def describe_login(asked: AskedLogin, caller: MaybeSignedInInPerson) -> PrivateR
     user, offer = None, None
     if caller is not None:
         user = caller.user
-        offer = logins.offer(user.id, asked.team, user_agent=asked.user_agent, now=clock.now())
+        offer = service.offer(user.id, asked.team, user_agent=asked.user_agent, now=clock.now())
     return private_response(login_json(asked, user, offer))
 
 

@@ -1,12 +1,12 @@
 """GET /registration/verify"""
 
 from larder import clock
-from larder.api_keys import logins
+from larder.turbo_login import service
 from larder.web.app import cache_api, lambda_handler
 from larder.web.client_json import TeamKeyJson, team_key_json
 from larder.web.log import logger
-from larder.web.login_code import SentCode
 from larder.web.responses import PrivateResponse, private_response
+from larder.web.turbo_login.code import SentCode
 
 app = cache_api()
 
@@ -14,7 +14,7 @@ app = cache_api()
 @app.get("/registration/verify")
 def exchange_login_code(sent: SentCode) -> PrivateResponse[TeamKeyJson]:
     """GET /registration/verify: exchange the code of a team's login for a key, once."""
-    key, raw = logins.exchange_code(sent.code, sent.client_name, now=clock.now())
+    key, raw = service.exchange_code(sent.code, sent.client_name, now=clock.now())
     logger().append_keys(user_id=key.user_id, key_id=key.id)
     return private_response(team_key_json(key, raw))
 

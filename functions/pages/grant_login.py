@@ -3,11 +3,11 @@
 from typing import TypedDict
 
 from larder import clock
-from larder.api_keys import logins
+from larder.turbo_login import service
 from larder.web.app import auth_api, lambda_handler
-from larder.web.login_bodies import GivenLogin
 from larder.web.responses import PrivateResponse, private_response
 from larder.web.signed_in import SignedInInPerson
+from larder.web.turbo_login.bodies import GivenLogin
 
 app = auth_api()
 
@@ -19,7 +19,7 @@ class GrantedLoginJson(TypedDict):
 @app.post("/api/auth/turbo-login")
 def grant_login(login: GivenLogin, caller: SignedInInPerson) -> PrivateResponse[GrantedLoginJson]:
     """POST /api/auth/turbo-login: create a key for a build client. The reply says where the browser takes it."""
-    token = logins.give(caller.user, login.grant, now=clock.now())
+    token = service.give(caller.user, login.grant, now=clock.now())
     return private_response({"url": login.client.callback(token, login.state)})
 
 

@@ -1,8 +1,8 @@
 """GET /api/auth/sso"""
 
 from larder.web.app import auth_api, lambda_handler
-from larder.web.login_parameters import SsoPage
 from larder.web.responses import PageRedirect, sent_on
+from larder.web.turbo_login.parameters import SsoPage
 
 app = auth_api()
 

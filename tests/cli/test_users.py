@@ -23,7 +23,6 @@ from larder.accounts.service import (
     remove_user,
 )
 from larder.accounts.sessions import find_session, start_session
-from larder.api_keys import logins
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, list_keys
 from larder.errors import (
@@ -36,6 +35,7 @@ from larder.errors import (
 )
 from larder.teams.models import Role
 from larder.teams.service import add_member, create_team, remove_member, role_of
+from larder.turbo_login import service as turbo_login
 from larder_cli.main import cli
 from tests.conftest import SetOption
 from tests.functions.accounts.conftest import VISIT
@@ -310,7 +310,7 @@ def test_end_sessions_also_ends_change_links_and_login_codes(larder: Larder, clo
     tokens = [start_session(bob, now=clock.now())[1] for _ in range(2)]
     _, another = start_session(cloud.user, now=clock.now())
     link = issue_verification_token(bob, new_email="eve@acme.example", now=clock.now())
-    code = logins.give(bob, logins.Grant(sso_team="acme"), now=clock.now())
+    code = turbo_login.give(bob, turbo_login.Grant(sso_team="acme"), now=clock.now())
     assert larder.json("users", "end-sessions", "BOB@acme.example") == {
         "id": bob.id, "email": "bob@acme.example", "sessions_ended": True,
     }  # fmt: skip
@@ -319,7 +319,7 @@ def test_end_sessions_also_ends_change_links_and_login_codes(larder: Larder, clo
     with pytest.raises(InvalidVerificationToken):
         follow_verification_token(link, VISIT, now=clock.now())
     with pytest.raises(InvalidLoginCode):
-        logins.exchange_code(code, "Turbo CLI", now=clock.now())
+        turbo_login.exchange_code(code, "Turbo CLI", now=clock.now())
     assert check_credentials("bob@acme.example", "a long password").id == bob.id
 
 
@@ -379,7 +379,7 @@ def test_change_email_ends_all_access_of_the_thief(
     verification = issue_verification_token(stolen, now=now)
     change = issue_verification_token(stolen, new_email="other@evil.example", now=now)
     reset = issue_reset_token(stolen, now=now)
-    code = logins.give(stolen, logins.Grant(sso_team="acme"), now=now)
+    code = turbo_login.give(stolen, turbo_login.Grant(sso_team="acme"), now=now)
     larder(*CHANGE)
     assert find_session(session, now=now) is None
     for email in ("thief@evil.example", "bob@acme.example"):
@@ -392,7 +392,7 @@ def test_change_email_ends_all_access_of_the_thief(
     with pytest.raises(InvalidLinkToken):
         reset_password(reset, "the thief's next", VISIT, end_keys=len, now=now)
     with pytest.raises(InvalidLoginCode):
-        logins.exchange_code(code, "Turbo CLI", now=now)
+        turbo_login.exchange_code(code, "Turbo CLI", now=now)
     assert user_of("bob@acme.example").email_verified is False
 
 

@@ -20,8 +20,6 @@ from larder.accounts.models import Credential, User
 from larder.accounts.passwords import hash_password
 from larder.accounts.service import new_account
 from larder.accounts.sessions import start_session
-from larder.api_keys import logins
-from larder.api_keys.logins import Grant
 from larder.api_keys.models import NewKey, Permissions
 from larder.api_keys.service import create_key
 from larder.artifacts import service as artifacts
@@ -31,6 +29,8 @@ from larder.invitations.models import Invitation, Invitee
 from larder.signing import sign
 from larder.teams.models import Role, Team
 from larder.teams.service import add_member, create_team
+from larder.turbo_login import service as turbo_login
+from larder.turbo_login.service import Grant
 
 PASSWORD = "correct horse battery staple"
 MARK = "OF-ANOTHER-OWNER"
@@ -187,7 +187,7 @@ class Scene:
             "follow_reset_link": [lambda: issue_reset_token(self.user, now=now)],
             "revoke_session": [lambda: self.session, lambda: self.stranger.session],
             "exchange_login_code": [
-                lambda: logins.give(self.user, Grant(sso_team=self.team.id), now=now)
+                lambda: turbo_login.give(self.user, Grant(sso_team=self.team.id), now=now)
             ],
             "join_team": [self.invitation],
             "join_team_of_team": [self.invitation],

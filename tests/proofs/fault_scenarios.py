@@ -25,7 +25,6 @@ from larder.accounts.service import create_user, find_user, find_user_by_email, 
 from larder.accounts.sessions import find_session, list_sessions
 from larder.api_keys import repository as key_store
 from larder.api_keys import service as keys
-from larder.api_keys.logins import Grant, give
 from larder.api_keys.models import NewKey, RateLimit, Refill
 from larder.artifacts.delete_by_writer import ask_removal
 from larder.artifacts.models import ArtifactHash
@@ -39,6 +38,7 @@ from larder.teams import management
 from larder.teams.models import Actor, CachingStatus, Role
 from larder.teams.repository import read_places
 from larder.teams.service import add_member, change_state, find_team, role_of
+from larder.turbo_login.service import Grant, give
 from local.template import load_template
 from tests.direct_uploads import PREFLIGHT
 from tests.proofs.fault_world import Subject, function, in_hours, later

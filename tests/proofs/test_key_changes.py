@@ -9,8 +9,8 @@ from larder.accounts import repository as accounts
 from larder.accounts.service import read_account
 from larder.api_keys import repository
 from larder.api_keys.grants import Grantor
+from larder.api_keys.manage import create_key, update_key
 from larder.api_keys.models import KeyChanges, NewKey
-from larder.api_keys.own_keys import create_key, update_key
 from larder.api_keys.service import find_key, list_keys, verify
 from larder.errors import InvalidRequest, KeyNotFound
 from tests.proofs.overlapping import Overlap, all_at_once, every_overlap

@@ -5,10 +5,10 @@ from collections import Counter
 import pytest
 
 from larder import clock
-from larder.api_keys import logins
-from larder.api_keys.logins import Grant
 from larder.api_keys.service import list_keys
 from larder.errors import InvalidLoginCode
+from larder.turbo_login import service as turbo_login
+from larder.turbo_login.service import Grant
 from tests.proofs.overlapping import Overlap, all_at_once, every_overlap, outcome
 from tests.requests import Cloud
 
@@ -19,10 +19,10 @@ PARALLEL = 20
 
 @every_overlap
 def test_a_code_gives_one_key(new_team: Cloud, overlap: Overlap) -> None:
-    code = logins.give(new_team.user, Grant(sso_team=new_team.team.id), now=clock.now())
+    code = turbo_login.give(new_team.user, Grant(sso_team=new_team.team.id), now=clock.now())
     before = len(list_keys(new_team.user.id))
     done = all_at_once(
-        [outcome(lambda: logins.exchange_code(code, "", now=clock.now()))] * PARALLEL, overlap
+        [outcome(lambda: turbo_login.exchange_code(code, "", now=clock.now()))] * PARALLEL, overlap
     )
     answers = Counter(one.answer for one in done)
     assert answers == {"done": 1, InvalidLoginCode.__name__: PARALLEL - 1}

@@ -27,14 +27,14 @@ from larder.web import (
     auth,
     cache_bodies,
     credential_bodies,
-    login_code,
-    login_parameters,
-    loopback,
     parameters,
     team_bodies,
     team_query,
     usage_query,
 )
+from larder.web.turbo_login import code as login_code
+from larder.web.turbo_login import loopback
+from larder.web.turbo_login import parameters as login_parameters
 from tools.openapi import Undocumented
 from tools.openapi.shapes import Schema
 

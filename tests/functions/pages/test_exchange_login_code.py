@@ -19,13 +19,13 @@ from larder.accounts.service import (
     with_password,
 )
 from larder.accounts.sessions import end_sessions, start_session
-from larder.api_keys import logins
-from larder.api_keys.logins import Grant
 from larder.api_keys.service import delete_expired_keys, delete_keys_of, list_keys
 from larder.hashing import hash_key
 from larder.settings import settings
 from larder.teams.models import Role
 from larder.teams.service import add_member, remove_member
+from larder.turbo_login import service as turbo_login
+from larder.turbo_login.service import Grant
 from tests.conftest import SetOption
 from tests.functions.accounts.conftest import VISIT
 from tests.functions.api_keys.people import stored_keys
@@ -39,7 +39,7 @@ INVALID = (401, "invalid_login_code")
 @pytest.fixture
 def code(cloud: Cloud) -> str:
     """What Ada's turbo got for the team `acme`."""
-    return logins.give(cloud.user, Grant(sso_team="acme"), now=clock.now())
+    return turbo_login.give(cloud.user, Grant(sso_team="acme"), now=clock.now())
 
 
 def exchange(code: str, name: str = TURBO) -> Reply:
@@ -85,22 +85,22 @@ def test_401_without_a_code(cloud: Cloud) -> None:
 
 
 def test_401_for_a_code_past_its_time(cloud: Cloud) -> None:
-    before = clock.now() - timedelta(seconds=logins.CODE_SECONDS)
-    late = logins.give(cloud.user, Grant(sso_team="acme"), now=before)
+    before = clock.now() - timedelta(seconds=turbo_login.CODE_SECONDS)
+    late = turbo_login.give(cloud.user, Grant(sso_team="acme"), now=before)
     assert refusal(exchange(late)) == INVALID
 
 
 def test_codes_past_their_time_go_with_expired_keys(cloud: Cloud, code: str) -> None:
     now = clock.now()
     assert delete_expired_keys(now=now) == 0
-    assert delete_expired_keys(now=now + timedelta(seconds=logins.CODE_SECONDS)) == 1
+    assert delete_expired_keys(now=now + timedelta(seconds=turbo_login.CODE_SECONDS)) == 1
     assert refusal(exchange(code)) == INVALID
 
 
 def test_who_has_left_the_team_meanwhile_gets_no_key(cloud: Cloud) -> None:
     bob = create_user("bob@acme.example", "Bob", now=clock.now())
     add_member(cloud.team.id, bob.id, Role.MEMBER, now=clock.now())
-    code = logins.give(bob, Grant(sso_team="acme"), now=clock.now())
+    code = turbo_login.give(bob, Grant(sso_team="acme"), now=clock.now())
     remove_member(cloud.team.id, bob.id)
     assert refusal(exchange(code)) == (403, "not_a_team_member")
     assert len(stored_keys()) == 1
@@ -146,14 +146,17 @@ def test_a_code_ends_when_its_user_takes_the_account_back(
     assert len(stored_keys()) == 1
     again = find_user(cloud.user.id)
     assert again is not None
-    assert exchange(logins.give(again, Grant(sso_team="acme"), now=clock.now())).status == 200
+    assert exchange(turbo_login.give(again, Grant(sso_team="acme"), now=clock.now())).status == 200
 
 
 def test_a_code_of_a_session_that_was_ended_while_it_was_given_is_none(cloud: Cloud) -> None:
     """The user is the one whom the request found before."""
     found = cloud.user
     end_sessions(found.id)
-    assert refusal(exchange(logins.give(found, Grant(sso_team="acme"), now=clock.now()))) == INVALID
+    assert (
+        refusal(exchange(turbo_login.give(found, Grant(sso_team="acme"), now=clock.now())))
+        == INVALID
+    )
 
 
 def test_a_code_outlives_another_name_of_its_user(cloud: Cloud, code: str) -> None:

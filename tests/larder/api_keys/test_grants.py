@@ -7,8 +7,8 @@ import pytest
 
 from larder import clock
 from larder.api_keys.grants import Grantor
+from larder.api_keys.manage import create_key, update_key
 from larder.api_keys.models import ApiKey, KeyChanges, NewKey, Permissions, RateLimit
-from larder.api_keys.own_keys import create_key, update_key
 from larder.api_keys.service import create_key as make_key
 from larder.api_keys.service import list_keys
 from larder.errors import NotATeamMember, PermissionNotHeld

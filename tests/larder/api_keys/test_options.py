@@ -15,8 +15,8 @@ from larder import aws, clock
 from larder.accounts.sessions import start_session
 from larder.api_keys import repository
 from larder.api_keys.grants import Grantor
+from larder.api_keys.manage import update_key
 from larder.api_keys.models import ApiKey, KeyChanges, NewKey, RateLimit, Refill, Refusal
-from larder.api_keys.own_keys import update_key
 from larder.api_keys.service import create_key, list_keys, rotate_key, stored_form, verify
 from larder.errors import InvalidRequest
 from larder.settings import SettingsError, settings

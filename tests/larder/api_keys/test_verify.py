@@ -14,6 +14,7 @@ import pytest
 from larder import clock
 from larder.api_keys import repository
 from larder.api_keys.grants import Grantor
+from larder.api_keys.manage import delete_key, update_key
 from larder.api_keys.models import (
     ApiKey,
     KeyChanges,
@@ -23,7 +24,6 @@ from larder.api_keys.models import (
     Refusal,
     Verification,
 )
-from larder.api_keys.own_keys import delete_key, update_key
 from larder.api_keys.service import (
     clean_up,
     create_key,

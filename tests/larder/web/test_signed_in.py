@@ -14,8 +14,8 @@ from larder.accounts import repository as accounts
 from larder.accounts.service import create_user, read_account
 from larder.accounts.sessions import start_session
 from larder.api_keys.grants import Grantor
+from larder.api_keys.manage import update_key
 from larder.api_keys.models import KeyChanges, NewKey, RateLimit, Refill
-from larder.api_keys.own_keys import update_key
 from larder.api_keys.service import create_key, find_key
 from larder.signing import sign
 from larder.web.app import auth_api, lambda_handler

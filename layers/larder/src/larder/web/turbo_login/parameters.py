@@ -8,7 +8,7 @@ from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
 
 from larder.errors import InvalidQuery
-from larder.web.loopback import Loopback, parse_loopback
+from larder.web.turbo_login.loopback import Loopback, parse_loopback
 
 LOGIN_PAGE = "/turborepo/token"
 

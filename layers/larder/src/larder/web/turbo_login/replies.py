@@ -3,11 +3,11 @@
 from typing import TypedDict
 
 from larder.accounts.models import User
-from larder.api_keys.logins import Offer
 from larder.clock import IsoTime, to_iso
 from larder.settings import settings
 from larder.teams.models import TeamMembership
-from larder.web.login_parameters import LoginRequest
+from larder.turbo_login.service import Offer
+from larder.web.turbo_login.parameters import LoginRequest
 
 
 class LoginUserJson(TypedDict):

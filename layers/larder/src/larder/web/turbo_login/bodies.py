@@ -7,12 +7,12 @@ from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
 from pydantic import BaseModel, ConfigDict
 
-from larder.api_keys.logins import Grant
 from larder.errors import InvalidBody
 from larder.teams.service import parse_team_id
+from larder.turbo_login.service import Grant
 from larder.web.auth_body import parsed
-from larder.web.loopback import MAX_STATE_LENGTH, Loopback, parse_loopback
 from larder.web.origins import check_own_page
+from larder.web.turbo_login.loopback import MAX_STATE_LENGTH, Loopback, parse_loopback
 
 
 class _Login(BaseModel):
