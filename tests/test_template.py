@@ -14,7 +14,7 @@ from unittest.mock import ANY
 
 import pytest
 
-from larder.accounts.credentials import allowed_domains
+from larder.accounts.sign_in import allowed_domains
 from larder.api_keys.rules import check_prefix
 from larder.errors import InvalidRequest
 from larder.rate_limits.models import BY_PATH

@@ -5,7 +5,7 @@ from typing import Annotated
 from aws_lambda_powertools.event_handler import Request
 
 from larder import clock
-from larder.accounts import credentials
+from larder.accounts import sign_in
 from larder.accounts.user_json import user_json
 from larder.web.account_json import NewSessionJson
 from larder.web.app import auth_api, lambda_handler
@@ -23,7 +23,7 @@ def change_password(
     change: PasswordChangeBody, caller: SignedInInPerson, visit: VisitBy, request: Request
 ) -> Annotated[JsonResponse[NewSessionJson], MAY_SET_COOKIES]:
     """POST /api/auth/change-password: set another password. `revokeOtherSessions` leaves one new session."""
-    user, token = credentials.change_password(caller.session, change, visit, now=clock.now())
+    user, token = sign_in.change_password(caller.session, change, visit, now=clock.now())
     kept = caller.session.remembered
     cookies = session_cookies(request, token, remembered=kept) if token else []
     return json_response({"token": token, "user": user_json(user)}, cookies=cookies)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypedDict
 from aws_lambda_powertools.event_handler import Request
 
 from larder import clock
-from larder.accounts import credentials
+from larder.accounts import sign_in
 from larder.api_keys.service import delete_keys_of
 from larder.teams.service import leave_teams
 from larder.web.app import auth_api, lambda_handler
@@ -27,7 +27,7 @@ def delete_user(
     password: FarewellPassword, caller: SignedInInPerson, request: Request
 ) -> Annotated[JsonResponse[DeletedUserJson], MAY_SET_COOKIES]:
     """POST /api/auth/delete-user: delete the caller with their sessions, keys and memberships."""
-    credentials.delete_user(caller.user, caller.session, password, now=clock.now())
+    sign_in.delete_user(caller.user, caller.session, password, now=clock.now())
     delete_keys_of(caller.user.id)
     leave_teams(caller.user.id)
     return json_response(

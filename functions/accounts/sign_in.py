@@ -5,7 +5,7 @@ from typing import Annotated, NotRequired, TypedDict
 from aws_lambda_powertools.event_handler import Request
 
 from larder import clock
-from larder.accounts import credentials
+from larder.accounts import sign_in as service
 from larder.accounts.user_json import UserJson, user_json
 from larder.web.account_bodies import SignInBody
 from larder.web.app import auth_api, lambda_handler
@@ -31,7 +31,7 @@ def sign_in(
     given: SignInBody, visit: VisitBy, request: Request
 ) -> Annotated[JsonResponse[SignedInJson], MayHave("Location"), MAY_SET_COOKIES]:
     """POST /api/auth/sign-in/email: start a session. The client continues at `callbackURL`, if there is one."""
-    user, token = credentials.sign_in(given, visit, now=clock.now())
+    user, token = service.sign_in(given, visit, now=clock.now())
     url = given.callback_url
     callback: CallbackJson = {"url": url} if url else {}
     return json_response(

@@ -5,7 +5,7 @@ from typing import Annotated
 from aws_lambda_powertools.event_handler import Request
 
 from larder import clock
-from larder.accounts import credentials
+from larder.accounts import sign_in
 from larder.accounts.user_json import user_json
 from larder.web.account_bodies import SignUpBody
 from larder.web.account_json import NewSessionJson
@@ -22,7 +22,7 @@ def sign_up(
     given: SignUpBody, visit: VisitBy, request: Request
 ) -> Annotated[JsonResponse[NewSessionJson], MAY_SET_COOKIES]:
     """POST /api/auth/sign-up/email: add a user and sign them in, or send a link if addresses must be verified."""
-    user, token = credentials.sign_up(given, visit, now=clock.now())
+    user, token = sign_in.sign_up(given, visit, now=clock.now())
     cookies = session_cookies(request, token, remembered=given.remembered) if token else []
     return json_response({"token": token, "user": user_json(user)}, cookies=cookies)
 

@@ -18,11 +18,11 @@ import httpx
 from larder import clock
 from larder.accounts import links
 from larder.accounts import repository as accounts
-from larder.accounts.credentials import SignIn, sign_in
 from larder.accounts.email_jobs import RequestDescription, Visit
 from larder.accounts.models import User
 from larder.accounts.service import create_user, find_user, find_user_by_email, read_account
 from larder.accounts.sessions import find_session, list_sessions
+from larder.accounts.sign_in import SignIn, sign_in
 from larder.api_keys import repository as key_store
 from larder.api_keys import service as keys
 from larder.api_keys.models import NewKey, RateLimit, Refill

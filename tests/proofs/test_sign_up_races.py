@@ -8,9 +8,9 @@ from itertools import cycle, islice
 import pytest
 
 from larder import aws, clock
-from larder.accounts.credentials import SignIn, SignUp, sign_in, sign_up
 from larder.accounts.email_jobs import EmailKind, RequestDescription, Visit
 from larder.accounts.sessions import end_sessions, find_session
+from larder.accounts.sign_in import SignIn, SignUp, sign_in, sign_up
 from larder.errors import InvalidEmailOrPassword, NotSignedIn, UserAlreadyExists
 from larder.settings import settings
 from tests.conftest import SetOption

@@ -191,13 +191,13 @@ def delete(email: str, yes: bool, as_json: bool) -> None:
     Works like the user's own `delete-user` request, even if that is disabled. Larder does not delete the only owner of
     a team.
     """
-    from larder.accounts import credentials, service
+    from larder.accounts import service, sign_in
     from larder.api_keys.service import delete_keys_of
     from larder.teams.service import leave_teams
 
     user = require_user(email)
     with _explain_deleted_user(user), _explain_only_owner(user):
-        credentials.check_teams_keep_an_owner(user.id)
+        sign_in.check_teams_keep_an_owner(user.id)
         if not yes:
             click.confirm(
                 f"Delete {user.email} ({user.id}), with their sessions, keys, memberships and what they store without"
@@ -206,7 +206,7 @@ def delete(email: str, yes: bool, as_json: bool) -> None:
                 err=True,
             )
             # Another owner may have left while the question was open.
-            credentials.check_teams_keep_an_owner(user.id)
+            sign_in.check_teams_keep_an_owner(user.id)
         service.remove_user(user.id, now=clock.now())
     with _explain_partial_deletion(user):
         keys = delete_keys_of(user.id)
@@ -254,12 +254,12 @@ def change_email(email: str, new: str, as_json: bool) -> None:
     Sessions, the password and earlier links stop working. The owner of NEW requests a password reset, which verifies
     the address. API keys and memberships stay. Larder notifies EMAIL by mail.
     """
-    from larder.accounts import credentials
+    from larder.accounts import sign_in
 
     user, now = require_user(email), clock.now()
     with _explain_deleted_user(user):
         try:
-            was, becomes = credentials.give_account(user.id, new, now=now)
+            was, becomes = sign_in.give_account(user.id, new, now=now)
         except EmailUnchanged:
             raise click.ClickException(
                 f"the user already has the address {user.email}: nothing was changed."

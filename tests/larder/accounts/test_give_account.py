@@ -4,7 +4,6 @@ import pytest
 
 from larder import clock
 from larder.accounts import service
-from larder.accounts.credentials import give_account
 from larder.accounts.links import (
     follow_verification_token,
     issue_reset_token,
@@ -14,6 +13,7 @@ from larder.accounts.links import (
 from larder.accounts.models import EmailTaken, User
 from larder.accounts.service import check_credentials, create_user, find_user, find_user_by_email
 from larder.accounts.sessions import find_session, start_session
+from larder.accounts.sign_in import give_account
 from larder.errors import (
     EmailUnchanged,
     InvalidEmail,

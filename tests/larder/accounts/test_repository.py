@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from larder import aws, clock
-from larder.accounts import credentials, repository, service
+from larder.accounts import repository, service, sign_in
 from larder.accounts.models import Account, User
 from larder.accounts.passwords import hash_password
 from larder.accounts.service import check_credentials, create_user, find_user, read_account
@@ -89,7 +89,7 @@ def test_the_account_record_goes_with_the_password(ada: User) -> None:
 def test_the_account_record_goes_when_the_operator_gives_the_user_to_another_address(
     ada: User,
 ) -> None:
-    credentials.give_account(ada.id, "other@example.com", now=clock.now())
+    sign_in.give_account(ada.id, "other@example.com", now=clock.now())
     assert accounts() == []
     assert read_account(ada.id).credential is None
 

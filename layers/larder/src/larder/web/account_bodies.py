@@ -11,9 +11,9 @@ from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
 from pydantic import BaseModel, ConfigDict, Field
 
-from larder.accounts.credentials import SignIn, SignUp
 from larder.accounts.models import ProfileChange
 from larder.accounts.service import parse_image
+from larder.accounts.sign_in import SignIn, SignUp
 from larder.errors import EmailCannotBeUpdated, InvalidBody, InvalidRequest, NoFieldsToUpdate
 from larder.names import parse_name
 from larder.web.auth_body import parsed
