@@ -1,4 +1,4 @@
-"""Somebody who has an account, and what hides or shows that they do."""
+"""Users, a signed-in browser, and the hashes that are computed."""
 
 import hashlib
 from typing import Any
@@ -18,13 +18,13 @@ PASSWORD = "correct horse battery staple"
 
 @pytest.fixture(autouse=True)
 def quick_hashes(option: SetOption) -> None:
-    """A hash with the default cost takes as long as most of these tests together; tests/larder has it."""
+    """One hash at the default cost takes as long as most of these tests. tests/larder tests that cost."""
     option("scrypt_cost", 1024)
 
 
 @pytest.fixture
 def ada(aws_in_memory: None) -> User:
-    """A user with a password, whose address is not verified."""
+    """A user with a password and an unverified address."""
     return create_user("ada@example.com", "Ada", password=PASSWORD, now=clock.now())
 
 
@@ -41,7 +41,7 @@ def browser(ada: User) -> Browser:
 
 @pytest.fixture
 def hashes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The cost of each scrypt that is computed from now on."""
+    """The cost of each scrypt hash that the test computes."""
     costs: list[int] = []
     scrypt = hashlib.scrypt
 
@@ -60,6 +60,6 @@ VISIT = Visit(
 
 
 def verify(user: User) -> None:
-    """Have the user's address verified."""
+    """Mark the user's address as verified."""
     now = clock.now()
     follow_verification_token(issue_verification_token(user, now=now), VISIT, now=now)

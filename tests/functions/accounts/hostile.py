@@ -1,10 +1,10 @@
-"""Values that no client means well with, for every text field of a body."""
+"""Hostile values for every text field of a body."""
 
 import json
 from typing import Any
 
 NOT_TEXTS: list[Any] = [None, 1, 1.5, True, [], ["a"], {}, {"$ne": ""}, [["a"] * 3]]
-"""What a field that takes text may not hold. None is a text that is left out where the field is optional."""
+"""Values of the wrong type for a text field. None is absent: it is allowed in an optional field."""
 
 TEXTS = [
     "",
@@ -43,5 +43,5 @@ BODIES = [
 
 
 def with_lone_surrogate(body: dict[str, Any], field: str) -> bytes:
-    """The body with half a character in one field, which JSON can hold and no encoding of text can."""
+    """The body with a lone surrogate in one field. JSON can hold one, but UTF-8 cannot."""
     return json.dumps({**body, field: "\ud800abcdefgh"}).encode()

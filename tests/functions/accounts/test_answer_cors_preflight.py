@@ -1,4 +1,4 @@
-"""OPTIONS under /api/auth: what a browser is told before a page of another origin sends a request."""
+"""OPTIONS under /api/auth: the reply to a browser's CORS preflight."""
 
 import pytest
 
@@ -17,17 +17,17 @@ def _trusted(option: SetOption) -> None:
 
 
 def announce(path: str = SIGN_IN, **headers: str) -> Reply:
-    asked = {"access-control-request-method": "POST", **headers}
-    return deliver("OPTIONS", path, "", list(asked.items()), b"")
+    preflight = {"access-control-request-method": "POST", **headers}
+    return deliver("OPTIONS", path, "", list(preflight.items()), b"")
 
 
 @pytest.mark.parametrize("origin", [APP, "https://build.acme.example"])
 @pytest.mark.parametrize("path", [SIGN_IN, "/api/auth/get-session", "/api/auth/api-key/list"])
-def test_pages_of_trusted_origins_may_send_json_and_cookies(origin: str, path: str) -> None:
+def test_trusted_origins_can_send_json_and_cookies(origin: str, path: str) -> None:
     reply = announce(path, origin=origin)
     assert (reply.status, reply.body) == (204, b"")
-    told = {name: value for name, value in reply.headers.items() if name.startswith("access-")}
-    assert told == {
+    allowed = {name: value for name, value in reply.headers.items() if name.startswith("access-")}
+    assert allowed == {
         "access-control-allow-origin": origin,
         "access-control-allow-credentials": "true",
         "access-control-allow-methods": "GET, POST",
@@ -38,7 +38,7 @@ def test_pages_of_trusted_origins_may_send_json_and_cookies(origin: str, path: s
     assert reply.headers["vary"] == "Origin"
 
 
-def test_headers_that_the_deployment_takes_keys_in_may_be_sent(option: SetOption) -> None:
+def test_preflight_allows_the_configured_api_key_headers(option: SetOption) -> None:
     option("api_key_headers", "x-larder-key, x-other")
     allowed = announce(origin=APP).headers["access-control-allow-headers"]
     assert allowed == "Content-Type, Authorization, x-larder-key, x-other"
@@ -57,12 +57,14 @@ def test_headers_that_the_deployment_takes_keys_in_may_be_sent(option: SetOption
         ({"origin": "app.example.com"}, "INVALID_ORIGIN"),
     ],
 )
-def test_other_pages_are_refused_and_may_not_read_why(headers: dict[str, str], code: str) -> None:
+def test_preflight_of_an_untrusted_origin_is_refused_and_unreadable(
+    headers: dict[str, str], code: str
+) -> None:
     reply = announce(**headers)
     assert (reply.status, reply.json["code"]) == (403, code)
     assert not [name for name in reply.headers if name.startswith("access-control-")]
 
 
-def test_no_list_no_pages_of_other_origins(option: SetOption) -> None:
+def test_without_trusted_origins_every_other_origin_is_refused(option: SetOption) -> None:
     option("trusted_origins", "")
     assert announce(origin=APP).status == 403

@@ -12,7 +12,7 @@ from tests.requests import Browser
 PATH = "/change-email"
 
 
-def test_a_link_is_sent_to_the_new_address_and_nothing_changes_yet(
+def test_a_link_is_sent_to_the_new_address_and_the_old_one_stays(
     ada: User, browser: Browser, mailbox: Mailbox
 ) -> None:
     reply = browser.post(PATH, {"newEmail": "Ada@New.example"})
@@ -25,7 +25,7 @@ def test_a_link_is_sent_to_the_new_address_and_nothing_changes_yet(
     assert find_user(ada.id) == ada
 
 
-def test_a_taken_address_is_answered_alike_and_gets_no_mail(
+def test_a_taken_address_gets_the_same_reply_but_no_mail(
     bob: User, browser: Browser, mailbox: Mailbox
 ) -> None:
     free = browser.post(PATH, {"newEmail": "free@example.com"})
@@ -34,18 +34,18 @@ def test_a_taken_address_is_answered_alike_and_gets_no_mail(
     assert [message.to for message in mailbox.deliver()] == ["free@example.com"]
 
 
-def test_the_address_that_somebody_has_is_no_new_one(browser: Browser) -> None:
+def test_the_users_own_address_is_refused(browser: Browser) -> None:
     reply = browser.post(PATH, {"newEmail": "ADA@example.com"})
     assert reply.refusal == (400, "EMAIL_IS_THE_SAME")
 
 
-def test_the_deployment_can_switch_it_off(browser: Browser, option: SetOption) -> None:
+def test_changing_the_address_can_be_disabled(browser: Browser, option: SetOption) -> None:
     option("enable_change_email", "false")
     reply = browser.post(PATH, {"newEmail": "ada@new.example"})
     assert reply.refusal == (400, "CHANGE_EMAIL_DISABLED")
 
 
-def test_nobody_who_is_not_signed_in_changes_an_address(aws_in_memory: None) -> None:
+def test_401_without_a_session(aws_in_memory: None) -> None:
     reply = Browser().post(PATH, {"newEmail": "ada@new.example"})
     assert reply.refusal == (401, "UNAUTHORIZED")
 
@@ -55,7 +55,7 @@ def test_a_bad_body_is_refused(browser: Browser, email: object) -> None:
     assert browser.post(PATH, {"newEmail": email}).refusal == (400, "VALIDATION_ERROR")
 
 
-def test_what_is_no_address_is_told_by_the_name_of_its_field(
+def test_an_invalid_address_is_reported_by_its_field_name(
     browser: Browser, mailbox: Mailbox
 ) -> None:
     reply = browser.post(PATH, {"newEmail": "x"})
@@ -64,7 +64,7 @@ def test_what_is_no_address_is_told_by_the_name_of_its_field(
     assert mailbox.jobs == []
 
 
-def test_a_link_leads_to_trusted_pages_only(browser: Browser, mailbox: Mailbox) -> None:
+def test_the_callback_must_be_a_trusted_page(browser: Browser, mailbox: Mailbox) -> None:
     body = {"newEmail": "ada@new.example", "callbackURL": "https://evil.example"}
     assert browser.post(PATH, body).refusal == (403, "INVALID_CALLBACK_URL")
     assert mailbox.jobs == []

@@ -15,20 +15,20 @@ NEW = "another correct horse"
 CHANGE = {"newPassword": NEW, "currentPassword": PASSWORD}
 
 
-def test_the_password_is_another_one(ada: User, browser: Browser) -> None:
+def test_the_new_password_replaces_the_old_one(ada: User, browser: Browser) -> None:
     reply = browser.post(PATH, CHANGE)
     assert (reply.status, reply.json["token"], reply.json["user"]["id"]) == (200, None, ada.id)
     assert reply.cookies == ()
     assert check_credentials(ada.email, NEW).id == ada.id
 
 
-def test_other_sessions_stay(ada: User, browser: Browser) -> None:
+def test_other_sessions_stay_valid_by_default(ada: User, browser: Browser) -> None:
     elsewhere = browser_of(ada)
     browser.post(PATH, CHANGE)
     assert elsewhere.get("/get-session").json is not None
 
 
-def test_other_sessions_end_when_that_is_asked_for(ada: User, browser: Browser) -> None:
+def test_other_sessions_end_on_request(ada: User, browser: Browser) -> None:
     elsewhere, before = browser_of(ada), browser_of(ada)
     before.cookies = dict(browser.cookies)
     reply = browser.post(PATH, {**CHANGE, "revokeOtherSessions": True})
@@ -38,7 +38,7 @@ def test_other_sessions_end_when_that_is_asked_for(ada: User, browser: Browser) 
     assert before.get("/get-session").json is None
 
 
-def test_the_session_that_takes_over_is_remembered_as_the_old_one_was(ada: User) -> None:
+def test_the_new_session_keeps_the_remember_me_choice(ada: User) -> None:
     forgetful = Browser()
     forgetful.post(
         "/sign-in/email", {"email": ada.email, "password": PASSWORD, "rememberMe": False}
@@ -47,14 +47,14 @@ def test_the_session_that_takes_over_is_remembered_as_the_old_one_was(ada: User)
     assert not any("Max-Age" in cookie for cookie in reply.cookies)
 
 
-def test_reset_links_for_the_old_password_end(ada: User, browser: Browser) -> None:
+def test_reset_links_for_the_old_password_stop_working(ada: User, browser: Browser) -> None:
     token = issue_reset_token(ada, now=clock.now())
     browser.post(PATH, CHANGE)
     reply = Browser().post("/reset-password", {"newPassword": "a third password", "token": token})
     assert reply.refusal == (400, "INVALID_TOKEN")
 
 
-def test_the_current_password_is_asked_for(ada: User, browser: Browser) -> None:
+def test_the_current_password_is_required(ada: User, browser: Browser) -> None:
     reply = browser.post(PATH, {**CHANGE, "currentPassword": "wrong password"})
     assert reply.refusal == (400, "INVALID_PASSWORD")
     assert check_credentials(ada.email, PASSWORD).id == ada.id
@@ -63,23 +63,25 @@ def test_the_current_password_is_asked_for(ada: User, browser: Browser) -> None:
 @pytest.mark.parametrize(
     ("password", "code"), [("x" * 7, "PASSWORD_TOO_SHORT"), ("x" * 129, "PASSWORD_TOO_LONG")]
 )
-def test_a_password_out_of_bounds_is_refused(browser: Browser, password: str, code: str) -> None:
+def test_a_password_outside_the_length_limits_is_refused(
+    browser: Browser, password: str, code: str
+) -> None:
     reply = browser.post(PATH, {**CHANGE, "newPassword": password})
     assert reply.refusal == (400, code)
     assert reply.json["message"].startswith("newPassword: must have 8 to 128 characters")
 
 
-def test_the_current_password_is_told_by_the_name_of_its_field(browser: Browser) -> None:
+def test_a_missing_current_password_is_reported_by_its_field_name(browser: Browser) -> None:
     reply = browser.post(PATH, {**CHANGE, "currentPassword": "x" * 129})
     assert reply.refusal == (400, "PASSWORD_TOO_LONG")
     assert reply.json["message"].startswith("currentPassword: ")
 
 
-def test_nobody_who_is_not_signed_in_changes_a_password(ada: User) -> None:
+def test_401_without_a_session(ada: User) -> None:
     assert Browser().post(PATH, CHANGE).refusal == (401, "UNAUTHORIZED")
 
 
-def test_a_bad_body_is_told_before_the_session_is_asked_for(aws_in_memory: None) -> None:
+def test_a_bad_body_is_reported_before_a_missing_session(aws_in_memory: None) -> None:
     for value in NOT_TEXTS:
         for field in CHANGE:
             reply = Browser().post(PATH, {**CHANGE, field: value})

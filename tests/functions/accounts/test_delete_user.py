@@ -22,12 +22,12 @@ PATH = "/delete-user"
 
 
 def late(user: User) -> Browser:
-    """A browser in which the user signed in two days ago."""
+    """A browser where the user signed in two days ago."""
     _, token = start_session(user, now=clock.now() - timedelta(days=2))
     return browser_of(user, token=token)
 
 
-def test_the_user_is_gone_and_can_be_made_anew(ada: User, browser: Browser) -> None:
+def test_the_user_is_deleted_and_can_sign_up_again(ada: User, browser: Browser) -> None:
     reply = browser.post(PATH)
     assert (reply.status, reply.json) == (200, {"success": True, "message": "User deleted"})
     assert browser.cookies == {}
@@ -36,7 +36,7 @@ def test_the_user_is_gone_and_can_be_made_anew(ada: User, browser: Browser) -> N
     create_user(ada.email, "Ada again", now=clock.now())
 
 
-def test_no_credential_works_any_more(ada: User, browser: Browser) -> None:
+def test_no_credential_works_after_deletion(ada: User, browser: Browser) -> None:
     now = clock.now()
     team = create_team(
         "Acme", "acme", owner_user_id=create_user("o@a.de", "O", now=now).id, now=now
@@ -56,7 +56,7 @@ def test_no_credential_works_any_more(ada: User, browser: Browser) -> None:
     assert reply.refusal == (401, "INVALID_EMAIL_OR_PASSWORD")
 
 
-def test_after_a_day_the_password_is_asked_for(ada: User) -> None:
+def test_the_password_is_required_one_day_after_sign_in(ada: User) -> None:
     browser = late(ada)
     assert browser.post(PATH).refusal == (400, "SESSION_EXPIRED")
     assert browser.post(PATH, {"password": "wrong"}).refusal == (400, "INVALID_PASSWORD")
@@ -64,7 +64,7 @@ def test_after_a_day_the_password_is_asked_for(ada: User) -> None:
     assert browser.post(PATH, {"password": PASSWORD}).status == 200
 
 
-def test_a_team_keeps_an_owner(ada: User, bob: User, browser: Browser) -> None:
+def test_the_last_owner_of_a_team_cannot_be_deleted(ada: User, bob: User, browser: Browser) -> None:
     now = clock.now()
     team = create_team("Acme", "acme", owner_user_id=ada.id, now=now)
     reply = browser.post(PATH)
@@ -75,7 +75,7 @@ def test_a_team_keeps_an_owner(ada: User, bob: User, browser: Browser) -> None:
     assert browser.post(PATH).status == 200
 
 
-def test_an_owner_who_is_the_only_one_a_moment_later_is_deleted_all_the_same(
+def test_an_owner_who_becomes_the_last_one_during_the_request_is_deleted(
     ada: User, bob: User, browser: Browser
 ) -> None:
     now = clock.now()
@@ -112,7 +112,7 @@ def test_memberships_that_cannot_be_ended_are_left_to_the_hourly_run(
     assert role_of(team.id, ada.id) is None
 
 
-def test_where_it_is_switched_off_the_path_seems_not_to_be_there(
+def test_404_when_deleting_users_is_disabled(
     ada: User, browser: Browser, option: SetOption
 ) -> None:
     option("enable_delete_user", "false")
@@ -121,7 +121,7 @@ def test_where_it_is_switched_off_the_path_seems_not_to_be_there(
     assert find_user(ada.id) == ada
 
 
-def test_nobody_who_is_not_signed_in_deletes_anybody(ada: User) -> None:
+def test_401_without_a_session(ada: User) -> None:
     assert Browser().post(PATH).refusal == (401, "UNAUTHORIZED")
 
 

@@ -24,14 +24,16 @@ def test_the_link_in_the_mail_leads_to_the_page_with_the_token(ada: User, mailbo
     assert reply.headers["cache-control"] == "no-store"
 
 
-def test_following_it_does_not_spend_the_token(ada: User) -> None:
+def test_following_the_link_does_not_use_up_the_token(ada: User) -> None:
     token = issue_reset_token(ada, now=clock.now())
     for _ in range(2):
         reply = Browser().get(f"/reset-password/{token}?callbackURL=%2Freset")
         assert reply.headers["location"].endswith(f"/reset?token={token}")
 
 
-def test_an_expired_used_or_unknown_token_is_told_to_the_page(ada: User, mailbox: Mailbox) -> None:
+def test_an_expired_used_or_unknown_token_redirects_with_an_error(
+    ada: User, mailbox: Mailbox
+) -> None:
     now = clock.now()
     expired = issue_reset_token(ada, now=now - timedelta(hours=1))
     used = issue_reset_token(ada, now=now)
@@ -43,13 +45,13 @@ def test_an_expired_used_or_unknown_token_is_told_to_the_page(ada: User, mailbox
 
 
 @pytest.mark.parametrize("query", ["", "?callbackURL="])
-def test_without_a_page_to_go_to_it_leads_to_our_own(ada: User, query: str) -> None:
+def test_without_a_callback_it_redirects_to_the_page_of_larder(ada: User, query: str) -> None:
     token = issue_reset_token(ada, now=clock.now())
     reply = Browser().get(f"/reset-password/{token}{query}")
     assert reply.headers["location"] == f"https://{DOMAIN}/reset-password?token={token}"
 
 
-def test_it_leads_to_trusted_pages_only(ada: User) -> None:
+def test_it_redirects_only_to_trusted_pages(ada: User) -> None:
     token = issue_reset_token(ada, now=clock.now())
     reply = Browser().get(f"/reset-password/{token}?callbackURL=https%3A%2F%2Fevil.example")
     assert reply.refusal == (403, "INVALID_CALLBACK_URL")

@@ -25,8 +25,8 @@ from tests.requests import Cloud, Context, Sender, invoke
 HANDLER = "accounts.forget_deleted_users.handler"
 
 
-def test_what_a_deletion_left_over_is_ended(cloud: Cloud) -> None:
-    """The request was cut off after the user was gone, before their keys were."""
+def test_the_rest_of_an_interrupted_deletion_is_removed(cloud: Cloud) -> None:
+    """The request stopped after it deleted the user and before it deleted their keys."""
     create_key(NewKey(user_id=cloud.user.id), now=clock.now())
     remove_user(cloud.user.id, now=clock.now())
     assert len(list_keys(cloud.user.id)) == 2
@@ -35,20 +35,20 @@ def test_what_a_deletion_left_over_is_ended(cloud: Cloud) -> None:
     assert role_of(cloud.team.id, cloud.user.id) is None
 
 
-def test_the_note_is_kept_until_no_upload_can_come_any_more(cloud: Cloud) -> None:
+def test_the_deletion_record_is_kept_until_no_upload_can_arrive(cloud: Cloud) -> None:
     deleted_at = clock.now() - timedelta(hours=24)
     remove_user(cloud.user.id, now=deleted_at)
     invoke(HANDLER, {})
     assert deleted_users() == [(cloud.user.id, deleted_at)]
 
 
-def test_then_nothing_is_kept_of_the_user(cloud: Cloud) -> None:
+def test_nothing_about_the_user_is_kept_afterwards(cloud: Cloud) -> None:
     remove_user(cloud.user.id, now=clock.now() - timedelta(hours=26))
     invoke(HANDLER, {})
     assert deleted_users() == []
 
 
-def test_the_note_is_kept_as_long_as_a_membership_could_not_be_ended(cloud: Cloud) -> None:
+def test_the_deletion_record_is_kept_until_every_membership_has_ended(cloud: Cloud) -> None:
     deleted_at = clock.now() - timedelta(hours=26)
     remove_user(cloud.user.id, now=deleted_at)
     with unreachable("dynamodb", "TransactWriteItems"):
@@ -59,21 +59,21 @@ def test_the_note_is_kept_as_long_as_a_membership_could_not_be_ended(cloud: Clou
     assert role_of(cloud.team.id, cloud.user.id) is None
 
 
-def test_no_record_of_a_session_is_left(cloud: Cloud) -> None:
-    """It would tell for days where the user was."""
+def test_no_session_is_left(cloud: Cloud) -> None:
+    """A session holds the user's IP address."""
     bob = create_user("bob@acme.example", "Bob", now=clock.now())
     for user in (cloud.user, cloud.user, bob):
         start_session(user, ip_address="192.0.2.1", now=clock.now())
     remove_user(cloud.user.id, now=clock.now())
     invoke(HANDLER, {})
     items = aws.dynamodb().scan(TableName=settings().identity_table)["Items"]
-    told = [item for item in map(aws.deserialize, items) if cloud.user.id in str(item)]
-    assert [item["pk"] for item in told] == ["deleted"]
+    left = [item for item in map(aws.deserialize, items) if cloud.user.id in str(item)]
+    assert [item["pk"] for item in left] == ["deleted"]
     assert len(list_sessions(bob.id)) == 1
 
 
-def test_who_was_brought_back_by_a_restored_table_keeps_everything(cloud: Cloud) -> None:
-    """The note of the deletion is newer than the moment that the table was restored to, so it is still there."""
+def test_a_user_brought_back_by_a_restored_table_keeps_everything(cloud: Cloud) -> None:
+    """The record of the deletion is newer than the backup, so it still exists."""
     table = settings().identity_table
     before = aws.dynamodb().scan(TableName=table)["Items"]
     remove_user(cloud.user.id, now=clock.now())
@@ -85,12 +85,12 @@ def test_who_was_brought_back_by_a_restored_table_keeps_everything(cloud: Cloud)
     assert deleted_users() == []
 
 
-# --------------------------------------------------------------- what they stored without a team
+# --------------------------------------------------------------- the user's personal artifacts
 
 
 @pytest.fixture
 def full(cloud: Cloud) -> Cloud:
-    """Ada with everything that a person can have without a team, and in her team with some of it."""
+    """Ada with every kind of personal data, and some in her team."""
     own = Sender(create_key(NewKey(user_id=cloud.user.id), now=clock.now())[1])
     for send in (own, cloud.send):
         fill(send)
@@ -109,13 +109,13 @@ def is_clear(owner: str) -> bool:
 
 
 def in_team(cloud: Cloud) -> dict[str, list[str]]:
-    """What the team has but Ada's membership."""
+    """The team's items, except for Ada's membership."""
     found = stored_of(cloud.team.id)
     found[settings().teams_table].remove(f"member#{cloud.user.id}")
     return found
 
 
-def test_what_a_user_stored_without_a_team_goes_and_nothing_of_their_team(full: Cloud) -> None:
+def test_personal_artifacts_are_deleted_and_team_artifacts_stay(full: Cloud) -> None:
     before = in_team(full)
     assert all(stored_of(full.user.id).values())
     delete(full)
@@ -125,14 +125,14 @@ def test_what_a_user_stored_without_a_team_goes_and_nothing_of_their_team(full: 
     assert all(before.values())
 
 
-def test_objects_go_with_the_sweep(full: Cloud) -> None:
+def test_the_sweep_deletes_the_objects(full: Cloud) -> None:
     delete(full)
     invoke(HANDLER, {})
     sweep.sweep(now=clock.now() + timedelta(days=2))
     assert_nothing_is_in_index_or_bucket(full.user.id)
 
 
-def test_an_upload_that_was_under_way_is_removed_by_a_later_run(full: Cloud) -> None:
+def test_an_upload_in_progress_is_removed_by_a_later_run(full: Cloud) -> None:
     delete(full)
     invoke(HANDLER, {})
     upload_late(full.user.id)
@@ -140,7 +140,7 @@ def test_an_upload_that_was_under_way_is_removed_by_a_later_run(full: Cloud) -> 
     assert is_clear(full.user.id)
 
 
-def test_what_there_is_no_time_for_is_left_to_the_next_run_but_keys(full: Cloud) -> None:
+def test_when_time_runs_out_the_rest_is_left_to_the_next_run_except_keys(full: Cloud) -> None:
     deleted_at = delete(full, ago=timedelta(hours=26))
     invoke(HANDLER, {}, Context(remaining_ms=30_000))
     assert list_keys(full.user.id) == []
@@ -152,14 +152,12 @@ def test_what_there_is_no_time_for_is_left_to_the_next_run_but_keys(full: Cloud)
 
 
 @pytest.mark.parametrize("operation", ["Query", "DeleteItem", "TransactWriteItems", "UpdateItem"])
-def test_a_store_that_does_not_answer_is_asked_again_by_the_next_run(
-    full: Cloud, operation: str
-) -> None:
+def test_a_failed_read_is_retried_by_the_next_run(full: Cloud, operation: str) -> None:
     delete(full, ago=timedelta(hours=26))
     with unreachable("dynamodb", operation), suppress(TryAgain):
         invoke(HANDLER, {})
     assert len(deleted_users()) == 1
-    # The daily check of the totals mends what was taken out and not counted out.
+    # The daily check of the totals corrects artifacts that were deleted but not subtracted.
     for hours in (24, 25):
         sweep.sweep(now=clock.now() + timedelta(hours=hours))
     invoke(HANDLER, {})
@@ -167,7 +165,7 @@ def test_a_store_that_does_not_answer_is_asked_again_by_the_next_run(
     assert deleted_users() == []
 
 
-def test_an_artifact_that_others_remove_at_the_same_moment_is_counted_out_once(
+def test_an_artifact_removed_concurrently_is_subtracted_once(
     cloud: Cloud,
 ) -> None:
     bob = create_user("bob@acme.example", "Bob", now=clock.now())

@@ -24,12 +24,12 @@ def is_nobody(reply: Reply) -> bool:
 
 
 def begun(user: User, age: timedelta, *, remembered: bool = True) -> Browser:
-    """A browser in which the user signed in `age` ago."""
+    """A browser where the user signed in `age` ago."""
     _, token = start_session(user, remembered=remembered, now=clock.now() - age)
     return browser_of(user, token=token)
 
 
-def test_who_is_signed_in_and_by_which_session(ada: User, browser: Browser) -> None:
+def test_it_returns_the_user_and_the_session(ada: User, browser: Browser) -> None:
     reply = browser.get("/get-session")
     assert reply.status == 200
     assert list(reply.json) == ["session", "user"]
@@ -42,22 +42,22 @@ def test_who_is_signed_in_and_by_which_session(ada: User, browser: Browser) -> N
     assert unquote(browser.cookies[SESSION_COOKIE]).startswith(f"{session['token']}.")
 
 
-def test_nobody_is_the_literal_null(aws_in_memory: None) -> None:
+def test_without_a_session_the_reply_is_null(aws_in_memory: None) -> None:
     assert is_nobody(Browser().get("/get-session"))
 
 
-def test_no_reply_is_kept_by_a_cache(browser: Browser) -> None:
+def test_the_reply_cannot_be_cached(browser: Browser) -> None:
     for anybody in (browser, Browser()):
         assert anybody.get("/get-session").headers["cache-control"] == "no-store"
 
 
-def test_a_bearer_token_does_as_well(ada: User) -> None:
+def test_a_bearer_token_works_like_a_cookie(ada: User) -> None:
     _, token = start_session(ada, now=clock.now())
     reply = Browser().get("/get-session", headers={"authorization": f"Bearer {token}"})
     assert (reply.json["session"]["token"], reply.cookies) == (token, ())
 
 
-# Which cookies count ----------------------------------------------------------------------------
+# Which cookies are accepted ---------------------------------------------------------------------
 
 
 def cookie(browser: Browser) -> tuple[str, str]:
@@ -80,7 +80,7 @@ def test_on_http_only_the_cookie_without_the_prefix_counts(browser: Browser) -> 
     assert browser.get("/get-session").json["user"]["name"] == "Ada"
 
 
-def test_a_forged_signature_is_nobodys(browser: Browser) -> None:
+def test_a_forged_signature_is_ignored(browser: Browser) -> None:
     token, signature = cookie(browser)
     other = sign("another token")
     for forged in ("", "x", signature[:-2], f"{signature}=", signature.swapcase(), other, "\u00e9"):
@@ -92,18 +92,18 @@ def test_a_forged_signature_is_nobodys(browser: Browser) -> None:
     "value",
     ["", ".", "..", "null", "%", "%00", "%ff%fe", "%ED%A0%80.x", "x" * 8000, "a.b;Path=/", '"a.b"'],
 )
-def test_a_cookie_that_is_none_is_nobodys(aws_in_memory: None, value: str) -> None:
+def test_a_malformed_cookie_is_ignored(aws_in_memory: None, value: str) -> None:
     browser = Browser(cookies={SESSION_COOKIE: value})
     assert is_nobody(browser.get("/get-session"))
 
 
-def test_a_signed_token_that_no_session_has_is_nobodys(aws_in_memory: None) -> None:
+def test_a_signed_token_of_no_session_is_ignored(aws_in_memory: None) -> None:
     for token in ("A" * 32, "short", "../../etc", "a.b"):
         value = quote(f"{token}.{sign(token)}", safe="")
         assert is_nobody(Browser(cookies={SESSION_COOKIE: value}).get("/get-session"))
 
 
-def test_what_the_previous_secret_signed_is_still_accepted(ada: User, option: SetOption) -> None:
+def test_a_cookie_signed_with_the_previous_secret_is_accepted(ada: User, option: SetOption) -> None:
     option("signing_secret", "the-old-secret")
     browser, absent = browser_of(ada), browser_of(ada)
     option("signing_secret", "the-new-secret,the-old-secret")
@@ -112,7 +112,7 @@ def test_what_the_previous_secret_signed_is_still_accepted(ada: User, option: Se
     assert is_nobody(absent.get("/get-session"))
 
 
-def test_people_who_come_back_between_two_rotations_stay_signed_in(
+def test_users_who_return_between_two_rotations_stay_signed_in(
     ada: User, option: SetOption
 ) -> None:
     option("signing_secret", "one")
@@ -129,7 +129,7 @@ def test_people_who_come_back_between_two_rotations_stay_signed_in(
         option("signing_secret", "one")
 
 
-def test_a_bearer_token_and_a_forged_cookie_are_not_signed_anew(
+def test_a_bearer_token_or_a_forged_cookie_is_not_signed_again(
     ada: User, option: SetOption
 ) -> None:
     option("signing_secret", "two,one")
@@ -140,7 +140,7 @@ def test_a_bearer_token_and_a_forged_cookie_are_not_signed_anew(
     assert (reply.json["user"]["id"], reply.cookies) == (ada.id, ())
 
 
-# When it ends ------------------------------------------------------------------------------------
+# Expiry ------------------------------------------------------------------------------------------
 
 
 def test_a_session_ends_after_seven_days_without_use(ada: User) -> None:
@@ -153,7 +153,7 @@ def test_a_session_that_is_not_remembered_ends_after_a_day(ada: User) -> None:
     assert is_nobody(begun(ada, DAY, remembered=False).get("/get-session"))
 
 
-def test_an_ended_session_is_nobodys_at_the_next_request_of_another_instance(
+def test_an_ended_session_is_refused_by_another_instance_at_the_next_request(
     ada: User, browser: Browser
 ) -> None:
     token, _ = cookie(browser)
@@ -164,10 +164,10 @@ def test_an_ended_session_is_nobodys_at_the_next_request_of_another_instance(
     assert is_nobody(browser.get("/get-session"))
 
 
-# A session in use begins anew once a day -------------------------------------------------------
+# A session in use is extended once a day -------------------------------------------------------
 
 
-def test_a_session_in_use_lives_on_and_the_browser_gets_its_cookie_again(ada: User) -> None:
+def test_a_session_in_use_is_extended_and_its_cookie_renewed(ada: User) -> None:
     browser = begun(ada, DAY + HOUR)
     before = browser.cookies[SESSION_COOKIE]
     reply = browser.get("/get-session")
@@ -181,14 +181,14 @@ def test_a_session_in_use_lives_on_and_the_browser_gets_its_cookie_again(ada: Us
     assert clock.to_iso(found[0].expires_at) == session["expiresAt"]
 
 
-def test_it_does_so_once_a_day(ada: User) -> None:
+def test_a_session_is_extended_at_most_once_a_day(ada: User) -> None:
     browser = begun(ada, DAY + HOUR)
     assert browser.get("/get-session").cookies
     assert browser.get("/get-session").cookies == ()
     assert begun(ada, DAY - HOUR).get("/get-session").cookies == ()
 
 
-def test_one_that_is_not_remembered_never_does(ada: User, option: SetOption) -> None:
+def test_a_session_that_is_not_remembered_is_never_extended(ada: User, option: SetOption) -> None:
     option("session_update_age_seconds", 60)
     browser = begun(ada, HOUR, remembered=False)
     reply = browser.get("/get-session")
@@ -196,17 +196,17 @@ def test_one_that_is_not_remembered_never_does(ada: User, option: SetOption) -> 
     assert reply.json["session"]["updatedAt"] == reply.json["session"]["createdAt"]
 
 
-def test_who_comes_with_a_bearer_token_gets_no_cookie(ada: User) -> None:
+def test_a_bearer_token_gets_no_cookie(ada: User) -> None:
     _, token = start_session(ada, now=clock.now() - DAY - HOUR)
     reply = Browser().get("/get-session", headers={"authorization": f"Bearer {token}"})
     assert reply.json["session"]["updatedAt"] > reply.json["session"]["createdAt"]
     assert reply.cookies == ()
 
 
-# What it costs ----------------------------------------------------------------------------------
+# AWS calls --------------------------------------------------------------------------------------
 
 
-def test_it_takes_two_reads_and_one_in_an_instance_that_knows_the_session(browser: Browser) -> None:
+def test_two_reads_and_one_when_the_instance_has_cached_the_session(browser: Browser) -> None:
     browser.get("/get-session")
     restart()
     for expected in (["GetItem", "BatchGetItem"], ["BatchGetItem"]):
@@ -222,6 +222,6 @@ def test_a_forged_cookie_costs_no_call(aws_in_memory: None) -> None:
     assert calls.made == []
 
 
-def test_a_table_that_does_not_answer_makes_nobody_a_stranger(browser: Browser) -> None:
+def test_an_unavailable_table_is_an_error_and_not_a_null_session(browser: Browser) -> None:
     with unreachable("dynamodb", "BatchGetItem"):
         assert browser.get("/get-session").refusal == (503, "TRY_AGAIN")

@@ -7,7 +7,7 @@ from larder.accounts.sessions import start_session
 from tests.requests import Cloud, Sender
 
 
-def test_whose_key_it_is(cloud: Cloud) -> None:
+def test_a_key_returns_its_user(cloud: Cloud) -> None:
     reply = cloud.send("GET", "/v2/user")
     assert reply.status == 200
     assert reply.json == {
@@ -20,12 +20,12 @@ def test_whose_key_it_is(cloud: Cloud) -> None:
     }
 
 
-def test_whose_session_it_is(cloud: Cloud) -> None:
+def test_a_session_returns_its_user(cloud: Cloud) -> None:
     token = start_session(cloud.user, now=clock.now())[1]
     assert Sender(token)("GET", "/v2/user").json["user"]["id"] == cloud.user.id
 
 
-def test_401_for_a_key_whose_user_is_gone(cloud: Cloud) -> None:
+def test_401_for_a_key_of_a_deleted_user(cloud: Cloud) -> None:
     assert repository.remove(read_account(cloud.user.id), now=clock.now())
     reply = cloud.send("GET", "/v2/user")
     assert (reply.status, reply.code) == (401, "unauthorized")

@@ -15,7 +15,7 @@ from tests.requests import Browser, Cloud, Sender, browser_of
 PATH = "/list-accounts"
 
 
-def test_the_account_of_the_caller_with_the_provider_credential(
+def test_the_callers_account_has_the_provider_credential(
     ada: User, bob: User, browser: Browser
 ) -> None:
     reply = browser.get(PATH)
@@ -33,7 +33,7 @@ def test_the_account_of_the_caller_with_the_provider_credential(
     ]
 
 
-def test_another_password_changes_updated_at_alone(ada: User, browser: Browser) -> None:
+def test_a_new_password_changes_only_updated_at(ada: User, browser: Browser) -> None:
     (before,) = browser.get(PATH).json
     with time_machine.travel(clock.now() + timedelta(minutes=1)):
         change = PasswordChange(current=PASSWORD, new="a new password", ends_other_sessions=False)
@@ -43,7 +43,7 @@ def test_another_password_changes_updated_at_alone(ada: User, browser: Browser) 
     assert after == {**before, "updatedAt": after["updatedAt"]}
 
 
-def test_another_name_does_not_change_the_account(browser: Browser) -> None:
+def test_a_new_name_does_not_change_the_account(browser: Browser) -> None:
     before = browser.get(PATH).json
     with time_machine.travel(clock.now() + timedelta(minutes=1)):
         assert browser.post("/update-user", {"name": "Countess"}).status == 200
@@ -56,11 +56,11 @@ def test_a_user_without_a_password_has_no_account(aws_in_memory: None) -> None:
 
 
 @pytest.mark.parametrize("path", [PATH, "/get-session", "/list-sessions"])
-def test_no_reply_holds_the_hash(browser: Browser, path: str) -> None:
+def test_no_reply_contains_the_password_hash(browser: Browser, path: str) -> None:
     assert "password" not in browser.get(path).body.decode().lower()
 
 
-def test_a_key_lists_the_account_of_its_owner_where_keys_stand_for_sessions(
+def test_a_key_lists_its_owners_account_when_keys_replace_sessions(
     cloud: Cloud, option: SetOption
 ) -> None:
     option("session_for_api_keys", "true")

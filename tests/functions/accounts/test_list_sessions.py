@@ -28,7 +28,7 @@ def test_every_session_of_the_caller_newest_first(ada: User, bob: User, browser:
     )
 
 
-def test_only_the_callers_own_session_is_shown_with_its_token(ada: User, browser: Browser) -> None:
+def test_only_the_current_session_shows_its_token(ada: User, browser: Browser) -> None:
     _, others_token = start_session(ada, now=clock.now())
     reply = browser.get("/list-sessions")
     tokens = {one["id"]: one["token"] for one in reply.json}
@@ -43,7 +43,7 @@ def test_only_the_callers_own_session_is_shown_with_its_token(ada: User, browser
         assert Browser().get("/get-session", headers=stolen).json is None
 
 
-def test_what_is_shown_for_another_session_ends_it(ada: User, browser: Browser) -> None:
+def test_the_id_shown_for_another_session_revokes_it(ada: User, browser: Browser) -> None:
     other = browser_of(ada)
     handle = next(
         one["token"]
@@ -55,22 +55,22 @@ def test_what_is_shown_for_another_session_ends_it(ada: User, browser: Browser) 
     assert len(browser.get("/list-sessions").json) == 1
 
 
-def test_sessions_that_do_not_count_any_more_are_not_listed(ada: User, browser: Browser) -> None:
+def test_expired_and_revoked_sessions_are_not_listed(ada: User, browser: Browser) -> None:
     now = clock.now()
     start_session(ada, now=now - 8 * DAY)
     start_session(ada, remembered=False, now=now - DAY)
     assert len(browser.get("/list-sessions").json) == 1
     browser.post("/revoke-other-sessions")
-    start_session(ada, now=now)  # with the user as read before
+    start_session(ada, now=now)  # with the user as it was read before
     assert len(browser.get("/list-sessions").json) == 1
 
 
-def test_who_signed_in_too_long_ago_must_do_so_again(ada: User, option: SetOption) -> None:
+def test_403_if_the_user_signed_in_too_long_ago(ada: User, option: SetOption) -> None:
     _, token = start_session(ada, now=clock.now() - DAY)
     assert browser_of(ada, token=token).get("/list-sessions").refusal == (403, "SESSION_NOT_FRESH")
     option("session_fresh_age_seconds", 2 * 86_400)
     assert browser_of(ada, token=token).get("/list-sessions").status == 200
 
 
-def test_nobody_is_told_nothing(aws_in_memory: None) -> None:
+def test_401_without_a_session(aws_in_memory: None) -> None:
     assert Browser().get("/list-sessions").refusal == (401, "UNAUTHORIZED")

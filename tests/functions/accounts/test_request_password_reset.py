@@ -13,7 +13,7 @@ from tests.requests import Browser
 PATH = "/request-password-reset"
 
 
-def test_a_link_is_sent_to_who_has_the_address(ada: User, mailbox: Mailbox) -> None:
+def test_a_link_is_sent_to_the_users_address(ada: User, mailbox: Mailbox) -> None:
     reply = Browser().post(PATH, {"email": "ADA@example.com", "redirectTo": "/reset"})
     assert reply.status == 200
     assert reply.json == {
@@ -25,7 +25,7 @@ def test_a_link_is_sent_to_who_has_the_address(ada: User, mailbox: Mailbox) -> N
     assert mailbox.deliver()[0].to == "ada@example.com"
 
 
-def test_known_and_unknown_addresses_are_answered_alike(ada: User, mailbox: Mailbox) -> None:
+def test_known_and_unknown_addresses_get_the_same_reply(ada: User, mailbox: Mailbox) -> None:
     replies, calls = [], []
     for email in ("ada@example.com", "nobody@example.com"):
         with counted() as made:
@@ -37,17 +37,17 @@ def test_known_and_unknown_addresses_are_answered_alike(ada: User, mailbox: Mail
         unknown.body,
         unknown.headers,
     )
-    assert calls == [0, 0]  # nothing is looked up
+    assert calls == [0, 0]  # no lookup
     assert len(mailbox.deliver()) == 1
 
 
-def test_a_link_leads_to_trusted_pages_only(ada: User, mailbox: Mailbox) -> None:
+def test_the_callback_must_be_a_trusted_page(ada: User, mailbox: Mailbox) -> None:
     reply = Browser().post(PATH, {"email": ada.email, "redirectTo": "//evil.example"})
     assert reply.refusal == (403, "INVALID_REDIRECT_URL")
     assert mailbox.jobs == []
 
 
-def test_where_passwords_are_switched_off_none_is_reset(
+def test_no_password_is_reset_when_passwords_are_disabled(
     ada: User, mailbox: Mailbox, option: SetOption
 ) -> None:
     option("enable_email_and_password", "false")

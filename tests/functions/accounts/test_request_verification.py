@@ -13,7 +13,7 @@ from tests.requests import Browser
 PATH = "/send-verification-email"
 
 
-def test_a_link_is_sent_to_an_address_that_is_not_verified(ada: User, mailbox: Mailbox) -> None:
+def test_a_link_is_sent_to_an_unverified_address(ada: User, mailbox: Mailbox) -> None:
     reply = Browser().post(PATH, {"email": "ADA@example.com", "callbackURL": "/welcome"})
     assert (reply.status, reply.json) == (200, {"status": True})
     (job,) = mailbox.jobs
@@ -21,7 +21,7 @@ def test_a_link_is_sent_to_an_address_that_is_not_verified(ada: User, mailbox: M
     assert mailbox.deliver()[0].to == "ada@example.com"
 
 
-def test_unknown_verified_and_unverified_addresses_are_answered_alike(
+def test_unknown_verified_and_unverified_addresses_get_the_same_reply(
     ada: User, bob: User, mailbox: Mailbox
 ) -> None:
     verify(bob)
@@ -31,11 +31,11 @@ def test_unknown_verified_and_unverified_addresses_are_answered_alike(
             replies.append(Browser().post(PATH, {"email": email}))
         calls.append(len(made.made))
     assert len({(reply.status, reply.body, str(reply.headers)) for reply in replies}) == 1
-    assert calls == [0, 0, 0]  # nothing is looked up
+    assert calls == [0, 0, 0]  # no lookup
     assert [message.to for message in mailbox.deliver()] == ["ada@example.com"]
 
 
-def test_somebody_signed_in_is_told_that_the_address_is_verified(
+def test_a_signed_in_user_is_informed_that_the_address_is_verified(
     ada: User, browser: Browser
 ) -> None:
     verify(ada)
@@ -43,7 +43,7 @@ def test_somebody_signed_in_is_told_that_the_address_is_verified(
     assert reply.refusal == (400, "EMAIL_ALREADY_VERIFIED")
 
 
-def test_somebody_signed_in_asks_for_their_own_address_only(
+def test_a_signed_in_user_can_only_request_it_for_their_own_address(
     bob: User, browser: Browser, mailbox: Mailbox
 ) -> None:
     assert browser.post(PATH, {"email": bob.email}).refusal == (400, "EMAIL_MISMATCH")
@@ -55,11 +55,11 @@ def test_a_bad_body_is_refused(aws_in_memory: None, email: object) -> None:
     assert Browser().post(PATH, {"email": email}).refusal == (400, "VALIDATION_ERROR")
 
 
-def test_what_is_no_address_is_refused(aws_in_memory: None) -> None:
+def test_an_invalid_address_is_refused(aws_in_memory: None) -> None:
     assert Browser().post(PATH, {"email": "ada"}).refusal == (400, "INVALID_EMAIL")
 
 
-def test_a_link_leads_to_trusted_pages_only(ada: User, mailbox: Mailbox) -> None:
+def test_the_callback_must_be_a_trusted_page(ada: User, mailbox: Mailbox) -> None:
     reply = Browser().post(PATH, {"email": ada.email, "callbackURL": "https://evil.example"})
     assert reply.refusal == (403, "INVALID_CALLBACK_URL")
     assert mailbox.jobs == []

@@ -34,7 +34,7 @@ def test_the_token_of_a_link_sets_the_password(ada: User, mailbox: Mailbox) -> N
         check_credentials(ada.email, PASSWORD)
 
 
-def test_the_token_may_stand_in_the_query(ada: User, mailbox: Mailbox) -> None:
+def test_the_token_can_be_in_the_query(ada: User, mailbox: Mailbox) -> None:
     assert Browser().post(f"{PATH}?token={token_of(ada)}", {"newPassword": NEW}).status == 200
     assert check_credentials(ada.email, NEW).id == ada.id
 
@@ -47,20 +47,20 @@ def test_a_token_works_once(ada: User, mailbox: Mailbox) -> None:
     assert check_credentials(ada.email, NEW).id == ada.id
 
 
-def test_of_several_links_the_first_one_used_ends_the_others(ada: User, mailbox: Mailbox) -> None:
+def test_using_one_of_several_links_ends_the_others(ada: User, mailbox: Mailbox) -> None:
     first, second = token_of(ada), token_of(ada)
     assert Browser().post(PATH, {"newPassword": NEW, "token": second}).status == 200
     reply = Browser().post(PATH, {"newPassword": "a third password", "token": first})
     assert reply.refusal == (400, "INVALID_TOKEN")
 
 
-def test_a_link_works_for_an_hour(ada: User) -> None:
+def test_a_link_expires_after_an_hour(ada: User) -> None:
     token = issue_reset_token(ada, now=clock.now() - timedelta(hours=1))
     reply = Browser().post(PATH, {"newPassword": NEW, "token": token})
     assert reply.refusal == (400, "INVALID_TOKEN")
 
 
-def test_a_deleted_users_link_sets_nothing(ada: User) -> None:
+def test_the_link_of_a_deleted_user_does_not_work(ada: User) -> None:
     token = token_of(ada)
     remove_user(ada.id, now=clock.now())
     reply = Browser().post(PATH, {"newPassword": NEW, "token": token})
@@ -73,7 +73,7 @@ def test_every_session_ends(ada: User, browser: Browser, mailbox: Mailbox) -> No
     assert browser.get("/get-session").json is None
 
 
-def test_sessions_stay_where_the_option_says_so(
+def test_sessions_stay_valid_if_the_option_says_so(
     ada: User, browser: Browser, mailbox: Mailbox, option: SetOption
 ) -> None:
     verify(ada)
@@ -83,7 +83,7 @@ def test_sessions_stay_where_the_option_says_so(
     assert "stay signed in" in mailbox.deliver()[0].text
 
 
-def test_the_mail_that_brought_the_link_verifies_the_address(ada: User, mailbox: Mailbox) -> None:
+def test_a_reset_link_verifies_the_address(ada: User, mailbox: Mailbox) -> None:
     Browser().post(PATH, {"newPassword": NEW, "token": token_of(ada)})
     stored = find_user(ada.id)
     assert stored is not None
@@ -91,10 +91,10 @@ def test_the_mail_that_brought_the_link_verifies_the_address(ada: User, mailbox:
 
 
 @pytest.mark.parametrize("sessions_end", ["true", "false"])
-def test_what_a_stranger_made_who_signed_up_with_the_address_ends(
+def test_resetting_an_unverified_account_deletes_its_api_keys(
     ada: User, browser: Browser, mailbox: Mailbox, option: SetOption, sessions_end: str
 ) -> None:
-    """The address was never verified, so the key may be from a stranger and not from the address's owner."""
+    """A stranger can sign up with an address and make a key before the owner of the address resets the password."""
     option("revoke_sessions_on_password_reset", sessions_end)
     assert browser.post("/api-key/create", {"name": "for later"}).status == 200
     Browser().post(PATH, {"newPassword": NEW, "token": token_of(ada)})
@@ -106,7 +106,7 @@ def test_what_a_stranger_made_who_signed_up_with_the_address_ends(
     assert "have been signed out" in message.text
 
 
-def test_keys_that_cannot_be_ended_leave_the_password_and_the_link(
+def test_the_password_and_the_link_stay_if_the_keys_cannot_be_deleted(
     ada: User, mailbox: Mailbox
 ) -> None:
     create_key(NewKey(user_id=ada.id), now=clock.now())
@@ -118,7 +118,7 @@ def test_keys_that_cannot_be_ended_leave_the_password_and_the_link(
     assert list_keys(ada.id) == []
 
 
-def test_the_keys_of_a_verified_address_stay(ada: User, mailbox: Mailbox) -> None:
+def test_resetting_a_verified_account_keeps_its_api_keys(ada: User, mailbox: Mailbox) -> None:
     verify(ada)
     key, _ = create_key(NewKey(user_id=ada.id), now=clock.now())
     Browser().post(PATH, {"newPassword": NEW, "token": token_of(ada)})
@@ -128,8 +128,10 @@ def test_the_keys_of_a_verified_address_stay(ada: User, mailbox: Mailbox) -> Non
     assert "deleted" not in message.text
 
 
-def test_the_keys_of_a_user_who_had_no_password_stay(aws_in_memory: None, mailbox: Mailbox) -> None:
-    """The operator made both, and nobody has signed in yet."""
+def test_resetting_an_account_without_a_password_keeps_its_api_keys(
+    aws_in_memory: None, mailbox: Mailbox
+) -> None:
+    """The operator made the user and the keys, and no one has signed in yet."""
     eve = create_user("eve@example.com", "Eve", now=clock.now())
     key, _ = create_key(NewKey(user_id=eve.id), now=clock.now())
     Browser().post(PATH, {"newPassword": NEW, "token": token_of(eve)})
@@ -137,13 +139,13 @@ def test_the_keys_of_a_user_who_had_no_password_stay(aws_in_memory: None, mailbo
     assert "API keys of the account still work" in mailbox.deliver()[0].text
 
 
-def test_the_user_is_told_by_mail(ada: User, mailbox: Mailbox) -> None:
+def test_the_user_is_notified_by_mail(ada: User, mailbox: Mailbox) -> None:
     Browser().post(PATH, {"newPassword": NEW, "token": token_of(ada)})
     (message,) = mailbox.deliver()
     assert (message.to, message.subject) == (ada.email, "Larder: Your password was changed")
 
 
-def test_a_password_out_of_bounds_is_told_before_the_token_is_looked_at(ada: User) -> None:
+def test_the_password_length_is_checked_before_the_token(ada: User) -> None:
     token = token_of(ada)
     for password, code in (("x" * 7, "PASSWORD_TOO_SHORT"), ("x" * 129, "PASSWORD_TOO_LONG")):
         for given in (token, "unknown"):

@@ -9,10 +9,10 @@ from tests.requests import Cloud, Sender
 CURRENT = "/v3/user/tokens/current"
 
 
-def test_a_key_ends_and_no_other_one(cloud: Cloud) -> None:
+def test_it_deletes_only_the_key_of_the_request(cloud: Cloud) -> None:
     other = create_key(NewKey(user_id=cloud.user.id), now=clock.now())[1]
     session = start_session(cloud.user, now=clock.now())[1]
-    # An instance that knows whom the key acts for.
+    # An instance that has cached the key's user and team.
     assert cloud.send("GET", "/v8/artifacts/status").status == 200
 
     reply = cloud.send("DELETE", CURRENT)
@@ -29,7 +29,7 @@ def test_a_key_ends_and_no_other_one(cloud: Cloud) -> None:
         assert Sender(token)("GET", "/v2/user").status == 200
 
 
-def test_a_session_ends_and_no_other_one(cloud: Cloud) -> None:
+def test_it_ends_only_the_session_of_the_request(cloud: Cloud) -> None:
     now = clock.now()
     session, token = start_session(cloud.user, now=now)
     other = start_session(cloud.user, now=now)[1]

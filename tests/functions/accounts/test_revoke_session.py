@@ -19,8 +19,8 @@ def is_done(reply: Reply) -> bool:
     return (reply.status, reply.json) == (200, {"status": True})
 
 
-@pytest.mark.parametrize("by", ["token", "what the list shows"])
-def test_a_session_ends_at_the_next_request_everywhere(
+@pytest.mark.parametrize("by", ["token", "the id from the list"])
+def test_a_session_ends_on_every_instance_at_the_next_request(
     ada: User, browser: Browser, by: str
 ) -> None:
     session, token = start_session(ada, now=clock.now())
@@ -33,53 +33,53 @@ def test_a_session_ends_at_the_next_request_everywhere(
     assert browser.get("/get-session").json
 
 
-def test_the_callers_own_session_too(browser: Browser) -> None:
+def test_the_callers_own_session_can_be_revoked(browser: Browser) -> None:
     token = browser.get("/get-session").json["session"]["token"]
     assert is_done(browser.post(PATH, {"token": token}))
     assert browser.get("/get-session").json is None
 
 
-@pytest.mark.parametrize("by", ["token", "what the list shows"])
-def test_anothers_session_goes_on_and_nothing_tells_that_there_is_one(
+@pytest.mark.parametrize("by", ["token", "the id from the list"])
+def test_another_users_session_stays_valid_and_is_not_revealed(
     bob: User, browser: Browser, by: str
 ) -> None:
     session, token = start_session(bob, now=clock.now())
     shown = token if by == "token" else session.token_hash
-    anothers = browser.post(PATH, {"token": shown})
-    assert is_done(anothers)
-    assert anothers == browser.post(PATH, {"token": "A" * len(shown)})
+    reply = browser.post(PATH, {"token": shown})
+    assert is_done(reply)
+    assert reply == browser.post(PATH, {"token": "A" * len(shown)})
     assert find_session(token, now=clock.now())
 
 
 @pytest.mark.parametrize("token", TEXTS, ids=lambda text: ascii(text[:12]))
-def test_a_token_that_is_none_ends_nothing(browser: Browser, token: str) -> None:
+def test_a_malformed_token_ends_no_session(browser: Browser, token: str) -> None:
     assert is_done(browser.post(PATH, {"token": token}))
     assert browser.get("/get-session").json
 
 
 @pytest.mark.parametrize("value", NOT_TEXTS, ids=json.dumps)
-def test_what_is_no_text_is_refused(browser: Browser, value: Any) -> None:
+def test_a_token_of_the_wrong_type_is_refused(browser: Browser, value: Any) -> None:
     reply = browser.post(PATH, {"token": value})
     assert reply.refusal == (400, "VALIDATION_ERROR")
     assert reply.json["message"].startswith("[body.token] ")
 
 
-def test_half_a_character_is_refused_or_ends_nothing(browser: Browser) -> None:
+def test_a_lone_surrogate_is_refused_or_ends_no_session(browser: Browser) -> None:
     assert browser.post(PATH, raw=with_lone_surrogate({}, "token")).status in (200, 400)
     assert browser.get("/get-session").json
 
 
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: ascii(body[:20]))
-def test_a_body_that_is_none_is_refused(browser: Browser, body: bytes) -> None:
+def test_a_body_that_is_not_an_object_is_refused(browser: Browser, body: bytes) -> None:
     assert browser.post(PATH, raw=body).status == 400
 
 
-def test_a_bad_body_is_told_before_a_missing_session(aws_in_memory: None) -> None:
+def test_a_bad_body_is_reported_before_a_missing_session(aws_in_memory: None) -> None:
     assert Browser().post(PATH, {}).refusal == (400, "VALIDATION_ERROR")
     assert Browser().post(PATH, {"token": "x"}).refusal == (401, "UNAUTHORIZED")
 
 
-def test_another_sites_page_ends_nothing(ada: User, browser: Browser) -> None:
+def test_a_cross_site_request_ends_no_session(ada: User, browser: Browser) -> None:
     _, token = start_session(ada, now=clock.now())
     reply = browser.post(PATH, {"token": token}, headers={"origin": "https://evil.example"})
     assert reply.refusal == (403, "INVALID_ORIGIN")

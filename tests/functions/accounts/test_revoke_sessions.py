@@ -9,21 +9,21 @@ from tests.requests import Browser, browser_of
 PATH = "/revoke-sessions"
 
 
-def test_every_session_of_the_caller_ends_this_one_too(ada: User, browser: Browser) -> None:
+def test_every_session_of_the_caller_ends_including_this_one(ada: User, browser: Browser) -> None:
     browsers = [browser, *(browser_of(ada) for _ in range(3))]
     for one in browsers:
         assert one.get("/get-session").json
     reply = browser.post(PATH)
     assert (reply.status, reply.json) == (200, {"status": True})
-    for _ in ("an instance that has seen them", "another one"):
+    for _ in ("an instance that has cached the sessions", "another instance"):
         assert [one.get("/get-session").json for one in browsers] == [None] * 4
         restart()
 
 
-def test_nobody_elses_ends(bob: User, browser: Browser) -> None:
-    theirs = browser_of(bob)
+def test_sessions_of_other_users_stay_valid(bob: User, browser: Browser) -> None:
+    bobs_browser = browser_of(bob)
     browser.post(PATH)
-    assert theirs.get("/get-session").json["user"]["id"] == bob.id
+    assert bobs_browser.get("/get-session").json["user"]["id"] == bob.id
 
 
 def test_the_user_can_sign_in_again_at_once(ada: User, browser: Browser) -> None:
@@ -33,11 +33,11 @@ def test_the_user_can_sign_in_again_at_once(ada: User, browser: Browser) -> None
     assert again.get("/get-session").json["user"]["id"] == ada.id
 
 
-def test_nobody_is_told_so(aws_in_memory: None) -> None:
+def test_401_without_a_session(aws_in_memory: None) -> None:
     assert Browser().post(PATH).refusal == (401, "UNAUTHORIZED")
 
 
-def test_a_table_that_does_not_answer_is_no_success(browser: Browser) -> None:
+def test_an_unavailable_table_is_an_error(browser: Browser) -> None:
     with unreachable("dynamodb", "TransactWriteItems"):
         assert browser.post(PATH).refusal == (503, "TRY_AGAIN")
     assert browser.get("/get-session").json

@@ -1,4 +1,4 @@
-"""Jobs that requests hand over, by asynchronous invocation"""
+"""Asynchronous invocation by the endpoints that send account mail"""
 
 import sys
 from dataclasses import replace
@@ -55,7 +55,7 @@ def mark_verified(user: User) -> None:
 
 
 class Integrator(ModuleType):
-    """A module of the integrator's that keeps what it was called with."""
+    """A module of the integrator that records its calls."""
 
     def __init__(self) -> None:
         super().__init__("integrator")
@@ -96,12 +96,14 @@ def test_a_verification_link_leads_to_the_callback(cloud: Cloud, mailbox: Mailbo
     assert query["callbackURL"] == ["/welcome?to=a&b=ä"]
 
 
-def test_without_a_callback_it_leads_to_our_own_page(cloud: Cloud, mailbox: Mailbox) -> None:
+def test_without_a_callback_it_redirects_to_the_page_of_larder(
+    cloud: Cloud, mailbox: Mailbox
+) -> None:
     enqueue(VERIFY)
     assert mailbox.link().endswith("&callbackURL=%2Fverified")
 
 
-def test_who_is_verified_already_gets_no_mail(cloud: Cloud, mailbox: Mailbox) -> None:
+def test_a_verified_user_gets_no_mail(cloud: Cloud, mailbox: Mailbox) -> None:
     mark_verified(cloud.user)
     enqueue(VERIFY)
     assert mailbox.deliver() == []
@@ -110,7 +112,7 @@ def test_who_is_verified_already_gets_no_mail(cloud: Cloud, mailbox: Mailbox) ->
 # --------------------------------------------------------------------------------- reset_password
 
 
-def test_a_reset_link_holds_its_token_in_the_path(cloud: Cloud, mailbox: Mailbox) -> None:
+def test_a_reset_link_has_its_token_in_the_path(cloud: Cloud, mailbox: Mailbox) -> None:
     enqueue(replace(RESET, callback_url="https://app.example.com/reset"))
     (message,) = mailbox.deliver()
     assert message.subject == "Larder: Reset your password"
@@ -121,7 +123,9 @@ def test_a_reset_link_holds_its_token_in_the_path(cloud: Cloud, mailbox: Mailbox
     assert parse_qs(link.query) == {"callbackURL": ["https://app.example.com/reset"]}
 
 
-def test_without_a_callback_it_holds_an_empty_one(cloud: Cloud, mailbox: Mailbox) -> None:
+def test_without_a_callback_the_reset_link_has_an_empty_callback(
+    cloud: Cloud, mailbox: Mailbox
+) -> None:
     enqueue(RESET)
     assert mailbox.link().endswith("?callbackURL=")
 
@@ -135,7 +139,7 @@ def test_a_verified_user_can_reset_too(cloud: Cloud, mailbox: Mailbox) -> None:
 # ---------------------------------------------------------------------------------- sign_up_again
 
 
-def test_the_owner_of_an_address_is_told_that_somebody_signed_up_with_it(
+def test_the_owner_of_an_address_is_informed_about_a_second_sign_up(
     cloud: Cloud, mailbox: Mailbox
 ) -> None:
     enqueue(replace(SIGN_UP_AGAIN, callback_url="/app"))
@@ -147,8 +151,8 @@ def test_the_owner_of_an_address_is_told_that_somebody_signed_up_with_it(
 # ---------------------------------------------------------------------------------- email_changed
 
 
-def test_the_notice_of_a_new_address_reads_no_user(cloud: Cloud, mailbox: Mailbox) -> None:
-    """It makes no difference whether the address has a new owner, or the user still exists."""
+def test_the_address_change_notice_looks_no_user_up(cloud: Cloud, mailbox: Mailbox) -> None:
+    """It is sent even if another user has the address now or the user no longer exists."""
     enqueue(CHANGED)
     with unreachable("dynamodb", "GetItem"):
         (message,) = mailbox.deliver()
@@ -156,7 +160,7 @@ def test_the_notice_of_a_new_address_reads_no_user(cloud: Cloud, mailbox: Mailbo
     assert "e***@new.example on 2026-11-22 00:47 UTC" in message.text
 
 
-def test_the_notice_of_a_new_address_says_when_the_operator_changed_it(mailbox: Mailbox) -> None:
+def test_the_address_change_notice_names_the_operator(mailbox: Mailbox) -> None:
     enqueue(replace(CHANGED, by_operator=True))
     (message,) = mailbox.deliver()
     assert "The operator of Larder changed it." in message.text
@@ -168,7 +172,7 @@ def test_the_notice_of_a_new_address_says_when_the_operator_changed_it(mailbox: 
 
 
 @pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
-def test_nobody_gets_mail_at_an_address_that_has_no_user(
+def test_no_mail_for_an_address_without_a_user(
     cloud: Cloud, mailbox: Mailbox, job: EmailJob
 ) -> None:
     enqueue(replace(job, email="nobody@acme.example"))
@@ -176,7 +180,7 @@ def test_nobody_gets_mail_at_an_address_that_has_no_user(
 
 
 @pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
-def test_mail_goes_to_the_address_as_it_is_stored(
+def test_mail_goes_to_the_stored_spelling_of_the_address(
     cloud: Cloud, mailbox: Mailbox, job: EmailJob
 ) -> None:
     enqueue(replace(job, email="ADA@ACME.example"))
@@ -185,7 +189,7 @@ def test_mail_goes_to_the_address_as_it_is_stored(
 
 
 @pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
-def test_a_job_that_comes_twice_sends_two_messages_and_fails_neither_time(
+def test_a_repeated_job_sends_the_mail_twice_without_an_error(
     cloud: Cloud, mailbox: Mailbox, job: EmailJob
 ) -> None:
     enqueue(job)
@@ -193,20 +197,20 @@ def test_a_job_that_comes_twice_sends_two_messages_and_fails_neither_time(
     assert len(mailbox.deliver()) == 2
 
 
-def test_a_callback_with_half_a_character_is_sent_as_a_question_mark(
+def test_a_lone_surrogate_in_a_callback_becomes_a_question_mark(
     cloud: Cloud, mailbox: Mailbox
 ) -> None:
     enqueue(replace(RESET, callback_url="/\ud800"))
     assert mailbox.link().endswith("?callbackURL=%2F%3F")
 
 
-def test_what_is_no_job_ends_in_the_dead_letter_queue(mailbox: Mailbox) -> None:
+def test_an_unknown_job_goes_to_the_dead_letter_queue(mailbox: Mailbox) -> None:
     mailbox.payloads.append({"kind": "advertisement"})
     with pytest.raises(ValueError, match="advertisement"):
         mailbox.deliver()
 
 
-def test_mail_is_kept_for_the_time_that_the_deployment_sets(
+def test_the_outbox_keeps_mail_for_the_configured_time(
     cloud: Cloud, mailbox: Mailbox, option: SetOption
 ) -> None:
     option("outbox_retention_days", 2)
@@ -217,7 +221,7 @@ def test_mail_is_kept_for_the_time_that_the_deployment_sets(
     assert not service.read_outbox(now=now + timedelta(hours=49)).messages
 
 
-# ------------------------------------------------------------------- the integrator's own functions
+# ------------------------------------------------------------------- functions of the integrator
 
 
 @pytest.mark.parametrize("function", ["deliver", "deliver_async"])
@@ -228,7 +232,7 @@ def test_mail_is_kept_for_the_time_that_the_deployment_sets(
         ("send_reset_password", RESET, "/api/auth/reset-password/"),
     ],
 )
-def test_the_integrators_function_delivers_in_place_of_larder(
+def test_the_integrators_function_replaces_larders_mail(
     cloud: Cloud,
     mailbox: Mailbox,
     option: SetOption,
@@ -262,7 +266,7 @@ def test_the_integrators_function_delivers_in_place_of_larder(
     }
 
 
-def test_it_is_not_called_for_an_address_that_has_no_user(
+def test_the_integrators_function_is_not_called_for_an_unknown_address(
     cloud: Cloud, mailbox: Mailbox, option: SetOption, integrator: Integrator
 ) -> None:
     option("send_reset_password", "integrator:deliver")
@@ -272,24 +276,24 @@ def test_it_is_not_called_for_an_address_that_has_no_user(
 
 
 @pytest.mark.parametrize("function", ["fail", "fail_async"])
-def test_its_failure_is_tried_again_and_told_without_what_it_was_given(
+def test_its_failure_is_retried_and_logged_without_its_arguments(
     cloud: Cloud, mailbox: Mailbox, option: SetOption, integrator: Integrator, function: str
 ) -> None:
     option("send_reset_password", f"integrator:{function}")
     enqueue(RESET)
     with pytest.raises(IntegratorFailed) as failed:
         mailbox.deliver()
-    told = str(failed.value)
-    assert told.startswith(f"integrator:{function}: ValueError at ")
-    assert "ada@acme" not in told
-    assert "http" not in told
+    logged = str(failed.value)
+    assert logged.startswith(f"integrator:{function}: ValueError at ")
+    assert "ada@acme" not in logged
+    assert "http" not in logged
     assert failed.value.__suppress_context__
 
 
 # ---------------------------------------------------------------------------------------- the log
 
 
-def test_the_log_holds_ids_and_nothing_that_could_be_used(
+def test_the_log_has_ids_but_no_links_or_tokens(
     cloud: Cloud, mailbox: Mailbox, caplog: pytest.LogCaptureFixture
 ) -> None:
     for job in JOBS.values():
@@ -314,7 +318,7 @@ def ses(option: SetOption, aws_in_memory: None) -> None:
     aws.sesv2().create_email_identity(EmailIdentity="acme.example")
 
 
-def test_with_a_sender_mail_leaves_by_ses_and_the_outbox_stays_empty(
+def test_with_a_sender_mail_goes_through_ses_and_not_the_outbox(
     ses: None, cloud: Cloud, mailbox: Mailbox
 ) -> None:
     enqueue(VERIFY)
@@ -322,7 +326,7 @@ def test_with_a_sender_mail_leaves_by_ses_and_the_outbox_stays_empty(
     assert [sent.destinations["ToAddresses"] for sent in sent_by_ses()] == [["ada@acme.example"]]
 
 
-def test_what_ses_refuses_is_tried_again_and_told_by_its_code_alone(
+def test_a_refusal_by_ses_is_retried_and_logged_only_by_its_code(
     ses: None, cloud: Cloud, mailbox: Mailbox
 ) -> None:
     enqueue(VERIFY)

@@ -1,4 +1,4 @@
-"""A key in place of a session, where a deployment switches that on, at the endpoints of accounts."""
+"""Endpoints of accounts that accept a key in place of a session, with SessionForApiKeys enabled."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ IN_PERSON: dict[str, tuple[str, str, Any]] = {
 
 @pytest.fixture
 def by_key(cloud: Cloud, option: SetOption) -> Any:
-    """Sends requests with Ada's key in the header."""
+    """Sends requests with Ada's key in its header."""
     option("session_for_api_keys", "true")
 
     def send(method: str, path: str, body: Any = None) -> Reply:
@@ -33,13 +33,15 @@ def by_key(cloud: Cloud, option: SetOption) -> Any:
 
 
 @pytest.mark.parametrize("name", IN_PERSON)
-def test_401_where_a_leaked_key_must_not_reach(cloud: Cloud, by_key: Any, name: str) -> None:
+def test_401_for_an_api_key_where_a_session_is_required(
+    cloud: Cloud, by_key: Any, name: str
+) -> None:
     reply = by_key(*IN_PERSON[name])
     assert (reply.status, reply.json["code"]) == (401, "UNAUTHORIZED")
     assert find_user(cloud.user.id) == cloud.user
 
 
-def test_get_session_tells_the_owner_and_never_the_key(cloud: Cloud, by_key: Any) -> None:
+def test_get_session_returns_the_owner_and_never_the_key(cloud: Cloud, by_key: Any) -> None:
     reply = by_key("GET", "/get-session")
     assert reply.json["user"]["id"] == cloud.user.id
     assert reply.json["session"]["token"] == cloud.key.id
@@ -52,6 +54,6 @@ def test_update_user_sets_no_cookie(cloud: Cloud, by_key: Any) -> None:
     assert (reply.status, reply.cookies) == (200, ())
 
 
-def test_sign_out_ends_nothing(cloud: Cloud, by_key: Any) -> None:
+def test_sign_out_ends_no_session(cloud: Cloud, by_key: Any) -> None:
     assert by_key("POST", "/sign-out", {}).status == 200
     assert by_key("GET", "/get-session").status == 200

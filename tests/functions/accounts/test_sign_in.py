@@ -29,7 +29,7 @@ def sign_in(browser: Browser | None = None, /, **fields: Any) -> Reply:
     return (browser or Browser()).post(PATH, body)
 
 
-def test_who_knows_the_password_is_signed_in(ada: User) -> None:
+def test_the_right_password_signs_in(ada: User) -> None:
     browser = Browser()
     reply = sign_in(browser)
     assert reply.status == 200
@@ -40,18 +40,18 @@ def test_who_knows_the_password_is_signed_in(ada: User) -> None:
     assert browser.get("/get-session").json["session"]["token"] == reply.json["token"]
 
 
-def test_each_sign_in_begins_a_session_of_its_own(ada: User) -> None:
+def test_each_sign_in_starts_a_new_session(ada: User) -> None:
     first, second = Browser(), Browser()
     assert sign_in(first).json["token"] != sign_in(second).json["token"]
     assert first.get("/get-session").json["user"] == second.get("/get-session").json["user"]
 
 
 @pytest.mark.parametrize("email", ["ADA@example.com", " ada@EXAMPLE.com", "ada@\uff45xample.com"])
-def test_the_address_may_be_spelled_as_mail_takes_it(ada: User, email: str) -> None:
+def test_the_spelling_of_the_address_does_not_matter(ada: User, email: str) -> None:
     assert sign_in(email=email).json["user"]["id"] == ada.id
 
 
-def test_the_cookie_to_the_byte(ada: User) -> None:
+def test_the_cookie_byte_for_byte(ada: User) -> None:
     reply = sign_in()
     token = reply.json["token"]
     value = quote(f"{token}.{sign(token)}", safe="")
@@ -60,7 +60,7 @@ def test_the_cookie_to_the_byte(ada: User) -> None:
     )
 
 
-def test_the_cookies_of_a_session_that_is_not_remembered_to_the_byte(ada: User) -> None:
+def test_the_cookies_of_a_session_that_is_not_remembered_byte_for_byte(ada: User) -> None:
     reply = sign_in(rememberMe=False)
     token = reply.json["token"]
     value, forgets = (quote(f"{text}.{sign(text)}", safe="") for text in (token, "true"))
@@ -71,7 +71,7 @@ def test_the_cookies_of_a_session_that_is_not_remembered_to_the_byte(ada: User) 
     )
 
 
-def test_on_plain_http_the_cookies_carry_neither_prefix_nor_secure(ada: User) -> None:
+def test_over_http_cookies_have_no_prefix_and_no_secure_attribute(ada: User) -> None:
     for cookie in sign_in(Browser(https=False), rememberMe=False).cookies:
         assert cookie.startswith("better-auth.")
         assert "Secure" not in cookie
@@ -85,7 +85,7 @@ def test_the_cookie_lives_as_long_as_the_session(ada: User, option: SetOption) -
 @pytest.mark.parametrize(
     "url", ["/builds", "/builds?from=mail#today", f"https://{DOMAIN}/builds", "/sign%20in"]
 )
-def test_the_client_is_sent_on_to_the_callback_by_a_200(ada: User, url: str) -> None:
+def test_the_reply_is_200_with_the_callback_as_url(ada: User, url: str) -> None:
     reply = sign_in(callbackURL=url)
     assert (reply.status, reply.headers["location"]) == (200, url)
     assert list(reply.json) == ["redirect", "token", "url", "user"]
@@ -104,18 +104,18 @@ def test_the_client_is_sent_on_to_the_callback_by_a_200(ada: User, url: str) -> 
         "/" + "x" * 5000,
     ],
 )
-def test_nobody_is_sent_elsewhere(ada: User, url: str) -> None:
+def test_an_untrusted_callback_is_refused(ada: User, url: str) -> None:
     reply = sign_in(callbackURL=url)
     assert reply.refusal == (403, "INVALID_CALLBACK_URL")
     assert (reply.cookies, "location" in reply.headers) == ((), False)
 
 
-def test_an_option_sends_clients_to_other_origins_too(ada: User, option: SetOption) -> None:
+def test_an_option_allows_callbacks_to_any_origin(ada: User, option: SetOption) -> None:
     option("trusted_origins", "https://*.example.org")
     assert sign_in(callbackURL="https://app.example.org/x").json["redirect"] is True
 
 
-# What is wrong is not told ----------------------------------------------------------------------
+# Refusals do not reveal the reason --------------------------------------------------------------
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def without_password(aws_in_memory: None) -> User:
 
 @pytest.mark.parametrize("email", ["ada@example.com", "nobody@example.com", "command@example.com"])
 @pytest.mark.parametrize("password", ["wrong password", "", "\x00", "short"])
-def test_a_wrong_password_an_unknown_address_and_no_password_are_alike(
+def test_a_wrong_password_an_unknown_address_and_no_password_get_the_same_reply(
     ada: User, without_password: User, email: str, password: str
 ) -> None:
     expected = sign_in(email="unknown@example.com", password="unknown password")
@@ -135,7 +135,7 @@ def test_a_wrong_password_an_unknown_address_and_no_password_are_alike(
 
 
 @pytest.mark.parametrize("email", ["ada@example.com", "nobody@example.com", "command@example.com"])
-def test_a_refusal_takes_one_read_and_one_hash_whatever_is_wrong(
+def test_every_refusal_takes_one_read_and_one_hash(
     ada: User, without_password: User, hashes: list[int], email: str
 ) -> None:
     sign_in(email="unknown@example.com")
@@ -146,7 +146,7 @@ def test_a_refusal_takes_one_read_and_one_hash_whatever_is_wrong(
     assert hashes == [1024]
 
 
-def test_a_sign_in_takes_one_hash_and_three_calls_with_the_count_of_the_rate_limit(
+def test_a_sign_in_takes_one_hash_and_three_calls_including_the_rate_limit(
     ada: User, option: SetOption, hashes: list[int]
 ) -> None:
     option("http_rate_limit_enabled", "true")
@@ -157,7 +157,7 @@ def test_a_sign_in_takes_one_hash_and_three_calls_with_the_count_of_the_rate_lim
     assert hashes == [1024]
 
 
-def test_the_hash_is_the_references_by_default(
+def test_the_default_hash_is_the_same_as_in_better_auth(
     aws_in_memory: None, option: SetOption, hashes: list[int]
 ) -> None:
     option("scrypt_cost", 16384)
@@ -167,17 +167,17 @@ def test_the_hash_is_the_references_by_default(
     assert hashes == [16384]
 
 
-def test_a_fourth_try_in_ten_seconds_has_to_wait(ada: User, option: SetOption) -> None:
+def test_a_fourth_attempt_in_ten_seconds_must_wait(ada: User, option: SetOption) -> None:
     option("http_rate_limit_enabled", "true")
     replies = [sign_in(password="wrong") for _ in range(8)]
     counts = Counter(reply.status for reply in replies)
-    assert counts[429] >= 2  # a window may have ended in between
+    assert counts[429] >= 2  # a window can end in between
     refused = next(reply for reply in replies if reply.status == 429)
     assert "code" not in refused.json
     assert 1 <= int(refused.headers["x-retry-after"]) <= 10
 
 
-# An address that is not verified ----------------------------------------------------------------
+# Unverified addresses ---------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -185,7 +185,7 @@ def verification(option: SetOption) -> None:
     option("require_email_verification", "true")
 
 
-def test_an_address_must_be_verified_where_that_is_required(
+def test_an_option_requires_a_verified_address(
     ada: User, verification: None, mailbox: Mailbox
 ) -> None:
     reply = sign_in(callbackURL="/builds")
@@ -198,21 +198,23 @@ def test_an_address_must_be_verified_where_that_is_required(
     )
 
 
-def test_the_link_is_sent_at_each_try(ada: User, verification: None, mailbox: Mailbox) -> None:
+def test_each_attempt_sends_the_verification_link(
+    ada: User, verification: None, mailbox: Mailbox
+) -> None:
     for _ in range(2):
         assert sign_in().status == 403
     assert len(mailbox.deliver()) == 2
 
 
 @pytest.mark.parametrize("email", ["ada@example.com", "nobody@example.com"])
-def test_only_who_knows_the_password_learns_that_it_is_not_verified(
+def test_only_the_right_password_reveals_that_the_address_is_unverified(
     ada: User, verification: None, mailbox: Mailbox, email: str
 ) -> None:
     assert sign_in(email=email, password="wrong password").refusal == WRONG
     assert mailbox.jobs == []
 
 
-def test_who_has_verified_the_address_is_signed_in(
+def test_a_verified_user_is_signed_in(
     aws_in_memory: None, verification: None, mailbox: Mailbox
 ) -> None:
     create_user("ada@example.com", "Ada", password=PASSWORD, email_verified=True, now=clock.now())
@@ -220,23 +222,21 @@ def test_who_has_verified_the_address_is_signed_in(
     assert mailbox.jobs == []
 
 
-# Options, faults and what is no sign-in ---------------------------------------------------------
+# Options, faults and bad requests ---------------------------------------------------------------
 
 
-def test_signing_in_can_be_switched_off(ada: User, option: SetOption) -> None:
+def test_signing_in_can_be_disabled(ada: User, option: SetOption) -> None:
     option("enable_email_and_password", "false")
     assert sign_in().refusal == (400, "EMAIL_PASSWORD_DISABLED")
 
 
-def test_who_is_no_user_can_still_sign_in_when_nobody_can_sign_up(
-    ada: User, option: SetOption
-) -> None:
+def test_existing_users_can_sign_in_when_sign_up_is_disabled(ada: User, option: SetOption) -> None:
     option("disable_sign_up", "true")
     option("allowed_email_domains", "elsewhere.example")
     assert sign_in().status == 200
 
 
-def test_a_table_that_does_not_answer_is_no_wrong_password(ada: User) -> None:
+def test_an_unavailable_table_is_not_reported_as_a_wrong_password(ada: User) -> None:
     with unreachable("dynamodb", "TransactGetItems"):
         assert sign_in().refusal == (503, "TRY_AGAIN")
     with unreachable("dynamodb", "TransactWriteItems"):
@@ -246,7 +246,7 @@ def test_a_table_that_does_not_answer_is_no_wrong_password(ada: User) -> None:
 
 @pytest.mark.parametrize("password", ["x" * 129, "x" * 1_000_000, "\U0001f511" * 65])
 @pytest.mark.parametrize("email", ["ada@example.com", "nobody@example.com"])
-def test_what_no_password_can_be_costs_no_hash(
+def test_an_impossible_password_costs_no_hash(
     ada: User, hashes: list[int], email: str, password: str
 ) -> None:
     assert sign_in(email=email, password=password).refusal == (400, "PASSWORD_TOO_LONG")
@@ -254,13 +254,13 @@ def test_what_no_password_can_be_costs_no_hash(
 
 
 @pytest.mark.parametrize("email", ["", "ada", "ada@", "@example.com", "a@b@c.de", "a\x00@b.de"])
-def test_what_is_no_address_is_told_so(ada: User, email: str) -> None:
+def test_an_invalid_address_is_reported(ada: User, email: str) -> None:
     assert sign_in(email=email).refusal == (400, "INVALID_EMAIL")
 
 
 @pytest.mark.parametrize("field", ["email", "password"])
 @pytest.mark.parametrize("value", NOT_TEXTS, ids=json.dumps)
-def test_what_is_no_text_is_refused_by_name(ada: User, field: str, value: Any) -> None:
+def test_a_field_of_the_wrong_type_is_reported_by_name(ada: User, field: str, value: Any) -> None:
     reply = sign_in(**{field: value})
     assert reply.refusal == (400, "VALIDATION_ERROR")
     assert reply.json["message"].startswith(f"[body.{field}] ")
@@ -268,7 +268,7 @@ def test_what_is_no_text_is_refused_by_name(ada: User, field: str, value: Any) -
 
 @pytest.mark.parametrize("field", ["email", "password", "callbackURL"])
 @pytest.mark.parametrize("value", TEXTS, ids=lambda text: ascii(text[:12]))
-def test_no_text_breaks_anything(ada: User, field: str, value: str) -> None:
+def test_no_text_causes_an_error_500(ada: User, field: str, value: str) -> None:
     reply = sign_in(**{field: value})
     assert reply.status in (200, 400, 401, 403)
     assert not [name for name, text in reply.headers.items() if set("\r\n") & set(name + text)]
@@ -276,18 +276,18 @@ def test_no_text_breaks_anything(ada: User, field: str, value: str) -> None:
 
 
 @pytest.mark.parametrize("field", ["email", "password", "callbackURL"])
-def test_half_a_character_breaks_nothing(ada: User, field: str) -> None:
+def test_a_lone_surrogate_causes_no_error_500(ada: User, field: str) -> None:
     body = {"email": "ada@example.com", "password": PASSWORD}
     reply = Browser().post(PATH, raw=with_lone_surrogate(body, field))
     assert reply.status in (400, 401, 403)
 
 
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: ascii(body[:20]))
-def test_a_body_that_is_none_is_refused(ada: User, body: bytes) -> None:
+def test_a_body_that_is_not_an_object_is_refused(ada: User, body: bytes) -> None:
     assert Browser().post(PATH, raw=body).status == 400
 
 
-def test_a_form_is_taken_from_pages_of_this_deployment_alone(ada: User) -> None:
+def test_a_form_is_accepted_only_from_the_deployments_own_pages(ada: User) -> None:
     form = b"email=ada%40example.com&password=" + quote(PASSWORD).encode()
     sent = {"content-type": "application/x-www-form-urlencoded"}
     assert Browser().post(PATH, raw=form, headers=sent).status == 200

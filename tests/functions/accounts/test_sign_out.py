@@ -17,7 +17,7 @@ CLEARED = tuple(
 )
 
 
-def test_the_session_ends_and_the_browser_forgets_it(browser: Browser) -> None:
+def test_the_session_ends_and_the_cookie_is_cleared(browser: Browser) -> None:
     stolen = Browser(cookies=dict(browser.cookies))
     reply = browser.post("/sign-out")
     assert (reply.status, reply.json) == (200, {"success": True})
@@ -28,13 +28,13 @@ def test_the_session_ends_and_the_browser_forgets_it(browser: Browser) -> None:
         restart()
 
 
-def test_the_users_other_sessions_go_on(ada: User, browser: Browser) -> None:
+def test_other_sessions_of_the_user_stay_valid(ada: User, browser: Browser) -> None:
     other = browser_of(ada)
     browser.post("/sign-out")
     assert other.get("/get-session").json["user"]["id"] == ada.id
 
 
-def test_a_bearer_tokens_session_ends(ada: User) -> None:
+def test_a_bearer_token_ends_its_session(ada: User) -> None:
     _, token = start_session(ada, now=clock.now())
     bearer = {"authorization": f"Bearer {token}"}
     assert Browser().post("/sign-out", headers=bearer).status == 200
@@ -42,13 +42,13 @@ def test_a_bearer_tokens_session_ends(ada: User) -> None:
 
 
 @pytest.mark.parametrize("value", [None, "", "forged.signature", "%00"])
-def test_who_is_not_signed_in_is_signed_out(aws_in_memory: None, value: str | None) -> None:
+def test_200_without_a_session(aws_in_memory: None, value: str | None) -> None:
     browser = Browser(cookies={} if value is None else {SESSION_COOKIE: value})
     reply = browser.post("/sign-out")
     assert (reply.status, reply.json, reply.cookies) == (200, {"success": True}, CLEARED)
 
 
-def test_so_is_who_was_signed_in_too_long_ago(ada: User) -> None:
+def test_200_for_an_expired_session(ada: User) -> None:
     _, token = start_session(ada, now=clock.now() - timedelta(days=8))
     assert browser_of(ada, token=token).post("/sign-out").json == {"success": True}
 
@@ -59,17 +59,17 @@ def test_on_http_the_cookies_without_the_prefix_are_cleared(aws_in_memory: None)
         assert "; Max-Age=0; HttpOnly; SameSite=Lax" in line
 
 
-def test_another_sites_page_signs_nobody_out(browser: Browser) -> None:
+def test_a_cross_site_request_does_not_sign_out(browser: Browser) -> None:
     reply = browser.post("/sign-out", headers={"origin": "https://evil.example"})
     assert (reply.refusal, reply.cookies) == ((403, "INVALID_ORIGIN"), ())
     assert browser.get("/get-session").json
 
 
-def test_a_body_is_not_needed(browser: Browser) -> None:
+def test_the_body_is_optional(browser: Browser) -> None:
     assert browser.post("/sign-out", raw=b"").json == {"success": True}
 
 
-def test_a_key_beside_the_cookie_is_not_looked_at(
+def test_a_key_sent_with_the_cookie_is_ignored(
     ada: User, browser: Browser, option: SetOption
 ) -> None:
     option("session_for_api_keys", "true")

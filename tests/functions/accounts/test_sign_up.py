@@ -35,15 +35,15 @@ def sessions() -> int:
     return sum("session#" in item["pk"]["S"] for item in items)
 
 
-def test_a_busy_table_is_not_told_as_an_address_that_is_taken(aws_in_memory: None) -> None:
-    """DynamoDB cancels a transaction for either."""
+def test_a_busy_table_is_not_reported_as_a_taken_address(aws_in_memory: None) -> None:
+    """DynamoDB cancels the transaction in both cases."""
     busy = error("TransactionCanceledException", CancellationReasons=[{"Code": "ThrottlingError"}])
     with answering("dynamodb", "TransactWriteItems", busy):
         assert sign_up().refusal == (503, "TRY_AGAIN")
     assert sign_up().status == 200
 
 
-def test_a_user_is_added_and_signed_in(aws_in_memory: None) -> None:
+def test_the_user_is_created_and_signed_in(aws_in_memory: None) -> None:
     browser = Browser()
     reply = sign_up(browser)
     assert reply.status == 200
@@ -73,7 +73,7 @@ def test_the_cookie_holds_the_signed_token_for_seven_days(aws_in_memory: None) -
     )
 
 
-def test_on_plain_http_the_cookie_is_not_for_https_only(aws_in_memory: None) -> None:
+def test_over_http_the_cookie_has_no_prefix_and_no_secure_attribute(aws_in_memory: None) -> None:
     (cookie,) = sign_up(Browser(https=False)).cookies
     name, _, rest = cookie.partition("=")
     assert name == "better-auth.session_token"
@@ -87,14 +87,14 @@ def test_a_session_that_is_not_remembered_ends_with_the_browser(aws_in_memory: N
     assert reply.cookies[1].startswith("__Secure-better-auth.dont_remember=true.")
 
 
-def test_the_session_tells_where_it_began(aws_in_memory: None) -> None:
+def test_the_session_records_address_and_user_agent(aws_in_memory: None) -> None:
     browser = Browser()
     sign_up(browser)
     session = browser.get("/get-session").json["session"]
     assert (session["ipAddress"], session["userAgent"]) == ("192.0.2.1", "Browser/1.0")
 
 
-def test_the_password_is_kept_as_its_hash_alone(aws_in_memory: None, option: SetOption) -> None:
+def test_only_the_hash_of_the_password_is_stored(aws_in_memory: None, option: SetOption) -> None:
     option("scrypt_cost", 16384)
     user_id = sign_up().json["user"]["id"]
     stored = read_account(user_id).password_hash
@@ -103,7 +103,7 @@ def test_the_password_is_kept_as_its_hash_alone(aws_in_memory: None, option: Set
     assert PASSWORD not in str(aws.dynamodb().scan(TableName=settings().identity_table))
 
 
-def test_nobody_chooses_what_is_not_theirs_to_choose(aws_in_memory: None) -> None:
+def test_internal_fields_of_the_body_are_ignored(aws_in_memory: None) -> None:
     reply = sign_up(
         id="root",
         role="admin",
@@ -120,12 +120,12 @@ def test_nobody_chooses_what_is_not_theirs_to_choose(aws_in_memory: None) -> Non
     assert user.created_at.year > 2000
 
 
-def test_a_picture_is_kept(aws_in_memory: None) -> None:
+def test_a_picture_is_stored(aws_in_memory: None) -> None:
     picture = "https://pictures.example/eve.png"
     assert sign_up(image=picture).json["user"]["image"] == picture
 
 
-def test_a_form_is_taken_as_well(aws_in_memory: None) -> None:
+def test_a_form_is_accepted(aws_in_memory: None) -> None:
     form = b"name=Eve&email=eve%40example.com&password=correct+horse"
     headers = {"content-type": "application/x-www-form-urlencoded"}
     assert Browser().post(PATH, raw=form, headers=headers).status == 200
@@ -175,7 +175,7 @@ def test_a_password_has_8_to_128_utf16_units(
 
 
 @pytest.mark.parametrize(("length", "how"), [(9, "fewer"), (21, "more")])
-def test_the_bounds_of_this_deployment_are_told(
+def test_a_password_error_names_the_configured_limits(
     aws_in_memory: None, option: SetOption, length: int, how: str
 ) -> None:
     option("minimum_password_length", 10)
@@ -184,7 +184,7 @@ def test_the_bounds_of_this_deployment_are_told(
     assert reply.json["message"] == f"password: must have 10 to 20 characters, not {how}"
 
 
-def test_a_password_is_the_same_in_every_unicode_form(aws_in_memory: None) -> None:
+def test_a_password_matches_in_every_unicode_form(aws_in_memory: None) -> None:
     sign_up(password="p\u00e4ssw\u00f6rd \ufb01")
     assert check_credentials("eve@example.com", "pa\u0308sswo\u0308rd fi").name == "Eve"
 
@@ -195,7 +195,7 @@ def test_a_password_is_the_same_in_every_unicode_form(aws_in_memory: None) -> No
 @pytest.mark.parametrize(
     ("name", "value"), [("disable_sign_up", "true"), ("enable_email_and_password", "false")]
 )
-def test_signing_up_can_be_switched_off(
+def test_signing_up_can_be_disabled(
     aws_in_memory: None, option: SetOption, name: str, value: str
 ) -> None:
     option(name, value)
@@ -215,7 +215,7 @@ def test_signing_up_can_be_switched_off(
         ("eve@example.com.evil.example", 400),
     ],
 )
-def test_only_addresses_of_the_allowed_domains_sign_up(
+def test_only_addresses_of_allowed_domains_can_sign_up(
     aws_in_memory: None, option: SetOption, email: str, status: int
 ) -> None:
     option("allowed_email_domains", "@Example.com, b\u00fccher.example")
@@ -227,7 +227,7 @@ def test_only_addresses_of_the_allowed_domains_sign_up(
     }
 
 
-# With required verification, nothing tells whether an address is taken ---------------------------
+# With required verification, replies do not reveal whether an address is taken -------------------
 
 
 @pytest.fixture
@@ -235,7 +235,7 @@ def verification(option: SetOption) -> None:
     option("require_email_verification", "true")
 
 
-def test_nobody_is_signed_in_before_their_address_is_verified(
+def test_no_session_before_the_address_is_verified(
     aws_in_memory: None, verification: None, mailbox: Mailbox
 ) -> None:
     reply = sign_up(callbackURL="/welcome")
@@ -251,7 +251,7 @@ def test_nobody_is_signed_in_before_their_address_is_verified(
     assert "callbackURL=%2Fwelcome" in message.text
 
 
-def test_a_taken_address_gets_the_same_answer(
+def test_a_taken_address_gets_the_same_reply(
     ada: User, verification: None, mailbox: Mailbox
 ) -> None:
     new, taken = sign_up(), sign_up(email="Ada@Example.com", name="Eve")
@@ -271,13 +271,13 @@ def test_a_taken_address_gets_the_same_answer(
 
 
 def shape(value: Any) -> Any:
-    """The keys in their order, and of texts the length."""
+    """The keys in order, with the length of each text."""
     if isinstance(value, dict):
         return [(name, shape(inner)) for name, inner in value.items()]
     return len(value) if isinstance(value, str) else value
 
 
-def test_a_taken_address_costs_the_same(
+def test_a_taken_address_takes_the_same_calls(
     ada: User, verification: None, mailbox: Mailbox, hashes: list[int]
 ) -> None:
     sign_up(email="first@example.com")
@@ -292,7 +292,7 @@ def test_a_taken_address_costs_the_same(
     assert costs[0] == costs[1] == ({"TransactWriteItems": 1}, [1024], 1)
 
 
-def test_who_has_the_address_already_is_told_so_by_mail_and_gets_no_link_to_verify_it(
+def test_the_owner_of_a_taken_address_gets_a_notice_without_a_verification_link(
     ada: User, verification: None, mailbox: Mailbox
 ) -> None:
     sign_up(email="ada@example.com", password="a stranger's password")
@@ -302,7 +302,7 @@ def test_who_has_the_address_already_is_told_so_by_mail_and_gets_no_link_to_veri
     assert "verify-email" not in message.text
 
 
-def test_what_is_wrong_is_told_for_every_address_alike(
+def test_a_bad_field_gets_the_same_reply_for_every_address(
     ada: User, verification: None, mailbox: Mailbox
 ) -> None:
     for email in ("eve@example.com", "ada@example.com"):
@@ -311,7 +311,7 @@ def test_what_is_wrong_is_told_for_every_address_alike(
     assert mailbox.jobs == []
 
 
-# What is no sign-up ------------------------------------------------------------------------------
+# Bad requests -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -356,7 +356,7 @@ def test_every_field_that_breaks_a_rule_is_named(aws_in_memory: None) -> None:
 
 @pytest.mark.parametrize("field", ["name", "email", "password", "image", "callbackURL"])
 @pytest.mark.parametrize("value", NOT_TEXTS, ids=json.dumps)
-def test_what_is_no_text_is_refused(aws_in_memory: None, field: str, value: Any) -> None:
+def test_a_field_of_the_wrong_type_is_refused(aws_in_memory: None, field: str, value: Any) -> None:
     reply = sign_up(**{field: value})
     if value is None and field in ("image", "callbackURL"):
         assert reply.status == 200
@@ -366,7 +366,7 @@ def test_what_is_no_text_is_refused(aws_in_memory: None, field: str, value: Any)
 
 @pytest.mark.parametrize("field", ["name", "email", "password", "image", "callbackURL"])
 @pytest.mark.parametrize("value", TEXTS, ids=lambda text: ascii(text[:12]))
-def test_no_text_breaks_anything(aws_in_memory: None, field: str, value: str) -> None:
+def test_no_text_causes_an_error_500(aws_in_memory: None, field: str, value: str) -> None:
     reply = sign_up(**{field: value})
     assert reply.status in (200, 400, 403)
     assert not [name for name, text in reply.headers.items() if set("\r\n") & set(name + text)]
@@ -375,12 +375,12 @@ def test_no_text_breaks_anything(aws_in_memory: None, field: str, value: str) ->
 
 
 @pytest.mark.parametrize("field", ["name", "email", "image", "callbackURL"])
-def test_half_a_character_is_refused(aws_in_memory: None, field: str) -> None:
+def test_a_lone_surrogate_is_refused(aws_in_memory: None, field: str) -> None:
     reply = Browser().post(PATH, raw=with_lone_surrogate(EVE, field))
     assert reply.status in (400, 403)
 
 
-def test_half_a_character_in_a_password_is_hashed_as_the_reference_does(
+def test_a_lone_surrogate_in_a_password_is_hashed_as_better_auth_does(
     aws_in_memory: None,
 ) -> None:
     raw = with_lone_surrogate(EVE, "password")
@@ -389,21 +389,23 @@ def test_half_a_character_in_a_password_is_hashed_as_the_reference_does(
 
 
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: ascii(body[:20]))
-def test_a_body_that_is_none_is_refused(aws_in_memory: None, body: bytes) -> None:
+def test_a_body_that_is_not_an_object_is_refused(aws_in_memory: None, body: bytes) -> None:
     reply = Browser().post(PATH, raw=body)
     assert reply.status == 400
     assert len(reply.body) < 1000
 
 
-def test_the_reply_does_not_lead_to_the_callback_url(aws_in_memory: None, mailbox: Mailbox) -> None:
-    """A page redirects by itself; the URL is for the link, which goes out where addresses must be verified."""
+def test_the_reply_does_not_redirect_to_the_callback_url(
+    aws_in_memory: None, mailbox: Mailbox
+) -> None:
+    """The client redirects by itself. The callback is for the verification link."""
     reply = sign_up(callbackURL="/welcome")
     assert (reply.status, list(reply.json)) == (200, ["token", "user"])
     assert "location" not in reply.headers
     assert mailbox.jobs == []
 
 
-def test_a_callback_elsewhere_is_refused(aws_in_memory: None) -> None:
+def test_an_untrusted_callback_is_refused(aws_in_memory: None) -> None:
     reply = sign_up(callbackURL="https://evil.example/")
     assert reply.refusal == (403, "INVALID_CALLBACK_URL")
     assert find_user_by_email("eve@example.com") is None

@@ -17,7 +17,7 @@ PATH = "/update-user"
 PICTURE = "https://pictures.example/ada.png"
 
 
-def test_name_and_picture_change_and_nothing_else(ada: User, browser: Browser) -> None:
+def test_only_name_and_picture_change(ada: User, browser: Browser) -> None:
     reply = browser.post(PATH, {"name": "Ada Lovelace", "image": PICTURE})
     assert (reply.status, reply.json) == (200, {"status": True})
     shown = browser.get("/get-session").json["user"]
@@ -26,7 +26,7 @@ def test_name_and_picture_change_and_nothing_else(ada: User, browser: Browser) -
     assert check_credentials(ada.email, PASSWORD).name == "Ada Lovelace"
 
 
-def test_what_is_not_sent_stays(browser: Browser) -> None:
+def test_fields_that_are_not_sent_stay(browser: Browser) -> None:
     browser.post(PATH, {"image": PICTURE})
     browser.post(PATH, {"name": "Countess"})
     shown = browser.get("/get-session").json["user"]
@@ -34,20 +34,20 @@ def test_what_is_not_sent_stays(browser: Browser) -> None:
 
 
 @pytest.mark.parametrize("none", [None, ""])
-def test_a_picture_can_be_taken_away(browser: Browser, none: str | None) -> None:
+def test_a_picture_can_be_removed(browser: Browser, none: str | None) -> None:
     browser.post(PATH, {"image": PICTURE})
     browser.post(PATH, {"image": none})
     assert browser.get("/get-session").json["user"]["image"] is None
 
 
-def test_the_browser_gets_its_cookie_again(browser: Browser) -> None:
+def test_the_reply_renews_the_cookie(browser: Browser) -> None:
     value = browser.cookies[SESSION_COOKIE]
     assert browser.post(PATH, {"name": "Ada"}).cookies == (
         f"{SESSION_COOKIE}={value}; Path=/; Max-Age=604800; HttpOnly; Secure; SameSite=Lax",
     )
 
 
-def test_that_of_a_session_that_is_not_remembered_still_ends_with_the_browser(ada: User) -> None:
+def test_the_cookie_of_a_session_that_is_not_remembered_stays_a_session_cookie(ada: User) -> None:
     _, token = start_session(ada, remembered=False, now=clock.now())
     cookies = browser_of(ada, token=token).post(PATH, {"name": "Ada"}).cookies
     assert len(cookies) == 2
@@ -55,11 +55,11 @@ def test_that_of_a_session_that_is_not_remembered_still_ends_with_the_browser(ad
 
 
 @pytest.mark.parametrize("body", [{"email": "new@example.com"}, {"email": None, "name": "Ada"}])
-def test_the_address_has_an_endpoint_of_its_own(browser: Browser, body: dict[str, Any]) -> None:
+def test_the_address_cannot_be_changed_here(browser: Browser, body: dict[str, Any]) -> None:
     assert browser.post(PATH, body).refusal == (400, "EMAIL_CAN_NOT_BE_UPDATED")
 
 
-def test_nobody_becomes_what_they_are_not(ada: User, browser: Browser) -> None:
+def test_internal_fields_of_the_body_are_ignored(ada: User, browser: Browser) -> None:
     fields = {"id": "root", "role": "admin", "emailVerified": True, "version": 9, "password": "x"}
     reply = browser.post(PATH, fields)
     assert reply.refusal == (400, "NO_FIELDS_TO_UPDATE")
@@ -73,7 +73,7 @@ def test_nobody_becomes_what_they_are_not(ada: User, browser: Browser) -> None:
 
 @pytest.mark.parametrize("field", ["name", "image"])
 @pytest.mark.parametrize("value", NOT_TEXTS, ids=json.dumps)
-def test_what_is_no_text_is_refused(browser: Browser, field: str, value: Any) -> None:
+def test_a_field_of_the_wrong_type_is_refused(browser: Browser, field: str, value: Any) -> None:
     reply = browser.post(PATH, {field: value})
     if (field, value) == ("image", None):
         assert reply.status == 200
@@ -84,7 +84,7 @@ def test_what_is_no_text_is_refused(browser: Browser, field: str, value: Any) ->
 
 @pytest.mark.parametrize("field", ["name", "image"])
 @pytest.mark.parametrize("value", TEXTS, ids=lambda text: ascii(text[:12]))
-def test_no_text_breaks_anything(browser: Browser, field: str, value: str) -> None:
+def test_no_text_causes_an_error_500(browser: Browser, field: str, value: str) -> None:
     assert browser.post(PATH, {field: value}).status in (200, 400)
     shown = browser.get("/get-session").json["user"]
     assert 1 <= len(shown["name"]) <= 100
@@ -92,15 +92,15 @@ def test_no_text_breaks_anything(browser: Browser, field: str, value: str) -> No
 
 
 @pytest.mark.parametrize("field", ["name", "image"])
-def test_half_a_character_is_refused(browser: Browser, field: str) -> None:
+def test_a_lone_surrogate_is_refused(browser: Browser, field: str) -> None:
     assert browser.post(PATH, raw=with_lone_surrogate({}, field)).status == 400
 
 
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: ascii(body[:20]))
-def test_a_body_that_is_none_is_refused(browser: Browser, body: bytes) -> None:
+def test_a_body_that_is_not_an_object_is_refused(browser: Browser, body: bytes) -> None:
     assert browser.post(PATH, raw=body).status == 400
 
 
-def test_a_bad_body_is_told_before_a_missing_session(aws_in_memory: None) -> None:
+def test_a_bad_body_is_reported_before_a_missing_session(aws_in_memory: None) -> None:
     assert Browser().post(PATH, {"name": ""}).refusal == (400, "VALIDATION_ERROR")
     assert Browser().post(PATH, {"name": "Eve"}).refusal == (401, "UNAUTHORIZED")

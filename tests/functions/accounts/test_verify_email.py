@@ -44,7 +44,7 @@ def test_the_link_in_the_mail_verifies_the_address(ada: User, mailbox: Mailbox) 
     assert is_verified(ada)
 
 
-def test_without_a_page_to_go_to_the_answer_is_json(ada: User) -> None:
+def test_without_a_callback_the_reply_is_json(ada: User) -> None:
     reply = follow(issue_verification_token(ada, now=clock.now()))
     assert (reply.status, reply.json) == (200, {"status": True, "user": None})
     assert is_verified(ada)
@@ -64,13 +64,13 @@ def test_a_link_can_be_followed_again(ada: User) -> None:
         ("/welcome#top", "/welcome?error=invalid_token#top"),
     ],
 )
-def test_a_bad_link_goes_on_with_an_error(ada: User, callback: str, location: str) -> None:
+def test_a_bad_link_redirects_with_an_error(ada: User, callback: str, location: str) -> None:
     reply = follow("forged.to.ken", callback)
     assert (reply.status, reply.headers["location"]) == (302, location)
     assert not is_verified(ada)
 
 
-def test_without_a_page_to_go_to_a_bad_link_is_told_by_its_code(ada: User) -> None:
+def test_without_a_callback_a_bad_link_is_reported_by_its_code(ada: User) -> None:
     now = clock.now()
     old = issue_verification_token(ada, now=now - timedelta(hours=1))
     gone = create_user("gone@example.com", "Gone", password=PASSWORD, now=now)
@@ -81,8 +81,8 @@ def test_without_a_page_to_go_to_a_bad_link_is_told_by_its_code(ada: User) -> No
     assert follow(orphan).refusal == (401, "USER_NOT_FOUND")
 
 
-def test_a_link_is_for_the_user_that_it_was_sent_for(ada: User) -> None:
-    """Whoever has the address later is not verified by a link that its former holder still has."""
+def test_a_link_verifies_only_the_user_it_was_sent_for(ada: User) -> None:
+    """A later user of the address is not verified by a link that the previous user still has."""
     now = clock.now()
     token = issue_verification_token(ada, now=now)
     remove_user(ada.id, now=now)
@@ -91,13 +91,13 @@ def test_a_link_is_for_the_user_that_it_was_sent_for(ada: User) -> None:
     assert not is_verified(heir)
 
 
-def test_a_token_that_was_signed_for_something_else_verifies_nothing(ada: User) -> None:
+def test_a_token_signed_for_another_purpose_verifies_no_one(ada: User) -> None:
     token = encode_token({"userId": ada.id}, now=clock.now(), lifetime_s=60)
     assert follow(token).refusal == (401, "INVALID_TOKEN")
     assert not is_verified(ada)
 
 
-def test_a_link_leads_to_trusted_pages_only(ada: User) -> None:
+def test_it_redirects_only_to_trusted_pages(ada: User) -> None:
     token = issue_verification_token(ada, now=clock.now())
     assert follow(token, "https://evil.example/").refusal == (403, "INVALID_CALLBACK_URL")
     assert not is_verified(ada)
@@ -109,7 +109,7 @@ def test_a_link_without_a_token_is_refused(aws_in_memory: None) -> None:
     assert reply.json["message"] == "[query.token] is required"
 
 
-def test_the_link_for_a_new_address_changes_it(
+def test_the_link_to_a_new_address_changes_it(
     ada: User, browser: Browser, mailbox: Mailbox
 ) -> None:
     browser.post("/change-email", {"newEmail": "Ada@New.example", "callbackURL": "/changed"})
@@ -121,7 +121,7 @@ def test_the_link_for_a_new_address_changes_it(
     assert find_user_by_email("ada@example.com") is None
 
 
-def test_an_address_that_was_taken_meanwhile_is_not_changed_to(ada: User) -> None:
+def test_an_address_taken_in_the_meantime_is_not_assigned(ada: User) -> None:
     now = clock.now()
     token = issue_verification_token(ada, new_email="ada@new.example", now=now)
     create_user("ada@new.example", "Faster", password=PASSWORD, now=now)
@@ -136,7 +136,7 @@ def test_a_link_to_a_new_address_can_be_followed_again(ada: User, mailbox: Mailb
 
 
 def test_the_previous_address_is_notified(ada: User, browser: Browser, mailbox: Mailbox) -> None:
-    """An attacker who took over the account controls only the new address."""
+    """If someone took over the account, the owner can still read mail at the previous address."""
     browser.post("/change-email", {"newEmail": "eve@new.example"})
     link = mailbox.link().removeprefix("/api/auth")
     before = clock.now()
@@ -148,16 +148,14 @@ def test_the_previous_address_is_notified(ada: User, browser: Browser, mailbox: 
     assert "Contact the operator of Larder" in notice.text
 
 
-def test_the_previous_address_is_notified_once_even_if_the_link_is_opened_again(
-    ada: User, mailbox: Mailbox
-) -> None:
+def test_the_previous_address_is_notified_once_per_change(ada: User, mailbox: Mailbox) -> None:
     token = issue_verification_token(ada, new_email="ada@new.example", now=clock.now())
     for _ in range(3):
         assert follow(token).status == 200
     assert [message.to for message in mailbox.deliver()] == ["ada@example.com"]
 
 
-def test_the_notice_is_about_the_old_account_even_if_a_new_one_has_the_address(
+def test_the_notice_is_worded_differently_if_another_user_has_the_address_now(
     ada: User, mailbox: Mailbox
 ) -> None:
     follow(issue_verification_token(ada, new_email="ada@new.example", now=clock.now()))
@@ -168,14 +166,14 @@ def test_the_notice_is_about_the_old_account_even_if_a_new_one_has_the_address(
 
 
 @pytest.mark.parametrize("new_email", [None, "bob@example.com"], ids=["verified", "taken"])
-def test_where_no_address_changes_nobody_is_told(
+def test_no_notice_if_no_address_changes(
     ada: User, bob: User, mailbox: Mailbox, new_email: str | None
 ) -> None:
     follow(issue_verification_token(ada, new_email=new_email, now=clock.now()))
     assert mailbox.deliver() == []
 
 
-def test_another_spelling_of_the_same_address_is_no_news(
+def test_no_notice_for_another_spelling_of_the_address(
     aws_in_memory: None, mailbox: Mailbox
 ) -> None:
     ada = create_user("ada@bücher.example", "Ada", now=clock.now())
@@ -187,7 +185,7 @@ def test_another_spelling_of_the_same_address_is_no_news(
     assert mailbox.deliver() == []
 
 
-def test_an_address_is_changed_although_the_news_cannot_be_sent(ada: User) -> None:
+def test_the_address_changes_even_if_the_notice_cannot_be_sent(ada: User) -> None:
     token = issue_verification_token(ada, new_email="ada@new.example", now=clock.now())
     with unreachable("lambda", "Invoke"):
         assert follow(token).status == 200
@@ -217,10 +215,10 @@ def choose_another_password(ada: User) -> None:
     [reset, choose_another_password, lambda ada: end_sessions(ada.id)],
     ids=["reset", "change of the password", "end of all sessions"],
 )
-def test_a_link_to_a_new_address_ends_when_its_user_takes_the_account_back(
+def test_a_link_to_a_new_address_ends_when_the_user_secures_the_account(
     ada: User, browser: Browser, mailbox: Mailbox, taken_back: Callable[[User], None]
 ) -> None:
-    """Whoever had the session has the link too, at an address of their own."""
+    """Someone who took over a session can have the link sent to their own address."""
     browser.post("/change-email", {"newEmail": "thief@evil.example"})
     link = mailbox.link().removeprefix("/api/auth")
     taken_back(ada)
@@ -231,7 +229,7 @@ def test_a_link_to_a_new_address_ends_when_its_user_takes_the_account_back(
     assert stored.email == ada.email
 
 
-def test_a_link_to_a_new_address_is_not_even_sent_when_the_sessions_have_ended_meanwhile(
+def test_no_link_to_a_new_address_if_the_sessions_have_ended_in_the_meantime(
     ada: User, browser: Browser, mailbox: Mailbox
 ) -> None:
     browser.post("/change-email", {"newEmail": "thief@evil.example"})
@@ -239,7 +237,7 @@ def test_a_link_to_a_new_address_is_not_even_sent_when_the_sessions_have_ended_m
     assert mailbox.deliver() == []
 
 
-def test_a_link_to_a_new_address_that_the_first_version_made_still_leads_there(
+def test_a_link_to_a_new_address_from_version_0_1_0_still_works(
     ada: User, mailbox: Mailbox
 ) -> None:
     claims = {"email": ada.email, "userId": ada.id, "updateTo": "ada@new.example"}
@@ -250,7 +248,7 @@ def test_a_link_to_a_new_address_that_the_first_version_made_still_leads_there(
     assert found.email == "ada@new.example"
 
 
-def test_a_link_that_verifies_an_address_outlives_the_password(ada: User) -> None:
+def test_a_verification_link_stays_valid_after_a_password_change(ada: User) -> None:
     token = issue_verification_token(ada, now=clock.now())
     choose_another_password(ada)
     assert follow(token).status == 200

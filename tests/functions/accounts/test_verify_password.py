@@ -15,33 +15,33 @@ from tests.requests import Browser, browser_of
 PATH = "/verify-password"
 
 
-def test_the_callers_password_is_right(browser: Browser) -> None:
+def test_the_right_password_is_accepted(browser: Browser) -> None:
     reply = browser.post(PATH, {"password": PASSWORD})
     assert (reply.status, reply.json, reply.cookies) == (200, {"status": True}, ())
 
 
 @pytest.mark.parametrize("password", ["wrong password", "", "\x00", PASSWORD.upper(), "short"])
-def test_any_other_is_wrong(browser: Browser, password: str) -> None:
+def test_any_other_password_is_refused(browser: Browser, password: str) -> None:
     assert browser.post(PATH, {"password": password}).refusal == (400, "INVALID_PASSWORD")
 
 
-def test_who_has_no_password_knows_none(aws_in_memory: None, hashes: list[int]) -> None:
+def test_a_user_without_a_password_is_refused(aws_in_memory: None, hashes: list[int]) -> None:
     user = create_user("command@example.com", "Made by command", now=clock.now())
     reply = browser_of(user).post(PATH, {"password": PASSWORD})
     assert reply.refusal == (400, "INVALID_PASSWORD")
     assert hashes == [1024]
 
 
-def test_what_no_password_can_be_costs_no_hash(browser: Browser, hashes: list[int]) -> None:
+def test_an_impossible_password_costs_no_hash(browser: Browser, hashes: list[int]) -> None:
     reply = browser.post(PATH, {"password": "x" * 1_000_000})
     assert (reply.refusal, hashes) == ((400, "PASSWORD_TOO_LONG"), [])
 
 
 @pytest.mark.parametrize("value", NOT_TEXTS, ids=json.dumps)
-def test_what_is_no_text_is_refused(browser: Browser, value: Any) -> None:
+def test_a_password_of_the_wrong_type_is_refused(browser: Browser, value: Any) -> None:
     assert browser.post(PATH, {"password": value}).refusal == (400, "VALIDATION_ERROR")
 
 
-def test_nobody_can_try_passwords_without_a_session(ada: User, hashes: list[int]) -> None:
+def test_401_without_a_session_and_no_hash(ada: User, hashes: list[int]) -> None:
     assert Browser().post(PATH, {"password": PASSWORD}).refusal == (401, "UNAUTHORIZED")
     assert hashes == []

@@ -1,4 +1,4 @@
-"""Senders of requests to `/api/auth`, each with a session."""
+"""Signed-in users who send requests to `/api/auth`."""
 
 import pytest
 
@@ -20,13 +20,13 @@ def ada(cloud: Cloud) -> Sender:
 
 @pytest.fixture
 def vera(cloud: Cloud) -> Sender:
-    """A member whose role only reads."""
+    """A viewer of the team."""
     return signed_in(member(cloud, Role.VIEWER))
 
 
 @pytest.fixture
 def mallory(cloud: Cloud) -> Sender:
-    """Somebody who is in no team."""
+    """A user who is in no team."""
     return signed_in(create_user("mallory@elsewhere.example", "Mallory", now=clock.now()))
 
 

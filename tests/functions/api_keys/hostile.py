@@ -1,4 +1,4 @@
-"""Bodies that mean harm, for every endpoint that takes properties of a key, with the reply that each must get."""
+"""Hostile bodies for the endpoints that take properties of a key, and the reply that each must get."""
 
 from typing import Any
 
@@ -16,21 +16,21 @@ NOT_HELD = (403, "PERMISSION_NOT_HELD")
 
 BODIES: dict[str, tuple[dict[str, Any], tuple[int, str]]] = {
     "another user's id": ({"userId": "A" * 32}, NOT_YOURS),
-    "an id that is none": ({"userId": "email#ada@acme.example"}, NOT_YOURS),
+    "a malformed id": ({"userId": "email#ada@acme.example"}, NOT_YOURS),
     "an empty id": ({"userId": ""}, NOT_YOURS),
-    "an id that is no text": ({"userId": {"S": "A" * 32}}, INVALID),
+    "an id that is not a text": ({"userId": {"S": "A" * 32}}, INVALID),
     "remaining": ({"remaining": 5}, SERVER_ONLY),
     "refillAmount": ({"refillAmount": 5}, SERVER_ONLY),
     "refillInterval": ({"refillInterval": 5}, SERVER_ONLY),
     "rateLimitEnabled": ({"rateLimitEnabled": False}, SERVER_ONLY),
     "rateLimitTimeWindow": ({"rateLimitTimeWindow": 5}, SERVER_ONLY),
     "rateLimitMax": ({"rateLimitMax": 5}, SERVER_ONLY),
-    "a permission of another's": ({"permissions": {"billing": ["refund"]}}, NOT_HELD),
-    "an action that nobody has": ({"permissions": {"artifacts": ["delete"]}}, NOT_HELD),
+    "a permission of another product": ({"permissions": {"billing": ["refund"]}}, NOT_HELD),
+    "an unknown action": ({"permissions": {"artifacts": ["delete"]}}, NOT_HELD),
     "a prototype as a resource": ({"permissions": {"__proto__": ["read"]}}, INVALID),
     "a constructor as a resource": ({"permissions": {"constructor": []}}, INVALID),
     "a prototype as an action": ({"permissions": {"artifacts": ["prototype"]}}, INVALID),
-    "a resource that is no word": ({"permissions": {"a b": ["read"]}}, INVALID),
+    "a resource with a space": ({"permissions": {"a b": ["read"]}}, INVALID),
     "an empty resource": ({"permissions": {"": ["read"]}}, INVALID),
     "many resources": ({"permissions": {f"r{number}": [] for number in range(101)}}, INVALID),
     "many actions": ({"permissions": {"artifacts": ["read"] * 101}}, INVALID),
@@ -44,13 +44,13 @@ BODIES: dict[str, tuple[dict[str, Any], tuple[int, str]]] = {
     "a long name": ({"name": "n" * 33}, (400, "INVALID_NAME_LENGTH")),
     "a name of a megabyte": ({"name": "n" * 2**20}, (400, "INVALID_NAME_LENGTH")),
     "an empty name": ({"name": ""}, (400, "INVALID_NAME_LENGTH")),
-    "half a character as a name": ({"name": "\ud800"}, INVALID),
+    "a lone surrogate as a name": ({"name": "\ud800"}, INVALID),
     "a name with an escape": ({"name": "\x1b[2J"}, INVALID),
-    "a name that is none": ({"name": ["ci"]}, INVALID),
-    "a lifetime of nothing": ({"expiresIn": 0}, (400, "EXPIRES_IN_IS_TOO_SMALL")),
-    "a lifetime below nothing": ({"expiresIn": -1}, (400, "EXPIRES_IN_IS_TOO_SMALL")),
+    "a name that is a list": ({"name": ["ci"]}, INVALID),
+    "a lifetime of 0": ({"expiresIn": 0}, (400, "EXPIRES_IN_IS_TOO_SMALL")),
+    "a negative lifetime": ({"expiresIn": -1}, (400, "EXPIRES_IN_IS_TOO_SMALL")),
     "a lifetime of more than a year": ({"expiresIn": 31_536_001}, (400, "EXPIRES_IN_IS_TOO_LARGE")),
-    "a lifetime beyond all time": ({"expiresIn": 10**30}, (400, "EXPIRES_IN_IS_TOO_LARGE")),
+    "a huge lifetime": ({"expiresIn": 10**30}, (400, "EXPIRES_IN_IS_TOO_LARGE")),
     "half a second": ({"expiresIn": 0.5}, INVALID),
     "a lifetime in words": ({"expiresIn": "60"}, INVALID),
     "a lifetime that is true": ({"expiresIn": True}, INVALID),
@@ -59,7 +59,7 @@ BODIES: dict[str, tuple[dict[str, Any], tuple[int, str]]] = {
 NOT_JSON = {
     "half an object": b'{"name":',
     "no UTF-8": b"\xff\xfe",
-    "a number that JSON has not": b'{"metadata": NaN}',
+    "a number that JSON does not allow": b'{"metadata": NaN}',
     "a number of 5000 digits": b'{"metadata": ' + b"9" * 5000 + b"}",
     "deep nesting": b'{"metadata": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
 }
@@ -82,4 +82,4 @@ UNKNOWN_FIELDS: dict[str, Any] = {
     "prototype": "chosen",
     "role": "chosen",
 }
-"""None of them is an option of anybody: newer clients may send fields of their own, which are ignored."""
+"""Unknown fields. Newer clients can send fields that Larder does not know, and Larder ignores them."""

@@ -1,4 +1,4 @@
-"""People who are signed in, and what the table of API keys holds."""
+"""Signed-in users, and the contents of the table of API keys."""
 
 from dataclasses import replace
 from typing import Any
@@ -22,14 +22,14 @@ def signed_in(user: User) -> Sender:
 
 
 def member(cloud: Cloud, role: Role) -> User:
-    """Somebody new in the team of `cloud`."""
+    """A new member of the team of `cloud`."""
     user = create_user(f"{role.lower()}@acme.example", role.capitalize(), now=clock.now())
     add_member(cloud.team.id, user.id, role, now=clock.now())
     return user
 
 
 def verified(user: User) -> User:
-    """The same user, who has verified their address."""
+    """The same user with a verified address."""
     account = read_account(user.id)
     changed = replace(account, user=replace(account.user, email_verified=True))
     stored = repository.change(account, changed)
@@ -38,7 +38,7 @@ def verified(user: User) -> User:
 
 
 def stored_keys() -> list[dict[str, Any]]:
-    """Every item of the table of API keys but the note of the last clean-up."""
+    """Every item of the table of API keys, except for the time of the last clean-up."""
     items = aws.dynamodb().scan(TableName=settings().api_keys_table)["Items"]
     return [item for item in map(aws.deserialize, items) if "id" in item]
 

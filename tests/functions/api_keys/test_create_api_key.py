@@ -27,7 +27,7 @@ def made(reply: Reply) -> Any:
     return reply.json
 
 
-def test_a_key_is_made_and_shown_this_once(ada: Sender, cloud: Cloud) -> None:
+def test_a_key_is_created_and_shown_once(ada: Sender, cloud: Cloud) -> None:
     record = made(
         create(
             ada,
@@ -57,7 +57,7 @@ def test_the_key_works(ada: Sender, cloud: Cloud) -> None:
     assert Sender(key, slug="acme")("GET", "/v8/artifacts/status").status == 200
 
 
-def test_without_a_body_of_its_own_a_key_has_the_deployments_defaults(ada: Sender) -> None:
+def test_an_empty_body_creates_a_key_with_the_defaults(ada: Sender) -> None:
     record = made(create(ada))
     assert (record["name"], record["prefix"], record["expiresAt"]) == (None, None, None)
     assert (record["remaining"], record["rateLimitEnabled"]) == (None, False)
@@ -65,20 +65,20 @@ def test_without_a_body_of_its_own_a_key_has_the_deployments_defaults(ada: Sende
     assert (record["enabled"], record["metadata"], record["teamId"]) == (True, None, None)
 
 
-def test_no_body_at_all_is_an_empty_one(ada: Sender) -> None:
+def test_no_body_is_the_same_as_an_empty_object(ada: Sender) -> None:
     assert made(ada("POST", PATH))["permissions"] == {"artifacts": ["read", "write"]}
 
 
-def test_fields_that_are_null_are_fields_that_are_not_sent(ada: Sender) -> None:
+def test_null_is_the_same_as_an_absent_field(ada: Sender) -> None:
     nulls = dict.fromkeys(["name", "expiresIn", "prefix", "metadata", "permissions", "remaining"])
     assert made(create(ada, **nulls))["permissions"] == {"artifacts": ["read", "write"]}
 
 
-def test_ones_own_user_id_changes_nothing(ada: Sender, cloud: Cloud) -> None:
+def test_the_callers_own_user_id_is_accepted(ada: Sender, cloud: Cloud) -> None:
     assert made(create(ada, userId=cloud.user.id))["userId"] == cloud.user.id
 
 
-def test_who_is_no_operator_is_told_that_keys_are_for_oneself(
+def test_only_an_operator_creates_keys_for_other_users(
     ada: Sender, operator: Sender, cloud: Cloud
 ) -> None:
     reply = create(ada, userId="A" * 32)
@@ -90,7 +90,7 @@ def test_who_is_no_operator_is_told_that_keys_are_for_oneself(
 
 
 @pytest.mark.parametrize("name", hostile.BODIES)
-def test_a_hostile_body_is_refused_and_nothing_stored(ada: Sender, name: str) -> None:
+def test_a_hostile_body_is_refused_and_nothing_is_stored(ada: Sender, name: str) -> None:
     body, expected = hostile.BODIES[name]
     before = stored_keys()
     assert refused(create(ada, **body)) == expected
@@ -116,7 +116,7 @@ def test_the_message_names_the_field_and_the_rule(ada: Sender) -> None:
 
 
 @pytest.mark.parametrize("name", hostile.NOT_JSON)
-def test_400_for_what_is_no_json_and_nothing_stored(ada: Sender, name: str) -> None:
+def test_400_for_malformed_json_and_nothing_is_stored(ada: Sender, name: str) -> None:
     before = stored_keys()
     headers = {"content-type": "application/json"}
     reply = ada("POST", PATH, body=hostile.NOT_JSON[name], headers=headers)
@@ -125,13 +125,13 @@ def test_400_for_what_is_no_json_and_nothing_stored(ada: Sender, name: str) -> N
 
 
 @pytest.mark.parametrize("body", hostile.NO_OBJECT)
-def test_400_for_json_that_is_no_object(ada: Sender, body: Any) -> None:
+def test_400_for_json_that_is_not_an_object(ada: Sender, body: Any) -> None:
     headers = {"content-type": "application/json"}
     reply = ada("POST", PATH, body=json.dumps(body).encode(), headers=headers)
     assert refused(reply) == (400, "VALIDATION_ERROR")
 
 
-def test_a_number_beyond_all_bounds_is_no_metadata(ada: Sender) -> None:
+def test_an_infinite_number_is_refused_in_metadata(ada: Sender) -> None:
     headers = {"content-type": "application/json"}
     reply = ada("POST", PATH, body=b'{"metadata": [1e999]}', headers=headers)
     assert refused(reply) == (400, "INVALID_METADATA_TYPE")
@@ -150,7 +150,7 @@ def test_401_without_a_session(cloud: Cloud) -> None:
         assert refused(create(Sender(token))) == (401, "UNAUTHORIZED_SESSION")
 
 
-def test_an_api_key_as_bearer_token_is_no_session(cloud: Cloud) -> None:
+def test_401_for_an_api_key_as_bearer_token(cloud: Cloud) -> None:
     assert refused(create(cloud.send)) == (401, "UNAUTHORIZED_SESSION")
 
 
@@ -176,23 +176,23 @@ def test_415_for_another_content_type(ada: Sender) -> None:
         ("maximum_key_prefix_length", 1, {"prefix": "ci"}, "INVALID_PREFIX_LENGTH"),
     ],
 )
-def test_400_by_the_deployments_options(
+def test_400_by_the_options_of_the_deployment(
     ada: Sender, option: SetOption, option_name: str, value: object, body: Any, code: str
 ) -> None:
     option(option_name, value)
     assert refused(create(ada, **body)) == (400, code)
 
 
-# Whose keys, and for which team -------------------------------------------------------------------
+# Owner and team of the key ------------------------------------------------------------------------
 
 
-def test_a_key_can_be_bound_to_a_team_of_ones_own(ada: Sender, cloud: Cloud) -> None:
+def test_a_key_can_be_bound_to_the_callers_team(ada: Sender, cloud: Cloud) -> None:
     record = made(create(ada, teamId=cloud.team.id))
     assert record["teamId"] == cloud.team.id
     assert Sender(record["key"], team_id="team_other")("GET", "/v8/artifacts/status").status == 403
 
 
-def test_403_for_a_team_of_others_or_of_nobody(mallory: Sender, cloud: Cloud) -> None:
+def test_403_for_a_team_of_others_or_an_unknown_team(mallory: Sender, cloud: Cloud) -> None:
     for team_id in (cloud.team.id, "team_doesnotexist"):
         assert refused(create(mallory, teamId=team_id)) == (403, "NOT_A_TEAM_MEMBER")
     assert refused(create(mallory, teamId="acme")) == (400, "VALIDATION_ERROR")
@@ -207,7 +207,7 @@ HELD = {
 
 @pytest.mark.parametrize("role", list(Role))
 @pytest.mark.parametrize("action", HELD)
-def test_nobody_gives_a_key_of_a_team_what_their_role_does_not_do(
+def test_a_team_key_cannot_have_more_permissions_than_the_role(
     cloud: Cloud, role: Role, action: str
 ) -> None:
     send = signed_in(member(cloud, role))
@@ -218,30 +218,26 @@ def test_nobody_gives_a_key_of_a_team_what_their_role_does_not_do(
         assert refused(reply) == (403, "PERMISSION_NOT_HELD")
 
 
-def test_a_key_of_no_team_may_manage_what_its_user_stores(vera: Sender) -> None:
+def test_a_key_without_a_team_can_manage_the_users_own_artifacts(vera: Sender) -> None:
     key = made(create(vera, permissions={"artifacts": ["manage"]}))["key"]
     assert Sender(key)("GET", "/v1/artifacts").status == 200
     reply = Sender(key, slug="acme")("GET", "/v1/artifacts")
     assert (reply.status, reply.code) == (403, "missing_role")
 
 
-def test_the_default_permissions_of_a_viewers_key_for_the_team_only_read(
-    vera: Sender, cloud: Cloud
-) -> None:
+def test_a_viewers_team_key_only_reads_by_default(vera: Sender, cloud: Cloud) -> None:
     record = made(create(vera, teamId=cloud.team.id))
     assert record["permissions"] == {"artifacts": ["read"]}
 
 
-def test_a_viewers_own_key_writes_for_themselves_but_not_for_the_team(
-    vera: Sender, cloud: Cloud
-) -> None:
+def test_a_viewers_personal_key_writes_only_personal_artifacts(vera: Sender, cloud: Cloud) -> None:
     key = made(create(vera, permissions={"artifacts": ["read", "write"]}))["key"]
     assert Sender(key)("PUT", "/v8/artifacts/abc", body=b"x").status == 202
     reply = Sender(key, slug="acme")("PUT", "/v8/artifacts/abc", body=b"x")
     assert (reply.status, reply.code) == (403, "read_only")
 
 
-def test_of_the_deployments_own_resources_people_hold_what_every_key_of_theirs_gets(
+def test_users_can_grant_custom_permissions_only_within_the_default_ones(
     ada: Sender, option: SetOption
 ) -> None:
     option("default_key_permissions", '{"artifacts":["read"],"reports":["read","share"]}')
@@ -255,7 +251,7 @@ def test_of_the_deployments_own_resources_people_hold_what_every_key_of_theirs_g
     assert "reports: delete" in reply.json["message"]
 
 
-def test_a_key_that_stands_for_a_session_makes_keys_within_itself(
+def test_a_key_used_as_a_session_creates_keys_within_its_own_permissions(
     cloud: Cloud, option: SetOption
 ) -> None:
     option("session_for_api_keys", "true")
@@ -277,7 +273,7 @@ def test_a_key_that_stands_for_a_session_makes_keys_within_itself(
 # Operators ----------------------------------------------------------------------------------------
 
 
-def test_an_operator_makes_a_key_for_anybody_with_limits(operator: Sender, cloud: Cloud) -> None:
+def test_an_operator_creates_a_key_with_limits_for_any_user(operator: Sender, cloud: Cloud) -> None:
     record = made(
         create(
             operator,
@@ -297,7 +293,7 @@ def test_an_operator_makes_a_key_for_anybody_with_limits(operator: Sender, cloud
     assert record["permissions"] == {"billing": ["refund"]}
 
 
-def test_a_whole_number_may_be_written_with_decimals(operator: Sender) -> None:
+def test_a_whole_number_can_have_decimals(operator: Sender) -> None:
     numbers = {
         "remaining": b"10.0",
         "refillAmount": b"5.0",
@@ -325,7 +321,7 @@ def test_400_for_a_number_that_is_not_whole(operator: Sender, number: Any) -> No
         assert reply.json["message"].startswith(f"[body.{field}] ")
 
 
-def test_an_operator_makes_a_key_with_0_uses(operator: Sender) -> None:
+def test_an_operator_creates_a_key_with_0_uses(operator: Sender) -> None:
     record = made(create(operator, remaining=0))
     assert record["remaining"] == 0
     send = Sender(record["key"], slug="acme")
@@ -333,14 +329,18 @@ def test_an_operator_makes_a_key_with_0_uses(operator: Sender) -> None:
     assert find_key(record["id"]) is None
 
 
-def test_an_operator_can_switch_the_default_limit_off(operator: Sender, option: SetOption) -> None:
+def test_an_operator_can_disable_the_default_rate_limit(
+    operator: Sender, option: SetOption
+) -> None:
     option("key_rate_limit_enabled", "true")
     assert made(create(operator, rateLimitEnabled=False))["rateLimitEnabled"] is False
     assert made(create(operator))["rateLimitMax"] == 10
 
 
 @pytest.mark.parametrize("user_id", ["B" * 32, "", "email#ada@acme.example", "x" * 3000])
-def test_an_operator_makes_no_key_for_nobody(operator: Sender, user_id: str) -> None:
+def test_an_operator_cannot_create_a_key_for_an_unknown_user(
+    operator: Sender, user_id: str
+) -> None:
     before = stored_keys()
     reply = create(operator, userId=user_id)
     assert refused(reply) == (400, "VALIDATION_ERROR")
@@ -348,7 +348,7 @@ def test_an_operator_makes_no_key_for_nobody(operator: Sender, user_id: str) -> 
     assert stored_keys() == before
 
 
-def test_an_operators_key_for_a_team_is_a_members(operator: Sender, cloud: Cloud) -> None:
+def test_an_operators_team_key_must_belong_to_a_member(operator: Sender, cloud: Cloud) -> None:
     reply = create(operator, teamId=cloud.team.id)
     assert refused(reply) == (403, "NOT_A_TEAM_MEMBER")
     assert made(create(operator, teamId=cloud.team.id, userId=cloud.user.id))
@@ -368,32 +368,30 @@ def test_an_operators_key_for_a_team_is_a_members(operator: Sender, cloud: Cloud
         ({"rateLimitEnabled": "yes"}, "rateLimitEnabled"),
     ],
 )
-def test_400_names_an_operators_bad_limit(operator: Sender, body: Any, field: str) -> None:
+def test_400_names_the_bad_limit_of_an_operator(operator: Sender, body: Any, field: str) -> None:
     reply = create(operator, **body)
     assert refused(reply) == (400, "VALIDATION_ERROR")
     assert reply.json["message"].startswith(f"[body.{field}] ")
 
 
-def test_an_address_that_is_not_verified_makes_nobody_an_operator(
-    ada: Sender, cloud: Cloud, option: SetOption
-) -> None:
+def test_an_operator_needs_a_verified_address(ada: Sender, cloud: Cloud, option: SetOption) -> None:
     option("operator_emails", cloud.user.email)
     assert refused(create(ada, remaining=5)) == (400, "SERVER_ONLY_PROPERTY")
 
 
-# What it costs ------------------------------------------------------------------------------------
+# AWS calls ----------------------------------------------------------------------------------------
 
 
-def test_it_costs_the_session_and_one_transaction(ada: Sender, cloud: Cloud) -> None:
+def test_it_reads_the_session_and_writes_one_transaction(ada: Sender, cloud: Cloud) -> None:
     with counted() as calls:
         made(create(ada))
     assert calls.steps == [
-        ["GetItem"],  # whose session
+        ["GetItem"],  # the session token
         ["BatchGetItem"],  # the session and its user
         ["TransactWriteItems"],
         [
             "UpdateItem"
-        ],  # whose turn it is to remove expired keys: the caller's, once in ten seconds
+        ],  # the time of the last removal of expired keys, which runs once in ten seconds
         ["Query"],
     ]
     with counted() as calls:
@@ -404,7 +402,7 @@ def test_it_costs_the_session_and_one_transaction(ada: Sender, cloud: Cloud) -> 
     assert calls.steps == [["BatchGetItem"], ["BatchGetItem"], ["TransactWriteItems"]]
 
 
-def test_a_refusal_by_the_body_costs_nothing(ada: Sender) -> None:
+def test_a_bad_body_costs_no_call(ada: Sender) -> None:
     with counted() as calls:
         assert create(ada, name=1).status == 400
     assert calls.made == []

@@ -12,7 +12,7 @@ from tests.requests import Cloud, Sender
 PATH = f"{API}/delete-all-expired-api-keys"
 
 
-def test_everybodys_expired_keys_are_removed_and_no_others(operator: Sender, cloud: Cloud) -> None:
+def test_only_the_expired_keys_of_all_users_are_removed(operator: Sender, cloud: Cloud) -> None:
     now = clock.now()
     new = NewKey(user_id=cloud.user.id, expires_in_s=3600)
     ended, _ = create_key(new, now=now - timedelta(hours=2))
@@ -24,7 +24,7 @@ def test_everybodys_expired_keys_are_removed_and_no_others(operator: Sender, clo
     assert find_key(cloud.key.id) is not None
 
 
-def test_no_body_is_needed_and_no_pause_between_two(operator: Sender, cloud: Cloud) -> None:
+def test_the_body_is_optional_and_calls_need_no_pause(operator: Sender, cloud: Cloud) -> None:
     for _ in range(2):
         past = clock.now() - timedelta(hours=2)
         ended, _ = create_key(NewKey(user_id=cloud.user.id, expires_in_s=60), now=past)
@@ -32,7 +32,7 @@ def test_no_body_is_needed_and_no_pause_between_two(operator: Sender, cloud: Clo
         assert find_key(ended.id) is None
 
 
-def test_403_for_everybody_else(ada: Sender, cloud: Cloud) -> None:
+def test_403_for_users_who_are_not_operators(ada: Sender, cloud: Cloud) -> None:
     assert refused(ada("POST", PATH, json_body={})) == (403, "OPERATOR_ONLY")
 
 
@@ -40,7 +40,7 @@ def test_401_without_a_session(cloud: Cloud) -> None:
     assert refused(Sender(None)("POST", PATH, json_body={})) == (401, "UNAUTHORIZED")
 
 
-def test_it_costs_the_session_and_the_index_when_nothing_is_expired(operator: Sender) -> None:
+def test_it_reads_the_session_and_the_index_when_no_key_has_expired(operator: Sender) -> None:
     operator("POST", PATH)
     with counted() as calls:
         operator("POST", PATH)

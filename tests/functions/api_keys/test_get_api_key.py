@@ -14,7 +14,9 @@ def get(send: Sender, query: str) -> Reply:
 
 
 @pytest.mark.parametrize("name", ["id", "keyId"])
-def test_the_record_of_ones_own_key_without_the_key(ada: Sender, cloud: Cloud, name: str) -> None:
+def test_the_record_of_the_callers_key_without_the_key(
+    ada: Sender, cloud: Cloud, name: str
+) -> None:
     reply = get(ada, f"{name}={cloud.key.id}")
     assert (reply.status, reply.json["id"], reply.json["name"]) == (200, cloud.key.id, "ci")
     assert "key" not in reply.json
@@ -22,17 +24,17 @@ def test_the_record_of_ones_own_key_without_the_key(ada: Sender, cloud: Cloud, n
     assert cloud.key.key_hash not in reply.body.decode()
 
 
-def test_404_for_a_key_of_somebody_else(mallory: Sender, cloud: Cloud) -> None:
+def test_404_for_another_users_key(mallory: Sender, cloud: Cloud) -> None:
     assert refused(get(mallory, f"id={cloud.key.id}")) == (404, "KEY_NOT_FOUND")
 
 
 @pytest.mark.parametrize("key_id", ["A" * 32, "x", "%23clean-up", "a" * 3000, "%00", "a,b"])
-def test_404_for_what_is_no_key(ada: Sender, key_id: str) -> None:
+def test_404_for_an_unknown_key_id(ada: Sender, key_id: str) -> None:
     assert refused(get(ada, f"id={key_id}")) == (404, "KEY_NOT_FOUND")
 
 
 @pytest.mark.parametrize("query", ["", "id=", "name=ci"])
-def test_400_without_an_id_also_for_nobody(cloud: Cloud, query: str) -> None:
+def test_400_without_an_id_even_without_a_session(cloud: Cloud, query: str) -> None:
     reply = get(Sender(None), query)
     assert refused(reply) == (400, "VALIDATION_ERROR")
     assert reply.json["message"] == "[query.id] is required"
@@ -42,11 +44,11 @@ def test_401_without_a_session(cloud: Cloud) -> None:
     assert refused(get(Sender(None), f"id={cloud.key.id}")) == (401, "UNAUTHORIZED")
 
 
-def test_an_operator_sees_everybodys(operator: Sender, cloud: Cloud) -> None:
+def test_an_operator_sees_any_key(operator: Sender, cloud: Cloud) -> None:
     assert get(operator, f"id={cloud.key.id}").json["userId"] == cloud.user.id
 
 
-def test_it_costs_the_session_the_index_and_the_key(ada: Sender, cloud: Cloud) -> None:
+def test_it_reads_the_session_the_index_and_the_key(ada: Sender, cloud: Cloud) -> None:
     get(ada, f"id={cloud.key.id}")
     with counted() as calls:
         get(ada, f"id={cloud.key.id}")

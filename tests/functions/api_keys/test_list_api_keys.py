@@ -12,7 +12,9 @@ from tests.requests import Cloud, Sender
 PATH = f"{API}/list"
 
 
-def test_an_array_of_ones_own_keys_oldest_first_without_the_keys(ada: Sender, cloud: Cloud) -> None:
+def test_the_callers_keys_oldest_first_without_the_keys_themselves(
+    ada: Sender, cloud: Cloud
+) -> None:
     later = clock.now() + timedelta(seconds=1)
     second, raw = create_key(NewKey(user_id=cloud.user.id, name="second"), now=later)
     reply = ada("GET", PATH)
@@ -23,12 +25,14 @@ def test_an_array_of_ones_own_keys_oldest_first_without_the_keys(ada: Sender, cl
         assert secret not in reply.body.decode()
 
 
-def test_nobody_sees_keys_of_others(mallory: Sender, operator: Sender, cloud: Cloud) -> None:
+def test_keys_of_other_users_are_not_listed(
+    mallory: Sender, operator: Sender, cloud: Cloud
+) -> None:
     assert mallory("GET", PATH).json == []
     assert operator("GET", PATH).json == []
 
 
-def test_expired_keys_are_removed_by_it(ada: Sender, cloud: Cloud) -> None:
+def test_listing_removes_expired_keys(ada: Sender, cloud: Cloud) -> None:
     long_ago = clock.now() - timedelta(days=1)
     expired, _ = create_key(NewKey(user_id=cloud.user.id, expires_in_s=60), now=long_ago)
     ada("GET", PATH)
@@ -39,7 +43,7 @@ def test_401_without_a_session(cloud: Cloud) -> None:
     assert refused(Sender(None)("GET", PATH)) == (401, "UNAUTHORIZED")
 
 
-def test_it_costs_the_session_the_index_and_one_batch(ada: Sender, cloud: Cloud) -> None:
+def test_it_reads_the_session_the_index_and_one_batch(ada: Sender, cloud: Cloud) -> None:
     for _ in range(5):
         create_key(NewKey(user_id=cloud.user.id), now=clock.now())
     ada("GET", PATH)

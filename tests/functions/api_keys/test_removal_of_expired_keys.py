@@ -1,4 +1,4 @@
-"""Any call of an endpoint for keys removes expired keys, at most once in ten seconds."""
+"""A call to any endpoint for keys removes expired keys, at most once in ten seconds."""
 
 from datetime import timedelta
 from typing import Any
@@ -33,20 +33,20 @@ def expired(cloud: Cloud) -> ApiKey:
 
 
 @pytest.mark.parametrize("endpoint", ["create", "get", "list", "update", "delete", "verify"])
-def test_any_call_removes_them_at_most_once_in_ten_seconds(
+def test_any_call_removes_expired_keys_at_most_once_in_ten_seconds(
     ada: Sender, cloud: Cloud, endpoint: str
 ) -> None:
     first = expired(cloud)
     assert call(ada, endpoint, cloud).status == 200
     assert repository.get(first.key_hash) is None
     second = expired(cloud)
-    restart()  # as another instance, which has not asked yet
+    restart()  # as another instance, which has not tried yet
     call(ada, "list", cloud)
     assert repository.get(second.key_hash) is not None
 
 
 @pytest.mark.parametrize("endpoint", ["create", "get", "list", "delete"])
-def test_a_removal_that_fails_fails_no_call(ada: Sender, cloud: Cloud, endpoint: str) -> None:
+def test_a_failed_removal_does_not_fail_the_call(ada: Sender, cloud: Cloud, endpoint: str) -> None:
     key = expired(cloud)
     with unreachable("dynamodb", "UpdateItem"):
         assert call(ada, endpoint, cloud).status == 200

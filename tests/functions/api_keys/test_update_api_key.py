@@ -42,7 +42,7 @@ def stored(key: ApiKey) -> ApiKey:
         ("permissions", {}),
     ],
 )
-def test_what_the_body_names_changes_and_the_rest_stays(
+def test_only_the_fields_of_the_body_change(
     ada: Sender, cloud: Cloud, field: str, value: Any
 ) -> None:
     before = ada("GET", f"{API}/list").json[0]
@@ -56,23 +56,21 @@ def test_what_the_body_names_changes_and_the_rest_stays(
     assert ada("GET", f"{API}/list").json[0] == reply.json
 
 
-def test_expires_in_counts_from_now_and_null_ends_the_expiry(ada: Sender, cloud: Cloud) -> None:
+def test_expires_in_counts_from_now_and_null_removes_the_expiry(ada: Sender, cloud: Cloud) -> None:
     expires_at = datetime.fromisoformat(update(ada, cloud.key, expiresIn=60).json["expiresAt"])
     assert timedelta(seconds=50) < expires_at - clock.now() <= timedelta(seconds=60)
     assert update(ada, cloud.key, expiresIn=None).json["expiresAt"] is None
     assert stored(cloud.key).expires_at is None
 
 
-def test_a_key_that_is_switched_off_is_refused_and_on_again_passes(
-    ada: Sender, cloud: Cloud
-) -> None:
+def test_a_disabled_key_is_refused_until_it_is_enabled_again(ada: Sender, cloud: Cloud) -> None:
     update(ada, cloud.key, enabled=False)
     assert verify(cloud.key.key_hash, READ, now=clock.now()).refusal is Refusal.DISABLED
     update(ada, cloud.key, enabled=True)
     assert verify(cloud.key.key_hash, READ, now=clock.now()).valid
 
 
-def test_uses_go_on_being_counted_beside_a_change(ada: Sender, cloud: Cloud) -> None:
+def test_uses_during_an_update_are_still_counted(ada: Sender, cloud: Cloud) -> None:
     key, _ = create_key(NewKey(user_id=cloud.user.id, remaining=10), now=clock.now())
 
     def use() -> None:
@@ -84,7 +82,7 @@ def test_uses_go_on_being_counted_beside_a_change(ada: Sender, cloud: Cloud) -> 
 
 
 @pytest.mark.parametrize("name", hostile.BODIES)
-def test_a_hostile_body_is_refused_and_nothing_changed(
+def test_a_hostile_body_is_refused_and_nothing_changes(
     ada: Sender, cloud: Cloud, name: str
 ) -> None:
     body, expected = hostile.BODIES[name]
@@ -94,7 +92,7 @@ def test_a_hostile_body_is_refused_and_nothing_changed(
 
 
 @pytest.mark.parametrize("name", hostile.NOT_JSON)
-def test_400_for_what_is_no_json(ada: Sender, name: str) -> None:
+def test_400_for_malformed_json(ada: Sender, name: str) -> None:
     headers = {"content-type": "application/json"}
     assert ada("POST", PATH, body=hostile.NOT_JSON[name], headers=headers).status == 400
 
@@ -111,24 +109,24 @@ def test_400_for_what_is_no_json(ada: Sender, name: str) -> None:
         {"name": "ci"},
     ],
 )
-def test_400_for_a_field_of_another_type_also_for_nobody(cloud: Cloud, body: Any) -> None:
+def test_400_for_a_field_of_the_wrong_type_even_without_a_session(cloud: Cloud, body: Any) -> None:
     assert refused(Sender(None)("POST", PATH, json_body=body)) == (400, "VALIDATION_ERROR")
 
 
-def test_400_without_anything_to_change(ada: Sender, cloud: Cloud) -> None:
+def test_400_for_a_body_that_changes_nothing(ada: Sender, cloud: Cloud) -> None:
     assert refused(update(ada, cloud.key)) == (400, "NO_VALUES_TO_UPDATE")
     reply = update(ada, cloud.key, **hostile.UNKNOWN_FIELDS, prefix="new_", teamId="team_x")
     assert refused(reply) == (400, "NO_VALUES_TO_UPDATE")
 
 
-def test_what_cannot_be_changed_is_ignored(ada: Sender, cloud: Cloud) -> None:
+def test_fields_that_cannot_be_changed_are_ignored(ada: Sender, cloud: Cloud) -> None:
     update(ada, cloud.key, name="new", **hostile.UNKNOWN_FIELDS, prefix="new_", teamId="team_x")
     assert "chosen" not in str(stored_keys())
     assert (stored(cloud.key).team_id, stored(cloud.key).prefix) == (cloud.team.id, None)
 
 
 @pytest.mark.parametrize("seconds", [60, None])
-def test_400_where_every_key_has_the_same_lifetime(
+def test_400_for_expires_in_when_every_key_has_the_same_lifetime(
     ada: Sender, cloud: Cloud, option: SetOption, seconds: int | None
 ) -> None:
     option("disable_custom_key_expiry", "true")
@@ -140,13 +138,13 @@ def test_401_without_a_session(cloud: Cloud) -> None:
     assert refused(update(Sender(None), cloud.key, name="x")) == (401, "UNAUTHORIZED_SESSION")
 
 
-def test_404_for_a_key_of_somebody_else(mallory: Sender, cloud: Cloud) -> None:
+def test_404_for_another_users_key(mallory: Sender, cloud: Cloud) -> None:
     before = stored_keys()
     assert refused(update(mallory, cloud.key, name="mine")) == (404, "KEY_NOT_FOUND")
     assert stored_keys() == before
 
 
-def test_404_for_a_key_that_ends_at_this_moment(ada: Sender, cloud: Cloud) -> None:
+def test_404_for_a_key_that_is_deleted_during_the_request(ada: Sender, cloud: Cloud) -> None:
     def end() -> None:
         assert revoke_key(cloud.key.id)
 
@@ -156,9 +154,7 @@ def test_404_for_a_key_that_ends_at_this_moment(ada: Sender, cloud: Cloud) -> No
     assert stored_keys() == []
 
 
-def test_permissions_are_never_more_than_the_role_in_the_keys_team_allows(
-    ada: Sender, cloud: Cloud
-) -> None:
+def test_permissions_cannot_exceed_the_role_in_the_keys_team(ada: Sender, cloud: Cloud) -> None:
     member(cloud, Role.OWNER)
     add_member(cloud.team.id, cloud.user.id, Role.VIEWER, now=clock.now())
     both = {"artifacts": ["read", "write"]}
@@ -170,7 +166,7 @@ def test_permissions_are_never_more_than_the_role_in_the_keys_team_allows(
     assert update(ada, cloud.key, name="still mine").status == 200
 
 
-def test_an_operator_changes_anybodys_key_and_its_limits(operator: Sender, cloud: Cloud) -> None:
+def test_an_operator_changes_any_key_and_its_limits(operator: Sender, cloud: Cloud) -> None:
     reply = update(
         operator,
         cloud.key,
@@ -204,7 +200,7 @@ def test_an_operator_changes_anybodys_key_and_its_limits(operator: Sender, cloud
         ({"rateLimitTimeWindow": 10**20}, "rateLimitTimeWindow"),
     ],
 )
-def test_400_names_an_operators_bad_limit(
+def test_400_names_the_bad_limit_of_an_operator(
     operator: Sender, cloud: Cloud, body: Any, field: str
 ) -> None:
     reply = update(operator, cloud.key, **body)
@@ -212,7 +208,7 @@ def test_400_names_an_operators_bad_limit(
     assert reply.json["message"].startswith(f"[body.{field}] ")
 
 
-def test_a_refill_that_comes_at_the_same_moment_is_not_lost(operator: Sender, cloud: Cloud) -> None:
+def test_a_concurrent_refill_is_not_lost(operator: Sender, cloud: Cloud) -> None:
     now = clock.now()
     refill = Refill(interval_ms=1000, amount=5)
     new = NewKey(user_id=cloud.user.id, remaining=1, refill=refill)
@@ -229,29 +225,29 @@ def test_a_refill_that_comes_at_the_same_moment_is_not_lost(operator: Sender, cl
     assert stored(key).refill_due_at == changed_at + timedelta(minutes=1)
 
 
-def test_an_operator_ends_a_key_by_leaving_it_0_uses(operator: Sender, cloud: Cloud) -> None:
+def test_an_operator_ends_a_key_by_setting_its_uses_to_0(operator: Sender, cloud: Cloud) -> None:
     assert update(operator, cloud.key, remaining=0).json["remaining"] == 0
     assert cloud.send("GET", "/v8/artifacts/status").status == 401
     assert refused(update(operator, cloud.key, remaining=5)) == (404, "KEY_NOT_FOUND")
 
 
-def test_a_whole_number_may_be_written_with_decimals(operator: Sender, cloud: Cloud) -> None:
+def test_a_whole_number_can_have_decimals(operator: Sender, cloud: Cloud) -> None:
     reply = update(operator, cloud.key, remaining=7.0, rateLimitMax=9.0, expiresIn=60.0)
     assert (reply.json["remaining"], reply.json["rateLimitMax"]) == (7, 9)
     assert refused(update(operator, cloud.key, remaining=7.5)) == (400, "VALIDATION_ERROR")
 
 
-def test_it_costs_the_session_the_index_the_key_and_one_write(ada: Sender, cloud: Cloud) -> None:
+def test_it_reads_the_session_the_index_and_the_key_and_writes_once(
+    ada: Sender, cloud: Cloud
+) -> None:
     update(ada, cloud.key, name="one")
     with counted() as calls:
         update(ada, cloud.key, name="two", enabled=False, metadata=None, expiresIn=60)
     assert calls.steps == [["BatchGetItem"], ["Query"], ["GetItem"], ["UpdateItem"]]
 
 
-def test_an_allowance_of_none_on_a_key_without_limit_is_none(
-    cloud: Cloud, operator: Sender
-) -> None:
-    """The count of an unlimited key goes down below 0, which nobody sees."""
+def test_null_uses_on_an_unlimited_key_stay_null(cloud: Cloud, operator: Sender) -> None:
+    """The stored count of an unlimited key goes below 0, but no reply shows it."""
     key, raw = create_key(NewKey(user_id=cloud.user.id), now=clock.now())
     for _ in range(3):
         verify(stored_form(raw), {}, now=clock.now())

@@ -16,18 +16,18 @@ from tests.faults import unreachable
 from tests.requests import Cloud, Reply, Sender
 
 PATH = "/api/auth/api-key/verify"
-nobody = Sender(None)
+anonymous = Sender(None)
 
 
 def verify(key: Any, **more: Any) -> Reply:
-    return nobody("POST", PATH, json_body={"key": key, **more})
+    return anonymous("POST", PATH, json_body={"key": key, **more})
 
 
 def make(cloud: Cloud, **properties: Any) -> str:
     return create_key(NewKey(user_id=cloud.user.id, **properties), now=clock.now())[1]
 
 
-def test_a_good_key_is_valid_and_its_record_is_shown_without_the_key(cloud: Cloud) -> None:
+def test_a_valid_key_returns_its_record_without_the_key(cloud: Cloud) -> None:
     reply = verify(cloud.token)
     record = reply.json["key"]
     assert (reply.status, reply.json["valid"], reply.json["error"]) == (200, True, None)
@@ -50,7 +50,7 @@ def test_times_have_three_fractional_digits(cloud: Cloud) -> None:
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", record[name])
 
 
-def test_a_pass_takes_one_use(cloud: Cloud) -> None:
+def test_a_successful_verification_takes_one_use(cloud: Cloud) -> None:
     key = make(cloud, remaining=2)
     assert verify(key).json["key"]["remaining"] == 1
     assert verify(key).json["key"]["remaining"] == 0
@@ -76,7 +76,7 @@ def test_a_pass_takes_one_use(cloud: Cloud) -> None:
         ({"artifacts": ("read",)}, {"#key.with:signs": ["a b"]}, False),
     ],
 )  # fmt: skip
-def test_every_required_action_must_be_held(
+def test_all_required_permissions_must_be_granted(
     cloud: Cloud, held: Any, required: dict[str, list[str]], valid: bool
 ) -> None:
     answer = verify(make(cloud, permissions=held), permissions=required).json
@@ -84,12 +84,12 @@ def test_every_required_action_must_be_held(
     assert valid or answer["error"]["code"] == "KEY_NOT_FOUND"
 
 
-def test_why_a_key_is_refused_is_told_by_code(cloud: Cloud) -> None:
+def test_a_refusal_has_a_code(cloud: Cloud) -> None:
     used_up = make(cloud, remaining=1, refill=Refill(interval_ms=60_000, amount=1))
     limited = make(cloud, rate_limit=RateLimit(enabled=True, window_ms=60_000, max_requests=1))
     assert verify(used_up).json["valid"]
     assert verify(limited).json["valid"]
-    # Made after the first verification, which would have removed it.
+    # Create it after the first verification, which would have removed it.
     new, then = NewKey(user_id=cloud.user.id, expires_in_s=1), clock.now() - timedelta(minutes=1)
     expired = create_key(new, now=then)[1]
     assert verify("unknown").json["error"]["code"] == "INVALID_API_KEY"
@@ -103,11 +103,11 @@ def test_why_a_key_is_refused_is_told_by_code(cloud: Cloud) -> None:
 @pytest.mark.parametrize(
     "key", ["", "x", "é" * 100, "\x00", "\ud800", "a" * 1025, "../..", "#clean-up"]
 )
-def test_a_key_that_cannot_be_one_is_invalid_and_no_error(cloud: Cloud, key: str) -> None:
+def test_a_malformed_key_is_invalid_and_not_an_error(cloud: Cloud, key: str) -> None:
     assert verify(key).json["error"]["code"] == "INVALID_API_KEY"
 
 
-def test_a_key_of_a_megabyte_is_invalid_without_a_look_up(cloud: Cloud) -> None:
+def test_a_key_of_a_megabyte_is_invalid_without_a_lookup(cloud: Cloud) -> None:
     with unreachable("dynamodb", "UpdateItem"), unreachable("dynamodb", "GetItem"):
         reply = verify("a" * 2**20)
     assert (reply.status, reply.json["valid"]) == (200, False)
@@ -131,30 +131,30 @@ def test_a_key_of_a_megabyte_is_invalid_without_a_look_up(cloud: Cloud) -> None:
     ],
 )
 def test_400_names_the_field(cloud: Cloud, body: Any, field: str) -> None:
-    reply = nobody("POST", PATH, json_body=body)
+    reply = anonymous("POST", PATH, json_body=body)
     assert (reply.status, reply.json["code"]) == (400, "VALIDATION_ERROR")
     assert reply.json["message"].startswith(f"[body.{field}] ")
 
 
-def test_no_body_is_an_empty_object(cloud: Cloud) -> None:
-    reply = nobody("POST", PATH)
+def test_no_body_is_the_same_as_an_empty_object(cloud: Cloud) -> None:
+    reply = anonymous("POST", PATH)
     assert (reply.status, reply.json["code"]) == (400, "VALIDATION_ERROR")
     assert reply.json["message"].startswith("[body.key] ")
 
 
 @pytest.mark.parametrize("body", [b"{", b"\xff", b"[" * 50_000])
-def test_400_for_what_is_not_json(cloud: Cloud, body: bytes) -> None:
-    reply = nobody("POST", PATH, body=body, headers={"content-type": "application/json"})
+def test_400_for_malformed_json(cloud: Cloud, body: bytes) -> None:
+    reply = anonymous("POST", PATH, body=body, headers={"content-type": "application/json"})
     assert (reply.status, reply.json["code"]) == (400, "BAD_REQUEST")
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded"])
 def test_415_for_another_content_type(cloud: Cloud, content_type: str) -> None:
-    reply = nobody("POST", PATH, body=b'{"key":"k"}', headers={"content-type": content_type})
+    reply = anonymous("POST", PATH, body=b'{"key":"k"}', headers={"content-type": content_type})
     assert (reply.status, reply.json["code"]) == (415, "UNSUPPORTED_MEDIA_TYPE")
 
 
-def test_expired_keys_are_removed_by_any_verification_at_most_once_in_ten_seconds(
+def test_any_verification_removes_expired_keys_at_most_once_in_ten_seconds(
     cloud: Cloud,
 ) -> None:
     long_ago = clock.now() - timedelta(days=1)
@@ -162,21 +162,21 @@ def test_expired_keys_are_removed_by_any_verification_at_most_once_in_ten_second
     verify("any")
     assert repository.get(first.key_hash) is None
     second, _ = create_key(NewKey(user_id=cloud.user.id, expires_in_s=1), now=long_ago)
-    restart()  # as another instance, which has not asked yet
+    restart()  # as another instance, which has not tried yet
     verify("any")
     assert repository.get(second.key_hash) is not None
 
 
-def test_a_failing_clean_up_fails_no_verification(cloud: Cloud) -> None:
+def test_a_failed_clean_up_does_not_fail_the_verification(cloud: Cloud) -> None:
     with unreachable("dynamodb", "Query"):
         assert verify(cloud.token).json["valid"] is True
 
 
 @pytest.mark.parametrize("key", ["", "short", "x" * 257, "\N{GRINNING FACE}" * 600, " " * 64])
-def test_what_cannot_be_a_key_is_invalid_where_keys_are_not_hashed(
+def test_an_impossible_key_is_invalid_when_keys_are_not_hashed(
     cloud: Cloud, option: SetOption, key: str
 ) -> None:
-    """DynamoDB takes no key that is empty or longer than 2,048 bytes: asking for one would be a 500."""
+    """DynamoDB rejects a key that is empty or longer than 2,048 bytes. Looking one up would cause a 500."""
     option("disable_key_hashing", "true")
     with unreachable("dynamodb", "UpdateItem"), unreachable("dynamodb", "GetItem"):
         reply = verify(key)
