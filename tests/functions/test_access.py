@@ -1,8 +1,9 @@
-"""Who may do what: every endpoint against every role, every caching status and every kind of block, and every kind of
-token. The tables are the contract; turbo acts on the codes (docs/clients/turbo.md#status-codes).
+"""Permissions: every endpoint with every role, caching status, kind of block and kind of token.
 
-A new endpoint gets a row in TABLE, its request in REQUESTS where the route does not tell it, and a row in
-docs/caching-status.md.
+The tables are the contract; turbo reacts to the codes (docs/clients/turbo.md#status-codes).
+
+A new endpoint gets a row in TABLE, a row in docs/caching-status.md, and its request in REQUESTS if the route alone is
+not enough to send one.
 """
 
 import re
@@ -61,25 +62,24 @@ PATCH   /v1/teams/{idOrSlug}/members/{uid}  yes yes role role role   | yes     y
 DELETE  /v1/teams/{idOrSlug}/members/{uid}  yes yes role role role   | yes     yes      yes    yes        | yes
 DELETE  /v1/teams/{idOrSlug}     yes   role  role   role      role   | yes     yes      yes    yes        | 402
 """
-"""What becomes of a request: by a member of each role; by an owner, in each caching status and when the account is
-blocked, for either reason. By a key with every permission and by a session it is the same. `refusal` tells what a word
-means.
+"""The outcome of a request for each role, and for an owner in each caching status and when blocked for either reason.
+It is the same for a session and for a key with every permission. `refusal` explains the words.
 """
 
-RULED_BY_NEITHER = ("/api/auth/", "/registration/verify")
-"""Where paths begin that neither roles nor the state of a cache rule: they act for a person alone. Nor are pages ruled,
-which are the same for everybody.
+INDEPENDENT_PREFIXES = ("/api/auth/", "/registration/verify")
+"""Prefixes of paths that do not depend on a role or a caching status, because they only concern the user. Pages do not
+depend on them either.
 """
 
-OF_A_PERSON = {
+INDEPENDENT_ENDPOINTS = {
     "POST /v1/teams",
     "POST /v1/teams/join",
     "POST /v1/teams/{idOrSlug}/members/teams/join",
 }
-"""The same of what makes somebody a member."""
+"""Requests that make the caller a member do not depend on a role or a caching status either."""
 
-OF_THE_TEAM_IN_THE_PATH = "/teams/{idOrSlug}"
-"""What holds it is ruled by the state of that team, whatever the caller's own is."""
+TEAM_IN_PATH = "/teams/{idOrSlug}"
+"""Paths with this part depend on the state of that team, not on the state of the caller's personal cache."""
 
 PUT = "PUT /v8/artifacts/{hash}"
 PREFLIGHT = "OPTIONS /v8/artifacts/{hash}"
@@ -97,7 +97,7 @@ USAGE = "GET /v1/usage"
 
 MANAGES = [SET_STATUS, LIST, INSPECT, DELETE, DELETE_WRITTEN]
 ENDPOINTS = [PUT, PREFLIGHT, GET, HEAD, QUERY, EVENTS, STATUS, *MANAGES, USAGE]
-"""Those that look at the token and act for the team that the query names."""
+"""Endpoints that check the token and act for the team in the query."""
 
 SESSION = "4f9d1c1e-6a5b-4d4e-9c57-0a2f6d1e8b11"
 EVENT = {"sessionId": SESSION, "source": "LOCAL", "event": "HIT", "hash": "abc"}
@@ -125,10 +125,10 @@ REQUESTS: dict[str, Callable[[Sender], Reply]] = {
         "POST", "/v1/teams/acme/members", json_body={"email": "new@b.example"}
     ),
     "PATCH /v1/teams/{idOrSlug}/members/{uid}": lambda send: send(
-        "PATCH", "/v1/teams/acme/members/somebody", json_body={"role": "MEMBER"}
+        "PATCH", "/v1/teams/acme/members/someone", json_body={"role": "MEMBER"}
     ),
     "DELETE /v1/teams/{idOrSlug}/members/{uid}": lambda send: send(
-        "DELETE", "/v1/teams/acme/members/somebody"
+        "DELETE", "/v1/teams/acme/members/someone"
     ),
     "DELETE /v1/teams/{idOrSlug}": lambda send: send("DELETE", "/v1/teams/acme"),
 }
@@ -136,7 +136,7 @@ ALL: Permissions = {"artifacts": ARTIFACT_ACTIONS, "teams": TEAM_ACTIONS}
 
 
 def refusal(word: str, state: str) -> tuple[int, str] | None:
-    """Status and code of what a word of the table stands for in a state; None for a request that passes."""
+    """The status and code that a word of the table means in a state. None if the request passes."""
     return {
         "yes": None,
         "reads": (403, "read_only"),
@@ -158,15 +158,15 @@ def success(endpoint: str) -> int:
 
 @pytest.fixture
 def stored(begin_with: BeginWith, cloud: Cloud, removal_jobs: object, mailbox: object) -> Cloud:
-    """The team, and its owner without it, have an artifact `abc`. The key may do everything in the team.
+    """The team and its owner each have an artifact `abc`. The key has every permission in the team.
 
-    `somebody` is a member of it, too.
+    The user `someone` is also a member.
     """
     return begin_with(store, cloud)
 
 
 def store(cloud: Cloud) -> Cloud:
-    add_member(cloud.team.id, "somebody", Role.VIEWER, now=clock.now())
+    add_member(cloud.team.id, "someone", Role.VIEWER, now=clock.now())
     new = NewKey(user_id=cloud.user.id, team_id=cloud.team.id, permissions=ALL)
     key, token = create_key(new, now=clock.now())
     stored = replace(cloud, key=key, token=token, send=Sender(token, slug="acme"))
@@ -183,7 +183,7 @@ def outcome(reply: Reply) -> tuple[int, str]:
 
 
 def rows() -> dict[str, dict[str, str]]:
-    """By endpoint, the word under each title."""
+    """For each endpoint, the word under each title."""
     titles, *lines = (line.replace("|", " ").split() for line in TABLE.strip().splitlines())
     return {
         f"{method} {path}": dict(zip(titles, words, strict=True)) for method, path, *words in lines
@@ -209,10 +209,10 @@ def token_of(user: User, by: str) -> str:
 
 @pytest.mark.parametrize("by", ["key", "session"])
 @pytest.mark.parametrize("role", list(Role))
-def test_what_each_role_may_do(stored: Cloud, role: Role, by: str) -> None:
+def test_what_each_role_can_do(stored: Cloud, role: Role, by: str) -> None:
     member = create_user("member@acme.example", "Member", now=clock.now())
     add_member(stored.team.id, member.id, role, now=clock.now())
-    # A token each: one of the endpoints ends it.
+    # A new token for each request, because one endpoint deletes it.
     seen = {
         endpoint: outcome(ask(Sender(token_of(member, by), slug="acme"), endpoint))
         for endpoint in ROWS
@@ -233,45 +233,39 @@ def bring_into(state: str, owner: str) -> None:
 @pytest.mark.parametrize("scope", ["team", "person"])
 @pytest.mark.parametrize("by", ["key", "session"])
 @pytest.mark.parametrize("state", [*CachingStatus, *Block])
-def test_what_each_state_stops_and_what_it_leaves(
-    stored: Cloud, state: str, by: str, scope: str
-) -> None:
+def test_what_each_status_and_block_refuses(stored: Cloud, state: str, by: str, scope: str) -> None:
     owner, slug = (stored.team.id, "acme") if scope == "team" else (stored.user.id, None)
     seen = {}
     for endpoint in ROWS:
-        # Each time anew: one of the endpoints changes it.
+        # Set it before each request, because one endpoint changes it.
         bring_into(state, owner)
         seen[endpoint] = outcome(ask(Sender(token_of(stored.user, by), slug=slug), endpoint))
-    told = expected("blocked" if state in list(Block) else state, state)
+    row = expected("blocked" if state in list(Block) else state, state)
     if scope == "person":
-        told |= {
-            endpoint: (success(endpoint), "")
-            for endpoint in ROWS
-            if OF_THE_TEAM_IN_THE_PATH in endpoint
-        }
-    assert seen == told
+        row |= {endpoint: (success(endpoint), "") for endpoint in ROWS if TEAM_IN_PATH in endpoint}
+    assert seen == row
 
 
 @pytest.mark.parametrize("state", ["disabled", "paused", "over_limit", *Block])
-def test_the_state_of_a_person_is_not_that_of_their_team(stored: Cloud, state: str) -> None:
+def test_a_users_status_is_independent_of_their_teams(stored: Cloud, state: str) -> None:
     bring_into(state, stored.user.id)
     seen = {endpoint: ask(stored.send, endpoint).status for endpoint in ENDPOINTS}
     assert seen == {endpoint: success(endpoint) for endpoint in ENDPOINTS}
 
 
-def test_every_endpoint_says_where_it_stands() -> None:
+def test_every_endpoint_is_in_the_table() -> None:
     assert ROWS.keys() == {
         f"{route.method} {route.path}"
         for route in load_template(environ={}).routes
-        if not route.path.startswith(RULED_BY_NEITHER)
-        and f"{route.method} {route.path}" not in OF_A_PERSON
+        if not route.path.startswith(INDEPENDENT_PREFIXES)
+        and f"{route.method} {route.path}" not in INDEPENDENT_ENDPOINTS
         and not route.function.logical_id.startswith("Show")
         and route.path != DEFAULT_PATH
     }
 
 
 def documented() -> dict[str, list[str]]:
-    """The rows of the table in the documentation: by endpoint, what each state does."""
+    """The rows of the table in docs/caching-status.md: for each endpoint, the effect of each state."""
     page = Path(__file__).parents[2] / "docs" / "caching-status.md"
     _, _, section = page.read_text().partition("## What each endpoint does")
     lines = re.findall(r"^\| `([A-Z]+ /\S+)` \|(.*)\|$", section, re.MULTILINE)
@@ -279,18 +273,18 @@ def documented() -> dict[str, list[str]]:
 
 
 def test_the_documentation_has_the_same_table() -> None:
-    told = {"yes": "passes", "off": "403", "402": "402"}
+    effects = {"yes": "passes", "off": "403", "402": "402"}
     titles = ["disabled", "paused", "over_limit", "blocked"]
     assert documented() == {
-        endpoint: [told[words[title]] for title in titles] for endpoint, words in ROWS.items()
+        endpoint: [effects[words[title]] for title in titles] for endpoint, words in ROWS.items()
     }
 
 
-# Keys, and the teams that a request may name ------------------------------------------------------
+# Keys, and the teams that a request can name ------------------------------------------------------
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_a_members_key_for_the_team_passes(stored: Cloud, endpoint: str) -> None:
+def test_a_members_team_key_passes(stored: Cloud, endpoint: str) -> None:
     assert ask(stored.send, endpoint).status == success(endpoint)
 
 
@@ -335,7 +329,7 @@ def test_401_for_a_key_that_is(stored: Cloud, endpoint: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_403_for_a_stranger_to_the_team(stored: Cloud, endpoint: str) -> None:
+def test_403_for_a_non_member(stored: Cloud, endpoint: str) -> None:
     mallory = create_user("mallory@elsewhere.example", "Mallory", now=clock.now())
     for team in ({"slug": "acme"}, {"team_id": stored.team.id}):
         stranger = Sender(token_of(mallory, "key"), **team)
@@ -343,16 +337,14 @@ def test_403_for_a_stranger_to_the_team(stored: Cloud, endpoint: str) -> None:
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_a_team_that_does_not_exist_looks_like_one_that_is_not_ours(
-    stored: Cloud, endpoint: str
-) -> None:
+def test_an_unknown_team_looks_like_another_users_team(stored: Cloud, endpoint: str) -> None:
     for team in ({"slug": "no-such-team"}, {"team_id": "team_doesnotexist"}):
         unknown = Sender(token_of(stored.user, "key"), **team)
         assert outcome(ask(unknown, endpoint)) == (403, "not_a_team_member")
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_403_for_a_key_that_is_bound_to_another_team(stored: Cloud, endpoint: str) -> None:
+def test_403_for_a_key_of_another_team(stored: Cloud, endpoint: str) -> None:
     other = create_team("Other", "other", owner_user_id=stored.user.id, now=clock.now())
     for sender in (Sender(stored.token, slug="other"), Sender(stored.token, team_id=other.id)):
         assert outcome(ask(sender, endpoint)) == (403, "not_a_team_member")
@@ -372,10 +364,10 @@ def test_400_for_a_bad_team_in_the_query(stored: Cloud, endpoint: str, query: st
 @pytest.mark.parametrize(
     "name", ["teamid", "team_id", "TEAMID", "teamId[]", "team", "Slug", "teamSlug", "team-slug"]
 )
-def test_400_for_another_spelling_of_the_parameter_that_names_the_team(
+def test_400_for_another_spelling_of_the_team_parameter(
     stored: Cloud, endpoint: str, name: str
 ) -> None:
-    """Without a team the request would act for the person, who has an artifact of the same hash."""
+    """Without a team the request would act on the user's personal artifact of the same hash."""
     send = Sender(token_of(stored.user, "key"), query=f"{name}={stored.team.id}")
     reply = ask(send, endpoint)
     assert outcome(reply) == (400, "bad_request")
@@ -383,7 +375,7 @@ def test_400_for_another_spelling_of_the_parameter_that_names_the_team(
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_an_unknown_parameter_is_refused_by_endpoints_of_our_own_and_ignored_by_the_cache(
+def test_an_unknown_parameter_is_refused_except_by_the_cache_endpoints(
     stored: Cloud, endpoint: str
 ) -> None:
     reply = ask(stored.send.asking(hash="abc"), endpoint)
@@ -394,17 +386,17 @@ def test_an_unknown_parameter_is_refused_by_endpoints_of_our_own_and_ignored_by_
         assert reply.status == success(endpoint)
 
 
-def test_a_filter_that_is_not_known_deletes_nothing(stored: Cloud) -> None:
+def test_an_unknown_filter_deletes_nothing(stored: Cloud) -> None:
     reply = stored.send("DELETE", f"/v1/artifacts?writer={stored.key.id}&before=2026-01-01")
     assert reply.message == "before: is unknown: the parameters here are slug, teamId, writer"
     assert ask(stored.send, GET).status == 200
 
 
-def test_a_key_bound_to_a_team_acts_for_it_when_none_is_named(stored: Cloud) -> None:
+def test_a_team_key_acts_for_its_team_if_the_request_names_none(stored: Cloud) -> None:
     assert ask(Sender(stored.token), GET).status == 200
 
 
-def test_the_id_decides_when_id_and_slug_are_both_sent(stored: Cloud) -> None:
+def test_the_id_takes_precedence_over_the_slug(stored: Cloud) -> None:
     both = Sender(stored.token, slug="renamed-since", team_id=stored.team.id)
     assert ask(both, GET).status == 200
 
@@ -425,10 +417,10 @@ NOTHING = dict.fromkeys([*READS, *WRITES, *MANAGES, EVENTS], NO)
         ({}, NOTHING),
         ({"teams": ("read", "write", "manage")}, NOTHING),
     ],
-    ids=["all", "read and write", "read", "write", "manage", "none", "of something else"],
+    ids=["all", "read and write", "read", "write", "manage", "none", "of another product"],
 )
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_a_key_does_what_its_permissions_say(
+def test_a_key_can_do_what_its_permissions_allow(
     stored: Cloud, endpoint: str, permissions: Permissions, refused: dict[str, str]
 ) -> None:
     new = NewKey(user_id=stored.user.id, permissions=permissions)
@@ -446,9 +438,9 @@ def test_a_key_does_what_its_permissions_say(
         ({"teams": ("read", "write")}, "disabled"),
         ({}, "disabled"),
     ],
-    ids=["read", "write", "manage", "of something else", "none"],
+    ids=["read", "write", "manage", "of another product", "none"],
 )
-def test_the_status_is_disabled_for_a_key_that_may_neither_read_nor_write(
+def test_the_status_is_disabled_for_a_key_that_can_neither_read_nor_write(
     stored: Cloud, permissions: Permissions, status: str
 ) -> None:
     new = NewKey(user_id=stored.user.id, permissions=permissions)
@@ -478,7 +470,7 @@ def session_of(user: User, **properties: Any) -> Sender:
 
 @pytest.mark.parametrize("again", [False, True], ids=["first", "known"])
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_a_members_session_acts_for_the_team_that_it_names(
+def test_a_members_session_acts_for_the_team_in_the_request(
     stored: Cloud, endpoint: str, again: bool
 ) -> None:
     for send in (
@@ -489,7 +481,7 @@ def test_a_members_session_acts_for_the_team_that_it_names(
             assert ask(send, endpoint).status == success(endpoint)
 
 
-def test_without_a_team_a_session_acts_for_its_user(stored: Cloud) -> None:
+def test_a_session_without_a_team_acts_for_its_user(stored: Cloud) -> None:
     send = session_of(stored.user)
     assert ask(send, PUT).status == 202
     assert ask(send, GET).status == 200
@@ -517,18 +509,18 @@ def test_401_for_a_session_that_is(
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_403_for_the_session_of_a_stranger_to_the_team(stored: Cloud, endpoint: str) -> None:
+def test_403_for_the_session_of_a_non_member(stored: Cloud, endpoint: str) -> None:
     mallory = create_user("mallory@elsewhere.example", "Mallory", now=clock.now())
     for team in ({"slug": "acme"}, {"team_id": stored.team.id}, {"slug": "nobody"}):
         assert outcome(ask(session_of(mallory, **team), endpoint)) == (403, "not_a_team_member")
 
 
 @pytest.mark.parametrize("length", [31, 33, 63])
-def test_401_for_a_token_of_no_known_length(stored: Cloud, length: int) -> None:
+def test_401_for_a_token_of_an_unknown_length(stored: Cloud, length: int) -> None:
     assert outcome(ask(Sender("A" * length, slug="acme"), GET)) == (401, "unauthorized")
 
 
-def test_no_reply_and_no_log_line_holds_a_token(
+def test_no_reply_and_no_log_line_contains_a_token(
     stored: Cloud, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     replies = [ask(stored.send, endpoint) for endpoint in ENDPOINTS]

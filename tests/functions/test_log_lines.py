@@ -1,4 +1,4 @@
-"""Every function leaves lines that lead from a request to its key and team, and in which nothing secret stands."""
+"""Every function logs the key and team of a request, and no secrets."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ BEFORE = {
     "query_artifacts": ["put_artifact"],
     "sign_in": ["sign_up"],
 }
-"""What is asked first, so that a request succeeds."""
+"""Requests to send first, so that a request succeeds."""
 
 SECRET_FIELDS = {
     "authorization",
@@ -41,7 +41,7 @@ def is_secret(name: str) -> bool:
 
 
 def secrets(value: Any) -> Iterator[str]:
-    """Every string of an event or a reply that is secret by its name, and what stands in bodies and links."""
+    """The secret strings of an event or a reply: by their names, and inside bodies and links."""
     if isinstance(value, list):
         for inner in value:
             yield from secrets(inner)
@@ -61,7 +61,7 @@ def secrets(value: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: str(function.logical_id))
-def test_what_a_function_logs(
+def test_every_function_logs_the_request_and_no_secrets(
     function: Function, cloud: Cloud, mailbox: Mailbox, log: StringIO
 ) -> None:
     name = function.handler.split(".")[1]
@@ -83,21 +83,21 @@ def test_what_a_function_logs(
         assert answered["status"] == reply["statusCode"]
     else:
         own = [line for line in lines if line.get("request_id") == Context.aws_request_id]
-        assert own or name == "commit_upload", "only what is wrong with an object is logged"
+        assert own or name == "commit_upload", "it logs only errors of an object"
         assert not [line for line in own if "route" in line]
 
 
 @pytest.mark.parametrize(
     "name", ["put_artifact", "fetch_artifact", "query_artifacts", "record_events", "get_status"]
 )
-def test_a_line_names_key_and_team(name: str, cloud: Cloud, log: StringIO) -> None:
+def test_a_line_has_the_key_and_the_team(name: str, cloud: Cloud, log: StringIO) -> None:
     run(name, cloud)
     line = json.loads(log.getvalue())
     assert line["key_id"] == cloud.key.id
     assert line["owner"] == cloud.team.id
 
 
-def test_a_line_names_the_code_of_a_refusal_and_forgets_the_request_before(
+def test_a_line_has_the_error_code_and_nothing_of_the_previous_request(
     cloud: Cloud, log: StringIO
 ) -> None:
     run("get_status", cloud)

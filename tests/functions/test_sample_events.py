@@ -1,4 +1,4 @@
-"""Every event of events/ is taken by its function, within the permissions that the template grants."""
+"""Every function handles its event in events/ with only the permissions that the template grants."""
 
 import base64
 import json
@@ -27,11 +27,11 @@ TESTED_BELOW = Path(__file__).read_text()
 
 
 def sample(name: str, cloud: Cloud) -> dict[str, Any]:
-    """The event with the tokens, key and team of `cloud` in place of the sample's."""
+    """The event with the tokens, key and team of `cloud`."""
     text = (FOLDER / f"{name}.json").read_text()
     if SESSION in text:
         text = text.replace(SESSION, session_token(cloud.user))
-    # The id's sample begins as the key's.
+    # The sample of the id starts with the sample of the key.
     for sample, real in (
         (KEY_ID, cloud.key.id),
         (KEY, cloud.token),
@@ -43,7 +43,7 @@ def sample(name: str, cloud: Cloud) -> dict[str, Any]:
 
 
 def session_token(user: User) -> str:
-    """Of a session of the user, who is an operator."""
+    """The token of a session. Its user is an operator."""
     return start_session(verified(user), now=clock.now())[1]
 
 
@@ -62,7 +62,7 @@ def answer(name: str, cloud: Cloud) -> Any:
 
 
 @pytest.mark.parametrize("name", [name for name in EVENTS if f'"{name}"' not in TESTED_BELOW])
-def test_an_event_without_a_test_of_its_own_is_answered(name: str, cloud: Cloud) -> None:
+def test_events_without_a_separate_test_succeed(name: str, cloud: Cloud) -> None:
     reply = run(name, cloud)
     assert reply is None or reply["statusCode"] < 400
 
@@ -132,7 +132,7 @@ def test_preflight(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("name", ["fetch_artifact", "artifact_exists", "query_artifacts"])
-def test_who_reads_settles_an_upload_that_has_arrived(cloud: Cloud, name: str) -> None:
+def test_a_read_settles_an_upload_that_has_arrived(cloud: Cloud, name: str) -> None:
     arrive(cloud)
     assert run(name, cloud)["statusCode"] in (200, 302)
 
@@ -260,19 +260,19 @@ def test_invite_members(cloud: Cloud, mailbox: Mailbox) -> None:
 
 
 @pytest.mark.parametrize("name", ["change_member", "remove_member"])
-def test_what_is_done_to_a_member(name: str, cloud: Cloud) -> None:
-    # The sample's member is nobody.
+def test_endpoints_that_change_a_member(name: str, cloud: Cloud) -> None:
+    # The member in the sample does not exist.
     assert answer(name, cloud)["code"] == "member_not_found"
 
 
 def test_join_team(cloud: Cloud) -> None:
-    # The sample's token was never sent.
+    # The token in the sample does not exist.
     assert answer("join_team", cloud)["code"] == "invitation_not_found"
 
 
 def test_get_usage(cloud: Cloud) -> None:
-    told = answer("get_usage", cloud)
-    assert (told["owner"], len(told["days"])) == (cloud.team.id, 21)
+    usage = answer("get_usage", cloud)
+    assert (usage["owner"], len(usage["days"])) == (cloud.team.id, 21)
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_start_sso_login(cloud: Cloud) -> None:
 
 
 def test_exchange_login_code(cloud: Cloud) -> None:
-    # The sample's code was never given here.
+    # The code in the sample does not exist.
     assert run("exchange_login_code", cloud)["statusCode"] == 401
 
 
@@ -339,7 +339,7 @@ def test_sign_in(cloud: Cloud) -> None:
         ("update_user", {"status": True}),
     ],
 )
-def test_what_somebody_signed_in_asks_for(name: str, expected: object, cloud: Cloud) -> None:
+def test_endpoints_that_need_a_session(name: str, expected: object, cloud: Cloud) -> None:
     assert answer(name, cloud) == expected
 
 
@@ -363,13 +363,15 @@ def test_list_accounts(cloud: Cloud) -> None:
         ("change_email", {"status": True}),
     ],
 )
-def test_what_mail_follows(name: str, expected: object, cloud: Cloud, mailbox: Mailbox) -> None:
+def test_endpoints_that_send_mail(
+    name: str, expected: object, cloud: Cloud, mailbox: Mailbox
+) -> None:
     assert answer(name, cloud) == expected
     assert len(mailbox.jobs) == 1
 
 
 def test_verify_email(cloud: Cloud) -> None:
-    # The sample's token was never signed here.
+    # The token in the sample has another signature.
     assert run("verify_email", cloud)["headers"]["Location"] == "/verified?error=invalid_token"
 
 
@@ -382,7 +384,7 @@ def test_reset_password(cloud: Cloud) -> None:
 
 
 def test_change_password(cloud: Cloud) -> None:
-    # The owner of the sample has none.
+    # The owner of the sample has no password.
     assert answer("change_password", cloud)["code"] == "INVALID_PASSWORD"
 
 
@@ -391,7 +393,7 @@ def test_delete_user(cloud: Cloud) -> None:
 
 
 def test_verify_password(cloud: Cloud) -> None:
-    # The owner of the sample has none.
+    # The owner of the sample has no password.
     assert answer("verify_password", cloud)["code"] == "INVALID_PASSWORD"
 
 
@@ -402,7 +404,7 @@ def test_send_account_email(cloud: Cloud, mailbox: Mailbox) -> None:
 
 
 def arrive(cloud: Cloud) -> Any:
-    """The direct upload of the sample S3 event: offered, and its object complete. Returns the hash."""
+    """Offer the direct upload of the sample S3 event and store its object. Return the hash."""
     key = sample("commit_upload", cloud)["detail"]["object"]["key"]
     upload = parse_object_key(key)
     assert upload is not None

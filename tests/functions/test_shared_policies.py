@@ -1,6 +1,6 @@
-"""What functions share, at each of them: every way through the shared policies of the template, with its sample event.
+"""Behaviour that functions share, tested at each of them with its sample event, for each shared policy of the template.
 
-The functions are those of the template, so that a new one is held to the same.
+The functions come from the template, so that the tests also cover new ones.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ HANDLERS = {
 
 
 def that_may(action: str, target: str) -> Callable[[Any], Any]:
-    """Parametrizes a test with the handlers of the functions that have a route and this permission."""
+    """Parametrize a test with the handlers of all functions that have a route and this permission."""
     found = {
         name: handler for name, handler in HANDLERS.items() if (action, target) in grants(name)
     }
@@ -53,7 +53,7 @@ where_a_key_is_looked_at = pytest.mark.parametrize(
 
 
 def by_key(handler: str, cloud: Cloud, token: str) -> dict[str, Any]:
-    """The sample event with this key; where somebody is to be signed in, it takes the place of the session."""
+    """The sample event with this key. It replaces the session where one is required."""
     event = sample(handler.split(".")[1], replace(cloud, token=token))
     shared = policies(function_of(handler)).keys()
     if shared & BY_TOKEN:
@@ -66,7 +66,7 @@ def by_key(handler: str, cloud: Cloud, token: str) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def keys_stand_for_sessions(option: SetOption, aws_in_memory: None) -> Iterator[None]:
-    """And what hands work over finds somebody to take it."""
+    """Also makes asynchronous invocations succeed."""
     option("session_for_api_keys", "true")
     with ExitStack() as stack:
         for function in load_template(environ={}).functions:
@@ -76,7 +76,7 @@ def keys_stand_for_sessions(option: SetOption, aws_in_memory: None) -> Iterator[
 
 
 def make_key(cloud: Cloud, *, uses: int | None) -> tuple[ApiKey, str]:
-    """A key that may do whatever there is, so often."""
+    """A key with every permission and this number of uses."""
     new = NewKey(
         user_id=cloud.user.id,
         team_id=cloud.team.id,
@@ -91,19 +91,19 @@ def test_a_use_of_the_key_is_counted(handler: str, cloud: Cloud) -> None:
     key, token = make_key(cloud, uses=2)
     invoke(handler, by_key(handler, cloud, token))
     left = find_key(key.id)
-    # One of the functions ends the key that it is asked with.
+    # One of the functions deletes the key of the request.
     assert left is None or left.remaining == 1
 
 
 @where_a_key_is_looked_at
-def test_the_last_use_of_a_key_ends_it(handler: str, cloud: Cloud) -> None:
+def test_a_key_is_refused_after_its_last_use(handler: str, cloud: Cloud) -> None:
     key, token = make_key(cloud, uses=1)
     invoke(handler, by_key(handler, cloud, token))
     assert find_key(key.id) is None
 
 
 @where_a_key_is_looked_at
-def test_a_key_whose_use_cannot_be_noted_is_read(handler: str, cloud: Cloud) -> None:
+def test_a_key_is_accepted_if_its_use_cannot_be_recorded(handler: str, cloud: Cloud) -> None:
     event = by_key(handler, cloud, make_key(cloud, uses=None)[1])
     with answering("dynamodb", "UpdateItem", error("ThrottlingException"), times=1) as refused:
         assert invoke(handler, event)["statusCode"] < 500
@@ -111,7 +111,7 @@ def test_a_key_whose_use_cannot_be_noted_is_read(handler: str, cloud: Cloud) -> 
 
 
 @that_may("secretsmanager:GetSecretValue", "SigningSecret")
-def test_a_cookie_is_checked_with_a_secret_that_has_to_be_read_first(
+def test_a_cookie_is_checked_on_an_instance_that_must_read_the_secret_first(
     handler: str, cloud: Cloud
 ) -> None:
     event = sample(handler.split(".")[1], cloud)
@@ -124,12 +124,12 @@ def test_a_cookie_is_checked_with_a_secret_that_has_to_be_read_first(
 
 
 @that_may("dynamodb:UpdateItem", "RateLimitsTable.Arn")
-def test_a_request_is_counted_against_its_limits(
+def test_a_request_counts_against_its_rate_limits(
     handler: str, cloud: Cloud, option: SetOption
 ) -> None:
     option("http_rate_limit_enabled", "true")
     event = sample(handler.split(".")[1], cloud)
     invoke(handler, event)
-    # An invitation counts for who makes it and for whom it is to.
+    # An invitation counts for the inviter and for the address.
     limits = 2 if handler == "teams.invite_members.handler" else 1
     assert aws.dynamodb().scan(TableName=settings().rate_limits_table)["Count"] == limits

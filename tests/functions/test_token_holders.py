@@ -1,4 +1,4 @@
-"""Every endpoint that `turbo login`, `link` and `logout` call, against every kind of token."""
+"""Every endpoint that `turbo login`, `link` and `logout` call, with every kind of token."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -28,7 +28,7 @@ every_endpoint = pytest.mark.parametrize(("method", "path"), ENDPOINTS)
 
 
 @every_endpoint
-def test_a_key_passes_and_one_use_of_it_is_taken(cloud: Cloud, method: str, path: str) -> None:
+def test_a_key_passes_and_counts_one_use(cloud: Cloud, method: str, path: str) -> None:
     new = NewKey(user_id=cloud.user.id, remaining=3)
     key, token = create_key(new, now=clock.now())
     assert Sender(token)(method, path).status == 200
@@ -57,7 +57,7 @@ def test_a_session_passes(cloud: Cloud, method: str, path: str) -> None:
 
 
 @every_endpoint
-def test_a_block_of_team_or_user_stops_builds_not_these(
+def test_a_block_of_the_team_or_the_user_has_no_effect(
     cloud: Cloud, method: str, path: str
 ) -> None:
     change_state(cloud.team.id, block=Block.SOFT)
@@ -71,7 +71,7 @@ def test_a_block_of_team_or_user_stops_builds_not_these(
     [None, "", "Bearer", "Bearer short", f"Basic {'a' * 64}", f"Bearer {'A' * 31}",
      f"Bearer {'A' * 33}", f"Bearer {'a' * 257}", f"Bearer {'a' * 64}", f"Bearer {'A' * 32}"],
 )  # fmt: skip
-def test_401_without_a_token_that_somebody_has(
+def test_401_without_a_known_token(
     cloud: Cloud, method: str, path: str, authorization: str | None
 ) -> None:
     reply = Sender(None, authorization=authorization)(method, path)
@@ -118,7 +118,7 @@ def test_429_for_a_key_whose_rate_limit_is_reached(cloud: Cloud, method: str, pa
     assert 0 < int(reply.headers["retry-after"]) <= 60
 
 
-def test_no_reply_and_no_log_line_holds_a_token(
+def test_no_reply_and_no_log_line_contains_a_token(
     cloud: Cloud, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     session, token = start_session(cloud.user, now=clock.now())

@@ -18,16 +18,16 @@ def test_404_for_a_hash_that_is_not_stored(send: Sender) -> None:
     assert send("HEAD", "/v8/artifacts/abc").status == 404
 
 
-def test_an_uploaded_object_is_found_before_its_event_has_come(send: Sender) -> None:
+def test_an_uploaded_object_is_found_before_its_event_arrives(send: Sender) -> None:
     upload(send, "abc", b"straight to S3")
     assert send("HEAD", "/v8/artifacts/abc").headers["content-length"] == "14"
 
 
-def test_client_headers_are_not_looked_at(send: Sender) -> None:
+def test_client_headers_are_not_checked(send: Sender) -> None:
     send("PUT", "/v8/artifacts/abc", body=b"artifact")
     headers = {"x-artifact-client-ci": "x" * 51, "x-artifact-client-interactive": "yes"}
     assert send("HEAD", "/v8/artifacts/abc", headers=headers).status == 200
 
 
-def test_400_for_a_hash_that_is_none(send: Sender) -> None:
+def test_400_for_an_invalid_hash(send: Sender) -> None:
     assert send("HEAD", "/v8/artifacts/a.b").status == 400

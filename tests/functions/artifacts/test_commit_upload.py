@@ -27,11 +27,11 @@ HOUR = timedelta(hours=1)
 
 
 def stored(cloud: Cloud, hash: str) -> Artifact | None:
-    """What the index holds, without the settling that a read would do."""
+    """The indexed artifact, read without settling a pending upload."""
     return read_entry(cloud.team.id, ArtifactHash(hash)).artifact
 
 
-def test_the_event_makes_an_upload_visible_without_any_read(cloud: Cloud) -> None:
+def test_the_event_makes_an_upload_visible_before_any_read(cloud: Cloud) -> None:
     key = upload(cloud.send, "abc", b"straight to S3")
     announce(key)
     artifact = stored(cloud, "abc")
@@ -41,17 +41,17 @@ def test_the_event_makes_an_upload_visible_without_any_read(cloud: Cloud) -> Non
     assert read_totals(cloud.team.id) == Totals(size_bytes=14, artifacts=1)
 
 
-def test_an_event_that_comes_twice_counts_once(cloud: Cloud) -> None:
+def test_a_repeated_event_counts_once(cloud: Cloud) -> None:
     key = upload(cloud.send, "abc", b"straight to S3")
     announce(key)
     announce(key)
     assert read_totals(cloud.team.id) == Totals(size_bytes=14, artifacts=1)
 
 
-def test_what_comes_to_the_same_url_in_another_size_takes_the_artifact_with_it(
+def test_an_upload_of_another_size_to_the_same_url_removes_the_artifact(
     cloud: Cloud,
 ) -> None:
-    """A quota let 100 bytes in; others at their place would be served and counted by nobody."""
+    """The quota allowed 100 bytes. Other bytes in their place would be served but not counted."""
     change_state(cloud.team.id, quota_bytes=1_000)
     key = upload(cloud.send, "abc", b"x" * 100)
     announce(key)
@@ -63,7 +63,7 @@ def test_what_comes_to_the_same_url_in_another_size_takes_the_artifact_with_it(
     assert object_keys() == []
 
 
-def test_an_earlier_event_that_comes_late_takes_nothing(cloud: Cloud) -> None:
+def test_a_late_event_of_the_earlier_object_changes_nothing(cloud: Cloud) -> None:
     key = upload(cloud.send, "abc", b"x" * 100)
     put_object(key, b"y" * 200)
     announce(key, size_bytes=200)
@@ -78,7 +78,7 @@ def test_an_event_without_an_object_changes_nothing(cloud: Cloud) -> None:
     assert read_entry(cloud.team.id, ArtifactHash("abc")).pending is not None
 
 
-def test_an_upload_that_lost_its_offer_to_a_later_one_is_settled_by_its_event(
+def test_an_upload_whose_offer_was_replaced_is_settled_by_its_event(
     cloud: Cloud,
 ) -> None:
     first = offer(cloud.send, "abc")
@@ -88,7 +88,7 @@ def test_an_upload_that_lost_its_offer_to_a_later_one_is_settled_by_its_event(
     assert cloud.send("GET", "/v8/artifacts/abc").body == b"first"
 
 
-def test_an_upload_has_its_writer_though_a_later_offer_took_its_place(cloud: Cloud) -> None:
+def test_an_upload_keeps_its_writer_after_a_later_offer(cloud: Cloud) -> None:
     first = offer(cloud.send, "abc")
     offer(Sender(start_session(cloud.user, now=clock.now())[1], slug="acme"), "abc")
     put_object(first, b"first")
@@ -98,12 +98,12 @@ def test_an_upload_has_its_writer_though_a_later_offer_took_its_place(cloud: Clo
     assert artifact.writer == cloud.writer
 
 
-def test_who_uploads_cannot_pass_for_another_writer_nor_by_the_quota(cloud: Cloud) -> None:
+def test_an_uploader_cannot_change_the_writer_or_the_quota(cloud: Cloud) -> None:
     change_state(cloud.team.id, quota_bytes=10)
     for hash, body in (("a1", b"12345678"), ("a2", b"123")):
         key = offer(cloud.send, hash)
-        # S3 refuses headers that were not signed; were it to take them, nobody would believe them.
-        claims = {"writer": "somebody", "user-id": "else"}
+        # S3 refuses unsigned headers. Larder would ignore them even if S3 accepted them.
+        claims = {"writer": "another", "user-id": "else"}
         aws.s3().put_object(Bucket=settings().artifacts_bucket, Key=key, Body=body, Metadata=claims)
         announce(key)
     artifact = stored(cloud, "a1")
@@ -128,7 +128,7 @@ def test_an_offer_of_an_older_version_keeps_its_writer(cloud: Cloud) -> None:
     assert artifact.writer == Writer(cloud.key.id)
 
 
-def test_of_two_uploads_of_a_hash_the_one_begun_later_stays_in_either_order(cloud: Cloud) -> None:
+def test_the_upload_that_started_later_wins_in_either_order(cloud: Cloud) -> None:
     for hash, order in (("a1", (0, 1)), ("a2", (1, 0))):
         keys = [upload(cloud.send, hash, b"earlier"), upload(cloud.send, hash, b"later!!")]
         for place in order:
@@ -145,7 +145,7 @@ def test_a_late_event_of_a_replaced_upload_changes_nothing(cloud: Cloud) -> None
     assert cloud.send("GET", "/v8/artifacts/abc").body == b"second"
 
 
-def test_a_late_event_of_a_removed_artifact_does_not_bring_it_back(cloud: Cloud) -> None:
+def test_a_late_event_does_not_restore_a_deleted_artifact(cloud: Cloud) -> None:
     key = upload(cloud.send, "abc", b"artifact")
     announce(key)
     artifact = stored(cloud, "abc")
@@ -155,7 +155,7 @@ def test_a_late_event_of_a_removed_artifact_does_not_bring_it_back(cloud: Cloud)
     assert stored(cloud, "abc") is None
 
 
-def test_an_upload_that_breaks_the_quota_is_never_listed(cloud: Cloud) -> None:
+def test_an_upload_over_the_quota_is_not_listed(cloud: Cloud) -> None:
     change_state(cloud.team.id, quota_bytes=10)
     announce(upload(cloud.send, "abc", b"eleven byte"))
     assert stored(cloud, "abc") is None
@@ -163,17 +163,17 @@ def test_an_upload_that_breaks_the_quota_is_never_listed(cloud: Cloud) -> None:
     assert read_totals(cloud.team.id).size_bytes == 0
 
 
-def test_an_empty_object_is_no_artifact(cloud: Cloud) -> None:
+def test_an_empty_object_is_not_an_artifact(cloud: Cloud) -> None:
     announce(upload(cloud.send, "abc", b""))
     assert cloud.send("GET", "/v8/artifacts/abc").status == 404
 
 
-def test_the_function_that_crashed_before_its_last_write_is_made_up_for(cloud: Cloud) -> None:
+def test_the_event_completes_an_upload_whose_function_crashed(cloud: Cloud) -> None:
     cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact", headers={"x-artifact-duration": "5"})
     (key,) = object_keys()
     artifact = stored(cloud, "abc")
     assert artifact is not None
-    # The crash: the object is there, the index item is not, and nothing knows of it.
+    # The crash: the object exists, but it has no index item.
     index.remove(artifact, now=clock.now() - timedelta(days=1))
     forget_discarded(artifact.upload)
     announce(key)
@@ -183,6 +183,6 @@ def test_the_function_that_crashed_before_its_last_write_is_made_up_for(cloud: C
 
 def test_objects_that_larder_did_not_name_are_left_alone(cloud: Cloud, send: Sender) -> None:
     for key in ("artifacts/readme.txt", "artifacts/a/b/../c/d", f"artifacts/{'x' * 900}"):
-        put_object(key, b"somebody's")
+        put_object(key, b"another")
         announce(key)
     assert len(object_keys()) == 3

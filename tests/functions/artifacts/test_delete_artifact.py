@@ -55,7 +55,9 @@ def delete(cloud: Cloud) -> Entry | None:
     )
 
 
-def test_it_is_gone_counted_out_and_its_object_swept(stored: Cloud, manage: Sender) -> None:
+def test_the_artifact_is_deleted_subtracted_and_its_object_swept(
+    stored: Cloud, manage: Sender
+) -> None:
     stored.send("PUT", "/v8/artifacts/other", body=b"stays")
     reply = manage("DELETE", "/v1/artifacts/abc")
     assert (reply.status, reply.json) == (200, {"hash": "abc", "deleted": True})
@@ -66,10 +68,10 @@ def test_it_is_gone_counted_out_and_its_object_swept(stored: Cloud, manage: Send
 
 
 @pytest.mark.parametrize("hours", [1, 23])
-def test_what_comes_to_its_url_once_more_does_not_bring_it_back(
+def test_a_second_upload_to_its_url_does_not_restore_it(
     hours: int, cloud: Cloud, manage: Sender
 ) -> None:
-    """S3 looks at the expiry of a URL when an upload begins: it may end long after."""
+    """S3 checks the expiry of a URL when an upload starts. The upload can end much later."""
     key = upload(cloud.send, "abc", b"poison")
     announce(key)
     manage("DELETE", "/v1/artifacts/abc")
@@ -82,9 +84,7 @@ def test_what_comes_to_its_url_once_more_does_not_bring_it_back(
     assert object_keys() == []
 
 
-def test_again_or_without_an_artifact_it_is_no_error_and_tells_so(
-    stored: Cloud, manage: Sender
-) -> None:
+def test_deleting_an_absent_artifact_succeeds_and_reports_it(stored: Cloud, manage: Sender) -> None:
     manage("DELETE", "/v1/artifacts/abc")
     for hash in ("abc", "never-stored"):
         reply = manage("DELETE", f"/v1/artifacts/{hash}")
@@ -93,13 +93,13 @@ def test_again_or_without_an_artifact_it_is_no_error_and_tells_so(
     assert len(entries(stored.team.id)) == 1
 
 
-def test_it_can_be_stored_again(stored: Cloud, manage: Sender) -> None:
+def test_the_artifact_can_be_stored_again(stored: Cloud, manage: Sender) -> None:
     manage("DELETE", "/v1/artifacts/abc")
-    stored.send("PUT", "/v8/artifacts/abc", body=b"anew")
-    assert stored.send("GET", "/v8/artifacts/abc").body == b"anew"
+    stored.send("PUT", "/v8/artifacts/abc", body=b"again")
+    assert stored.send("GET", "/v8/artifacts/abc").body == b"again"
 
 
-def test_who_deleted_what_and_when_is_kept(
+def test_the_audit_log_records_user_artifact_and_time(
     stored: Cloud, manage: Sender, caplog: pytest.LogCaptureFixture
 ) -> None:
     before = clock.now()
@@ -111,11 +111,11 @@ def test_who_deleted_what_and_when_is_kept(
     assert entry.actor.user_id == stored.user.id
     (line,) = (record.__dict__ for record in caplog.records if record.message == "audit")
     assert line["credential_id"] == entry.actor.credential_id
-    told = ("artifact_deleted", "abc", stored.user.id, stored.team.id)
-    assert (line["action"], line["subject"], line["user_id"], line["owner"]) == told
+    expected = ("artifact_deleted", "abc", stored.user.id, stored.team.id)
+    assert (line["action"], line["subject"], line["user_id"], line["owner"]) == expected
 
 
-def test_the_entry_ends_some_day(stored: Cloud, manage: Sender, option: SetOption) -> None:
+def test_the_audit_entry_expires(stored: Cloud, manage: Sender, option: SetOption) -> None:
     option("audit_retention_days", 7)
     manage("DELETE", "/v1/artifacts/abc")
     in_a_week = clock.now() + timedelta(days=7)
@@ -123,7 +123,7 @@ def test_the_entry_ends_some_day(stored: Cloud, manage: Sender, option: SetOptio
     assert not read_entries(stored.team.id, limit=100, now=in_a_week).entries
 
 
-def test_a_deletion_that_did_not_happen_is_not_told(stored: Cloud, manage: Sender) -> None:
+def test_a_deletion_that_did_not_happen_is_not_audited(stored: Cloud, manage: Sender) -> None:
     with answering("dynamodb", "TransactWriteItems", error("InternalServerError", 500)):
         assert manage("DELETE", "/v1/artifacts/abc").status == 503
     assert entries(stored.team.id) == []
@@ -131,16 +131,14 @@ def test_a_deletion_that_did_not_happen_is_not_told(stored: Cloud, manage: Sende
 
 
 @pytest.mark.parametrize("status", [CachingStatus.PAUSED, CachingStatus.DISABLED])
-def test_it_can_be_deleted_while_caching_is_off(
+def test_an_artifact_can_be_deleted_while_caching_is_disabled(
     stored: Cloud, manage: Sender, status: CachingStatus
 ) -> None:
     change_state(stored.team.id, caching=status)
     assert manage("DELETE", "/v1/artifacts/abc").json["deleted"] is True
 
 
-def test_an_upload_that_has_come_and_is_not_settled_is_deleted(
-    cloud: Cloud, manage: Sender
-) -> None:
+def test_an_upload_that_arrived_but_is_not_settled_is_deleted(cloud: Cloud, manage: Sender) -> None:
     key = upload(cloud.send, "abc", b"straight to S3")
     assert manage("DELETE", "/v1/artifacts/abc").json["deleted"] is True
     announce(key)
@@ -148,7 +146,9 @@ def test_an_upload_that_has_come_and_is_not_settled_is_deleted(
     assert read_totals(cloud.team.id) == Totals()
 
 
-def test_an_upload_that_was_offered_before_is_never_seen(cloud: Cloud, manage: Sender) -> None:
+def test_an_upload_offered_before_the_deletion_stays_invisible(
+    cloud: Cloud, manage: Sender
+) -> None:
     key = offer(cloud.send, "abc")
     assert manage("DELETE", "/v1/artifacts/abc").json["deleted"] is False
     put_object(key, b"too late")
@@ -157,7 +157,7 @@ def test_an_upload_that_was_offered_before_is_never_seen(cloud: Cloud, manage: S
     assert read_entry(cloud.team.id, HASH).pending is None
 
 
-def test_an_artifact_and_the_upload_that_would_replace_it_both_go(
+def test_an_artifact_and_its_pending_replacement_are_both_deleted(
     stored: Cloud, manage: Sender
 ) -> None:
     key = offer(stored.send, "abc")
@@ -168,31 +168,31 @@ def test_an_artifact_and_the_upload_that_would_replace_it_both_go(
     assert read_totals(stored.team.id) == Totals()
 
 
-def test_an_upload_that_replaces_it_meanwhile_goes_too(stored: Cloud) -> None:
+def test_an_upload_that_replaces_it_during_the_deletion_is_deleted(stored: Cloud) -> None:
     with just_before("dynamodb", "TransactWriteItems", lambda: store(stored, b"newer")):
         assert delete(stored) is not None
     assert stored.send("GET", "/v8/artifacts/abc").status == 404
     assert read_totals(stored.team.id) == Totals()
 
 
-def test_of_two_deletions_at_once_one_has_done_it(stored: Cloud, manage: Sender) -> None:
+def test_only_one_of_two_concurrent_deletions_reports_it(stored: Cloud, manage: Sender) -> None:
     with just_before("dynamodb", "TransactWriteItems", lambda: delete(stored)):
         assert manage("DELETE", "/v1/artifacts/abc").json["deleted"] is False
     assert read_totals(stored.team.id) == Totals()
     assert len(entries(stored.team.id)) == 1
 
 
-def test_a_transaction_that_meets_another_is_tried_again(stored: Cloud, manage: Sender) -> None:
+def test_a_transaction_conflict_is_retried(stored: Cloud, manage: Sender) -> None:
     reasons = [{"Code": "TransactionConflict"}, {"Code": "None"}, {"Code": "None"}]
     conflict = error("TransactionCanceledException", CancellationReasons=reasons)
     with answering("dynamodb", "TransactWriteItems", conflict, times=3):
         assert manage("DELETE", "/v1/artifacts/abc").json["deleted"] is True
     with answering("dynamodb", "TransactWriteItems", conflict):
-        store(stored, b"anew")
+        store(stored, b"again")
         assert manage("DELETE", "/v1/artifacts/abc").status == 503
 
 
-def test_what_readers_see_no_more_and_no_sweep_has_cleared_away_is_deleted_too(
+def test_an_expired_artifact_that_is_not_swept_yet_is_deleted(
     stored: Cloud, manage: Sender, option: SetOption
 ) -> None:
     artifact = read_entry(stored.team.id, HASH).artifact
@@ -205,7 +205,7 @@ def test_what_readers_see_no_more_and_no_sweep_has_cleared_away_is_deleted_too(
 
 
 @pytest.mark.parametrize("hash", ["a.b", "status", "%23totals", "abc%23pending", "a" * 129])
-def test_400_for_a_hash_that_is_none(stored: Cloud, manage: Sender, hash: str) -> None:
+def test_400_for_an_invalid_hash(stored: Cloud, manage: Sender, hash: str) -> None:
     reply = manage("DELETE", f"/v1/artifacts/{hash}")
     assert (reply.status, reply.code) == (400, "bad_request")
     assert read_totals(stored.team.id).artifacts == 1

@@ -29,7 +29,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture
 def bob(cloud: Cloud) -> Cloud:
-    """Bob, a member of the team, with a key that is bound to it."""
+    """Bob, a member of the team, with a key for that team."""
     now = clock.now()
     user = create_user("bob@acme.example", "Bob", now=now)
     add_member(cloud.team.id, user.id, Role.MEMBER, now=now)
@@ -39,7 +39,7 @@ def bob(cloud: Cloud) -> Cloud:
 
 @pytest.fixture
 def stored(cloud: Cloud, bob: Cloud) -> Cloud:
-    """Two artifacts by Ada's key, two by Bob's, one by a session of Bob's."""
+    """Two artifacts from Ada's key, two from Bob's key, and one from Bob's session."""
     session = Sender(start_session(bob.user, now=clock.now())[1], slug="acme")
     for send, hashes in ((cloud.send, "ac"), (bob.send, "bd"), (session, "e")):
         for hash in hashes:
@@ -62,7 +62,7 @@ def left(cloud: Cloud) -> str:
     return "".join(one.upload.hash for one in stored_by(cloud.team.id))
 
 
-def test_the_answer_comes_at_once_and_what_a_key_wrote_goes_afterwards(
+def test_the_reply_is_immediate_and_the_keys_artifacts_are_deleted_afterwards(
     stored: Cloud, bob: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]
 ) -> None:
     reply = delete(manage, bob.key.id)
@@ -75,7 +75,7 @@ def test_the_answer_comes_at_once_and_what_a_key_wrote_goes_afterwards(
     assert read_totals(stored.team.id) == Totals(size_bytes=24, artifacts=3)
 
 
-def test_what_a_person_wrote_goes_by_whatever_key_or_session(
+def test_artifacts_of_a_user_are_deleted_for_every_key_and_session(
     stored: Cloud, bob: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]
 ) -> None:
     delete(manage, bob.user.id)
@@ -83,7 +83,7 @@ def test_what_a_person_wrote_goes_by_whatever_key_or_session(
     assert left(stored) == "ac"
 
 
-def test_who_wrote_nothing_removes_nothing(
+def test_an_unknown_writer_deletes_nothing(
     stored: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]
 ) -> None:
     delete(manage, random_id())
@@ -91,7 +91,7 @@ def test_who_wrote_nothing_removes_nothing(
     assert left(stored) == "abcde"
 
 
-def test_what_is_uploaded_after_the_request_stays(
+def test_uploads_after_the_request_stay(
     stored: Cloud, bob: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]
 ) -> None:
     delete(manage, bob.key.id)
@@ -100,7 +100,7 @@ def test_what_is_uploaded_after_the_request_stays(
         service.store(
             stored.team.id,
             ArtifactHash(hash),
-            b"anew",
+            b"again",
             ArtifactMetadata(),
             writer=bob.writer,
             replaces=read_entry(stored.team.id, ArtifactHash(hash)).artifact,
@@ -117,7 +117,7 @@ def test_what_is_uploaded_after_the_request_stays(
     ]
 
 
-def test_another_owners_artifacts_stay(
+def test_artifacts_of_another_owner_stay(
     stored: Cloud, bob: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]
 ) -> None:
     own = Sender(create_key(NewKey(user_id=bob.user.id), now=clock.now())[1])
@@ -127,18 +127,18 @@ def test_another_owners_artifacts_stay(
     assert own("GET", "/v8/artifacts/own").status == 200
 
 
-def test_a_removal_whose_job_is_lost_is_done_by_the_sweep(
+def test_the_sweep_performs_a_removal_whose_job_was_lost(
     stored: Cloud, bob: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]
 ) -> None:
     delete(manage, bob.key.id)
     removal_jobs.clear()
-    # The function has its time first.
+    # The function gets its time first.
     assert sweep.sweep(now=clock.now()).removals == 0
     assert sweep.sweep(now=clock.now() + HOUR).removals == 1
     assert left(stored) == "ace"
 
 
-def test_a_request_whose_job_cannot_be_handed_over_succeeds(
+def test_the_request_succeeds_even_if_the_job_cannot_be_invoked(
     stored: Cloud, bob: Cloud, manage: Sender
 ) -> None:
     with unreachable("lambda", "Invoke"):
@@ -147,7 +147,7 @@ def test_a_request_whose_job_cannot_be_handed_over_succeeds(
     assert left(stored) == "ace"
 
 
-def test_the_sweep_looks_once_more_and_then_never_again(
+def test_the_sweep_checks_once_more_and_then_stops(
     stored: Cloud, bob: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]
 ) -> None:
     delete(manage, bob.key.id)
@@ -158,7 +158,7 @@ def test_the_sweep_looks_once_more_and_then_never_again(
     assert sweep.sweep(now=now + 40 * HOUR) == SweepReport()
 
 
-def test_who_asked_for_it_and_what_came_of_it_is_kept(
+def test_the_audit_log_records_the_request_and_its_outcome(
     stored: Cloud,
     bob: Cloud,
     manage: Sender,
@@ -181,7 +181,7 @@ def test_who_asked_for_it_and_what_came_of_it_is_kept(
     assert (line["writer"], line["artifacts"], line["finished"]) == (bob.key.id, 2, True)
 
 
-def test_the_request_costs_the_same_however_much_is_stored(
+def test_the_cost_of_the_request_does_not_depend_on_the_number_of_artifacts(
     stored: Cloud, bob: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]
 ) -> None:
     delete(manage, random_id())
@@ -211,12 +211,12 @@ def test_the_request_costs_the_same_however_much_is_stored(
         "..%2f",
     ],
 )
-def test_400_for_what_is_nobodys_id_and_nothing_is_asked_for(
+def test_400_for_an_invalid_writer_and_nothing_is_requested(
     stored: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]], writer: str | None
 ) -> None:
     asking = manage if writer is None else manage.asking(writer=writer)
     reply = asking("DELETE", "/v1/artifacts")
     assert (reply.status, reply.code) == (400, "bad_request")
-    told = "writer: must be the id of a key, a session or a user, 32 letters and digits"
-    assert reply.message == told
+    message = "writer: must be the id of a key, a session or a user, 32 letters and digits"
+    assert reply.message == message
     assert removal_jobs == []

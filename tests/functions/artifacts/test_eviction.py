@@ -1,4 +1,4 @@
-"""A full quota where the deployment evicts, as each function that stores or removes meets it."""
+"""A full quota with eviction enabled, in each function that stores or removes artifacts."""
 
 from datetime import timedelta
 from typing import Any
@@ -23,7 +23,7 @@ QUOTA = 1_000
 
 @pytest.fixture
 def full(cloud: Cloud, option: SetOption, removal_jobs: list[dict[str, Any]]) -> Cloud:
-    """A team that has stored nine artifacts of a hundred bytes each, of a thousand that it may."""
+    """A team with a quota of 1,000 bytes that stores nine artifacts of 100 bytes."""
     option("over_quota", "evict")
     change_state(cloud.team.id, quota_bytes=QUOTA)
     for number in range(9):
@@ -36,7 +36,7 @@ def is_stored(cloud: Cloud, hash: str) -> bool:
     return cloud.send("HEAD", f"/v8/artifacts/{hash}").status == 200
 
 
-def test_an_upload_makes_room_for_itself_and_has_the_rest_made(
+def test_an_upload_evicts_enough_for_itself_and_starts_the_rest(
     full: Cloud, removal_jobs: list[dict[str, Any]]
 ) -> None:
     assert full.send("PUT", "/v8/artifacts/new", body=b"x" * 200).status == 202
@@ -46,7 +46,7 @@ def test_an_upload_makes_room_for_itself_and_has_the_rest_made(
     assert [job["kind"] for job in removal_jobs] == ["least_recently_used"]
 
 
-def test_the_function_evicts_till_a_tenth_is_free(
+def test_the_function_evicts_until_a_tenth_is_free(
     full: Cloud, removal_jobs: list[dict[str, Any]]
 ) -> None:
     assert full.send("PUT", "/v8/artifacts/new", body=b"x" * 100).status == 202
@@ -56,7 +56,7 @@ def test_the_function_evicts_till_a_tenth_is_free(
     assert read_totals(full.team.id) == Totals(size_bytes=900, artifacts=9)
 
 
-def test_the_event_of_a_direct_upload_does_the_same(
+def test_the_event_of_a_direct_upload_evicts_too(
     full: Cloud, removal_jobs: list[dict[str, Any]]
 ) -> None:
     announce(upload(full.send, "new", b"x" * 200))
@@ -65,7 +65,7 @@ def test_the_event_of_a_direct_upload_does_the_same(
     assert [job["kind"] for job in removal_jobs] == ["least_recently_used"]
 
 
-def test_so_does_the_sweep_for_an_upload_whose_event_was_lost(
+def test_the_sweep_evicts_for_an_upload_whose_event_was_lost(
     full: Cloud, removal_jobs: list[dict[str, Any]]
 ) -> None:
     yesterday, hash = clock.now() - 25 * HOUR, ArtifactHash("new")
@@ -79,7 +79,7 @@ def test_so_does_the_sweep_for_an_upload_whose_event_was_lost(
     assert [job["kind"] for job in removal_jobs] == ["least_recently_used"]
 
 
-def test_the_sweep_audits_what_it_removes(cloud: Cloud, removal_jobs: list[dict[str, Any]]) -> None:
+def test_the_sweep_audits_what_it_evicts(cloud: Cloud, removal_jobs: list[dict[str, Any]]) -> None:
     now = clock.now()
     service.store(
         cloud.team.id,

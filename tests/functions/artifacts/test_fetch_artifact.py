@@ -26,7 +26,7 @@ from tests.hooks import hooked
 from tests.requests import Cloud, Sender
 
 LARGER = INDEXED_BODY_BYTES + 1
-"""Bytes of an artifact whose body is in the bucket alone."""
+"""An artifact that is too large for the index, so that its body is only in the bucket."""
 
 TAG = "Tc0BmHvJYMIYJ62/zx87YqO0Flxk+5Ovip25NY825CQ="
 
@@ -43,8 +43,8 @@ def test_200_with_the_body_for_a_small_artifact(send: Sender) -> None:
     assert reply.headers["content-type"] == "application/octet-stream"
 
 
-def test_a_small_artifact_is_answered_from_the_index(cloud: Cloud) -> None:
-    """Its body stands there beside the object: S3 is not asked."""
+def test_a_small_artifact_is_served_from_the_index(cloud: Cloud) -> None:
+    """The index holds a copy of the body, so no S3 call is needed."""
     body = bytes(range(250)) * (INDEXED_BODY_BYTES // 250)
     cloud.send("PUT", "/v8/artifacts/abc", body=body, headers={"x-artifact-tag": TAG})
     delete_every_object()
@@ -52,7 +52,7 @@ def test_a_small_artifact_is_answered_from_the_index(cloud: Cloud) -> None:
     assert (reply.status, reply.body, reply.headers["x-artifact-tag"]) == (200, body, TAG)
 
 
-def test_a_small_direct_upload_is_answered_from_the_index_once_it_is_settled(cloud: Cloud) -> None:
+def test_a_settled_small_direct_upload_is_served_from_the_index(cloud: Cloud) -> None:
     announce(upload(cloud.send, "by-its-event", b"straight to S3"))
     upload(cloud.send, "by-a-reader", b"straight to S3")
     assert cloud.send("HEAD", "/v8/artifacts/by-a-reader").status == 200
@@ -62,7 +62,7 @@ def test_a_small_direct_upload_is_answered_from_the_index_once_it_is_settled(clo
         assert (reply.status, reply.body) == (200, b"straight to S3")
 
 
-def test_what_comes_to_a_used_url_is_not_served_in_place_of_a_small_artifact(cloud: Cloud) -> None:
+def test_a_second_upload_to_a_used_url_is_not_served(cloud: Cloud) -> None:
     key = upload(cloud.send, "abc", b"first")
     announce(key)
     put_object(key, b"later")
@@ -70,7 +70,7 @@ def test_what_comes_to_a_used_url_is_not_served_in_place_of_a_small_artifact(clo
     assert cloud.send("GET", "/v8/artifacts/abc").body == b"first"
 
 
-def test_a_larger_artifact_takes_the_place_of_a_small_one_and_the_other_way_round(
+def test_a_larger_artifact_replaces_a_small_one_and_vice_versa(
     cloud: Cloud,
 ) -> None:
     for body in (b"small", b"x" * LARGER, b"smaller"):
@@ -78,8 +78,8 @@ def test_a_larger_artifact_takes_the_place_of_a_small_one_and_the_other_way_roun
         assert cloud.send("GET", "/v8/artifacts/abc").body == body
 
 
-def test_a_small_artifact_is_read_at_the_price_of_one_without_a_body(cloud: Cloud) -> None:
-    """DynamoDB charges reads by 4 KB of an item, the names of its attributes among them."""
+def test_a_small_artifact_costs_no_more_to_read_than_one_without_a_body(cloud: Cloud) -> None:
+    """DynamoDB charges a read per 4 KB of the item, including attribute names."""
     headers = {
         "x-artifact-duration": "10000000000",
         "x-artifact-tag": "t" * MAX_TAG_LENGTH,
@@ -112,7 +112,7 @@ def test_302_to_s3_for_an_artifact_above_the_inline_size(send: Sender, option: S
     assert reply.body == b""
 
 
-def test_200_for_whatever_fits_into_a_reply_where_the_option_says_so(
+def test_200_for_all_that_fits_into_a_reply_if_the_option_says_so(
     send: Sender, option: SetOption
 ) -> None:
     option("inline_download_bytes", 4_700_000)
@@ -121,13 +121,13 @@ def test_200_for_whatever_fits_into_a_reply_where_the_option_says_so(
     assert (reply.status, len(reply.body)) == (200, 4_600_000)
 
 
-def test_a_redirect_is_never_kept_by_a_cache_on_the_way(send: Sender, option: SetOption) -> None:
+def test_a_redirect_cannot_be_cached(send: Sender, option: SetOption) -> None:
     option("inline_download_bytes", 0)
     send("PUT", "/v8/artifacts/abc", body=b"artifact")
     assert send("GET", "/v8/artifacts/abc").headers["cache-control"] == "no-store"
 
 
-def test_a_signed_artifact_is_answered_with_its_tag_up_to_the_inline_limit(send: Sender) -> None:
+def test_a_signed_artifact_is_served_with_its_tag_up_to_the_inline_limit(send: Sender) -> None:
     body = b"s" * 4_000_000
     send("PUT", "/v8/artifacts/abc", body=body, headers={"x-artifact-tag": TAG})
     reply = send("GET", "/v8/artifacts/abc")
@@ -136,17 +136,15 @@ def test_a_signed_artifact_is_answered_with_its_tag_up_to_the_inline_limit(send:
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_a_duration_of_0_is_there_and_one_that_is_not_known_is_not(
-    send: Sender, method: str
-) -> None:
+def test_a_duration_of_0_is_returned_and_an_unknown_one_is_not(send: Sender, method: str) -> None:
     send("PUT", "/v8/artifacts/zero", body=b"artifact", headers={"x-artifact-duration": "0"})
     send("PUT", "/v8/artifacts/unknown", body=b"artifact")
     upload(send, "direct", b"straight to S3")
-    told = {
+    durations = {
         hash: send(method, f"/v8/artifacts/{hash}").headers.get("x-artifact-duration")
         for hash in ("zero", "unknown", "direct")
     }
-    assert told == {"zero": "0", "unknown": None, "direct": None}
+    assert durations == {"zero": "0", "unknown": None, "direct": None}
 
 
 def test_404_for_a_hash_that_is_not_stored(send: Sender) -> None:
@@ -154,7 +152,7 @@ def test_404_for_a_hash_that_is_not_stored(send: Sender) -> None:
     assert (reply.status, reply.code) == (404, "artifact_not_found")
 
 
-def test_errors_have_the_nested_shape_and_the_flat_one(send: Sender) -> None:
+def test_errors_have_the_nested_and_the_flat_shape(send: Sender) -> None:
     reply = send("GET", "/v8/artifacts/abc")
     assert reply.json == {
         "error": {"code": "artifact_not_found", "message": reply.message},
@@ -163,9 +161,7 @@ def test_errors_have_the_nested_shape_and_the_flat_one(send: Sender) -> None:
     }
 
 
-def test_404_once_the_retention_has_passed_though_nothing_was_swept(
-    cloud: Cloud, option: SetOption
-) -> None:
+def test_404_after_the_retention_even_before_the_sweep(cloud: Cloud, option: SetOption) -> None:
     option("retention_days", 7)
     eight_days_ago = clock.now() - timedelta(days=8)
     service.store(
@@ -183,7 +179,7 @@ def test_404_once_the_retention_has_passed_though_nothing_was_swept(
     assert cloud.send("GET", "/v8/artifacts/abc").body == b"old"
 
 
-def test_an_uploaded_object_is_found_before_its_event_has_come(send: Sender) -> None:
+def test_an_uploaded_object_is_found_before_its_event_arrives(send: Sender) -> None:
     upload(send, "abc", b"straight to S3")
     assert send("GET", "/v8/artifacts/abc").body == b"straight to S3"
 
@@ -207,7 +203,7 @@ def test_an_event_after_the_first_read_changes_nothing(cloud: Cloud) -> None:
     assert read_totals(cloud.team.id) == Totals(size_bytes=14, artifacts=1)
 
 
-def test_404_while_an_offered_upload_has_not_arrived(send: Sender) -> None:
+def test_404_until_an_offered_upload_has_arrived(send: Sender) -> None:
     key = offer(send, "abc")
     assert send("GET", "/v8/artifacts/abc").status == 404
     put_object(key, b"now it has")
@@ -218,10 +214,10 @@ def test_404_while_an_offered_upload_has_not_arrived(send: Sender) -> None:
     ("service", "operation"),
     [("s3", "HeadObject"), ("dynamodb", "UpdateItem #totals"), ("dynamodb", "TransactWriteItems")],
 )
-def test_503_and_no_404_while_what_would_settle_an_upload_fails(
+def test_503_instead_of_404_while_settling_an_upload_fails(
     send: Sender, service: str, operation: str
 ) -> None:
-    """It may have come: a client that is told to try again gets it."""
+    """The upload may have arrived. A client that retries gets it."""
     upload(send, "abc", b"artifact")
     name, _, note = operation.partition(" ")
     failing = error("InternalServerError", 500)
@@ -231,7 +227,7 @@ def test_503_and_no_404_while_what_would_settle_an_upload_fails(
     assert send("GET", "/v8/artifacts/abc").body == b"artifact"
 
 
-def test_readers_keep_the_stored_artifact_while_what_would_settle_another_fails(
+def test_readers_get_the_stored_artifact_while_settling_another_upload_fails(
     send: Sender,
 ) -> None:
     send("PUT", "/v8/artifacts/abc", body=b"stored")
@@ -241,7 +237,7 @@ def test_readers_keep_the_stored_artifact_while_what_would_settle_another_fails(
     assert send("GET", "/v8/artifacts/abc").body == b"uploaded"
 
 
-def test_readers_keep_the_stored_artifact_until_the_offered_one_has_arrived(send: Sender) -> None:
+def test_readers_get_the_stored_artifact_until_the_offered_one_has_arrived(send: Sender) -> None:
     send("PUT", "/v8/artifacts/abc", body=b"stored")
     key = offer(send, "abc")
     assert send("GET", "/v8/artifacts/abc").body == b"stored"
@@ -249,7 +245,7 @@ def test_readers_keep_the_stored_artifact_until_the_offered_one_has_arrived(send
     assert send("GET", "/v8/artifacts/abc").body == b"offered"
 
 
-def test_404_and_a_clean_index_when_the_object_is_gone(cloud: Cloud) -> None:
+def test_404_and_a_clean_index_if_the_object_is_missing(cloud: Cloud) -> None:
     cloud.send("PUT", "/v8/artifacts/abc", body=b"x" * LARGER)
     delete_every_object()
     assert cloud.send("GET", "/v8/artifacts/abc").status == 404
@@ -257,8 +253,8 @@ def test_404_and_a_clean_index_when_the_object_is_gone(cloud: Cloud) -> None:
     assert read_totals(cloud.team.id) == Totals()
 
 
-def test_404_and_a_clean_index_when_the_object_is_of_another_size(cloud: Cloud) -> None:
-    """Nothing of it is read: whoever has the URL of an upload may have put any size there."""
+def test_404_and_a_clean_index_if_the_object_has_another_size(cloud: Cloud) -> None:
+    """The object is not read: anyone with the upload URL can have put any size there."""
     key = upload(cloud.send, "abc", b"x" * LARGER)
     announce(key)
     put_object(key, b"x" * 2 * LARGER)

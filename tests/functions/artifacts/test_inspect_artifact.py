@@ -11,7 +11,7 @@ from tests.direct_uploads import offer, upload
 from tests.requests import Cloud, Sender
 
 
-def test_what_is_told_of_an_artifact(cloud: Cloud, manage: Sender) -> None:
+def test_every_property_of_an_artifact(cloud: Cloud, manage: Sender) -> None:
     cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact", headers={"x-artifact-duration": "7"})
     reply = manage("GET", "/v1/artifacts/abc")
     assert reply.status == 200
@@ -20,39 +20,39 @@ def test_what_is_told_of_an_artifact(cloud: Cloud, manage: Sender) -> None:
     assert reply.json["writer"] == {"id": cloud.key.id, "userId": cloud.user.id}
 
 
-def test_the_last_use_is_known_where_it_decides_what_is_evicted(
+def test_the_last_use_is_returned_if_eviction_depends_on_it(
     cloud: Cloud, manage: Sender, option: SetOption
 ) -> None:
     option("over_quota", "evict")
     cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact")
-    told = manage("GET", "/v1/artifacts/abc").json
-    assert told["lastUsedAt"] == told["createdAt"]
+    shown = manage("GET", "/v1/artifacts/abc").json
+    assert shown["lastUsedAt"] == shown["createdAt"]
 
 
-def test_of_a_direct_upload_s3_keeps_no_duration_and_larder_the_writer(
-    cloud: Cloud, manage: Sender
-) -> None:
+def test_a_direct_upload_has_a_writer_but_no_duration(cloud: Cloud, manage: Sender) -> None:
     upload(cloud.send, "abc", b"straight to S3")
-    told = manage("GET", "/v1/artifacts/abc").json
-    assert (told["size"], told["taskDurationMs"], told["tag"]) == (14, None, None)
-    assert told["writer"] == {"id": cloud.key.id, "userId": cloud.user.id}
-    assert told["createdAt"] <= to_ms(clock.now())
+    shown = manage("GET", "/v1/artifacts/abc").json
+    assert (shown["size"], shown["taskDurationMs"], shown["tag"]) == (14, None, None)
+    assert shown["writer"] == {"id": cloud.key.id, "userId": cloud.user.id}
+    assert shown["createdAt"] <= to_ms(clock.now())
     assert read_entry(cloud.team.id, ArtifactHash("abc")).pending is None
 
 
-def test_an_upload_that_has_not_come_is_no_artifact(cloud: Cloud, manage: Sender) -> None:
+def test_an_upload_that_has_not_arrived_is_not_an_artifact(cloud: Cloud, manage: Sender) -> None:
     offer(cloud.send, "abc")
     reply = manage("GET", "/v1/artifacts/abc")
     assert (reply.status, reply.code) == (404, "artifact_not_found")
 
 
-def test_404_for_a_hash_that_is_not_stored_or_another_owners(cloud: Cloud, manage: Sender) -> None:
+def test_404_for_an_unknown_hash_or_an_artifact_of_another_owner(
+    cloud: Cloud, manage: Sender
+) -> None:
     Sender(cloud.token, slug="acme")("PUT", "/v8/artifacts/abc", body=b"artifact")
     assert manage("GET", "/v1/artifacts/other").status == 404
     assert Sender(manage.token)("GET", "/v1/artifacts/abc").status == 404
 
 
 @pytest.mark.parametrize("hash", ["a.b", "status", "events", "%23totals", "a%23pending", "a" * 129])
-def test_400_for_a_hash_that_is_none(manage: Sender, hash: str) -> None:
+def test_400_for_an_invalid_hash(manage: Sender, hash: str) -> None:
     reply = manage("GET", f"/v1/artifacts/{hash}")
     assert (reply.status, reply.code) == (400, "bad_request")

@@ -44,7 +44,7 @@ def publish(owner: str, *numbers: int) -> None:
         assert index.publish(artifact, replaces=None, now=now)
 
 
-def test_what_is_told_of_each(cloud: Cloud, manage: Sender) -> None:
+def test_every_property_of_each_artifact(cloud: Cloud, manage: Sender) -> None:
     headers = {
         "x-artifact-duration": "1234",
         "x-artifact-tag": "QUJD",
@@ -75,17 +75,19 @@ def test_what_is_told_of_each(cloud: Cloud, manage: Sender) -> None:
     }
 
 
-def test_nothing_is_stored(manage: Sender) -> None:
+def test_an_empty_list(manage: Sender) -> None:
     reply = manage("GET", "/v1/artifacts")
     assert reply.json == {"artifacts": [], "pagination": {"count": 0, "next": None}}
 
 
 @pytest.mark.parametrize("limit", [1, 2, 7, 100])
-def test_pages_hold_every_artifact_once_in_order(cloud: Cloud, manage: Sender, limit: int) -> None:
+def test_pages_return_every_artifact_once_in_order(
+    cloud: Cloud, manage: Sender, limit: int
+) -> None:
     stored = [f"a{number}" for number in range(9)]
     for hash in stored:
         cloud.send("PUT", f"/v8/artifacts/{hash}", body=b"artifact")
-    # Uploads that have not come, objects to delete and the totals lie in the same partition.
+    # Pending uploads, objects to delete and the totals are in the same partition.
     for hash in ("a0", "a3", "b1", "b2"):
         offer(cloud.send, hash)
     cloud.send("PUT", "/v8/artifacts/a5", body=b"replaced")
@@ -95,7 +97,7 @@ def test_pages_hold_every_artifact_once_in_order(cloud: Cloud, manage: Sender, l
     assert all(page["pagination"]["count"] == len(hashes(page)) for page in found)
 
 
-def test_what_is_past_its_retention_is_not_there(cloud: Cloud, manage: Sender) -> None:
+def test_expired_artifacts_are_not_listed(cloud: Cloud, manage: Sender) -> None:
     for hash, days in (("old", 31), ("young", 29)):
         service.store(
             cloud.team.id,
@@ -110,7 +112,7 @@ def test_what_is_past_its_retention_is_not_there(cloud: Cloud, manage: Sender) -
     assert hashes(manage("GET", "/v1/artifacts").json) == ["young"]
 
 
-def test_an_owner_sees_their_own_and_no_other(cloud: Cloud, manage: Sender) -> None:
+def test_only_the_owners_artifacts_are_listed(cloud: Cloud, manage: Sender) -> None:
     publish(cloud.user.id, 1, 2)
     publish(cloud.team.id, 3)
     assert hashes(manage("GET", "/v1/artifacts").json) == ["a0003"]
@@ -128,7 +130,7 @@ def test_an_artifact_of_an_older_version_has_no_user(cloud: Cloud, manage: Sende
     assert artifact["writer"] == {"id": cloud.key.id, "userId": None}
 
 
-def test_a_request_costs_the_same_however_much_is_stored(cloud: Cloud, manage: Sender) -> None:
+def test_the_cost_does_not_depend_on_the_number_of_artifacts(cloud: Cloud, manage: Sender) -> None:
     manage("GET", "/v1/artifacts")
     seen = []
     for more in (range(20), range(20, 300)):
@@ -140,7 +142,7 @@ def test_a_request_costs_the_same_however_much_is_stored(cloud: Cloud, manage: S
 
 
 @pytest.mark.parametrize("limit", ["0", "101", "-1", "1.5", "ten", "", "1e1", "99999"])
-def test_400_for_a_limit_that_is_none(manage: Sender, limit: str) -> None:
+def test_400_for_an_invalid_limit(manage: Sender, limit: str) -> None:
     reply = manage.asking(limit=limit)("GET", "/v1/artifacts")
     assert (reply.status, reply.message) == (400, "limit: must be a whole number from 1 to 100")
 
@@ -149,7 +151,7 @@ def test_400_for_a_limit_that_is_none(manage: Sender, limit: str) -> None:
     "cursor",
     ["", "!", "%C3%A9", "YQ", "I3RvdGFscw", "I2Rpc2NhcmRlZCNhYmM", "YS9i", "YQ==#", "w6k", "A" * 400],
 )  # fmt: skip
-def test_a_cursor_that_was_not_given_is_refused_or_only_a_place(
+def test_an_unknown_cursor_is_refused_or_only_sets_the_position(
     cloud: Cloud, manage: Sender, cursor: str
 ) -> None:
     publish(cloud.team.id, 0, 1)

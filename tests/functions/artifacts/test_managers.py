@@ -1,4 +1,4 @@
-"""Whose artifacts a manager manages. tests/functions/test_access.py tells who is one."""
+"""Which artifacts a caller can manage. tests/functions/test_access.py tests which roles can."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def key(user: User, permissions: Permissions = MANAGE, **more: Any) -> str:
 
 @pytest.fixture
 def stored(cloud: Cloud) -> Cloud:
-    """The team and its owner have an artifact `abc` each."""
+    """The team and its owner each have an artifact `abc`."""
     own = Sender(key(cloud.user, {"artifacts": ("write",)}))
     for send in (cloud.send, own):
         assert send("PUT", "/v8/artifacts/abc", body=b"artifact").status == 202
@@ -49,23 +49,21 @@ def stored(cloud: Cloud) -> Cloud:
 
 
 @every_endpoint
-def test_without_a_team_people_manage_what_they_store_themselves(
-    stored: Cloud, endpoint: str
-) -> None:
+def test_users_manage_their_personal_artifacts(stored: Cloud, endpoint: str) -> None:
     for token in (start_session(stored.user, now=clock.now())[1], key(stored.user)):
         assert ask(Sender(token), endpoint).status == ENDPOINTS[endpoint]
-        # The team's is another one.
+        # The team has another artifact of that hash.
         assert ask(Sender(token, slug="acme"), "inspect").status == 200
 
 
 @every_endpoint
-def test_a_key_of_the_team_manages_that_team_alone(stored: Cloud, endpoint: str) -> None:
+def test_a_team_key_manages_only_that_team(stored: Cloud, endpoint: str) -> None:
     bound = key(stored.user, team_id=stored.team.id)
     create_team("Other", "other", owner_user_id=stored.user.id, now=clock.now())
     reply = ask(Sender(bound, slug="other"), endpoint)
     assert (reply.status, reply.code) == (403, "not_a_team_member")
     assert ask(Sender(bound), endpoint).status == ENDPOINTS[endpoint]
-    # What its owner stores without a team is not touched by it.
+    # The key does not affect the personal artifacts of its owner.
     assert ask(Sender(key(stored.user)), "inspect").status == 200
 
 

@@ -15,7 +15,7 @@ from tests.requests import Cloud, Sender
 ALLOWED = "access-control-allow-headers"
 
 
-def test_an_announced_put_is_sent_straight_to_s3(cloud: Cloud) -> None:
+def test_a_put_is_redirected_to_s3(cloud: Cloud) -> None:
     reply = cloud.send("OPTIONS", "/v8/artifacts/abc", headers=PREFLIGHT)
     location = urlsplit(reply.headers["location"])
     assert reply.status == 204
@@ -26,20 +26,20 @@ def test_an_announced_put_is_sent_straight_to_s3(cloud: Cloud) -> None:
     assert signature["X-Amz-Expires"] == ["600"]
 
 
-def test_s3_refuses_a_token_beside_a_signature_so_the_client_is_not_asked_for_one(
+def test_a_redirected_put_sends_no_token_because_s3_would_refuse_it(
     send: Sender,
 ) -> None:
     assert ALLOWED not in send("OPTIONS", "/v8/artifacts/abc", headers=PREFLIGHT).headers
 
 
-def test_the_upload_is_noted_with_the_key_that_may_make_it(cloud: Cloud) -> None:
+def test_the_offer_records_the_key_of_the_uploader(cloud: Cloud) -> None:
     key = offer(cloud.send, "abc")
     pending = read_entry(cloud.team.id, ArtifactHash("abc")).pending
     assert pending is not None
     assert (pending.upload.object_key, pending.writer) == (key, cloud.writer)
 
 
-def test_a_second_offer_takes_the_place_of_the_first(send: Sender) -> None:
+def test_a_second_offer_replaces_the_first(send: Sender) -> None:
     first, second = offer(send, "abc"), offer(send, "abc")
     put_object(first, b"first")
     assert send("GET", "/v8/artifacts/abc").status == 404
@@ -48,9 +48,7 @@ def test_a_second_offer_takes_the_place_of_the_first(send: Sender) -> None:
 
 
 @pytest.mark.parametrize("announced", ["GET", "POST", "HEAD", "DELETE", ""])
-def test_any_other_announcement_is_told_to_come_itself_with_its_token(
-    send: Sender, announced: str
-) -> None:
+def test_other_methods_are_not_redirected_and_need_the_token(send: Sender, announced: str) -> None:
     headers = {**PREFLIGHT, "access-control-request-method": announced}
     reply = send("OPTIONS", "/v8/artifacts/abc", headers=headers)
     assert (reply.status, reply.headers[ALLOWED]) == (204, "Authorization")
@@ -58,7 +56,7 @@ def test_any_other_announcement_is_told_to_come_itself_with_its_token(
 
 
 @pytest.mark.parametrize("path", ["/v8/artifacts", "/v8/artifacts/events", "/v8/artifacts/status"])
-def test_the_other_paths_need_no_token_to_be_announced(cloud: Cloud, path: str) -> None:
+def test_preflights_of_other_paths_need_no_token(cloud: Cloud, path: str) -> None:
     reply = Sender(None)("OPTIONS", path, headers={"access-control-request-method": "POST"})
     assert (reply.status, reply.headers[ALLOWED]) == (204, "Authorization")
 
@@ -76,7 +74,7 @@ def test_the_other_paths_need_no_token_to_be_announced(cloud: Cloud, path: str) 
         ("", True),
     ],
 )
-def test_clients_that_break_presigned_urls_take_the_way_through_the_function(
+def test_clients_that_break_presigned_urls_upload_through_the_function(
     send: Sender, user_agent: str, direct: bool
 ) -> None:
     reply = send("OPTIONS", "/v8/artifacts/abc", headers={**PREFLIGHT, "user-agent": user_agent})
@@ -84,7 +82,7 @@ def test_clients_that_break_presigned_urls_take_the_way_through_the_function(
     assert (ALLOWED in reply.headers) is not direct
 
 
-def test_a_refusal_tells_the_client_to_send_its_token_so_that_it_learns_the_reason(
+def test_a_refused_preflight_allows_the_token_so_that_the_put_gets_the_reason(
     cloud: Cloud,
 ) -> None:
     change_state(cloud.team.id, caching=CachingStatus.PAUSED)
@@ -93,12 +91,12 @@ def test_a_refusal_tells_the_client_to_send_its_token_so_that_it_learns_the_reas
     assert reply.headers[ALLOWED] == "Authorization"
 
 
-def test_403_over_limit_before_a_byte_is_sent(cloud: Cloud) -> None:
+def test_403_over_limit_before_the_upload_starts(cloud: Cloud) -> None:
     change_state(cloud.team.id, quota_bytes=4)
     cloud.send("PUT", "/v8/artifacts/a1", body=b"full")
     reply = cloud.send("OPTIONS", "/v8/artifacts/a2", headers=PREFLIGHT)
     assert (reply.status, reply.code) == (403, "remote_caching_over_limit")
 
 
-def test_400_for_a_hash_that_is_none(send: Sender) -> None:
+def test_400_for_an_invalid_hash(send: Sender) -> None:
     assert send("OPTIONS", "/v8/artifacts/a.b", headers=PREFLIGHT).status == 400

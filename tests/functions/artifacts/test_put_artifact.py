@@ -17,30 +17,30 @@ from tests.requests import Cloud, Sender
 TAG = "Tc0BmHvJYMIYJ62/zx87YqO0Flxk+5Ovip25NY825CQ="
 
 
-def test_202_with_the_address_at_which_the_artifact_can_be_fetched(cloud: Cloud) -> None:
+def test_202_with_the_url_of_the_artifact(cloud: Cloud) -> None:
     reply = cloud.send("PUT", "/v8/artifacts/0a1b2c3d4e5f6071", body=b"artifact")
     assert reply.status == 202
     address = "https://cache.example.com/v8/artifacts/0a1b2c3d4e5f6071"
     assert reply.json == {"urls": [f"{address}?teamId={cloud.team.id}"]}
 
 
-def test_the_address_names_the_team_of_the_key_when_the_request_names_none(
+def test_the_url_names_the_keys_team_if_the_request_names_none(
     cloud: Cloud, personal: Sender
 ) -> None:
     new = NewKey(user_id=cloud.user.id, team_id=cloud.team.id)
     bound = Sender(create_key(new, now=clock.now())[1])
     (address,) = bound("PUT", "/v8/artifacts/abc", body=b"of the team").json["urls"]
     path = address.removeprefix("https://cache.example.com")
-    # Without the team, another key of the same person would look among what the person stores.
+    # Without the team, another key of the same user would read the user's personal artifacts.
     assert personal("GET", path).body == b"of the team"
 
 
-def test_the_address_of_what_a_person_stores_names_no_team(personal: Sender) -> None:
+def test_the_url_of_a_personal_artifact_names_no_team(personal: Sender) -> None:
     reply = personal("PUT", "/v8/artifacts/abc", body=b"x")
     assert reply.json == {"urls": ["https://cache.example.com/v8/artifacts/abc"]}
 
 
-def test_the_bytes_and_every_header_come_back_on_get(send: Sender) -> None:
+def test_get_returns_the_bytes_and_every_header(send: Sender) -> None:
     headers = {
         "x-artifact-duration": "1234",
         "x-artifact-tag": TAG,
@@ -57,14 +57,14 @@ def test_the_bytes_and_every_header_come_back_on_get(send: Sender) -> None:
         assert fetched.headers[f"x-artifact-{name}"] == headers[f"x-artifact-{name}"]
 
 
-def test_the_key_that_wrote_is_remembered(cloud: Cloud) -> None:
+def test_the_key_of_the_uploader_is_recorded(cloud: Cloud) -> None:
     cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact")
     artifact = read_entry(cloud.team.id, ArtifactHash("abc")).artifact
     assert artifact is not None
     assert artifact.writer == cloud.writer
 
 
-def test_a_second_upload_of_a_hash_replaces_the_first_and_answers_202(cloud: Cloud) -> None:
+def test_a_second_upload_of_a_hash_replaces_the_first_with_202(cloud: Cloud) -> None:
     cloud.send("PUT", "/v8/artifacts/abc", body=b"first", headers={"x-artifact-duration": "1"})
     reply = cloud.send(
         "PUT", "/v8/artifacts/abc", body=b"second!", headers={"x-artifact-duration": "2"}
@@ -75,7 +75,7 @@ def test_a_second_upload_of_a_hash_replaces_the_first_and_answers_202(cloud: Clo
     assert read_totals(cloud.team.id) == Totals(size_bytes=7, artifacts=1)
 
 
-def test_a_busy_table_keeps_what_was_there(cloud: Cloud) -> None:
+def test_a_busy_table_keeps_the_stored_artifact(cloud: Cloud) -> None:
     cloud.send("PUT", "/v8/artifacts/abc", body=b"first")
     busy = error("TransactionCanceledException", CancellationReasons=[{"Code": "ThrottlingError"}])
     with answering("dynamodb", "TransactWriteItems", busy):
@@ -84,25 +84,25 @@ def test_a_busy_table_keeps_what_was_there(cloud: Cloud) -> None:
     assert cloud.send("GET", "/v8/artifacts/abc").body == b"first"
 
 
-def test_a_replaced_object_stays_for_whoever_is_reading_it(send: Sender) -> None:
+def test_a_replaced_object_stays_for_current_readers(send: Sender) -> None:
     send("PUT", "/v8/artifacts/abc", body=b"first")
     send("PUT", "/v8/artifacts/abc", body=b"second")
     assert len(object_keys()) == 2
 
 
-def test_the_url_follows_the_deployments_own_address(personal: Sender, option: SetOption) -> None:
+def test_the_url_uses_the_deployments_base_url(personal: Sender, option: SetOption) -> None:
     option("base_url", "https://builds.acme.example/")
     reply = personal("PUT", "/v8/artifacts/abc", body=b"x")
     assert reply.json == {"urls": ["https://builds.acme.example/v8/artifacts/abc"]}
 
 
-def test_what_is_stored_is_counted(cloud: Cloud) -> None:
+def test_a_stored_artifact_is_counted(cloud: Cloud) -> None:
     cloud.send("PUT", "/v8/artifacts/a1", body=b"x" * 100)
     cloud.send("PUT", "/v8/artifacts/a2", body=b"x" * 50)
     assert read_totals(cloud.team.id) == Totals(size_bytes=150, artifacts=2)
 
 
-def test_an_upload_through_the_function_beats_an_earlier_offer(send: Sender) -> None:
+def test_an_upload_through_the_function_replaces_an_earlier_offer(send: Sender) -> None:
     key = offer(send, "abc")
     send("PUT", "/v8/artifacts/abc", body=b"through the function")
     put_object(key, b"offered before")
@@ -130,7 +130,7 @@ def test_400_for_any_other_hash(send: Sender, hash: str) -> None:
 
 
 @pytest.mark.parametrize("hash", ["events", "status"])
-def test_400_for_a_hash_that_is_a_path_of_its_own(send: Sender, hash: str) -> None:
+def test_400_for_a_hash_that_is_the_name_of_another_path(send: Sender, hash: str) -> None:
     assert send("PUT", f"/v8/artifacts/{hash}", body=b"artifact").status == 400
 
 
@@ -191,13 +191,13 @@ def test_400_names_the_header_that_breaks_its_rule(send: Sender, name: str, valu
     assert object_keys() == []
 
 
-def test_400_for_a_header_that_comes_twice(send: Sender) -> None:
+def test_400_for_a_repeated_header(send: Sender) -> None:
     twice = [("x-artifact-tag", "QUJD"), ("x-artifact-tag", "REVG")]
     reply = send("PUT", "/v8/artifacts/abc", body=b"artifact", headers=twice)
     assert reply.status == 400
 
 
-def test_a_duration_with_decimals_is_kept_as_whole_milliseconds(send: Sender) -> None:
+def test_a_duration_with_decimals_is_stored_in_whole_milliseconds(send: Sender) -> None:
     send("PUT", "/v8/artifacts/abc", body=b"x", headers={"x-artifact-duration": "12.7"})
     assert send("GET", "/v8/artifacts/abc").headers["x-artifact-duration"] == "13"
 
@@ -214,14 +214,14 @@ def test_400_for_an_artifact_above_the_deployments_limit(send: Sender, option: S
     assert (reply.status, reply.message) == (400, "content-length: must be at most 7 bytes, not 8")
 
 
-def test_old_build_clients_send_chunks_without_a_length_and_are_served(send: Sender) -> None:
+def test_uploads_in_chunks_without_a_length_are_accepted(send: Sender) -> None:
     chunked = {"transfer-encoding": "chunked"}
     assert send("PUT", "/v8/artifacts/abc", body=b"chunks", headers=chunked).status == 202
     assert send("GET", "/v8/artifacts/abc").body == b"chunks"
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/json"])
-def test_a_text_content_type_changes_no_byte(send: Sender, content_type: str) -> None:
+def test_a_text_content_type_does_not_change_the_bytes(send: Sender, content_type: str) -> None:
     body = "grüße".encode()
     reply = send("PUT", "/v8/artifacts/abc", body=body, headers={"content-type": content_type})
     assert reply.status == 202
@@ -234,7 +234,7 @@ def test_403_read_only_for_a_viewer(cloud: Cloud, viewer_token: str) -> None:
     assert (reply.status, reply.code) == (403, "read_only")
 
 
-def test_403_over_limit_when_the_artifact_would_pass_the_quota(cloud: Cloud) -> None:
+def test_403_over_limit_if_the_artifact_would_exceed_the_quota(cloud: Cloud) -> None:
     change_state(cloud.team.id, quota_bytes=100)
     assert cloud.send("PUT", "/v8/artifacts/a1", body=b"x" * 60).status == 202
     reply = cloud.send("PUT", "/v8/artifacts/a2", body=b"x" * 41)
@@ -244,16 +244,14 @@ def test_403_over_limit_when_the_artifact_would_pass_the_quota(cloud: Cloud) -> 
     assert read_totals(cloud.team.id) == Totals(size_bytes=100, artifacts=2)
 
 
-def test_the_quota_counts_what_a_replacement_adds(cloud: Cloud) -> None:
+def test_the_quota_counts_the_growth_of_a_replacement(cloud: Cloud) -> None:
     change_state(cloud.team.id, quota_bytes=100)
     cloud.send("PUT", "/v8/artifacts/a1", body=b"x" * 90)
     assert cloud.send("PUT", "/v8/artifacts/a1", body=b"y" * 95).status == 202
     assert read_totals(cloud.team.id).size_bytes == 95
 
 
-def test_artifacts_of_one_hash_in_two_teams_are_two_artifacts(
-    send: Sender, personal: Sender
-) -> None:
+def test_the_same_hash_in_two_teams_is_two_artifacts(send: Sender, personal: Sender) -> None:
     send("PUT", "/v8/artifacts/abc", body=b"the team's")
     personal("PUT", "/v8/artifacts/abc", body=b"my own")
     assert send("GET", "/v8/artifacts/abc").body == b"the team's"

@@ -14,7 +14,7 @@ from tests.requests import Sender
 JSON = {"content-type": "application/json"}
 
 
-def test_size_duration_and_tag_of_each_hash_and_null_for_what_is_not_stored(send: Sender) -> None:
+def test_size_duration_and_tag_of_each_hash_and_null_for_unknown_ones(send: Sender) -> None:
     headers = {"x-artifact-duration": "1234", "x-artifact-tag": "QUJD"}
     send("PUT", "/v8/artifacts/a1", body=b"12345", headers=headers)
     send("PUT", "/v8/artifacts/a2", body=b"123")
@@ -31,34 +31,34 @@ def test_as_many_hashes_as_three_batches_hold(send: Sender) -> None:
     stored = [f"{number:04x}" for number in range(0, 150, 10)]
     for hash in stored:
         send("PUT", f"/v8/artifacts/{hash}", body=b"artifact")
-    asked = [f"{number:04x}" for number in range(150)]
-    found = send("POST", "/v8/artifacts", json_body={"hashes": asked}).json
-    assert sorted(found) == asked
+    hashes = [f"{number:04x}" for number in range(150)]
+    found = send("POST", "/v8/artifacts", json_body={"hashes": hashes}).json
+    assert sorted(found) == hashes
     assert sorted(hash for hash, entry in found.items() if entry) == stored
 
 
-def test_a_hash_that_is_asked_for_twice_is_answered_once(send: Sender) -> None:
+def test_a_repeated_hash_is_returned_once(send: Sender) -> None:
     send("PUT", "/v8/artifacts/abc", body=b"artifact")
     assert list(send("POST", "/v8/artifacts", json_body={"hashes": ["abc", "abc"]}).json) == ["abc"]
 
 
-def test_an_empty_list_is_answered_with_an_empty_object(send: Sender) -> None:
+def test_an_empty_list_returns_an_empty_object(send: Sender) -> None:
     assert send("POST", "/v8/artifacts", json_body={"hashes": []}).json == {}
 
 
-def test_a_hash_that_no_artifact_can_have_is_null_and_the_others_are_answered(send: Sender) -> None:
+def test_an_invalid_hash_is_null_and_the_others_are_returned(send: Sender) -> None:
     send("PUT", "/v8/artifacts/abc", body=b"artifact")
     odd = ["", "../abc", "a.b", "abc\n", "é", "\x00", "status", "events", "f" * 129]
-    reply = send("POST", "/v8/artifacts", json_body={"hashes": [*odd, "abc", "abd"]})
+    reply = send("POST", "/v8/artifacts", json_body={"hashes": [*odd, "abc", "abf"]})
     assert reply.status == 200
     assert reply.json == {
         **dict.fromkeys(odd),
         "abc": {"size": 8, "taskDurationMs": 0},
-        "abd": None,
+        "abf": None,
     }
 
 
-def test_the_longest_reply_fits_into_what_lambda_returns(send: Sender, option: SetOption) -> None:
+def test_the_longest_reply_fits_into_lambdas_limit(send: Sender, option: SetOption) -> None:
     option("max_query_hashes", 1000)
     longest = [f"{number:03}".ljust(MAX_ASKED_LENGTH, "\U0001f600") for number in range(1000)]
     reply = send("POST", "/v8/artifacts", json_body={"hashes": longest})
@@ -66,13 +66,13 @@ def test_the_longest_reply_fits_into_what_lambda_returns(send: Sender, option: S
     assert len(json.dumps({"body": reply.body.decode()})) < MAX_EVENT_BYTES
 
 
-def test_client_headers_are_not_looked_at(send: Sender) -> None:
+def test_client_headers_are_not_checked(send: Sender) -> None:
     headers = {"x-artifact-client-ci": "x" * 51, "x-artifact-client-interactive": "yes"}
     reply = send("POST", "/v8/artifacts", json_body={"hashes": ["abc"]}, headers=headers)
     assert (reply.status, reply.json) == (200, {"abc": None})
 
 
-def test_uploads_that_have_arrived_are_found_and_those_that_have_not_are_not(
+def test_only_uploads_that_have_arrived_are_found(
     send: Sender,
 ) -> None:
     upload(send, "a1", b"arrived")
@@ -96,7 +96,7 @@ def test_uploads_that_have_arrived_are_found_and_those_that_have_not_are_not(
         ({"hashes": {"abc": 1}}, "hashes"),
     ],
 )
-def test_400_names_what_is_wrong_with_the_body(send: Sender, body: Any, field: str) -> None:
+def test_400_names_the_error_in_the_body(send: Sender, body: Any, field: str) -> None:
     reply = send("POST", "/v8/artifacts", body=json.dumps(body).encode(), headers=JSON)
     assert (reply.status, reply.code) == (400, "bad_request")
     assert reply.message.startswith(f"{field}: ")
@@ -108,7 +108,7 @@ def test_400_for_a_body_that_is_not_json(send: Sender, body: bytes) -> None:
     assert (reply.status, reply.message) == (400, "body: must be JSON")
 
 
-def test_400_for_more_hashes_than_one_query_may_name(send: Sender, option: SetOption) -> None:
+def test_400_for_too_many_hashes(send: Sender, option: SetOption) -> None:
     option("max_query_hashes", 3)
     assert send("POST", "/v8/artifacts", json_body={"hashes": ["a", "b", "c"]}).status == 200
     reply = send("POST", "/v8/artifacts", json_body={"hashes": ["a", "b", "c", "d"]})

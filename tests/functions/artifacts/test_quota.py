@@ -1,4 +1,4 @@
-"""The quota at its edges: what fits, what does not, and what clients are told meanwhile."""
+"""The quota at its limits: which uploads fit, and the status that clients get."""
 
 from datetime import timedelta
 
@@ -17,7 +17,7 @@ OVER = "remote_caching_over_limit"
 
 
 def put(send: Sender, hash: str, size_bytes: int) -> str:
-    """`stored`, or the code of the refusal."""
+    """Return `stored` or the code of the refusal."""
     reply = send("PUT", f"/v8/artifacts/{hash}", body=b"x" * size_bytes)
     return "stored" if reply.status == 202 else reply.code
 
@@ -33,12 +33,12 @@ def status(send: Sender) -> str:
 
 @pytest.fixture
 def hundred(cloud: Cloud) -> Sender:
-    """The team may store 100 bytes."""
+    """A team with a quota of 100 bytes."""
     change_state(cloud.team.id, quota_bytes=100)
     return cloud.send
 
 
-def test_the_last_byte_fits_and_nothing_after_it(hundred: Sender) -> None:
+def test_the_quota_can_be_filled_to_the_last_byte(hundred: Sender) -> None:
     assert put(hundred, "a", 99) == "stored"
     assert (status(hundred), announced(hundred)) == ("enabled", "offered")
     assert put(hundred, "b", 2) == OVER
@@ -48,14 +48,14 @@ def test_the_last_byte_fits_and_nothing_after_it(hundred: Sender) -> None:
     assert hundred("GET", "/v8/artifacts/a").status == 200
 
 
-def test_one_artifact_may_fill_it_and_none_may_be_larger(cloud: Cloud, hundred: Sender) -> None:
+def test_one_artifact_can_fill_the_quota_but_not_exceed_it(cloud: Cloud, hundred: Sender) -> None:
     assert put(hundred, "a", 101) == OVER
     assert (status(hundred), read_totals(cloud.team.id)) == ("enabled", Totals())
     assert put(hundred, "a", 100) == "stored"
     assert read_totals(cloud.team.id) == Totals(size_bytes=100, artifacts=1)
 
 
-def test_a_replacement_needs_room_for_what_it_adds(cloud: Cloud, hundred: Sender) -> None:
+def test_a_replacement_needs_space_only_for_its_growth(cloud: Cloud, hundred: Sender) -> None:
     assert put(hundred, "a", 60) == "stored"
     assert put(hundred, "a", 101) == OVER
     assert put(hundred, "a", 99) == "stored"
@@ -63,13 +63,13 @@ def test_a_replacement_needs_room_for_what_it_adds(cloud: Cloud, hundred: Sender
     assert read_totals(cloud.team.id) == Totals(size_bytes=10, artifacts=1)
 
 
-def test_what_is_full_takes_nothing_not_even_what_would_be_smaller(hundred: Sender) -> None:
+def test_a_full_quota_refuses_even_a_smaller_replacement(hundred: Sender) -> None:
     assert put(hundred, "a", 100) == "stored"
     assert put(hundred, "a", 1) == OVER
 
 
 @pytest.mark.parametrize(("size_bytes", "seen"), [(40, 200), (41, 404)])
-def test_a_direct_upload_is_measured_when_it_has_arrived(
+def test_a_direct_upload_is_checked_when_it_arrives(
     cloud: Cloud, hundred: Sender, size_bytes: int, seen: int
 ) -> None:
     assert put(hundred, "a", 60) == "stored"
@@ -81,9 +81,7 @@ def test_a_direct_upload_is_measured_when_it_has_arrived(
     assert read_totals(cloud.team.id).size_bytes == (100 if seen == 200 else 60)
 
 
-def test_a_direct_upload_that_was_offered_in_time_may_come_too_late(
-    cloud: Cloud, hundred: Sender
-) -> None:
+def test_a_direct_upload_can_be_over_the_quota_on_arrival(cloud: Cloud, hundred: Sender) -> None:
     key = offer(hundred, "b")
     assert put(hundred, "a", 100) == "stored"
     put_object(key, b"x")
@@ -92,16 +90,14 @@ def test_a_direct_upload_that_was_offered_in_time_may_come_too_late(
     assert read_totals(cloud.team.id) == Totals(size_bytes=100, artifacts=1)
 
 
-def test_what_expires_makes_room(cloud: Cloud, hundred: Sender) -> None:
+def test_expired_artifacts_free_space(cloud: Cloud, hundred: Sender) -> None:
     assert put(hundred, "a", 100) == "stored"
     sweep.sweep(now=clock.now() + timedelta(days=31))
     assert status(hundred) == "enabled"
     assert put(hundred, "b", 100) == "stored"
 
 
-def test_a_quota_that_is_lowered_below_what_is_stored_deletes_nothing(
-    cloud: Cloud, hundred: Sender
-) -> None:
+def test_lowering_the_quota_deletes_nothing(cloud: Cloud, hundred: Sender) -> None:
     assert put(hundred, "a", 50) == "stored"
     change_state(cloud.team.id, quota_bytes=20)
     assert (status(hundred), put(hundred, "b", 1)) == ("over_limit", OVER)
@@ -114,7 +110,7 @@ def test_a_quota_that_is_lowered_below_what_is_stored_deletes_nothing(
     ("of_the_deployment", "of_the_team", "fits", "does_not"),
     [(0, None, 5000, None), (100, None, 100, 101), (100, 40, 40, 41), (100, 300, 300, 301), (0, 70, 70, 71)],
 )  # fmt: skip
-def test_a_quota_of_ones_own_stands_above_the_deployments_whichever_is_larger(
+def test_a_teams_own_quota_overrides_the_default_whichever_is_larger(
     cloud: Cloud,
     option: SetOption,
     of_the_deployment: int,
@@ -130,7 +126,7 @@ def test_a_quota_of_ones_own_stands_above_the_deployments_whichever_is_larger(
     assert put(cloud.send, "a", fits) == "stored"
 
 
-def test_who_goes_back_to_the_deployments_quota_has_that_at_once(
+def test_returning_to_the_default_quota_takes_effect_at_once(
     cloud: Cloud, hundred: Sender, option: SetOption
 ) -> None:
     option("default_quota_bytes", 20)
@@ -139,7 +135,7 @@ def test_who_goes_back_to_the_deployments_quota_has_that_at_once(
     assert (status(hundred), put(hundred, "b", 1)) == ("over_limit", OVER)
 
 
-def test_a_person_and_their_team_have_a_quota_each(
+def test_a_user_and_their_team_have_separate_quotas(
     cloud: Cloud, hundred: Sender, personal: Sender, option: SetOption
 ) -> None:
     option("default_quota_bytes", 50)

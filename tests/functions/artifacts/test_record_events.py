@@ -30,7 +30,7 @@ def test_200_without_a_body(send: Sender) -> None:
     assert (reply.status, reply.body) == (200, b"")
 
 
-def test_the_day_adds_up_hits_misses_sources_and_the_time_that_hits_saved(cloud: Cloud) -> None:
+def test_a_day_sums_up_hits_misses_sources_and_time_saved(cloud: Cloud) -> None:
     batch = [
         event(source="LOCAL", event="MISS", duration=0),
         event(source="REMOTE", event="HIT", duration=1500),
@@ -51,7 +51,7 @@ def test_the_day_adds_up_hits_misses_sources_and_the_time_that_hits_saved(cloud:
     )
 
 
-def test_a_batch_is_one_item_whatever_the_number_of_events(cloud: Cloud) -> None:
+def test_a_batch_is_one_item_for_any_number_of_events(cloud: Cloud) -> None:
     headers = {"x-artifact-client-ci": "GITHUB_ACTIONS", "x-artifact-client-interactive": "0"}
     cloud.send("POST", "/v8/artifacts/events", json_body=[event()] * 80, headers=headers)
     items = [
@@ -65,7 +65,7 @@ def test_a_batch_is_one_item_whatever_the_number_of_events(cloud: Cloud) -> None
     assert batch["key_id"] == cloud.key.id
 
 
-def test_the_day_tells_what_each_ci_reported(cloud: Cloud) -> None:
+def test_a_day_has_figures_for_each_ci(cloud: Cloud) -> None:
     for ci in ("GITHUB_ACTIONS", "GITLAB", "GITHUB_ACTIONS"):
         headers = {"x-artifact-client-ci": ci}
         cloud.send("POST", "/v8/artifacts/events", json_body=[event()] * 3, headers=headers)
@@ -75,7 +75,7 @@ def test_the_day_tells_what_each_ci_reported(cloud: Cloud) -> None:
     assert {ci: part.hits for ci, part in today.by_ci.items()} == {"GITHUB_ACTIONS": 6, "GITLAB": 3}
 
 
-def test_single_events_end_and_daily_figures_stay(cloud: Cloud, option: SetOption) -> None:
+def test_single_events_expire_and_daily_figures_stay(cloud: Cloud, option: SetOption) -> None:
     option("event_retention_days", 10)
     cloud.send("POST", "/v8/artifacts/events", json_body=[event()])
     items = [
@@ -87,14 +87,12 @@ def test_single_events_end_and_daily_figures_stay(cloud: Cloud, option: SetOptio
     assert ends[True] == pytest.approx(clock.now().timestamp() + 10 * 86_400, abs=60)
 
 
-def test_an_empty_array_leaves_no_trace(send: Sender) -> None:
+def test_an_empty_array_stores_nothing(send: Sender) -> None:
     assert send("POST", "/v8/artifacts/events", json_body=[]).status == 200
     assert aws.dynamodb().scan(TableName=settings().usage_table)["Count"] == 0
 
 
-def test_an_event_of_a_hash_that_no_artifact_can_have_is_skipped_and_counted_in_the_log(
-    cloud: Cloud, log: StringIO
-) -> None:
+def test_an_event_with_an_invalid_hash_is_skipped_and_logged(cloud: Cloud, log: StringIO) -> None:
     odd = ["", "a/b", "é", "abc\n", "f" * 129, "f" * 100_000, "status"]
     batch = [event(), *(event(hash=hash) for hash in odd), event(event="MISS")]
     assert cloud.send("POST", "/v8/artifacts/events", json_body=batch).status == 200
@@ -106,12 +104,12 @@ def test_an_event_of_a_hash_that_no_artifact_can_have_is_skipped_and_counted_in_
     assert [line.get("skipped_events") for line in answered] == [len(odd), None]
 
 
-def test_events_of_such_hashes_alone_leave_no_trace(send: Sender) -> None:
+def test_events_with_only_invalid_hashes_store_nothing(send: Sender) -> None:
     assert send("POST", "/v8/artifacts/events", json_body=[event(hash="")]).status == 200
     assert aws.dynamodb().scan(TableName=settings().usage_table)["Count"] == 0
 
 
-def test_the_duration_may_be_left_out(send: Sender) -> None:
+def test_the_duration_is_optional(send: Sender) -> None:
     one = event()
     del one["duration"]
     assert send("POST", "/v8/artifacts/events", json_body=[one]).status == 200
@@ -161,7 +159,7 @@ def test_400_for_anything_but_an_array(send: Sender, body: Any) -> None:
     assert send("POST", "/v8/artifacts/events", json_body=body).status == 400
 
 
-def test_400_for_more_events_than_one_request_may_hold(send: Sender, option: SetOption) -> None:
+def test_400_for_too_many_events(send: Sender, option: SetOption) -> None:
     option("max_events", 2)
     assert send("POST", "/v8/artifacts/events", json_body=[event()] * 2).status == 200
     reply = send("POST", "/v8/artifacts/events", json_body=[event()] * 3)

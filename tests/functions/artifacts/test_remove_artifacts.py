@@ -1,4 +1,4 @@
-"""Jobs that requests hand over, by asynchronous invocation"""
+"""Asynchronous invocation by requests that remove or evict artifacts"""
 
 from datetime import timedelta
 from typing import Any
@@ -23,8 +23,8 @@ HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
-def asked(cloud: Cloud, removal_jobs: list[dict[str, Any]]) -> Cloud:
-    """What the key of `cloud` wrote is to go: three artifacts."""
+def requested(cloud: Cloud, removal_jobs: list[dict[str, Any]]) -> Cloud:
+    """A team that has requested the removal of the key's three artifacts."""
     for number in range(3):
         cloud.send("PUT", f"/v8/artifacts/{number}", body=b"artifact")
     delete_by_writer.ask_removal(cloud.team.id, cloud.key.id, by=cloud.writer, now=clock.now())
@@ -35,61 +35,55 @@ def job(cloud: Cloud) -> dict[str, str]:
     return {"kind": "written", "owner": cloud.team.id, "writer": cloud.key.id}
 
 
-def test_the_job_is_done(asked: Cloud) -> None:
-    invoke(HANDLER, job(asked))
-    assert read_totals(asked.team.id) == Totals()
+def test_the_job_removes_the_artifacts(requested: Cloud) -> None:
+    invoke(HANDLER, job(requested))
+    assert read_totals(requested.team.id) == Totals()
 
 
-def test_a_job_that_comes_twice_does_nothing_more(asked: Cloud) -> None:
-    invoke(HANDLER, job(asked))
-    invoke(HANDLER, job(asked))
-    assert read_totals(asked.team.id) == Totals()
+def test_a_repeated_job_does_nothing_more(requested: Cloud) -> None:
+    invoke(HANDLER, job(requested))
+    invoke(HANDLER, job(requested))
+    assert read_totals(requested.team.id) == Totals()
 
 
-def test_a_job_that_nobody_asked_for_does_nothing(cloud: Cloud) -> None:
+def test_a_job_that_was_not_requested_does_nothing(cloud: Cloud) -> None:
     cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact")
     invoke(HANDLER, job(cloud))
     assert read_totals(cloud.team.id).artifacts == 1
 
 
-def test_a_removal_job_without_a_writer_is_an_error(asked: Cloud) -> None:
-    with pytest.raises(ValueError, match="does not name a writer"):
-        invoke(HANDLER, {"kind": "written", "owner": asked.team.id})
-    assert read_totals(asked.team.id).artifacts == 3
-
-
-def test_what_there_is_no_time_for_is_left_to_the_sweep(asked: Cloud) -> None:
-    invoke(HANDLER, job(asked), Context(remaining_ms=1_000))
-    assert read_totals(asked.team.id).artifacts == 3
+def test_when_time_runs_out_the_rest_is_left_to_the_sweep(requested: Cloud) -> None:
+    invoke(HANDLER, job(requested), Context(remaining_ms=1_000))
+    assert read_totals(requested.team.id).artifacts == 3
     sweep.sweep(now=clock.now() + HOUR)
-    assert read_totals(asked.team.id) == Totals()
+    assert read_totals(requested.team.id) == Totals()
 
 
-def test_what_fails_is_left_to_the_sweep(asked: Cloud) -> None:
+def test_a_failed_removal_is_left_to_the_sweep(requested: Cloud) -> None:
     conflict = error(
         "TransactionCanceledException", CancellationReasons=[{"Code": "TransactionConflict"}]
     )
     with answering("dynamodb", "TransactWriteItems", conflict):
-        report = delete_by_writer.do_job(asked.team.id, asked.key.id, now=clock.now())
+        report = delete_by_writer.do_job(requested.team.id, requested.key.id, now=clock.now())
     assert (report.failed, report.finished) == (3, False)
     sweep.sweep(now=clock.now() + HOUR)
-    assert read_totals(asked.team.id) == Totals()
+    assert read_totals(requested.team.id) == Totals()
 
 
-def test_an_error_is_raised_so_that_lambda_tries_again(asked: Cloud) -> None:
+def test_an_error_is_raised_so_that_lambda_retries(requested: Cloud) -> None:
     with (
         answering("dynamodb", "Query", error("InternalServerError", 500)),
         pytest.raises(TryAgain),
     ):
-        invoke(HANDLER, job(asked))
-    invoke(HANDLER, job(asked))
-    assert read_totals(asked.team.id) == Totals()
+        invoke(HANDLER, job(requested))
+    invoke(HANDLER, job(requested))
+    assert read_totals(requested.team.id) == Totals()
 
 
-def test_an_upload_that_nobody_knew_of_is_removed_by_the_last_look(
+def test_the_last_check_removes_an_upload_whose_offer_was_replaced(
     cloud: Cloud, removal_jobs: list[dict[str, Any]]
 ) -> None:
-    # The second offer took the place of the first, which the index knows no more.
+    # The second offer replaced the first in the index.
     first = offer(cloud.send, "abc")
     offer(cloud.send, "abc")
     delete_by_writer.ask_removal(cloud.team.id, cloud.key.id, by=cloud.writer, now=clock.now())
@@ -102,27 +96,27 @@ def test_an_upload_that_nobody_knew_of_is_removed_by_the_last_look(
     assert read_totals(cloud.team.id) == Totals()
 
 
-def test_asked_for_again_what_came_in_between_goes_too(asked: Cloud) -> None:
-    invoke(HANDLER, job(asked))
-    asked.send("PUT", "/v8/artifacts/abc", body=b"in between")
+def test_a_second_request_removes_later_uploads_too(requested: Cloud) -> None:
+    invoke(HANDLER, job(requested))
+    requested.send("PUT", "/v8/artifacts/abc", body=b"in between")
     again = clock.now() + timedelta(minutes=1)
-    delete_by_writer.ask_removal(asked.team.id, asked.key.id, by=asked.writer, now=again)
-    invoke(HANDLER, job(asked))
-    assert read_totals(asked.team.id) == Totals()
+    delete_by_writer.ask_removal(requested.team.id, requested.key.id, by=requested.writer, now=again)
+    invoke(HANDLER, job(requested))
+    assert read_totals(requested.team.id) == Totals()
 
 
-def test_the_end_of_an_earlier_removal_does_not_end_a_later_one(asked: Cloud) -> None:
-    earlier = read_removal(asked.team.id, asked.key.id)
+def test_the_end_of_an_earlier_removal_does_not_end_a_later_one(requested: Cloud) -> None:
+    earlier = read_removal(requested.team.id, requested.key.id)
     assert earlier is not None
     later = clock.now() + timedelta(minutes=1)
-    delete_by_writer.ask_removal(asked.team.id, asked.key.id, by=asked.writer, now=later)
+    delete_by_writer.ask_removal(requested.team.id, requested.key.id, by=requested.writer, now=later)
     delete_by_writer.carry_out(earlier, now=clock.now() + 26 * HOUR)
-    current = read_removal(asked.team.id, asked.key.id)
+    current = read_removal(requested.team.id, requested.key.id)
     assert current is not None
     assert current.asked_at == later
 
 
-def test_the_operator_waits_for_it(cloud: Cloud) -> None:
+def test_the_operators_command_waits_for_it(cloud: Cloud) -> None:
     cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact")
     report = delete_by_writer.remove_now(cloud.team.id, cloud.user.id, now=clock.now())
     assert (report.artifacts, report.size_bytes, report.finished) == (1, 8, True)

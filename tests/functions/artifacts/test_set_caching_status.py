@@ -39,7 +39,7 @@ def owner(cloud: Cloud) -> Sender:
 
 
 @pytest.mark.parametrize("status", ["disabled", "paused"])
-def test_it_takes_effect_at_the_next_request_and_can_be_taken_back(
+def test_the_change_takes_effect_at_the_next_request_and_can_be_reverted(
     cloud: Cloud, owner: Sender, status: str
 ) -> None:
     assert cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact").status == 202
@@ -52,9 +52,7 @@ def test_it_takes_effect_at_the_next_request_and_can_be_taken_back(
     assert cloud.send("GET", "/v8/artifacts/abc").body == b"artifact"
 
 
-def test_what_clients_are_told_is_answered_though_it_is_not_what_was_set(
-    cloud: Cloud, owner: Sender
-) -> None:
+def test_the_reply_has_the_effective_status(cloud: Cloud, owner: Sender) -> None:
     change_state(cloud.team.id, quota_bytes=5)
     assert cloud.send("PUT", "/v8/artifacts/abc", body=b"12345").status == 202
     assert put_status(owner, "disabled").json == {"status": "disabled"}
@@ -69,7 +67,9 @@ def test_nothing_else_changes(cloud: Cloud, owner: Sender) -> None:
 
 
 @pytest.mark.parametrize("role", [role for role in Role if role is not Role.OWNER])
-def test_only_owners_set_it_whatever_their_key_may(cloud: Cloud, role: Role) -> None:
+def test_only_owners_set_it_even_with_a_key_that_has_the_permission(
+    cloud: Cloud, role: Role
+) -> None:
     bob = create_user("bob@acme.example", "Bob", now=clock.now())
     add_member(cloud.team.id, bob.id, role, now=clock.now())
     for send in (by_session(bob, slug="acme"), by_key(bob, MANAGE, slug="acme")):
@@ -79,7 +79,7 @@ def test_only_owners_set_it_whatever_their_key_may(cloud: Cloud, role: Role) -> 
     assert put_status(by_session(bob, slug="acme"), "disabled").status == 200
 
 
-def test_a_key_needs_a_permission_that_builds_have_not(cloud: Cloud) -> None:
+def test_a_key_needs_a_permission_that_build_keys_lack(cloud: Cloud) -> None:
     for permissions in ({"artifacts": ("read", "write")}, {"teams": ("manage",)}, {}):
         reply = put_status(by_key(cloud.user, permissions, slug="acme"), "paused")
         assert (reply.status, reply.code) == (403, "missing_permission")
@@ -87,7 +87,7 @@ def test_a_key_needs_a_permission_that_builds_have_not(cloud: Cloud) -> None:
     assert put_status(by_key(cloud.user, MANAGE, slug="acme"), "paused").status == 200
 
 
-def test_somebody_without_a_team_sets_their_own(cloud: Cloud) -> None:
+def test_a_user_sets_the_status_of_their_personal_artifacts(cloud: Cloud) -> None:
     for send, status in (
         (by_session(cloud.user), "disabled"),
         (by_key(cloud.user, MANAGE), "paused"),
@@ -98,13 +98,13 @@ def test_somebody_without_a_team_sets_their_own(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("block", list(Block))
-def test_a_blocked_owner_sets_nothing(cloud: Cloud, owner: Sender, block: Block) -> None:
+def test_a_blocked_owner_cannot_set_it(cloud: Cloud, owner: Sender, block: Block) -> None:
     change_state(cloud.team.id, caching=CachingStatus.DISABLED, block=block)
     assert put_status(owner, "enabled").status == 402
     assert read_state(cloud.team.id).caching is CachingStatus.DISABLED
 
 
-def test_a_strangers_team_stays_as_it_is(cloud: Cloud) -> None:
+def test_a_non_member_cannot_set_it(cloud: Cloud) -> None:
     mallory = create_user("mallory@elsewhere.example", "Mallory", now=clock.now())
     for team in ({"slug": "acme"}, {"team_id": cloud.team.id}, {"slug": "nobody"}):
         reply = put_status(by_session(mallory, **team), "disabled")
@@ -113,7 +113,7 @@ def test_a_strangers_team_stays_as_it_is(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("status", ["over_limit", "on", "ENABLED", "", None, True, 1, ["enabled"]])
-def test_400_names_the_field_and_what_it_may_be(
+def test_400_names_the_field_and_the_allowed_values(
     cloud: Cloud, owner: Sender, status: object
 ) -> None:
     reply = put_status(owner, status)
@@ -128,7 +128,7 @@ def test_400_for_a_body_without_a_status(owner: Sender, body: str) -> None:
     assert (reply.status, reply.code) == (400, "bad_request")
 
 
-def test_who_has_no_token_is_told_so_before_anything_else(cloud: Cloud) -> None:
+def test_a_missing_token_is_reported_before_any_other_error(cloud: Cloud) -> None:
     assert put_status(Sender(None, slug="acme"), "never").status == 401
 
 
@@ -136,7 +136,7 @@ def audited(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
     return [vars(record) for record in caplog.records if record.message == "audit"]
 
 
-def test_the_log_tells_who_set_what(
+def test_the_audit_log_records_the_user_and_the_change(
     cloud: Cloud, owner: Sender, caplog: pytest.LogCaptureFixture
 ) -> None:
     put_status(owner, "paused")
@@ -145,16 +145,16 @@ def test_the_log_tells_who_set_what(
     assert (line["owner"], line["user_id"]) == (cloud.team.id, cloud.user.id)
 
 
-def test_a_refusal_is_no_act(cloud: Cloud, owner: Sender, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refusal_is_not_audited(
+    cloud: Cloud, owner: Sender, caplog: pytest.LogCaptureFixture
+) -> None:
     put_status(owner, "over_limit")
     put_status(cloud.send, "paused")
     assert not audited(caplog)
 
 
-def test_it_waits_for_the_session_the_team_the_change_and_what_came_of_it(
-    cloud: Cloud, owner: Sender
-) -> None:
+def test_the_number_of_sequential_aws_calls(cloud: Cloud, owner: Sender) -> None:
     with counted() as calls:
         assert put_status(owner, "paused").status == 200
-    # The slug's team and whose session it is; then all that is known of both at once.
+    # First the slug and the session token, then everything about both.
     assert calls.sequential == 4, calls.steps

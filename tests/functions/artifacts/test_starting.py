@@ -1,4 +1,4 @@
-"""Functions that builds wait for start without what evictions, removals and the sweep need (docs/decisions/0030)."""
+"""Functions that builds wait for do not load eviction, removal and the sweep (docs/decisions/0030)."""
 
 from local.template import load_template
 from tests.loaded import loaded_by
@@ -20,9 +20,9 @@ BACKGROUND = {
 }
 
 
-def test_there_are_functions_of_the_cache() -> None:
+def test_the_list_of_cache_functions_is_not_empty() -> None:
     assert {"artifacts.put_artifact", "artifacts.fetch_artifact"} <= set(MODULES)
 
 
-def test_the_functions_of_the_cache_start_without_background_work() -> None:
+def test_the_cache_functions_start_without_background_code() -> None:
     assert not BACKGROUND & loaded_by(*MODULES)

@@ -46,7 +46,7 @@ def test_an_expired_artifact_leaves_the_index_and_then_the_bucket(cloud: Cloud) 
     assert len(object_keys()) == 1
 
 
-def test_a_replaced_object_is_deleted_when_nobody_can_be_reading_it_any_more(cloud: Cloud) -> None:
+def test_a_replaced_object_is_deleted_after_its_last_reader(cloud: Cloud) -> None:
     cloud.send("PUT", "/v8/artifacts/abc", body=b"first")
     cloud.send("PUT", "/v8/artifacts/abc", body=b"second")
     now = clock.now()
@@ -56,7 +56,7 @@ def test_a_replaced_object_is_deleted_when_nobody_can_be_reading_it_any_more(clo
     assert len(object_keys()) == 1
 
 
-def test_artifacts_are_cleared_away_side_by_side(cloud: Cloud) -> None:
+def test_artifacts_are_removed_in_parallel(cloud: Cloud) -> None:
     now = clock.now()
     for hash in ("a", "b"):
         store(cloud, hash, now=now - 31 * DAY)
@@ -69,7 +69,7 @@ def test_artifacts_are_cleared_away_side_by_side(cloud: Cloud) -> None:
         assert sweep.sweep(now=now).expired == 2
 
 
-def test_an_upload_that_never_came_is_given_up_after_a_day(cloud: Cloud) -> None:
+def test_an_upload_that_never_arrives_is_dropped_after_a_day(cloud: Cloud) -> None:
     offer(cloud.send, "abc")
     now = clock.now()
     assert sweep.sweep(now=now + DAY - HOUR) == SweepReport()
@@ -77,13 +77,13 @@ def test_an_upload_that_never_came_is_given_up_after_a_day(cloud: Cloud) -> None
     assert read_entry(cloud.team.id, ArtifactHash("abc")).pending is None
 
 
-def test_an_upload_whose_event_was_lost_is_settled_by_the_sweep(cloud: Cloud) -> None:
+def test_the_sweep_settles_an_upload_whose_event_was_lost(cloud: Cloud) -> None:
     upload(cloud.send, "abc", b"artifact")
     assert sweep.sweep(now=clock.now() + DAY + HOUR) == SweepReport(uploads_settled=1)
     assert read_totals(cloud.team.id) == Totals(size_bytes=8, artifacts=1)
 
 
-def test_an_upload_that_came_after_it_was_given_up_is_settled_by_its_event(cloud: Cloud) -> None:
+def test_an_upload_that_arrives_after_it_was_dropped_is_settled_by_its_event(cloud: Cloud) -> None:
     key = offer(cloud.send, "abc")
     sweep.sweep(now=clock.now() + DAY + HOUR)
     put_object(key, b"late")
@@ -91,9 +91,7 @@ def test_an_upload_that_came_after_it_was_given_up_is_settled_by_its_event(cloud
     assert cloud.send("GET", "/v8/artifacts/abc").body == b"late"
 
 
-def test_a_longer_retention_holds_for_what_is_stored_already(
-    cloud: Cloud, option: SetOption
-) -> None:
+def test_a_longer_retention_applies_to_stored_artifacts(cloud: Cloud, option: SetOption) -> None:
     now = clock.now()
     store(cloud, "abc", now=now - 31 * DAY)
     option("retention_days", 60)
@@ -101,7 +99,7 @@ def test_a_longer_retention_holds_for_what_is_stored_already(
     assert sweep.sweep(now=now + 30 * DAY) == SweepReport(expired=1)
 
 
-def test_a_second_sweep_finds_nothing_to_do(cloud: Cloud) -> None:
+def test_a_second_sweep_has_nothing_to_do(cloud: Cloud) -> None:
     now = clock.now()
     store(cloud, "old", now=now - 31 * DAY)
     sweep.sweep(now=now)
@@ -117,7 +115,7 @@ def test_the_function_stops_in_time_and_leaves_the_rest_to_the_next_sweep(cloud:
     assert read_entry(cloud.team.id, ArtifactHash("old")).artifact is None
 
 
-def test_the_function_settles_an_upload_that_came_and_gives_up_one_that_did_not(
+def test_the_function_settles_arrived_uploads_and_drops_the_others(
     cloud: Cloud,
 ) -> None:
     yesterday = clock.now() - DAY - HOUR
@@ -131,7 +129,7 @@ def test_the_function_settles_an_upload_that_came_and_gives_up_one_that_did_not(
     assert read_entry(cloud.team.id, ArtifactHash("a2")).pending is None
 
 
-def test_the_function_deletes_the_object_of_what_expired(cloud: Cloud) -> None:
+def test_the_function_deletes_the_object_of_an_expired_artifact(cloud: Cloud) -> None:
     now = clock.now()
     store(cloud, "old", now=now - 31 * DAY)
     sweep.sweep(now=now - 2 * HOUR)
@@ -140,7 +138,7 @@ def test_the_function_deletes_the_object_of_what_expired(cloud: Cloud) -> None:
     assert object_keys() == []
 
 
-def test_totals_that_a_crash_left_wrong_are_corrected_by_the_second_look(cloud: Cloud) -> None:
+def test_the_second_check_corrects_totals_after_a_crash(cloud: Cloud) -> None:
     now = clock.now()
     store(cloud, "abc", now=now)
     add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
@@ -149,7 +147,7 @@ def test_totals_that_a_crash_left_wrong_are_corrected_by_the_second_look(cloud: 
     assert read_totals(cloud.team.id) == Totals(size_bytes=8, artifacts=1)
 
 
-def test_an_upload_under_way_is_not_taken_for_a_drift(cloud: Cloud) -> None:
+def test_an_upload_in_progress_is_not_counted_as_drift(cloud: Cloud) -> None:
     now = clock.now()
     store(cloud, "a1", now=now)
     add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
@@ -160,7 +158,7 @@ def test_an_upload_under_way_is_not_taken_for_a_drift(cloud: Cloud) -> None:
     assert read_totals(cloud.team.id) == Totals(size_bytes=8, artifacts=1)
 
 
-def test_right_totals_are_looked_at_once_a_day(cloud: Cloud) -> None:
+def test_correct_totals_are_checked_once_a_day(cloud: Cloud) -> None:
     now = clock.now()
     store(cloud, "abc", now=now)
     sweep.sweep(now=now)
@@ -172,18 +170,18 @@ def test_right_totals_are_looked_at_once_a_day(cloud: Cloud) -> None:
 
 
 def swept(log: StringIO) -> dict[str, Any]:
-    """The line that the last sweep has left."""
+    """The last log line of the sweep."""
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
     line: dict[str, Any] = [line for line in lines if line["message"] == "swept"][-1]
     return line
 
 
-def test_what_was_wrong_in_the_totals_is_a_metric(cloud: Cloud, log: StringIO) -> None:
+def test_drift_of_the_totals_is_a_metric(cloud: Cloud, log: StringIO) -> None:
     store(cloud, "abc", now=clock.now())
     sweep.sweep(now=clock.now() - 2 * HOUR)
     add_to_totals(cloud.team.id, -500, -2, quota_bytes=None)
     add_to_totals(cloud.user.id, 70, 1, quota_bytes=None)
-    # The sweep before has seen the drift of the user's totals.
+    # The previous sweep has detected the drift of the user's totals.
     sweep.sweep(now=clock.now() - HOUR)
     invoke("artifacts.sweep_artifacts.handler", {})
     line = swept(log)
@@ -199,7 +197,7 @@ def test_what_was_wrong_in_the_totals_is_a_metric(cloud: Cloud, log: StringIO) -
     }
 
 
-def test_a_drift_below_counts_like_one_above(cloud: Cloud) -> None:
+def test_totals_that_are_too_low_count_as_drift_like_ones_that_are_too_high(cloud: Cloud) -> None:
     now = clock.now()
     store(cloud, "abc", now=now)
     add_to_totals(cloud.team.id, -5, -1, quota_bytes=None)
@@ -210,11 +208,11 @@ def test_a_drift_below_counts_like_one_above(cloud: Cloud) -> None:
     assert read_totals(cloud.team.id) == Totals(size_bytes=8, artifacts=1)
 
 
-def test_an_owner_whose_index_is_too_large_for_one_sweep_is_left_for_a_day(cloud: Cloud) -> None:
+def test_an_owner_whose_index_is_too_large_for_one_sweep_is_skipped_for_a_day(cloud: Cloud) -> None:
     now = clock.now()
     store(cloud, "abc", now=now)
     add_to_totals(cloud.team.id, 5, 1, quota_bytes=None)
-    # There is time to begin with the owner's totals, and none to read what they should come to.
+    # There is time to start with the owner's totals, but not to read the items that they sum up.
     looks = iter([True])
     out_of_time = sweep.sweep(now=now, has_time=lambda: next(looks, False))
     assert (out_of_time.totals_too_large, out_of_time.totals_checked) == (1, 0)
@@ -223,13 +221,13 @@ def test_an_owner_whose_index_is_too_large_for_one_sweep_is_left_for_a_day(cloud
     assert sweep.sweep(now=now + DAY + HOUR).totals_corrected == 1
 
 
-def test_a_sweep_without_totals_to_look_at_tells_zeros(cloud: Cloud, log: StringIO) -> None:
+def test_a_sweep_without_totals_to_check_logs_zeros(cloud: Cloud, log: StringIO) -> None:
     invoke("artifacts.sweep_artifacts.handler", {})
     line = swept(log)
     assert [line[name] for name in ("TotalsChecked", "TotalsCorrected")] == [0, 0]
 
 
-def test_a_check_that_meets_an_eviction_is_tried_again(cloud: Cloud) -> None:
+def test_a_check_that_conflicts_with_an_eviction_is_retried(cloud: Cloud) -> None:
     now = clock.now()
     store(cloud, "abc", now=now)
     add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)

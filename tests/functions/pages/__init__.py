@@ -1,1 +1,1 @@
-"""Tests of functions/pages: one module an endpoint."""
+"""Tests of functions/pages: one module for each endpoint."""

@@ -1,4 +1,4 @@
-"""Somebody in a browser, whose turbo waits for a token."""
+"""A user in a browser, and a turbo client that waits for a token."""
 
 import pytest
 
@@ -11,5 +11,5 @@ PATH = "/turbo-login"
 
 @pytest.fixture
 def browser(cloud: Cloud) -> Browser:
-    """A browser in which Ada, the owner of the team `acme`, is signed in."""
+    """A browser where Ada, the owner of the team `acme`, is signed in."""
     return browser_of(cloud.user)

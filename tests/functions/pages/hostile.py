@@ -1,4 +1,4 @@
-"""Addresses that no token may ever be sent to, and what a client may send as its state."""
+"""Addresses that must never get a token, and values that a client can send as its state."""
 
 NOT_LOOPBACK = [
     "",

@@ -1,4 +1,4 @@
-"""Requests that no route takes"""
+"""Requests that match no route"""
 
 import pytest
 
@@ -18,7 +18,7 @@ def ask(method: str, path: str, **headers: str) -> Reply:
 
 @pytest.fixture(autouse=True)
 def _environment(environment: pytest.MonkeyPatch) -> None:
-    """Nothing of the cloud: the function may call nobody."""
+    """No AWS at all: the function must make no call."""
 
 
 # Another method of a known path ------------------------------------------------------------------
@@ -31,7 +31,7 @@ def _environment(environment: pytest.MonkeyPatch) -> None:
         ("POST", "/v8/artifacts/abc", "GET, HEAD, OPTIONS, PUT"),
         ("GET", "/v8/artifacts", "OPTIONS, POST"),
         ("PUT", "/v8/artifacts", "OPTIONS, POST"),
-        # A hash can have neither name: these are paths of their own.
+        # These names cannot be hashes: they are separate paths.
         ("DELETE", "/v8/artifacts/status", "GET, OPTIONS"),
         ("PATCH", "/v8/artifacts/events", "OPTIONS, POST"),
         ("POST", "/v1/artifacts/status", "PUT"),
@@ -54,29 +54,29 @@ def test_405_lists_the_methods_of_the_path(method: str, path: str, allowed: str)
     assert allowed in reply.message
 
 
-def test_405_under_api_auth_has_the_flat_shape_and_allows_what_browsers_ask_by_cors() -> None:
+def test_405_under_api_auth_has_the_flat_shape_and_includes_options() -> None:
     reply = ask("GET", "/api/auth/sign-in/email")
     assert reply.refusal == (405, "METHOD_NOT_ALLOWED")
     assert reply.json.keys() == {"code", "message"}
     assert reply.headers["allow"] == "OPTIONS, POST"
 
 
-def test_allow_names_every_method_that_the_path_has_and_no_other() -> None:
-    """Asked with a method that no path has."""
-    told: dict[str, set[str]] = {}
+def test_allow_lists_exactly_the_methods_of_the_path() -> None:
+    """The request uses a method that no path has."""
+    allowed: dict[str, set[str]] = {}
     routes = [one for one in load_template(environ={}).routes if one.method != "ANY"]
     for route in routes:
         path = "/".join(PARAMETERS.get(part, part) for part in route.path.split("/"))
         if not route.path.endswith("+}"):
-            told[route.path] = set(ask("PROPFIND", path).headers["allow"].split(", "))
-    assert told == {
+            allowed[route.path] = set(ask("PROPFIND", path).headers["allow"].split(", "))
+    assert allowed == {
         path: {one.method for one in routes if one.path == path}
         | ({"OPTIONS"} if path.startswith("/api/auth/") else set())
-        for path in told
+        for path in allowed
     }
 
 
-def test_a_browser_that_asks_with_another_method_gets_405_too() -> None:
+def test_a_browser_also_gets_405_for_another_method() -> None:
     reply = ask("GET", "/v1/teams/join", **BROWSER)
     assert (reply.status, reply.headers["allow"]) == (405, "POST")
 
@@ -102,41 +102,41 @@ UNKNOWN = [
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD"])
 @pytest.mark.parametrize("path", UNKNOWN)
-def test_404_for_a_path_that_does_not_exist(path: str, method: str) -> None:
+def test_404_for_an_unknown_path(path: str, method: str) -> None:
     reply = ask(method, path)
     assert (reply.status, reply.code) == (404, "not_found")
     assert "allow" not in reply.headers
 
 
 @pytest.mark.parametrize("path", ["/api/auth", "/api/auth/", "/api/auth/nothing", "/api/auth/ok/"])
-def test_404_under_api_auth_has_no_body_as_the_better_auth_client_knows_it(path: str) -> None:
+def test_404_under_api_auth_has_no_body_like_better_auth(path: str) -> None:
     reply = ask("POST", path)
     assert (reply.status, reply.body) == (404, b"")
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/api/auth/verify-emai"])
-def test_a_browser_is_shown_a_page_that_leads_home(path: str) -> None:
+def test_a_browser_gets_a_page_with_a_link_home(path: str) -> None:
     page = opened(path, status=404)
     assert page.texts["h1"] == ["Page not found"]
     assert [link.attributes["href"] for link in page.all("a")] == ["/"]
 
 
-def test_the_page_shows_nothing_of_the_address() -> None:
+def test_the_page_does_not_show_the_requested_url() -> None:
     replies = [ask("GET", path, **BROWSER) for path in ("/nowhere", "/%3Cscript%3Ealert(1)")]
     assert replies[0] == replies[1]
 
 
-def test_a_program_that_sends_html_elsewhere_gets_json() -> None:
+def test_a_post_that_accepts_html_gets_json() -> None:
     assert ask("POST", "/nowhere", **BROWSER).code == "not_found"
 
 
-# What it takes -----------------------------------------------------------------------------------
+# Cost and log ------------------------------------------------------------------------------------
 
 
-def test_nobody_is_asked_who_they_are_and_the_log_has_no_path(
+def test_no_credential_is_checked_and_the_log_has_no_path(
     capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A mistyped link may hold a token."""
+    """A mistyped link can contain a token."""
     assert ask("GET", f"/api/auth/reset-pasword/{STATE}", authorization="x" * 64).status == 404
     assert STATE not in capfd.readouterr().out + caplog.text
 

@@ -29,13 +29,13 @@ def offered(reply: Reply) -> Any:
     return reply.json["token"]
 
 
-def test_nobody_is_told_of_nothing_but_where_turbo_waits(cloud: Cloud) -> None:
+def test_without_a_session_it_shows_only_the_clients_address(cloud: Cloud) -> None:
     reply = describe(Browser())
     assert reply.json == {"client": CLIENT, "user": None, "token": None}
     assert describe(Browser(), team="acme").json == reply.json
 
 
-def test_who_is_signed_in_sees_what_turbo_would_get(browser: Browser, cloud: Cloud) -> None:
+def test_a_signed_in_user_sees_the_key_that_turbo_would_get(browser: Browser, cloud: Cloud) -> None:
     reply = describe(browser)
     assert reply.headers["cache-control"] == "no-store"
     assert reply.json["user"] == {"email": "ada@acme.example", "name": "Ada"}
@@ -53,14 +53,14 @@ def test_who_is_signed_in_sees_what_turbo_would_get(browser: Browser, cloud: Clo
 @pytest.mark.parametrize(
     ("user_agent", "system"), [(FIREFOX, "Linux"), (CHROME, "Windows"), (SAFARI, "macOS")]
 )
-def test_the_name_tells_what_the_browser_runs_on(
+def test_the_key_is_named_after_the_browsers_system(
     browser: Browser, user_agent: str, system: str
 ) -> None:
     reply = browser.get(f"{PATH}?redirect_uri={CLIENT}", headers={"user-agent": user_agent})
     assert offered(reply)["name"] == f"turbo on {system}"
 
 
-def test_the_name_fits_whatever_length_names_have(browser: Browser, option: SetOption) -> None:
+def test_the_name_fits_the_configured_length(browser: Browser, option: SetOption) -> None:
     option("maximum_key_name_length", 9)
     assert offered(describe(browser))["name"] == "turbo on"
     option("maximum_key_name_length", 100)
@@ -79,7 +79,7 @@ def test_the_name_fits_whatever_length_names_have(browser: Browser, option: SetO
         ({"default_key_expires_in_seconds": 60}, 7_776_000),
     ],
 )
-def test_it_ends_when_the_deployments_options_say(
+def test_the_key_expires_as_the_options_say(
     browser: Browser, option: SetOption, options: dict[str, Any], seconds: int | None
 ) -> None:
     for name, value in options.items():
@@ -92,7 +92,7 @@ def test_it_ends_when_the_deployments_options_say(
         assert seconds - 10 < left <= seconds
 
 
-def test_a_viewer_is_told_that_they_only_read(cloud: Cloud) -> None:
+def test_a_viewer_sees_that_the_key_only_reads(cloud: Cloud) -> None:
     vera = create_user("vera@acme.example", "Vera", now=clock.now())
     add_member(cloud.team.id, vera.id, Role.VIEWER, now=clock.now())
     assert offered(describe(browser_of(vera)))["teams"][0]["writes"] is False
@@ -106,22 +106,22 @@ def test_a_login_for_a_team_shows_that_team(browser: Browser, cloud: Cloud, name
 
 
 @pytest.mark.parametrize("team", ["nobody", "team_nobody", "Acme", "../acme", "\u00e4", "a" * 5000])
-def test_404_for_a_team_that_is_not_theirs(browser: Browser, cloud: Cloud, team: str) -> None:
+def test_404_for_a_team_that_the_user_is_not_in(browser: Browser, cloud: Cloud, team: str) -> None:
     assert describe(browser, team=team).refusal == (404, "TEAM_NOT_FOUND")
 
 
-def test_404_for_the_team_of_others(cloud: Cloud) -> None:
+def test_404_for_another_users_team(cloud: Cloud) -> None:
     mallory = create_user("mallory@elsewhere.example", "Mallory", now=clock.now())
     for team in ("acme", cloud.team.id):
         assert describe(browser_of(mallory), team=team).refusal == (404, "TEAM_NOT_FOUND")
 
 
-def test_400_for_a_login_for_no_team(browser: Browser) -> None:
+def test_400_for_an_sso_login_without_a_team(browser: Browser) -> None:
     assert describe(browser, team="").refusal == (400, "VALIDATION_ERROR")
 
 
 @pytest.mark.parametrize("redirect_uri", NOT_LOOPBACK)
-def test_400_for_any_address_but_this_computers(browser: Browser, redirect_uri: str) -> None:
+def test_400_for_an_address_that_is_not_this_computer(browser: Browser, redirect_uri: str) -> None:
     assert describe(browser, redirect_uri).refusal == (400, "REDIRECT_IS_NOT_LOOPBACK")
 
 
@@ -150,17 +150,19 @@ def test_400_for_the_port_of_this_service_itself(browser: Browser, option: SetOp
         ("http://[::1]:65535", "http://[::1]:65535"),
     ],
 )
-def test_addresses_of_this_computer(browser: Browser, redirect_uri: str, client: str) -> None:
+def test_addresses_of_this_computer_are_accepted(
+    browser: Browser, redirect_uri: str, client: str
+) -> None:
     assert describe(browser, redirect_uri).json["client"] == client
 
 
-def test_a_key_shows_nobody(cloud: Cloud, option: SetOption) -> None:
+def test_an_api_key_is_not_a_session(cloud: Cloud, option: SetOption) -> None:
     option("session_for_api_keys", "true")
     path = f"{PATH}?redirect_uri={CLIENT}"
     assert Browser().get(path, headers={"x-api-key": cloud.token}).json["user"] is None
 
 
-def test_it_sets_no_cookie_and_lets_no_other_origin_read(browser: Browser) -> None:
+def test_it_sets_no_cookie_and_other_origins_cannot_read_it(browser: Browser) -> None:
     reply = browser.get(
         f"{PATH}?redirect_uri={CLIENT}", headers={"origin": f"https://other.{DOMAIN}"}
     )

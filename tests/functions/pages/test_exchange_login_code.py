@@ -38,8 +38,8 @@ INVALID = (401, "invalid_login_code")
 
 @pytest.fixture
 def code(cloud: Cloud) -> str:
-    """What Ada's turbo got for the team `acme`."""
-    return turbo_login.give(cloud.user, Grant(sso_team="acme"), now=clock.now())
+    """The code for the team `acme` that Ada's turbo client received."""
+    return logins.give(cloud.user, Grant(sso_team="acme"), now=clock.now())
 
 
 def exchange(code: str, name: str = TURBO) -> Reply:
@@ -51,7 +51,7 @@ def refusal(reply: Reply) -> tuple[int, str]:
     return reply.status, reply.code
 
 
-def test_a_code_becomes_a_key_of_its_team(cloud: Cloud, code: str) -> None:
+def test_a_code_is_exchanged_for_a_key_of_its_team(cloud: Cloud, code: str) -> None:
     reply = exchange(code)
     assert reply.status == 200
     assert reply.headers["cache-control"] == "no-store"
@@ -76,7 +76,7 @@ def test_a_code_works_once(cloud: Cloud, code: str) -> None:
 @pytest.mark.parametrize(
     "code", ["", "short", "A" * 32, "A" * 64, "#clean-up", "\u00e4" * 32, "a\x00b", "x" * 5000]
 )
-def test_401_for_a_code_that_was_never_given(cloud: Cloud, code: str) -> None:
+def test_401_for_an_unknown_code(cloud: Cloud, code: str) -> None:
     assert refusal(exchange(code)) == INVALID
 
 
@@ -84,20 +84,20 @@ def test_401_without_a_code(cloud: Cloud) -> None:
     assert refusal(Sender(None)("GET", "/registration/verify")) == INVALID
 
 
-def test_401_for_a_code_past_its_time(cloud: Cloud) -> None:
-    before = clock.now() - timedelta(seconds=turbo_login.CODE_SECONDS)
-    late = turbo_login.give(cloud.user, Grant(sso_team="acme"), now=before)
+def test_401_for_an_expired_code(cloud: Cloud) -> None:
+    before = clock.now() - timedelta(seconds=logins.CODE_SECONDS)
+    late = logins.give(cloud.user, Grant(sso_team="acme"), now=before)
     assert refusal(exchange(late)) == INVALID
 
 
-def test_codes_past_their_time_go_with_expired_keys(cloud: Cloud, code: str) -> None:
+def test_expired_codes_are_removed_with_expired_keys(cloud: Cloud, code: str) -> None:
     now = clock.now()
     assert delete_expired_keys(now=now) == 0
     assert delete_expired_keys(now=now + timedelta(seconds=turbo_login.CODE_SECONDS)) == 1
     assert refusal(exchange(code)) == INVALID
 
 
-def test_who_has_left_the_team_meanwhile_gets_no_key(cloud: Cloud) -> None:
+def test_a_user_who_has_left_the_team_gets_no_key(cloud: Cloud) -> None:
     bob = create_user("bob@acme.example", "Bob", now=clock.now())
     add_member(cloud.team.id, bob.id, Role.MEMBER, now=clock.now())
     code = turbo_login.give(bob, Grant(sso_team="acme"), now=clock.now())
@@ -106,7 +106,7 @@ def test_who_has_left_the_team_meanwhile_gets_no_key(cloud: Cloud) -> None:
     assert len(stored_keys()) == 1
 
 
-def test_who_is_gone_meanwhile_gets_no_key(cloud: Cloud, code: str) -> None:
+def test_a_deleted_user_gets_no_key(cloud: Cloud, code: str) -> None:
     assert accounts.remove(read_account(cloud.user.id), now=clock.now())
     assert refusal(exchange(code)) == INVALID
     assert len(stored_keys()) == 1
@@ -137,10 +137,10 @@ def end_other_sessions(user: User) -> None:
     [reset, reset_without_ending_sessions, lambda user: end_sessions(user.id), end_other_sessions],
     ids=["reset", "another password", "end of all sessions", "end of the others"],
 )
-def test_a_code_ends_when_its_user_takes_the_account_back(
+def test_a_code_ends_when_the_user_secures_the_account(
     cloud: Cloud, code: str, mailbox: Mailbox, taken_back: Callable[[User], None]
 ) -> None:
-    """Whoever had the session has the code too."""
+    """Someone who took over the session can have the code too."""
     taken_back(cloud.user)
     assert refusal(exchange(code)) == INVALID
     assert len(stored_keys()) == 1
@@ -149,8 +149,8 @@ def test_a_code_ends_when_its_user_takes_the_account_back(
     assert exchange(turbo_login.give(again, Grant(sso_team="acme"), now=clock.now())).status == 200
 
 
-def test_a_code_of_a_session_that_was_ended_while_it_was_given_is_none(cloud: Cloud) -> None:
-    """The user is the one whom the request found before."""
+def test_a_code_issued_while_its_session_was_revoked_is_invalid(cloud: Cloud) -> None:
+    """The request read the user before the revocation."""
     found = cloud.user
     end_sessions(found.id)
     assert (
@@ -159,12 +159,12 @@ def test_a_code_of_a_session_that_was_ended_while_it_was_given_is_none(cloud: Cl
     )
 
 
-def test_a_code_outlives_another_name_of_its_user(cloud: Cloud, code: str) -> None:
+def test_a_code_stays_valid_after_the_user_is_renamed(cloud: Cloud, code: str) -> None:
     update_profile(cloud.user, ProfileChange(name="Lovelace"), now=clock.now())
     assert exchange(code).status == 200
 
 
-def test_a_code_that_the_first_version_gave_can_be_exchanged(cloud: Cloud, code: str) -> None:
+def test_a_code_issued_by_version_0_1_0_can_be_exchanged(cloud: Cloud, code: str) -> None:
     aws.dynamodb().update_item(
         TableName=settings().api_keys_table,
         Key=aws.serialize({"key_hash": f"#login-code#{hash_key(code)}"}),
@@ -193,23 +193,23 @@ def test_the_key_is_named_after_the_computer(
     assert {key.name for key in list_keys(cloud.user.id)} == {"ci", name}
 
 
-def test_429_for_an_address_that_tries_many(cloud: Cloud, code: str, option: SetOption) -> None:
+def test_429_for_an_address_with_many_attempts(cloud: Cloud, code: str, option: SetOption) -> None:
     option("http_rate_limit_enabled", "true")
     replies = [exchange("A" * 32) for _ in range(11)]
     assert [reply.status for reply in replies] == [401] * 10 + [429]
     assert replies[-1].code == "too_many_requests"
-    # Which does not spend the code: the client waits, and asks again.
+    # The code stays valid: the client waits and retries.
     assert exchange(code).status == 429
     option("http_rate_limit_enabled", "false")
     assert exchange(code).status == 200
 
 
-def test_no_session_and_no_key_is_looked_at(cloud: Cloud, code: str) -> None:
+def test_sessions_and_keys_of_the_request_are_ignored(cloud: Cloud, code: str) -> None:
     sender = Sender(cloud.token, query=f"token={'A' * 32}&tokenName=x")
     assert refusal(sender("GET", "/registration/verify")) == INVALID
 
 
-def test_neither_code_nor_key_is_in_a_log_or_a_table(
+def test_code_and_key_are_in_no_log_and_no_table(
     cloud: Cloud, code: str, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     stored = str(aws.dynamodb().scan(TableName=settings().api_keys_table)["Items"])

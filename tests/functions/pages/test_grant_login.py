@@ -29,7 +29,7 @@ def grant(browser: Browser, **body: Any) -> Reply:
 
 
 def given(reply: Reply) -> str:
-    """The token that the browser takes to turbo."""
+    """The token that the browser passes to turbo."""
     assert reply.status == 200, reply.body
     (token,) = parse_qs(urlsplit(reply.json["url"]).query)["token"]
     return token
@@ -41,11 +41,11 @@ def key_of(user: User, token: str) -> ApiKey:
 
 
 def keys_of(cloud: Cloud) -> int:
-    """How many keys there are besides the one that `cloud` begins with."""
+    """The number of keys in addition to the first one of `cloud`."""
     return len(stored_keys()) - 1
 
 
-def test_consent_gives_turbo_a_key_with_a_name_and_an_end(browser: Browser, cloud: Cloud) -> None:
+def test_consent_creates_a_key_with_a_name_and_an_expiry(browser: Browser, cloud: Cloud) -> None:
     reply = grant(browser)
     token = given(reply)
     assert reply.headers["cache-control"] == "no-store"
@@ -59,14 +59,14 @@ def test_consent_gives_turbo_a_key_with_a_name_and_an_end(browser: Browser, clou
     assert Sender(token, slug="acme")("PUT", "/v8/artifacts/abc", body=b"x").status == 202
 
 
-def test_logout_ends_it(browser: Browser, cloud: Cloud) -> None:
+def test_logout_deletes_the_key(browser: Browser, cloud: Cloud) -> None:
     token = given(grant(browser))
     assert Sender(token)("DELETE", "/v3/user/tokens/current").status == 200
     assert Sender(token)("GET", "/v2/user").status == 401
     assert keys_of(cloud) == 0
 
 
-def test_a_key_for_one_team_is_for_that_team_alone(browser: Browser, cloud: Cloud) -> None:
+def test_a_key_for_one_team_works_only_for_that_team(browser: Browser, cloud: Cloud) -> None:
     create_team("Other", "other", owner_user_id=cloud.user.id, now=clock.now())
     token = given(grant(browser, teamId=cloud.team.id))
     assert key_of(cloud.user, token).team_id == cloud.team.id
@@ -82,7 +82,7 @@ def test_a_viewer_gets_a_key_that_reads(cloud: Cloud) -> None:
     assert key_of(vera, token).permissions == {"artifacts": ("read",)}
 
 
-def test_it_holds_artifacts_alone_whatever_keys_get_by_default(
+def test_the_key_has_only_artifact_permissions_whatever_the_default_is(
     browser: Browser, cloud: Cloud, option: SetOption
 ) -> None:
     option("default_key_permissions", '{"artifacts":["read"],"deploys":["run"]}')
@@ -90,7 +90,7 @@ def test_it_holds_artifacts_alone_whatever_keys_get_by_default(
     assert key_of(cloud.user, token).permissions == {"artifacts": ("read", "write")}
 
 
-def test_403_for_a_team_of_others(cloud: Cloud) -> None:
+def test_403_for_another_users_team(cloud: Cloud) -> None:
     mallory = browser_of(create_user("mallory@elsewhere.example", "Mallory", now=clock.now()))
     assert grant(mallory, teamId=cloud.team.id).refusal == (403, "NOT_A_TEAM_MEMBER")
     assert grant(mallory, teamId="team_nobody").refusal == (403, "NOT_A_TEAM_MEMBER")
@@ -98,7 +98,7 @@ def test_403_for_a_team_of_others(cloud: Cloud) -> None:
     assert keys_of(cloud) == 0
 
 
-def test_a_login_for_a_team_gives_a_code_and_no_key_yet(browser: Browser, cloud: Cloud) -> None:
+def test_an_sso_login_returns_a_code_and_creates_no_key_yet(browser: Browser, cloud: Cloud) -> None:
     code = given(grant(browser, team="acme"))
     assert len(code) == 32
     assert keys_of(cloud) == 0
@@ -106,7 +106,7 @@ def test_a_login_for_a_team_gives_a_code_and_no_key_yet(browser: Browser, cloud:
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_the_state_comes_back_as_it_was(browser: Browser, state: str) -> None:
+def test_the_state_is_returned_unchanged(browser: Browser, state: str) -> None:
     url = grant(browser, state=state).json["url"]
     assert url.isascii()
     assert url.isprintable()
@@ -116,22 +116,22 @@ def test_the_state_comes_back_as_it_was(browser: Browser, state: str) -> None:
     sent = parse_qsl(parts.query, keep_blank_values=True)
     assert [name for name, _ in sent] == ["token", "state"]
     assert sent[1][1] == state
-    # The client reads 8 kB of the line that this is sent in.
+    # The client reads at most 8 kB of the request line.
     assert len(url) < 7000
 
 
-def test_no_state_comes_back_when_none_was_sent(browser: Browser) -> None:
+def test_no_state_is_returned_if_none_was_sent(browser: Browser) -> None:
     assert "state" not in grant(browser, state=None).json["url"]
 
 
 @pytest.mark.parametrize("state", ["x" * 513, 1, ["a"], {"a": "b"}, True])
-def test_400_for_a_state_that_is_none(browser: Browser, cloud: Cloud, state: object) -> None:
+def test_400_for_an_invalid_state(browser: Browser, cloud: Cloud, state: object) -> None:
     assert grant(browser, state=state).refusal == (400, "VALIDATION_ERROR")
     assert keys_of(cloud) == 0
 
 
 @pytest.mark.parametrize("redirect_uri", NOT_LOOPBACK)
-def test_400_for_any_address_but_this_computers(
+def test_400_for_an_address_that_is_not_this_computer(
     browser: Browser, cloud: Cloud, redirect_uri: str
 ) -> None:
     reply = grant(browser, redirectUri=redirect_uri)
@@ -140,12 +140,12 @@ def test_400_for_any_address_but_this_computers(
 
 
 @pytest.mark.parametrize("client", ["http://localhost:1", "http://[::1]:65535", CLIENT + "/"])
-def test_the_token_goes_where_the_client_waits(browser: Browser, client: str) -> None:
+def test_the_token_is_sent_to_the_clients_address(browser: Browser, client: str) -> None:
     url = grant(browser, redirectUri=client).json["url"]
     assert url.startswith(f"{client.rstrip('/')}/?token=")
 
 
-# ----------------------------------------------------------------------------- who may not ask
+# ------------------------------------------------------------------------------ refused callers
 
 
 OTHERS = [
@@ -164,7 +164,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("origin", OTHERS)
-def test_403_for_a_page_of_another_origin_even_a_trusted_one(
+def test_403_for_another_origin_even_a_trusted_one(
     browser: Browser, cloud: Cloud, option: SetOption, origin: str
 ) -> None:
     option("trusted_origins", "https://trusted.example")
@@ -175,7 +175,7 @@ def test_403_for_a_page_of_another_origin_even_a_trusted_one(
 
 
 @pytest.mark.parametrize("site", ["same-site", "cross-site", "none"])
-def test_403_for_what_no_script_of_our_own_page_sends(
+def test_403_for_requests_that_do_not_come_from_our_own_page(
     browser: Browser, cloud: Cloud, site: str
 ) -> None:
     reply = browser.post(PATH, BODY, headers={"sec-fetch-site": site})
@@ -191,7 +191,7 @@ def test_403_for_what_no_script_of_our_own_page_sends(
         ("multipart/form-data; boundary=x", b"--x--"),
     ],
 )
-def test_415_for_what_a_form_can_send(
+def test_415_for_content_types_of_forms(
     browser: Browser, cloud: Cloud, content_type: str, raw: bytes
 ) -> None:
     reply = browser.post(PATH, raw=raw, headers={"content-type": content_type})
@@ -199,12 +199,12 @@ def test_415_for_what_a_form_can_send(
     assert keys_of(cloud) == 0
 
 
-def test_401_for_nobody(cloud: Cloud) -> None:
+def test_401_without_a_session(cloud: Cloud) -> None:
     assert grant(Browser()).refusal == (401, "UNAUTHORIZED")
     assert keys_of(cloud) == 0
 
 
-def test_401_for_a_cookie_that_another_secret_has_signed(cloud: Cloud) -> None:
+def test_401_for_a_cookie_signed_with_another_secret(cloud: Cloud) -> None:
     _, token = start_session(cloud.user, now=clock.now())
     forged = Browser(cookies={SESSION_COOKIE: f"{token}.c2lnbmF0dXJl"})
     assert grant(forged).refusal == (401, "UNAUTHORIZED")
@@ -217,7 +217,7 @@ def test_401_for_a_session_that_has_ended(browser: Browser, cloud: Cloud) -> Non
 
 
 @pytest.mark.parametrize("is_signed_in", [False, True])
-def test_401_for_a_key_whatever_session_stands_beside_it(
+def test_401_for_a_key_even_with_a_session(
     browser: Browser, cloud: Cloud, option: SetOption, is_signed_in: bool
 ) -> None:
     option("session_for_api_keys", "true")
@@ -231,14 +231,14 @@ def test_401_for_a_key_whatever_session_stands_beside_it(
 
 
 @pytest.mark.parametrize("raw", BODIES)
-def test_400_for_a_body_that_is_none(browser: Browser, cloud: Cloud, raw: bytes) -> None:
+def test_400_for_a_malformed_body(browser: Browser, cloud: Cloud, raw: bytes) -> None:
     assert browser.post(PATH, raw=raw).status == 400
     assert keys_of(cloud) == 0
 
 
 @pytest.mark.parametrize("field", ["redirectUri", "name", "team", "teamId"])
 @pytest.mark.parametrize("value", [value for value in NOT_TEXTS if value is not None])
-def test_400_for_a_field_that_is_no_text(
+def test_400_for_a_field_of_the_wrong_type(
     browser: Browser, cloud: Cloud, field: str, value: object
 ) -> None:
     assert grant(browser, **{field: value}).refusal == (400, "VALIDATION_ERROR")
@@ -247,23 +247,23 @@ def test_400_for_a_field_that_is_no_text(
 
 @pytest.mark.parametrize("field", ["name", "team", "teamId"])
 @pytest.mark.parametrize("value", TEXTS)
-def test_no_text_does_harm(browser: Browser, field: str, value: str) -> None:
+def test_no_text_causes_an_error_500(browser: Browser, field: str, value: str) -> None:
     assert grant(browser, **{field: value}).status in (200, 400, 404)
 
 
 @pytest.mark.parametrize("field", ["redirectUri", "state", "name", "team", "teamId"])
-def test_half_a_character_is_refused(browser: Browser, cloud: Cloud, field: str) -> None:
+def test_a_lone_surrogate_is_refused(browser: Browser, cloud: Cloud, field: str) -> None:
     assert browser.post(PATH, raw=with_lone_surrogate(BODY, field)).status in (400, 404)
     assert keys_of(cloud) == 0
 
 
 @pytest.mark.parametrize("name", ["x" * 33, "a\x1b[31m", "a\nb"])
-def test_400_for_a_name_that_no_key_may_have(browser: Browser, cloud: Cloud, name: str) -> None:
+def test_400_for_an_invalid_key_name(browser: Browser, cloud: Cloud, name: str) -> None:
     assert grant(browser, name=name).status == 400
     assert keys_of(cloud) == 0
 
 
-def test_without_a_name_it_is_called_turbo(browser: Browser, cloud: Cloud) -> None:
+def test_without_a_name_the_key_is_called_turbo(browser: Browser, cloud: Cloud) -> None:
     assert key_of(cloud.user, given(grant(browser, name=None))).name == "turbo"
 
 

@@ -17,7 +17,7 @@ PATH = "/turborepo/token"
         ({"enable_email_and_password": "false"}, "false", "false"),
     ],
 )
-def test_it_tells_its_script_who_may_come_in(
+def test_the_page_passes_the_sign_up_options_to_its_script(
     environment: pytest.MonkeyPatch,
     option: SetOption,
     options: dict[str, str],
@@ -30,7 +30,7 @@ def test_it_tells_its_script_who_may_come_in(
     assert (body["data-signs-in"], body["data-signs-up"]) == (signs_in, signs_up)
 
 
-def test_it_tells_its_script_what_a_password_must_be_and_where_it_is_at_home(
+def test_the_page_passes_the_password_limits_and_its_address_to_its_script(
     environment: pytest.MonkeyPatch, option: SetOption
 ) -> None:
     option("minimum_password_length", 12)
@@ -41,13 +41,15 @@ def test_it_tells_its_script_what_a_password_must_be_and_where_it_is_at_home(
     assert body["data-base-url"] == "https://cache.acme.example"
 
 
-def test_nothing_that_its_address_holds_gets_into_it(environment: pytest.MonkeyPatch) -> None:
+def test_nothing_from_the_query_is_in_the_page(environment: pytest.MonkeyPatch) -> None:
     plain = Sender(None)("GET", PATH)
     hostile = Sender(None, query='redirect_uri="><script>alert(1)</script>&state=%0d%0aX:y')
     assert hostile("GET", PATH) == plain
 
 
-def test_it_shows_whom_a_token_goes_to_before_it_asks(environment: pytest.MonkeyPatch) -> None:
+def test_the_page_shows_the_receiver_of_the_token_before_it_asks(
+    environment: pytest.MonkeyPatch,
+) -> None:
     page = opened(PATH)
     order = [
         "consent-email",

@@ -8,7 +8,9 @@ from tests.requests import Sender
 PATH = "/turborepo/success"
 
 
-def test_it_says_so_and_what_comes_next_without_any_script(environment: pytest.MonkeyPatch) -> None:
+def test_the_page_shows_success_and_the_next_step_without_a_script(
+    environment: pytest.MonkeyPatch,
+) -> None:
     shown = [one for one in opened(PATH).all("section") if "hidden" not in one.attributes]
     assert [one.id for one in shown] == ["success"]
     assert "turbo link" in "".join(opened(PATH).texts["pre"])
@@ -23,5 +25,5 @@ def test_it_says_so_and_what_comes_next_without_any_script(environment: pytest.M
         "error=Call+0900+666",
     ],
 )
-def test_nothing_that_a_client_adds_is_shown(environment: pytest.MonkeyPatch, query: str) -> None:
+def test_nothing_from_the_query_is_in_the_page(environment: pytest.MonkeyPatch, query: str) -> None:
     assert Sender(None, query=query)("GET", PATH) == Sender(None)("GET", PATH)

@@ -8,11 +8,11 @@ from tests.requests import Sender
 from tools.openapi.files import document
 
 
-def test_it_answers_the_document_to_anybody(environment: pytest.MonkeyPatch) -> None:
+def test_the_document_needs_no_credentials(environment: pytest.MonkeyPatch) -> None:
     reply = Sender(None)("GET", "/openapi.json")
     assert (reply.status, reply.headers["content-type"]) == (200, "application/json")
     assert reply.json == json.loads(json.dumps(document()))
 
 
-def test_it_can_be_kept_by_whoever_asked(environment: pytest.MonkeyPatch) -> None:
+def test_the_document_can_be_cached(environment: pytest.MonkeyPatch) -> None:
     assert Sender(None)("GET", "/openapi.json").headers["cache-control"] == "public, max-age=300"

@@ -9,7 +9,7 @@ from tests.requests import DOMAIN, Browser, Cloud, Sender
 PATH = "/reset-password"
 
 
-def test_a_link_that_names_no_other_page_leads_here(cloud: Cloud, mailbox: Mailbox) -> None:
+def test_a_link_without_a_callback_leads_to_this_page(cloud: Cloud, mailbox: Mailbox) -> None:
     Browser().post("/request-password-reset", {"email": cloud.user.email})
     link = mailbox.link()
     token = link.partition("?")[0].rpartition("/")[2]
@@ -17,7 +17,7 @@ def test_a_link_that_names_no_other_page_leads_here(cloud: Cloud, mailbox: Mailb
     assert reply.headers["location"] == f"https://{DOMAIN}{PATH}?token={token}"
 
 
-def test_the_token_gets_neither_into_the_page_nor_is_it_spent_by_looking(
+def test_the_token_is_not_in_the_page_and_opening_it_does_not_use_it_up(
     cloud: Cloud, mailbox: Mailbox
 ) -> None:
     token = issue_reset_token(cloud.user, now=clock.now())
@@ -27,6 +27,6 @@ def test_the_token_gets_neither_into_the_page_nor_is_it_spent_by_looking(
     assert changed.json == {"status": True}
 
 
-def test_browsers_offer_to_make_a_password(cloud: Cloud) -> None:
+def test_browsers_offer_to_generate_a_password(cloud: Cloud) -> None:
     fields = {field.id: field.attributes for field in opened(PATH).all("input")}
     assert fields["choose-password"]["autocomplete"] == "new-password"

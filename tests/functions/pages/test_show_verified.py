@@ -6,7 +6,7 @@ from tests.page import opened
 from tests.requests import Browser, Cloud
 
 
-def test_a_link_that_names_no_other_page_leads_here(cloud: Cloud, mailbox: Mailbox) -> None:
+def test_a_link_without_a_callback_leads_to_this_page(cloud: Cloud, mailbox: Mailbox) -> None:
     Browser().post("/send-verification-email", {"email": cloud.user.email})
     link = mailbox.link().removeprefix("/api/auth")
     assert Browser().get(link).headers["location"] == "/verified"
@@ -16,7 +16,7 @@ def test_a_link_that_names_no_other_page_leads_here(cloud: Cloud, mailbox: Mailb
     assert "verified" in opened("/verified").ids
 
 
-def test_a_broken_link_says_so_here(cloud: Cloud, mailbox: Mailbox) -> None:
+def test_a_broken_link_shows_its_error_on_this_page(cloud: Cloud, mailbox: Mailbox) -> None:
     Browser().post("/send-verification-email", {"email": cloud.user.email})
     link = mailbox.link().removeprefix("/api/auth").replace("token=", "token=x")
     assert Browser().get(link).headers["location"] == "/verified?error=invalid_token"

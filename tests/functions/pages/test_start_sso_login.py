@@ -12,7 +12,7 @@ def start(query: str) -> Reply:
     return Browser().get(f"/sso?{query}")
 
 
-def test_it_leads_to_the_page_that_asks_for_that_team(aws_in_memory: None) -> None:
+def test_it_redirects_to_the_login_page_of_the_team(aws_in_memory: None) -> None:
     reply = start(f"teamId=acme&mode=login&next=http%3A%2F%2F127.0.0.1%3A9789&state={STATE}")
     assert reply.status == 302
     page = urlsplit(reply.headers["location"])
@@ -28,11 +28,11 @@ def test_it_leads_to_the_page_that_asks_for_that_team(aws_in_memory: None) -> No
     )
 
 
-def test_older_clients_send_no_state(aws_in_memory: None) -> None:
+def test_the_state_is_optional_for_older_clients(aws_in_memory: None) -> None:
     assert "state" not in start(f"teamId=acme&mode=login&next={CLIENT}").headers["location"]
 
 
-def test_the_team_may_be_named_by_its_slug(aws_in_memory: None) -> None:
+def test_the_team_can_be_named_by_its_slug(aws_in_memory: None) -> None:
     assert "team=acme" in start(f"slug=acme&next={CLIENT}").headers["location"]
 
 
@@ -52,7 +52,7 @@ def test_400_without_a_team(aws_in_memory: None, query: str) -> None:
         "teamId=acme&next=x&next=http://evil.example",
     ],
 )
-def test_it_leads_nowhere_else_whatever_is_sent(aws_in_memory: None, query: str) -> None:
+def test_it_redirects_nowhere_else_for_any_query(aws_in_memory: None, query: str) -> None:
     reply = start(query)
     page = urlsplit(reply.headers["location"])
     assert (page.scheme, page.netloc, page.path) == ("", "", "/turborepo/token")

@@ -1,4 +1,4 @@
-"""People around the team of `cloud`, signed in."""
+"""Signed-in users inside and outside the team of `cloud`."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ JSON = dict[str, object]
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody with a session, by which `send` asks for no team in particular."""
+    """A user with a session. `send` sends requests with it that name no team."""
 
     user: User
     send: Sender
@@ -28,7 +28,7 @@ def signed_in(user: User) -> Person:
 
 
 def newcomer(name: str = "bob") -> Person:
-    """Somebody who belongs to no team."""
+    """A user who is in no team."""
     return signed_in(create_user(f"{name}@acme.example", name.title(), now=clock.now()))
 
 
@@ -40,11 +40,11 @@ def joined(cloud: Cloud, role: Role, name: str = "bob") -> Person:
 
 
 def key_of(person: Person, permissions: Permissions, *, team_id: str | None = None) -> Sender:
-    """Sends with a key of theirs that holds these permissions."""
+    """Send requests with a key of the user that has these permissions."""
     new = NewKey(user_id=person.user.id, permissions=permissions, team_id=team_id)
     return Sender(create_key(new, now=clock.now())[1])
 
 
 def outcome(reply: Reply) -> tuple[int, str]:
-    """Status and, of a refusal, the code."""
+    """The status and, for a refusal, the code."""
     return reply.status, reply.code if reply.status >= 400 else ""

@@ -29,7 +29,7 @@ def role_in(cloud: Cloud, person: Person) -> Role | None:
 
 @pytest.mark.parametrize("becomes", list(Role))
 @pytest.mark.parametrize("was", list(Role))
-def test_an_owner_gives_any_role_to_anybody(
+def test_an_owner_can_assign_any_role_to_any_member(
     cloud: Cloud, ada: Person, was: Role, becomes: Role
 ) -> None:
     bob = joined(cloud, was)
@@ -40,9 +40,7 @@ def test_an_owner_gives_any_role_to_anybody(
 
 @pytest.mark.parametrize("becomes", list(Role))
 @pytest.mark.parametrize("was", list(Role))
-def test_an_admin_neither_makes_nor_changes_an_owner(
-    cloud: Cloud, was: Role, becomes: Role
-) -> None:
+def test_an_admin_cannot_make_or_change_an_owner(cloud: Cloud, was: Role, becomes: Role) -> None:
     admin, bob = joined(cloud, Role.ADMIN, "eve"), joined(cloud, was)
     reply = give(admin, bob.user.id, becomes.value)
     if Role.OWNER in (was, becomes):
@@ -55,7 +53,7 @@ def test_an_admin_neither_makes_nor_changes_an_owner(
 
 
 @pytest.mark.parametrize("becomes", list(Role))
-def test_of_their_own_an_admin_makes_less_and_never_more(cloud: Cloud, becomes: Role) -> None:
+def test_an_admin_can_only_lower_their_own_role(cloud: Cloud, becomes: Role) -> None:
     admin = joined(cloud, Role.ADMIN)
     reply = give(admin, admin.user.id, becomes.value)
     assert reply.status == (403 if becomes is Role.OWNER else 200)
@@ -72,7 +70,7 @@ def test_it_takes_effect_at_the_next_request(cloud: Cloud, ada: Person) -> None:
 
 
 @pytest.mark.parametrize("role", sorted(set(Role) - {Role.OWNER}))
-def test_the_only_owner_stays_one(cloud: Cloud, ada: Person, role: Role) -> None:
+def test_the_only_owner_cannot_lower_their_role(cloud: Cloud, ada: Person, role: Role) -> None:
     assert outcome(give(ada, ada.user.id, role.value)) == (409, "last_owner")
     joined(cloud, Role.OWNER)
     assert give(ada, ada.user.id, role.value).status == 200
@@ -83,7 +81,7 @@ def test_the_only_owner_stays_one(cloud: Cloud, ada: Person, role: Role) -> None
     [{}, [], "OWNER", 5, {"role": None}, {"role": 1}, {"role": ["OWNER"]}, {"role": ""}, {"role": "owner"},
      {"role": "BILLING"}, {"role": "OWNER "}, {"Role": "OWNER"}],
 )  # fmt: skip
-def test_400_for_a_role_that_is_none(cloud: Cloud, ada: Person, body: Any) -> None:
+def test_400_for_an_invalid_role(cloud: Cloud, ada: Person, body: Any) -> None:
     bob = joined(cloud, Role.MEMBER)
     reply = ada.send("PATCH", f"/v1/teams/acme/members/{bob.user.id}", json_body=body)
     assert outcome(reply) == (400, "bad_request")
@@ -94,14 +92,14 @@ def test_400_for_a_role_that_is_none(cloud: Cloud, ada: Person, body: Any) -> No
     "uid",
     ["nobody", "A" * 32, "A" * 5000, "inv_" + "a" * 24, "member", "team", "ada@acme.example", "..", "%2e", "$", "{}"],
 )  # fmt: skip
-def test_404_for_somebody_who_is_no_member(cloud: Cloud, ada: Person, uid: str) -> None:
+def test_404_for_a_user_who_is_not_a_member(cloud: Cloud, ada: Person, uid: str) -> None:
     assert outcome(give(ada, uid, "MEMBER")) == (404, "member_not_found")
     stranger = newcomer()
     assert outcome(give(ada, stranger.user.id, "MEMBER")) == (404, "member_not_found")
     assert role_in(cloud, stranger) is None
 
 
-def test_a_store_that_does_not_answer_changes_nothing(cloud: Cloud, ada: Person) -> None:
+def test_an_unavailable_table_changes_nothing(cloud: Cloud, ada: Person) -> None:
     bob = joined(cloud, Role.MEMBER)
     with unreachable("dynamodb", "TransactWriteItems"):
         assert give(ada, bob.user.id, "ADMIN").status == 503
@@ -109,7 +107,7 @@ def test_a_store_that_does_not_answer_changes_nothing(cloud: Cloud, ada: Person)
 
 
 class TestAtTheSameMoment:
-    """What another request did after this one had looked."""
+    """Another request makes a change after this request has read the data."""
 
     @pytest.fixture
     def admin(self, cloud: Cloud) -> Person:
@@ -119,11 +117,11 @@ class TestAtTheSameMoment:
     def bob(self, cloud: Cloud) -> Person:
         return joined(cloud, Role.MEMBER)
 
-    def change(self, cloud: Cloud, by: Person, whom: Person, role: Role) -> None:
+    def change(self, cloud: Cloud, by: Person, member: Person, role: Role) -> None:
         actor = Actor(user_id=by.user.id, role=Role.ADMIN)
-        management.change_member(cloud.team.id, whom.user.id, role, by=actor)
+        management.change_member(cloud.team.id, member.user.id, role, by=actor)
 
-    def test_an_admin_does_not_change_somebody_who_has_just_become_an_owner(
+    def test_an_admin_cannot_change_a_member_who_just_became_an_owner(
         self, cloud: Cloud, admin: Person, bob: Person
     ) -> None:
         def promoted() -> None:
@@ -133,7 +131,7 @@ class TestAtTheSameMoment:
             self.change(cloud, admin, bob, Role.VIEWER)
         assert role_in(cloud, bob) is Role.OWNER
 
-    def test_somebody_who_has_just_become_less_changes_nobody(
+    def test_a_member_who_was_just_demoted_cannot_change_roles(
         self, cloud: Cloud, admin: Person, bob: Person
     ) -> None:
         def demoted() -> None:
@@ -143,7 +141,7 @@ class TestAtTheSameMoment:
             self.change(cloud, admin, bob, Role.VIEWER)
         assert role_in(cloud, bob) is Role.MEMBER
 
-    def test_somebody_who_has_just_been_removed_changes_nobody(
+    def test_a_member_who_was_just_removed_cannot_change_roles(
         self, cloud: Cloud, admin: Person, bob: Person
     ) -> None:
         def removed() -> None:
@@ -153,7 +151,7 @@ class TestAtTheSameMoment:
             self.change(cloud, admin, bob, Role.VIEWER)
         assert role_in(cloud, bob) is Role.MEMBER
 
-    def test_an_owner_who_has_just_become_the_last_one_stays(
+    def test_an_owner_who_just_became_the_last_one_keeps_the_role(
         self, cloud: Cloud, ada: Person
     ) -> None:
         other = joined(cloud, Role.OWNER, "zoe")

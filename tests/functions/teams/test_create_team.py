@@ -35,7 +35,7 @@ def make(person: Person, slug: str, **body: Any) -> tuple[int, str]:
     return outcome(person.send("POST", PATH, json_body={"slug": slug, **body}))
 
 
-def test_who_makes_a_team_owns_it(ada: Person) -> None:
+def test_the_creator_owns_the_team(ada: Person) -> None:
     reply = ada.send("POST", PATH, json_body={"slug": "web", "name": " Web platform "})
     assert reply.status == 200
     team = find_team("web")
@@ -46,7 +46,7 @@ def test_who_makes_a_team_owns_it(ada: Person) -> None:
     assert ada.send("GET", "/v2/teams/web").json["membership"]["role"] == "OWNER"
 
 
-def test_a_team_without_a_name_is_called_by_its_slug(ada: Person) -> None:
+def test_a_team_without_a_name_uses_its_slug(ada: Person) -> None:
     assert ada.send("POST", PATH, json_body={"slug": "web", "avatar": "x"}).json["name"] == "web"
 
 
@@ -89,7 +89,7 @@ def test_400_names_the_field_that_breaks_a_rule(ada: Person, body: Any, field: s
     assert reply.message.startswith(f"{field}: ")
 
 
-def test_a_key_makes_teams_with_the_permission_alone(ada: Person, cloud: Cloud) -> None:
+def test_a_key_needs_the_permission_to_create_teams(ada: Person, cloud: Cloud) -> None:
     writes = {"teams": ("write",)}
     by_key = Person(ada.user, key_of(ada, writes))
     assert make(by_key, "by-key") == (200, "")
@@ -100,7 +100,7 @@ def test_a_key_makes_teams_with_the_permission_alone(ada: Person, cloud: Cloud) 
     assert make(bound, "other") == (403, "missing_permission")
 
 
-def test_where_only_operators_make_teams(ada: Person, option: SetOption) -> None:
+def test_an_option_allows_only_operators_to_create_teams(ada: Person, option: SetOption) -> None:
     option("disable_team_creation", "true")
     assert make(ada, "web") == (403, "team_creation_disabled")
     option("operator_emails", ada.user.email)
@@ -114,7 +114,7 @@ def test_where_only_operators_make_teams(ada: Person, option: SetOption) -> None
 
 
 @pytest.mark.parametrize("block", list(Block))
-def test_402_for_somebody_who_is_blocked(ada: Person, block: Block) -> None:
+def test_402_for_a_blocked_user(ada: Person, block: Block) -> None:
     """A new team would be a way around the block."""
     change_state(ada.user.id, block=block)
     assert make(ada, "web")[0] == 402
@@ -122,28 +122,34 @@ def test_402_for_somebody_who_is_blocked(ada: Person, block: Block) -> None:
     assert make(ada, "web") == (200, "")
 
 
-class TestHowManyTeamsSomebodyMakes:
-    def test_as_many_as_the_option_says(self, ada: Person, option: SetOption) -> None:
+class TestTeamLimitPerUser:
+    def test_a_user_can_create_as_many_teams_as_the_option_says(
+        self, ada: Person, option: SetOption
+    ) -> None:
         option("max_teams_per_user", 2)
         assert [make(ada, f"team-{number}") for number in range(3)] == [
             (200, ""), (200, ""), (409, "team_limit_reached"),
         ]  # fmt: skip
         assert make(newcomer(), "bobs") == (200, "")
 
-    def test_those_of_the_operator_do_not_count(self, ada: Person, option: SetOption) -> None:
+    def test_teams_created_by_the_operator_do_not_count(
+        self, ada: Person, option: SetOption
+    ) -> None:
         option("max_teams_per_user", 1)
         create_team("By command", "by-command", owner_user_id=ada.user.id, now=clock.now())
         assert make(ada, "one") == (200, "")
 
-    def test_a_deleted_team_makes_room(self, ada: Person, option: SetOption) -> None:
+    def test_a_deleted_team_no_longer_counts(self, ada: Person, option: SetOption) -> None:
         option("max_teams_per_user", 1)
         make(ada, "one")
         assert ada.send("DELETE", "/v1/teams/one").status == 200
         assert make(ada, "two") == (200, "")
         assert make(ada, "three") == (409, "team_limit_reached")
 
-    def test_one_that_is_handed_on_does_not(self, ada: Person, option: SetOption) -> None:
-        """Or two accounts would make any number, each leaving what it made to the other."""
+    def test_a_team_that_the_creator_has_left_still_counts(
+        self, ada: Person, option: SetOption
+    ) -> None:
+        """Otherwise two accounts could create any number of teams by leaving them to each other."""
         option("max_teams_per_user", 1)
         make(ada, "one")
         team, bob = find_team("one"), newcomer()
@@ -153,11 +159,13 @@ class TestHowManyTeamsSomebodyMakes:
         assert make(ada, "two") == (409, "team_limit_reached")
         assert make(bob, "two") == (200, "")
 
-    def test_none_is_no_limit(self, ada: Person, option: SetOption) -> None:
+    def test_0_is_no_limit(self, ada: Person, option: SetOption) -> None:
         option("max_teams_per_user", 0)
         assert {make(ada, f"team-{number}") for number in range(12)} == {(200, "")}
 
-    def test_another_team_made_a_moment_before_counts(self, ada: Person, option: SetOption) -> None:
+    def test_a_team_created_by_a_concurrent_request_counts(
+        self, ada: Person, option: SetOption
+    ) -> None:
         option("max_teams_per_user", 1)
 
         def faster() -> None:
@@ -168,7 +176,7 @@ class TestHowManyTeamsSomebodyMakes:
         assert find_team("slower") is None
 
 
-def test_requests_are_counted_by_who_makes_them(ada: Person, option: SetOption) -> None:
+def test_the_rate_limit_counts_requests_per_user(ada: Person, option: SetOption) -> None:
     option("http_rate_limit_enabled", "true")
     option("max_teams_per_user", 0)
     assert {make(ada, f"team-{number}")[0] for number in range(10)} == {200}
@@ -178,7 +186,7 @@ def test_requests_are_counted_by_who_makes_them(ada: Person, option: SetOption) 
     assert make(newcomer(), "bobs") == (200, "")
 
 
-def test_two_who_want_a_slug_at_once_get_one_team(ada: Person) -> None:
+def test_two_concurrent_requests_for_a_slug_create_one_team(ada: Person) -> None:
     bob = newcomer()
 
     def faster() -> None:

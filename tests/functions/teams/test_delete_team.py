@@ -29,7 +29,7 @@ def delete(person: Person, team: str) -> Reply:
 
 
 @pytest.mark.parametrize("named_by", ["id", "slug"])
-def test_the_answer_names_the_team_that_is_gone(cloud: Cloud, ada: Person, named_by: str) -> None:
+def test_the_reply_names_the_deleted_team(cloud: Cloud, ada: Person, named_by: str) -> None:
     reply = delete(ada, getattr(cloud.team, named_by))
     assert (reply.status, reply.json) == (200, {"id": cloud.team.id})
     assert find_team(cloud.team.id) is None
@@ -37,7 +37,7 @@ def test_the_answer_names_the_team_that_is_gone(cloud: Cloud, ada: Person, named
     assert outcome(delete(ada, getattr(cloud.team, named_by))) == (404, "team_not_found")
 
 
-def test_it_is_gone_for_everybody_at_the_next_request(
+def test_the_team_is_gone_for_everyone_at_the_next_request(
     cloud: Cloud, ada: Person, personal: Sender
 ) -> None:
     bob = joined(cloud, Role.MEMBER)
@@ -62,7 +62,9 @@ def test_it_is_gone_for_everybody_at_the_next_request(
         assert outcome(members) == (404, "team_not_found")
 
 
-def test_its_slugs_are_free_and_lead_old_keys_nowhere(cloud: Cloud, ada: Person) -> None:
+def test_its_slugs_are_free_and_old_keys_do_not_reach_the_next_team(
+    cloud: Cloud, ada: Person
+) -> None:
     assert cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact").status == 202
     ada.send("PATCH", "/v2/teams/acme", json_body={"slug": "acme-inc"})
     assert cloud.send("GET", "/v8/artifacts/abc").status == 200
@@ -75,7 +77,7 @@ def test_its_slugs_are_free_and_lead_old_keys_nowhere(cloud: Cloud, ada: Person)
         assert outcome(mine("PUT", "/v8/artifacts/abc", body=b"x")) == GONE
 
 
-def test_nothing_of_it_comes_back_with_another_team_of_the_slug(cloud: Cloud, ada: Person) -> None:
+def test_a_new_team_with_the_same_slug_starts_empty(cloud: Cloud, ada: Person) -> None:
     joined(cloud, Role.MEMBER)
     assert cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact").status == 202
     change_state(cloud.team.id, quota_bytes=5)
@@ -88,7 +90,7 @@ def test_nothing_of_it_comes_back_with_another_team_of_the_slug(cloud: Cloud, ad
     assert [member["email"] for member in members.json["members"]] == ["ada@acme.example"]
 
 
-def test_the_deletion_is_noted_for_what_is_cleared_away_later(cloud: Cloud, ada: Person) -> None:
+def test_the_deletion_is_recorded_for_the_later_cleanup(cloud: Cloud, ada: Person) -> None:
     before = clock.now()
     delete(ada, "acme")
     ((team_id, deleted_at),) = deleted_teams()
@@ -96,7 +98,7 @@ def test_the_deletion_is_noted_for_what_is_cleared_away_later(cloud: Cloud, ada:
     assert before <= deleted_at <= clock.now()
 
 
-def test_a_store_that_does_not_answer_leaves_the_team_whole(cloud: Cloud, ada: Person) -> None:
+def test_an_unavailable_table_leaves_the_team_complete(cloud: Cloud, ada: Person) -> None:
     with unreachable("dynamodb", "TransactWriteItems"):
         assert delete(ada, "acme").status == 503
     assert find_team("acme") == cloud.team
@@ -104,7 +106,7 @@ def test_a_store_that_does_not_answer_leaves_the_team_whole(cloud: Cloud, ada: P
     assert cloud.send("GET", "/v8/artifacts/status").status == 200
 
 
-def test_nobody_joins_or_moves_in_a_team_that_is_gone(cloud: Cloud, ada: Person) -> None:
+def test_no_one_can_join_or_change_roles_in_a_deleted_team(cloud: Cloud, ada: Person) -> None:
     now, bob = clock.now(), joined(cloud, Role.MEMBER)
     owner = Actor(user_id=ada.user.id, role=Role.OWNER)
     eve = Invitee(email="eve@acme.example", address="eve@acme.example", role=Role.MEMBER)
@@ -119,7 +121,7 @@ def test_nobody_joins_or_moves_in_a_team_that_is_gone(cloud: Cloud, ada: Person)
     assert role_of(cloud.team.id, "a-user") is None
 
 
-def test_somebody_who_owns_it_no_more_does_not_delete_it(cloud: Cloud) -> None:
+def test_a_user_who_was_just_demoted_cannot_delete_it(cloud: Cloud) -> None:
     bob = joined(cloud, Role.OWNER)
     by = Actor(user_id=bob.user.id, role=Role.OWNER)
 
@@ -131,7 +133,7 @@ def test_somebody_who_owns_it_no_more_does_not_delete_it(cloud: Cloud) -> None:
     assert find_team("acme") == cloud.team
 
 
-def test_a_deletion_beside_another_is_told_that_there_is_no_team(cloud: Cloud, ada: Person) -> None:
+def test_404_if_a_concurrent_request_has_deleted_the_team(cloud: Cloud, ada: Person) -> None:
     def other() -> None:
         management.delete_team(cloud.team.id, by=None, now=clock.now())
 
@@ -139,7 +141,7 @@ def test_a_deletion_beside_another_is_told_that_there_is_no_team(cloud: Cloud, a
         assert outcome(delete(ada, "acme")) == (404, "team_not_found")
 
 
-def test_a_users_other_teams_stay(cloud: Cloud, ada: Person) -> None:
+def test_other_teams_of_the_user_stay(cloud: Cloud, ada: Person) -> None:
     other = create_team("Other", "other", owner_user_id=ada.user.id, now=clock.now())
     token = create_key(NewKey(user_id=ada.user.id, team_id=other.id), now=clock.now())[1]
     delete(ada, "acme")
@@ -147,7 +149,7 @@ def test_a_users_other_teams_stay(cloud: Cloud, ada: Person) -> None:
     assert [team["slug"] for team in ada.send("GET", "/v2/teams").json["teams"]] == ["other"]
 
 
-def test_somebody_who_has_deleted_their_only_team_can_delete_themselves(
+def test_a_user_who_deleted_their_only_team_can_delete_their_account(
     cloud: Cloud, ada: Person
 ) -> None:
     delete(ada, "acme")

@@ -30,7 +30,7 @@ HANDLER = "teams.forget_deleted_teams.handler"
 
 @pytest.fixture
 def full(cloud: Cloud) -> Cloud:
-    """The team of `cloud` with everything that a team can have, and another one with some of it."""
+    """The team of `cloud` with every kind of data, and another team with some."""
     bob = joined(cloud, Role.MEMBER)
     key_of(bob, {"artifacts": ("read",)}, team_id=cloud.team.id)
     key_of(bob, {"artifacts": ("read",)})
@@ -50,7 +50,7 @@ def delete(cloud: Cloud, *, ago: timedelta = timedelta(0)) -> datetime:
 
 
 def left_of(team_id: str) -> dict[str, list[str]]:
-    """What lies in the tables under the team, and the keys that are bound to it."""
+    """The team's items in every table, and its keys."""
     keys = aws.dynamodb().scan(TableName=settings().api_keys_table)["Items"]
     bound = [item["id"] for item in map(aws.deserialize, keys) if item.get("team_id") == team_id]
     return {**stored_of(team_id), "keys": bound}
@@ -60,7 +60,7 @@ def is_clear(team_id: str) -> bool:
     return not any(left_of(team_id).values())
 
 
-def test_everything_of_a_deleted_team_goes_and_nothing_of_another(full: Cloud) -> None:
+def test_everything_of_a_deleted_team_is_removed_and_other_teams_stay(full: Cloud) -> None:
     other = find_team("other")
     assert other is not None
     before = left_of(other.id)
@@ -72,14 +72,14 @@ def test_everything_of_a_deleted_team_goes_and_nothing_of_another(full: Cloud) -
     assert all(before.values())
 
 
-def test_objects_go_with_the_sweep(full: Cloud) -> None:
+def test_the_sweep_deletes_the_objects(full: Cloud) -> None:
     delete(full)
     invoke(HANDLER, {})
     sweep.sweep(now=clock.now() + timedelta(days=2))
     assert_nothing_is_in_index_or_bucket(full.team.id)
 
 
-def test_keys_that_are_bound_to_no_team_stay_their_users(full: Cloud) -> None:
+def test_personal_keys_of_the_members_stay(full: Cloud) -> None:
     delete(full)
     invoke(HANDLER, {})
     assert list_keys(full.user.id) == []
@@ -88,8 +88,8 @@ def test_keys_that_are_bound_to_no_team_stay_their_users(full: Cloud) -> None:
     assert [key.id for key in list_keys(full.user.id)] == [personal[0].id]
 
 
-def test_a_team_that_a_restored_table_has_brought_back_keeps_everything(full: Cloud) -> None:
-    """The note of the deletion is newer than the moment that the table was restored to, so it is still there."""
+def test_a_team_brought_back_by_a_restored_table_keeps_everything(full: Cloud) -> None:
+    """The record of the deletion is newer than the backup, so it still exists."""
     before = aws.dynamodb().scan(TableName=settings().teams_table)["Items"]
     everything = left_of(full.team.id)
     delete(full)
@@ -101,20 +101,20 @@ def test_a_team_that_a_restored_table_has_brought_back_keeps_everything(full: Cl
     assert deleted_teams() == []
 
 
-def test_the_note_is_kept_until_no_upload_can_come_any_more(full: Cloud) -> None:
+def test_the_deletion_record_is_kept_until_no_upload_can_arrive(full: Cloud) -> None:
     deleted_at = delete(full, ago=timedelta(hours=24))
     invoke(HANDLER, {})
     assert deleted_teams() == [(full.team.id, deleted_at)]
 
 
-def test_then_nothing_is_kept(full: Cloud) -> None:
+def test_nothing_about_the_team_is_kept_afterwards(full: Cloud) -> None:
     delete(full, ago=timedelta(hours=26))
     invoke(HANDLER, {})
     assert deleted_teams() == []
     assert is_clear(full.team.id)
 
 
-def test_an_upload_that_was_under_way_is_removed_by_a_later_run(full: Cloud) -> None:
+def test_an_upload_in_progress_is_removed_by_a_later_run(full: Cloud) -> None:
     delete(full)
     invoke(HANDLER, {})
     upload_late(full.team.id)
@@ -122,7 +122,7 @@ def test_an_upload_that_was_under_way_is_removed_by_a_later_run(full: Cloud) -> 
     assert is_clear(full.team.id)
 
 
-def test_what_there_is_no_time_for_is_left_to_the_next_run(full: Cloud) -> None:
+def test_when_time_runs_out_the_rest_is_left_to_the_next_run(full: Cloud) -> None:
     deleted_at = delete(full, ago=timedelta(hours=26))
     invoke(HANDLER, {}, Context(remaining_ms=30_000))
     assert deleted_teams() == [(full.team.id, deleted_at)]
@@ -135,15 +135,13 @@ def test_what_there_is_no_time_for_is_left_to_the_next_run(full: Cloud) -> None:
 @pytest.mark.parametrize(
     "operation", ["Query", "DeleteItem", "TransactWriteItems", "UpdateItem", "BatchGetItem"]
 )
-def test_a_store_that_does_not_answer_is_asked_again_by_the_next_run(
-    full: Cloud, operation: str
-) -> None:
+def test_a_failed_read_is_retried_by_the_next_run(full: Cloud, operation: str) -> None:
     delete(full, ago=timedelta(hours=26))
     with unreachable("dynamodb", operation), suppress(TryAgain):
         invoke(HANDLER, {})
-    if operation != "BatchGetItem":  # which is asked for only where others came first
+    if operation != "BatchGetItem":  # which is called only after a concurrent removal
         assert len(deleted_teams()) == 1
-    # The daily check of the totals mends what was taken out and not counted out.
+    # The daily check of the totals corrects artifacts that were deleted but not subtracted.
     for hours in (24, 25):
         sweep.sweep(now=clock.now() + timedelta(hours=hours))
     invoke(HANDLER, {})
@@ -151,7 +149,7 @@ def test_a_store_that_does_not_answer_is_asked_again_by_the_next_run(
     assert deleted_teams() == []
 
 
-def test_an_artifact_that_others_remove_at_the_same_moment_is_counted_out_once(
+def test_an_artifact_removed_concurrently_is_subtracted_once(
     cloud: Cloud,
 ) -> None:
     assert cloud.send("PUT", "/v8/artifacts/a", body=b"artifact").status == 202
@@ -165,6 +163,6 @@ def test_an_artifact_that_others_remove_at_the_same_moment_is_counted_out_once(
     assert read_totals(cloud.team.id) == Totals()
 
 
-def test_there_may_be_nothing_to_do(cloud: Cloud) -> None:
+def test_a_run_without_deleted_teams_succeeds(cloud: Cloud) -> None:
     invoke(HANDLER, {})
     assert find_team("acme") == cloud.team

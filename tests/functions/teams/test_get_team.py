@@ -16,7 +16,7 @@ def outcome(reply: Reply) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("named_by", ["id", "slug"])
-def test_a_team_of_the_callers(cloud: Cloud, personal: Sender, named_by: str) -> None:
+def test_the_callers_team(cloud: Cloud, personal: Sender, named_by: str) -> None:
     session = Sender(start_session(cloud.user, now=clock.now())[1])
     for send in (cloud.send, personal, session):
         reply = send("GET", f"/v2/teams/{getattr(cloud.team, named_by)}")
@@ -46,22 +46,22 @@ def test_a_team_of_the_callers(cloud: Cloud, personal: Sender, named_by: str) ->
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_the_role_is_the_callers(cloud: Cloud, personal: Sender, role: Role) -> None:
+def test_the_reply_has_the_callers_role(cloud: Cloud, personal: Sender, role: Role) -> None:
     co_owner(cloud)
     add_member(cloud.team.id, cloud.user.id, role, now=clock.now())
     assert personal("GET", "/v2/teams/acme").json["membership"]["role"] == role.value
 
 
 @pytest.mark.parametrize("caching", ["enabled", "disabled", "paused"])
-def test_whether_caching_is_enabled(cloud: Cloud, personal: Sender, caching: str) -> None:
+def test_the_reply_shows_whether_caching_is_enabled(
+    cloud: Cloud, personal: Sender, caching: str
+) -> None:
     change_state(cloud.team.id, caching=CachingStatus(caching))
     answer = personal("GET", "/v2/teams/acme").json
     assert answer["remoteCaching"] == {"enabled": caching == "enabled"}
 
 
-def test_a_team_of_others_looks_like_one_that_does_not_exist(
-    cloud: Cloud, stranger: Sender
-) -> None:
+def test_another_users_team_looks_like_an_unknown_team(cloud: Cloud, stranger: Sender) -> None:
     unknown = stranger("GET", "/v2/teams/nobody")
     assert outcome(unknown) == (404, "team_not_found")
     for name in (cloud.team.id, "acme", "team_doesnotexist"):
@@ -69,13 +69,13 @@ def test_a_team_of_others_looks_like_one_that_does_not_exist(
         assert (reply.status, reply.body) == (404, unknown.body)
 
 
-def test_404_for_another_team_than_the_keys(cloud: Cloud) -> None:
+def test_404_for_a_key_of_another_team(cloud: Cloud) -> None:
     other = create_team("Other", "other", owner_user_id=cloud.user.id, now=clock.now())
     for name in (other.id, "other"):
         assert outcome(cloud.send("GET", f"/v2/teams/{name}")) == (404, "team_not_found")
 
 
-def test_404_from_the_moment_that_somebody_leaves(cloud: Cloud, personal: Sender) -> None:
+def test_404_immediately_after_leaving_the_team(cloud: Cloud, personal: Sender) -> None:
     co_owner(cloud)
     remove_member(cloud.team.id, cloud.user.id)
     assert outcome(personal("GET", "/v2/teams/acme")) == (404, "team_not_found")
@@ -84,5 +84,5 @@ def test_404_from_the_moment_that_somebody_leaves(cloud: Cloud, personal: Sender
 @pytest.mark.parametrize(
     "name", ["Acme", "team_", "team_" + "a" * 65, "a" * 3000, "%00", "é", "^", "a b", "-"]
 )
-def test_404_for_what_no_team_is_called(cloud: Cloud, personal: Sender, name: str) -> None:
+def test_404_for_an_unknown_name(cloud: Cloud, personal: Sender, name: str) -> None:
     assert outcome(personal("GET", f"/v2/teams/{name}")) == (404, "team_not_found")

@@ -1,4 +1,4 @@
-"""POST /v2/teams/{idOrSlug}/members, and as /v1"""
+"""POST /v2/teams/{idOrSlug}/members, and the same path under /v1"""
 
 import json
 import re
@@ -39,7 +39,7 @@ def invite(person: Person, body: Any = BOB) -> Reply:
 
 
 def token_in(mailbox: Mailbox) -> str:
-    """Delivers; the token of the newest mail."""
+    """Deliver all mail and return the token in the newest message."""
     return mailbox.link().removeprefix("/join?token=")
 
 
@@ -54,7 +54,7 @@ def open_ones(cloud: Cloud) -> list[tuple[str, Role]]:
     ]
 
 
-def test_the_answer_names_the_invitation_in_place_of_a_user(cloud: Cloud, ada: Person) -> None:
+def test_the_reply_has_the_invitation_id_in_place_of_a_user_id(cloud: Cloud, ada: Person) -> None:
     before = to_ms(clock.now())
     reply = invite(ada)
     (made,) = invitations.open_invitations(cloud.team.id, now=clock.now())
@@ -73,13 +73,13 @@ def test_the_answer_names_the_invitation_in_place_of_a_user(cloud: Cloud, ada: P
     assert made.invited_by == ada.user.id
 
 
-def test_the_first_version_of_the_path_does_the_same(cloud: Cloud, ada: Person) -> None:
+def test_the_v1_path_does_the_same(cloud: Cloud, ada: Person) -> None:
     body = {**BOB, "projects": [], "uid": "ignored"}
     assert ada.send("POST", f"/v1/teams/{cloud.team.id}/members", json_body=body).status == 200
     assert open_ones(cloud) == [("bob@acme.example", Role.DEVELOPER)]
 
 
-def test_a_list_is_answered_by_the_first_and_all(
+def test_a_list_returns_the_first_invitation_and_all_of_them(
     cloud: Cloud, ada: Person, mailbox: Mailbox
 ) -> None:
     answer = invite(ada, [BOB, {"email": "eve@acme.example"}]).json
@@ -90,7 +90,7 @@ def test_a_list_is_answered_by_the_first_and_all(
     assert {message.to for message in mailbox.deliver()} == {"bob@acme.example", "eve@acme.example"}
 
 
-def test_mail_leads_to_the_page_that_joins(cloud: Cloud, ada: Person, mailbox: Mailbox) -> None:
+def test_the_mail_links_to_the_join_page(cloud: Cloud, ada: Person, mailbox: Mailbox) -> None:
     invite(ada)
     (message,) = mailbox.deliver()
     assert (message.to, message.subject) == ("bob@acme.example", "Larder: Join the team acme")
@@ -100,7 +100,7 @@ def test_mail_leads_to_the_page_that_joins(cloud: Cloud, ada: Person, mailbox: M
     assert cloud.team.name not in message.text
 
 
-def test_the_token_is_stored_as_a_hash_alone(ada: Person, mailbox: Mailbox) -> None:
+def test_only_the_hash_of_the_token_is_stored(ada: Person, mailbox: Mailbox) -> None:
     invite(ada)
     (job,) = mailbox.payloads
     token = token_in(mailbox)
@@ -110,12 +110,12 @@ def test_the_token_is_stored_as_a_hash_alone(ada: Person, mailbox: Mailbox) -> N
     assert "invitation#" in stored
 
 
-class TestWhoHasAnAccountIsNotTold:
-    def test_a_known_and_an_unknown_address_are_answered_alike(
+class TestExistingAccountsAreNotRevealed:
+    def test_known_and_unknown_addresses_get_the_same_reply(
         self, ada: Person, mailbox: Mailbox
     ) -> None:
         create_user("known@b.example", "Known", now=clock.now())
-        # The instance has seen the session before either.
+        # The instance has cached the session before both requests.
         assert ada.send("GET", "/v2/user").status == 200
         answers = []
         for name in ("known", "other"):
@@ -129,10 +129,10 @@ class TestWhoHasAnAccountIsNotTold:
             answers.append((text, calls.steps))
         assert answers[0] == answers[1]
 
-    def test_a_member_is_invited_like_anybody(
+    def test_a_member_can_be_invited_like_anyone(
         self, cloud: Cloud, ada: Person, mailbox: Mailbox
     ) -> None:
-        """Their role stays when they accept: it is changed by another request."""
+        """The role stays when the member accepts. A role is changed by another endpoint."""
         bob = joined(cloud, Role.MEMBER)
         assert invite(ada, {**BOB, "role": "ADMIN"}).status == 200
         assert accept(bob, token_in(mailbox)) == (200, "")
@@ -140,7 +140,9 @@ class TestWhoHasAnAccountIsNotTold:
         assert team["membership"]["role"] == "MEMBER"
         assert open_ones(cloud) == []
 
-    def test_the_job_is_the_same_for_both(self, ada: Person, mailbox: Mailbox) -> None:
+    def test_the_job_is_the_same_for_known_and_unknown_addresses(
+        self, ada: Person, mailbox: Mailbox
+    ) -> None:
         create_user("known@b.example", "Known", now=clock.now())
         invite(ada, [{"email": "known@b.example"}, {"email": "other@b.example"}])
         known, other = mailbox.jobs
@@ -148,13 +150,13 @@ class TestWhoHasAnAccountIsNotTold:
         assert known.user_id is other.user_id is None
 
 
-class TestWhatIsInvitedAs:
+class TestInvitedRoles:
     @pytest.mark.parametrize("role", list(Role))
-    def test_an_owner_invites_as_anything(self, cloud: Cloud, ada: Person, role: Role) -> None:
+    def test_an_owner_can_invite_with_any_role(self, cloud: Cloud, ada: Person, role: Role) -> None:
         assert invite(ada, {**BOB, "role": role.value}).json["role"] == role.value
 
     @pytest.mark.parametrize("role", list(Role))
-    def test_an_admin_invites_as_anything_but_an_owner(
+    def test_an_admin_can_invite_with_any_role_except_owner(
         self, cloud: Cloud, ada: Person, role: Role
     ) -> None:
         admin = joined(cloud, Role.ADMIN, "eve")
@@ -166,7 +168,7 @@ class TestWhatIsInvitedAs:
         else:
             assert reply.status == 200
 
-    def test_an_admin_does_not_replace_the_invitation_of_an_owner(
+    def test_an_admin_cannot_replace_the_invitation_of_an_owner(
         self, cloud: Cloud, ada: Person
     ) -> None:
         invite(ada, {**BOB, "role": "OWNER"})
@@ -174,7 +176,7 @@ class TestWhatIsInvitedAs:
         assert outcome(invite(admin)) == (403, "missing_role")
         assert open_ones(cloud) == [("bob@acme.example", Role.OWNER)]
 
-    def test_a_list_with_one_that_may_not_be_invites_nobody(
+    def test_one_forbidden_role_in_a_list_refuses_the_whole_list(
         self, cloud: Cloud, ada: Person, mailbox: Mailbox
     ) -> None:
         admin = joined(cloud, Role.ADMIN, "eve")
@@ -185,7 +187,7 @@ class TestWhatIsInvitedAs:
 
 
 class TestInvitedAgain:
-    def test_the_later_one_takes_the_place_of_the_earlier(
+    def test_a_later_invitation_replaces_the_earlier_one(
         self, cloud: Cloud, ada: Person, mailbox: Mailbox
     ) -> None:
         bob = newcomer()
@@ -198,7 +200,7 @@ class TestInvitedAgain:
         assert accept(bob, second) == (200, "")
         assert bob.send("GET", "/v2/teams/acme").json["membership"]["role"] == "VIEWER"
 
-    def test_a_mail_that_comes_twice_holds_two_links_of_which_one_works(
+    def test_of_two_links_from_a_repeated_job_only_one_works(
         self, ada: Person, mailbox: Mailbox
     ) -> None:
         bob = newcomer()
@@ -210,14 +212,16 @@ class TestInvitedAgain:
         assert accept(bob, tokens[1]) == (404, "invitation_not_found")
 
 
-class TestHowManyAreOpen:
-    def test_as_many_as_the_option_says(self, cloud: Cloud, ada: Person, option: SetOption) -> None:
+class TestInvitationLimitPerTeam:
+    def test_a_team_can_have_as_many_invitations_as_the_option_says(
+        self, cloud: Cloud, ada: Person, option: SetOption
+    ) -> None:
         option("max_open_invitations", 2)
         answers = [outcome(invite(ada, {"email": f"b{n}@b.example"})) for n in range(3)]
         assert answers == [(200, ""), (200, ""), (409, "invitation_limit_reached")]
         assert len(open_ones(cloud)) == 2
 
-    def test_a_list_that_passes_it_invites_nobody(
+    def test_a_list_over_the_limit_invites_no_one(
         self, cloud: Cloud, ada: Person, option: SetOption
     ) -> None:
         option("max_open_invitations", 2)
@@ -225,13 +229,13 @@ class TestHowManyAreOpen:
         assert outcome(invite(ada, body)) == (409, "invitation_limit_reached")
         assert open_ones(cloud) == []
 
-    def test_one_that_takes_the_place_of_another_adds_none(
+    def test_a_replaced_invitation_counts_once(
         self, cloud: Cloud, ada: Person, option: SetOption
     ) -> None:
         option("max_open_invitations", 1)
         assert [invite(ada).status for _ in range(3)] == [200, 200, 200]
 
-    def test_those_that_are_over_used_or_withdrawn_make_room(
+    def test_expired_accepted_and_withdrawn_invitations_do_not_count(
         self, cloud: Cloud, ada: Person, mailbox: Mailbox, option: SetOption
     ) -> None:
         option("max_open_invitations", 1)
@@ -285,21 +289,19 @@ def test_400_names_the_field_that_breaks_a_rule(
 
 
 @pytest.mark.parametrize("block", list(Block))
-def test_402_in_a_team_that_is_blocked(
-    cloud: Cloud, ada: Person, mailbox: Mailbox, block: Block
-) -> None:
+def test_402_in_a_blocked_team(cloud: Cloud, ada: Person, mailbox: Mailbox, block: Block) -> None:
     change_state(cloud.team.id, block=block)
     assert invite(ada).status == 402
     assert mailbox.jobs == []
 
 
-class TestTheHttpLimits:
+class TestRateLimits:
     @pytest.fixture(autouse=True)
     def counted_requests(self, option: SetOption) -> None:
         option("http_rate_limit_enabled", "true")
         option("max_open_invitations", 500)
 
-    def test_one_address_gets_three_mails_an_hour_of_a_team(
+    def test_an_address_gets_at_most_three_mails_an_hour_from_a_team(
         self, ada: Person, mailbox: Mailbox
     ) -> None:
         same = ["bob@acme.example", "Bob@acme.example", "bob@ACME.example", "BOB@acme.example"]
@@ -307,7 +309,7 @@ class TestTheHttpLimits:
         assert answers == [(200, "")] * 3 + [(429, "too_many_requests")]
         assert len(mailbox.jobs) == 3
 
-    def test_one_user_sends_sixty_an_hour(self, cloud: Cloud, ada: Person) -> None:
+    def test_a_user_can_send_at_most_sixty_an_hour(self, cloud: Cloud, ada: Person) -> None:
         for number in range(6):
             body = [{"email": f"b{number}-{inner}@b.example"} for inner in range(10)]
             assert invite(ada, body).status == 200
@@ -316,16 +318,16 @@ class TestTheHttpLimits:
         assert 0 < int(reply.headers["retry-after"]) <= 3600
         assert invite(joined(cloud, Role.ADMIN, "eve")).status == 200
 
-    def test_no_address_stands_in_the_table_that_counts(self, ada: Person) -> None:
+    def test_the_rate_limit_table_contains_no_address(self, ada: Person) -> None:
         invite(ada)
         items = aws.dynamodb().scan(TableName=settings().rate_limits_table)["Items"]
         assert len(items) == 2
         assert "bob" not in json.dumps(items)
 
 
-class TestWhoInvited:
-    @pytest.mark.parametrize("change", ["leaves", "manages no members any more"])
-    def test_an_invitation_ends_with_the_right_to_make_it(
+class TestInviter:
+    @pytest.mark.parametrize("change", ["leaves", "loses the role"])
+    def test_an_invitation_ends_when_the_inviter_can_no_longer_invite(
         self, cloud: Cloud, ada: Person, mailbox: Mailbox, change: str
     ) -> None:
         admin, bob = joined(cloud, Role.ADMIN, "eve"), newcomer()
@@ -339,7 +341,7 @@ class TestWhoInvited:
         add_member(cloud.team.id, admin.user.id, Role.ADMIN, now=clock.now())
         assert accept(bob, token) == (200, "")
 
-    def test_one_as_an_owner_ends_when_who_made_it_is_an_owner_no_more(
+    def test_an_invitation_as_owner_ends_when_the_inviter_is_no_longer_an_owner(
         self, cloud: Cloud, ada: Person, mailbox: Mailbox
     ) -> None:
         owner, bob = joined(cloud, Role.OWNER, "eve"), newcomer()
@@ -349,8 +351,8 @@ class TestWhoInvited:
         assert accept(bob, token) == (404, "invitation_not_found")
 
 
-class TestWhenSomethingFails:
-    def test_mail_that_could_not_be_handed_over_is_asked_for_again(self, cloud: Cloud) -> None:
+class TestFailures:
+    def test_a_failed_handover_of_the_mail_is_retried(self, cloud: Cloud) -> None:
         ada = signed_in(cloud.user)
         with answering("lambda", "Invoke", error("TooManyRequestsException", 429)):
             assert invite(ada).status == 503
@@ -359,7 +361,7 @@ class TestWhenSomethingFails:
         assert len(open_ones(cloud)) == 1
         assert accept(newcomer(), token_in(Mailbox(payloads))) == (200, "")
 
-    def test_a_store_that_does_not_answer_invites_nobody(
+    def test_an_unavailable_table_invites_no_one(
         self, cloud: Cloud, ada: Person, mailbox: Mailbox
     ) -> None:
         with unreachable("dynamodb", "TransactWriteItems"):
@@ -367,14 +369,14 @@ class TestWhenSomethingFails:
         assert open_ones(cloud) == []
         assert mailbox.jobs == []
 
-    def test_no_mail_for_an_invitation_that_was_withdrawn_meanwhile(
+    def test_no_mail_for_an_invitation_that_was_withdrawn_in_the_meantime(
         self, cloud: Cloud, ada: Person, mailbox: Mailbox
     ) -> None:
         uid = invite(ada).json["uid"]
         ada.send("DELETE", f"/v1/teams/acme/members/{uid}")
         assert mailbox.deliver() == []
 
-    def test_no_mail_for_a_team_that_was_deleted_meanwhile(
+    def test_no_mail_for_a_team_that_was_deleted_in_the_meantime(
         self, ada: Person, mailbox: Mailbox
     ) -> None:
         invite(ada)
@@ -382,7 +384,7 @@ class TestWhenSomethingFails:
         assert mailbox.deliver() == []
 
 
-class TestTheIntegratorsOwnFunction:
+class TestFunctionOfTheIntegrator:
     @pytest.fixture
     def calls(self, monkeypatch: pytest.MonkeyPatch, option: SetOption) -> list[Any]:
         calls: list[Any] = []
@@ -393,7 +395,7 @@ class TestTheIntegratorsOwnFunction:
         option("send_team_invitation", "integrator:deliver")
         return calls
 
-    def test_it_gets_the_link_and_what_it_is_for(
+    def test_it_gets_the_link_the_team_and_the_role(
         self, cloud: Cloud, ada: Person, mailbox: Mailbox, calls: list[Any]
     ) -> None:
         invite(ada)
@@ -410,7 +412,7 @@ class TestTheIntegratorsOwnFunction:
         assert accept(newcomer(), data["token"]) == (200, "")
 
 
-def test_a_key_with_the_permission_invites_in_its_users_name(
+def test_a_key_with_the_permission_invites_for_its_user(
     cloud: Cloud, ada: Person, mailbox: Mailbox
 ) -> None:
     by_key = Person(ada.user, key_of(ada, {"teams": ("write",)}, team_id=cloud.team.id))

@@ -1,4 +1,4 @@
-"""POST /v1/teams/join, and as the hosted service's client calls it"""
+"""POST /v1/teams/join, and the path that the hosted service's client calls"""
 
 from datetime import timedelta
 from typing import Any
@@ -31,7 +31,7 @@ def invited(
     *,
     age: timedelta = timedelta(0),
 ) -> tuple[Invitation, str]:
-    """An invitation by the operator, and its token."""
+    """An invitation from the operator, and its token."""
     invitee = Invitee(email=email, address=canonical(email), role=role)
     (made,) = invitations.invite(cloud.team.id, [invitee], by=None, now=clock.now() - age)
     return made, invitations.issue_token(made)
@@ -42,7 +42,7 @@ def join(person: Person, token: str) -> Reply:
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_who_is_invited_becomes_a_member_of_the_role(cloud: Cloud, role: Role) -> None:
+def test_an_invited_user_becomes_a_member_with_the_role(cloud: Cloud, role: Role) -> None:
     bob = newcomer()
     _, token = invited(cloud, role=role)
     before = clock.now()
@@ -64,14 +64,14 @@ def test_who_is_invited_becomes_a_member_of_the_role(cloud: Cloud, role: Role) -
     assert cache("GET", "/v8/artifacts/status").json == {"status": "enabled"}
 
 
-def test_as_the_hosted_services_client_calls_it(cloud: Cloud) -> None:
+def test_the_path_of_the_hosted_services_client_does_the_same(cloud: Cloud) -> None:
     _, token = invited(cloud)
     path = f"/v1/teams/{cloud.team.id}/members/teams/join"
     reply = newcomer().send("POST", path, json_body={"inviteCode": token})
     assert reply.json["teamId"] == cloud.team.id
 
 
-def test_a_token_lets_in_once(cloud: Cloud) -> None:
+def test_a_token_works_once(cloud: Cloud) -> None:
     bob = newcomer()
     _, token = invited(cloud)
     assert join(bob, token).status == 200
@@ -89,13 +89,15 @@ def test_a_token_lets_in_once(cloud: Cloud) -> None:
         ("\uff42ob@acme.example", "bob@acme.example"),
     ],
 )
-def test_spellings_of_one_address_are_one(cloud: Cloud, invited_as: str, signed_up_as: str) -> None:
+def test_the_spelling_of_the_address_does_not_matter(
+    cloud: Cloud, invited_as: str, signed_up_as: str
+) -> None:
     bob = signed_in(create_user(signed_up_as, "Bob", now=clock.now()))
     _, token = invited(cloud, invited_as)
     assert join(bob, token).status == 200
 
 
-def test_403_for_somebody_else_who_has_the_link(cloud: Cloud) -> None:
+def test_403_for_another_user_with_the_link(cloud: Cloud) -> None:
     mallory, bob = newcomer("mallory"), newcomer()
     _, token = invited(cloud)
     reply = join(mallory, token)
@@ -105,7 +107,7 @@ def test_403_for_somebody_else_who_has_the_link(cloud: Cloud) -> None:
     assert join(bob, token).status == 200
 
 
-def test_403_for_a_key_whatever_it_holds(cloud: Cloud) -> None:
+def test_403_for_a_key_with_any_permission(cloud: Cloud) -> None:
     bob = newcomer()
     _, token = invited(cloud)
     everything = {"artifacts": ("read", "write", "manage"), "teams": ("read", "write")}
@@ -118,17 +120,17 @@ def test_403_for_a_key_whatever_it_holds(cloud: Cloud) -> None:
     "token",
     ["A" * 40, "A" * 39, "A" * 41, "x", "\x00" * 40, "\ud800" * 40, "é" * 40, "../" * 20, "A" * 100_000],
 )  # fmt: skip
-def test_404_for_a_token_that_nobody_was_sent(cloud: Cloud, token: str) -> None:
+def test_404_for_an_unknown_token(cloud: Cloud, token: str) -> None:
     assert outcome(join(newcomer(), token)) == (404, "invitation_not_found")
 
 
 @pytest.mark.parametrize("age", [LIFETIME, LIFETIME + timedelta(days=1)])
-def test_404_for_one_that_is_over(cloud: Cloud, age: timedelta) -> None:
+def test_404_for_an_expired_invitation(cloud: Cloud, age: timedelta) -> None:
     _, token = invited(cloud, age=age)
     assert outcome(join(newcomer(), token)) == (404, "invitation_not_found")
 
 
-def test_it_holds_till_the_last_minute(cloud: Cloud) -> None:
+def test_an_invitation_is_valid_until_its_last_minute(cloud: Cloud) -> None:
     _, token = invited(cloud, age=LIFETIME - timedelta(minutes=1))
     assert join(newcomer(), token).status == 200
 
@@ -142,14 +144,14 @@ def test_400_for_a_body_without_a_token(cloud: Cloud, body: Any) -> None:
 
 
 @pytest.mark.parametrize("authorization", [None, "Bearer", f"Bearer {'A' * 32}"])
-def test_401_for_nobody(cloud: Cloud, authorization: str | None) -> None:
+def test_401_without_a_session(cloud: Cloud, authorization: str | None) -> None:
     _, token = invited(cloud)
     reply = Sender(None, authorization=authorization)("POST", PATH, json_body={"token": token})
     assert outcome(reply) == (401, "unauthorized")
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_a_member_keeps_their_role_and_the_invitation_ends(cloud: Cloud, role: Role) -> None:
+def test_a_member_keeps_their_role_and_the_invitation_is_used_up(cloud: Cloud, role: Role) -> None:
     bob = joined(cloud, role)
     _, token = invited(cloud, role=Role.DEVELOPER)
     assert join(bob, token).json["role"] == role.value
@@ -168,7 +170,7 @@ def test_a_new_owner_is_counted(cloud: Cloud) -> None:
     assert ada.send("DELETE", f"/v1/teams/acme/members/{ada.user.id}").status == 200
 
 
-def test_a_store_that_does_not_answer_lets_nobody_in_and_uses_nothing(cloud: Cloud) -> None:
+def test_an_unavailable_table_adds_no_one_and_keeps_the_invitation(cloud: Cloud) -> None:
     bob = newcomer()
     _, token = invited(cloud)
     with unreachable("dynamodb", "TransactWriteItems"):
@@ -178,9 +180,9 @@ def test_a_store_that_does_not_answer_lets_nobody_in_and_uses_nothing(cloud: Clo
 
 
 class TestAtTheSameMoment:
-    """What another request did after this one had looked."""
+    """Another request makes a change after this request has read the data."""
 
-    def test_the_same_token_a_second_time(self, cloud: Cloud) -> None:
+    def test_the_token_is_used_by_another_request(self, cloud: Cloud) -> None:
         bob = newcomer()
         made, token = invited(cloud)
 
@@ -217,7 +219,7 @@ class TestAtTheSameMoment:
             invitations.accept(made, bob.user.id, now=clock.now())
         assert bob.user.id not in {member.user_id for member in members(cloud.team.id)}
 
-    def test_who_invited_is_removed(self, cloud: Cloud) -> None:
+    def test_the_inviter_is_removed(self, cloud: Cloud) -> None:
         bob, admin = newcomer(), joined(cloud, Role.ADMIN, "eve")
         by = Actor(user_id=admin.user.id, role=Role.ADMIN)
         invitee = Invitee(email=bob.user.email, address=bob.user.email, role=Role.MEMBER)
@@ -233,7 +235,7 @@ class TestAtTheSameMoment:
             invitations.accept(made, bob.user.id, now=clock.now())
         assert role_of(cloud.team.id, bob.user.id) is None
 
-    def test_the_user_has_become_a_member_otherwise(self, cloud: Cloud) -> None:
+    def test_the_user_becomes_a_member_by_another_request(self, cloud: Cloud) -> None:
         bob = newcomer()
         made, _ = invited(cloud, role=Role.VIEWER)
 

@@ -62,7 +62,7 @@ def test_the_team_is_named_by_its_id_as_well(cloud: Cloud, ada: Person) -> None:
     assert ada.send("GET", f"/v3/teams/{cloud.team.id}/members").json == ask(ada).json
 
 
-def test_those_who_joined_last_stand_first(cloud: Cloud, ada: Person) -> None:
+def test_the_newest_members_come_first(cloud: Cloud, ada: Person) -> None:
     now = clock.now()
     for minutes, name in enumerate(("zoe", "bob", "eve")):
         user = create_user(f"{name}@acme.example", name, now=now)
@@ -71,7 +71,7 @@ def test_those_who_joined_last_stand_first(cloud: Cloud, ada: Person) -> None:
     assert listed(ask(ada).json) == ["eve", "bob", "zoe", "ada"]
 
 
-def test_a_role_and_a_departure_show_at_once(cloud: Cloud, ada: Person) -> None:
+def test_changes_of_roles_and_departures_show_at_once(cloud: Cloud, ada: Person) -> None:
     bob = joined(cloud, Role.MEMBER)
     add_member(cloud.team.id, bob.user.id, Role.VIEWER, now=clock.now())
     assert {m["username"]: m["role"] for m in ask(ada).json["members"]} == {
@@ -81,7 +81,7 @@ def test_a_role_and_a_departure_show_at_once(cloud: Cloud, ada: Person) -> None:
     assert listed(ask(ada).json) == ["ada"]
 
 
-def test_somebody_who_has_deleted_their_account_is_not_shown(cloud: Cloud, ada: Person) -> None:
+def test_a_deleted_user_is_not_listed(cloud: Cloud, ada: Person) -> None:
     bob = joined(cloud, Role.MEMBER)
     remove_user(bob.user.id, now=clock.now())
     assert listed(ask(ada).json) == ["ada"]
@@ -90,7 +90,7 @@ def test_somebody_who_has_deleted_their_account_is_not_shown(cloud: Cloud, ada: 
 class TestPages:
     @pytest.fixture
     def crowd(self, cloud: Cloud) -> list[str]:
-        """Seven more, of whom the third to the fifth joined in the same millisecond."""
+        """Seven more members. The third to the fifth joined in the same millisecond."""
         now = clock.now()
         names = []
         for number, second in enumerate((1, 2, 3, 3, 3, 4, 5)):
@@ -101,7 +101,9 @@ class TestPages:
         return names
 
     @pytest.mark.parametrize("limit", [1, 2, 3, 4, 7, 8, 9, 100])
-    def test_they_hold_everybody_once(self, crowd: list[str], ada: Person, limit: int) -> None:
+    def test_pages_return_every_member_once(
+        self, crowd: list[str], ada: Person, limit: int
+    ) -> None:
         found, sizes, query = [], [], f"limit={limit}"
         while True:
             answer = ask(ada, query).json
@@ -116,7 +118,7 @@ class TestPages:
         assert max(sizes) <= max(limit, limit + 2)
         assert sizes[-1] > 0
 
-    def test_as_many_as_the_limit_unless_they_came_together(
+    def test_a_page_exceeds_the_limit_only_for_members_who_joined_together(
         self, crowd: list[str], ada: Person
     ) -> None:
         first = ask(ada, "limit=3").json
@@ -125,7 +127,7 @@ class TestPages:
         second = ask(ada, f"limit=3&until={first['pagination']['next']}").json
         assert listed(second) == ["m1", "m0", "ada"]
 
-    def test_twenty_unless_it_is_said(self, cloud: Cloud, ada: Person) -> None:
+    def test_the_default_limit_is_twenty(self, cloud: Cloud, ada: Person) -> None:
         now = clock.now()
         for number in range(22):
             user = create_user(f"m{number}@acme.example", "M", now=now)
@@ -133,7 +135,7 @@ class TestPages:
             add_member(cloud.team.id, user.id, Role.MEMBER, now=moment)
         assert ask(ada).json["pagination"]["count"] == 20
 
-    def test_since_and_until_bound_when_they_joined(
+    def test_since_and_until_limit_the_join_time(
         self, cloud: Cloud, crowd: list[str], ada: Person
     ) -> None:
         joined_at = {m["username"]: m["createdAt"] for m in ask(ada).json["members"]}
@@ -146,7 +148,7 @@ class TestPages:
                   "until=", "until=x", "until=-5", "until=1.5", "until=team_a", "since=9999999999999999",
                   "since=%00", "until=%C2%B2"],
     )  # fmt: skip
-    def test_400_for_a_bound_that_is_none(self, ada: Person, query: str) -> None:
+    def test_400_for_an_invalid_parameter(self, ada: Person, query: str) -> None:
         reply = ask(ada, query)
         assert outcome(reply) == (400, "bad_request")
         assert reply.message.startswith(query.partition("=")[0])
@@ -154,13 +156,15 @@ class TestPages:
 
 class TestOpenInvitations:
     @pytest.mark.parametrize("role", list(Role))
-    def test_whoever_manages_members_sees_them(self, cloud: Cloud, role: Role) -> None:
+    def test_roles_that_manage_members_see_invitations(self, cloud: Cloud, role: Role) -> None:
         invited(cloud, "eve", "zoe")
         answer = ask(joined(cloud, role)).json
         seen = [one["email"] for one in answer["emailInviteCodes"]]
         assert seen == (["eve@b.example", "zoe@b.example"] if role.manages_members else [])
 
-    def test_one_with_every_field_that_clients_require(self, cloud: Cloud, ada: Person) -> None:
+    def test_an_invitation_with_every_field_that_clients_require(
+        self, cloud: Cloud, ada: Person
+    ) -> None:
         now = clock.now()
         invited(cloud, "eve", at=now)
         (one,) = ask(ada).json["emailInviteCodes"]
@@ -173,19 +177,19 @@ class TestOpenInvitations:
             "expiresAt": to_ms(now + timedelta(days=7)),
         }
 
-    def test_those_that_are_over_are_gone(self, cloud: Cloud, ada: Person) -> None:
+    def test_expired_invitations_are_not_listed(self, cloud: Cloud, ada: Person) -> None:
         invited(cloud, "eve", at=clock.now() - LIFETIME)
         invited(cloud, "zoe", at=clock.now() - LIFETIME + timedelta(minutes=1))
         assert [one["email"] for one in ask(ada).json["emailInviteCodes"]] == ["zoe@b.example"]
 
-    def test_they_stand_on_the_first_page_alone(self, cloud: Cloud, ada: Person) -> None:
+    def test_invitations_are_only_on_the_first_page(self, cloud: Cloud, ada: Person) -> None:
         joined(cloud, Role.MEMBER)
         invited(cloud, "eve")
         following = ask(ada, "limit=1").json["pagination"]["next"]
         assert ask(ada, f"limit=1&until={following}").json["emailInviteCodes"] == []
 
 
-def test_nobody_joined_in_a_time_that_ends_before_it_begins(cloud: Cloud, ada: Person) -> None:
-    # DynamoDB would refuse the query, which moto does not: schemathesis found it.
+def test_no_members_if_until_is_before_since(cloud: Cloud, ada: Person) -> None:
+    # DynamoDB refuses such a query, but moto does not.
     reply = ask(ada, "since=1522078655&until=343519241")
     assert (reply.status, reply.json["members"]) == (200, [])

@@ -27,21 +27,19 @@ def slugs(answer: Any) -> list[str]:
 
 @pytest.fixture
 def token(personal: Sender) -> str:
-    """A key of Ada's that is bound to no team."""
+    """A personal key of Ada's."""
     assert personal.token is not None
     return personal.token
 
 
-def test_a_team_as_it_is_shown_alone(token: str, cloud: Cloud) -> None:
+def test_a_team_is_shown_as_by_get_team(token: str, cloud: Cloud) -> None:
     assert teams_of(token, "limit=100") == {
         "teams": [Sender(token)("GET", f"/v2/teams/{cloud.team.id}").json],
         "pagination": {"count": 1, "next": None, "prev": None},
     }
 
 
-def test_every_team_of_the_caller_with_their_role_and_nobody_elses(
-    cloud: Cloud, token: str
-) -> None:
+def test_every_team_of_the_caller_with_the_callers_role(cloud: Cloud, token: str) -> None:
     now = clock.now()
     bob = create_user("bob@elsewhere.example", "Bob", now=now)
     joined = create_team("Zebra", "a-zebra", owner_user_id=bob.id, now=now)
@@ -56,7 +54,7 @@ def test_every_team_of_the_caller_with_their_role_and_nobody_elses(
     assert slugs(teams_of(token)) == ["acme"]
 
 
-def test_a_key_that_is_bound_to_a_team_sees_that_one(cloud: Cloud) -> None:
+def test_a_team_key_sees_only_its_team(cloud: Cloud) -> None:
     create_team("Other", "other", owner_user_id=cloud.user.id, now=clock.now())
     assert slugs(teams_of(cloud.token)) == ["acme"]
     assert teams_of(cloud.token, f"until={cloud.team.id}")["teams"] == []
@@ -65,12 +63,12 @@ def test_a_key_that_is_bound_to_a_team_sees_that_one(cloud: Cloud) -> None:
     assert slugs(teams_of(cloud.token)) == []
 
 
-def test_nobodys_member_has_no_teams(cloud: Cloud, stranger: Sender) -> None:
+def test_a_user_without_teams_gets_an_empty_list(cloud: Cloud, stranger: Sender) -> None:
     assert stranger.token is not None
     assert teams_of(stranger.token)["teams"] == []
 
 
-def test_pages_hold_each_team_once(cloud: Cloud, token: str) -> None:
+def test_pages_return_each_team_once(cloud: Cloud, token: str) -> None:
     now = clock.now()
     for number in range(6):
         create_team("More", f"more-{number}", owner_user_id=cloud.user.id, now=now)
@@ -101,18 +99,18 @@ def test_a_hundred_teams_fit_on_one_page(cloud: Cloud) -> None:
 @pytest.mark.parametrize(
     "limit", ["0", "101", "1000", "-1", "1.5", "", "ten", "%C2%B2", "1&limit=2"]
 )
-def test_400_for_a_limit_that_is_none(token: str, limit: str) -> None:
+def test_400_for_an_invalid_limit(token: str, limit: str) -> None:
     reply = Sender(token, query=f"limit={limit}")("GET", "/v2/teams")
     assert (reply.status, reply.code) == (400, "bad_request")
     assert reply.message == "limit: must be a whole number from 1 to 100"
 
 
 @pytest.mark.parametrize("until", ["", "acme", "team_", "team_%00", "team_" + "a" * 65])
-def test_400_for_a_page_that_nobody_was_told(token: str, until: str) -> None:
+def test_400_for_an_unknown_cursor(token: str, until: str) -> None:
     reply = Sender(token, query=f"until={until}")("GET", "/v2/teams")
     assert (reply.status, reply.code) == (400, "bad_request")
     assert "until" in reply.message
 
 
-def test_who_has_no_token_is_told_so_before_anything_else(cloud: Cloud) -> None:
+def test_a_missing_token_is_reported_before_any_other_error(cloud: Cloud) -> None:
     assert Sender(None, query="limit=0")("GET", "/v2/teams").status == 401

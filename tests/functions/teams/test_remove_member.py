@@ -30,7 +30,7 @@ def is_member(cloud: Cloud, person: Person) -> bool:
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_an_owner_removes_anybody(cloud: Cloud, ada: Person, role: Role) -> None:
+def test_an_owner_can_remove_any_member(cloud: Cloud, ada: Person, role: Role) -> None:
     bob = joined(cloud, role)
     reply = remove(ada, bob.user.id)
     assert (reply.status, reply.json) == (200, {"id": cloud.team.id})
@@ -38,7 +38,7 @@ def test_an_owner_removes_anybody(cloud: Cloud, ada: Person, role: Role) -> None
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_an_admin_removes_anybody_but_an_owner(cloud: Cloud, role: Role) -> None:
+def test_an_admin_can_remove_any_member_except_an_owner(cloud: Cloud, role: Role) -> None:
     admin, bob = joined(cloud, Role.ADMIN, "eve"), joined(cloud, role)
     expected = (403, "missing_role") if role is Role.OWNER else (200, "")
     assert outcome(remove(admin, bob.user.id)) == expected
@@ -46,14 +46,14 @@ def test_an_admin_removes_anybody_but_an_owner(cloud: Cloud, role: Role) -> None
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_everybody_leaves_by_their_own_id(cloud: Cloud, role: Role) -> None:
+def test_every_member_can_leave(cloud: Cloud, role: Role) -> None:
     bob = joined(cloud, role)
     assert remove(bob, bob.user.id).status == 200
     assert not is_member(cloud, bob)
     assert outcome(remove(bob, bob.user.id)) == (404, "team_not_found")
 
 
-def test_the_only_owner_does_not_leave(cloud: Cloud, ada: Person) -> None:
+def test_the_only_owner_cannot_leave(cloud: Cloud, ada: Person) -> None:
     joined(cloud, Role.ADMIN)
     assert outcome(remove(ada, ada.user.id)) == (409, "last_owner")
     joined(cloud, Role.OWNER, "zoe")
@@ -70,7 +70,7 @@ def test_it_takes_effect_at_the_next_request(cloud: Cloud, ada: Person) -> None:
     for send in senders:
         assert outcome(send("GET", "/v8/artifacts/abc")) == (403, "not_a_team_member")
     assert outcome(bob.send("GET", "/v2/teams/acme")) == (404, "team_not_found")
-    # They work again for somebody who comes back: it is the membership that ended.
+    # The keys work again for a user who rejoins, because only the membership ended.
     assert len(list_keys(bob.user.id)) == 1
     add_member(cloud.team.id, bob.user.id, Role.VIEWER, now=clock.now())
     assert bound("GET", "/v8/artifacts/abc").status == 200
@@ -79,30 +79,30 @@ def test_it_takes_effect_at_the_next_request(cloud: Cloud, ada: Person) -> None:
 @pytest.mark.parametrize(
     "uid", ["nobody", "A" * 32, "inv_", "inv_" + "a" * 24, "inv_" + "a" * 23, "member#x", "team", "..", "a" * 4000]
 )  # fmt: skip
-def test_404_for_what_no_member_is_called(cloud: Cloud, ada: Person, uid: str) -> None:
+def test_404_for_an_unknown_id(cloud: Cloud, ada: Person, uid: str) -> None:
     assert outcome(remove(ada, uid))[0] == 404
     assert is_member(cloud, ada)
 
 
-def test_404_for_somebody_who_is_no_member(cloud: Cloud, ada: Person) -> None:
+def test_404_for_a_user_who_is_not_a_member(cloud: Cloud, ada: Person) -> None:
     assert outcome(remove(ada, newcomer().user.id)) == (404, "member_not_found")
 
 
-def test_a_store_that_does_not_answer_removes_nobody(cloud: Cloud, ada: Person) -> None:
+def test_an_unavailable_table_removes_no_one(cloud: Cloud, ada: Person) -> None:
     bob = joined(cloud, Role.MEMBER)
     with unreachable("dynamodb", "TransactWriteItems"):
         assert remove(ada, bob.user.id).status == 503
     assert is_member(cloud, bob)
 
 
-class TestWithdrawing:
+class TestWithdrawInvitation:
     def invited(self, cloud: Cloud, role: Role = Role.MEMBER, *, over: bool = False) -> Invitation:
         eve = Invitee(email="eve@acme.example", address="eve@acme.example", role=role)
         at = clock.now() - LIFETIME if over else clock.now()
         (made,) = invitations.invite(cloud.team.id, [eve], by=None, now=at)
         return made
 
-    def test_an_invitation_ends_by_its_id(
+    def test_an_invitation_is_withdrawn_by_its_id(
         self, cloud: Cloud, ada: Person, mailbox: Mailbox
     ) -> None:
         made = self.invited(cloud)
@@ -117,7 +117,7 @@ class TestWithdrawing:
 
     @pytest.mark.parametrize("invited_as", [Role.OWNER, Role.ADMIN])
     @pytest.mark.parametrize("role", list(Role))
-    def test_whoever_makes_such_members_withdraws_it(
+    def test_roles_that_can_invite_with_a_role_can_withdraw_it(
         self, cloud: Cloud, role: Role, invited_as: Role
     ) -> None:
         made = self.invited(cloud, invited_as)
@@ -125,11 +125,11 @@ class TestWithdrawing:
         expected = (200, "") if role.manages(invited_as) else (403, "missing_role")
         assert outcome(remove(bob, made.id)) == expected
 
-    def test_one_that_is_over_is_not_there(self, cloud: Cloud, ada: Person) -> None:
+    def test_404_for_an_expired_invitation(self, cloud: Cloud, ada: Person) -> None:
         made = self.invited(cloud, over=True)
         assert outcome(remove(ada, made.id)) == (404, "member_not_found")
 
-    def test_that_of_another_team_is_not_there(self, cloud: Cloud, ada: Person) -> None:
+    def test_404_for_an_invitation_of_another_team(self, cloud: Cloud, ada: Person) -> None:
         made = self.invited(cloud)
         ada.send("POST", "/v1/teams", json_body={"slug": "other"})
         reply = ada.send("DELETE", f"/v1/teams/other/members/{made.id}")
@@ -138,11 +138,9 @@ class TestWithdrawing:
 
 
 class TestAtTheSameMoment:
-    """What another request did after this one had looked."""
+    """Another request makes a change after this request has read the data."""
 
-    def test_an_admin_does_not_remove_somebody_who_has_just_become_an_owner(
-        self, cloud: Cloud
-    ) -> None:
+    def test_an_admin_cannot_remove_a_member_who_just_became_an_owner(self, cloud: Cloud) -> None:
         admin, bob = joined(cloud, Role.ADMIN, "eve"), joined(cloud, Role.MEMBER)
         by = Actor(user_id=admin.user.id, role=Role.ADMIN)
 
@@ -153,7 +151,7 @@ class TestAtTheSameMoment:
             management.remove_member(cloud.team.id, bob.user.id, by=by)
         assert is_member(cloud, bob)
 
-    def test_of_two_admins_who_remove_each_other_the_later_one_is_out(self, cloud: Cloud) -> None:
+    def test_if_two_admins_remove_each_other_the_later_request_fails(self, cloud: Cloud) -> None:
         eve, bob = joined(cloud, Role.ADMIN, "eve"), joined(cloud, Role.ADMIN)
 
         def faster() -> None:

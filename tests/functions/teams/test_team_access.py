@@ -1,6 +1,6 @@
-"""Who may do what in a team: every endpoint of teams against every role, every kind of token and every hostile name.
+"""Permissions in a team: every team endpoint with every role, every kind of token and every hostile name.
 
-The tables are the contract; docs/teams.md tells it.
+The tables are the contract; docs/teams.md documents it.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ MANAGE: Permissions = {"artifacts": ("manage",)}
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One thing to ask of a team: `ask(sender, team, member)`, by whom, and what a key has to hold for it."""
+    """One request to a team, the roles that can send it, and the permission that a key needs for it."""
 
     name: str
     method: str
@@ -63,7 +63,7 @@ ENDPOINTS = [
         "invite", "POST", "/v2/teams/{team}/members", {"email": "new@b.example"}, MANAGERS, WRITE
     ),
     Endpoint(
-        "invite as of old", "POST", "/v1/teams/{team}/members", {"email": "new@b.example"}, MANAGERS, WRITE
+        "invite with the old path", "POST", "/v1/teams/{team}/members", {"email": "new@b.example"}, MANAGERS, WRITE
     ),
     Endpoint(
         "change a role", "PATCH", "/v1/teams/{team}/members/{member}", {"role": "VIEWER"}, MANAGERS, WRITE
@@ -77,7 +77,7 @@ every_role = pytest.mark.parametrize("role", list(Role))
 
 @pytest.fixture
 def eve(cloud: Cloud, mailbox: Mailbox) -> Person:
-    """A member whom others act on."""
+    """A member who is the target of requests."""
     return joined(cloud, Role.MEMBER, "eve")
 
 
@@ -87,7 +87,7 @@ def state_of(cloud: Cloud) -> tuple[object, ...]:
 
 @every_role
 @every_endpoint
-def test_a_session_does_what_the_role_allows(
+def test_a_session_can_do_what_the_role_allows(
     cloud: Cloud, eve: Person, endpoint: Endpoint, role: Role
 ) -> None:
     bob = joined(cloud, role)
@@ -102,7 +102,7 @@ def test_a_session_does_what_the_role_allows(
 
 @every_role
 @every_endpoint
-def test_a_key_does_no_more_than_its_users_role_allows(
+def test_a_key_can_do_no_more_than_its_users_role_allows(
     cloud: Cloud, eve: Person, endpoint: Endpoint, role: Role
 ) -> None:
     send = key_of(joined(cloud, role), endpoint.needs, team_id=cloud.team.id)
@@ -116,7 +116,7 @@ def test_a_key_does_no_more_than_its_users_role_allows(
     ids=str,
 )
 @every_endpoint
-def test_a_key_needs_the_permission_whoever_has_it(
+def test_a_key_of_any_role_needs_the_permission(
     cloud: Cloud, eve: Person, endpoint: Endpoint, permissions: Permissions
 ) -> None:
     send = key_of(signed_in(cloud.user), permissions)
@@ -130,14 +130,14 @@ def test_a_key_needs_the_permission_whoever_has_it(
     assert held or state_of(cloud) == before
 
 
-def test_the_keys_of_builds_hold_none_of_them(cloud: Cloud, eve: Person) -> None:
+def test_keys_for_builds_have_none_of_these_permissions(cloud: Cloud, eve: Person) -> None:
     for endpoint in ENDPOINTS[1:]:
         reply = endpoint.ask(cloud.send, "acme", eve.user.id)
         assert outcome(reply) == (403, "missing_permission")
 
 
 @every_endpoint
-def test_a_refused_key_takes_no_use(cloud: Cloud, eve: Person, endpoint: Endpoint) -> None:
+def test_a_refused_key_does_not_count_a_use(cloud: Cloud, eve: Person, endpoint: Endpoint) -> None:
     if not endpoint.needs:
         return
     key, token = create_key(NewKey(user_id=cloud.user.id, remaining=3), now=clock.now())
@@ -148,7 +148,7 @@ def test_a_refused_key_takes_no_use(cloud: Cloud, eve: Person, endpoint: Endpoin
 
 
 @every_endpoint
-def test_404_for_a_stranger_as_for_a_team_that_does_not_exist(
+def test_404_for_a_non_member_as_for_an_unknown_team(
     cloud: Cloud, eve: Person, endpoint: Endpoint
 ) -> None:
     stranger = newcomer("mallory")
@@ -162,9 +162,7 @@ def test_404_for_a_stranger_as_for_a_team_that_does_not_exist(
 
 
 @every_endpoint
-def test_404_for_a_key_that_is_bound_to_another_team(
-    cloud: Cloud, eve: Person, endpoint: Endpoint
-) -> None:
+def test_404_for_a_key_of_another_team(cloud: Cloud, eve: Person, endpoint: Endpoint) -> None:
     other = create_team("Other", "other", owner_user_id=cloud.user.id, now=clock.now())
     send = key_of(signed_in(cloud.user), endpoint.needs, team_id=other.id)
     for team in ("acme", cloud.team.id):
@@ -178,7 +176,7 @@ NO_NAMES = (
 
 
 @every_endpoint
-def test_404_for_what_no_team_is_called(cloud: Cloud, eve: Person, endpoint: Endpoint) -> None:
+def test_404_for_an_unknown_team(cloud: Cloud, eve: Person, endpoint: Endpoint) -> None:
     owner = signed_in(cloud.user)
     replies = {name: endpoint.ask(owner.send, name, eve.user.id) for name in NO_NAMES}
     assert {name: outcome(reply) for name, reply in replies.items()} == dict.fromkeys(
@@ -220,7 +218,7 @@ ALL = [
 
 
 @pytest.mark.parametrize("endpoint", ALL, ids=str)
-def test_401_for_nobody(cloud: Cloud, eve: Person, endpoint: Endpoint) -> None:
+def test_401_without_a_valid_token(cloud: Cloud, eve: Person, endpoint: Endpoint) -> None:
     before = state_of(cloud)
     for kind, sender in NOBODY.items():
         reply = endpoint.ask(sender(cloud), "acme", eve.user.id)
@@ -230,7 +228,7 @@ def test_401_for_nobody(cloud: Cloud, eve: Person, endpoint: Endpoint) -> None:
 
 
 @pytest.mark.parametrize("endpoint", [one for one in ALL if one.body is not None], ids=str)
-def test_400_for_a_body_that_is_no_json_object(
+def test_400_for_a_body_that_is_not_a_json_object(
     cloud: Cloud, eve: Person, endpoint: Endpoint
 ) -> None:
     send = signed_in(cloud.user).send
@@ -241,7 +239,7 @@ def test_400_for_a_body_that_is_no_json_object(
 
 @pytest.mark.parametrize("block", list(Block))
 @every_endpoint
-def test_a_block_stops_what_changes_the_team_and_leaves_its_members(
+def test_a_block_stops_changes_to_the_team_but_not_to_its_members(
     cloud: Cloud, eve: Person, endpoint: Endpoint, block: Block
 ) -> None:
     change_state(cloud.team.id, block=block, caching=CachingStatus.PAUSED)
@@ -250,7 +248,9 @@ def test_a_block_stops_what_changes_the_team_and_leaves_its_members(
     assert reply.status == (200 if endpoint.name in passes else 402)
 
 
-def test_moving_in_and_out_takes_effect_at_the_next_request(cloud: Cloud, mailbox: Mailbox) -> None:
+def test_joining_and_leaving_take_effect_at_the_next_request(
+    cloud: Cloud, mailbox: Mailbox
+) -> None:
     ada, bob = signed_in(cloud.user), newcomer()
     key = key_of(bob, {**READ, "artifacts": ("read",)})
     readers: list[Callable[[], Reply]] = [
@@ -269,7 +269,7 @@ def test_moving_in_and_out_takes_effect_at_the_next_request(cloud: Cloud, mailbo
         assert ada.send("DELETE", f"/v1/teams/acme/members/{bob.user.id}").status == 200
 
 
-def test_no_reply_and_no_log_line_holds_a_token(
+def test_no_reply_and_no_log_line_contains_a_token(
     cloud: Cloud,
     eve: Person,
     capsys: pytest.CaptureFixture[str],

@@ -32,7 +32,7 @@ def rename(person: Person, was: str, becomes: str, **more: Any) -> None:
 
 
 @pytest.mark.parametrize("named_by", ["id", "slug"])
-def test_a_team_with_its_new_name_and_slug(cloud: Cloud, ada: Person, named_by: str) -> None:
+def test_the_reply_has_the_new_name_and_slug(cloud: Cloud, ada: Person, named_by: str) -> None:
     before = ada.send("GET", "/v2/teams/acme").json
     reply = change(ada, getattr(cloud.team, named_by), name=" Acme, Inc. ", slug="acme-inc")
     assert reply.status == 200
@@ -48,7 +48,7 @@ def test_a_team_with_its_new_name_and_slug(cloud: Cloud, ada: Person, named_by: 
     assert reply.json == ada.send("GET", "/v2/teams/acme-inc").json
 
 
-def test_what_is_not_named_stays(cloud: Cloud, ada: Person) -> None:
+def test_fields_that_are_not_sent_stay(cloud: Cloud, ada: Person) -> None:
     change(ada, "acme", name="Other")
     change(ada, "acme", slug="other")
     reply = change(ada, "other", remoteCaching={"enabled": False}, description="ignored")
@@ -66,7 +66,7 @@ def test_what_is_not_named_stays(cloud: Cloud, ada: Person) -> None:
         (False, CachingStatus.PAUSED, "disabled"),
     ],
 )
-def test_remote_caching_is_the_caching_status(
+def test_remote_caching_sets_the_caching_status(
     cloud: Cloud, ada: Person, enabled: bool, was: CachingStatus, becomes: str
 ) -> None:
     change_state(cloud.team.id, caching=was)
@@ -75,7 +75,7 @@ def test_remote_caching_is_the_caching_status(
     assert cloud.send("GET", "/v8/artifacts/status").json == {"status": becomes}
 
 
-def test_a_key_sets_the_caching_status_by_the_permission_for_artifacts(ada: Person) -> None:
+def test_a_key_needs_the_artifacts_permission_to_set_the_caching_status(ada: Person) -> None:
     manages, writes = (
         Person(ada.user, key_of(ada, permissions))
         for permissions in ({"artifacts": ("manage",)}, {"teams": ("write",)})
@@ -120,12 +120,12 @@ def test_400_names_the_field_that_breaks_a_rule(ada: Person, body: Any, field: s
     assert reply.message.startswith(f"{field}: ")
 
 
-def test_400_names_ten_fields_and_the_number_of_the_others(ada: Person) -> None:
+def test_400_names_ten_fields_and_counts_the_others(ada: Person) -> None:
     reply = ada.send("PATCH", "/v2/teams/acme", json_body={"formerSlugs": [1] * 11})
     assert outcome(reply) == (400, "bad_request")
     rule = "Input should be a valid string"
-    told = [f"formerSlugs.{place}: {rule}" for place in range(10)]
-    assert reply.message == "; ".join([*told, "and 1 more"])
+    errors = [f"formerSlugs.{place}: {rule}" for place in range(10)]
+    assert reply.message == "; ".join([*errors, "and 1 more"])
 
 
 @pytest.mark.parametrize("body", [{}, {"avatar": "x"}, {"name": None}, {"remoteCaching": {}}])
@@ -135,13 +135,13 @@ def test_400_for_a_body_that_changes_nothing(ada: Person, body: Any) -> None:
     )  # fmt: skip
 
 
-def test_the_same_again_writes_nothing(cloud: Cloud, ada: Person) -> None:
+def test_a_repeated_request_writes_nothing(cloud: Cloud, ada: Person) -> None:
     with unreachable("dynamodb", "TransactWriteItems"):
         assert change(ada, "acme", name="Acme", slug="acme").status == 200
     assert find_team("acme") == cloud.team
 
 
-def test_a_store_that_does_not_answer_leaves_the_team_as_it_was(cloud: Cloud, ada: Person) -> None:
+def test_an_unavailable_table_leaves_the_team_unchanged(cloud: Cloud, ada: Person) -> None:
     with unreachable("dynamodb", "TransactWriteItems"):
         assert change(ada, "acme", slug="other", name="Other").status == 503
     assert find_team("acme") == cloud.team
@@ -149,8 +149,8 @@ def test_a_store_that_does_not_answer_leaves_the_team_as_it_was(cloud: Cloud, ad
 
 
 class TestFormerSlugs:
-    def test_clients_that_name_the_old_slug_go_on(self, cloud: Cloud, ada: Person) -> None:
-        """Both on an instance that knows the slug already and on one that does not."""
+    def test_clients_that_use_the_old_slug_still_work(self, cloud: Cloud, ada: Person) -> None:
+        """Both on an instance that has cached the slug and on one that has not."""
         assert cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact").status == 202
         rename(ada, "acme", "acme-inc")
         for _ in range(2):
@@ -161,9 +161,7 @@ class TestFormerSlugs:
             restart()
         assert ada.send("GET", "/v2/teams/acme").json["slug"] == "acme-inc"
 
-    def test_nobody_else_takes_a_slug_that_leads_to_the_team(
-        self, cloud: Cloud, ada: Person
-    ) -> None:
+    def test_another_team_cannot_take_a_former_slug(self, cloud: Cloud, ada: Person) -> None:
         rename(ada, "acme", "acme-inc")
         mallory = newcomer("mallory")
         for slug in ("acme", "acme-inc"):
@@ -172,13 +170,13 @@ class TestFormerSlugs:
         create_team("Other", "other", owner_user_id=mallory.user.id, now=clock.now())
         assert outcome(change(mallory, "other", slug="acme")) == (409, "slug_taken")
 
-    def test_the_team_itself_takes_it_back(self, cloud: Cloud, ada: Person) -> None:
+    def test_the_team_can_take_a_former_slug_back(self, cloud: Cloud, ada: Person) -> None:
         rename(ada, "acme", "acme-inc")
         rename(ada, "acme-inc", "acme")
         reply = ada.send("GET", "/v2/teams/acme-inc")
         assert (reply.json["slug"], reply.json["formerSlugs"]) == ("acme", ["acme-inc"])
 
-    def test_one_that_is_given_up_leads_nowhere_and_can_be_taken(
+    def test_a_released_slug_no_longer_works_and_can_be_taken(
         self, cloud: Cloud, ada: Person
     ) -> None:
         assert cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact").status == 202
@@ -194,14 +192,14 @@ class TestFormerSlugs:
             403, "not_a_team_member",
         )  # fmt: skip
 
-    def test_it_can_be_given_up_with_the_renaming(self, ada: Person) -> None:
+    def test_a_slug_can_be_released_in_the_request_that_renames(self, ada: Person) -> None:
         rename(ada, "acme", "acme-inc", formerSlugs=[])
         assert find_team("acme") is None
 
-    def test_an_instance_that_knows_where_it_led_follows_it_to_its_new_team(
+    def test_an_instance_with_a_cached_slug_follows_it_to_its_new_team(
         self, cloud: Cloud, ada: Person, personal: Sender
     ) -> None:
-        """The key's user is a member of both teams: what the slug leads to now is what counts."""
+        """The key's user is in both teams. The slug's current team counts."""
         send = Sender(personal.token, slug="acme")
         assert send("PUT", "/v8/artifacts/abc", body=b"of the first").status == 202
         assert send("GET", "/v8/artifacts/abc").body == b"of the first"
@@ -213,13 +211,13 @@ class TestFormerSlugs:
         bound = Sender(cloud.token, slug="acme-inc")
         assert bound("GET", "/v8/artifacts/abc").body == b"of the first"
 
-    def test_those_that_are_named_stay(self, ada: Person) -> None:
+    def test_former_slugs_in_the_body_stay(self, ada: Person) -> None:
         for was, becomes in (("acme", "b"), ("b", "c"), ("c", "d")):
             rename(ada, was, becomes)
         assert change(ada, "d", formerSlugs=["c", "acme", "d"]).json["formerSlugs"] == ["acme", "c"]
         assert find_team("b") is None
 
-    def test_the_oldest_gives_way_to_a_sixth(self, ada: Person) -> None:
+    def test_a_sixth_former_slug_replaces_the_oldest(self, ada: Person) -> None:
         slugs = ["acme", *(f"acme-{number}" for number in range(MAX_FORMER_SLUGS + 1))]
         for was, becomes in pairwise(slugs):
             rename(ada, was, becomes)
@@ -231,9 +229,9 @@ class TestFormerSlugs:
 
 
 class TestAtTheSameMoment:
-    """What another request did after this one had looked."""
+    """Another request makes a change after this request has read the data."""
 
-    def test_two_names_for_one_team_both_count_in_their_order(
+    def test_two_concurrent_renamings_both_count_in_their_order(
         self, cloud: Cloud, ada: Person
     ) -> None:
         def other() -> None:
@@ -245,7 +243,7 @@ class TestAtTheSameMoment:
         assert team is not None
         assert team.slugs == ("acme", "second", "third")
 
-    def test_a_slug_goes_to_whoever_was_first(self, cloud: Cloud, ada: Person) -> None:
+    def test_the_first_request_gets_the_slug(self, cloud: Cloud, ada: Person) -> None:
         other = create_team("Other", "other", owner_user_id=ada.user.id, now=clock.now())
 
         def faster() -> None:
@@ -255,7 +253,7 @@ class TestAtTheSameMoment:
             assert outcome(change(ada, "acme", slug="wanted")) == (409, "slug_taken")
         assert find_team("acme") == cloud.team
 
-    def test_somebody_who_is_no_admin_any_more_renames_nothing(self, cloud: Cloud) -> None:
+    def test_a_member_who_was_just_demoted_cannot_rename(self, cloud: Cloud) -> None:
         admin = joined(cloud, Role.ADMIN)
 
         def demoted() -> None:
@@ -265,7 +263,7 @@ class TestAtTheSameMoment:
             assert outcome(change(admin, "acme", slug="theirs")) == (403, "missing_role")
         assert find_team("acme") == cloud.team
 
-    def test_a_team_that_is_deleted_is_not_found(self, cloud: Cloud, ada: Person) -> None:
+    def test_404_if_the_team_was_just_deleted(self, cloud: Cloud, ada: Person) -> None:
         def deleted() -> None:
             delete_team(cloud.team.id, by=None, now=clock.now())
 
@@ -274,7 +272,7 @@ class TestAtTheSameMoment:
         assert find_team("other") is None
 
 
-def test_teams_that_were_stored_without_versions_are_renamed_too(cloud: Cloud, ada: Person) -> None:
+def test_teams_stored_without_a_version_can_be_renamed(cloud: Cloud, ada: Person) -> None:
     aws.dynamodb().update_item(
         TableName=settings().teams_table,
         Key=aws.serialize({"pk": cloud.team.id, "sk": "team"}),

@@ -50,7 +50,7 @@ def hits(owner: str, days_ago: int, count: int, ci: str | None = None) -> None:
     record(owner, [event] * count, reporter, now=clock.now() - timedelta(days=days_ago))
 
 
-def test_what_clients_report_and_upload_is_told(cloud: Cloud) -> None:
+def test_figures_of_reported_events_and_uploads(cloud: Cloud) -> None:
     cloud.send("PUT", "/v8/artifacts/abc", body=b"12345")
     cloud.send("PUT", "/v8/artifacts/def", body=b"123")
     batch = [
@@ -90,37 +90,37 @@ def test_what_clients_report_and_upload_is_told(cloud: Cloud) -> None:
     }
 
 
-def test_thirty_days_until_today_without_a_period(cloud: Cloud) -> None:
+def test_the_default_period_is_thirty_days_until_today(cloud: Cloud) -> None:
     hits(cloud.team.id, 29, 1)
     hits(cloud.team.id, 30, 5)
-    told = usage(cloud.send)
+    reply = usage(cloud.send)
     days = [today() - timedelta(days=ago) for ago in reversed(range(30))]
-    assert [day["day"] for day in told["days"]] == [day.isoformat() for day in days]
-    assert (told["from"], told["to"]) == (days[0].isoformat(), days[-1].isoformat())
-    assert told["total"]["hits"] == told["days"][0]["hits"] == 1
+    assert [day["day"] for day in reply["days"]] == [day.isoformat() for day in days]
+    assert (reply["from"], reply["to"]) == (days[0].isoformat(), days[-1].isoformat())
+    assert reply["total"]["hits"] == reply["days"][0]["hits"] == 1
 
 
-def test_the_days_asked_for_and_no_others(cloud: Cloud) -> None:
+def test_only_the_requested_days(cloud: Cloud) -> None:
     for ago in range(5):
         hits(cloud.team.id, ago, 1 + ago, "GITLAB")
     first, last = today() - timedelta(days=3), today() - timedelta(days=1)
-    told = usage(cloud.send, f"from={first}&to={last}")
-    assert [day["hits"] for day in told["days"]] == [4, 3, 2]
-    assert [(part["ci"], part["hits"]) for part in told["ci"]] == [("GITLAB", 9), (None, 0)]
+    reply = usage(cloud.send, f"from={first}&to={last}")
+    assert [day["hits"] for day in reply["days"]] == [4, 3, 2]
+    assert [(part["ci"], part["hits"]) for part in reply["ci"]] == [("GITLAB", 9), (None, 0)]
     assert usage(cloud.send, f"to={last}")["to"] == last.isoformat()
     assert len(usage(cloud.send, f"from={first}")["days"]) == 4
 
 
-def test_uploads_of_days_that_the_sweep_has_kept(cloud: Cloud) -> None:
+def test_uploads_of_days_that_the_sweep_has_archived(cloud: Cloud) -> None:
     set_uploads(cloud.team.id, today() - timedelta(days=3), Uploads(count=7, size_bytes=70))
-    # The totals have not forgotten this one yet: a crash on the way.
+    # A crash has left this day in the totals too.
     set_uploads(cloud.team.id, today(), Uploads(count=1, size_bytes=10))
     cloud.send("PUT", "/v8/artifacts/abc", body=b"0123456789")
-    told = usage(cloud.send)
-    assert (told["total"]["uploads"], told["total"]["uploadedBytes"]) == (8, 80)
+    reply = usage(cloud.send)
+    assert (reply["total"]["uploads"], reply["total"]["uploadedBytes"]) == (8, 80)
 
 
-def test_the_status_and_the_quota_that_rule(cloud: Cloud, option: SetOption) -> None:
+def test_the_effective_status_and_quota(cloud: Cloud, option: SetOption) -> None:
     option("default_quota_bytes", 100)
     assert usage(cloud.send)["quotaBytes"] == 100
     change_state(cloud.team.id, quota_bytes=5)
@@ -131,7 +131,7 @@ def test_the_status_and_the_quota_that_rule(cloud: Cloud, option: SetOption) -> 
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_every_member_reads_it_by_key_and_by_session(cloud: Cloud, role: Role) -> None:
+def test_every_member_reads_it_with_a_key_or_a_session(cloud: Cloud, role: Role) -> None:
     member = add(cloud, role)
     permissions = {"artifacts": ("read",)}
     key = create_key(NewKey(user_id=member.id, permissions=permissions), now=clock.now())[1]
@@ -148,32 +148,32 @@ def add(cloud: Cloud, role: Role) -> Any:
     return member
 
 
-def test_a_key_that_does_not_read_is_refused(cloud: Cloud) -> None:
+def test_403_for_a_key_that_cannot_read(cloud: Cloud) -> None:
     permissions = {"artifacts": ("write",)}
     new = NewKey(user_id=cloud.user.id, permissions=permissions)
     reply = Sender(create_key(new, now=clock.now())[1], slug="acme")("GET", "/v1/usage")
     assert (reply.status, reply.code) == (403, "missing_permission")
 
 
-def test_nobody_reads_another_teams(cloud: Cloud, stranger: Sender) -> None:
+def test_403_for_another_team(cloud: Cloud, stranger: Sender) -> None:
     reply = stranger("GET", "/v1/usage")
     assert (reply.status, reply.code) == (403, "not_a_team_member")
 
 
-def test_somebody_without_a_team_reads_their_own(cloud: Cloud, personal: Sender) -> None:
+def test_a_user_reads_their_personal_usage(cloud: Cloud, personal: Sender) -> None:
     hits(cloud.team.id, 0, 3)
     hits(cloud.user.id, 0, 1)
-    told = usage(personal)
-    assert (told["owner"], told["total"]["hits"]) == (cloud.user.id, 1)
+    reply = usage(personal)
+    assert (reply["owner"], reply["total"]["hits"]) == (cloud.user.id, 1)
 
 
 @pytest.mark.parametrize("block", list(Block))
-def test_a_block_leaves_the_figures_to_read(cloud: Cloud, block: Block) -> None:
+def test_a_blocked_owner_can_still_read_it(cloud: Cloud, block: Block) -> None:
     change_state(cloud.team.id, block=block, block_reason="ask Eve")
     assert cloud.send("GET", "/v8/artifacts/status").status == 402
-    told = usage(cloud.send)
-    # The caching status is what it would be without the block.
-    assert (told["block"], told["blockReason"], told["status"]) == (block, "ask Eve", "enabled")
+    reply = usage(cloud.send)
+    # The block does not change the caching status.
+    assert (reply["block"], reply["blockReason"], reply["status"]) == (block, "ask Eve", "enabled")
     change_state(cloud.team.id, unblock=True)
     assert (usage(cloud.send)["block"], usage(cloud.send)["blockReason"]) == (None, None)
 
@@ -209,17 +209,17 @@ def test_400_names_the_parameter(cloud: Cloud, query: str, message: str) -> None
 @pytest.mark.parametrize(
     "query", ["to=2000-01-01", "to=2099-12-31", "from=2024-01-01&to=2024-12-31"]
 )
-def test_the_ends_of_what_may_be_asked(cloud: Cloud, query: str) -> None:
-    told = usage(cloud.send, query)
-    assert len(told["days"]) == (366 if "from" in query else 30)
+def test_the_longest_period_and_the_last_day(cloud: Cloud, query: str) -> None:
+    reply = usage(cloud.send, query)
+    assert len(reply["days"]) == (366 if "from" in query else 30)
 
 
-def test_who_has_no_token_is_told_so_before_anything_else(cloud: Cloud) -> None:
+def test_a_missing_token_is_reported_before_any_other_error(cloud: Cloud) -> None:
     assert Sender(None, query="from=never")("GET", "/v1/usage").status == 401
 
 
 @pytest.mark.parametrize(("days", "reads"), [(1, 1), (30, 1), (100, 1), (366, 4)])
-def test_the_cost_grows_with_the_days_and_not_with_what_happened_on_them(
+def test_the_cost_depends_on_the_days_and_not_on_their_events(
     cloud: Cloud, days: int, reads: int
 ) -> None:
     for number in range(20):
@@ -228,5 +228,5 @@ def test_the_cost_grows_with_the_days_and_not_with_what_happened_on_them(
     with counted() as calls:
         assert Sender(cloud.token, query=query)("GET", "/v1/usage").status == 200
     assert calls.steps[-1] == ["BatchGetItem"] * reads
-    # The key, and whom the slug names; member, team and totals; the days.
+    # The key and the slug; member, team and totals; the days.
     assert calls.sequential == 3
