@@ -1,4 +1,4 @@
-"""What tests of the layer share: a module of the integrator's."""
+"""Shared by the tests of the layer: a module of the integrator."""
 
 import sys
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from larder import extensions
 
 @pytest.fixture
 def integrator() -> Iterator[ModuleType]:
-    """A module of the integrator's, as their layer would bring it."""
+    """A module as an integrator's own Lambda layer would provide it."""
     module = ModuleType("integrator")
     sys.modules["integrator"] = module
     yield module

@@ -1,4 +1,4 @@
-"""What botocore leaves to its callers."""
+"""Errors, types and signatures that botocore leaves to its callers."""
 
 from typing import Any
 
@@ -23,24 +23,24 @@ def read(table: str) -> object:
     return aws.dynamodb().get_item(TableName=table, Key=aws.serialize(KEY))
 
 
-def test_a_busy_store_is_told_as_throttled(table: str) -> None:
+def test_a_throttled_store_is_reported_as_throttled(table: str) -> None:
     busy = error("ThrottlingException")
     with answering("dynamodb", "GetItem", busy), pytest.raises(Throttled):
         read(table)
 
 
-def test_a_store_in_trouble_is_told_as_try_again(table: str) -> None:
+def test_a_store_error_is_reported_as_try_again(table: str) -> None:
     trouble = error("InternalServerError", 500)
     with answering("dynamodb", "GetItem", trouble), pytest.raises(TryAgain):
         read(table)
 
 
-def test_a_store_that_cannot_be_reached_is_told_as_try_again(table: str) -> None:
+def test_an_unreachable_store_is_reported_as_try_again(table: str) -> None:
     with unreachable("dynamodb", "GetItem"), pytest.raises(TryAgain):
         read(table)
 
 
-def test_a_body_that_reaches_s3_too_late_is_told_as_try_again(aws_in_memory: None) -> None:
+def test_a_timeout_while_sending_a_body_to_s3_is_reported_as_try_again(aws_in_memory: None) -> None:
     bucket = settings().artifacts_bucket
     with answering("s3", "PutObject", error("RequestTimeout")), pytest.raises(TryAgain):
         aws.s3().put_object(Bucket=bucket, Key="artifacts/a", Body=b"a")
@@ -57,7 +57,7 @@ VALUES: list[Any] = [
 
 
 def _in_order(typed: dict[str, Any]) -> dict[str, Any]:
-    """A set has no order, and boto3 gives it none."""
+    """Sort sets, because boto3 returns them in any order."""
     return {kind: sorted(value) if kind == "SS" else value for kind, value in typed.items()}
 
 
@@ -66,31 +66,31 @@ def _name(value: Any) -> str:
 
 
 @pytest.mark.parametrize("value", VALUES, ids=_name)
-def test_values_are_typed_as_boto3_types_them(value: Any) -> None:
+def test_values_are_typed_like_by_boto3(value: Any) -> None:
     typed: Any = TypeSerializer().serialize(value)
     assert aws.serialize({"value": value}) == {"value": _in_order(typed)}
     assert aws.deserialize({"value": typed}) == {"value": TypeDeserializer().deserialize(typed)}
 
 
-def test_values_come_back_as_they_were_put() -> None:
+def test_values_are_read_as_they_were_written() -> None:
     item = {"s": "a", "n": 12, "b": True, "l": ["a", 1, None], "m": {"x": [False]}}
     assert aws.deserialize(aws.serialize({**item, "none": None})) == item
 
 
 @pytest.mark.parametrize("value", [1.5, b"a", [1.5]], ids=repr)
-def test_what_no_table_holds_is_refused(value: object) -> None:
+def test_unsupported_values_are_refused(value: object) -> None:
     with pytest.raises(TypeError, match="no table holds a "):
         aws.serialize({"value": value})
 
 
 @pytest.mark.parametrize("typed", [{"B": b"a"}, {"NS": ["1"]}], ids=repr)
-def test_what_no_table_holds_is_not_guessed_at(typed: dict[str, Any]) -> None:
+def test_unsupported_stored_types_are_refused(typed: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match="no table holds a value of the type"):
         aws.deserialize({"value": typed})
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT"])
-def test_a_presigned_url_signs_host_alone_and_ends(environment: None, method: str) -> None:
+def test_a_presigned_url_signs_only_the_host_and_expires(environment: None, method: str) -> None:
     url = aws.presign(method, "https://bucket.s3.eu-central-1.amazonaws.com/key", expires_s=60)
     assert "X-Amz-Algorithm=AWS4-HMAC-SHA256" in url
     assert "%2Feu-central-1%2Fs3%2Faws4_request" in url

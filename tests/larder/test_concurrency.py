@@ -1,4 +1,4 @@
-"""Rounds of work that other writers may come before."""
+"""Retries after conflicts with other writers."""
 
 import time
 
@@ -9,13 +9,13 @@ from larder.concurrency import attempts
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The seconds that nobody waits for here."""
+    """The pauses in seconds, recorded instead of waited for."""
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)
     return slept
 
 
-def test_there_is_a_pause_between_two_rounds_and_none_before_or_after(pauses: list[float]) -> None:
+def test_pauses_are_only_between_attempts(pauses: list[float]) -> None:
     assert [(attempt, len(pauses)) for attempt in attempts()] == [(n, n) for n in range(8)]
     assert len(pauses) == 7
 
@@ -29,6 +29,6 @@ def test_pauses_are_random_and_at_most_double(pauses: list[float]) -> None:
     assert 0.01 < max(second) <= 0.02
 
 
-def test_the_first_rounds_may_follow_at_once(pauses: list[float]) -> None:
+def test_the_first_attempts_can_be_without_pauses(pauses: list[float]) -> None:
     assert [len(pauses) for _ in attempts(most=5, pausing_after=3)] == [0, 0, 0, 1, 2]
     assert pauses[0] <= 0.04

@@ -1,4 +1,4 @@
-"""How long a request waits for stores that do not answer. tests/proofs/test_faults.py waits for real ones."""
+"""How long a request waits for a store without a reply. tests/proofs/test_faults.py waits for real stores."""
 
 import time
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def read() -> object:
 
 @contextmanager
 def silent(takes_s: float) -> Iterator[list[float]]:
-    """Within, each try at a read is given up after a while. Yields when they began."""
+    """Make each attempt to read time out. Yields the start times of the attempts."""
     tries: list[float] = []
 
     def wait(**_: Any) -> None:
@@ -40,24 +40,24 @@ def in_time(left_s: float) -> Any:
     return request_deadline(round((KEPT_BACK_S + left_s) * 1000))
 
 
-def test_calls_are_made_as_long_as_there_is_time() -> None:
+def test_calls_are_made_while_there_is_time() -> None:
     with in_time(10):
         assert read() is None
 
 
-def test_no_call_begins_when_the_time_is_over() -> None:
+def test_no_call_starts_when_the_time_is_over() -> None:
     with in_time(0), silent(0) as tries, pytest.raises(TryAgain):
         read()
     assert tries == []
 
 
-def test_no_further_try_begins_when_the_time_is_over() -> None:
+def test_no_retry_starts_when_the_time_is_over() -> None:
     with in_time(0.02), silent(0.05) as tries, pytest.raises(TryAgain):
         read()
     assert len(tries) == 1
 
 
-def test_there_are_three_tries_while_there_is_time() -> None:
+def test_at_most_three_attempts_while_there_is_time() -> None:
     with in_time(10), silent(0) as tries, pytest.raises(TryAgain):
         read()
     assert len(tries) == 3
@@ -69,7 +69,7 @@ def test_the_next_request_has_its_own_time() -> None:
     assert read() is None
 
 
-def test_calls_with_a_short_deadline_leave_the_rest_its_time() -> None:
+def test_a_short_limit_does_not_reduce_the_remaining_time() -> None:
     with in_time(10):
         with short_deadline(), silent(SHORT_S + 0.05) as tries, pytest.raises(TryAgain):
             read()
@@ -77,7 +77,7 @@ def test_calls_with_a_short_deadline_leave_the_rest_its_time() -> None:
         assert read() is None
 
 
-def test_a_try_that_begins_at_the_end_is_over_before_the_function_is() -> None:
+def test_an_attempt_that_starts_late_ends_before_the_function() -> None:
     for client in (aws.dynamodb(), aws.s3(), aws.lambda_(), aws.secrets_manager()):
         config: Any = client.meta.config
         assert config.connect_timeout + config.read_timeout < KEPT_BACK_S

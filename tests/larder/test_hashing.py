@@ -17,13 +17,13 @@ def test_random_values_have_their_length_and_alphabet() -> None:
     assert random_id() != random_id()
 
 
-def test_an_id_is_told_from_what_is_none() -> None:
+def test_an_id_is_distinguished_from_other_text() -> None:
     assert is_random_id(random_id())
     for text in ("", "nokey", random_id(24), random_letters(64), "\u00e4" * 32, "-" * 32):
         assert not is_random_id(text)
 
 
-def test_upload_ids_sort_by_the_time_at_which_they_were_made() -> None:
+def test_upload_ids_sort_by_time() -> None:
     now = datetime(2026, 11, 21, tzinfo=UTC)
     made = [time_ordered_id(now + timedelta(milliseconds=step)) for step in range(5)]
     assert made == sorted(made)

@@ -1,9 +1,9 @@
-"""What an instance remembers."""
+"""The in-memory caches of an instance."""
 
 from larder.instance import Remembered, restart
 
 
-def test_the_oldest_entry_makes_room_for_a_further_one() -> None:
+def test_a_full_cache_drops_its_oldest_entry() -> None:
     memory: Remembered[str, int] = Remembered(2)
     memory["a"], memory["b"] = 1, 2
     memory["a"] = 3
@@ -12,7 +12,7 @@ def test_the_oldest_entry_makes_room_for_a_further_one() -> None:
     assert memory == {"b": 2, "c": 4}
 
 
-def test_a_restart_empties_every_memory() -> None:
+def test_a_restart_empties_every_cache() -> None:
     memories: list[Remembered[str, int]] = [Remembered(2), Remembered(2)]
     for memory in memories:
         memory["a"] = 1

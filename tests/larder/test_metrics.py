@@ -1,4 +1,4 @@
-"""Lines of the log that CloudWatch reads figures from, in its embedded metric format."""
+"""Log lines in CloudWatch's embedded metric format."""
 
 import json
 from io import StringIO
@@ -16,7 +16,7 @@ GET, HEAD = "GET /v8/artifacts/{hash}", "HEAD /v8/artifacts/{hash}"
 
 
 def figures(line: dict[str, Any]) -> dict[str, tuple[str, list[dict[str, str]]]]:
-    """What CloudWatch makes of one line: each metric's namespace and the dimensions that it is kept by."""
+    """The metrics that CloudWatch reads from one line: for each, its namespace and its dimensions."""
     found = {}
     for directive in line.get("_aws", {}).get("CloudWatchMetrics", []):
         assert directive.keys() == {"Namespace", "Dimensions", "Metrics"}
@@ -32,7 +32,7 @@ def lines_of(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_a_line_of_its_own_counts_everything_and_each_value(
+def test_a_separate_line_counts_the_total_and_each_value(
     environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     environment.setenv("POWERTOOLS_METRICS_NAMESPACE", "Larder/larder-prod")
@@ -43,7 +43,7 @@ def test_a_line_of_its_own_counts_everything_and_each_value(
     assert figures(line) == {"Surprises": ("Larder/larder-prod", [{}, {"kind": "nice"}])}
 
 
-def test_figures_are_told_with_their_units(environment: pytest.MonkeyPatch) -> None:
+def test_metrics_have_units(environment: pytest.MonkeyPatch) -> None:
     line = metrics.measured(Eggs=(12, "Count"), Milk=(0, "Bytes"))
     (directive,) = line["_aws"]["CloudWatchMetrics"]
     assert (directive["Namespace"], directive["Dimensions"]) == (STACK, [[]])
@@ -52,7 +52,7 @@ def test_figures_are_told_with_their_units(environment: pytest.MonkeyPatch) -> N
     assert (line["Eggs"], line["Milk"]) == (12, 0)
 
 
-def test_a_request_that_passes_uncounted_is_told(
+def test_a_request_that_passes_uncounted_is_a_metric(
     environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report_store_failure("http")
@@ -70,7 +70,7 @@ def test_a_request_that_passes_uncounted_is_told(
         (None, "HEAD", "Misses"),
     ],
 )
-def test_a_request_for_an_artifact_is_counted_in_the_line_that_it_leaves_anyway(
+def test_an_artifact_request_is_counted_in_its_regular_log_line(
     cloud: Cloud, log: StringIO, size: int | None, method: str, outcome: str
 ) -> None:
     if size:
@@ -84,7 +84,7 @@ def test_a_request_for_an_artifact_is_counted_in_the_line_that_it_leaves_anyway(
     assert figures(line) == {outcome: (STACK, [{"route": route}])}
 
 
-def test_a_refusal_and_other_requests_are_neither_hit_nor_miss(
+def test_refusals_and_other_requests_are_neither_hits_nor_misses(
     cloud: Cloud, stranger: Sender, log: StringIO
 ) -> None:
     assert stranger("GET", f"/v8/artifacts/{HASH}").status == 403

@@ -1,4 +1,4 @@
-"""Every option, read once from the environment."""
+"""Options, read once from the environment."""
 
 import pytest
 
@@ -23,16 +23,16 @@ REQUIRED = {
 }
 
 
-def test_options_that_are_not_set_have_their_defaults() -> None:
+def test_options_have_defaults() -> None:
     assert read_settings(REQUIRED).retention_days == 30
 
 
-def test_an_empty_variable_is_one_that_is_not_set() -> None:
+def test_an_empty_variable_is_the_same_as_an_absent_one() -> None:
     assert read_settings({**REQUIRED, "LARDER_RETENTION_DAYS": " "}).retention_days == 30
 
 
 @pytest.mark.parametrize("missing", REQUIRED)
-def test_a_required_option_that_is_missing_is_named(missing: str) -> None:
+def test_a_missing_required_option_is_named(missing: str) -> None:
     rest = {name: value for name, value in REQUIRED.items() if name != missing}
     with pytest.raises(SettingsError, match=f"^{missing} is not set: "):
         read_settings(rest)
@@ -47,6 +47,6 @@ def test_a_required_option_that_is_missing_is_named(missing: str) -> None:
         ("9999", "must be at most 3650, not 9999"),
     ],
 )
-def test_a_bad_number_is_told_with_its_rule(text: str, rule: str) -> None:
+def test_an_invalid_number_is_reported_with_its_rule(text: str, rule: str) -> None:
     with pytest.raises(SettingsError, match=f"LARDER_RETENTION_DAYS {rule}"):
         read_settings({**REQUIRED, "LARDER_RETENTION_DAYS": text})

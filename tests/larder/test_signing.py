@@ -1,4 +1,4 @@
-"""Signatures of cookies and tokens: made with the current secret, accepted with the previous one too."""
+"""Signatures of cookies and tokens: created with the current secret, also accepted with the previous one."""
 
 import base64
 import json
@@ -29,7 +29,7 @@ from tests.faults import answering, reply
 NOW = clock.now()
 
 
-def test_a_signature_is_of_its_text_alone(option: SetOption) -> None:
+def test_a_signature_is_valid_only_for_its_text(option: SetOption) -> None:
     option("signing_secret", "one")
     assert is_signed("token", sign("token"))
     assert not is_signed("tokem", sign("token"))
@@ -37,7 +37,7 @@ def test_a_signature_is_of_its_text_alone(option: SetOption) -> None:
     assert not is_signed("token", "\ud800")
 
 
-def test_the_previous_secrets_signatures_are_accepted_but_no_longer_made(option: SetOption) -> None:
+def test_signatures_of_the_previous_secret_are_accepted_but_not_created(option: SetOption) -> None:
     option("signing_secret", "one")
     signature, token = sign("text"), encode_token({"a": 1}, now=NOW, lifetime_s=60)
     option("signing_secret", "two,one")
@@ -50,7 +50,7 @@ def test_the_previous_secrets_signatures_are_accepted_but_no_longer_made(option:
         decode_token(token, now=NOW)
 
 
-def test_a_token_ends_with_its_lifetime(option: SetOption) -> None:
+def test_a_token_expires_with_its_lifetime(option: SetOption) -> None:
     token = encode_token({"email": "ada@example.com"}, now=NOW, lifetime_s=60)
     claims = decode_token(token, now=NOW + timedelta(seconds=59))
     assert claims["email"] == "ada@example.com"
@@ -104,7 +104,7 @@ def secret_arn(environment: pytest.MonkeyPatch, option: SetOption) -> Iterator[s
 
 @contextmanager
 def rotated_ago(age: timedelta) -> Iterator[list[str]]:
-    """Within, Secrets Manager tells that `two` took the place of `one` so long ago. Yields the calls that ask."""
+    """Make Secrets Manager report that `two` replaced `one` this long ago. Yields the calls."""
     restart()
     stored = json.dumps({"current": "two", "previous": "one"})
     answer = reply({"SecretString": stored, "CreatedDate": clock.now() - age})
@@ -113,19 +113,21 @@ def rotated_ago(age: timedelta) -> Iterator[list[str]]:
 
 
 def signed_by(secret: str, text: str, option: SetOption, arn: str) -> str:
-    """What a deployment with this one secret makes of the text."""
+    """The signature of the text in a deployment with only this secret."""
     option("signing_secret", secret)
     signature = sign(text)
     option("signing_secret", arn)
     return signature
 
 
-def test_a_stacks_secret_comes_from_secrets_manager(secret_arn: str, option: SetOption) -> None:
+def test_the_secret_of_a_stack_is_read_from_secrets_manager(
+    secret_arn: str, option: SetOption
+) -> None:
     assert sign("text") == signed_by("one", "text", option, secret_arn)
     assert read_secrets().put_at is not None
 
 
-def test_after_a_rotation_both_are_accepted_and_the_old_one_signs_until_all_know_the_new_one(
+def test_after_a_rotation_the_old_secret_signs_until_every_instance_has_the_new_one(
     secret_arn: str, option: SetOption
 ) -> None:
     old, new = (signed_by(secret, "text", option, secret_arn) for secret in ("one", "two"))
@@ -144,18 +146,18 @@ def test_after_a_rotation_both_are_accepted_and_the_old_one_signs_until_all_know
             ]
 
 
-def test_what_an_instance_signs_right_after_a_rotation_passes_one_that_knows_only_the_old_secret(
+def test_a_signature_right_after_a_rotation_is_valid_on_an_instance_with_the_old_secret(
     secret_arn: str,
 ) -> None:
     put_secrets(current="two", previous="one")
     signature, token = sign("text"), encode_token({"a": 1}, now=NOW, lifetime_s=60)
     put_secrets(current="one", previous=None)
-    restart()  # as an instance that read before the rotation
+    restart()  # as an instance that read the secret before the rotation
     assert is_signed("text", signature)
     assert decode_token(token, now=NOW)["a"] == 1
 
 
-def test_a_secret_alone_signs_at_once(secret_arn: str, option: SetOption) -> None:
+def test_a_first_secret_signs_immediately(secret_arn: str, option: SetOption) -> None:
     old = sign("text")
     put_secrets(current="two", previous=None)
     restart()
@@ -163,7 +165,7 @@ def test_a_secret_alone_signs_at_once(secret_arn: str, option: SetOption) -> Non
     assert not is_signed("text", old)
 
 
-def test_the_secret_is_read_once_however_many_signatures_are_forged(secret_arn: str) -> None:
+def test_the_secret_is_read_once_for_any_number_of_forged_signatures(secret_arn: str) -> None:
     with rotated_ago(timedelta(days=1)) as calls:
         sign("text")
         for number in range(200):
@@ -173,6 +175,6 @@ def test_the_secret_is_read_once_however_many_signatures_are_forged(secret_arn: 
     assert len(calls) == 1
 
 
-def test_the_secrets_do_not_show_in_what_is_printed(secret_arn: str) -> None:
+def test_the_secrets_are_not_in_printed_output(secret_arn: str) -> None:
     put_secrets(current="the-current", previous="the-previous")
     assert "the-" not in repr(read_secrets())

@@ -1,4 +1,4 @@
-"""How tables are read and written: expressions, transactions, and what other writers do to them."""
+"""Reading and writing tables: expressions, transactions and conflicts with other writers."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -82,7 +82,7 @@ TABLES = {
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
-def test_each_table_has_the_key_that_the_template_gives_it(table: Table) -> None:
+def test_each_table_has_its_key_of_the_template(table: Table) -> None:
     (described,) = (one for one in load_template(environ={}).tables if one.name == table.name())
     schema = described.create_table["KeySchema"]
     names = {one["KeyType"]: one["AttributeName"] for one in schema}
@@ -93,12 +93,12 @@ def test_each_table_has_the_key_that_the_template_gives_it(table: Table) -> None
 
 
 class TestReads:
-    def test_an_item_comes_back_as_it_was_put_without_what_is_none(self) -> None:
+    def test_an_item_is_read_as_it_was_written_without_none_values(self) -> None:
         put({**ADA, "left": None})
         assert TEAMS.get("team", "ada") == ADA
         assert TEAMS.get("team", "bob") is None
 
-    def test_more_items_than_one_request_takes_are_read_in_several(self) -> None:
+    def test_more_items_than_fit_into_one_request_take_several(self) -> None:
         for number in range(101):
             put({"pk": "many", "sk": str(number)})
         with requests("BatchGetItem") as calls:
@@ -106,20 +106,20 @@ class TestReads:
         assert {item["sk"] for item in found} == {str(number) for number in range(101)}
         assert [len(call["RequestItems"][TEAMS.name()]["Keys"]) for call in calls] == [100, 2]
 
-    def test_no_keys_are_no_request(self) -> None:
+    def test_no_keys_send_no_request(self) -> None:
         with requests("BatchGetItem") as calls:
             assert TEAMS.get_many([]) == []
             assert batch_get({TEAMS: [], USAGE: []}) == {TEAMS: [], USAGE: []}
         assert calls == []
 
-    def test_items_of_two_tables_are_one_request(self, ada: None) -> None:
+    def test_items_of_two_tables_take_one_request(self, ada: None) -> None:
         put({"owner": "team", "day": "2026-01-01"}, USAGE)
         with requests("BatchGetItem") as calls:
             found = batch_get({TEAMS: [("team", "ada")], USAGE: [("team", "2026-01-01")]})
         assert found == {TEAMS: [ADA], USAGE: [{"owner": "team", "day": "2026-01-01"}]}
         assert len(calls) == 1
 
-    def test_keys_that_were_left_unprocessed_are_asked_for_again(self, ada: None) -> None:
+    def test_unprocessed_keys_are_requested_again(self, ada: None) -> None:
         with answering("dynamodb", "BatchGetItem", left_unprocessed(), times=1):
             assert TEAMS.get_many([("team", "ada")]) == [ADA]
 
@@ -130,9 +130,7 @@ class TestReads:
         ):
             TEAMS.get_many([("team", "ada")])
 
-    def test_items_of_one_moment_are_one_transaction_in_the_order_of_the_keys(
-        self, ada: None
-    ) -> None:
+    def test_a_consistent_read_is_one_transaction_in_the_order_of_the_keys(self, ada: None) -> None:
         conflict = cancelled("TransactionConflict", "None")
         with answering("dynamodb", "TransactGetItems", conflict, times=2) as met:
             assert TEAMS.get_together(("team", "bob"), ("team", "ada")) == [None, ADA]
@@ -140,7 +138,7 @@ class TestReads:
         with answering("dynamodb", "TransactGetItems", conflict), pytest.raises(Contention):
             TEAMS.get_together(("team", "ada"))
 
-    def test_a_query_reads_page_by_page_and_no_further_than_it_is_asked(self) -> None:
+    def test_a_query_reads_only_as_many_pages_as_needed(self) -> None:
         for number in range(5):
             put({"pk": "many", "sk": str(number)})
         with requests("Query") as calls:
@@ -149,11 +147,11 @@ class TestReads:
         assert len(calls) == 2
         assert all(call["ConsistentRead"] for call in calls)
 
-    def test_a_query_returns_only_what_it_is_asked_for(self, ada: None) -> None:
+    def test_a_query_returns_only_the_requested_attributes(self, ada: None) -> None:
         (item,) = TEAMS.query(equals(pk="team"), only=("role", "joined#at"), consistent=False)
         assert item == {"role": "owner", "joined#at": 5}
 
-    def test_a_page_leads_to_the_next_one(self) -> None:
+    def test_a_page_has_the_key_of_the_next_one(self) -> None:
         for number in range(3):
             put({"pk": "many", "sk": str(number)})
         first, after = TEAMS.page(equals(pk="many"), limit=2)
@@ -183,7 +181,7 @@ class TestReads:
             assert list(TEAMS.scan(equals(sk="ada"))) == [{"pk": "a"}, {"pk": "b"}]
         assert [call.get("ExclusiveStartKey") for call in calls] == [None, last]
 
-    def test_a_scan_returns_what_meets_the_condition(self, ada: None) -> None:
+    def test_a_scan_returns_items_that_meet_the_condition(self, ada: None) -> None:
         put({"pk": "other", "sk": "bob"})
         assert list(TEAMS.scan(equals(sk="ada") & ~begins_with(pk="other"))) == [ADA]
 
@@ -232,7 +230,7 @@ FAILED = [
     equals(role="owner") & equals(sk="bob"),
     equals(role="member") | equals(sk="bob"),
     ~equals(role="owner"),
-    # What is joined first stays together.
+    # Conditions that are joined first stay together.
     (equals(sk="ada") | equals(role="owner")) & equals(role="member"),
     ~(equals(sk="ada") & equals(role="owner")),
 ]
@@ -240,20 +238,16 @@ FAILED = [
 
 class TestConditions:
     @pytest.mark.parametrize("condition", MET)
-    def test_a_condition_that_holds_lets_the_write_be(
-        self, ada: None, condition: Condition
-    ) -> None:
+    def test_a_condition_that_holds_allows_the_write(self, ada: None, condition: Condition) -> None:
         assert commit(TEAMS.delete("team", "ada", when=condition))
         assert TEAMS.get("team", "ada") is None
 
     @pytest.mark.parametrize("condition", FAILED)
-    def test_one_that_does_not_leaves_everything_as_it_was(
-        self, ada: None, condition: Condition
-    ) -> None:
+    def test_a_condition_that_fails_changes_nothing(self, ada: None, condition: Condition) -> None:
         assert not commit(TEAMS.delete("team", "ada", when=condition))
         assert TEAMS.get("team", "ada") == ADA
 
-    def test_one_condition_serves_many_writes(self) -> None:
+    def test_a_condition_can_be_reused_for_many_writes(self) -> None:
         unclaimed = missing("pk")
         assert commit(TEAMS.put({"pk": "a", "sk": "a"}, when=unclaimed))
         assert commit(TEAMS.put({"pk": "b", "sk": "b"}, when=unclaimed))
@@ -261,7 +255,7 @@ class TestConditions:
 
 
 class TestUpdates:
-    def test_attributes_are_set_added_to_and_removed_at_once(self, ada: None) -> None:
+    def test_attributes_are_set_added_to_and_removed_in_one_update(self, ada: None) -> None:
         update = TEAMS.update(
             "team",
             "ada",
@@ -279,7 +273,7 @@ class TestUpdates:
             "tags": {"a", "b", "c"},
         }
 
-    def test_a_missing_item_begins_to_exist_unless_the_condition_says_otherwise(self) -> None:
+    def test_an_update_creates_a_missing_item_unless_the_condition_forbids_it(self) -> None:
         assert not commit(TEAMS.update("team", "bob", set={"role": "member"}, when=exists("pk")))
         assert commit(TEAMS.update("team", "bob", add={"count": -2}))
         assert TEAMS.get("team", "bob") == {"pk": "team", "sk": "bob", "count": -2}
@@ -298,7 +292,7 @@ class TestUpdates:
         assert commit_returning(TEAMS.delete("team", "ada")) == (True, ADA)
         assert commit_returning(TEAMS.delete("team", "ada")) == (True, {})
 
-    def test_items_are_deleted_for_as_long_as_there_is_time(self) -> None:
+    def test_items_are_deleted_while_there_is_time(self) -> None:
         for number in range(3):
             put({"pk": "many", "sk": str(number)})
         time_left = iter([True, True, False])
@@ -310,7 +304,7 @@ class TestUpdates:
 
 
 class TestTransactions:
-    def test_several_writes_are_done_together(self, ada: None) -> None:
+    def test_several_writes_are_one_transaction(self, ada: None) -> None:
         with requests("TransactWriteItems") as calls:
             assert commit(
                 TEAMS.check("team", "ada", when=equals(role="owner")),
@@ -321,14 +315,14 @@ class TestTransactions:
         assert TEAMS.get("team", "bob") == {"pk": "team", "sk": "bob"}
         assert USAGE.get("team", "2026-01-01") == {"owner": "team", "day": "2026-01-01", "hits": 1}
 
-    def test_a_failed_condition_undoes_the_others_and_says_which_it_was(self, ada: None) -> None:
+    def test_a_failed_condition_undoes_all_writes_and_is_identified(self, ada: None) -> None:
         first = TEAMS.put({"pk": "team", "sk": "bob"})
         second = TEAMS.check("team", "ada", when=equals(role="member"))
         assert try_commit(first, second) == [second]
         assert not commit(first, second)
         assert TEAMS.get("team", "bob") is None
 
-    def test_a_single_check_is_a_transaction_too(self, ada: None) -> None:
+    def test_a_single_check_is_a_transaction(self, ada: None) -> None:
         assert commit(TEAMS.check("team", "ada", when=exists("pk")))
         assert not commit(TEAMS.check("team", "bob", when=exists("pk")))
 
@@ -357,7 +351,7 @@ CONFLICTS = [
 @pytest.mark.usefixtures("ada")
 class TestContention:
     @pytest.mark.parametrize(("writes", "operation", "conflict"), CONFLICTS)
-    def test_a_conflict_with_another_transaction_is_tried_again(
+    def test_a_conflict_with_another_transaction_is_retried(
         self, writes: Callable[[], list[Write]], operation: str, conflict: Answer
     ) -> None:
         with answering("dynamodb", operation, conflict, times=2) as met:
@@ -366,15 +360,15 @@ class TestContention:
         assert (TEAMS.get("team", "ada") or {})["count"] == 1
 
     @pytest.mark.parametrize(("writes", "operation", "conflict"), CONFLICTS)
-    def test_one_that_does_not_end_is_an_error_of_its_own(
+    def test_a_permanent_conflict_is_a_separate_error(
         self, writes: Callable[[], list[Write]], operation: str, conflict: Answer
     ) -> None:
-        """False would mean that a condition failed: that an address has a user, or a slug is taken."""
+        """False would mean that a condition failed, such as for a taken address or slug."""
         with answering("dynamodb", operation, conflict) as met, pytest.raises(Contention):
             commit(*writes())
         assert len(met) == 8
 
-    def test_a_failed_condition_is_final_whatever_else_went_wrong(self) -> None:
+    def test_a_failed_condition_is_final_whatever_else_failed(self) -> None:
         for reason in ("TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"):
             both = cancelled(reason, "ConditionalCheckFailed")
             first, second = together()
@@ -382,7 +376,7 @@ class TestContention:
                 assert try_commit(first, second) == [second]
             assert len(met) == 1
 
-    def test_what_is_no_condition_and_no_conflict_is_no_false_either(self) -> None:
+    def test_other_cancellations_are_errors_and_not_false(self) -> None:
         invalid = cancelled("None", "ValidationError")
         with (
             answering("dynamodb", "TransactWriteItems", invalid),
@@ -396,12 +390,12 @@ class TestContention:
             commit(*alone())
 
     @pytest.mark.parametrize("reason", ["ThrottlingError", "ProvisionedThroughputExceeded"])
-    def test_a_busy_table_is_no_failed_condition(self, reason: str) -> None:
+    def test_a_throttled_table_is_not_a_failed_condition(self, reason: str) -> None:
         busy = cancelled("None", reason)
         with answering("dynamodb", "TransactWriteItems", busy), pytest.raises(Throttled):
             commit(*together())
 
-    def test_a_transaction_that_meets_a_busy_table_is_tried_three_times(self) -> None:
+    def test_a_throttled_transaction_is_tried_three_times(self) -> None:
         body = {
             "__type": "TransactionCanceledException",
             "CancellationReasons": [{"Code": "ThrottlingError"}],
@@ -413,7 +407,7 @@ class TestContention:
             commit(*together())
         assert len(tries) == 3
 
-    def test_a_transaction_that_is_still_under_way_is_reported_as_throttled(self) -> None:
+    def test_a_transaction_in_progress_is_reported_as_throttled(self) -> None:
         under_way = error("TransactionInProgressException")
         with answering("dynamodb", "TransactWriteItems", under_way), pytest.raises(Throttled):
             commit(*together())
@@ -425,7 +419,7 @@ KEY: Item = {"key_hash": "a", "remaining": 2, "left": "hand", "permissions": {"l
 
 
 class TestRenamedAttributes:
-    """A deployment may name attributes of API keys as its own programs do."""
+    """A deployment can rename the attributes of API keys."""
 
     @pytest.fixture(autouse=True)
     def _key(self, aws_in_memory: None) -> None:
@@ -441,7 +435,7 @@ class TestRenamedAttributes:
             "rights": {"left": ["b"]},
         }
 
-    def test_conditions_and_updates_use_our_names(self) -> None:
+    def test_conditions_and_updates_use_larders_names(self) -> None:
         where = equals(remaining=2) & contains(("permissions", "left"), "b")
         update = KEYS.update("a", add={"remaining": -1}, set={"left": None}, when=where)
         changed = {"key_hash": "a", "remaining": 1, "permissions": {"left": ["b"]}}
@@ -452,7 +446,7 @@ class TestRenamedAttributes:
 
 @contextmanager
 def requests(operation: str) -> Iterator[list[dict[str, Any]]]:
-    """Yields the arguments of each request of this operation that is made inside."""
+    """Yields the arguments of each request of this operation."""
     calls: list[dict[str, Any]] = []
 
     def note(params: dict[str, Any], **_: object) -> None:

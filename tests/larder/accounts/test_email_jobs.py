@@ -1,4 +1,4 @@
-"""Handing mail over to the function that makes and sends it."""
+"""The invocation of the function that writes and sends mail."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,7 +29,7 @@ def with_agent(agent: str | None) -> EmailJob:
 
 @pytest.mark.parametrize("kind", EmailKind)
 @pytest.mark.parametrize("agent", [None, "Mozilla/5.0"])
-def test_the_function_gets_the_job_as_it_was(
+def test_the_function_gets_the_job_unchanged(
     mailbox: Mailbox, kind: EmailKind, agent: str | None
 ) -> None:
     job = replace(with_agent(agent), kind=kind)
@@ -37,7 +37,7 @@ def test_the_function_gets_the_job_as_it_was(
     assert mailbox.jobs == [job]
 
 
-def test_a_known_and_an_unknown_address_cost_the_same_one_call(mailbox: Mailbox) -> None:
+def test_known_and_unknown_addresses_cost_the_same_single_call(mailbox: Mailbox) -> None:
     create_user("ada@acme.example", "Ada", now=clock.now())
     calls: list[str] = []
 
@@ -60,7 +60,7 @@ def test_a_long_user_agent_is_cut(mailbox: Mailbox) -> None:
     "too_long",
     [lambda: replace(JOB, callback_url="/" + "x" * 17_000), lambda: replace(JOB, email="x" * 9**5)],
 )
-def test_what_lambda_or_the_outbox_could_not_take_is_refused(
+def test_a_job_too_large_for_lambda_or_the_outbox_is_refused(
     mailbox: Mailbox, too_long: Callable[[], EmailJob]
 ) -> None:
     with pytest.raises(InvalidRequest):
@@ -68,7 +68,7 @@ def test_what_lambda_or_the_outbox_could_not_take_is_refused(
     assert mailbox.jobs == []
 
 
-def test_a_lambda_that_is_busy_or_does_not_answer_is_told(aws_in_memory: None) -> None:
+def test_an_unavailable_lambda_is_reported(aws_in_memory: None) -> None:
     busy = error("TooManyRequestsException", 429)
     with answering("lambda", "Invoke", busy), pytest.raises(Throttled):
         enqueue(JOB)

@@ -1,4 +1,4 @@
-"""The operator gives an account to whoever has another address, whatever happens at that moment."""
+"""The operator moves an account to another address, also during concurrent requests."""
 
 import pytest
 
@@ -33,8 +33,8 @@ def make(email: str = "ada@example.com") -> User:
     return create_user(email, "Ada", password=PASSWORD, email_verified=True, now=clock.now())
 
 
-def test_the_link_that_took_an_account_over_does_not_take_it_again(mailbox: Mailbox) -> None:
-    """The address that it was made for is the user's again, and the hour that it lives may not be over."""
+def test_the_link_that_changed_the_address_does_not_work_again(mailbox: Mailbox) -> None:
+    """The user has the address of the link again, and the link can still be within its hour."""
     ada, now = make(), clock.now()
     link = issue_verification_token(ada, new_email="thief@evil.example", now=now)
     assert follow_verification_token(link, VISIT, now=now).email == "thief@evil.example"
@@ -45,7 +45,7 @@ def test_the_link_that_took_an_account_over_does_not_take_it_again(mailbox: Mail
     assert find_user(ada.id) == becomes
 
 
-def test_whoever_changes_the_address_at_the_same_moment_does_not_keep_it(mailbox: Mailbox) -> None:
+def test_a_concurrent_change_of_the_address_does_not_win(mailbox: Mailbox) -> None:
     ada, now = make(), clock.now()
     link = issue_verification_token(ada, new_email="thief@evil.example", now=now)
 
@@ -54,14 +54,14 @@ def test_whoever_changes_the_address_at_the_same_moment_does_not_keep_it(mailbox
 
     with just_before("dynamodb", "TransactWriteItems", thief):
         was, becomes = give_account(ada.id, "ada@new.example", now=now)
-    # It is the address at that moment that is left, and told of it.
+    # The user leaves the address of that moment, and that address gets the notice.
     assert was.email == "thief@evil.example"
     assert find_user_by_email("ada@new.example") == becomes
     assert find_user_by_email("thief@evil.example") is None
     assert find_user_by_email("ada@example.com") is None
 
 
-def test_a_session_that_begins_at_the_same_moment_is_over_too(aws_in_memory: None) -> None:
+def test_a_session_started_concurrently_ends_too(aws_in_memory: None) -> None:
     ada, now = make(), clock.now()
     signed_in = check_credentials("ada@example.com", PASSWORD)
     give_account(ada.id, "ada@new.example", now=now)
@@ -71,7 +71,7 @@ def test_a_session_that_begins_at_the_same_moment_is_over_too(aws_in_memory: Non
         check_credentials("ada@new.example", PASSWORD)
 
 
-def test_an_address_that_is_taken_at_the_same_moment_is_refused(aws_in_memory: None) -> None:
+def test_a_concurrently_taken_address_is_refused(aws_in_memory: None) -> None:
     ada, now = make(), clock.now()
 
     def another() -> None:
@@ -83,10 +83,10 @@ def test_an_address_that_is_taken_at_the_same_moment_is_refused(aws_in_memory: N
     assert check_credentials("ada@example.com", PASSWORD) == ada
 
 
-def test_nobody_is_an_operator_by_an_address_that_was_given_to_them(
+def test_a_moved_account_is_not_an_operator_before_it_verifies_the_address(
     mailbox: Mailbox, option: SetOption
 ) -> None:
-    """Not before they have read mail that came there: the operator may have mistyped it."""
+    """The user must first open a link sent to the address, because the operator can mistype it."""
     option("operator_emails", "root@example.com")
     ada, now = make(), clock.now()
     _, becomes = give_account(ada.id, "root@example.com", now=now)
@@ -95,7 +95,7 @@ def test_nobody_is_an_operator_by_an_address_that_was_given_to_them(
     assert service.is_operator(reset_password(token, PASSWORD, VISIT, end_keys=len, now=now))
 
 
-def test_what_is_refused_changes_nothing(aws_in_memory: None) -> None:
+def test_a_refused_change_has_no_effect(aws_in_memory: None) -> None:
     ada, now = make(), clock.now()
     with pytest.raises(EmailUnchanged):
         give_account(ada.id, "Ada@Example.com", now=now)

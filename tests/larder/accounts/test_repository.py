@@ -1,4 +1,4 @@
-"""How the identity table keeps users and their account records, and reads what version 0.1.0 has stored."""
+"""How the identity table stores users and account records, and reads data of version 0.1.0."""
 
 from dataclasses import replace
 from typing import Any
@@ -72,13 +72,13 @@ def test_a_user_without_a_password_has_no_account_record(aws_in_memory: None) ->
     assert accounts() == []
 
 
-def test_the_account_record_goes_where_its_user_goes(ada: User) -> None:
+def test_the_account_record_follows_its_users_address(ada: User) -> None:
     move(ada, "ada@new.example")
     assert holding_passwords() == {("email#ada@new.example", "account#credential")}
     assert check_credentials("ada@new.example", PASSWORD).id == ada.id
 
 
-def test_the_account_record_goes_with_the_password(ada: User) -> None:
+def test_the_account_record_is_deleted_with_the_password(ada: User) -> None:
     account = read_account(ada.id)
     locked = service.with_password(account, None, ends_sessions=True, now=clock.now())
     assert repository.change(account, locked) is not None
@@ -86,7 +86,7 @@ def test_the_account_record_goes_with_the_password(ada: User) -> None:
     assert read_account(ada.id).credential is None
 
 
-def test_the_account_record_goes_when_the_operator_gives_the_user_to_another_address(
+def test_the_account_record_is_deleted_when_the_operator_moves_the_user(
     ada: User,
 ) -> None:
     sign_in.give_account(ada.id, "other@example.com", now=clock.now())
@@ -99,7 +99,7 @@ def test_the_account_record_is_deleted_with_the_user(ada: User) -> None:
     assert accounts() == []
 
 
-def test_a_read_that_meets_a_write_is_made_again(ada: User) -> None:
+def test_a_read_during_a_write_is_repeated(ada: User) -> None:
     busy = error(
         "TransactionCanceledException", CancellationReasons=[{"Code": "TransactionConflict"}]
     )
@@ -144,7 +144,7 @@ def test_deleting_a_user_of_0_1_0_leaves_no_password(ada: User) -> None:
 # A deployment that went back to version 0.1.0 for a while ------------------------------------------
 
 
-def test_a_password_that_0_1_0_has_set_is_the_one_that_counts(ada: User) -> None:
+def test_a_password_set_by_0_1_0_takes_precedence(ada: User) -> None:
     (older,) = accounts()
     changed = service.with_password(
         read_account(ada.id),
@@ -161,7 +161,7 @@ def test_a_password_that_0_1_0_has_set_is_the_one_that_counts(ada: User) -> None
 
 
 @pytest.mark.parametrize("outdated", [{"password_version": 0}, {"user_id": "A" * 32}])
-def test_an_account_record_that_0_1_0_has_left_behind_signs_nobody_in(
+def test_an_account_record_left_by_0_1_0_cannot_sign_in(
     aws_in_memory: None, outdated: dict[str, Any]
 ) -> None:
     ada = create_user("ada@example.com", "Ada", password=PASSWORD, now=clock.now())
@@ -176,7 +176,7 @@ def test_an_account_record_that_0_1_0_has_left_behind_signs_nobody_in(
         check_credentials(ada.email, PASSWORD)
 
 
-def test_an_account_record_that_0_1_0_has_left_behind_does_not_stop_a_sign_up(ada: User) -> None:
+def test_an_account_record_left_by_0_1_0_does_not_stop_a_sign_up(ada: User) -> None:
     (left,) = accounts()
     service.remove_user(ada.id, now=clock.now())
     put(left)

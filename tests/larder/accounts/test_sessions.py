@@ -1,4 +1,4 @@
-"""Sessions: each begins with a sign-in, is found by its token alone, and ends for good."""
+"""Sessions start with a sign-in, are found only by their token, and end for good."""
 
 from datetime import datetime, timedelta
 
@@ -33,9 +33,9 @@ def ada(aws_in_memory: None, now: datetime) -> User:
     return create_user("ada@example.com", "Ada", now=now)
 
 
-@pytest.fixture(params=["by an instance that knows it", "by another instance"])
+@pytest.fixture(params=["by an instance that has cached it", "by another instance"])
 def find(request: pytest.FixtureRequest) -> object:
-    """Looks a session up, with and without what an instance remembers."""
+    """Look a session up, with and without the cache of the instance."""
 
     def look_up(token: str, *, now: datetime) -> tuple[Session, User] | None:
         if request.param == "by another instance":
@@ -64,7 +64,7 @@ def test_a_session_lives_for_seven_days(ada: User, now: datetime, find: object) 
     assert find(token, now=now + 7 * DAY) is None  # type: ignore[operator]
 
 
-def test_one_that_is_not_remembered_lives_for_a_day_and_is_never_extended(
+def test_a_session_that_is_not_remembered_lasts_a_day_and_is_never_extended(
     ada: User, now: datetime
 ) -> None:
     session, token = start_session(ada, remembered=False, now=now)
@@ -72,7 +72,7 @@ def test_one_that_is_not_remembered_lives_for_a_day_and_is_never_extended(
     assert extend_session(session, now=now + DAY / 2) == session
 
 
-def test_a_session_begins_anew_once_a_day_of_it_is_used(ada: User, now: datetime) -> None:
+def test_a_session_is_extended_after_a_day(ada: User, now: datetime) -> None:
     session, token = start_session(ada, now=now)
     assert extend_session(session, now=now + DAY - timedelta(seconds=1)) == session
     extended = extend_session(session, now=now + DAY)
@@ -88,7 +88,7 @@ def test_an_ended_session_is_not_extended(ada: User, now: datetime) -> None:
 
 
 @pytest.mark.parametrize("by", ["token", "token_hash"])
-def test_an_ended_session_is_gone_at_the_next_request(
+def test_an_ended_session_is_not_found_at_the_next_request(
     ada: User, now: datetime, find: object, by: str
 ) -> None:
     session, token = start_session(ada, now=now)
@@ -100,14 +100,16 @@ def test_an_ended_session_is_gone_at_the_next_request(
 
 
 @pytest.mark.parametrize("by", ["token", "token_hash"])
-def test_nobody_ends_anothers_session(ada: User, now: datetime, find: object, by: str) -> None:
+def test_another_users_session_cannot_be_ended(
+    ada: User, now: datetime, find: object, by: str
+) -> None:
     bob = create_user("bob@example.com", "Bob", now=now)
     session, token = start_session(ada, now=now)
     end_session(bob.id, token if by == "token" else session.token_hash)
     assert find(token, now=now)  # type: ignore[operator]
 
 
-def test_all_sessions_end_at_once(ada: User, now: datetime, find: object) -> None:
+def test_all_sessions_can_be_ended_at_once(ada: User, now: datetime, find: object) -> None:
     tokens = [start_session(ada, now=now)[1] for _ in range(3)]
     for token in tokens:
         find(token, now=now)  # type: ignore[operator]
@@ -115,7 +117,9 @@ def test_all_sessions_end_at_once(ada: User, now: datetime, find: object) -> Non
     assert [find(token, now=now) for token in tokens] == [None] * 3  # type: ignore[operator]
 
 
-def test_all_but_one_end_at_once(ada: User, now: datetime, find: object) -> None:
+def test_all_sessions_except_one_can_be_ended_at_once(
+    ada: User, now: datetime, find: object
+) -> None:
     kept, kept_token = start_session(ada, now=now)
     _, other = start_session(ada, now=now)
     end_sessions(ada.id, kept=kept)
@@ -127,41 +131,41 @@ def test_all_but_one_end_at_once(ada: User, now: datetime, find: object) -> None
     assert find(fresh, now=now)  # type: ignore[operator]
 
 
-def test_two_that_end_each_other_at_once_do_not_both_stay(ada: User, now: datetime) -> None:
+def test_two_sessions_that_end_each_other_concurrently_do_not_both_stay(
+    ada: User, now: datetime
+) -> None:
     mine, my_token = start_session(ada, now=now)
     other, other_token = start_session(ada, now=now)
     end_sessions(ada.id, kept=mine)
     with pytest.raises(NotSignedIn):
-        end_sessions(ada.id, kept=other)  # with the session as read before
+        end_sessions(ada.id, kept=other)  # with the session as it was read before
     assert find_session(my_token, now=now)
     assert find_session(other_token, now=now) is None
 
 
-def test_one_that_asks_twice_at_once_stays(ada: User, now: datetime) -> None:
+def test_a_session_that_ends_the_others_twice_concurrently_stays(ada: User, now: datetime) -> None:
     mine, token = start_session(ada, now=now)
     end_sessions(ada.id, kept=mine)
-    end_sessions(ada.id, kept=mine)  # with the session as read before
+    end_sessions(ada.id, kept=mine)  # with the session as it was read before
     assert find_session(token, now=now)
 
 
-def test_a_session_that_stays_is_not_lost_to_an_extension_at_the_same_time(
-    ada: User, now: datetime
-) -> None:
+def test_a_concurrent_extension_does_not_end_a_kept_session(ada: User, now: datetime) -> None:
     session, token = start_session(ada, now=now - DAY)
     end_sessions(ada.id, kept=session)
-    assert extend_session(session, now=now) == session  # with the session as read before
+    assert extend_session(session, now=now) == session  # with the session as it was read before
     assert find_session(token, now=now)
 
 
-def test_a_session_of_a_sign_in_that_raced_with_the_end_of_all_does_not_count(
+def test_a_sign_in_that_raced_with_the_end_of_all_sessions_is_invalid(
     ada: User, now: datetime
 ) -> None:
     end_sessions(ada.id)
-    _, token = start_session(ada, now=now)  # with the user as read before
+    _, token = start_session(ada, now=now)  # with the user as it was read before
     assert find_session(token, now=now) is None
 
 
-def test_the_list_shows_what_counts_newest_first(
+def test_the_list_shows_valid_sessions_newest_first(
     ada: User, now: datetime, option: SetOption
 ) -> None:
     old, _ = start_session(ada, now=now - 8 * DAY)
@@ -173,7 +177,7 @@ def test_the_list_shows_what_counts_newest_first(
     assert old.expires_at < now
 
 
-def test_no_token_is_stored(ada: User, now: datetime) -> None:
+def test_only_the_hash_of_the_token_is_stored(ada: User, now: datetime) -> None:
     from larder import aws
     from larder.settings import settings
 

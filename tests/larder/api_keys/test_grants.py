@@ -1,4 +1,4 @@
-"""What a session that was made from a key may give to other keys: nothing that the key does not hold itself."""
+"""Permissions that a session from a key can grant to other keys: only those of the key itself."""
 
 from datetime import timedelta
 from typing import Any
@@ -20,7 +20,7 @@ BOTH: Permissions = {"artifacts": ("read", "write")}
 
 
 def by_key(cloud: Cloud, **properties: Any) -> Grantor:
-    """Ada, who is there by a key of hers with these properties."""
+    """Ada, authenticated with a key that has these properties."""
     key, _ = make_key(NewKey(user_id=cloud.user.id, **properties), now=clock.now())
     return Grantor(user_id=cloud.user.id, key=key)
 
@@ -29,7 +29,7 @@ def create(grantor: Grantor, **properties: Any) -> ApiKey:
     return create_key(grantor, NewKey(user_id=grantor.user_id, **properties), now=clock.now())[0]
 
 
-def test_a_key_gives_what_it_holds_and_no_more(cloud: Cloud) -> None:
+def test_a_key_can_grant_only_its_own_permissions(cloud: Cloud) -> None:
     reading = by_key(cloud, permissions=READ)
     assert create(reading, permissions=READ).permissions == READ
     assert create(reading).permissions == READ
@@ -37,14 +37,14 @@ def test_a_key_gives_what_it_holds_and_no_more(cloud: Cloud) -> None:
         create(reading, permissions=BOTH)
 
 
-def test_a_key_gives_nothing_that_its_user_does_not_hold(cloud: Cloud) -> None:
+def test_a_key_cannot_grant_what_its_user_does_not_have(cloud: Cloud) -> None:
     given_by_an_operator = by_key(cloud, permissions={"billing": ("refund",)})
     with pytest.raises(PermissionNotHeld, match="billing: refund"):
         create(given_by_an_operator, permissions={"billing": ("refund",)})
     assert create(given_by_an_operator).permissions == {}
 
 
-def test_a_key_of_a_team_makes_keys_of_that_team(cloud: Cloud) -> None:
+def test_a_team_key_creates_keys_only_for_its_team(cloud: Cloud) -> None:
     bound = by_key(cloud, team_id=cloud.team.id)
     assert create(bound).team_id == cloud.team.id
     other = create_team("Other", "other", owner_user_id=cloud.user.id, now=clock.now())
@@ -53,7 +53,7 @@ def test_a_key_of_a_team_makes_keys_of_that_team(cloud: Cloud) -> None:
     assert create(by_key(cloud), team_id=other.id).team_id == other.id
 
 
-def test_a_key_makes_none_that_outlives_it(cloud: Cloud) -> None:
+def test_a_key_cannot_create_a_key_that_expires_later(cloud: Cloud) -> None:
     ending = by_key(cloud, expires_in_s=3600)
     assert create(ending, expires_in_s=60).expires_at is not None
     for seconds in (None, 7200):
@@ -68,7 +68,7 @@ def test_a_key_makes_none_that_outlives_it(cloud: Cloud) -> None:
         {"rate_limit": RateLimit(enabled=True, window_ms=1000, max_requests=5)},
     ],
 )
-def test_a_key_whose_uses_are_counted_makes_none(cloud: Cloud, counted: dict[str, Any]) -> None:
+def test_a_key_with_limited_uses_cannot_create_keys(cloud: Cloud, counted: dict[str, Any]) -> None:
     with pytest.raises(PermissionNotHeld, match="uses are counted"):
         create(by_key(cloud, **counted))
 
@@ -84,7 +84,7 @@ def test_a_key_whose_uses_are_counted_makes_none(cloud: Cloud, counted: dict[str
         ({"remaining": 5}, {}, KeyChanges(name="mine")),
     ],
 )
-def test_a_key_changes_none_into_more_than_itself(
+def test_a_key_cannot_change_another_key_beyond_its_own_permissions(
     cloud: Cloud, held: dict[str, Any], target: dict[str, Any], changes: KeyChanges
 ) -> None:
     key, _ = make_key(NewKey(user_id=cloud.user.id, **target), now=clock.now())
@@ -93,7 +93,7 @@ def test_a_key_changes_none_into_more_than_itself(
     assert key in list_keys(cloud.user.id)
 
 
-def test_a_key_does_not_prolong_or_widen_itself(cloud: Cloud) -> None:
+def test_a_key_cannot_extend_its_own_life_or_permissions(cloud: Cloud) -> None:
     grantor = by_key(cloud, permissions=READ, expires_in_s=60)
     assert grantor.key is not None
     for changes in (
@@ -106,17 +106,17 @@ def test_a_key_does_not_prolong_or_widen_itself(cloud: Cloud) -> None:
     assert update_key(grantor, grantor.key.id, KeyChanges(name="new"), now=clock.now()).name
 
 
-def test_two_changes_in_one_millisecond_have_two_times(cloud: Cloud) -> None:
+def test_two_changes_in_one_millisecond_have_different_times(cloud: Cloud) -> None:
     ada, now = Grantor(user_id=cloud.user.id), clock.now() - timedelta(days=1)
     first = update_key(ada, cloud.key.id, KeyChanges(name="a"), now=now)
     second = update_key(ada, cloud.key.id, KeyChanges(name="b"), now=now)
     assert cloud.key.updated_at < first.updated_at < second.updated_at
 
 
-def test_whoever_is_there_in_person_gives_what_changes_teams_and_no_key_has_it_unasked(
+def test_a_user_with_a_session_can_grant_team_permissions_which_are_not_defaults(
     cloud: Cloud,
 ) -> None:
-    """What a key then does for a team is its user's role there to say."""
+    """The user's role in a team decides what the key can do there."""
     everything: Permissions = {"teams": ("read", "write")}
     ada = Grantor(user_id=cloud.user.id)
     for team_id in (None, cloud.team.id):

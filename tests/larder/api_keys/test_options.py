@@ -1,4 +1,4 @@
-"""The options of API keys, a test for each that rules how keys are made, stored and verified.
+"""Options of API keys: at least one test for each option about creating, storing and verifying keys.
 
 Those of sessions from keys (headers, getter, session for API keys) are in tests/larder/web/test_signed_in.py.
 """
@@ -37,7 +37,7 @@ def refused_field(cloud: Cloud, **properties: Any) -> str:
     return refused.value.field
 
 
-def test_custom_api_key_validator_a_rejected_key_is_invalid_without_a_look_up(
+def test_custom_api_key_validator_a_rejected_key_is_invalid_without_a_lookup(
     cloud: Cloud, option: SetOption, integrator: ModuleType
 ) -> None:
     integrator.accepts = lambda key: key.startswith("ours_")  # type: ignore[attr-defined]
@@ -58,7 +58,7 @@ def test_custom_api_key_validator_an_accepted_key_must_still_match_the_stored_on
 
 
 @pytest.mark.parametrize("answer", [True, 1, "yes", {"valid": False}])
-def test_custom_api_key_validator_a_result_counts_by_its_truth(
+def test_custom_api_key_validator_a_result_counts_as_true_or_false(
     cloud: Cloud, option: SetOption, integrator: ModuleType, answer: object
 ) -> None:
     integrator.accepts = lambda key: answer  # type: ignore[attr-defined]
@@ -110,7 +110,7 @@ def test_custom_api_key_validator_gets_the_request_without_credentials(
         assert cloud.token not in str(ctx)
 
 
-def test_a_function_whose_signature_does_not_fit_is_refused_by_its_options_name(
+def test_a_function_with_a_wrong_signature_is_refused_with_the_options_name(
     cloud: Cloud, option: SetOption, integrator: ModuleType
 ) -> None:
     integrator.make = lambda size: "~" * size  # type: ignore[attr-defined]
@@ -120,7 +120,7 @@ def test_a_function_whose_signature_does_not_fit_is_refused_by_its_options_name(
         make(cloud)
 
 
-def test_custom_key_generator_makes_the_whole_key(
+def test_custom_key_generator_creates_the_complete_key(
     cloud: Cloud, option: SetOption, integrator: ModuleType
 ) -> None:
     integrator.make = lambda length, prefix: f"{prefix}{length}" + "~" * 64  # type: ignore[attr-defined]
@@ -141,7 +141,7 @@ def test_custom_key_generator_can_be_async(
     assert make(cloud, prefix="p_")[1] == "p_64" + "~" * 64
 
 
-def test_custom_key_generator_that_makes_a_key_twice_is_told(
+def test_custom_key_generator_that_returns_a_key_twice_is_reported(
     cloud: Cloud, option: SetOption, integrator: ModuleType
 ) -> None:
     integrator.make = lambda length, prefix: "~" * 64  # type: ignore[attr-defined]
@@ -155,7 +155,7 @@ def test_custom_key_generator_that_makes_a_key_twice_is_told(
 @pytest.mark.parametrize(
     "made", ["short", "with space" + "a" * 64, None, "é" * 64, "vca_" + "a" * 64]
 )
-def test_custom_key_generator_must_return_what_a_header_can_carry(
+def test_custom_key_generator_must_return_a_valid_header_value(
     cloud: Cloud, option: SetOption, integrator: ModuleType, made: object
 ) -> None:
     integrator.make = lambda length, prefix: made  # type: ignore[attr-defined]
@@ -165,13 +165,15 @@ def test_custom_key_generator_must_return_what_a_header_can_carry(
 
 
 @pytest.mark.parametrize("name", ["nowhere:f", "json:nothing", "json", ":", "json:__doc__"])
-def test_a_function_that_cannot_be_had_is_told(cloud: Cloud, option: SetOption, name: str) -> None:
+def test_a_missing_function_is_reported(cloud: Cloud, option: SetOption, name: str) -> None:
     option("key_generator", name)
     with pytest.raises(SettingsError, match=r"names no function|is no function"):
         make(cloud)
 
 
-def test_starting_characters_config_how_many_are_kept(cloud: Cloud, option: SetOption) -> None:
+def test_starting_characters_config_sets_how_many_are_stored(
+    cloud: Cloud, option: SetOption
+) -> None:
     option("key_start_length", 9)
     key, raw = make(cloud)
     assert key.start == raw[:9]
@@ -185,7 +187,7 @@ def test_starting_characters_of_keys_with_the_same_prefix_differ(cloud: Cloud) -
     assert len({key.start for key, _ in keys}) == 3
 
 
-def test_starting_characters_of_a_key_that_a_generator_made_without_its_prefix(
+def test_starting_characters_of_a_generated_key_without_its_prefix(
     cloud: Cloud, option: SetOption, integrator: ModuleType
 ) -> None:
     integrator.make = lambda length, prefix: "~" * 64  # type: ignore[attr-defined]
@@ -193,7 +195,7 @@ def test_starting_characters_of_a_key_that_a_generator_made_without_its_prefix(
     assert make(cloud, prefix="larder_")[0].start == "~" * 6
 
 
-def test_starting_characters_config_none_are_kept(cloud: Cloud, option: SetOption) -> None:
+def test_starting_characters_config_can_store_none(cloud: Cloud, option: SetOption) -> None:
     option("store_key_start", "false")
     assert make(cloud)[0].start is None
 
@@ -203,7 +205,7 @@ def test_default_key_length_without_the_prefix(cloud: Cloud, option: SetOption) 
     assert len(make(cloud, prefix="p_")[1]) == 82
 
 
-def test_default_key_length_tells_keys_from_session_tokens(option: SetOption) -> None:
+def test_default_key_length_distinguishes_keys_from_session_tokens(option: SetOption) -> None:
     option("default_key_length", 63)
     with pytest.raises(SettingsError, match="LARDER_DEFAULT_KEY_LENGTH must be at least 64"):
         settings()
@@ -269,7 +271,7 @@ def test_key_expiration_min_and_max_expires_in(cloud: Cloud, option: SetOption) 
     assert make(cloud, expires_in_s=120)[0].expires_at is not None
 
 
-def test_rate_limit_is_off_so_that_a_fleet_may_share_a_key(cloud: Cloud) -> None:
+def test_the_rate_limit_is_off_by_default_so_that_builds_can_share_a_key(cloud: Cloud) -> None:
     _, raw = make(cloud)
     now = clock.now()
     assert all(verify(stored_form(raw), READ, now=now).valid for _ in range(50))
@@ -329,7 +331,7 @@ def test_disable_key_hashing(cloud: Cloud, option: SetOption) -> None:
     assert Sender(raw, slug="acme")("GET", "/v8/artifacts/status").status == 200
 
 
-def test_without_that_option_a_stolen_table_opens_nothing(cloud: Cloud) -> None:
+def test_with_key_hashing_the_table_does_not_contain_the_key(cloud: Cloud) -> None:
     _, raw = make(cloud, metadata={"note": "x"})
     table = str(aws.dynamodb().scan(TableName=settings().api_keys_table)["Items"])
     assert raw not in table
@@ -344,9 +346,7 @@ RENAMED = {
 }  # fmt: skip
 
 
-def test_schema_gives_attributes_the_names_of_the_deployment(
-    cloud: Cloud, option: SetOption
-) -> None:
+def test_schema_renames_stored_attributes(cloud: Cloud, option: SetOption) -> None:
     option("api_key_schema", json.dumps(RENAMED))
     key, _ = make(
         cloud,
@@ -373,9 +373,7 @@ def test_schema_gives_attributes_the_names_of_the_deployment(
     assert repository.get(key.key_hash) == used
 
 
-def test_schema_holds_for_everything_that_is_done_with_a_key(
-    cloud: Cloud, option: SetOption
-) -> None:
+def test_schema_applies_to_every_operation_on_a_key(cloud: Cloud, option: SetOption) -> None:
     option("api_key_schema", json.dumps(RENAMED))
     ada, now = Grantor(user_id=cloud.user.id), clock.now()
     key, raw = make(cloud, name="ci", team_id=cloud.team.id)
@@ -410,7 +408,7 @@ def test_schema_holds_for_everything_that_is_done_with_a_key(
         ('{"name": "x", "start": "x"}', "a name that no other has"),
     ],
 )
-def test_schema_that_cannot_be_is_told(
+def test_an_invalid_schema_is_reported(
     cloud: Cloud, option: SetOption, schema: str, rule: str
 ) -> None:
     option("api_key_schema", schema)

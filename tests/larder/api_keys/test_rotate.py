@@ -1,4 +1,4 @@
-"""A new key takes over from an old one."""
+"""A new key replaces an old one."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -29,7 +29,7 @@ TAKEN_OVER = (
 )
 
 
-def test_the_new_key_takes_over_name_permissions_and_limits(cloud: Cloud) -> None:
+def test_the_new_key_has_the_name_permissions_and_limits_of_the_old_one(cloud: Cloud) -> None:
     now = clock.now()
     new = NewKey(
         user_id=cloud.user.id,
@@ -52,7 +52,7 @@ def test_the_new_key_takes_over_name_permissions_and_limits(cloud: Cloud) -> Non
     assert raw.startswith("ci_")
 
 
-def test_both_keys_pass_during_the_overlap_and_only_the_new_one_after(cloud: Cloud) -> None:
+def test_both_keys_work_during_the_overlap_and_then_only_the_new_one(cloud: Cloud) -> None:
     now = clock.now()
     rotated = rotate_key(cloud.key.id, overlap_s=3600, now=now)
     assert rotated is not None
@@ -69,7 +69,7 @@ def test_without_an_overlap_the_old_key_ends_at_once(cloud: Cloud) -> None:
     assert find_key(cloud.key.id) is None
 
 
-def test_without_an_overlap_no_use_of_an_allowance_counts_twice(cloud: Cloud) -> None:
+def test_without_an_overlap_no_use_is_counted_twice(cloud: Cloud) -> None:
     now = clock.now()
     old, _ = create_key(NewKey(user_id=cloud.user.id, remaining=10), now=now)
 
@@ -83,9 +83,7 @@ def test_without_an_overlap_no_use_of_an_allowance_counts_twice(cloud: Cloud) ->
 
 
 @pytest.mark.parametrize("overlap_s", [0, 60])
-def test_refills_that_are_due_are_among_the_uses_that_were_left(
-    cloud: Cloud, overlap_s: int
-) -> None:
+def test_due_refills_are_added_to_the_remaining_uses(cloud: Cloud, overlap_s: int) -> None:
     now = clock.now()
     refill = Refill(interval_ms=1_000, amount=100)
     new = NewKey(user_id=cloud.user.id, remaining=10, refill=refill)
@@ -97,14 +95,14 @@ def test_refills_that_are_due_are_among_the_uses_that_were_left(
 
 
 @pytest.mark.parametrize("overlap_s", [0, 60])
-def test_a_key_without_uses_left_is_not_rotated(cloud: Cloud, overlap_s: int) -> None:
+def test_a_key_without_remaining_uses_cannot_be_rotated(cloud: Cloud, overlap_s: int) -> None:
     old, _ = create_key(NewKey(user_id=cloud.user.id, remaining=0), now=clock.now())
     with pytest.raises(InvalidRequest, match=r"^key: has no uses left"):
         rotate_key(old.id, overlap_s=overlap_s, now=clock.now())
     assert find_key(old.id) == old
 
 
-def test_an_overlap_never_lengthens_a_life(cloud: Cloud) -> None:
+def test_an_overlap_never_extends_the_expiry(cloud: Cloud) -> None:
     now = clock.now()
     old, _ = create_key(NewKey(user_id=cloud.user.id, expires_in_s=60), now=now)
     rotated = rotate_key(old.id, overlap_s=3600, now=now)
@@ -115,11 +113,11 @@ def test_an_overlap_never_lengthens_a_life(cloud: Cloud) -> None:
     assert rotated[0].expires_at == now + timedelta(seconds=60)
 
 
-def test_a_key_that_is_not_there_cannot_be_rotated(cloud: Cloud) -> None:
+def test_an_unknown_key_cannot_be_rotated(cloud: Cloud) -> None:
     assert rotate_key("no such key", overlap_s=60, now=clock.now()) is None
 
 
-def test_a_disabled_key_is_not_rotated_into_one_that_passes(cloud: Cloud) -> None:
+def test_a_disabled_key_cannot_be_rotated(cloud: Cloud) -> None:
     repository.delete(cloud.key.key_hash)
     repository.add(replace(cloud.key, enabled=False))
     with pytest.raises(InvalidRequest, match=r"^key: "):

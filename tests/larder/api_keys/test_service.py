@@ -1,4 +1,4 @@
-"""Make, verify and revoke API keys."""
+"""Create, verify and revoke API keys."""
 
 from datetime import timedelta
 
@@ -27,12 +27,12 @@ def test_a_key_is_a_prefix_and_64_letters(cloud: Cloud) -> None:
     assert (key.start, key.prefix) == (raw[:13], "larder_")
 
 
-def test_nobody_gets_no_key(cloud: Cloud) -> None:
+def test_an_unknown_user_gets_no_key(cloud: Cloud) -> None:
     with pytest.raises(InvalidRequest, match=r"^userId: there is no such user$"):
         create_key(NewKey(user_id="B" * 32), now=clock.now())
 
 
-def test_a_user_who_is_deleted_at_this_moment_gets_no_key(cloud: Cloud) -> None:
+def test_a_user_who_is_deleted_concurrently_gets_no_key(cloud: Cloud) -> None:
     def delete() -> None:
         assert accounts.remove(read_account(cloud.user.id), now=clock.now())
 
@@ -44,7 +44,7 @@ def test_a_user_who_is_deleted_at_this_moment_gets_no_key(cloud: Cloud) -> None:
     assert [key.id for key in list_keys(cloud.user.id)] == [cloud.key.id]
 
 
-def test_the_table_holds_no_key(cloud: Cloud) -> None:
+def test_the_table_does_not_contain_the_key(cloud: Cloud) -> None:
     stored = repository.get(hash_key(cloud.token))
     assert stored is not None
     assert cloud.token not in repr(stored)
@@ -65,18 +65,18 @@ def test_the_table_holds_no_key(cloud: Cloud) -> None:
         ({"permissions": {"artifacts": ("re ad",)}}, "permissions"),
     ],
 )
-def test_a_bad_field_is_named(cloud: Cloud, changes: dict[str, object], field: str) -> None:
+def test_an_invalid_field_is_named(cloud: Cloud, changes: dict[str, object], field: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
         create_key(NewKey(user_id=cloud.user.id, **changes), now=clock.now())  # type: ignore[arg-type]
     assert refused.value.field == field
 
 
-def test_the_use_of_a_key_is_noted(cloud: Cloud) -> None:
+def test_the_use_of_a_key_is_recorded(cloud: Cloud) -> None:
     now = clock.now()
     assert verify_key(hash_key(cloud.token), READ, now=now).last_request == now
 
 
-def test_a_refused_use_is_not_noted(cloud: Cloud) -> None:
+def test_a_refused_use_is_not_recorded(cloud: Cloud) -> None:
     key, raw = create_key(NewKey(user_id=cloud.user.id, permissions=READ), now=clock.now())
     with pytest.raises(ReadOnly):
         verify_key(hash_key(raw), WRITE, now=clock.now())
@@ -85,7 +85,7 @@ def test_a_refused_use_is_not_noted(cloud: Cloud) -> None:
     assert stored.last_request is None
 
 
-def test_a_key_ends_at_its_expiry_to_the_millisecond(cloud: Cloud) -> None:
+def test_a_key_expires_to_the_millisecond(cloud: Cloud) -> None:
     now = clock.now()
     _, raw = create_key(NewKey(user_id=cloud.user.id, expires_in_s=60), now=now)
     verify_key(hash_key(raw), READ, now=now + timedelta(seconds=60, milliseconds=-1))
@@ -93,7 +93,7 @@ def test_a_key_ends_at_its_expiry_to_the_millisecond(cloud: Cloud) -> None:
         verify_key(hash_key(raw), READ, now=now + timedelta(seconds=60))
 
 
-def test_a_key_that_is_used_faster_than_its_partition_writes_is_read_instead(cloud: Cloud) -> None:
+def test_a_key_used_faster_than_its_partition_can_write_is_only_read(cloud: Cloud) -> None:
     busy = error("ProvisionedThroughputExceededException")
     with answering("dynamodb", "UpdateItem", busy):
         assert verify_key(hash_key(cloud.token), READ, now=clock.now()).id == cloud.key.id
@@ -101,7 +101,7 @@ def test_a_key_that_is_used_faster_than_its_partition_writes_is_read_instead(clo
             verify_key(hash_key("unknown"), READ, now=clock.now())
 
 
-def test_a_read_instead_checks_the_same_rules(cloud: Cloud) -> None:
+def test_a_key_that_is_only_read_is_checked_by_the_same_rules(cloud: Cloud) -> None:
     now = clock.now()
     _, raw = create_key(NewKey(user_id=cloud.user.id, permissions=READ, expires_in_s=60), now=now)
     busy = error("ThrottlingException")
@@ -118,7 +118,7 @@ def test_the_keys_of_a_user_are_listed_oldest_first(cloud: Cloud) -> None:
     assert [key.id for key in list_keys(cloud.user.id)] == [cloud.key.id, second.id]
 
 
-def test_revoking_what_is_not_there_is_told(cloud: Cloud) -> None:
+def test_revoking_an_unknown_key_is_reported(cloud: Cloud) -> None:
     assert revoke_key(cloud.key.id)
     assert not revoke_key(cloud.key.id)
     assert list_keys(cloud.user.id) == []

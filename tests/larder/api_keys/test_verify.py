@@ -1,5 +1,5 @@
-"""What a verification answers and changes: a test for each state of a key and each change of it, and the order of the
-rules (docs/clients/better-auth.md#order-of-verification).
+"""The results and effects of verifying a key: each state of a key, each change of state, and the order of the rules
+(docs/clients/better-auth.md#order-of-verification).
 """
 
 import json
@@ -49,7 +49,7 @@ def limit(most: int, window_ms: int = MINUTE_MS) -> RateLimit:
 
 
 class Key:
-    """A key under test, with a clock of its own."""
+    """A key under test, with its own clock."""
 
     def __init__(self, cloud: Cloud, **properties: Any) -> None:
         self.now = clock.now()
@@ -64,40 +64,40 @@ class Key:
         return repository.get(self.made.key_hash)
 
 
-def test_none_create_exists_and_never_expires_unless_told(cloud: Cloud) -> None:
+def test_a_new_key_never_expires_by_default(cloud: Cloud) -> None:
     key = Key(cloud)
     assert key.made.expires_at is None
     assert (key.made.remaining, key.made.refill) == (None, None)
     assert key.stored == key.made
 
 
-def test_none_create_with_expires_in_expires_so_many_seconds_later(cloud: Cloud) -> None:
+def test_a_new_key_with_expires_in_expires_after_that_many_seconds(cloud: Cloud) -> None:
     key = Key(cloud, expires_in_s=90)
     assert key.made.expires_at == key.made.created_at + timedelta(seconds=90)
 
 
-def test_exists_use_remaining_null_is_unlimited(cloud: Cloud) -> None:
+def test_remaining_null_means_unlimited_uses(cloud: Cloud) -> None:
     key = Key(cloud)
     assert all(key.use().valid for _ in range(20))
     assert key.stored is not None
     assert key.stored.remaining is None
 
 
-def test_exists_use_remaining_above_0_goes_down_by_1(cloud: Cloud) -> None:
+def test_remaining_above_0_decreases_by_1(cloud: Cloud) -> None:
     key = Key(cloud, remaining=3)
     answer = key.use()
     assert answer.key is not None
     assert (answer.valid, answer.key.remaining) == (True, 2)
 
 
-def test_exists_use_remaining_reaches_0_the_key_is_removed(cloud: Cloud) -> None:
+def test_a_key_is_removed_when_remaining_reaches_0(cloud: Cloud) -> None:
     key = Key(cloud, remaining=2)
     assert [key.use().valid for _ in range(2)] == [True, True]
     assert key.stored is None
     assert key.use().refusal is Refusal.INVALID
 
 
-def test_exists_use_remaining_reaches_0_but_a_refill_will_come(cloud: Cloud) -> None:
+def test_a_key_with_a_refill_stays_when_remaining_reaches_0(cloud: Cloud) -> None:
     key = Key(cloud, remaining=1, refill=Refill(interval_ms=MINUTE_MS, amount=2))
     assert key.use().valid
     answer = key.use()
@@ -105,13 +105,13 @@ def test_exists_use_remaining_reaches_0_but_a_refill_will_come(cloud: Cloud) -> 
     assert key.stored is not None
 
 
-def test_exists_verify_below_the_limit_counts_up(cloud: Cloud) -> None:
+def test_a_use_below_the_rate_limit_increases_the_count(cloud: Cloud) -> None:
     key = Key(cloud, rate_limit=limit(3))
     counts = [key.use().key.request_count for _ in range(3)]  # type: ignore[union-attr]
     assert counts == [1, 2, 3]
 
 
-def test_exists_verify_at_the_limit_is_rejected_until_the_window_has_passed(cloud: Cloud) -> None:
+def test_a_use_at_the_rate_limit_is_refused_until_the_window_has_passed(cloud: Cloud) -> None:
     key = Key(cloud, rate_limit=limit(2))
     assert [key.use().valid for _ in range(2)] == [True, True]
     answer = key.use(after=timedelta(seconds=20))
@@ -123,7 +123,7 @@ def test_exists_verify_at_the_limit_is_rejected_until_the_window_has_passed(clou
     assert answer.key.window_ends_at == key.now + MINUTE
 
 
-def test_exists_any_time_expires_at_has_passed_is_removed(cloud: Cloud) -> None:
+def test_an_expired_key_is_removed(cloud: Cloud) -> None:
     key, other = Key(cloud, expires_in_s=60), Key(cloud)
     assert key.use(after=MINUTE).refusal is Refusal.EXPIRED
     assert delete_expired_keys(now=key.now) == 1
@@ -132,14 +132,14 @@ def test_exists_any_time_expires_at_has_passed_is_removed(cloud: Cloud) -> None:
     assert delete_expired_keys(now=key.now) == 0
 
 
-def test_exists_delete_is_removed(cloud: Cloud) -> None:
+def test_a_deleted_key_is_removed(cloud: Cloud) -> None:
     key = Key(cloud)
     assert revoke_key(key.made.id)
     assert find_key(key.made.id) is None
     assert key.use().refusal is Refusal.INVALID
 
 
-def test_exists_delete_only_when_the_callers_user_id_equals_the_owners(cloud: Cloud) -> None:
+def test_only_the_owner_can_delete_a_key(cloud: Cloud) -> None:
     key = Key(cloud)
     with pytest.raises(KeyNotFound):
         delete_key(Grantor(user_id="B" * 32), key.made.id)
@@ -148,7 +148,7 @@ def test_exists_delete_only_when_the_callers_user_id_equals_the_owners(cloud: Cl
     assert key.use().refusal is Refusal.INVALID
 
 
-def test_exists_refill_adds_to_the_allowance_at_the_first_use_after_it_is_due(cloud: Cloud) -> None:
+def test_a_refill_is_added_at_the_first_use_after_it_is_due(cloud: Cloud) -> None:
     key = Key(cloud, remaining=1, refill=Refill(interval_ms=MINUTE_MS, amount=5))
     assert key.use().valid
     assert not key.use(after=MINUTE).valid, "more than the interval must have passed"
@@ -158,7 +158,7 @@ def test_exists_refill_adds_to_the_allowance_at_the_first_use_after_it_is_due(cl
     assert answer.key.last_refill_at == key.made.created_at + MINUTE
 
 
-def test_a_refill_adds_to_what_is_left(cloud: Cloud) -> None:
+def test_a_refill_adds_to_the_remaining_uses(cloud: Cloud) -> None:
     key = Key(cloud, remaining=100, refill=Refill(interval_ms=MINUTE_MS, amount=5))
     answer = key.use(after=MINUTE + SECOND)
     assert answer.key is not None
@@ -168,7 +168,7 @@ def test_a_refill_adds_to_what_is_left(cloud: Cloud) -> None:
     assert answer.key.remaining == 103
 
 
-def test_a_refill_adds_once_for_each_whole_interval_and_does_not_drift(cloud: Cloud) -> None:
+def test_a_refill_is_added_for_each_full_interval_without_drift(cloud: Cloud) -> None:
     key = Key(cloud, remaining=100, refill=Refill(interval_ms=MINUTE_MS, amount=5))
     made = key.now
     for after, remaining, refilled_at in [
@@ -185,14 +185,14 @@ def test_a_refill_adds_once_for_each_whole_interval_and_does_not_drift(cloud: Cl
         assert answer.key.refill_due_at == refilled_at + MINUTE
 
 
-def test_refills_end_at_the_largest_number(cloud: Cloud) -> None:
+def test_refills_stop_at_the_largest_number(cloud: Cloud) -> None:
     key = Key(cloud, remaining=10**12 - 3, refill=Refill(interval_ms=1, amount=10**12))
     answer = key.use(after=365 * 24 * 60 * MINUTE)
     assert answer.key is not None
     assert answer.key.remaining == 10**12 - 1
 
 
-def test_an_allowance_that_is_raised_while_it_is_refilled_keeps_its_bound(cloud: Cloud) -> None:
+def test_raising_the_uses_of_a_key_with_refills_keeps_the_maximum(cloud: Cloud) -> None:
     key = Key(cloud, remaining=5, refill=Refill(interval_ms=MINUTE_MS, amount=10**12))
     operator = Grantor(user_id="A" * 32, is_operator=True)
     key.now += 2 * MINUTE
@@ -206,7 +206,7 @@ def test_an_allowance_that_is_raised_while_it_is_refilled_keeps_its_bound(cloud:
     assert (answer.valid, answer.key.remaining) == (True, 10**12 - 1)
 
 
-def test_a_refill_that_is_given_later_counts_from_then_on(cloud: Cloud) -> None:
+def test_a_refill_that_is_set_later_counts_from_then_on(cloud: Cloud) -> None:
     key = Key(cloud, remaining=100)
     operator = Grantor(user_id="A" * 32, is_operator=True)
 
@@ -226,7 +226,7 @@ def test_a_refill_that_is_given_later_counts_from_then_on(cloud: Cloud) -> None:
     assert (without.refill, without.refill_due_at) == (None, None)
 
 
-def test_uses_are_counted_by_window_without_a_rate_limit_too(cloud: Cloud) -> None:
+def test_uses_are_counted_per_window_even_without_a_rate_limit(cloud: Cloud) -> None:
     off = RateLimit(enabled=False, window_ms=MINUTE_MS, max_requests=1)
     key = Key(cloud, rate_limit=off)
     counts = [key.use().key.request_count for _ in range(3)]  # type: ignore[union-attr]
@@ -237,7 +237,7 @@ def test_uses_are_counted_by_window_without_a_rate_limit_too(cloud: Cloud) -> No
     assert answer.key.window_ends_at == key.now + MINUTE
 
 
-def test_a_key_that_is_made_with_0_uses_never_passes_and_is_removed_when_it_is_used(
+def test_a_key_created_with_0_uses_is_refused_and_removed_at_its_first_use(
     cloud: Cloud,
 ) -> None:
     key = Key(cloud, remaining=0)
@@ -246,7 +246,7 @@ def test_a_key_that_is_made_with_0_uses_never_passes_and_is_removed_when_it_is_u
     assert key.stored is None
 
 
-def test_a_key_that_is_left_with_0_uses_never_passes_and_is_removed_when_it_is_used(
+def test_a_key_changed_to_0_uses_is_refused_and_removed_at_its_next_use(
     cloud: Cloud,
 ) -> None:
     operator = Grantor(user_id="A" * 32, is_operator=True)
@@ -258,7 +258,7 @@ def test_a_key_that_is_left_with_0_uses_never_passes_and_is_removed_when_it_is_u
         assert key.stored is None
 
 
-def test_a_window_and_a_refill_can_turn_in_one_use(cloud: Cloud) -> None:
+def test_a_new_window_and_a_refill_can_happen_in_one_use(cloud: Cloud) -> None:
     key = Key(
         cloud,
         remaining=1,
@@ -278,7 +278,7 @@ def test_a_window_and_a_refill_can_turn_in_one_use(cloud: Cloud) -> None:
         ({"rate_limit": limit(1)}, Refusal.RATE_LIMITED),
     ],
 )
-def test_a_refused_use_takes_nothing(
+def test_a_refused_use_is_not_counted(
     cloud: Cloud, properties: dict[str, Any], refusal: Refusal
 ) -> None:
     key = Key(cloud, remaining=10, **properties)
@@ -288,7 +288,7 @@ def test_a_refused_use_takes_nothing(
     assert key.stored == before
 
 
-def test_the_rules_are_checked_in_one_order(cloud: Cloud) -> None:
+def test_the_order_of_the_rules(cloud: Cloud) -> None:
     now = clock.now()
     key = Key(
         cloud,
@@ -319,24 +319,24 @@ def _store_changed(key: ApiKey, changes: dict[str, Any]) -> ApiKey:
     return changed
 
 
-def test_the_last_use_counts_though_the_key_cannot_be_removed_now(cloud: Cloud) -> None:
+def test_the_last_use_counts_even_if_the_key_cannot_be_removed_now(cloud: Cloud) -> None:
     key = Key(cloud, remaining=1)
     with unreachable("dynamodb", "DeleteItem"):
         assert key.use().valid
     assert key.use().refusal is Refusal.USED_UP
 
 
-def test_a_key_whose_last_use_was_cut_off_is_removed_when_it_is_presented_again(
+def test_a_key_whose_last_use_was_interrupted_is_removed_at_the_next_use(
     cloud: Cloud,
 ) -> None:
-    """The reply of that use got lost, or the function ended before it could remove the key."""
+    """The reply was lost, or the function ended before it removed the key."""
     key = Key(cloud, remaining=1)
     with unreachable("dynamodb", "DeleteItem"):
         key.use()
     assert [key.use().refusal for _ in range(2)] == [Refusal.USED_UP, Refusal.INVALID]
 
 
-def test_the_note_of_the_last_clean_up_is_no_key(cloud: Cloud) -> None:
+def test_the_record_of_the_last_clean_up_is_not_a_key(cloud: Cloud) -> None:
     clean_up(now=clock.now())
     assert verify("#clean-up", READ, now=clock.now()).refusal is Refusal.INVALID
 
@@ -344,20 +344,20 @@ def test_the_note_of_the_last_clean_up_is_no_key(cloud: Cloud) -> None:
 FAILING_WRITES = {
     "too busy": lambda: answering("dynamodb", "UpdateItem", error("ThrottlingException")),
     "failing": lambda: answering("dynamodb", "UpdateItem", error("InternalServerError", 500)),
-    "out of reach": lambda: unreachable("dynamodb", "UpdateItem"),
+    "unreachable": lambda: unreachable("dynamodb", "UpdateItem"),
 }
 failing_writes = pytest.mark.parametrize("failing", FAILING_WRITES.values(), ids=FAILING_WRITES)
 Failing = Callable[[], AbstractContextManager[object]]
 
 
 def metrics(capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """The limits whose store failed, as the metric tells them."""
+    """The limits in the metric of failed reads."""
     lines = map(json.loads, capsys.readouterr().out.splitlines())
     return [line["limit"] for line in lines if "RateLimitStoreFailures" in line]
 
 
 @failing_writes
-def test_an_allowance_whose_store_fails_refuses(
+def test_a_key_with_limited_uses_is_refused_if_the_table_fails(
     cloud: Cloud, failing: Failing, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for key in (Key(cloud, remaining=5), Key(cloud, remaining=5, rate_limit=limit(5))):
@@ -368,7 +368,7 @@ def test_an_allowance_whose_store_fails_refuses(
 
 
 @failing_writes
-def test_a_rate_limit_whose_store_fails_lets_the_key_pass_and_raises_a_metric(
+def test_a_rate_limited_key_passes_with_a_metric_if_the_table_fails(
     cloud: Cloud, failing: Failing, capsys: pytest.CaptureFixture[str]
 ) -> None:
     key = Key(cloud, rate_limit=limit(2))
@@ -379,7 +379,7 @@ def test_a_rate_limit_whose_store_fails_lets_the_key_pass_and_raises_a_metric(
 
 
 @failing_writes
-def test_a_window_that_is_known_to_be_full_refuses_though_the_store_fails(
+def test_a_window_known_to_be_full_refuses_even_if_the_table_fails(
     cloud: Cloud, failing: Failing, capsys: pytest.CaptureFixture[str]
 ) -> None:
     key = Key(cloud, rate_limit=limit(1))
@@ -391,7 +391,7 @@ def test_a_window_that_is_known_to_be_full_refuses_though_the_store_fails(
 
 
 @failing_writes
-def test_a_key_without_limits_passes_though_its_use_cannot_be_noted(
+def test_a_key_without_limits_passes_if_its_use_cannot_be_recorded(
     cloud: Cloud, failing: Failing, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with failing():
@@ -401,7 +401,7 @@ def test_a_key_without_limits_passes_though_its_use_cannot_be_noted(
 
 
 @failing_writes
-def test_a_key_that_cannot_be_read_either_is_refused(cloud: Cloud, failing: Failing) -> None:
+def test_a_key_that_cannot_be_read_is_refused(cloud: Cloud, failing: Failing) -> None:
     for key in (Key(cloud), Key(cloud, rate_limit=limit(5)), Key(cloud, remaining=5)):
         with failing(), unreachable("dynamodb", "GetItem"), pytest.raises(TryAgain):
             key.use()
@@ -420,13 +420,13 @@ def test_a_key_that_cannot_be_read_either_is_refused(cloud: Cloud, failing: Fail
         ({"rate_limit": limit(1, window_ms=-1)}, "rateLimitTimeWindow"),
     ],
 )
-def test_a_bad_limit_is_named(cloud: Cloud, properties: dict[str, Any], field: str) -> None:
+def test_an_invalid_limit_is_named(cloud: Cloud, properties: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
         Key(cloud, **properties)
     assert refused.value.field == field
 
 
-def test_any_json_comes_back_as_metadata(cloud: Cloud) -> None:
+def test_any_json_is_returned_as_metadata(cloud: Cloud) -> None:
     every: list[Any] = [{"plan": "ci", "depth": [1, {"x": None}]}, "text", 1.5, False, []]
     for metadata in every:
         key = Key(cloud, metadata=metadata)
@@ -434,7 +434,7 @@ def test_any_json_comes_back_as_metadata(cloud: Cloud) -> None:
         assert key.stored.metadata == metadata
 
 
-def test_times_are_kept_to_the_millisecond(cloud: Cloud) -> None:
+def test_times_are_stored_to_the_millisecond(cloud: Cloud) -> None:
     key = Key(cloud)
     used_at = key.made.created_at + timedelta(milliseconds=7)
     assert key.use(after=used_at - key.now).key.last_request == used_at  # type: ignore[union-attr]

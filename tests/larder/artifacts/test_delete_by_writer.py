@@ -1,4 +1,4 @@
-"""Removal of what somebody wrote, or of everything that an owner stores."""
+"""Removal of all artifacts of a writer, or of an owner."""
 
 from datetime import datetime, timedelta
 
@@ -31,14 +31,14 @@ def store(
         ArtifactHash(hash),
         body,
         ArtifactMetadata(),
-        writer=Writer(writer, "somebody") if isinstance(writer, str) else writer,
+        writer=Writer(writer, "someone") if isinstance(writer, str) else writer,
         replaces=replaces,
         quota_bytes=None,
         now=clock.now(),
     )
 
 
-def remove(cloud: Cloud, writer: str | None = "theirs", *, now: datetime | None = None) -> bool:
+def remove(cloud: Cloud, writer: str | None = "another", *, now: datetime | None = None) -> bool:
     return remove_written(cloud.team.id, writer=writer, now=now or clock.now())
 
 
@@ -46,7 +46,7 @@ def hashes(owner: str) -> list[str]:
     return [str(one.upload.hash) for one in index.stored_by(owner)]
 
 
-def test_what_the_writer_wrote_goes_and_everything_else_stays(cloud: Cloud) -> None:
+def test_only_the_artifacts_of_the_writer_are_removed(cloud: Cloud) -> None:
     for number in range(7):
         store(cloud, f"a{number}", writer="theirs" if number % 2 else "mine")
     store(cloud, "a1", owner=cloud.user.id)
@@ -57,7 +57,7 @@ def test_what_the_writer_wrote_goes_and_everything_else_stays(cloud: Cloud) -> N
     assert read_totals(cloud.user.id) == Totals(size_bytes=8, artifacts=1)
 
 
-def test_a_user_goes_by_their_id_with_all_keys_and_sessions_and_an_older_upload_by_its_key(
+def test_a_user_id_removes_uploads_by_all_keys_and_sessions(
     cloud: Cloud,
 ) -> None:
     for hash, writer in (
@@ -73,7 +73,9 @@ def test_a_user_goes_by_their_id_with_all_keys_and_sessions_and_an_older_upload_
     assert hashes(cloud.team.id) == []
 
 
-def test_without_a_writer_everything_goes_and_the_sweep_empties_the_bucket(cloud: Cloud) -> None:
+def test_without_a_writer_everything_is_removed_and_the_sweep_empties_the_bucket(
+    cloud: Cloud,
+) -> None:
     store(cloud, "a1")
     store(cloud, "a2", writer="mine")
     offer(cloud.send, "a3")
@@ -85,7 +87,7 @@ def test_without_a_writer_everything_goes_and_the_sweep_empties_the_bucket(cloud
     assert object_keys() == []
 
 
-def test_a_reader_who_was_sent_to_an_object_can_still_load_it(cloud: Cloud) -> None:
+def test_a_reader_with_a_redirect_can_still_load_the_object(cloud: Cloud) -> None:
     store(cloud, "a1")
     assert remove(cloud)
     sweep.sweep(now=clock.now())
@@ -93,7 +95,7 @@ def test_a_reader_who_was_sent_to_an_object_can_still_load_it(cloud: Cloud) -> N
 
 
 @pytest.mark.parametrize("after", [timedelta(0), HOUR, 23 * HOUR])
-def test_an_upload_that_was_offered_before_is_never_seen_whenever_it_comes(
+def test_an_upload_offered_before_the_removal_is_never_visible(
     cloud: Cloud, after: timedelta
 ) -> None:
     key = offer(cloud.send, "a1")
@@ -107,14 +109,14 @@ def test_an_upload_that_was_offered_before_is_never_seen_whenever_it_comes(
     assert object_keys() == []
 
 
-def test_an_upload_that_has_come_and_is_not_settled_is_removed(cloud: Cloud) -> None:
+def test_an_upload_that_arrived_but_is_not_settled_is_removed(cloud: Cloud) -> None:
     key = upload(cloud.send, "a1", b"straight to S3")
     assert remove(cloud, cloud.key.id)
     announce(key)
     assert cloud.send("GET", "/v8/artifacts/a1").status == 404
 
 
-def test_an_offer_of_somebody_else_for_a_removed_hash_stays(cloud: Cloud) -> None:
+def test_another_writers_offer_for_a_removed_hash_stays(cloud: Cloud) -> None:
     store(cloud, "a1")
     key = offer(cloud.send, "a1")
     assert remove(cloud)
@@ -122,7 +124,7 @@ def test_an_offer_of_somebody_else_for_a_removed_hash_stays(cloud: Cloud) -> Non
     assert cloud.send("GET", "/v8/artifacts/a1").body == b"mine"
 
 
-def test_the_offer_that_is_settled_while_it_is_taken_back_is_removed_as_an_artifact(
+def test_an_offer_settled_during_the_removal_is_removed_as_an_artifact(
     cloud: Cloud,
 ) -> None:
     key = upload(cloud.send, "a1", b"straight to S3")
@@ -133,7 +135,7 @@ def test_the_offer_that_is_settled_while_it_is_taken_back_is_removed_as_an_artif
 
 
 @pytest.mark.parametrize(("by", "left"), [("mine", ["a1"]), ("theirs", [])])
-def test_an_artifact_that_is_replaced_meanwhile_goes_if_its_writer_wrote_that_too(
+def test_an_artifact_replaced_by_the_same_writer_during_the_removal_is_removed(
     cloud: Cloud, by: str, left: list[str]
 ) -> None:
     first = store(cloud, "a1")
@@ -147,7 +149,7 @@ def test_an_artifact_that_is_replaced_meanwhile_goes_if_its_writer_wrote_that_to
     assert read_totals(cloud.team.id).artifacts == len(left)
 
 
-def test_an_artifact_that_somebody_else_removes_meanwhile_is_counted_out_once(
+def test_an_artifact_removed_concurrently_is_subtracted_once(
     cloud: Cloud,
 ) -> None:
     first = store(cloud, "a1")
@@ -158,7 +160,7 @@ def test_an_artifact_that_somebody_else_removes_meanwhile_is_counted_out_once(
     assert read_totals(cloud.team.id) == Totals()
 
 
-def test_a_transaction_that_meets_another_is_tried_again(cloud: Cloud) -> None:
+def test_a_transaction_conflict_is_retried(cloud: Cloud) -> None:
     store(cloud, "a1")
     reasons = [{"Code": "TransactionConflict"}, {"Code": "None"}]
     conflict = error("TransactionCanceledException", CancellationReasons=reasons)
@@ -167,7 +169,7 @@ def test_a_transaction_that_meets_another_is_tried_again(cloud: Cloud) -> None:
     assert hashes(cloud.team.id) == []
 
 
-def test_a_removal_that_is_stopped_is_done_by_the_next_one(cloud: Cloud) -> None:
+def test_an_interrupted_removal_is_finished_by_the_next_one(cloud: Cloud) -> None:
     for number in range(250):
         index.publish(
             Artifact(
@@ -192,7 +194,7 @@ def test_a_removal_that_is_stopped_is_done_by_the_next_one(cloud: Cloud) -> None
     assert read_totals(cloud.team.id) == Totals()
 
 
-def test_what_fails_is_left_to_the_next_removal_and_the_rest_is_done(cloud: Cloud) -> None:
+def test_a_failure_is_left_to_the_next_removal_and_the_rest_is_done(cloud: Cloud) -> None:
     store(cloud, "a1")
     store(cloud, "a2")
     with answering("dynamodb", "TransactWriteItems", error("InternalServerError", 500), times=1):

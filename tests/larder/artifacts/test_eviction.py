@@ -1,4 +1,4 @@
-"""Where the quota is full and the deployment evicts: what was used longest ago makes room, exactly."""
+"""A full quota with eviction enabled: the least recently used artifacts are deleted, with exact totals."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -26,13 +26,13 @@ QUOTA = 1000
 
 @pytest.fixture
 def jobs(removal_jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The jobs of eviction that uploads of this test hand over."""
+    """The eviction jobs that uploads of this test start."""
     return removal_jobs
 
 
 @pytest.fixture
 def team(cloud: Cloud, option: SetOption, jobs: list[dict[str, Any]]) -> Iterator[Cloud]:
-    """A team with a quota of 1,000 bytes, in a deployment that evicts."""
+    """A team with a quota of 1,000 bytes and eviction enabled."""
     option("over_quota", "evict")
     change_state(cloud.team.id, quota_bytes=QUOTA)
     yield cloud
@@ -40,7 +40,7 @@ def team(cloud: Cloud, option: SetOption, jobs: list[dict[str, Any]]) -> Iterato
 
 
 def check_books(cloud: Cloud) -> None:
-    """The totals are what the index comes to, and no more than the quota."""
+    """Check that the totals match the index and are within the quota."""
     totals = read_totals(cloud.team.id)
     assert totals == sum_index(cloud.team.id).totals
 
@@ -59,7 +59,7 @@ def store(cloud: Cloud, hash: str, size: int = 100, *, now: datetime | None = No
 
 
 def fill(cloud: Cloud, *, count: int = 9, size: int = 100) -> datetime:
-    """Artifacts a0 to a8, an hour apart, the last one an hour ago: 900 bytes. Returns the present."""
+    """Store artifacts a0 to a8 (900 bytes), one hour apart, the last one hour ago. Return the current time."""
     now = clock.now()
     for number in range(count):
         store(cloud, f"a{number}", size, now=now - (count - number) * HOUR)
@@ -86,17 +86,17 @@ def make_room(cloud: Cloud, **more: Any) -> eviction.EvictionReport:
 # Uploads ------------------------------------------------------------------------------------------
 
 
-def test_what_was_used_longest_ago_makes_room_for_an_upload(team: Cloud) -> None:
+def test_the_least_recently_used_artifacts_are_evicted_for_an_upload(team: Cloud) -> None:
     fill(team)
     store(team, "b", 200)
-    # 900 are stored, 200 come: 100 have to go at least, and a tenth of the quota is to be free.
+    # 900 bytes are stored and 200 arrive: at least 100 must go, and a tenth of the quota must be free.
     assert hashes(team) == ["a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "b"]
     store(team, "c", 200)
     assert hashes(team) == ["a3", "a4", "a5", "a6", "a7", "a8", "b", "c"]
     assert size(team) == 1000
 
 
-def test_an_evicted_object_is_deleted_when_nobody_can_be_reading_it(team: Cloud) -> None:
+def test_an_evicted_object_is_deleted_after_its_last_reader(team: Cloud) -> None:
     fill(team)
     store(team, "b", 200)
     sweep.sweep(now=clock.now())
@@ -105,7 +105,7 @@ def test_an_evicted_object_is_deleted_when_nobody_can_be_reading_it(team: Cloud)
     assert len(object_keys()) == 9
 
 
-def test_what_was_used_since_stays(team: Cloud) -> None:
+def test_recently_used_artifacts_stay(team: Cloud) -> None:
     now = fill(team)
     use(team, "a0", now + DAY)
     use(team, "a2", now + DAY)
@@ -113,7 +113,7 @@ def test_what_was_used_since_stays(team: Cloud) -> None:
     assert hashes(team) == ["a0", "a2", "a4", "a5", "a6", "a7", "a8", "b"]
 
 
-def test_what_is_stored_anew_counts_as_used(team: Cloud) -> None:
+def test_storing_an_artifact_again_counts_as_use(team: Cloud) -> None:
     fill(team)
     store(team, "a0")
     store(team, "b", 200)
@@ -121,13 +121,13 @@ def test_what_is_stored_anew_counts_as_used(team: Cloud) -> None:
     assert "a1" not in hashes(team)
 
 
-def test_a_replacement_does_not_evict_what_it_replaces(team: Cloud) -> None:
+def test_a_replacement_does_not_evict_the_artifact_that_it_replaces(team: Cloud) -> None:
     fill(team)
     store(team, "a0", 300)
     assert hashes(team) == ["a0", "a2", "a3", "a4", "a5", "a6", "a7", "a8"]
 
 
-def test_many_small_ones_make_room_for_a_large_one(team: Cloud) -> None:
+def test_many_small_artifacts_are_evicted_for_a_large_one(team: Cloud) -> None:
     now = clock.now()
     for number in range(95):
         store(team, f"a{number:02}", 10, now=now - (100 - number) * HOUR)
@@ -138,20 +138,20 @@ def test_many_small_ones_make_room_for_a_large_one(team: Cloud) -> None:
 
 
 @pytest.mark.parametrize("size_bytes", [1000, 1001])
-def test_an_artifact_takes_the_whole_quota_and_no_more(team: Cloud, size_bytes: int) -> None:
+def test_an_artifact_can_fill_the_quota_but_not_exceed_it(team: Cloud, size_bytes: int) -> None:
     fill(team)
     reply = team.send("PUT", "/v8/artifacts/b", body=b"x" * size_bytes)
     if size_bytes == QUOTA:
         assert reply.status == 202
         assert hashes(team) == ["b"]
     else:
-        # 413, not 403: the client goes on uploading what is smaller.
+        # 413, not 403, so that the client still uploads smaller artifacts.
         assert (reply.status, reply.code) == (413, "larger_than_quota")
         assert len(hashes(team)) == 9
         assert len(object_keys()) == 9
 
 
-def test_status_and_preflight_never_tell_of_a_limit(team: Cloud) -> None:
+def test_status_and_preflight_never_report_over_limit(team: Cloud) -> None:
     fill(team)
     store(team, "b")
     assert size(team) == QUOTA
@@ -170,17 +170,17 @@ def test_without_a_quota_nothing_is_evicted(
     assert read_totals(cloud.team.id).artifacts == 5
 
 
-def test_the_quota_may_be_lowered_below_what_is_stored(team: Cloud) -> None:
+def test_the_quota_can_be_lowered_below_the_stored_size(team: Cloud) -> None:
     fill(team)
     change_state(team.team.id, quota_bytes=300)
     assert team.send("PUT", "/v8/artifacts/b", body=b"x" * 100).status == 202
     assert hashes(team) == ["a7", "a8", "b"]
 
 
-# Uploads that meet --------------------------------------------------------------------------------
+# Concurrent uploads -------------------------------------------------------------------------------
 
 
-def test_an_upload_that_finds_others_taking_the_room_evicts_again(team: Cloud) -> None:
+def test_an_upload_evicts_again_if_others_took_the_space(team: Cloud) -> None:
     fill(team)
     with just_before("dynamodb", "TransactWriteItems", lambda: store(team, "b", 200)):
         store(team, "c", 200)
@@ -188,7 +188,7 @@ def test_an_upload_that_finds_others_taking_the_room_evicts_again(team: Cloud) -
     assert size(team) <= QUOTA
 
 
-def test_429_when_room_is_not_made_as_fast_as_uploads_come(
+def test_429_if_uploads_arrive_faster_than_evictions(
     team: Cloud, jobs: list[dict[str, Any]]
 ) -> None:
     fill(team)
@@ -208,7 +208,7 @@ def test_429_when_room_is_not_made_as_fast_as_uploads_come(
     assert jobs == [{"kind": "least_recently_used", "owner": team.team.id, "writer": None}]
 
 
-def test_the_reply_says_when_to_try_again_and_leaves_no_object_that_is_seen_later(
+def test_the_refusal_has_retry_after_and_leaves_no_visible_object(
     team: Cloud,
 ) -> None:
     fill(team)
@@ -221,7 +221,7 @@ def test_the_reply_says_when_to_try_again_and_leaves_no_object_that_is_seen_late
     assert "b" not in hashes(team)
 
 
-def test_an_upload_that_meets_an_eviction_at_the_totals_is_tried_again(team: Cloud) -> None:
+def test_an_upload_that_conflicts_with_an_eviction_is_retried(team: Cloud) -> None:
     conflict = error("TransactionConflictException")
     with answering("dynamodb", "UpdateItem", conflict, times=3):
         store(team, "b", 200)
@@ -239,28 +239,28 @@ def test_an_eviction_frees_a_tenth_of_the_quota(team: Cloud) -> None:
     assert make_room(team).artifacts == 0
 
 
-def test_two_evictions_at_once_free_no_more_than_one(team: Cloud) -> None:
+def test_two_concurrent_evictions_free_no_more_than_one(team: Cloud) -> None:
     fill(team, count=10)
     with just_before("dynamodb", "TransactWriteItems", lambda: make_room(team, needed_bytes=300)):
         make_room(team, needed_bytes=300)
     assert size(team) == 700
 
 
-def test_an_eviction_that_others_have_done_in_part_does_the_rest(team: Cloud) -> None:
+def test_an_eviction_that_others_did_in_part_does_the_rest(team: Cloud) -> None:
     fill(team, count=10)
     with just_before("dynamodb", "TransactWriteItems", lambda: make_room(team, needed_bytes=300)):
         make_room(team, needed_bytes=500)
     assert size(team) == 500
 
 
-def test_what_is_used_at_the_last_moment_stays(team: Cloud) -> None:
+def test_an_artifact_used_during_the_eviction_stays(team: Cloud) -> None:
     now = fill(team, count=10)
     with just_before("dynamodb", "TransactWriteItems", lambda: use(team, "a0", now + DAY)):
         make_room(team)
     assert hashes(team) == [f"a{number}" for number in (0, 2, 3, 4, 5, 6, 7, 8, 9)]
 
 
-def test_what_is_replaced_at_the_last_moment_stays(team: Cloud) -> None:
+def test_an_artifact_replaced_during_the_eviction_stays(team: Cloud) -> None:
     fill(team, count=10)
     with just_before("dynamodb", "TransactWriteItems", lambda: store(team, "a0")):
         make_room(team)
@@ -268,7 +268,7 @@ def test_what_is_replaced_at_the_last_moment_stays(team: Cloud) -> None:
     assert size(team) == 900
 
 
-def test_what_is_removed_at_the_last_moment_is_counted_out_once(team: Cloud) -> None:
+def test_an_artifact_removed_during_the_eviction_is_subtracted_once(team: Cloud) -> None:
     fill(team, count=10)
     first = index.read_entry(team.team.id, ArtifactHash("a0")).artifact
     assert first is not None
@@ -276,11 +276,11 @@ def test_what_is_removed_at_the_last_moment_is_counted_out_once(team: Cloud) -> 
         "dynamodb", "TransactWriteItems", lambda: finalize.forget(first, now=clock.now())
     ):
         make_room(team)
-    # What the other one freed was enough.
+    # The other removal has freed enough space.
     assert size(team) == 900
 
 
-def test_a_transaction_that_meets_another_is_tried_again(team: Cloud) -> None:
+def test_a_transaction_conflict_is_retried(team: Cloud) -> None:
     fill(team, count=10)
     reasons = [{"Code": "TransactionConflict"}, {"Code": "None"}, {"Code": "None"}]
     conflict = error("TransactionCanceledException", CancellationReasons=reasons)
@@ -288,7 +288,7 @@ def test_a_transaction_that_meets_another_is_tried_again(team: Cloud) -> None:
         assert make_room(team).artifacts == 1
 
 
-def test_an_eviction_that_is_cut_off_has_evicted_some_and_counted_them_out(team: Cloud) -> None:
+def test_an_interrupted_eviction_has_subtracted_what_it_deleted(team: Cloud) -> None:
     now = clock.now()
     for number in range(95):
         store(team, f"a{number:02}", 10, now=now - (100 - number) * HOUR)
@@ -306,7 +306,7 @@ def do(jobs: list[dict[str, Any]]) -> None:
         invoke("artifacts.remove_artifacts.handler", jobs.pop(0))
 
 
-def test_the_upload_that_passes_95_percent_asks_for_room_once(
+def test_the_upload_that_passes_95_percent_starts_one_eviction_job(
     team: Cloud, jobs: list[dict[str, Any]]
 ) -> None:
     fill(team)
@@ -317,33 +317,35 @@ def test_the_upload_that_passes_95_percent_asks_for_room_once(
     assert jobs == [{"kind": "least_recently_used", "owner": team.team.id, "writer": None}]
     do(jobs)
     assert size(team) == 852
-    # And the next time again.
+    # The next upload over 95 % starts a job again.
     store(team, "e", 98)
     store(team, "f", 1)
     assert len(jobs) == 1
 
 
-def test_two_uploads_that_pass_it_at_once_ask_for_it_once(
+def test_two_concurrent_uploads_over_95_percent_start_one_job(
     team: Cloud, jobs: list[dict[str, Any]]
 ) -> None:
     fill(team)
     eviction.ask_for_room(team.team.id, now=clock.now())
     store(team, "b", 60)
     assert len(jobs) == 1
-    # The one that was asked may have been lost.
+    # The first job can be lost.
     later = clock.now() + HOUR
     eviction.ask_for_room(team.team.id, now=later)
     assert len(jobs) == 2
 
 
-def test_an_upload_succeeds_when_nobody_can_be_asked(cloud: Cloud, option: SetOption) -> None:
+def test_an_upload_succeeds_even_if_the_job_cannot_be_started(
+    cloud: Cloud, option: SetOption
+) -> None:
     option("over_quota", "evict")
     change_state(cloud.team.id, quota_bytes=QUOTA)
     with unreachable("lambda", "Invoke"):
         assert cloud.send("PUT", "/v8/artifacts/b", body=b"x" * 960).status == 202
 
 
-def test_what_was_stored_before_the_deployment_evicted_goes_by_the_time_of_its_upload(
+def test_artifacts_from_before_eviction_was_enabled_go_by_their_upload_time(
     team: Cloud, option: SetOption, jobs: list[dict[str, Any]]
 ) -> None:
     option("over_quota", "refuse")
@@ -356,11 +358,11 @@ def test_what_was_stored_before_the_deployment_evicted_goes_by_the_time_of_its_u
         "artifacts.remove_artifacts.handler",
         {"kind": "least_recently_used", "owner": team.team.id, "writer": None},
     )
-    # a0 was the only one listed, and so the first to go.
+    # Only a0 was listed, so it was the first to go.
     assert hashes(team) == ["a6", "a7", "a8", "a9"]
 
 
-def test_a_job_that_comes_late_finds_nothing_to_do(team: Cloud, option: SetOption) -> None:
+def test_a_late_job_has_nothing_to_do(team: Cloud, option: SetOption) -> None:
     fill(team)
     job = {"kind": "least_recently_used", "owner": team.team.id, "writer": None}
     invoke("artifacts.remove_artifacts.handler", job)
@@ -380,13 +382,13 @@ def test_the_function_stops_in_time(team: Cloud) -> None:
 # Direct uploads -----------------------------------------------------------------------------------
 
 
-def test_the_event_of_a_direct_upload_makes_room(team: Cloud) -> None:
+def test_the_event_of_a_direct_upload_evicts(team: Cloud) -> None:
     fill(team)
     announce(upload(team.send, "b", b"x" * 200))
     assert hashes(team) == ["a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "b"]
 
 
-def test_a_reader_evicts_nothing_and_leaves_the_upload_to_its_event(team: Cloud) -> None:
+def test_a_read_evicts_nothing_and_leaves_the_upload_to_its_event(team: Cloud) -> None:
     fill(team)
     key = upload(team.send, "b", b"x" * 200)
     assert team.send("GET", "/v8/artifacts/b").status == 404
@@ -396,7 +398,7 @@ def test_a_reader_evicts_nothing_and_leaves_the_upload_to_its_event(team: Cloud)
     assert team.send("GET", "/v8/artifacts/b").status == 200
 
 
-def test_an_event_that_finds_no_room_is_tried_again(team: Cloud) -> None:
+def test_an_event_without_space_is_retried(team: Cloud) -> None:
     fill(team)
     key = upload(team.send, "b", b"x" * 200)
     with (
@@ -408,14 +410,14 @@ def test_an_event_that_finds_no_room_is_tried_again(team: Cloud) -> None:
     assert "b" in hashes(team)
 
 
-def test_a_direct_upload_that_is_larger_than_the_quota_is_never_seen(team: Cloud) -> None:
+def test_a_direct_upload_larger_than_the_quota_is_never_visible(team: Cloud) -> None:
     fill(team)
     announce(upload(team.send, "b", b"x" * 1001))
     assert len(hashes(team)) == 9
     assert team.send("GET", "/v8/artifacts/b").status == 404
 
 
-def test_a_direct_upload_that_was_lost_is_settled_by_the_sweep(team: Cloud) -> None:
+def test_a_direct_upload_whose_event_was_lost_is_settled_by_the_sweep(team: Cloud) -> None:
     fill(team)
     key = offer(team.send, "b")
     put_object(key, b"x" * 200)
@@ -441,14 +443,14 @@ def last_use(cloud: Cloud, hash: str) -> datetime | None:
 
 
 @pytest.mark.parametrize("after", [timedelta(0), HOUR, DAY - timedelta(seconds=1), DAY, 5 * DAY])
-def test_a_use_is_noted_once_a_day(team: Cloud, after: timedelta) -> None:
+def test_a_use_is_recorded_once_a_day(team: Cloud, after: timedelta) -> None:
     stored = store(team, "b").created_at
     use(team, "b", stored + after)
     assert last_use(team, "b") == (stored if after < DAY else stored + after)
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_reading_and_asking_for_an_artifact_uses_it(team: Cloud, method: str) -> None:
+def test_reads_and_existence_checks_count_as_use(team: Cloud, method: str) -> None:
     long_ago = clock.now() - 2 * DAY
     store(team, "b", now=long_ago)
     assert team.send(method, "/v8/artifacts/b").status == 200
@@ -457,7 +459,7 @@ def test_reading_and_asking_for_an_artifact_uses_it(team: Cloud, method: str) ->
     assert used > long_ago + DAY
 
 
-def test_a_query_and_a_manager_use_nothing(team: Cloud) -> None:
+def test_queries_and_management_requests_do_not_count_as_use(team: Cloud) -> None:
     long_ago = clock.now() - 2 * DAY
     store(team, "b", now=long_ago)
     team.send("POST", "/v8/artifacts", json_body={"hashes": ["b"]})
@@ -465,7 +467,7 @@ def test_a_query_and_a_manager_use_nothing(team: Cloud) -> None:
     assert last_use(team, "b") == long_ago
 
 
-def test_a_use_that_cannot_be_noted_fails_no_read(team: Cloud) -> None:
+def test_a_use_that_cannot_be_recorded_does_not_fail_the_read(team: Cloud) -> None:
     store(team, "b", now=clock.now() - 2 * DAY)
     artifact = index.read_entry(team.team.id, ArtifactHash("b")).artifact
     assert artifact is not None
@@ -473,7 +475,7 @@ def test_a_use_that_cannot_be_noted_fails_no_read(team: Cloud) -> None:
         assert service.fetch(artifact, now=clock.now()) == b"x" * 100
 
 
-def test_a_use_of_what_has_been_replaced_is_not_noted(team: Cloud) -> None:
+def test_a_use_of_a_replaced_artifact_is_not_recorded(team: Cloud) -> None:
     long_ago = clock.now() - 2 * DAY
     first = store(team, "b", now=long_ago)
     second = store(team, "b", now=clock.now() - HOUR)
@@ -481,7 +483,7 @@ def test_a_use_of_what_has_been_replaced_is_not_noted(team: Cloud) -> None:
     assert last_use(team, "b") == second.created_at
 
 
-def test_where_nothing_is_evicted_no_use_is_noted_and_nothing_listed(cloud: Cloud) -> None:
+def test_without_eviction_no_use_is_recorded_and_no_artifact_listed(cloud: Cloud) -> None:
     service.store(
         cloud.team.id,
         ArtifactHash("b"),
@@ -497,7 +499,7 @@ def test_where_nothing_is_evicted_no_use_is_noted_and_nothing_listed(cloud: Clou
     assert list(least_recently_used(cloud.team.id, page=10)) == []
 
 
-def test_the_daily_check_lists_what_was_stored_before(
+def test_the_daily_check_lists_artifacts_that_were_stored_before(
     team: Cloud, option: SetOption, jobs: list[dict[str, Any]]
 ) -> None:
     option("over_quota", "refuse")
@@ -508,7 +510,7 @@ def test_the_daily_check_lists_what_was_stored_before(
     assert [str(one.upload.hash) for one in listed] == [f"a{number}" for number in range(9)]
 
 
-def test_an_artifact_that_is_larger_than_the_quota_is_told_before_it_is_stored(
+def test_an_artifact_larger_than_the_quota_is_refused_before_it_is_stored(
     team: Cloud,
 ) -> None:
     with pytest.raises(LargerThanQuota):

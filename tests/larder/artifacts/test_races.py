@@ -1,5 +1,5 @@
-"""Writers that meet, and crashes between two calls: whatever happens, readers see one whole artifact and the totals add
-up in the end. The other writer here is a call that gets in between, by a hook of botocore's.
+"""Concurrent writers, and crashes between two calls: readers always see one complete artifact, and the totals are
+correct in the end. A botocore hook runs the other writer between two calls.
 """
 
 import pytest
@@ -34,7 +34,7 @@ def store(cloud: Cloud, body: bytes, replaces: Artifact | None = None) -> Artifa
 
 
 def seen(cloud: Cloud) -> bytes | None:
-    """What a reader gets, and the totals as they must be with it."""
+    """Return what a reader gets, and check the totals."""
     now = clock.now()
     try:
         entry = index.read_entry(cloud.team.id, HASH)
@@ -48,13 +48,13 @@ def seen(cloud: Cloud) -> bytes | None:
     return body
 
 
-def test_of_two_first_uploads_at_once_one_is_seen_and_both_succeed(cloud: Cloud) -> None:
+def test_of_two_concurrent_first_uploads_one_is_visible_and_both_succeed(cloud: Cloud) -> None:
     with just_before("dynamodb", "PutItem", lambda: store(cloud, b"the other")):
         store(cloud, b"mine")
     assert seen(cloud) == b"the other"
 
 
-def test_of_two_replacements_at_once_one_is_seen_and_both_succeed(cloud: Cloud) -> None:
+def test_of_two_concurrent_replacements_one_is_visible_and_both_succeed(cloud: Cloud) -> None:
     first = store(cloud, b"first")
     with just_before(
         "dynamodb", "TransactWriteItems", lambda: store(cloud, b"the other", replaces=first)
@@ -63,7 +63,7 @@ def test_of_two_replacements_at_once_one_is_seen_and_both_succeed(cloud: Cloud) 
     assert seen(cloud) == b"the other"
 
 
-def test_an_artifact_that_vanishes_while_it_is_replaced_is_counted_right(cloud: Cloud) -> None:
+def test_an_artifact_removed_during_its_replacement_is_counted_correctly(cloud: Cloud) -> None:
     first = store(cloud, b"first")
     with just_before(
         "dynamodb", "TransactWriteItems", lambda: finalize.forget(first, now=clock.now())
@@ -72,7 +72,7 @@ def test_an_artifact_that_vanishes_while_it_is_replaced_is_counted_right(cloud: 
     assert seen(cloud) == b"mine"
 
 
-def test_what_a_smaller_replacement_frees_is_not_given_away_before_it_is_free(cloud: Cloud) -> None:
+def test_the_space_of_a_smaller_replacement_is_not_used_before_it_is_free(cloud: Cloud) -> None:
     first = store(cloud, b"x" * 1_000)
 
     def another_asks_for_room() -> None:
@@ -83,14 +83,14 @@ def test_what_a_smaller_replacement_frees_is_not_given_away_before_it_is_free(cl
     assert seen(cloud) == b"mine"
 
 
-def test_a_smaller_replacement_that_fails_leaves_the_totals_alone(cloud: Cloud) -> None:
+def test_a_failed_smaller_replacement_does_not_change_the_totals(cloud: Cloud) -> None:
     first = store(cloud, b"x" * 1_000)
     with unreachable("s3", "PutObject"), pytest.raises(TryAgain):
         store(cloud, b"mine", replaces=first)
     assert seen(cloud) == b"x" * 1_000
 
 
-def test_where_the_replaced_artifact_vanishes_the_whole_upload_is_held_to_the_quota(
+def test_the_quota_checks_the_full_upload_if_the_replaced_artifact_is_gone(
     cloud: Cloud,
 ) -> None:
     first = store(cloud, b"x" * 100)
@@ -108,7 +108,7 @@ def test_where_the_replaced_artifact_vanishes_the_whole_upload_is_held_to_the_qu
     assert index.read_entry(cloud.team.id, HASH).artifact is None
 
 
-def test_an_event_that_is_faster_than_the_function_is_no_second_upload(cloud: Cloud) -> None:
+def test_an_event_that_arrives_before_the_function_ends_counts_once(cloud: Cloud) -> None:
     def commit() -> None:
         (key,) = object_keys()
         _, owner, hash, upload_id = key.split("/")
@@ -120,7 +120,7 @@ def test_an_event_that_is_faster_than_the_function_is_no_second_upload(cloud: Cl
     assert seen(cloud) == b"mine"
 
 
-def test_a_transaction_that_meets_another_is_tried_again(cloud: Cloud) -> None:
+def test_a_transaction_conflict_is_retried(cloud: Cloud) -> None:
     first = store(cloud, b"first")
     reasons = [{"Code": "TransactionConflict"}, {"Code": "None"}, {"Code": "None"}]
     conflict = error("TransactionCanceledException", CancellationReasons=reasons)
@@ -129,7 +129,7 @@ def test_a_transaction_that_meets_another_is_tried_again(cloud: Cloud) -> None:
     assert seen(cloud) == b"mine"
 
 
-def test_what_a_parallel_upload_took_of_the_quota_is_not_given_twice(cloud: Cloud) -> None:
+def test_a_concurrent_upload_cannot_use_the_same_part_of_the_quota(cloud: Cloud) -> None:
     def other() -> None:
         add_to_totals(cloud.team.id, 990, 1, quota_bytes=1_000)
 
@@ -149,10 +149,10 @@ def test_a_failed_upload_to_s3_leaves_nothing_behind(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1_001])
-def test_an_upload_that_cannot_be_taken_is_deleted_by_the_sweep(cloud: Cloud, size: int) -> None:
+def test_the_sweep_deletes_an_upload_that_was_refused(cloud: Cloud, size: int) -> None:
     now = clock.now()
     upload = Upload(owner=cloud.team.id, hash=HASH, id=time_ordered_id(now))
-    # No writer: it came straight to S3.
+    # No writer, because it was uploaded directly to S3.
     storage.put(upload, b"x" * size, ArtifactMetadata(), None)
     entry = index.read_entry(cloud.team.id, HASH)
     with pytest.raises(ArtifactNotFound):

@@ -1,4 +1,4 @@
-"""The index made anew from the bucket."""
+"""Rebuilding the index from the bucket."""
 
 from datetime import timedelta
 
@@ -17,7 +17,7 @@ from tests.requests import Cloud
 
 
 def lose(*, items: bool, totals: bool) -> None:
-    """Delete index items, totals or both, as a lost or restored table would."""
+    """Delete index items, totals or both, as after the loss or restore of a table."""
     table = settings().artifacts_table
     for item in aws.dynamodb().scan(TableName=table)["Items"]:
         is_totals = item["hash"]["S"] == "#totals"
@@ -28,7 +28,7 @@ def lose(*, items: bool, totals: bool) -> None:
 
 @pytest.fixture
 def stored(cloud: Cloud) -> Cloud:
-    """Two artifacts, 700 bytes together."""
+    """Two artifacts of 700 bytes in total."""
     headers = {"x-artifact-duration": "7", "x-artifact-tag": "QUJD"}
     cloud.send("PUT", "/v8/artifacts/a1", body=b"x" * 300, headers=headers)
     cloud.send("PUT", "/v8/artifacts/a2", body=b"y" * 400)
@@ -37,7 +37,7 @@ def stored(cloud: Cloud) -> Cloud:
 
 @pytest.mark.parametrize("totals_too", [True, False])
 @pytest.mark.parametrize("quota", [None, 700])
-def test_every_artifact_comes_back_and_is_counted_once(
+def test_every_artifact_is_restored_and_counted_once(
     stored: Cloud, totals_too: bool, quota: int | None
 ) -> None:
     if quota:
@@ -59,7 +59,7 @@ def test_small_bodies_are_in_the_index_again(stored: Cloud) -> None:
     assert artifact.body == b"x" * 300
 
 
-def test_lost_totals_are_counted_anew(stored: Cloud) -> None:
+def test_lost_totals_are_counted_again(stored: Cloud) -> None:
     lose(items=False, totals=True)
     report = rebuild_index.rebuild_index(now=clock.now(), workers=1)
     assert report == RebuildReport(objects=2, current=2)
@@ -75,7 +75,7 @@ def test_of_several_uploads_of_a_hash_the_latest_is_indexed(stored: Cloud) -> No
     assert sweep.sweep(now=clock.now() + timedelta(hours=1)).objects_deleted == 1
 
 
-def test_direct_uploads_come_back_without_the_metadata_that_s3_never_had(cloud: Cloud) -> None:
+def test_direct_uploads_are_restored_without_metadata_that_s3_does_not_have(cloud: Cloud) -> None:
     upload(cloud.send, "abc", b"straight to S3")
     lose(items=True, totals=True)
     rebuild_index.rebuild_index(now=clock.now(), workers=1)
@@ -83,7 +83,7 @@ def test_direct_uploads_come_back_without_the_metadata_that_s3_never_had(cloud: 
 
 
 @pytest.mark.parametrize("hash", ["small", "direct"])
-def test_who_wrote_it_comes_back_too(cloud: Cloud, hash: str) -> None:
+def test_the_writer_is_restored(cloud: Cloud, hash: str) -> None:
     cloud.send("PUT", "/v8/artifacts/small", body=b"through the function")
     upload(cloud.send, "direct", b"straight to S3")
     lose(items=True, totals=True)
@@ -93,7 +93,7 @@ def test_who_wrote_it_comes_back_too(cloud: Cloud, hash: str) -> None:
     assert artifact.writer == cloud.writer
 
 
-def test_what_is_past_its_retention_is_not_brought_back(stored: Cloud) -> None:
+def test_expired_artifacts_are_not_restored(stored: Cloud) -> None:
     lose(items=True, totals=True)
     in_a_year = clock.now() + timedelta(days=365)
     assert rebuild_index.rebuild_index(now=in_a_year, workers=1) == RebuildReport(
@@ -110,7 +110,7 @@ def test_a_second_rebuild_changes_nothing(stored: Cloud) -> None:
     )
 
 
-def test_objects_that_larder_did_not_name_are_passed_over(stored: Cloud) -> None:
+def test_objects_that_larder_did_not_name_are_skipped(stored: Cloud) -> None:
     bucket = settings().artifacts_bucket
-    aws.s3().put_object(Bucket=bucket, Key="artifacts/notes.txt", Body=b"somebody's")
+    aws.s3().put_object(Bucket=bucket, Key="artifacts/notes.txt", Body=b"someone's")
     assert rebuild_index.rebuild_index(now=clock.now(), workers=1).objects == 2

@@ -1,4 +1,4 @@
-"""An owner's totals say what the index holds and, after the sweep, the bucket: after everything that changes them."""
+"""After every operation, an owner's totals match the index and, after the sweep, the bucket."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -56,14 +56,14 @@ def direct_replacements(cloud: Cloud) -> None:
     direct(cloud, "b", 900)
 
 
-def an_event_that_comes_twice_and_late(cloud: Cloud) -> None:
+def an_event_repeated_late(cloud: Cloud) -> None:
     key = upload(cloud.send, "a", b"x" * 70)
     announce(key)
     put(cloud, "a", 3)
     announce(key)
 
 
-def an_upload_that_was_begun_before_its_replacement(cloud: Cloud) -> None:
+def an_upload_started_before_its_replacement(cloud: Cloud) -> None:
     key = offer(cloud.send, "a")
     put(cloud, "a", 3)
     put_object(key, b"x" * 70)
@@ -77,7 +77,7 @@ def refusals(cloud: Cloud) -> None:
     direct(cloud, "new", 11)
 
 
-def a_refused_upload_whose_event_comes(cloud: Cloud) -> None:
+def a_refused_upload_with_an_event(cloud: Cloud) -> None:
     change_state(cloud.team.id, quota_bytes=310)
     put(cloud, "new", 11)
     for key in object_keys():
@@ -94,7 +94,7 @@ def a_deletion(cloud: Cloud) -> None:
     delete(cloud, "nothing")
 
 
-def a_deletion_of_what_is_under_way(cloud: Cloud) -> None:
+def a_deletion_of_a_pending_upload(cloud: Cloud) -> None:
     key = offer(cloud.send, "a")
     delete(cloud, "a")
     put_object(key, b"x" * 70)
@@ -109,7 +109,7 @@ def delete(cloud: Cloud, hash: str) -> None:
     )
 
 
-def a_removal_of_what_somebody_wrote(cloud: Cloud) -> None:
+def a_removal_by_writer(cloud: Cloud) -> None:
     direct(cloud, "new", 70)
     offer(cloud.send, "newer")
     delete_by_writer.remove_now(cloud.team.id, cloud.key.id, now=clock.now())
@@ -148,22 +148,22 @@ CHANGES: dict[Callable[[Cloud], None], Totals] = {
     an_upload_that_a_reader_settles: Totals(size_bytes=370, artifacts=4),
     replacements: Totals(size_bytes=1001, artifacts=3),
     direct_replacements: Totals(size_bytes=1001, artifacts=3),
-    an_event_that_comes_twice_and_late: Totals(size_bytes=203, artifacts=3),
-    an_upload_that_was_begun_before_its_replacement: Totals(size_bytes=203, artifacts=3),
+    an_event_repeated_late: Totals(size_bytes=203, artifacts=3),
+    an_upload_started_before_its_replacement: Totals(size_bytes=203, artifacts=3),
     refusals: Totals(size_bytes=300, artifacts=3),
-    a_refused_upload_whose_event_comes: Totals(size_bytes=300, artifacts=3),
+    a_refused_upload_with_an_event: Totals(size_bytes=300, artifacts=3),
     an_empty_upload: Totals(size_bytes=300, artifacts=3),
     a_deletion: Totals(size_bytes=200, artifacts=2),
-    a_deletion_of_what_is_under_way: Totals(size_bytes=200, artifacts=2),
-    a_removal_of_what_somebody_wrote: Totals(),
+    a_deletion_of_a_pending_upload: Totals(size_bytes=200, artifacts=2),
+    a_removal_by_writer: Totals(),
     an_object_that_is_gone: Totals(size_bytes=300, artifacts=3),
     expiry: Totals(size_bytes=300, artifacts=3),
     a_rebuild: Totals(size_bytes=203, artifacts=3),
 }
-"""What is done to three artifacts, a, b and c, of 100 bytes each, and what they come to afterwards."""
+"""Operations on three artifacts a, b and c of 100 bytes each, and the totals afterwards."""
 
 
-REFUSALS = {refusals, a_refused_upload_whose_event_comes}
+REFUSALS = {refusals, a_refused_upload_with_an_event}
 CASES = [("refuse", change) for change in CHANGES] + [
     ("evict", change) for change in CHANGES if change not in REFUSALS
 ]

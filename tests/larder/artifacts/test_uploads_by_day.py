@@ -1,4 +1,4 @@
-"""What was uploaded on each day: counted by the write that counts the bytes, kept by the sweep when the day is over."""
+"""Uploads per day: counted in the write that counts the bytes, and archived by the sweep when the day is over."""
 
 from datetime import UTC, date, datetime, timedelta
 
@@ -39,7 +39,7 @@ def store(
 
 
 def counted(cloud: Cloud, day: date = THAT_DAY) -> Uploads:
-    """By the totals, which have it until the sweep hands it over."""
+    """The count in the totals, which have it until the sweep archives it."""
     return read_totals(cloud.team.id).uploads.get(day, Uploads())
 
 
@@ -51,7 +51,7 @@ def today() -> date:
     return clock.now().date()
 
 
-def test_every_stored_artifact_counts_and_so_does_one_that_replaces_another(cloud: Cloud) -> None:
+def test_every_upload_counts_including_replacements(cloud: Cloud) -> None:
     store(cloud, "abc", b"12345")
     store(cloud, "abc", b"123")
     store(cloud, "def", b"1234567")
@@ -61,13 +61,13 @@ def test_every_stored_artifact_counts_and_so_does_one_that_replaces_another(clou
     assert read_totals(cloud.team.id) == Totals(size_bytes=4, artifacts=2)
 
 
-def test_an_upload_that_the_quota_refuses_does_not_count(cloud: Cloud) -> None:
+def test_an_upload_refused_by_the_quota_does_not_count(cloud: Cloud) -> None:
     with pytest.raises(CachingOverLimit):
         store(cloud, "abc", b"12345", quota=4)
     assert counted(cloud) == Uploads()
 
 
-def test_an_upload_that_fails_half_way_does_not_count(cloud: Cloud) -> None:
+def test_a_failed_upload_does_not_count(cloud: Cloud) -> None:
     with (
         answering("s3", "PutObject", error("NoSuchBucket", 404)),
         pytest.raises(aws.ClientError),
@@ -77,9 +77,7 @@ def test_an_upload_that_fails_half_way_does_not_count(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("first_seen_by", ["its event", "a reader"])
-def test_a_direct_upload_counts_once_when_it_is_seen_first(
-    cloud: Cloud, first_seen_by: str
-) -> None:
+def test_a_direct_upload_counts_once_when_it_is_settled(cloud: Cloud, first_seen_by: str) -> None:
     key = upload(cloud.send, "abc", b"123456")
     assert counted(cloud, today()) == Uploads()
     if first_seen_by == "a reader":
@@ -89,13 +87,13 @@ def test_a_direct_upload_counts_once_when_it_is_seen_first(
     assert counted(cloud, today()) == Uploads(count=1, size_bytes=6)
 
 
-def test_a_direct_upload_that_the_quota_refuses_does_not_count(cloud: Cloud) -> None:
+def test_a_direct_upload_refused_by_the_quota_does_not_count(cloud: Cloud) -> None:
     change_state(cloud.team.id, quota_bytes=5)
     announce(upload(cloud.send, "abc", b"123456"))
     assert counted(cloud, today()) == Uploads()
 
 
-def test_what_a_rebuild_finds_is_not_uploaded_anew(cloud: Cloud) -> None:
+def test_a_rebuild_does_not_count_uploads(cloud: Cloud) -> None:
     store(cloud, "abc", b"12345", now=clock.now())
     table = settings().artifacts_table
     for item in aws.dynamodb().scan(TableName=table)["Items"]:
@@ -106,7 +104,7 @@ def test_what_a_rebuild_finds_is_not_uploaded_anew(cloud: Cloud) -> None:
     assert counted(cloud, today()) == Uploads()
 
 
-def test_the_sweep_keeps_the_uploads_of_a_day_that_is_over(cloud: Cloud) -> None:
+def test_the_sweep_archives_the_uploads_of_past_days(cloud: Cloud) -> None:
     store(cloud, "abc", b"12345")
     store(cloud, "def", b"123", now=NOON + DAY)
     for days in range(4):
@@ -119,13 +117,13 @@ def test_the_sweep_keeps_the_uploads_of_a_day_that_is_over(cloud: Cloud) -> None
     assert not read_totals(cloud.team.id).uploads
 
 
-def test_the_function_may_keep_them(cloud: Cloud) -> None:
+def test_the_function_has_the_permissions_to_archive_them(cloud: Cloud) -> None:
     store(cloud, "abc", b"12345", now=clock.now() - 3 * DAY)
     invoke("artifacts.sweep_artifacts.handler", {}, Context())
     assert kept(cloud, today() - 3 * DAY) == Uploads(count=1, size_bytes=5)
 
 
-def test_a_crash_between_keeping_and_forgetting_loses_and_doubles_nothing(cloud: Cloud) -> None:
+def test_a_crash_while_archiving_loses_and_doubles_nothing(cloud: Cloud) -> None:
     store(cloud, "abc", b"12345")
     set_uploads(cloud.team.id, THAT_DAY, Uploads(count=1, size_bytes=5))
     sweep.sweep(now=NOON + 2 * DAY)

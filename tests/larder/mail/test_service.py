@@ -1,4 +1,4 @@
-"""Sending by SES or into the outbox, and reading the outbox."""
+"""Sending with SES or to the outbox, and reading the outbox."""
 
 from datetime import timedelta
 
@@ -30,7 +30,7 @@ def send_many(number: int) -> None:
 # -------------------------------------------------------------------------------------- the outbox
 
 
-def test_without_a_sender_a_message_is_put_into_the_outbox(aws_in_memory: None) -> None:
+def test_without_a_sender_messages_go_to_the_outbox(aws_in_memory: None) -> None:
     now = clock.now()
     message_id = service.send(MESSAGE, now=now)
     stored = service.find_message(message_id, now=now)
@@ -45,7 +45,7 @@ def test_the_newest_message_comes_first(aws_in_memory: None) -> None:
     assert page.next_before is None
 
 
-def test_pages_follow_one_another_to_the_end(aws_in_memory: None) -> None:
+def test_pages_return_all_messages_in_order(aws_in_memory: None) -> None:
     send_many(7)
     subjects: list[str] = []
     before = None
@@ -58,7 +58,7 @@ def test_pages_follow_one_another_to_the_end(aws_in_memory: None) -> None:
     assert subjects == ["6", "5", "4", "3", "2", "1", "0"]
 
 
-def test_a_message_is_gone_when_its_time_is_over_though_dynamodb_still_has_it(
+def test_an_expired_message_is_gone_even_if_dynamodb_still_has_it(
     aws_in_memory: None, option: SetOption
 ) -> None:
     option("outbox_retention_days", 1)
@@ -70,11 +70,11 @@ def test_a_message_is_gone_when_its_time_is_over_though_dynamodb_still_has_it(
     assert len(aws.dynamodb().scan(TableName=settings().outbox_table)["Items"]) == 1
 
 
-def test_an_unknown_message_is_none(aws_in_memory: None) -> None:
-    assert service.find_message("nobody's", now=clock.now()) is None
+def test_an_unknown_message_id_returns_none(aws_in_memory: None) -> None:
+    assert service.find_message("unknown", now=clock.now()) is None
 
 
-def test_an_outbox_that_cannot_be_reached_is_told(aws_in_memory: None) -> None:
+def test_an_unreachable_outbox_is_reported(aws_in_memory: None) -> None:
     with unreachable("dynamodb", "PutItem"), pytest.raises(TryAgain):
         service.send(MESSAGE, now=clock.now())
 
@@ -84,12 +84,12 @@ def test_an_outbox_that_cannot_be_reached_is_told(aws_in_memory: None) -> None:
 
 @pytest.fixture
 def ses(option: SetOption, aws_in_memory: None) -> None:
-    """A deployment with a sender, whose domain SES knows."""
+    """A deployment with a sender whose domain is verified in SES."""
     option("email_sender", "larder@acme.example")
     aws.sesv2().create_email_identity(EmailIdentity="acme.example")
 
 
-def test_with_a_sender_a_message_leaves_by_ses(ses: None) -> None:
+def test_with_a_sender_messages_go_to_ses(ses: None) -> None:
     message_id = service.send(MESSAGE, now=clock.now())
     (sent,) = sent_by_ses()
     assert sent.id == message_id
@@ -108,7 +108,7 @@ def test_with_a_sender_a_message_leaves_by_ses(ses: None) -> None:
         ("Larder\r\nBcc: eve@evil.example", '"Larder Bcc: eve@evil.example" <larder@acme.example>'),
     ],
 )
-def test_the_products_name_is_quoted_and_cannot_add_a_header(
+def test_the_product_name_is_quoted_and_cannot_add_a_header(
     ses: None, option: SetOption, name: str, sender: str
 ) -> None:
     option("product_name", name)
@@ -125,12 +125,12 @@ def test_the_products_name_is_quoted_and_cannot_add_a_header(
         ("ada@faß.example", "ada@xn--fa-hia.example"),
     ],
 )
-def test_an_address_stays_one_address(ses: None, address: str, on_the_wire: str) -> None:
+def test_an_address_cannot_become_several(ses: None, address: str, on_the_wire: str) -> None:
     service.send(Message(to=address, subject="", text="", html=""), now=clock.now())
     assert sent_by_ses()[0].destinations == {"ToAddresses": [on_the_wire]}
 
 
-def test_text_and_html_are_both_sent_as_utf_8(ses: None) -> None:
+def test_text_and_html_are_sent_as_utf_8(ses: None) -> None:
     bodies: list[dict[str, dict[str, str]]] = []
 
     def look(params: dict[str, object], **_: object) -> None:
@@ -147,7 +147,7 @@ def test_text_and_html_are_both_sent_as_utf_8(ses: None) -> None:
 
 
 @pytest.mark.parametrize("code", ["MessageRejected", "MailFromDomainNotVerifiedException"])
-def test_what_ses_refuses_is_told_by_its_code_alone(ses: None, code: str) -> None:
+def test_a_refusal_by_ses_is_reported_only_by_its_code(ses: None, code: str) -> None:
     with answering("sesv2", "SendEmail", error(code)), pytest.raises(MailRefused) as refused:
         service.send(MESSAGE, now=clock.now())
     assert str(refused.value) == code
@@ -160,12 +160,12 @@ def test_an_unknown_sender_is_refused(aws_in_memory: None, option: SetOption) ->
         service.send(MESSAGE, now=clock.now())
 
 
-def test_a_busy_ses_can_be_asked_again(ses: None) -> None:
+def test_an_error_for_a_busy_ses_can_be_retried(ses: None) -> None:
     busy = error("TooManyRequestsException", 429)
     with answering("sesv2", "SendEmail", busy), pytest.raises(Throttled):
         service.send(MESSAGE, now=clock.now())
 
 
-def test_an_ses_that_does_not_answer_can_be_asked_again(ses: None) -> None:
+def test_an_error_for_an_unreachable_ses_can_be_retried(ses: None) -> None:
     with unreachable("sesv2", "SendEmail"), pytest.raises(TryAgain):
         service.send(MESSAGE, now=clock.now())

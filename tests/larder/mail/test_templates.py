@@ -1,4 +1,4 @@
-"""The texts of emails, and that values are inserted as text only."""
+"""The contents of mail, and that values in it are only text."""
 
 import html
 from collections.abc import Callable
@@ -17,7 +17,7 @@ MOMENT = datetime(2026, 11, 22, 0, 47, tzinfo=UTC)
 
 
 def email_was_changed(*, to: str, product: str, url: str) -> Message:
-    """A change to the same address."""
+    """A template with the parameters of the others."""
     return templates.email_was_changed(
         to=to, product=product, url=url, new_email=to, changed_at=MOMENT, by_operator=False
     )
@@ -40,7 +40,7 @@ Template = Callable[..., Message]
 
 
 class Elements(HTMLParser):
-    """The tags, the addresses of links, and the text of an HTML page."""
+    """The tags, link addresses and text of an HTML page."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Elements(HTMLParser):
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_text_and_html_say_the_same_and_contain_the_link(template: Template) -> None:
+def test_text_and_html_have_the_same_content_and_link(template: Template) -> None:
     message = template(to="ada@acme.example", product="Larder", url=URL)
     page = Elements(message.html)
     assert message.to == "ada@acme.example"
@@ -72,7 +72,7 @@ def test_text_and_html_say_the_same_and_contain_the_link(template: Template) -> 
 
 @pytest.mark.parametrize("template", TEMPLATES)
 @given(to=st.text().filter(str.isprintable), product=st.text(), url=st.text())
-def test_no_value_adds_an_element_to_the_page_or_a_line_to_a_header(
+def test_no_value_adds_an_element_or_a_header(
     template: Template, to: str, product: str, url: str
 ) -> None:
     plain = template(to="a@b.example", product="Larder", url="https://c.example")
@@ -82,13 +82,13 @@ def test_no_value_adds_an_element_to_the_page_or_a_line_to_a_header(
     assert html.escape(url) in message.html
 
 
-def test_a_value_is_not_used_as_a_template() -> None:
+def test_a_value_is_not_read_as_a_template() -> None:
     message = templates.verify_email(to="{url}@b.example", product="{to}", url="{title}")
     assert message.subject == "{to}: Verify your address"
     assert "used the address {url}@b.example at {to}." in message.text
 
 
-def test_the_notice_shows_only_the_first_letter_and_the_domain_of_the_new_address() -> None:
+def test_the_notice_shows_only_the_first_letter_and_domain_of_a_new_address() -> None:
     message = templates.email_was_changed(
         to="ada@acme.example",
         product="Larder",
@@ -121,6 +121,6 @@ def test_the_notice_says_how_the_address_was_changed(by_operator: bool, how: str
 
 
 @pytest.mark.parametrize("bad", ["a@b.example\r\nBcc: eve@evil.example", "a@b.example\n", "a\0@b"])
-def test_an_address_that_could_add_a_header_makes_no_message(bad: str) -> None:
+def test_an_address_with_control_characters_is_refused(bad: str) -> None:
     with pytest.raises(ValueError, match="control character"):
         templates.verify_email(to=bad, product="Larder", url=URL)

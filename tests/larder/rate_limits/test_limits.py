@@ -1,4 +1,4 @@
-"""Fixed windows: what is let in, what is refused and until when, and what happens when the store fails."""
+"""Fixed windows: which requests pass, how long others wait, and what happens if the table fails."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -20,8 +20,8 @@ SECOND = timedelta(seconds=1)
 THREE_IN_TEN = Limit(most=3, window_s=10)
 
 
-def ask(times: int, what: str = "somebody", *, at: datetime = NOON) -> list[int | None]:
-    """None for each request that is let in, the seconds to wait for each that is not."""
+def ask(times: int, what: str = "someone", *, at: datetime = NOON) -> list[int | None]:
+    """For each request, None if it passes, or the seconds to wait if it does not."""
     return [ask_once(what, at) for _ in range(times)]
 
 
@@ -35,19 +35,19 @@ def ask_once(what: str, at: datetime) -> int | None:
 
 @pytest.mark.usefixtures("aws_in_memory")
 class TestWindows:
-    def test_as_many_as_the_limit_are_let_in(self) -> None:
+    def test_as_many_requests_as_the_limit_pass(self) -> None:
         assert ask(5) == [None, None, None, 10, 10]
 
-    def test_the_wait_is_told_in_whole_seconds_and_never_as_none(self) -> None:
+    def test_the_wait_is_in_whole_seconds_and_never_0(self) -> None:
         ask(3)
         assert ask(1, at=NOON + 3.2 * SECOND) == [7]
         assert ask(1, at=NOON + 9.999 * SECOND) == [1]
 
-    def test_the_next_window_begins_anew(self) -> None:
+    def test_the_next_window_starts_at_zero(self) -> None:
         ask(4)
         assert ask(4, at=NOON + 10 * SECOND) == [None, None, None, 10]
 
-    def test_each_is_counted_alone(self) -> None:
+    def test_each_caller_is_counted_separately(self) -> None:
         ask(4, "one")
         assert ask(1, "another") == [None]
 
@@ -62,7 +62,7 @@ class TestWindows:
         ask(1)
         (item,) = aws.dynamodb().scan(TableName=settings().rate_limits_table)["Items"]
         assert aws.deserialize(item) == {
-            "what": "somebody",
+            "what": "someone",
             "window": int(NOON.timestamp()),
             "request_count": 1,
             "expires_at": int(NOON.timestamp()) + 70,
@@ -73,7 +73,7 @@ class TestWindows:
             ask(4)
         assert [call.operation for call in calls.made] == ["UpdateItem"] * 4
 
-    def test_who_keeps_asking_is_refused_without_a_call(self) -> None:
+    def test_a_caller_in_a_full_window_is_refused_without_a_call(self) -> None:
         ask(4)
         with counted() as calls:
             assert ask(100) == [10] * 100
@@ -81,11 +81,11 @@ class TestWindows:
 
 
 @pytest.mark.usefixtures("aws_in_memory")
-class TestAStoreThatFails:
+class TestTableFailures:
     @pytest.mark.parametrize(
         "code", ["ThrottlingException", "AccessDeniedException", "ResourceNotFoundException"]
     )
-    def test_lets_requests_pass_and_raises_a_metric(
+    def test_requests_pass_with_a_metric(
         self, code: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
         with answering("dynamodb", "UpdateItem", error(code)):
@@ -96,18 +96,18 @@ class TestAStoreThatFails:
         assert lines[0]["limit"] == "http"
         assert lines[0]["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "Larder/larder"
 
-    def test_out_of_reach_does_so_too(self) -> None:
+    def test_requests_pass_if_the_table_is_unreachable(self) -> None:
         with unreachable("dynamodb", "UpdateItem"):
             assert ask(4) == [None] * 4
 
-    def test_forgets_no_window_that_was_full_before(self) -> None:
+    def test_a_window_known_to_be_full_still_refuses(self) -> None:
         ask(4)
         with unreachable("dynamodb", "UpdateItem"):
             assert ask(1) == [10]
 
 
 @pytest.mark.usefixtures("environment")
-class TestWhichLimitHolds:
+class TestLimits:
     @pytest.fixture(autouse=True)
     def _switched_on(self, option: SetOption) -> None:
         option("http_rate_limit_enabled", "true")
@@ -123,17 +123,17 @@ class TestWhichLimitHolds:
             "/change-email",
         ],
     )
-    def test_three_in_ten_seconds_where_a_password_is_taken(self, path: str) -> None:
+    def test_three_in_ten_seconds_for_passwords(self, path: str) -> None:
         assert limit_of(path) == CREDENTIALS == Limit(most=3, window_s=10)
 
     @pytest.mark.parametrize("path", ["/request-password-reset", "/send-verification-email"])
-    def test_three_in_a_minute_where_mail_is_sent(self, path: str) -> None:
+    def test_three_in_a_minute_for_mail(self, path: str) -> None:
         assert limit_of(path) == MAIL == Limit(most=3, window_s=60)
 
     @pytest.mark.parametrize(
         "path", ["/get-session", "/reset-password/{token}", "/api-key/create", "/sign-inn", "/ok"]
     )
-    def test_a_hundred_in_ten_seconds_everywhere_else(self, path: str) -> None:
+    def test_a_hundred_in_ten_seconds_by_default(self, path: str) -> None:
         assert limit_of(path) == Limit(most=100, window_s=10)
 
     def test_the_default_is_an_option(self, option: SetOption) -> None:
@@ -141,9 +141,9 @@ class TestWhichLimitHolds:
         option("http_rate_limit_window_seconds", 60)
         assert limit_of("/get-session") == Limit(most=7, window_s=60)
 
-    def test_none_for_the_verification_of_keys(self) -> None:
+    def test_no_limit_for_the_verification_of_keys(self) -> None:
         assert limit_of("/api-key/verify") is None
 
-    def test_none_when_switched_off(self, option: SetOption) -> None:
+    def test_no_limit_if_disabled(self, option: SetOption) -> None:
         option("http_rate_limit_enabled", "false")
         assert limit_of("/sign-in/email") is None

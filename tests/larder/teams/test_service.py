@@ -1,4 +1,4 @@
-"""Make teams, move members, and set what an owner may do."""
+"""Create teams, change members, and set the state of an owner."""
 
 from datetime import timedelta
 
@@ -27,11 +27,11 @@ from tests.faults import just_before, unreachable
 from tests.requests import Cloud
 
 
-def test_a_team_id_starts_so_that_the_build_client_sends_it(cloud: Cloud) -> None:
+def test_a_team_id_has_the_prefix_that_build_clients_require(cloud: Cloud) -> None:
     assert cloud.team.id.startswith("team_")
 
 
-def test_whoever_makes_a_team_owns_it(cloud: Cloud) -> None:
+def test_the_creator_owns_the_team(cloud: Cloud) -> None:
     assert read_standing(cloud.team.id, cloud.user.id).role is Role.OWNER
 
 
@@ -52,7 +52,7 @@ def test_a_bad_slug_is_refused(cloud: Cloud, slug: str) -> None:
         create_team("Team", slug, owner_user_id=cloud.user.id, now=clock.now())
 
 
-def test_what_is_not_given_stays(cloud: Cloud) -> None:
+def test_fields_that_are_not_set_stay(cloud: Cloud) -> None:
     change_state(cloud.team.id, caching=CachingStatus.PAUSED)
     change_state(cloud.team.id, block=Block.SOFT)
     change_state(cloud.team.id, quota_bytes=7)
@@ -64,7 +64,7 @@ def test_what_is_not_given_stays(cloud: Cloud) -> None:
     )
 
 
-def test_a_reason_goes_and_comes_with_its_block(cloud: Cloud) -> None:
+def test_a_block_reason_is_set_and_removed_with_its_block(cloud: Cloud) -> None:
     blocked = change_state(cloud.team.id, block=Block.PAYMENT, block_reason="invoice 1042")
     assert blocked == OwnerState(block=Block.PAYMENT, block_reason="invoice 1042")
     assert change_state(cloud.team.id, caching=CachingStatus.PAUSED).block_reason == "invoice 1042"
@@ -75,29 +75,29 @@ def test_a_reason_goes_and_comes_with_its_block(cloud: Cloud) -> None:
         change_state(cloud.team.id, block_reason="without a block")
 
 
-def test_a_quota_of_ones_own_stands_above_the_deployments(cloud: Cloud, option: SetOption) -> None:
+def test_a_teams_own_quota_overrides_the_default(cloud: Cloud, option: SetOption) -> None:
     option("default_quota_bytes", 100)
     assert read_state(cloud.team.id).quota_bytes == 100
     assert change_state(cloud.team.id, quota_bytes=7).quota_bytes == 7
     assert change_state(cloud.team.id, default_quota=True).quota_bytes == 100
 
 
-def test_over_limit_follows_from_the_quota_and_is_never_set(cloud: Cloud) -> None:
+def test_over_limit_follows_from_the_quota_and_cannot_be_set(cloud: Cloud) -> None:
     with pytest.raises(InvalidRequest, match=r"^caching: "):
         change_state(cloud.team.id, caching=CachingStatus.OVER_LIMIT)
 
 
-def test_a_team_that_does_not_exist_gets_no_state(cloud: Cloud) -> None:
+def test_an_unknown_team_gets_no_state(cloud: Cloud) -> None:
     with pytest.raises(InvalidRequest, match=r"^team: "):
         change_state("team_nosuch", caching=CachingStatus.PAUSED)
     assert find_team("team_nosuch") is None
 
 
-# Members, and the owner that a team keeps -------------------------------------------------------
+# Members, and the last owner of a team ----------------------------------------------------------
 
 
 def joining(cloud: Cloud, role: Role) -> str:
-    """Somebody new in the team of `cloud`, by id."""
+    """Add a new member to the team of `cloud` and return the user id."""
     user = create_user(f"{role.lower()}-{len(members(cloud.team.id))}@a.de", "N", now=clock.now())
     add_member(cloud.team.id, user.id, role, now=clock.now())
     return user.id
@@ -113,7 +113,7 @@ def counted_owners(cloud: Cloud) -> int:
     return int(item["owners"])
 
 
-def test_members_stand_in_the_order_in_which_they_joined(cloud: Cloud) -> None:
+def test_members_are_in_the_order_of_joining(cloud: Cloud) -> None:
     for number, name in enumerate(("zoe", "bob")):
         later = clock.now() + timedelta(minutes=number + 1)
         add_member(cloud.team.id, name, Role.MEMBER, now=later)
@@ -123,7 +123,7 @@ def test_members_stand_in_the_order_in_which_they_joined(cloud: Cloud) -> None:
 
 @pytest.mark.parametrize("becomes", list(Role))
 @pytest.mark.parametrize("was", list(Role))
-def test_owners_are_counted_whatever_role_becomes_whatever(
+def test_the_owner_count_is_correct_after_every_role_change(
     cloud: Cloud, was: Role, becomes: Role
 ) -> None:
     bob = joining(cloud, was)
@@ -136,7 +136,7 @@ def test_owners_are_counted_whatever_role_becomes_whatever(
     assert counted_owners(cloud) == 1
 
 
-def test_the_only_owner_stays(cloud: Cloud) -> None:
+def test_the_only_owner_cannot_leave(cloud: Cloud) -> None:
     joining(cloud, Role.ADMIN)
     with pytest.raises(LastOwner):
         remove_member(cloud.team.id, cloud.user.id)
@@ -147,7 +147,7 @@ def test_the_only_owner_stays(cloud: Cloud) -> None:
     assert counted_owners(cloud) == 1
 
 
-def test_an_owner_leaves_when_there_is_another(cloud: Cloud) -> None:
+def test_an_owner_can_leave_if_there_is_another(cloud: Cloud) -> None:
     bob = joining(cloud, Role.OWNER)
     remove_member(cloud.team.id, cloud.user.id)
     assert roles(cloud) == {bob: Role.OWNER}
@@ -156,14 +156,14 @@ def test_an_owner_leaves_when_there_is_another(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_the_same_role_again_changes_nothing(cloud: Cloud, role: Role) -> None:
+def test_setting_the_same_role_changes_nothing(cloud: Cloud, role: Role) -> None:
     bob = joining(cloud, role)
     before, owners = members(cloud.team.id), counted_owners(cloud)
     add_member(cloud.team.id, bob, role, now=clock.now() + timedelta(days=1))
     assert (members(cloud.team.id), counted_owners(cloud)) == (before, owners)
 
 
-def test_another_role_leaves_the_time_of_joining(cloud: Cloud) -> None:
+def test_a_role_change_keeps_the_time_of_joining(cloud: Cloud) -> None:
     bob = joining(cloud, Role.MEMBER)
     joined_at = {member.user_id: member.joined_at for member in members(cloud.team.id)}
     add_member(cloud.team.id, bob, Role.ADMIN, now=clock.now() + timedelta(days=1))
@@ -171,7 +171,7 @@ def test_another_role_leaves_the_time_of_joining(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("role", [Role.OWNER, Role.MEMBER])
-def test_nobody_joins_a_team_that_does_not_exist(cloud: Cloud, role: Role) -> None:
+def test_an_unknown_team_cannot_be_joined(cloud: Cloud, role: Role) -> None:
     with pytest.raises(InvalidRequest, match=r"^team: "):
         add_member("team_nosuch", cloud.user.id, role, now=clock.now())
     assert members("team_nosuch") == []
@@ -179,7 +179,7 @@ def test_nobody_joins_a_team_that_does_not_exist(cloud: Cloud, role: Role) -> No
 
 
 @pytest.mark.parametrize("role", [Role.OWNER, Role.MEMBER])
-def test_nobody_joins_a_team_that_is_deleted_a_moment_before(cloud: Cloud, role: Role) -> None:
+def test_a_team_deleted_concurrently_cannot_be_joined(cloud: Cloud, role: Role) -> None:
     def deleted() -> None:
         delete_team(cloud.team.id, by=None, now=clock.now())
 
@@ -187,18 +187,18 @@ def test_nobody_joins_a_team_that_is_deleted_a_moment_before(cloud: Cloud, role:
         just_before("dynamodb", "TransactWriteItems", deleted),
         pytest.raises(InvalidRequest, match=r"^team: "),
     ):
-        add_member(cloud.team.id, "somebody", role, now=clock.now())
-    assert "somebody" not in roles(cloud)
+        add_member(cloud.team.id, "someone", role, now=clock.now())
+    assert "someone" not in roles(cloud)
 
 
-def test_who_is_no_member_can_be_removed_without_effect(cloud: Cloud) -> None:
+def test_removing_a_non_member_has_no_effect(cloud: Cloud) -> None:
     remove_member(cloud.team.id, "nobody")
     remove_member("team_nosuch", cloud.user.id)
     assert roles(cloud) == {cloud.user.id: Role.OWNER}
     assert counted_owners(cloud) == 1
 
 
-def test_the_other_owner_who_leaves_a_moment_before_leaves_one_who_cannot(cloud: Cloud) -> None:
+def test_if_two_owners_leave_concurrently_one_must_stay(cloud: Cloud) -> None:
     bob = joining(cloud, Role.OWNER)
 
     def other_leaves() -> None:
@@ -210,7 +210,7 @@ def test_the_other_owner_who_leaves_a_moment_before_leaves_one_who_cannot(cloud:
     assert counted_owners(cloud) == 1
 
 
-def test_a_role_that_changes_a_moment_before_is_counted_as_it_then_is(cloud: Cloud) -> None:
+def test_a_concurrent_role_change_is_counted_correctly(cloud: Cloud) -> None:
     bob = joining(cloud, Role.MEMBER)
 
     def promoted() -> None:
@@ -222,7 +222,7 @@ def test_a_role_that_changes_a_moment_before_is_counted_as_it_then_is(cloud: Clo
     assert counted_owners(cloud) == 1
 
 
-def test_who_is_gone_leaves_every_team_even_as_the_last_owner(cloud: Cloud) -> None:
+def test_a_deleted_user_leaves_every_team_even_as_the_last_owner(cloud: Cloud) -> None:
     now, bob = clock.now(), joining(cloud, Role.MEMBER)
     other = create_team("Other", "other", owner_user_id=bob, now=now)
     add_member(other.id, cloud.user.id, Role.OWNER, now=now)
@@ -236,7 +236,7 @@ def test_who_is_gone_leaves_every_team_even_as_the_last_owner(cloud: Cloud) -> N
 
 
 @pytest.mark.parametrize("operation", ["Query", "BatchGetItem", "TransactWriteItems"])
-def test_leaving_tells_when_it_could_not_be_done(cloud: Cloud, operation: str) -> None:
+def test_leaving_reports_a_failure(cloud: Cloud, operation: str) -> None:
     with unreachable("dynamodb", operation):
         assert not leave_teams(cloud.user.id)
     assert roles(cloud) == {cloud.user.id: Role.OWNER}
@@ -244,7 +244,7 @@ def test_leaving_tells_when_it_could_not_be_done(cloud: Cloud, operation: str) -
     assert roles(cloud) == {}
 
 
-def test_memberships_of_a_team_that_is_gone_end(cloud: Cloud) -> None:
+def test_memberships_of_a_deleted_team_end(cloud: Cloud) -> None:
     assert commit(TEAMS.delete(cloud.team.id, "team"))
     assert leave_teams(cloud.user.id)
     assert members(cloud.team.id) == []
@@ -252,7 +252,7 @@ def test_memberships_of_a_team_that_is_gone_end(cloud: Cloud) -> None:
 
 
 def test_a_team_stored_without_a_count_never_loses_its_last_owner(cloud: Cloud) -> None:
-    """As data of before owners were counted has it: at worst an owner stays though there is another."""
+    """Old data has no count of owners. At worst an owner cannot leave although there is another."""
     assert commit(TEAMS.update(cloud.team.id, "team", set={"owners": None}))
     with pytest.raises(LastOwner):
         remove_member(cloud.team.id, cloud.user.id)

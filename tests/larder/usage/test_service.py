@@ -1,4 +1,4 @@
-"""Record what clients report."""
+"""Record usage events."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -49,14 +49,14 @@ CONFLICT = error(
 )
 
 
-def test_builds_that_end_in_the_same_moment_are_all_counted(aws_in_memory: None) -> None:
+def test_concurrent_builds_are_all_counted(aws_in_memory: None) -> None:
     with answering("dynamodb", "TransactWriteItems", CONFLICT, times=3) as conflicts:
         record("team_a", [HIT], REPORTER, now=clock.now())
     assert len(conflicts) == 3
     assert figures_of_today("team_a").hits == 1
 
 
-def test_a_batch_that_always_meets_another_is_told_and_not_half_counted(
+def test_a_permanent_conflict_is_reported_and_counts_nothing(
     aws_in_memory: None,
 ) -> None:
     with answering("dynamodb", "TransactWriteItems", CONFLICT), pytest.raises(TryAgain):
@@ -79,7 +79,7 @@ def test_a_batch_that_always_meets_another_is_told_and_not_half_counted(
         ("ci.X.hits", "CI_X_HITS"),
     ],
 )
-def test_one_vendor_has_one_name(sent: str | None, counted_as: str | None) -> None:
+def test_spellings_of_a_vendor_are_one(sent: str | None, counted_as: str | None) -> None:
     assert ci_vendor(sent) == counted_as
 
 
@@ -98,20 +98,20 @@ def test_each_ci_vendor_has_its_part_of_the_day(aws_in_memory: None) -> None:
     }
 
 
-def test_events_of_interactive_shells_are_told_apart(aws_in_memory: None) -> None:
+def test_events_of_interactive_shells_are_counted_separately(aws_in_memory: None) -> None:
     for interactive in (True, False, None):
         record("team_a", [HIT, MISS], by("GITLAB", interactive=interactive), now=NOON)
     day = day_of("team_a")
     assert day.total.interactive_events == day.by_ci["GITLAB"].interactive_events == 2
 
 
-def test_a_batch_is_one_transaction_whoever_reports_it(aws_in_memory: None) -> None:
+def test_a_batch_is_one_transaction_for_every_reporter(aws_in_memory: None) -> None:
     with counted() as calls:
         record("team_a", [HIT] * 80, by("GITHUB_ACTIONS"), now=NOON)
     assert calls.steps == [["TransactWriteItems"]]
 
 
-def test_clients_that_make_names_up_do_not_grow_the_day(aws_in_memory: None) -> None:
+def test_invented_vendor_names_do_not_grow_the_day_without_limit(aws_in_memory: None) -> None:
     for number in range(MAX_CI_VENDORS + 15):
         record("team_a", [HIT], by(f"MADE-UP {number}"), now=NOON)
     record("team_a", [HIT], by("MADE-UP 3"), now=NOON)
@@ -123,7 +123,7 @@ def test_clients_that_make_names_up_do_not_grow_the_day(aws_in_memory: None) -> 
     assert sum(len(name) for name in stored_day("team_a")) < 2_000
 
 
-def test_a_day_that_is_full_of_vendors_makes_no_room_for_another_but_tomorrow_does(
+def test_a_day_full_of_vendors_accepts_no_other_but_the_next_day_does(
     aws_in_memory: None,
 ) -> None:
     for number in range(MAX_CI_VENDORS):
@@ -134,7 +134,7 @@ def test_a_day_that_is_full_of_vendors_makes_no_room_for_another_but_tomorrow_do
     assert day_of("team_a", NOON + timedelta(days=1)).by_ci["GITLAB"].hits == 1
 
 
-def test_a_day_that_was_counted_before_vendors_were_is_read_and_goes_on(
+def test_a_day_from_before_vendors_were_counted_can_be_read_and_continued(
     aws_in_memory: None,
 ) -> None:
     item = {"owner": "team_a", "day": "2026-11-21", "events": 4, "hits": 3, "misses": 1}
@@ -145,7 +145,7 @@ def test_a_day_that_was_counted_before_vendors_were_is_read_and_goes_on(
     assert (day.total.hits, day.by_ci["GITLAB"].hits) == (4, 1)
 
 
-def test_days_come_in_the_order_asked_for_and_none_is_left_out(aws_in_memory: None) -> None:
+def test_days_are_in_the_requested_order_without_gaps(aws_in_memory: None) -> None:
     days = [NOON.date() - timedelta(days=ago) for ago in range(366)]
     for ago in (0, 99, 100, 250, 365):
         record("team_a", [HIT], by(None), now=NOON - timedelta(days=ago))

@@ -1,4 +1,4 @@
-"""Endpoints of `/api/auth` that answer with the body they got, behind the guards that every one has."""
+"""Endpoints of `/api/auth` that return the request body, behind the guards of all endpoints."""
 
 import base64
 import json
@@ -48,17 +48,17 @@ def http_event(
 
 
 def http_request(**event: Any) -> Request:
-    """A request as dependencies get it."""
+    """A request as dependencies receive it."""
     made = APIGatewayProxyEventV2(http_event(**event))
     return Request(made.raw_path, {}, made)
 
 
 def ask(method: str, path: str, *, pattern: str | None = None, **event: Any) -> Reply:
-    """Send a request under `/api/auth` to an endpoint whose path is `pattern`, or the request's own."""
+    """Send a request under `/api/auth` to an endpoint whose path is `pattern`, by default the path of the request."""
     app = auth_api()
 
     def endpoint(request: Request) -> Response[str]:
-        # A handler's own types ask for the body by this very call.
+        # Handlers read the body with this call too.
         return json_response(None if request.method == "GET" else auth_body(request))
 
     app.route(f"/api/auth{pattern or path}", method=method)(endpoint)
@@ -71,7 +71,7 @@ def ask(method: str, path: str, *, pattern: str | None = None, **event: Any) -> 
 
 
 def post(path: str, body: Any = None, *, headers: Headers = (), **event: Any) -> Reply:
-    """POST a JSON body as a server does: without cookies, and from no page."""
+    """POST a JSON body as a server does: without cookies and without an origin."""
     sent = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
     data = json.dumps({} if body is None else body).encode()
     return ask(

@@ -1,4 +1,4 @@
-"""Which address a request is counted by, and what can't change it."""
+"""The client address that rate limits count by, and headers that must not change it."""
 
 import ipaddress
 
@@ -18,7 +18,7 @@ def counted(client: str = CLIENT, forwarded: str | None = None) -> str:
     return counted_address(http_request(client=client, headers=headers))
 
 
-def test_the_caller_of_the_api_is_counted_whatever_it_says_of_itself() -> None:
+def test_without_proxies_headers_do_not_change_the_address() -> None:
     assert counted(forwarded=None) == CLIENT
     assert counted(forwarded=f"198.51.100.7, {CLIENT}") == CLIENT
     assert counted(forwarded="198.51.100.7") == CLIENT
@@ -38,7 +38,7 @@ def test_the_caller_of_the_api_is_counted_whatever_it_says_of_itself() -> None:
         (1, f"198.51.100.7, , {CLIENT}", UNKNOWN),
     ],
 )
-def test_behind_proxies_the_entry_of_the_outermost_is_counted_never_the_leftmost(
+def test_behind_proxies_the_entry_of_the_outermost_proxy_counts(
     hops: int, forwarded: str, address: str, option: SetOption
 ) -> None:
     option("trusted_proxy_hops", hops)
@@ -46,7 +46,7 @@ def test_behind_proxies_the_entry_of_the_outermost_is_counted_never_the_leftmost
 
 
 @pytest.mark.parametrize("forwarded", [None, CLIENT])
-def test_who_comes_past_the_proxies_is_counted_itself(
+def test_a_client_that_bypasses_the_proxies_counts_by_its_own_address(
     forwarded: str | None, option: SetOption
 ) -> None:
     option("trusted_proxy_hops", 1)
@@ -66,7 +66,7 @@ def test_who_comes_past_the_proxies_is_counted_itself(
         "::ffff:192.0.2.1%eth0",
     ],
 )
-def test_ipv4_is_one_address_in_every_spelling(spelling: str) -> None:
+def test_all_spellings_of_an_ipv4_address_count_as_one(spelling: str) -> None:
     assert counted(spelling) == "192.0.2.1"
     assert client_address(http_request(client=spelling)) == "192.0.2.1"
 
@@ -74,11 +74,11 @@ def test_ipv4_is_one_address_in_every_spelling(spelling: str) -> None:
 @pytest.mark.parametrize(
     "spelling", ["2001:db8:1:2::1", "2001:DB8:1:2:ffff:ffff:ffff:ffff", "2001:0db8:0001:0002::9%x"]
 )
-def test_ipv6_is_counted_by_its_64(spelling: str) -> None:
+def test_ipv6_counts_by_its_64_bit_network(spelling: str) -> None:
     assert counted(spelling) == "2001:db8:1:2::/64"
 
 
-def test_neighbouring_networks_are_counted_apart() -> None:
+def test_neighbouring_networks_count_separately() -> None:
     assert counted("2001:db8:1:3::1") != counted("2001:db8:1:2::1")
 
 
@@ -86,20 +86,20 @@ def test_neighbouring_networks_are_counted_apart() -> None:
     "garbage", ["", "x", "1.2.3", "010.0.0.1", "1.2.3.4.5", "::g", "\u0661.\u0662.\u0663.\u0664", "1.2.3.4\n",
                 "[", "a" * 9999]
 )  # fmt: skip
-def test_garbage_is_counted_under_one_name(garbage: str) -> None:
+def test_invalid_addresses_count_as_one(garbage: str) -> None:
     assert counted(garbage) == UNKNOWN
     assert client_address(http_request(client=garbage)) is None
 
 
 @given(st.ip_addresses())
-def test_the_whole_address_is_told_in_its_one_spelling(
+def test_the_logged_address_is_complete_and_normalized(
     address: ipaddress.IPv4Address | ipaddress.IPv6Address,
 ) -> None:
-    told = client_address(http_request(client=address.exploded.upper()))
+    logged = client_address(http_request(client=address.exploded.upper()))
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    assert told == str(mapped or address)
+    assert logged == str(mapped or address)
 
 
 @given(st.text(max_size=60))
-def test_no_text_fails(text: str) -> None:
+def test_no_text_raises_an_error(text: str) -> None:
     assert counted(text)

@@ -1,4 +1,4 @@
-"""Which pages of other origins may read the replies of `/api/auth`."""
+"""Origins whose pages can read the replies of `/api/auth`."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def _trusted(option: SetOption) -> None:
     option("trusted_origins", APP)
 
 
-def test_pages_of_trusted_origins_read_replies_and_send_cookies() -> None:
+def test_trusted_origins_can_read_replies_and_send_cookies() -> None:
     reply = ask("GET", "/get-session", headers={"origin": APP})
     assert reply.status == 200
     assert (reply.headers[ALLOWED], reply.headers["access-control-allow-credentials"]) == (
@@ -26,7 +26,7 @@ def test_pages_of_trusted_origins_read_replies_and_send_cookies() -> None:
     assert reply.headers["vary"] == "Origin"
 
 
-def test_they_read_refusals_too(option: SetOption) -> None:
+def test_trusted_origins_can_read_refusals(option: SetOption) -> None:
     option("http_rate_limit_enabled", "true")
     option("http_rate_limit_window_seconds", 86_400)
     option("http_rate_limit_max", 1)
@@ -39,12 +39,12 @@ def test_they_read_refusals_too(option: SetOption) -> None:
     "origin",
     ["https://elsewhere.example", "null", "*", "", "https://app.example.com@x", APP_ORIGIN],
 )
-def test_no_other_page_does(origin: str) -> None:
+def test_other_origins_cannot_read_replies(origin: str) -> None:
     reply = ask("GET", "/get-session", headers={"origin": origin})
     assert reply.status == 200
     assert not [name for name in reply.headers if name.startswith("access-control-")]
 
 
-def test_the_spelling_of_an_origin_cannot_put_anything_else_into_the_header() -> None:
+def test_the_spelling_of_an_origin_cannot_inject_into_the_header() -> None:
     reply = ask("GET", "/get-session", headers={"origin": "HTTPS://APP.example.com:443/x"})
     assert reply.headers[ALLOWED] == APP

@@ -1,4 +1,4 @@
-"""What handlers get of what their signatures name."""
+"""Dependencies in the signatures of handlers."""
 
 from typing import Annotated, Any
 
@@ -43,7 +43,7 @@ def test_a_dependency_gets_the_request_and_its_own_dependencies() -> None:
     assert said == "one: token of /things/{name}, caller of one"
 
 
-def test_a_dependency_of_several_is_made_once_for_a_request() -> None:
+def test_a_shared_dependency_is_created_once_per_request() -> None:
     def handler(token: Token, caller: Annotated[str, Depends(caller)]) -> None: ...
 
     handler_of_powertools = with_dependencies(handler)
@@ -53,7 +53,7 @@ def test_a_dependency_of_several_is_made_once_for_a_request() -> None:
     assert made == ["token", "caller"] * 2
 
 
-def test_dependencies_are_made_in_the_order_of_the_signature_and_stop_at_a_refusal() -> None:
+def test_dependencies_are_created_in_signature_order_and_stop_at_a_refusal() -> None:
     def handler(
         _refused: Annotated[str, Depends(refused)], _caller: Annotated[str, Depends(caller)]
     ) -> None: ...
@@ -63,14 +63,14 @@ def test_dependencies_are_made_in_the_order_of_the_signature_and_stop_at_a_refus
     assert made == ["token"]
 
 
-def test_a_parameter_of_the_path_that_a_dependency_parses_is_what_it_says() -> None:
+def test_a_path_parameter_with_a_dependency_gets_its_value() -> None:
     def handler(name: Annotated[str, Depends(token)]) -> str:
         return name
 
     assert with_dependencies(handler)(request=REQUEST, name="one") == "token of /things/{name}"
 
 
-def test_powertools_sees_nothing_to_resolve() -> None:
+def test_powertools_sees_no_dependencies() -> None:
     def handler(_token: Token, request: Request) -> Any:
         return request
 

@@ -1,4 +1,4 @@
-"""Whose pages are trusted, and where people may be sent on to: never to an origin that is not."""
+"""Trusted origins, and redirects only to those."""
 
 import json
 import shutil
@@ -46,7 +46,7 @@ def trusts(url: str) -> bool:
         "https://pr-7.preview.example.org/",
     ],
 )
-def test_a_path_and_a_url_of_a_trusted_origin_pass(url: str) -> None:
+def test_a_path_and_a_url_of_a_trusted_origin_are_accepted(url: str) -> None:
     assert trusts(url)
 
 
@@ -61,7 +61,7 @@ BYPASSES = [
     "https://xcache.example.com",
     "http://localhost:5174/",
     "http://localhost/",
-    # `*` is a part of one label, of the same scheme and port.
+    # `*` matches part of one label, with the same scheme and port.
     "https://preview.example.org/",
     "https://.preview.example.org/",
     "https://a.b.preview.example.org/",
@@ -97,7 +97,7 @@ BYPASSES = [
     "https://",
     "https:///",
     "//cache.example.com/",
-    # What browsers strip: tabs, line feeds, leading and trailing blanks and controls.
+    # Characters that browsers strip: tabs, line feeds, leading and trailing spaces and controls.
     "/\t/elsewhere.example",
     "/\n/elsewhere.example",
     "/\r/elsewhere.example",
@@ -125,7 +125,7 @@ BYPASSES = [
     "/%09/elsewhere.example",
     "/%0d%0aset-cookie:x",
     "/x%00",
-    # An empty segment, which another program may read as the begin of a host.
+    # An empty segment, which other software can read as the start of a host.
     "/.//elsewhere.example",
     "/..//elsewhere.example",
     "/a//elsewhere.example",
@@ -157,7 +157,7 @@ BYPASSES = [
     "https://cache.example.com:4 43/",
     "https://cache.example.com:\u0664\u0664\u0663/",
     "https://cache.example.com:00000443/",
-    # Other schemes, and what is no URL.
+    # Other schemes, and text that is not a URL.
     "javascript:alert(1)",
     "JavaScript:alert(1)//https://cache.example.com",
     "java\nscript:alert(1)",
@@ -176,7 +176,7 @@ BYPASSES = [
     "#x",
     "@elsewhere.example",
     ".elsewhere.example",
-    # What would have to be escaped in a page or a header.
+    # Characters that a page or a header would have to escape.
     '/"><script>',
     "/<x>",
     "/`",
@@ -188,11 +188,11 @@ BYPASSES = [
 
 
 @pytest.mark.parametrize("url", BYPASSES)
-def test_all_others_are_refused(url: str) -> None:
+def test_other_urls_are_refused(url: str) -> None:
     assert not trusts(url)
 
 
-def test_a_url_is_as_long_as_it_may_be() -> None:
+def test_a_url_can_have_the_maximum_length() -> None:
     assert trusts("/" + "x" * (MAX_URL_LENGTH - 1))
 
 
@@ -215,17 +215,17 @@ def test_the_origin_of_a_url(url: str, origin: str | None) -> None:
 
 
 class TestOptions:
-    def test_a_base_url_takes_the_place_of_the_apis_own(self, option: SetOption) -> None:
+    def test_a_base_url_replaces_the_url_of_the_api(self, option: SetOption) -> None:
         option("base_url", "https://builds.acme.example/")
         assert is_trusted_origin("https://builds.acme.example", http_request())
         assert not is_trusted_origin(APP_ORIGIN, http_request())
 
-    def test_plain_http_is_trusted_where_the_gateway_speaks_it(self) -> None:
+    def test_plain_http_is_trusted_if_the_gateway_uses_it(self) -> None:
         local = http_request(headers={"x-forwarded-proto": "http"}, domain="127.0.0.1:3000")
         assert is_trusted_origin("http://127.0.0.1:3000", local)
         assert not is_trusted_origin("https://127.0.0.1:3000", local)
 
-    def test_the_host_header_plays_no_part(self) -> None:
+    def test_the_host_header_has_no_effect(self) -> None:
         assert not is_trusted_origin(
             "https://elsewhere.example", http_request(headers={"host": "elsewhere.example"})
         )
@@ -240,7 +240,7 @@ class TestOptions:
             ("http://a.example.org", "http://a.example.org", "http://aXexample.org"),
         ],
     )
-    def test_a_pattern(
+    def test_a_wildcard_matches_part_of_one_label(
         self, pattern: str, matched: str, not_matched: str, option: SetOption
     ) -> None:
         option("trusted_origins", f" ,{pattern}, ")
@@ -250,20 +250,22 @@ class TestOptions:
     @pytest.mark.parametrize(
         "entry", ["*", "*.example.org", "app.example.org", "https://a/b", "myapp://", "https://ü.example", "http*://a"]
     )  # fmt: skip
-    def test_an_entry_that_is_no_origin_is_named(self, entry: str, option: SetOption) -> None:
+    def test_an_entry_that_is_not_an_origin_is_reported(
+        self, entry: str, option: SetOption
+    ) -> None:
         option("trusted_origins", f"https://app.example.org,{entry}")
         with pytest.raises(SettingsError, match="LARDER_TRUSTED_ORIGINS must hold origins"):
             is_trusted_origin("https://elsewhere.example", http_request())
 
-    def test_a_base_url_that_is_no_origin_is_named(self, option: SetOption) -> None:
+    def test_a_base_url_that_is_not_an_origin_is_reported(self, option: SetOption) -> None:
         option("base_url", "builds.acme.example")
         with pytest.raises(SettingsError, match="LARDER_BASE_URL must be an origin"):
             is_trusted_origin(APP_ORIGIN, http_request())
 
 
-# Against a browser's own reading ------------------------------------------------------------------
+# Compared with a browser's parser -----------------------------------------------------------------
 
-# Pieces that URLs are made of, and everything that has ever led a parser astray.
+# Parts of URLs, and known ways to confuse URL parsers.
 PIECES = [
     "https:", "http:", "HTTPS:", "javascript:", "data:", "/", "//", "\\", "/\\", "\\/", "@", ":", "?", "#", ".", "..",
     "cache.example.com", "CACHE.example.com", "app.example.org", "a.preview.example.org", ".preview.example.org",
@@ -283,7 +285,7 @@ FEW = settings(max_examples=500, deadline=None)
 
 
 def test_a_trusted_url_leads_a_browser_to_a_trusted_origin() -> None:
-    """The real `new URL(url, page)` of a browser's engine, on every URL of the corpus that passes."""
+    """Runs `new URL(url, page)` of a real JavaScript engine on every accepted URL of the corpus."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("needs node")
@@ -298,7 +300,7 @@ def test_a_trusted_url_leads_a_browser_to_a_trusted_origin() -> None:
     collect()
     assert len(accepted) > 50
     for url, origin in zip(sorted(accepted), browser_origins(node, sorted(accepted)), strict=True):
-        # None: a browser goes nowhere, as for a host that is no valid punycode.
+        # None: a browser does not navigate, such as for a host with invalid punycode.
         trusted = origin is None or is_trusted_origin(origin, http_request())
         assert trusted, f"{url!r} leads to {origin}"
 
@@ -324,7 +326,7 @@ def browser_origins(node: str, urls: list[str]) -> Iterable[str | None]:
 @FEW
 @given(hostile)
 @example("/x")
-def test_a_trusted_url_can_stand_in_a_header_and_a_page_as_it_is(url: str) -> None:
+def test_a_trusted_url_needs_no_escaping_in_headers_and_pages(url: str) -> None:
     if trusts(url):
         assert url.isascii()
         assert url.isprintable()
@@ -333,7 +335,7 @@ def test_a_trusted_url_can_stand_in_a_header_and_a_page_as_it_is(url: str) -> No
 
 @FEW
 @given(hostile)
-def test_a_trusted_url_is_a_path_or_begins_with_a_trusted_origin(url: str) -> None:
+def test_a_trusted_url_is_a_path_or_starts_with_a_trusted_origin(url: str) -> None:
     if not trusts(url):
         return
     if url.startswith("/"):

@@ -1,5 +1,5 @@
-"""What every page keeps to: it loads nothing, runs nothing but its own script, is framed by nobody, and can be used by
-keyboard and by ear.
+"""Rules for every page: it loads nothing, runs only its own script, cannot be framed, and is accessible by keyboard and
+screen reader.
 """
 
 import re
@@ -26,11 +26,11 @@ def page(request: pytest.FixtureRequest, environment: pytest.MonkeyPatch) -> Pag
     return opened(request.param, status=404 if request.param == UNKNOWN else 200)
 
 
-def test_there_are_pages() -> None:
+def test_the_list_of_pages_is_not_empty() -> None:
     assert {"/", "/turborepo/token", "/turborepo/success", "/reset-password"} <= set(PATHS)
 
 
-def test_a_page_starts_without_what_takes_long_to_import() -> None:
+def test_pages_start_without_slow_imports() -> None:
     slow = {"botocore.session", "boto3", "pydantic", "aws_lambda_powertools.event_handler"}
     assert not slow & loaded_by("pages.show_login")
 
@@ -38,12 +38,12 @@ def test_a_page_starts_without_what_takes_long_to_import() -> None:
 # --------------------------------------------------------------------------------------- safety
 
 
-def test_nobody_may_frame_it(page: Page) -> None:
+def test_the_page_cannot_be_framed(page: Page) -> None:
     assert page.policy["frame-ancestors"] == ["'none'"]
     assert page.reply.headers["x-frame-options"] == "DENY"
 
 
-def test_nothing_keeps_it_or_tells_its_address(page: Page) -> None:
+def test_the_page_is_not_cached_and_sends_no_referrer(page: Page) -> None:
     headers = page.reply.headers
     assert headers["cache-control"] == "no-store"
     assert headers["referrer-policy"] == "no-referrer"
@@ -53,19 +53,19 @@ def test_nothing_keeps_it_or_tells_its_address(page: Page) -> None:
     assert page.reply.cookies == ()
 
 
-def test_only_its_own_style_and_script_count_and_they_are_named_by_hash(page: Page) -> None:
+def test_only_its_own_style_and_script_run_by_their_hashes(page: Page) -> None:
     (style,), (script,) = page.texts["style"], page.texts["script"]
     policy = page.policy
     assert policy["default-src"] == ["'none'"]
     assert policy["script-src"] == [policy_hash(script)]
     assert policy["style-src"] == [policy_hash(style)]
     assert policy["connect-src"] == ["'self'"]
-    # A form that its script has not taken over sends nothing: no password ever gets into an address.
+    # Without its script a form sends nothing, so that no password gets into a URL.
     assert policy["form-action"] == policy["base-uri"] == ["'none'"]
     assert policy["require-trusted-types-for"] == ["'script'"]
 
 
-def test_it_loads_nothing_from_anywhere(page: Page) -> None:
+def test_the_page_loads_nothing(page: Page) -> None:
     for element in page.elements:
         for name, value in element.attributes.items():
             assert name not in ("style", "srcset", "action", "formaction"), element
@@ -79,7 +79,7 @@ def test_it_loads_nothing_from_anywhere(page: Page) -> None:
     assert re.findall(r"@import|url\(", page.texts["style"][0]) == []
 
 
-def test_its_script_never_writes_markup(page: Page) -> None:
+def test_the_script_never_writes_markup(page: Page) -> None:
     script = page.texts["script"][0]
     for name in (
         "innerHTML",
@@ -92,19 +92,17 @@ def test_its_script_never_writes_markup(page: Page) -> None:
         assert name not in script
 
 
-def test_what_the_operator_calls_the_service_is_escaped(
-    environment: pytest.MonkeyPatch, option: SetOption
-) -> None:
+def test_the_product_name_is_escaped(environment: pytest.MonkeyPatch, option: SetOption) -> None:
     option("product_name", '<script>alert("1")</script> & {{script}}')
     page = opened("/turborepo/token")
     assert len(page.all("script")) == 1
     assert '<script>alert("1")' in page.texts["title"][0]
 
 
-# ------------------------------------------------------------------------------- keyboard and ear
+# ---------------------------------------------------------------------- keyboard and screen reader
 
 
-def test_it_is_in_a_language_and_fits_a_phone(page: Page) -> None:
+def test_the_page_has_a_language_and_fits_a_phone(page: Page) -> None:
     (html,) = page.all("html")
     assert html.attributes["lang"] == "en"
     names = {
@@ -114,7 +112,7 @@ def test_it_is_in_a_language_and_fits_a_phone(page: Page) -> None:
     assert names["color-scheme"] == "light dark"
 
 
-def test_ids_are_used_once_and_every_one_that_is_named_exists(page: Page) -> None:
+def test_ids_are_unique_and_references_to_them_exist(page: Page) -> None:
     assert len(set(page.ids)) == len(page.ids)
     named = [
         str(element.attributes[name])
@@ -127,7 +125,7 @@ def test_ids_are_used_once_and_every_one_that_is_named_exists(page: Page) -> Non
     assert set(named) <= set(page.ids)
 
 
-def test_every_field_has_a_label_and_browsers_know_what_to_fill_in(page: Page) -> None:
+def test_every_field_has_a_label_and_an_autocomplete_value(page: Page) -> None:
     labelled = {label.attributes["for"] for label in page.all("label")}
     for field in page.all("input", "select"):
         assert field.id in labelled, field
@@ -135,7 +133,7 @@ def test_every_field_has_a_label_and_browsers_know_what_to_fill_in(page: Page) -
             assert "autocomplete" in field.attributes, field
 
 
-def test_every_form_has_a_button_and_a_place_where_problems_are_read_out(page: Page) -> None:
+def test_every_form_has_a_button_and_an_announced_place_for_errors(page: Page) -> None:
     for element in page.elements:
         if element.tag == "button":
             assert element.attributes["type"] in ("button", "submit"), element
@@ -146,7 +144,7 @@ def test_every_form_has_a_button_and_a_place_where_problems_are_read_out(page: P
     assert {form.attributes["method"] for form in page.all("form")} <= {"post"}
 
 
-def test_one_section_shows_and_each_begins_with_its_heading(page: Page) -> None:
+def test_one_section_is_visible_and_each_starts_with_its_heading(page: Page) -> None:
     sections = page.all("section")
     assert len([one for one in sections if "hidden" not in one.attributes]) == 1
     assert len(page.all("h1")) == len(sections)
@@ -157,12 +155,12 @@ def test_one_section_shows_and_each_begins_with_its_heading(page: Page) -> None:
 
 CARD, WELL = "card", "well"
 READ = 4.5
-"""What text must stand out by, from what is behind it (WCAG 2.2, 1.4.3), and what fields and focus must: 1.4.11."""
+"""The minimum contrast of text (WCAG 2.2, 1.4.3) and of fields and focus (1.4.11)."""
 SEEN = 3.0
 
 
 def schemes(page: Page) -> dict[str, dict[str, str]]:
-    """The colours of the light and of the dark scheme, by name."""
+    """The colours of the light and the dark scheme, by name."""
     light, dark = (
         dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block))
         for block in re.findall(r":root \{(.*?)\}", page.texts["style"][0], re.DOTALL)[:2]
@@ -198,7 +196,7 @@ def luminance(colour: str) -> float:
         ("focus", "page", SEEN),
     ],
 )
-def test_colours_stand_out(
+def test_colours_have_the_minimum_contrast(
     environment: pytest.MonkeyPatch, scheme: str, front: str, behind: str, least: float
 ) -> None:
     colours = schemes(opened("/"))[scheme]

@@ -1,4 +1,4 @@
-"""What stands in front of every endpoint of `/api/auth`: the order, the codes, and what gets through."""
+"""The guards of every endpoint of `/api/auth`: their order, their codes, and requests that pass."""
 
 import json
 from typing import Any
@@ -27,11 +27,11 @@ class TestRateLimit:
     @pytest.fixture(autouse=True)
     def _switched_on(self, option: SetOption) -> None:
         option("http_rate_limit_enabled", "true")
-        # No window of these ends while a test runs.
+        # No window ends while a test runs.
         option("http_rate_limit_window_seconds", 86_400)
         option("http_rate_limit_max", 2)
 
-    def test_429_has_a_message_the_seconds_to_wait_and_no_code(self) -> None:
+    def test_429_has_a_message_and_the_seconds_to_wait_but_no_code(self) -> None:
         replies = [ask("GET", "/get-session") for _ in range(3)]
         assert [reply.status for reply in replies] == [200, 200, 429]
         assert replies[2].json == {"message": "Too many requests. Please try again later."}
@@ -39,14 +39,14 @@ class TestRateLimit:
         assert wait == replies[2].headers["retry-after"]
         assert 0 < int(wait) <= 86_400
 
-    def test_each_address_and_each_path_is_counted_alone(self) -> None:
+    def test_each_address_and_each_path_is_counted_separately(self) -> None:
         for _ in range(3):
             ask("GET", "/get-session")
         assert ask("GET", "/list-sessions").status == 200
         assert ask("GET", "/get-session", client="192.0.2.2").status == 200
         assert ask("GET", "/get-session").status == 429
 
-    def test_an_address_has_many_spellings_and_one_count(self) -> None:
+    def test_all_spellings_of_an_address_share_one_count(self) -> None:
         for client in ("192.0.2.1", "::ffff:192.0.2.1"):
             assert ask("GET", "/get-session", client=client).status == 200
         assert ask("GET", "/get-session", client="::FFFF:c000:0201").status == 429
@@ -57,7 +57,7 @@ class TestRateLimit:
         reply = ask("GET", "/get-session", headers={"x-forwarded-for": "198.51.100.9"})
         assert reply.status == 429
 
-    def test_the_tokens_of_links_count_as_one_path(self) -> None:
+    def test_paths_with_link_tokens_share_one_count(self) -> None:
         pattern = "/reset-password/<token>"
         replies = [ask("GET", f"/reset-password/{token}", pattern=pattern) for token in "abc"]
         assert replies[2].status == 429
@@ -66,29 +66,29 @@ class TestRateLimit:
         assert {post("/api-key/verify").status for _ in range(10)} == {200}
         assert aws.dynamodb().scan(TableName=settings().rate_limits_table)["Count"] == 0
 
-    def test_a_store_that_fails_lets_requests_pass(self) -> None:
+    def test_requests_pass_if_the_table_fails(self) -> None:
         with unreachable("dynamodb", "UpdateItem"):
             assert {ask("GET", "/get-session").status for _ in range(3)} == {200}
 
-    def test_it_comes_first_and_counts_what_is_refused_later(self) -> None:
+    def test_the_rate_limit_is_first_and_counts_requests_that_are_refused_later(self) -> None:
         headers = {**COOKIE, "content-type": "text/plain"}
         replies = [ask("POST", "/update-user", body=b"x", headers=headers) for _ in range(3)]
         assert [reply.status for reply in replies] == [415, 415, 429]
 
 
 class TestBody:
-    def test_the_handler_gets_what_was_sent(self) -> None:
+    def test_the_handler_gets_the_body(self) -> None:
         assert post("/update-user", {"name": "Ada é", "n": [1]}).json == {"name": "Ada é", "n": [1]}
 
     @pytest.mark.parametrize("headers", [{}, JSON, FORM, {"content-type": "text/plain"}])
-    def test_no_body_is_an_empty_object(self, headers: dict[str, str]) -> None:
+    def test_no_body_is_the_same_as_an_empty_object(self, headers: dict[str, str]) -> None:
         assert ask("POST", "/sign-out", headers=headers).json == {}
 
     @pytest.mark.parametrize(
         "media_type",
         ["application/json", "application/json; charset=utf-8", "Application/JSON", " application/json ;x"],
     )  # fmt: skip
-    def test_json_is_taken(self, media_type: str) -> None:
+    def test_json_is_accepted(self, media_type: str) -> None:
         reply = ask("POST", "/update-user", body=b'{"a":1}', headers={"content-type": media_type})
         assert reply.json == {"a": 1}
 
@@ -100,7 +100,7 @@ class TestBody:
         reply = ask("POST", "/update-user", body=b'{"a":1}', headers={"content-type": media_type})
         assert outcome(reply) == (415, "UNSUPPORTED_MEDIA_TYPE")
 
-    def test_415_for_none(self) -> None:
+    def test_415_without_a_media_type(self) -> None:
         assert ask("POST", "/update-user", body=b"{}").status == 415
 
     @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ class TestBody:
         assert outcome(ask("POST", "/update-user", body=body, headers=JSON)) == (400, "BAD_REQUEST")
 
     @pytest.mark.parametrize("path", SIGN_IN)
-    def test_forms_are_taken_where_people_sign_in(self, path: str) -> None:
+    def test_forms_are_accepted_for_signing_in_and_up(self, path: str) -> None:
         body = b"email=ada%40acme.example&password=a+b%26c&callbackURL=&name=x&name=%C3%A9"
         assert ask("POST", path, body=body, headers=FORM).json == {
             "email": "ada@acme.example",
@@ -158,25 +158,23 @@ class TestOrigin:
 
     @pytest.mark.parametrize("path", ["/update-user", "/api-key/verify", *SIGN_IN])
     @pytest.mark.parametrize(("headers", "code"), ORIGINS)
-    def test_a_request_with_cookies_comes_from_a_trusted_page(
+    def test_a_request_with_cookies_must_come_from_a_trusted_page(
         self, path: str, headers: dict[str, str], code: str | None
     ) -> None:
         reply = post(path, headers={**COOKIE, **headers})
         assert outcome(reply) == ((403, code) if code else PASSES)
 
-    def test_any_cookie_counts(self) -> None:
+    def test_any_cookie_requires_a_trusted_origin(self) -> None:
         for cookie in ("a=b", "a"):
             assert post("/sign-out", headers={"cookie": cookie}).status == 403
 
     @pytest.mark.parametrize("path", ["/update-user", "/api-key/verify"])
     @pytest.mark.parametrize("headers", [{}, {"origin": ELSEWHERE}, CROSS_SITE])
-    def test_without_cookies_there_is_nothing_to_misuse(
-        self, path: str, headers: dict[str, str]
-    ) -> None:
+    def test_without_cookies_any_origin_passes(self, path: str, headers: dict[str, str]) -> None:
         assert outcome(post(path, headers=headers)) == PASSES
 
     @pytest.mark.parametrize("headers", [{}, {"origin": ELSEWHERE}, {"origin": "null"}])
-    def test_a_get_changes_nothing(self, headers: dict[str, str]) -> None:
+    def test_a_get_request_passes_from_any_origin(self, headers: dict[str, str]) -> None:
         assert ask("GET", "/get-session", headers={**COOKIE, **headers}).status == 200
 
     @pytest.mark.parametrize("path", SIGN_IN)
@@ -195,27 +193,27 @@ class TestOrigin:
             (CROSS_SITE, "CROSS_SITE_NAVIGATION_LOGIN_BLOCKED"),
         ],
     )
-    def test_a_browser_signs_in_from_a_trusted_page_also_without_cookies(
+    def test_a_browser_must_sign_in_from_a_trusted_page_even_without_cookies(
         self, path: str, headers: dict[str, str], code: str | None
     ) -> None:
         assert outcome(post(path, headers=headers)) == ((403, code) if code else PASSES)
 
-    def test_a_form_of_another_site_signs_nobody_in(self) -> None:
+    def test_a_cross_site_form_cannot_sign_in(self) -> None:
         headers = {**FORM, **CROSS_SITE, "origin": ELSEWHERE}
         reply = ask("POST", "/sign-in/email", body=b"email=m&password=p", headers=headers)
         assert outcome(reply) == (403, "CROSS_SITE_NAVIGATION_LOGIN_BLOCKED")
 
-    def test_a_form_of_another_site_signs_nobody_out(self) -> None:
-        """It brings no cookies, but the reply's, which clear the session's, would count."""
+    def test_a_cross_site_form_cannot_sign_out(self) -> None:
+        """The request has no cookies, but the reply would clear the session cookie."""
         headers = {**FORM, **CROSS_SITE, "origin": ELSEWHERE}
         reply = ask("POST", "/sign-out", body=b"", headers=headers)
         assert outcome(reply) == (403, "CROSS_SITE_NAVIGATION_LOGIN_BLOCKED")
 
     @pytest.mark.parametrize("headers", [{}, {"sec-fetch-mode": "cors"}, {"origin": ELSEWHERE}])
-    def test_a_program_signs_out_without_cookies(self, headers: dict[str, str]) -> None:
+    def test_a_client_without_cookies_can_sign_out(self, headers: dict[str, str]) -> None:
         assert outcome(post("/sign-out", headers=headers)) == PASSES
 
-    def test_it_comes_after_the_body(self) -> None:
+    def test_the_origin_is_checked_after_the_body(self) -> None:
         reply = ask("POST", "/update-user", body=b"{", headers={**COOKIE, **JSON})
         assert reply.status == 400
 
@@ -233,7 +231,7 @@ class TestCallbacks:
     @pytest.mark.parametrize(
         "url", [ELSEWHERE, "//elsewhere.example", "/\\x", "javascript:alert(1)", "x"]
     )
-    def test_403_for_one_that_is_not_trusted(self, field: str, code: str, url: str) -> None:
+    def test_403_for_an_untrusted_callback(self, field: str, code: str, url: str) -> None:
         query = f"{field}={quote(url)}"
         assert outcome(post("/sign-in/email", {field: url})) == (403, code)
         assert outcome(post("/sign-in/email", query=query)) == (403, code)
@@ -242,17 +240,17 @@ class TestCallbacks:
         assert outcome(ask("POST", "/sign-in/email", body=body, headers=FORM)) == (403, code)
 
     @pytest.mark.parametrize("url", ["/", "/welcome?x=1", f"{APP_ORIGIN}/welcome", ""])
-    def test_one_that_is_trusted_passes(self, field: str, code: str, url: str) -> None:
+    def test_a_trusted_callback_passes(self, field: str, code: str, url: str) -> None:
         assert outcome(post("/sign-in/email", {field: url})) == PASSES
         assert ask("GET", "/verify-email", query=f"{field}={quote(url)}").status == 200
 
     @pytest.mark.parametrize("value", [None, 1, True, [ELSEWHERE], {"a": ELSEWHERE}])
-    def test_what_is_no_text_is_left_to_the_handlers_validation(
+    def test_a_callback_of_the_wrong_type_is_left_to_the_handlers_validation(
         self, field: str, code: str, value: Any
     ) -> None:
         assert outcome(post("/sign-in/email", {field: value})) == PASSES
 
-    def test_given_twice_the_one_that_the_handler_gets_is_checked(
+    def test_of_two_callbacks_the_one_that_the_handler_gets_is_checked(
         self, field: str, code: str
     ) -> None:
         last = f'{{"{field}":"/","{field}":"{ELSEWHERE}"}}'.encode()
@@ -260,21 +258,21 @@ class TestCallbacks:
         joined = f"{field}=/&{field}={quote(ELSEWHERE)}"
         assert outcome(ask("GET", "/verify-email", query=joined)) == (403, code)
 
-    def test_it_comes_after_the_origin(self, field: str, code: str) -> None:
+    def test_the_callback_is_checked_after_the_origin(self, field: str, code: str) -> None:
         reply = post("/sign-in/email", {field: ELSEWHERE}, headers=COOKIE)
         assert outcome(reply) == (403, "MISSING_OR_NULL_ORIGIN")
 
-    def test_the_reply_does_not_repeat_it(self, field: str, code: str) -> None:
+    def test_the_reply_does_not_repeat_the_callback(self, field: str, code: str) -> None:
         reply = post("/sign-in/email", {field: "https://elsewhere.example/<script>"})
         assert "elsewhere" not in json.dumps([reply.headers, reply.json])
 
 
 @pytest.mark.parametrize("body", [[], [ELSEWHERE], "x", 1, None, True])
-def test_a_body_that_is_no_object_is_left_to_the_handlers_validation(body: Any) -> None:
+def test_a_body_that_is_not_an_object_is_left_to_the_handlers_validation(body: Any) -> None:
     reply = ask("POST", "/update-user", body=json.dumps(body).encode(), headers=JSON)
     assert (reply.status, reply.json) == (200, body)
 
 
-def test_a_path_that_the_function_does_not_serve_is_an_empty_404() -> None:
+def test_404_without_a_body_for_an_unknown_path() -> None:
     reply = ask("GET", "/reset-password/a%20b/c", pattern="/reset-password/<token>")
     assert (reply.status, reply.body) == (404, b"")

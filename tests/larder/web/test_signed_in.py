@@ -1,4 +1,4 @@
-"""Who is signed in: by a cookie, a bearer token or an API key, and what each may reach."""
+"""Callers with a cookie, a bearer token or an API key, and the endpoints that each can use."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -67,7 +67,7 @@ def in_person(caller: SignedInInPerson) -> Response[str]:
     return shown(caller)
 
 
-def lately(caller: SignedInLately) -> Response[str]:
+def fresh(caller: SignedInLately) -> Response[str]:
     return shown(caller)
 
 
@@ -80,12 +80,12 @@ HANDLERS = {
     "any": by_any,
     "keys": key_maker,
     "in person": in_person,
-    "lately": lately,
+    "fresh": fresh,
 }
 
 
 def ask(handler: Any = by_any, **headers: str) -> tuple[int, Any]:
-    """Status and body of a request with these headers; `x_api_key` is `x-api-key`."""
+    """The status and body for a request with these headers; `x_api_key` is sent as `x-api-key`."""
     app = auth_api()
     app.get("/api/auth/who")(handler)
     event = build_http_event(
@@ -121,11 +121,11 @@ def sessions_for_keys(option: SetOption) -> None:
 
 @pytest.fixture
 def key(cloud: Cloud) -> str:
-    """A key of Ada's that is bound to no team."""
+    """A personal key of Ada's."""
     return create_key(NewKey(user_id=cloud.user.id), now=clock.now())[1]
 
 
-def test_nobody_is_nobody(cloud: Cloud) -> None:
+def test_401_without_a_credential(cloud: Cloud) -> None:
     assert ask(maybe) == (200, None)
     assert refused() == (401, "UNAUTHORIZED")
     assert refused(key_maker) == (401, "UNAUTHORIZED_SESSION")
@@ -142,11 +142,11 @@ def test_a_cookie_and_a_bearer_token_sign_in(cloud: Cloud) -> None:
 # Sessions from keys -------------------------------------------------------------------------------
 
 
-def test_session_for_api_keys_is_off_until_it_is_switched_on(cloud: Cloud, key: str) -> None:
+def test_session_for_api_keys_is_off_by_default(cloud: Cloud, key: str) -> None:
     assert refused(x_api_key=key) == (401, "UNAUTHORIZED")
 
 
-def test_session_for_api_keys_a_valid_key_yields_a_mock_session_for_its_owner(
+def test_session_for_api_keys_a_valid_key_creates_a_session_for_its_owner(
     sessions_for_keys: None, cloud: Cloud, key: str
 ) -> None:
     status, body = ask(x_api_key=key)
@@ -155,7 +155,7 @@ def test_session_for_api_keys_a_valid_key_yields_a_mock_session_for_its_owner(
     assert accounts.list_sessions(cloud.user.id) == []
 
 
-def test_session_for_api_keys_is_for_accounts_and_the_cache_takes_bearer_tokens(
+def test_session_for_api_keys_affects_accounts_but_not_the_cache(
     sessions_for_keys: None, cloud: Cloud, key: str
 ) -> None:
     headers = {"x-api-key": key}
@@ -165,7 +165,7 @@ def test_session_for_api_keys_is_for_accounts_and_the_cache_takes_bearer_tokens(
         assert Sender(key, slug=cloud.team.slug)("GET", path).status == 200
 
 
-def test_the_session_holds_neither_the_key_nor_its_hash(
+def test_the_session_contains_neither_the_key_nor_its_hash(
     sessions_for_keys: None, cloud: Cloud, key: str, option: SetOption
 ) -> None:
     _, body = ask(x_api_key=key)
@@ -177,7 +177,7 @@ def test_the_session_holds_neither_the_key_nor_its_hash(
     assert body["token"] == made.id
 
 
-def test_disable_session_for_api_keys_wins(
+def test_disable_session_for_api_keys_takes_precedence(
     sessions_for_keys: None, option: SetOption, cloud: Cloud, key: str
 ) -> None:
     option("disable_session_for_api_keys", "true")
@@ -186,7 +186,7 @@ def test_disable_session_for_api_keys_wins(
     assert ask(x_api_key=key, cookie=cookie_of(token))[1]["token"] == token
 
 
-def test_a_key_goes_before_cookie_and_bearer_token(
+def test_a_key_takes_precedence_over_cookie_and_bearer_token(
     sessions_for_keys: None, cloud: Cloud, key: str
 ) -> None:
     mallory = create_user("mallory@elsewhere.example", "Mallory", now=clock.now())
@@ -196,7 +196,7 @@ def test_a_key_goes_before_cookie_and_bearer_token(
     assert ask(x_api_key=key, **headers)[1]["user"] == cloud.user.id
 
 
-def test_a_request_takes_one_use(sessions_for_keys: None, cloud: Cloud) -> None:
+def test_a_request_counts_one_use(sessions_for_keys: None, cloud: Cloud) -> None:
     made, raw = create_key(NewKey(user_id=cloud.user.id, remaining=5), now=clock.now())
     assert ask(x_api_key=raw)[0] == 200
     stored = find_key(made.id)
@@ -204,7 +204,7 @@ def test_a_request_takes_one_use(sessions_for_keys: None, cloud: Cloud) -> None:
     assert stored.remaining == 4
 
 
-def test_a_bad_key_is_refused_though_the_cookie_is_good(
+def test_an_invalid_key_is_refused_even_with_a_valid_cookie(
     sessions_for_keys: None, cloud: Cloud, key: str
 ) -> None:
     now = clock.now()
@@ -239,15 +239,13 @@ def test_a_bad_key_is_refused_though_the_cookie_is_good(
             assert refused(handler, x_api_key=raw, cookie=cookie) == outcome
 
 
-def test_a_key_whose_user_is_gone_is_nobodys(
-    sessions_for_keys: None, cloud: Cloud, key: str
-) -> None:
+def test_401_for_a_key_of_a_deleted_user(sessions_for_keys: None, cloud: Cloud, key: str) -> None:
     assert accounts.remove(read_account(cloud.user.id), now=clock.now())
     assert refused(x_api_key=key) == (401, "UNAUTHORIZED")
 
 
-@pytest.mark.parametrize("handler", [in_person, lately, operator])
-def test_401_where_somebody_must_be_there_in_person(
+@pytest.mark.parametrize("handler", [in_person, fresh, operator])
+def test_401_for_an_api_key_where_a_session_is_required(
     sessions_for_keys: None, cloud: Cloud, key: str, handler: Any, option: SetOption
 ) -> None:
     option("operator_emails", cloud.user.email)
@@ -255,7 +253,7 @@ def test_401_where_somebody_must_be_there_in_person(
     assert refused(handler, x_api_key=key) == expected
 
 
-def test_a_key_never_is_an_operator(
+def test_a_key_is_never_an_operator(
     sessions_for_keys: None, cloud: Cloud, option: SetOption
 ) -> None:
     now = clock.now()
@@ -267,7 +265,7 @@ def test_a_key_never_is_an_operator(
     assert ask(x_api_key=raw)[1]["operator"] is False
 
 
-def test_api_key_headers_several_names_the_first_that_is_there(
+def test_api_key_headers_the_first_one_present_counts(
     sessions_for_keys: None, option: SetOption, cloud: Cloud, key: str
 ) -> None:
     option("api_key_headers", "X-Larder-Key, x-other")
@@ -278,7 +276,7 @@ def test_api_key_headers_several_names_the_first_that_is_there(
     assert refused(x_larder_key="short", x_other=key) == (403, "INVALID_API_KEY")
 
 
-def test_custom_api_key_getter_takes_the_place_of_the_headers(
+def test_custom_api_key_getter_replaces_the_headers(
     sessions_for_keys: None, option: SetOption, cloud: Cloud, key: str, integrator: ModuleType
 ) -> None:
     integrator.key_of = lambda headers: headers.get("x-mine", "").removeprefix("key=") or None  # type: ignore[attr-defined]
@@ -307,7 +305,7 @@ def test_custom_api_key_getter_of_the_request(
     assert seen[0]["method"] == "GET"
 
 
-def test_a_session_from_a_key_costs_the_key_and_its_user(
+def test_a_session_from_a_key_reads_the_key_and_its_user(
     sessions_for_keys: None, cloud: Cloud, key: str
 ) -> None:
     with counted() as calls:
@@ -315,7 +313,7 @@ def test_a_session_from_a_key_costs_the_key_and_its_user(
     assert calls.steps == [["UpdateItem"], ["GetItem"]]
 
 
-def test_no_log_line_holds_the_key(
+def test_no_log_line_contains_the_key(
     sessions_for_keys: None,
     cloud: Cloud,
     key: str,
