@@ -1,8 +1,8 @@
-"""A cloud in memory: the template's tables and bucket on moto, with a team, people and keys, and the handlers behind
-the template's routes. moto proves no signature, no durability and no speed: tests/local and tests/e2e do.
+"""An in-memory cloud: the template's tables and bucket on moto, with a team, users and keys, and the handlers behind
+the template's routes. moto does not test signatures, durability or speed: tests/local and tests/e2e do.
 
-ENGINE=dynamodb-local puts the tables into AWS's DynamoDB Local, here as in every local cloud that a test starts.
-ENGINE=roles takes an emulator that asks for permissions, in which every function has its own role (tests/rehearsal).
+ENGINE=dynamodb-local puts the tables into AWS's DynamoDB Local, here and in every local cloud that a test starts.
+ENGINE=roles uses an emulator that checks permissions, where every function has its own role (tests/rehearsal).
 """
 
 import gc
@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 def pytest_configure() -> None:
-    # A quarter of a million objects stay for the whole run. Looking through them less often saves a tenth of its time.
+    # 250,000 objects stay for the whole run. Fewer garbage collections save a tenth of its time.
     gc.set_threshold(20_000, 20, 50)
 
 
@@ -52,7 +52,7 @@ def pytest_configure() -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A failed test shows the log of the server that it ran against."""
+    """Show the log of the local cloud when a test fails."""
     report = yield
     server = getattr(item, "funcargs", {}).get("local_cloud")
     if report.failed and server is not None:
@@ -62,7 +62,7 @@ def pytest_runtest_makereport(
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_boto3() -> Iterator[None]:
-    """boto3 reads its description of AWS once, not for every session, and tries again at once where it would wait."""
+    """boto3 reads its description of AWS once, not for every session, and retries without a pause."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("botocore.session.create_loader", cache(create_loader))
         patched.setattr(ExponentialBackoff, "delay_amount", lambda *_: 0)
@@ -71,13 +71,13 @@ def quick_boto3() -> Iterator[None]:
 
 @cache
 def template() -> Template:
-    """The template with its own defaults, whatever the environment of the tests says."""
+    """The template with its own defaults, independent of environment variables."""
     return load_template(environ={})
 
 
 @pytest.fixture(scope="session")
 def dynamodb_local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str | None]:
-    """The address of a DynamoDB Local in memory when ENGINE asks for it; None for moto."""
+    """The URL of an in-memory DynamoDB Local if ENGINE selects it, None for moto."""
     if os.environ.get("ENGINE") != DYNAMODB_LOCAL:
         yield None
         return
@@ -92,7 +92,7 @@ def dynamodb_local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str | N
 
 @pytest.fixture(scope="session")
 def rehearsed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal | None]:
-    """The emulator that asks for permissions when ENGINE says so; None for moto."""
+    """The emulator that checks permissions if ENGINE selects it, None for moto."""
     if os.environ.get("ENGINE") != ROLES:
         yield None
         return
@@ -104,7 +104,7 @@ def rehearsed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal | 
 def environment(
     monkeypatch: pytest.MonkeyPatch, dynamodb_local: str | None
 ) -> Iterator[pytest.MonkeyPatch]:
-    """The variables that a function has in the cloud; what a test sets through it is read at the next use."""
+    """The environment variables of a function. A variable that a test sets takes effect at its next use."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
@@ -113,7 +113,7 @@ def environment(
         monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb_local)
     for name, value in template().environment.items():
         monkeypatch.setenv(name, value)
-    # All requests of the tests come from one address. Those of the limits switch them on.
+    # All requests of the tests come from one address. Tests of the rate limits enable them.
     monkeypatch.setenv(environment_name("http_rate_limit_enabled"), "false")
     _forget()
     yield monkeypatch
@@ -121,14 +121,14 @@ def environment(
 
 
 def _forget() -> None:
-    # Clients are kept: making them takes longer than most tests, and moto answers old ones too.
+    # Keep the clients: creating them takes longer than most tests, and they still work with moto.
     restart()
     forget_options()
 
 
 @pytest.fixture
 def log() -> Iterator[StringIO]:
-    """What the functions log. Powertools' Logger writes to the standard output of its first use."""
+    """The log of the functions. Powertools' Logger writes to the standard output of its first use."""
     (handler,) = logger().handlers
     assert isinstance(handler, StreamHandler)
     written = StringIO()
@@ -139,7 +139,7 @@ def log() -> Iterator[StringIO]:
 
 @pytest.fixture
 def option(environment: pytest.MonkeyPatch) -> "SetOption":
-    """Sets an option of the deployment by its field's name: `option("retention_days", 7)`."""
+    """Set an option of the deployment by the name of its field: `option("retention_days", 7)`."""
     return SetOption(environment)
 
 
@@ -156,7 +156,7 @@ class SetOption:
 
 @cache
 def _first_stores() -> tuple[Stores, str]:
-    """The stores that every test begins with, and the ARN of the signing secret among them."""
+    """The stores that every test starts with, and the ARN of their signing secret."""
     _make_tables()
     aws.s3().create_bucket(
         Bucket=template().environment[environment_name("artifacts_bucket")],
@@ -195,7 +195,7 @@ def aws_in_memory(
         if dynamodb_local:
             _make_tables()
         option("signing_secret", signing_secret)
-        # Read before a test of the command takes the functions' variables away.
+        # Read before a test of the command removes the functions' variables.
         settings()
         yield
 
@@ -207,12 +207,12 @@ def begin_with(
     dynamodb_local: str | None,
     rehearsed: Rehearsal | None,
 ) -> "BeginWith":
-    """Puts into the stores what a function makes there: `begin_with(make)`."""
+    """Fill the stores with the data that a function creates: `begin_with(make)`."""
     return BeginWith(option, in_moto=not (dynamodb_local or rehearsed))
 
 
 class BeginWith:
-    """Where moto holds the stores, they are copied from those of the first test that began with the same."""
+    """With moto, the stores are copied from those of the first test that started with the same function."""
 
     _first: ClassVar[dict[Callable[..., Any], tuple[Stores, Any]]] = {}
 
@@ -221,7 +221,7 @@ class BeginWith:
         self._in_moto = in_moto
 
     def __call__(self, make: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Returns what `make` returned. It has to make the same for every test that leaves options and clock alone."""
+        """Return the result of `make`. It must create the same data unless a test changes options or the clock."""
         usual = self._option.changed <= {"signing_secret"} and not escape_hatch.is_travelling()
         if not (self._in_moto and usual):
             return make(*args, **kwargs)
@@ -235,7 +235,7 @@ class BeginWith:
 
 @pytest.fixture
 def cloud(begin_with: "BeginWith") -> Cloud:
-    """The team `acme` with its owner Ada, and a key of hers that may do everything in that team."""
+    """The team `acme` with its owner Ada, and her key with every permission in that team."""
     return begin_with(_make_cloud)
 
 
@@ -249,40 +249,40 @@ def _make_cloud() -> Cloud:
 
 @pytest.fixture
 def mailbox(aws_in_memory: None) -> Iterator[Mailbox]:
-    """The mail that requests of this test ask for: jobs, and on `deliver()` the messages that come of them."""
+    """The mail that requests of this test send: jobs, and after `deliver()` their messages."""
     with handed_over() as payloads:
         yield Mailbox(payloads)
 
 
 @pytest.fixture
 def removal_jobs(aws_in_memory: None) -> Iterator[list[dict[str, Any]]]:
-    """The jobs of removal that requests of this test hand over."""
+    """The removal jobs that requests of this test start."""
     with invocations.handed_over(settings().removal_function) as payloads:
         yield payloads
 
 
 @pytest.fixture
 def send(cloud: Cloud) -> Sender:
-    """Sends requests with the key of `cloud`, for the team `acme`."""
+    """Send requests with the key of `cloud` for the team `acme`."""
     return cloud.send
 
 
 @pytest.fixture
 def personal(cloud: Cloud) -> Sender:
-    """Sends requests for nobody's team, with a key of Ada's that is bound to none."""
+    """Send requests without a team, with a personal key of Ada's."""
     return Sender(create_key(NewKey(user_id=cloud.user.id), now=clock.now())[1])
 
 
 @pytest.fixture
 def manage(cloud: Cloud) -> Sender:
-    """Sends requests for the team `acme` with a key of its owner's that may manage artifacts and nothing else."""
+    """Send requests for the team `acme` with a key of its owner that can only manage artifacts."""
     new = NewKey(user_id=cloud.user.id, permissions={"artifacts": ("manage",)})
     return Sender(create_key(new, now=clock.now())[1], slug=cloud.team.slug)
 
 
 @pytest.fixture
 def stranger(cloud: Cloud) -> Sender:
-    """Sends requests for the team `acme` with the key of somebody who is not a member."""
+    """Send requests for the team `acme` with the key of a user who is not a member."""
     now = clock.now()
     mallory = create_user("mallory@elsewhere.example", "Mallory", now=now)
     token = create_key(NewKey(user_id=mallory.id), now=now)[1]
@@ -291,7 +291,7 @@ def stranger(cloud: Cloud) -> Sender:
 
 @pytest.fixture
 def viewer_token(cloud: Cloud) -> str:
-    """The key of a member whose role only reads."""
+    """The key of a viewer."""
     now = clock.now()
     vera = create_user("vera@acme.example", "Vera", now=now)
     add_member(cloud.team.id, vera.id, Role.VIEWER, now=now)

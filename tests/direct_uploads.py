@@ -1,4 +1,4 @@
-"""Uploads straight to S3, as a client with preflight makes them."""
+"""Direct uploads to S3, as clients with preflight send them."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,7 +15,7 @@ PREFLIGHT = {
 
 
 def offer(send: Sender, hash: str) -> str:
-    """Ask for a place to upload to; returns the object's key."""
+    """Request an upload URL. Return the object's key."""
     reply = send("OPTIONS", f"/v8/artifacts/{hash}", headers=PREFLIGHT)
     assert reply.status == 204, reply
     return urlsplit(reply.headers["location"]).path.removeprefix("/")
@@ -26,14 +26,14 @@ def put_object(key: str, body: bytes) -> None:
 
 
 def upload(send: Sender, hash: str, body: bytes) -> str:
-    """Offer and upload; the event has not come yet. Returns the object's key."""
+    """Request an upload URL and upload, without S3's event. Return the object's key."""
     key = offer(send, hash)
     put_object(key, body)
     return key
 
 
 def announce(key: str, context: Context | None = None, *, size_bytes: int | None = None) -> None:
-    """Deliver S3's event of a finished object, with its size unless another is told."""
+    """Deliver S3's event of a finished object, with the object's size unless `size_bytes` is set."""
     if size_bytes is None:
         size_bytes = {one["Key"]: one["Size"] for one in listed()}.get(key, 0)
     event = {
@@ -53,6 +53,6 @@ def object_keys() -> list[str]:
 
 
 def listed() -> list[dict[str, Any]]:
-    """The same with their sizes."""
+    """Every object in the bucket with its size."""
     listing = aws.s3().list_objects_v2(Bucket=settings().artifacts_bucket)
     return [dict(one) for one in listing.get("Contents", [])]

@@ -1,4 +1,4 @@
-"""AWS answering as it does on a bad day: replies put in place of the network's by botocore's own hooks."""
+"""AWS failures: botocore hooks replace the replies of the network."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ _CLIENTS: dict[str, Callable[[], Any]] = {
 }
 
 Answer = tuple[int, dict[str, Any]]
-"""A status and the parsed body."""
+"""The status and the parsed body."""
 
 
 def error(code: str, status: int = 400, **more: Any) -> Answer:
@@ -43,9 +43,9 @@ def answering(
     times: int = 10**9,
     only: Callable[[dict[str, Any]], bool] = lambda _: True,
 ) -> Iterator[list[str]]:
-    """Within, calls of one operation get `answer` and do nothing, `times` calls at most. Yields those calls.
+    """Make calls of one operation return `answer` without effect, at most `times` times. Yields those calls.
 
-    `only` picks among them, by what botocore is about to send.
+    `only` selects calls by the request that botocore is about to send.
     """
     calls: list[str] = []
 
@@ -64,7 +64,7 @@ def answering(
 def refusing(
     service: str, operation: str, status: int, body: dict[str, Any]
 ) -> Iterator[list[str]]:
-    """The same one step further on, so that the client tries again as it would. Yields its tries."""
+    """Like `answering`, but below botocore's retries, so that they happen. Yields the attempts."""
     tries: list[str] = []
 
     def instead(request: AWSPreparedRequest, **_: Any) -> AWSResponse:
@@ -83,7 +83,7 @@ class _Body(BytesIO):
 
 @contextmanager
 def unreachable(service: str, operation: str) -> Iterator[None]:
-    """Within, calls of one operation find nobody at the other end."""
+    """Make calls of one operation fail to connect."""
 
     def no_connection(**_: Any) -> None:
         raise ConnectTimeoutError(endpoint_url="https://aws")
@@ -94,7 +94,7 @@ def unreachable(service: str, operation: str) -> Iterator[None]:
 
 @contextmanager
 def just_before(service: str, operation: str, act: Callable[[], object]) -> Iterator[None]:
-    """Do `act` once, right before the next call of the operation leaves."""
+    """Call `act` once, right before the next call of the operation is sent."""
     done: list[bool] = []
 
     def interrupt(**_: Any) -> None:

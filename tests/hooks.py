@@ -1,4 +1,4 @@
-"""Hooks of botocore on the layer's clients, for the time of a `with`."""
+"""Temporary botocore hooks on the layer's clients."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from typing import Any
 
 @contextmanager
 def hooked(event: str, hook: Callable[..., Any], *clients: Any) -> Iterator[None]:
-    """Within, each such event of these clients calls `hook`, before what else waits for exactly this event."""
+    """Call `hook` for each such event of these clients, before other hooks of exactly this event."""
     for client in clients:
         client.meta.events.register_first(event, hook)
     try:

@@ -1,4 +1,4 @@
-"""What functions hand over to one another, caught where it leaves."""
+"""Asynchronous invocations between functions, caught before they are sent."""
 
 import json
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from tests.rehearsal.acting import rehearsing
 
 @contextmanager
 def handed_over(function: str) -> Iterator[list[dict[str, Any]]]:
-    """Within, asynchronous invocations of this function are taken and not run. Yields their payloads."""
+    """Record asynchronous invocations of this function without running it. Yields their payloads."""
     payloads: list[dict[str, Any]] = []
 
     def take(params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]] | None:
@@ -22,7 +22,7 @@ def handed_over(function: str) -> Iterator[list[dict[str, Any]]]:
         assert params["headers"]["X-Amz-Invocation-Type"] == "Event"
         payloads.append(json.loads(params["body"]))
         if rehearsing():
-            # The invocation that only asks whether it is allowed.
+            # A dry run, which only checks the permission.
             params["headers"]["X-Amz-Invocation-Type"] = "DryRun"
             return None
         return SimpleNamespace(status_code=202), {"StatusCode": 202, "ResponseMetadata": {}}

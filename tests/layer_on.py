@@ -1,4 +1,4 @@
-"""The layer in the tests' own process, on the tables and the bucket of a running local cloud."""
+"""The layer in the process of the tests, with the tables and bucket of a running local cloud."""
 
 import json
 
@@ -22,7 +22,7 @@ class LayerOn:
 
 
 def forget() -> None:
-    """What the layer remembers of its environment: clients, options, whom keys act for."""
+    """Clear the layer's caches: clients, options, and the users and teams of keys."""
     aws.reset()
     restart()
     forget_options()

@@ -1,4 +1,4 @@
-"""What is imported when a function starts, in a process of its own."""
+"""The modules that a function imports at its start, in a separate process."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 
 
 def loaded_by(*modules: str) -> set[str]:
-    """The names of all modules that are loaded once these of functions/ are imported."""
+    """The names of all modules that are loaded after importing these modules of functions/."""
     done = subprocess.run(
         [sys.executable, "-c", f"import sys, {', '.join(modules)}; print(*sys.modules)"],
         env={"PYTHONPATH": str(_ROOT / "functions")},

@@ -1,4 +1,4 @@
-"""Mail in the tests: jobs caught where they leave for the function SendAccountEmail, and the outbox."""
+"""Mail in tests: the jobs for the function SendAccountEmail, caught before they are sent, and the outbox."""
 
 import re
 from contextlib import AbstractContextManager
@@ -20,23 +20,23 @@ from tests.requests import invoke
 
 
 def handed_over() -> AbstractContextManager[list[dict[str, Any]]]:
-    """Within, jobs of mail are taken and not run."""
+    """Record mail jobs without running them."""
     return invocations.handed_over(settings().email_function)
 
 
 @dataclass(frozen=True)
 class Mailbox:
-    """Jobs wait until `deliver`."""
+    """Jobs run at `deliver`."""
 
     payloads: list[dict[str, Any]]
 
     @property
     def jobs(self) -> list[EmailJob]:
-        """What requests have handed over and nobody has delivered yet, oldest first."""
+        """The jobs that are not delivered yet, oldest first."""
         return [parse_job(payload) for payload in self.payloads]
 
     def deliver(self) -> list[Message]:
-        """Have the function do the jobs that wait. Returns every message of the outbox, newest first."""
+        """Run the pending jobs. Return every message of the outbox, newest first."""
         while self.payloads:
             invoke("accounts.send_account_email.handler", self.payloads.pop(0))
         return self.messages()
@@ -48,19 +48,19 @@ class Mailbox:
         ]
 
     def link(self) -> str:
-        """Deliver; path and query of the link in the newest message."""
+        """Deliver, and return the path and query of the link in the newest message."""
         return link_in(self.deliver()[0])
 
 
 def link_in(message: Message) -> str:
-    """Path and query of the link in a message, as a request takes them."""
+    """The path and query of the link in a message."""
     (url,) = re.findall(r"^https?://\S+$", message.text, re.MULTILINE)
     parts = urlsplit(url)
     return f"{parts.path}?{parts.query}" if parts.query else parts.path
 
 
 def sent_by_ses() -> list[Any]:
-    """What SES took, as moto keeps it: `id`, `source`, `destinations`, `subject`."""
+    """The messages that SES accepted, as moto stores them: `id`, `source`, `destinations`, `subject`."""
     if rehearsed := rehearsing():
         return rehearsed.stack.sent_by_ses()
     return list(ses_backends[DEFAULT_ACCOUNT_ID][region()].sent_messages)

@@ -1,7 +1,7 @@
-"""The stores of moto, which answers boto3 in this process. They are made once and copied for every test.
+"""moto's stores, which reply to boto3 in this process. They are created once and copied for every test.
 
-`moto.mock_aws` would take longer than most tests run: it makes rules for `requests`, which nobody here uses, and each
-table and bucket would be made anew by a call of boto3.
+`moto.mock_aws` would take longer than most tests: it creates rules for `requests`, which is not used here, and boto3
+would have to create each table and bucket again.
 """
 
 import pickle
@@ -26,14 +26,14 @@ from moto.secretsmanager.models import secretsmanager_backends
 _MOTO_TRANSACT = DynamoDBBackend.transact_write_items
 
 _names: dict[tuple[Any, str], tuple[str, ...]] = {}
-"""By what names moto looks for a member of a shape. The shapes are those of its models, which it keeps as well."""
+"""The names under which moto looks for a member of a shape. Shapes belong to moto's models, which stay in memory."""
 
 
 @contextmanager
 def answering_boto3() -> Iterator[None]:
-    """Within, no call of boto3 leaves this process. There are no stores at its beginning and at its end.
+    """Keep all boto3 calls in this process. There are no stores at the start and at the end.
 
-    Calls of several threads are answered one after the other: moto's stores lose updates that meet.
+    Calls of several threads run one after the other, because moto's stores lose concurrent updates.
     """
     botocore_stubber.enabled = True
     _keep_no_copies()
@@ -57,18 +57,18 @@ def answering_boto3() -> Iterator[None]:
 
 
 def _keep_no_copies() -> None:
-    """Have moto hold the items of its tables once.
+    """Make moto store the items of its tables only once.
 
-    It keeps every model it makes until its stores end, for a page that shows them. A transaction copies its tables as a
-    whole, to put them back if it fails: a test of many transactions would hold a copy for each. (S3's models stay kept:
-    moto closes their files by that.)
+    It keeps every model until its stores end, for a page that shows them. A transaction copies its tables, to restore
+    them if it fails, so a test of many transactions would keep a copy for each. (S3's models are still kept, because
+    moto needs them to close their files.)
     """
     for model in model_data["dynamodb"].values():
         model.instances_tracked = deque(maxlen=0)  # type: ignore[attr-defined]
 
 
 def _pick(picker: XFormedAttributePicker, context: AttributePickerContext) -> Any:
-    """What moto finds for a member of a reply, by names that it thinks of once and not for each item of each reply."""
+    """moto's value for a member of a reply. The candidate names are computed once, not for each item of each reply."""
     if type(context.obj) is not dict or picker.response_transformers:
         return AttributePicker.__call__(picker, context)
     place = (context.shape, context.key)
@@ -78,7 +78,7 @@ def _pick(picker: XFormedAttributePicker, context: AttributePickerContext) -> An
 
 
 def _transact(backend: DynamoDBBackend, operations: list[dict[str, Any]]) -> None:
-    """A transaction that copies each of its tables once, not once for each operation on it."""
+    """A transaction that copies each table once, not once per operation."""
     copies: dict[str, Table] = {}
 
     def copy_once(table: Table, memo: dict[int, Any]) -> Table:
@@ -92,7 +92,7 @@ def _transact(backend: DynamoDBBackend, operations: list[dict[str, Any]]) -> Non
 
 
 class Stores:
-    """A copy of the tables, buckets and secrets that there are in one region."""
+    """A copy of the tables, buckets and secrets in one region."""
 
     def __init__(self, region: str) -> None:
         self._region = region
@@ -101,7 +101,7 @@ class Stores:
         self._bucket_accounts = dict(s3_backends.bucket_accounts)
 
     def put_back(self) -> None:
-        """Have moto hold what is here and nothing else."""
+        """Replace moto's stores with this copy."""
         for key in FakeKey.instances_tracked:  # type: ignore[attr-defined]
             key.dispose()
         FakeKey.instances_tracked.clear()  # type: ignore[attr-defined]
@@ -109,7 +109,7 @@ class Stores:
         for held, copied in zip(_stores(self._region), kept, strict=True):
             held.clear()
             held.update(copied)
-        # Names of buckets are the world's, and moto keeps them apart.
+        # Bucket names are global, and moto stores them separately.
         s3_backends.bucket_accounts.update(self._bucket_accounts)
 
 

@@ -1,4 +1,4 @@
-"""What an owner, a team or a person without one, has stored, and what is left of it."""
+"""The data of an owner (a team or a user), and what is left of it after a deletion."""
 
 from larder import aws, clock
 from larder.artifacts import finalize
@@ -13,7 +13,7 @@ SESSION = "4f9d1c1e-6a5b-4d4e-9c57-0a2f6d1e8b11"
 
 
 def fill(send: Sender) -> None:
-    """Something of everything that requests of builds leave behind."""
+    """Store data of every kind that builds create."""
     for hash in ("a", "b", "c"):
         assert send("PUT", f"/v8/artifacts/{hash}", body=b"artifact").status == 202
     event = {"sessionId": SESSION, "source": "LOCAL", "event": "HIT", "hash": "a"}
@@ -22,7 +22,7 @@ def fill(send: Sender) -> None:
 
 
 def stored_of(owner: str) -> dict[str, list[str]]:
-    """What lies in the tables under the owner, by table; but what the sweep deletes anyhow."""
+    """The owner's items by table, except those that the sweep deletes anyway."""
     found: dict[str, list[str]] = {}
     for table, key, sort in (
         (settings().teams_table, "pk", "sk"),
@@ -44,7 +44,7 @@ def assert_nothing_is_in_index_or_bucket(owner: str) -> None:
 
 
 def upload_late(owner: str) -> None:
-    """What was under way when the owner was deleted, and is published afterwards."""
+    """Publish an upload that was in progress when the owner was deleted."""
     key = f"artifacts/{owner}/late/{clock.to_ms(clock.now()):012x}{'0' * 16}"
     aws.s3().put_object(Bucket=settings().artifacts_bucket, Key=key, Body=b"late")
     upload = parse_object_key(key)

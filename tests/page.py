@@ -1,4 +1,4 @@
-"""A page as a browser gets it, taken apart: what tests say of every page."""
+"""A parsed page, as a browser gets it."""
 
 import base64
 import hashlib
@@ -80,6 +80,6 @@ def opened(path: str, *, status: int = 200) -> Page:
 
 
 def policy_hash(text: str) -> str:
-    """How a policy names an inline style or script."""
+    """The hash of an inline style or script, as a content security policy contains it."""
     digest = hashlib.sha256(text.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"

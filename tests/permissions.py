@@ -1,4 +1,4 @@
-"""What the template lets each function do, and a guard that holds a handler to it: moto asks for no permission."""
+"""The permissions of each function in the template, and a guard that enforces them, because moto does not."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ TEMPLATE = read_template(Path(__file__).resolve().parent.parent / "template.yaml
 RESOURCES: dict[str, Any] = TEMPLATE["Resources"]
 
 Grant = tuple[str, str]
-"""An action and what it may be done to, as the template writes it: `("dynamodb:GetItem", "TeamsTable.Arn")`."""
+"""An action and its resource as in the template: `("dynamodb:GetItem", "TeamsTable.Arn")`."""
 
 _OBJECTS = "${ArtifactsBucket.Arn}/artifacts/*"
 _SES = "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}"
@@ -30,7 +30,7 @@ _TABLES = {
 
 
 def policies(logical_id: str) -> dict[str, list[dict[str, Any]]]:
-    """A function's own statements, under its name, and those of the shared policies that it names, under theirs."""
+    """The policy statements of a function: its own under its name, and each shared policy under the policy's name."""
     found: dict[str, list[dict[str, Any]]] = {}
     for policy in RESOURCES[logical_id]["Properties"].get("Policies", []):
         name = policy.get("Ref", logical_id)
@@ -40,12 +40,12 @@ def policies(logical_id: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def statements(logical_id: str) -> list[dict[str, Any]]:
-    """A function's own statements and those of the shared policies that it names."""
+    """The statements of a function, including those of its shared policies."""
     return [statement for policy in policies(logical_id).values() for statement in policy]
 
 
 def granted(statements: Iterable[dict[str, Any]]) -> list[Grant]:
-    """Each action on each resource that the statements allow, as often as they do."""
+    """Each allowed action on each resource, repeated if several statements allow it."""
     return [
         (action, target)
         for statement in statements
@@ -61,14 +61,14 @@ def grants(logical_id: str) -> frozenset[Grant]:
 
 
 def needs(operation: str, arguments: dict[str, Any]) -> set[Grant]:
-    """What one call of boto3 must be granted. Source: the service authorization reference of each service."""
+    """The permissions that a boto3 call needs, according to the service authorization reference of each service."""
     if operation == "Invoke":
         return {("lambda:InvokeFunction", f"{_FUNCTIONS[arguments['FunctionName']]}.Arn")}
     if operation == "SendEmail":
-        # The second where the sender's address or domain has a configuration set.
+        # The second is needed if the sender's address or domain has a configuration set.
         return {("ses:SendEmail", f"{_SES}:{kind}/*") for kind in ("identity", "configuration-set")}
     if operation in ("HeadObject", "GetObject"):
-        # Without the second a missing object is 403.
+        # Without the second, S3 returns 403 for a missing object.
         return {("s3:GetObject", _objects(arguments)), ("s3:ListBucket", "ArtifactsBucket.Arn")}
     if operation == "GetSecretValue":
         return {("secretsmanager:GetSecretValue", "SigningSecret")}
@@ -101,7 +101,7 @@ def function_of(handler: str) -> str:
 
 @contextmanager
 def held_to_its_grants(handler: str) -> Iterator[None]:
-    """Fails when a call made inside is not granted to the function whose handler this is."""
+    """Fail on calls that the function of this handler has no permission for."""
     logical_id = function_of(handler)
     missing: set[Grant] = set()
 
@@ -111,9 +111,7 @@ def held_to_its_grants(handler: str) -> Iterator[None]:
     clients = (aws.dynamodb(), aws.s3(), aws.lambda_(), aws.secrets_manager(), aws.sesv2())
     with hooked("provide-client-params", check, *clients):
         yield
-    assert not missing, (
-        f"template.yaml does not let {logical_id} do what it does: {sorted(missing)}"
-    )
+    assert not missing, f"template.yaml does not grant {logical_id} {sorted(missing)}"
 
 
 def _table(arguments: dict[str, Any]) -> str:

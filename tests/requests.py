@@ -1,4 +1,4 @@
-"""Requests to the handlers as the gateway makes them: through the template's routes, in payload format 2.0."""
+"""Requests to the handlers as the gateway sends them: by the template's routes, in payload format 2.0."""
 
 import base64
 import importlib
@@ -33,13 +33,13 @@ Headers = Mapping[str, str] | Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Reply:
-    """What the client gets."""
+    """The reply that the client gets."""
 
     status: int
     headers: dict[str, str]
     body: bytes
     cookies: tuple[str, ...] = ()
-    """The values of Set-Cookie, in their order."""
+    """The values of Set-Cookie in order."""
 
     @property
     def json(self) -> Any:
@@ -47,12 +47,12 @@ class Reply:
 
     @property
     def code(self) -> str:
-        """The code of an error, in the nested shape that the build client parses."""
+        """The code of an error in the nested shape that build clients read."""
         return str(self.json["error"]["code"])
 
     @property
     def refusal(self) -> tuple[int, str]:
-        """Status and code of an error of `/api/auth`, in the flat shape that its client reads."""
+        """The status and code of an error of `/api/auth`, in the flat shape that its client reads."""
         return self.status, str(self.json["code"])
 
     @property
@@ -62,10 +62,9 @@ class Reply:
 
 @dataclass(frozen=True)
 class Sender:
-    """Sends requests with one token for one team. An argument of None leaves it out.
+    """Sends requests with one token for one team. None omits the token or the team.
 
-    `authorization` and `query`, when given, are sent as they are in place of what token and team make. What stands
-    behind a `?` in a path is sent besides.
+    `authorization` and `query` replace the values made from the token and the team. A query in the path is added.
     """
 
     token: str | None
@@ -91,7 +90,7 @@ class Sender:
         return deliver(method, path, query, sent, body)
 
     def asking(self, **query: str) -> "Sender":
-        """The same with these parameters in the query besides."""
+        """The same sender with additional query parameters."""
         more = [f"{name}={value}" for name, value in query.items()]
         return replace(self, query="&".join([part for part in [self._query(), *more] if part]))
 
@@ -125,7 +124,7 @@ class Sender:
 
 @dataclass
 class Browser:
-    """Somebody at a page of this deployment: keeps the cookies that replies set, and sends them to `/api/auth`."""
+    """A browser on a page of this deployment: stores the cookies of replies and sends them to `/api/auth`."""
 
     https: bool = True
     cookies: dict[str, str] = field(default_factory=dict)
@@ -172,7 +171,7 @@ class Browser:
 
 @dataclass(frozen=True)
 class Cloud:
-    """What the tests start from."""
+    """The data that most tests start with."""
 
     user: User
     team: Team
@@ -182,13 +181,13 @@ class Cloud:
 
     @property
     def writer(self) -> Writer:
-        """Who uploads with `token`."""
+        """The writer of uploads with `token`."""
         return Writer(self.key.id, self.user.id)
 
 
 @dataclass
 class Context:
-    """The part of Lambda's context that functions use."""
+    """The parts of Lambda's context that functions use."""
 
     remaining_ms: int = 60_000
     aws_request_id: str = "b2f7a9a0-0000-4000-8000-000000000000"
@@ -202,7 +201,7 @@ class Context:
 
 
 def browser_of(user: User, *, token: str | None = None) -> Browser:
-    """A browser in which the user is signed in: since now or, with a token, by a session that began before."""
+    """A browser where the user is signed in, with a new session or with the session of `token`."""
     if token is None:
         _, token = start_session(user, now=clock.now())
     return Browser(cookies={SESSION_COOKIE: quote(f"{token}.{sign(token)}", safe="")})
@@ -214,7 +213,7 @@ def _routes() -> Routes:
 
 
 def invoke(handler: str, event: dict[str, Any], context: Context | None = None) -> Any:
-    """Call a function by the handler that the template names; a call to AWS that its role does not allow fails."""
+    """Call a function by its handler in the template. AWS calls without a permission fail."""
     module, _, name = handler.rpartition(".")
     function = getattr(importlib.import_module(module), name)
     with held_to_its_grants(handler), under_its_role(handler):
@@ -224,7 +223,7 @@ def invoke(handler: str, event: dict[str, Any], context: Context | None = None) 
 def request_event(
     method: str, path: str, query: str, headers: Sequence[tuple[str, str]], body: bytes
 ) -> tuple[Function, dict[str, Any]]:
-    """The function that the template's routes lead a request to, and the event that the gateway makes of it."""
+    """The function for a request by the template's routes, and the event that the gateway sends to it."""
     found = _routes().find(method, path)
     assert found is not None, f"the template has no route {method} {path}"
     function, route_key, path_parameters = found
@@ -252,8 +251,7 @@ def deliver(
     text = reply.get("body") or ""
     content = base64.b64decode(text) if reply.get("isBase64Encoded") else text.encode()
     given = {name.lower(): value for name, value in reply.get("headers", {}).items()}
-    cookies = tuple(reply.get("cookies", []))
-    # Every reply of every test is one that the OpenAPI document has.
-    lacking = undocumented(event["routeKey"], reply["statusCode"], given, cookies, content)
-    assert lacking is None, lacking
-    return Reply(reply["statusCode"], given, content, cookies)
+    # Every reply in every test must match the OpenAPI document.
+    untold = undocumented(event["routeKey"], reply["statusCode"], given, content)
+    assert untold is None, untold
+    return Reply(reply["statusCode"], given, content, tuple(reply.get("cookies", [])))

@@ -1,4 +1,4 @@
-"""What SAM makes of the template, by SAM's own transform in its own environment (`.tools/sam`)."""
+"""The template after SAM's transform, which runs in its own environment (`.tools/sam`)."""
 
 import json
 import os
@@ -13,13 +13,13 @@ _PYTHON = ROOT / ".tools" / "sam" / "bin" / "python"
 
 @cache
 def transformed_resources() -> dict[str, Any]:
-    """The resources that CloudFormation is given, by logical id. Takes two seconds.
+    """The resources that CloudFormation gets, by logical id. Takes two seconds.
 
-    SAM_RESOURCES names a file in which a process that started this one has put them already.
+    SAM_RESOURCES can name a file that already contains them, from a parent process.
     """
-    if told := os.environ.get("SAM_RESOURCES"):
-        given: dict[str, Any] = json.loads(Path(told).read_text())
-        return given
+    if path := os.environ.get("SAM_RESOURCES"):
+        resources: dict[str, Any] = json.loads(Path(path).read_text())
+        return resources
     assert _PYTHON.is_file(), "SAM is not installed: `make test-build` installs it"
     done = subprocess.run(
         [_PYTHON, ROOT / "tools" / "transform_template.py"],

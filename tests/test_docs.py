@@ -1,4 +1,4 @@
-"""The documentation tells what is there: every option, error, endpoint and file that it names."""
+"""The documentation is complete and correct about options, errors, endpoints, links and cited files."""
 
 import re
 import subprocess
@@ -24,23 +24,25 @@ ERRORS = subclasses(errors.LarderError)[1:]
 @pytest.mark.parametrize(
     "error", [error for error in ERRORS if "code" in vars(error)], ids=lambda error: error.__name__
 )
-def test_every_code_says_when_it_is_sent_and_what_to_do(error: type[errors.LarderError]) -> None:
+def test_every_error_code_documents_its_cause_and_its_remedy(
+    error: type[errors.LarderError],
+) -> None:
     assert {"when", "advice"} <= vars(error).keys()
 
 
-def test_no_error_has_the_code_on_which_a_client_posts_its_token_elsewhere() -> None:
+def test_no_error_has_the_code_that_makes_a_client_send_its_token_elsewhere() -> None:
     assert "forbidden" not in {error.code for error in ERRORS}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_existing_targets(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
 def anchors(page: Path) -> set[str]:
-    """What a link to the page may name: its headings, as GitHub writes them, and explicit anchors."""
+    """The anchors of the page: its headings in GitHub's form, and explicit anchors."""
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     named = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
@@ -48,7 +50,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_to_headings_lead_to_one(page: Path) -> None:
+def test_links_to_headings_have_existing_targets(page: Path) -> None:
     for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text()):
         assert anchor in anchors(page.parent / target if target else page), f"{target}#{anchor}"
 
@@ -61,13 +63,13 @@ CITED_DOCUMENT = re.compile(
 UNPUBLISHED = re.compile(
     r"\bspec(?:ification)? ?\d+|\(reference: |\(design: |\bdecision \d+|\(00\d\d\)", re.IGNORECASE
 )
-"""Citations that name no file of the repository. A decision is cited by a link, which has its number in brackets."""
+"""Citations of sources outside the repository. A decision is cited by a link, with its number in brackets."""
 
 WRITTEN_BY_HAND = {".py", ".yaml", ".toml", ".html", ".js", ".mjs", ""}
 
 
 def documents(text: str) -> list[tuple[str, str, str]]:
-    """The documents that a text cites other than by a link: path, anchor and heading; the latter two may be empty."""
+    """The documents that a text cites without a link: path, anchor and heading. Anchor and heading can be empty."""
     found = CITED_DOCUMENT.finditer(without_links(text))
     return [(match[1], match[2] or "", match[3] or "") for match in found]
 
@@ -94,7 +96,7 @@ def broken_citations(file: Path) -> Iterator[str]:
             yield f"{path}, {heading}"
 
 
-def test_what_a_file_cites_is_in_the_repository() -> None:
+def test_cited_documents_and_headings_exist() -> None:
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     sources = [
@@ -111,7 +113,7 @@ def test_what_a_file_cites_is_in_the_repository() -> None:
     assert broken == {}
 
 
-def test_citations_of_what_is_not_there_are_found(tmp_path: Path) -> None:
+def test_broken_citations_are_found(tmp_path: Path) -> None:
     file = tmp_path / "module.py"
     good = "docs/clients/turbo.md#preflight and docs/operations.md, A domain of your own."
     bad = [

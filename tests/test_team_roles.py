@@ -1,4 +1,4 @@
-"""The table of roles in docs/teams.md is what the code does."""
+"""The table of roles in docs/teams.md matches the code."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ RIGHTS = {
     "Set the caching status": "owns_team",
     "Delete the team": "owns_team",
 }
-"""Rows of the table, and the property of the role that decides. Those that are not here are every member's."""
+"""Rows of the table, and the property of the role for each. The other rows apply to every member."""
 
 EVERYBODYS = (
     "Read artifacts, the usage figures and the list of members",
@@ -26,7 +26,7 @@ EVERYBODYS = (
 
 
 def table() -> dict[str, dict[str, str]]:
-    """What the page says of each right, by role."""
+    """The cells of the table, by permission and role."""
     section = PAGE.read_text().partition("## Roles\n")[2].partition("\n## ")[0]
     head, _, *rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
@@ -36,23 +36,23 @@ def table() -> dict[str, dict[str, str]]:
     return {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
 
 
-def test_the_table_has_every_role_in_their_order() -> None:
+def test_the_table_has_every_role_in_order() -> None:
     for answers in table().values():
         assert list(answers) == list(Role)
 
 
-def test_the_table_has_every_right_and_no_other() -> None:
+def test_the_table_has_exactly_the_permissions_of_the_code() -> None:
     assert table().keys() == {*RIGHTS, *EVERYBODYS}
     properties = {name for name, value in vars(Role).items() if isinstance(value, property)}
     assert set(RIGHTS.values()) == properties
 
 
 @pytest.mark.parametrize("right", RIGHTS)
-def test_a_role_has_the_rights_that_the_page_says(right: str) -> None:
+def test_a_role_has_the_permissions_of_the_table(right: str) -> None:
     said = {role: answer == "yes" for role, answer in table()[right].items()}
     assert said == {role: getattr(role, RIGHTS[right]) for role in Role}
 
 
 @pytest.mark.parametrize("right", EVERYBODYS)
-def test_every_member_has_the_rest(right: str) -> None:
+def test_every_member_has_the_other_permissions(right: str) -> None:
     assert all(answer.startswith("yes") for answer in table()[right].values())

@@ -1,4 +1,4 @@
-"""The rules that template.yaml keeps. What SAM makes of it is tested in tests/build."""
+"""Rules for template.yaml. tests/build tests the template after SAM's transform."""
 
 import json
 import re
@@ -58,7 +58,7 @@ INVOKED_FUNCTIONS = {
     "RemoveArtifacts": "LARDER_REMOVAL_FUNCTION",
     "SendAccountEmail": "LARDER_EMAIL_FUNCTION",
 }
-"""Functions without a trigger, by which variable the others know them: they hand over work and do not wait."""
+"""Functions that others invoke asynchronously, by the environment variable with their name."""
 ROUTES = {
     (route["Method"], route["Path"]): name
     for name in HTTP_FUNCTIONS
@@ -83,7 +83,7 @@ def modules() -> list[str]:
 # ---------------------------------------------------------------------------------------- functions
 
 
-def test_every_function_runs_on_the_version_that_the_layer_is_built_for() -> None:
+def test_every_function_runs_on_the_python_version_of_the_layer() -> None:
     assert SHARED["Runtime"] == "python3.13"
     assert SHARED["Architectures"] == ["arm64"]
     assert not [name for name, own in FUNCTIONS.items() if {"Runtime", "Architectures"} & set(own)]
@@ -104,16 +104,16 @@ def test_sam_finds_the_target_that_builds_the_layer() -> None:
     assert re.search(r"^build-LarderLayer:", (folder / "Makefile").read_text(), re.MULTILINE)
 
 
-def test_every_module_is_one_function_and_every_function_one_module() -> None:
+def test_every_module_is_one_function_and_vice_versa() -> None:
     handlers = sorted(own["Handler"].removesuffix(".handler") for own in FUNCTIONS.values())
     assert handlers == modules()
 
 
 @pytest.mark.parametrize("logical_id", FUNCTIONS)
-def test_function_event_and_test_carry_one_name(logical_id: str) -> None:
+def test_function_event_and_test_have_the_same_name(logical_id: str) -> None:
     domain, module, _ = FUNCTIONS[logical_id]["Handler"].split(".")
     triggers = list(FUNCTIONS[logical_id].get("Events", {}))
-    # A function with several routes has an event for each.
+    # A function with several routes has one event for each.
     assert triggers == ([] if logical_id in INVOKED_FUNCTIONS else [logical_id]) or (
         len(triggers) > 1 and all(name.startswith(logical_id) for name in triggers)
     )
@@ -122,11 +122,11 @@ def test_function_event_and_test_carry_one_name(logical_id: str) -> None:
 
 
 @pytest.mark.parametrize("logical_id", HTTP_FUNCTIONS)
-def test_a_function_ends_before_the_gateway_gives_up(logical_id: str) -> None:
+def test_a_function_times_out_before_the_gateway(logical_id: str) -> None:
     assert FUNCTIONS[logical_id].get("Timeout", SHARED["Timeout"]) < GATEWAY_TIMEOUT_S
 
 
-def test_every_function_is_traced_unless_the_deployment_says_otherwise() -> None:
+def test_every_function_is_traced_unless_disabled() -> None:
     assert SHARED["Tracing"] == {"Ref": "Tracing"}
     assert PARAMETERS["Tracing"]["Default"] == "Active"
     assert not [name for name, own in FUNCTIONS.items() if "Tracing" in own]
@@ -135,7 +135,7 @@ def test_every_function_is_traced_unless_the_deployment_says_otherwise() -> None
 @pytest.mark.parametrize(
     "logical_id", [name for name in BACKGROUND_FUNCTIONS if events(name, "Schedule")]
 )
-def test_a_background_run_ends_long_before_the_next_one_begins(logical_id: str) -> None:
+def test_a_background_run_ends_well_before_the_next_one_starts(logical_id: str) -> None:
     assert FUNCTIONS[logical_id].get("Timeout", SHARED["Timeout"]) <= 300
 
 
@@ -146,14 +146,14 @@ def test_all_functions_have_the_same_variables() -> None:
     assert not [name for name, own in FUNCTIONS.items() if "Environment" in own]
 
 
-def test_the_variables_fit_in_the_4_kb_that_lambda_takes() -> None:
+def test_the_variables_fit_into_lambdas_4_kb() -> None:
     stack = "a-stack-with-a-rather-long-name"
     arn = f"arn:aws:secretsmanager:ap-southeast-2:123456789012:secret:{stack}-SigningSecret-ABCDEFGH-abcdef"
     size = 0
     for name, value in SHARED["Environment"]["Variables"].items():
         logical_id = value.get("Ref") if isinstance(value, dict) else None
         if logical_id in PARAMETERS:
-            # Room for an integrator's `module:function`, or a few addresses, in each option that is a text.
+            # Reserve space for an integrator's `module:function`, or a few addresses, in each text option.
             text = str(PARAMETERS[logical_id]["Default"]) or "their_module:function"
         elif logical_id is None:
             text = str(value)
@@ -169,16 +169,16 @@ def test_every_option_is_a_parameter_or_a_resource() -> None:
 
 
 @pytest.mark.parametrize(("logical_id", "variable"), INVOKED_FUNCTIONS.items())
-def test_a_function_that_others_invoke_has_the_name_that_all_are_told(
+def test_every_function_knows_the_names_of_the_functions_it_can_invoke(
     logical_id: str, variable: str
 ) -> None:
-    # No reference: the function is told too, and would have to be there before it is made.
+    # No reference: the function has this variable too, and would depend on itself.
     name = SHARED["Environment"]["Variables"][variable]
     assert name.keys() == {"Fn::Sub"}
     assert FUNCTIONS[logical_id]["FunctionName"] == name
 
 
-def test_every_function_is_reached_by_an_event_or_by_its_name() -> None:
+def test_every_function_has_a_trigger_or_is_invoked_by_name() -> None:
     assert {name for name, own in FUNCTIONS.items() if "Events" not in own} == set(
         INVOKED_FUNCTIONS
     )
@@ -201,9 +201,7 @@ def test_every_function_is_reached_by_an_event_or_by_its_name() -> None:
         ("TrustedOrigins", "https://a.example, b.example", False),
     ],
 )
-def test_origins_that_the_code_would_not_take_stop_the_deployment(
-    parameter: str, value: str, taken: bool
-) -> None:
+def test_invalid_origins_stop_the_deployment(parameter: str, value: str, taken: bool) -> None:
     assert bool(re.fullmatch(PARAMETERS[parameter]["AllowedPattern"], value)) is taken
 
 
@@ -259,7 +257,7 @@ def _starts_with(_: str) -> None:
         ("DefaultKeyPrefix", _makes_keys_with, "acme ci_", False),
     ],
 )
-def test_a_text_stops_the_deployment_where_the_code_would_not_take_it(
+def test_invalid_texts_stop_the_deployment(
     parameter: str, takes: Callable[[str], None], value: str, taken: bool, option: SetOption
 ) -> None:
     assert bool(re.fullmatch(PARAMETERS[parameter]["AllowedPattern"], value)) is taken
@@ -273,7 +271,7 @@ def test_no_parameter_has_the_name_of_a_resource() -> None:
     assert not PARAMETERS.keys() & RESOURCES.keys()
 
 
-def test_every_parameter_is_described() -> None:
+def test_every_parameter_has_a_description() -> None:
     assert not [name for name, parameter in PARAMETERS.items() if not parameter.get("Description")]
 
 
@@ -319,30 +317,30 @@ CALLED_BY_CLIENTS = {
 """Routes that turbo and other clients of Vercel's API call: they must not change."""
 
 
-def test_the_routes_that_clients_call_lead_to_their_functions() -> None:
+def test_routes_of_existing_clients_have_their_functions() -> None:
     assert CALLED_BY_CLIENTS.items() <= ROUTES.items()
 
 
-def test_a_build_can_announce_every_request_of_the_cache() -> None:
+def test_every_cache_request_can_be_preflighted() -> None:
     announced = {path for method, path in ROUTES if method == "OPTIONS"}
     assert announced - {CORS_PATH} == {path for _, path in ROUTES if path.startswith("/v8/")}
 
 
 def test_preflight_requests_reach_a_function() -> None:
-    # With a CorsConfiguration the gateway would answer them itself.
+    # With a CorsConfiguration, the gateway would reply itself.
     (api,) = of_type("AWS::Serverless::HttpApi").values()
     assert "CorsConfiguration" not in api
     assert "HttpApi" not in TEMPLATE["Globals"]
 
 
 @pytest.mark.parametrize("logical_id", HTTP_FUNCTIONS)
-def test_routes_belong_to_the_api_and_keep_the_default_payload_format(logical_id: str) -> None:
+def test_routes_belong_to_the_api_and_use_the_default_payload_format(logical_id: str) -> None:
     for route in events(logical_id, "HttpApi").values():
         assert route.keys() == {"ApiId", "Method", "Path"}  # no PayloadFormatVersion: 2.0
         assert route["ApiId"] == {"Ref": "HttpApi"}
 
 
-def test_the_pages_of_the_local_cloud_are_no_part_of_the_api() -> None:
+def test_pages_of_the_local_cloud_are_not_in_the_api() -> None:
     assert not [path for _, path in ROUTES if path.startswith("/_local")]
     assert [path for _, path in ROUTES if "+}" in path] == [CORS_PATH]
 
@@ -354,7 +352,7 @@ def test_the_api_is_throttled() -> None:
     }
 
 
-def test_a_domain_of_ones_own_leads_to_the_same_api() -> None:
+def test_a_custom_domain_leads_to_the_same_api() -> None:
     for logical_id in ("ApiDomain", "ApiDomainMapping"):
         assert RESOURCES[logical_id]["Condition"] == "HasDomain"
     (domain,) = of_type("AWS::ApiGatewayV2::DomainName").values()
@@ -373,7 +371,7 @@ def test_a_domain_of_ones_own_leads_to_the_same_api() -> None:
         ("cache", False),
     ],
 )
-def test_a_domain_is_a_name_alone(domain: str, taken: bool) -> None:
+def test_a_custom_domain_must_be_a_host_name(domain: str, taken: bool) -> None:
     assert bool(re.fullmatch(PARAMETERS["DomainName"]["AllowedPattern"], domain)) is taken
 
 
@@ -383,7 +381,7 @@ def test_the_access_log_is_json_without_paths_queries_and_headers() -> None:
     entry = json.loads(settings["Format"])
     assert {"requestId", "route", "status", "latencyMs"} <= entry.keys()
     assert all(re.fullmatch(r"\$context\.[A-Za-z.]+", variable) for variable in entry.values())
-    # A path may be a link, which is a secret: that to reset a password.
+    # A path can be a secret link, such as one to reset a password.
     assert "$context.path" not in entry.values()
 
 
@@ -391,7 +389,7 @@ def test_the_access_log_is_json_without_paths_queries_and_headers() -> None:
 
 
 @pytest.mark.parametrize("logical_id", FUNCTIONS)
-def test_a_function_logs_json_to_a_group_of_its_own(logical_id: str) -> None:
+def test_a_function_logs_json_to_its_own_group(logical_id: str) -> None:
     assert SHARED["LoggingConfig"]["LogFormat"] == "JSON"
     group = f"{logical_id}LogGroup"
     assert FUNCTIONS[logical_id]["LoggingConfig"] == {"LogGroup": {"Ref": group}}
@@ -399,7 +397,7 @@ def test_a_function_logs_json_to_a_group_of_its_own(logical_id: str) -> None:
 
 
 @pytest.mark.parametrize("logical_id", of_type("AWS::Logs::LogGroup"))
-def test_logs_end_some_day(logical_id: str) -> None:
+def test_logs_expire(logical_id: str) -> None:
     properties = RESOURCES[logical_id]["Properties"]
     assert properties["RetentionInDays"] == {"Ref": "LogRetentionDays"}
 
@@ -408,7 +406,7 @@ def test_logs_end_some_day(logical_id: str) -> None:
 
 
 @pytest.mark.parametrize("logical_id", FUNCTIONS)
-def test_permissions_name_their_actions_and_resources(logical_id: str) -> None:
+def test_permissions_list_their_actions_and_resources(logical_id: str) -> None:
     for statement in statements(logical_id):
         assert statement.keys() - {"Condition"} == {"Effect", "Action", "Resource"}
         assert statement["Effect"] == "Allow"
@@ -428,15 +426,15 @@ def test_permissions_name_their_actions_and_resources(logical_id: str) -> None:
 
 
 WILDCARDS = {
-    "${ArtifactsBucket.Arn}/artifacts/*": "the artifacts, and nothing else that may come to lie there",
-    "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:identity/*": "the sender is in the condition",
-    "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:configuration-set/*": "one that the sender may have",
+    "${ArtifactsBucket.Arn}/artifacts/*": "the artifacts, and no other objects in the bucket",
+    "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:identity/*": "the condition limits it to the sender",
+    "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:configuration-set/*": "the sender can have one",
 }
-"""What may be named by a wildcard, and why."""
+"""Resources with a wildcard, and the reason for each."""
 
 
 def documents(value: Any) -> Iterator[dict[str, Any]]:
-    """Every statement of every policy in a part of the template, wherever SAM or CloudFormation takes one."""
+    """Every policy statement in a part of the template, wherever SAM or CloudFormation accepts one."""
     if isinstance(value, dict):
         if "Effect" in value:
             yield value
@@ -447,7 +445,7 @@ def documents(value: Any) -> Iterator[dict[str, Any]]:
             yield from documents(inner)
 
 
-def test_nothing_is_granted_by_a_wildcard_but_what_has_a_reason() -> None:
+def test_every_wildcard_in_a_permission_has_a_reason() -> None:
     granted = [one for one in documents(RESOURCES) if one["Effect"] == "Allow"]
     assert len(granted) > 40
     for statement in granted:
@@ -458,7 +456,7 @@ def test_nothing_is_granted_by_a_wildcard_but_what_has_a_reason() -> None:
             assert "*" not in name or name in WILDCARDS
 
 
-def test_a_shared_policy_is_shared() -> None:
+def test_a_shared_policy_is_used_by_several_functions() -> None:
     for logical_id in of_type("AWS::IAM::ManagedPolicy"):
         users = [
             name
@@ -468,7 +466,7 @@ def test_a_shared_policy_is_shared() -> None:
         assert len(users) > 1, f"{logical_id} belongs to {users}"
 
 
-def test_mail_leaves_by_one_function_and_from_the_deployments_sender_alone() -> None:
+def test_one_function_sends_mail_and_only_from_the_configured_sender() -> None:
     senders = {name for name in FUNCTIONS if "ses:SendEmail" in {one for one, _ in grants(name)}}
     assert senders == {"SendAccountEmail"}
     (statement,) = (one for one in statements("SendAccountEmail") if "Condition" in one)
@@ -477,18 +475,18 @@ def test_mail_leaves_by_one_function_and_from_the_deployments_sender_alone() -> 
 
 
 @pytest.mark.parametrize("logical_id", HTTP_FUNCTIONS)
-def test_who_asks_for_mail_cannot_read_the_outbox(logical_id: str) -> None:
+def test_functions_that_request_mail_cannot_read_the_outbox(logical_id: str) -> None:
     assert not [target for _, target in grants(logical_id) if target.startswith("OutboxTable")]
 
 
 @pytest.mark.parametrize("logical_id", FUNCTIONS)
-def test_no_function_may_change_what_the_audit_tells(logical_id: str) -> None:
+def test_no_function_can_change_audit_entries(logical_id: str) -> None:
     on_audit = {action for action, target in grants(logical_id) if target.startswith("AuditTable")}
     assert on_audit <= {"dynamodb:PutItem"}
 
 
 @pytest.mark.parametrize("logical_id", FUNCTIONS)
-def test_no_function_may_scan_a_table(logical_id: str) -> None:
+def test_no_function_can_scan_a_table(logical_id: str) -> None:
     assert "dynamodb:Scan" not in {action for action, _ in grants(logical_id)}
 
 
@@ -513,25 +511,25 @@ FOR_ANYBODY = {
     "VerifyApiKey",
     "VerifyEmail",
 }
-"""Functions that authenticate nobody."""
+"""Functions without authentication."""
 
 
 COUNTED_BY_USER = {"CreateTeam", "InviteMembers"}
-"""Functions that count their requests by who is signed in."""
+"""Functions with rate limits per signed-in user."""
 
 
 CORS_PATH = "/api/auth/{proxy+}"
-"""Where browsers ask whether a page of another origin may send a request."""
+"""Paths of CORS preflights."""
 
 UNCOUNTED = {f"/api/auth{path}" for path, limit in BY_PATH.items() if limit is None}
-"""Paths whose requests are not counted by their client's address."""
+"""Paths without a rate limit per client address."""
 
 COUNTED_ELSEWHERE = {"/registration/verify"}
-"""Paths outside `/api/auth` whose requests are."""
+"""Paths outside `/api/auth` with a rate limit per client address."""
 
 
 @pytest.mark.parametrize("logical_id", HTTP_FUNCTIONS)
-def test_a_function_with_a_route_may_authenticate_its_caller(logical_id: str) -> None:
+def test_a_function_with_a_route_can_authenticate_its_caller(logical_id: str) -> None:
     (path, *_) = (route["Path"] for route in events(logical_id, "HttpApi").values())
     named = ["VerifyToken"]
     if path.startswith(("/v8/", "/v1/artifacts", "/v1/usage")):
@@ -546,20 +544,20 @@ def test_a_function_with_a_route_may_authenticate_its_caller(logical_id: str) ->
     "logical_id",
     ["AnswerUnknown", *(name for name in HTTP_FUNCTIONS if name.startswith("Show"))],
 )
-def test_a_page_is_the_same_for_everybody_and_may_read_nothing(logical_id: str) -> None:
+def test_pages_are_the_same_for_everyone_and_can_read_no_data(logical_id: str) -> None:
     assert "Policies" not in FUNCTIONS[logical_id]
 
 
-def test_one_function_answers_whatever_no_route_takes() -> None:
+def test_one_function_handles_all_unknown_routes() -> None:
     assert [route for route in ROUTES if "$default" in route] == [("ANY", "$default")]
     assert ROUTES["ANY", "$default"] == "AnswerUnknown"
 
 
 @pytest.mark.parametrize("logical_id", FUNCTIONS)
-def test_a_function_counts_the_requests_of_paths_that_have_a_limit(logical_id: str) -> None:
+def test_functions_of_rate_limited_paths_can_count_requests(logical_id: str) -> None:
     paths = [route["Path"] for route in events(logical_id, "HttpApi").values()]
     counted = [path for path in paths if path.startswith("/api/auth/") and path not in UNCOUNTED]
-    # A browser's question costs nothing to answer, and one that is not answered is a request that is not sent.
+    # A preflight costs little, and if it is refused, the browser does not send the request.
     counted = [path for path in counted if path != CORS_PATH]
     counted += COUNTED_ELSEWHERE.intersection(paths)
     counts = bool(counted) or logical_id in COUNTED_BY_USER
@@ -568,8 +566,8 @@ def test_a_function_counts_the_requests_of_paths_that_have_a_limit(logical_id: s
 
 
 @pytest.mark.parametrize("holder", [*FUNCTIONS, *of_type("AWS::IAM::ManagedPolicy")])
-def test_no_permission_stands_where_another_policy_gives_it_already(holder: str) -> None:
-    """Nobody could tell whether it is needed: to take it away changes nothing."""
+def test_no_permission_is_granted_twice(holder: str) -> None:
+    """A test cannot show whether a duplicate is needed, because removing it changes nothing."""
     having = [policies(name) for name in FUNCTIONS if holder in policies(name)]
     needed = {
         grant
@@ -588,7 +586,7 @@ def test_a_function_without_a_route_cannot_read_api_keys(logical_id: str) -> Non
 
 
 @pytest.mark.parametrize("logical_id", FUNCTIONS)
-def test_who_reads_objects_learns_that_one_is_missing(logical_id: str) -> None:
+def test_functions_that_read_objects_can_detect_a_missing_one(logical_id: str) -> None:
     actions = {action for action, _ in grants(logical_id)}
     assert ("s3:GetObject" in actions) == ("s3:ListBucket" in actions)
 
@@ -596,7 +594,9 @@ def test_who_reads_objects_learns_that_one_is_missing(logical_id: str) -> None:
 @pytest.mark.parametrize(
     ("logical_id", "action"), [("Preflight", "s3:PutObject"), ("FetchArtifact", "s3:GetObject")]
 )
-def test_who_signs_an_address_may_do_what_it_says(logical_id: str, action: str) -> None:
+def test_functions_that_presign_urls_have_the_permission_for_the_request(
+    logical_id: str, action: str
+) -> None:
     assert (action, "${ArtifactsBucket.Arn}/artifacts/*") in grants(logical_id)
 
 
@@ -624,7 +624,7 @@ def test_the_bucket_is_private_and_encrypted() -> None:
     assert rule == {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
 
 
-def test_the_bucket_speaks_tls_only() -> None:
+def test_the_bucket_accepts_only_tls() -> None:
     (policy,) = of_type("AWS::S3::BucketPolicy").values()
     assert policy["Bucket"] == {"Ref": "ArtifactsBucket"}
     refusals = policy["PolicyDocument"]["Statement"]
@@ -666,7 +666,7 @@ def test_a_table_is_on_demand_capped_and_encrypted(logical_id: str) -> None:
 @pytest.mark.parametrize(
     "logical_id", ["IdentityTable", "ApiKeysTable", "TeamsTable", "AuditTable"]
 )
-def test_what_cannot_be_made_again_is_protected(logical_id: str) -> None:
+def test_data_that_cannot_be_restored_is_protected(logical_id: str) -> None:
     table = TABLES[logical_id]
     assert table["DeletionProtectionEnabled"] == {"Ref": "ProtectData"}
     assert table["PointInTimeRecoverySpecification"] == {
@@ -676,7 +676,7 @@ def test_what_cannot_be_made_again_is_protected(logical_id: str) -> None:
 
 
 @pytest.mark.parametrize("logical_id", [*TABLES, "ArtifactsBucket"])
-def test_data_outlives_a_replacement_of_what_holds_it(logical_id: str) -> None:
+def test_data_is_retained_when_its_resource_is_replaced(logical_id: str) -> None:
     assert RESOURCES[logical_id]["UpdateReplacePolicy"] == "Retain"
 
 
@@ -693,7 +693,7 @@ def test_data_outlives_a_replacement_of_what_holds_it(logical_id: str) -> None:
         ("RateLimitsTable", "expires_at"),
     ],
 )
-def test_dynamodb_removes_only_what_needs_no_code(logical_id: str, ttl: str | None) -> None:
+def test_dynamodb_expires_only_items_that_need_no_code(logical_id: str, ttl: str | None) -> None:
     specification = TABLES[logical_id].get("TimeToLiveSpecification")
     assert specification == (ttl and {"AttributeName": ttl, "Enabled": True})
 
@@ -701,7 +701,7 @@ def test_dynamodb_removes_only_what_needs_no_code(logical_id: str, ttl: str | No
 # ------------------------------------------------------------------------------- background work
 
 
-def test_an_object_that_arrives_reaches_commit_upload() -> None:
+def test_an_object_created_event_invokes_commit_upload() -> None:
     notification = bucket()["NotificationConfiguration"]
     assert notification == {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}
     (rule,) = events("CommitUpload", "EventBridgeRule").values()
@@ -719,13 +719,13 @@ def test_an_object_that_arrives_reaches_commit_upload() -> None:
     "logical_id",
     ["SweepArtifacts", "RemoveExpiredKeys", "ForgetDeletedUsers", "ForgetDeletedTeams"],
 )
-def test_what_tidies_runs_every_hour(logical_id: str) -> None:
+def test_clean_up_functions_run_every_hour(logical_id: str) -> None:
     (schedule,) = events(logical_id, "Schedule").values()
     assert schedule["Schedule"] == "rate(1 hour)"
 
 
 @pytest.mark.parametrize("logical_id", BACKGROUND_FUNCTIONS)
-def test_what_a_background_function_could_not_do_is_kept(logical_id: str) -> None:
+def test_failed_background_events_are_kept(logical_id: str) -> None:
     invocations = FUNCTIONS[logical_id]["EventInvokeConfig"]
     assert invocations["MaximumRetryAttempts"] > 0
     failures = invocations["DestinationConfig"]["OnFailure"]
@@ -736,12 +736,12 @@ def test_what_a_background_function_could_not_do_is_kept(logical_id: str) -> Non
 @pytest.mark.parametrize(
     "logical_id", [name for name in BACKGROUND_FUNCTIONS if name not in INVOKED_FUNCTIONS]
 )
-def test_what_eventbridge_could_not_deliver_is_kept(logical_id: str) -> None:
+def test_events_that_eventbridge_cannot_deliver_are_kept(logical_id: str) -> None:
     ((name, trigger),) = FUNCTIONS[logical_id]["Events"].items()
     delivery = trigger["Properties"]
     assert delivery["RetryPolicy"]["MaximumRetryAttempts"] > 0
     undelivered = delivery["DeadLetterConfig"]["Arn"]["Fn::GetAtt"].removesuffix(".Arn")
-    # SAM lets the function send to its queue; for EventBridge the template must.
+    # SAM grants the function access to its queue. The template must grant it to EventBridge.
     (grant,) = (
         policy["PolicyDocument"]["Statement"][0]
         for policy in of_type("AWS::SQS::QueuePolicy").values()
@@ -760,14 +760,14 @@ def test_what_eventbridge_could_not_deliver_is_kept(logical_id: str) -> None:
 
 
 @pytest.mark.parametrize("logical_id", QUEUES)
-def test_a_dead_letter_is_encrypted_and_kept_for_two_weeks(logical_id: str) -> None:
+def test_a_dead_letter_queue_is_encrypted_and_keeps_two_weeks(logical_id: str) -> None:
     assert QUEUES[logical_id] == {
         "MessageRetentionPeriod": FOURTEEN_DAYS_S,
         "SqsManagedSseEnabled": True,
     }
 
 
-# ------------------------------------------------------------------------------- what is watched
+# ------------------------------------------------------------------------- alarms and dashboard
 
 ALARMS = of_type("AWS::CloudWatch::Alarm")
 ALARM_TARGET = [
@@ -782,14 +782,14 @@ ALARM_TARGET = [
 
 
 def watched(alarm: dict[str, Any]) -> list[dict[str, Any]]:
-    """The metrics that an alarm looks at, each of which is paid for."""
+    """The metrics of an alarm. AWS charges for each."""
     if "Metrics" not in alarm:
         return [alarm]
     return [one["MetricStat"]["Metric"] for one in alarm["Metrics"] if "MetricStat" in one]
 
 
 @pytest.mark.parametrize("logical_id", ALARMS)
-def test_an_alarm_goes_where_the_deployment_says_and_is_silent_while_nobody_builds(
+def test_an_alarm_notifies_the_configured_topic_and_stays_silent_without_traffic(
     logical_id: str,
 ) -> None:
     alarm = ALARMS[logical_id]
@@ -799,12 +799,12 @@ def test_an_alarm_goes_where_the_deployment_says_and_is_silent_while_nobody_buil
 
 
 @pytest.mark.parametrize("logical_id", ALARMS)
-def test_an_alarm_says_where_its_remedy_stands(logical_id: str) -> None:
+def test_an_alarm_links_to_its_remedy(logical_id: str) -> None:
     assert ALARMS[logical_id]["AlarmDescription"].endswith(f"See docs/operations.md, {logical_id}.")
     assert f"\n### {logical_id}\n" in (ROOT / "docs" / "operations.md").read_text()
 
 
-def test_alarms_cost_what_their_parameter_says() -> None:
+def test_the_parameters_state_the_cost_of_the_alarms() -> None:
     metrics = {name: len(watched(alarm)) for name, alarm in ALARMS.items()}
     optional = metrics.pop("MuchStored")
     assert f"${sum(metrics.values()) * 0.1:.2f} a month" in PARAMETERS["Alarms"]["Description"]
@@ -812,13 +812,13 @@ def test_alarms_cost_what_their_parameter_says() -> None:
     assert sum(metrics.values()) <= 10, "more than the account's free ones"
 
 
-def test_every_dead_letter_raises_an_alarm() -> None:
+def test_every_dead_letter_queue_has_an_alarm() -> None:
     queues = [metric["Dimensions"][0]["Value"] for metric in watched(ALARMS["DeadLetters"])]
     assert queues == [{"Fn::GetAtt": f"{name}.QueueName"} for name in QUEUES]
 
 
-def test_alarms_watch_this_stack_alone() -> None:
-    # A dimension, or a namespace of its own, so that two stacks of one account do not wake each other's operators.
+def test_alarms_only_watch_this_stack() -> None:
+    # Needs a dimension or its own namespace, so that two stacks in one account do not trigger each other's alarms.
     assert SHARED["Environment"]["Variables"]["POWERTOOLS_METRICS_NAMESPACE"] == NAMESPACE
     for alarm in ALARMS.values():
         for metric in watched(alarm):
@@ -837,13 +837,15 @@ def widgets() -> list[dict[str, Any]]:
     return found
 
 
-def test_the_dashboard_is_free_among_an_accounts_first_three(widgets: list[dict[str, Any]]) -> None:
+def test_the_dashboard_is_free_as_one_of_an_accounts_first_three(
+    widgets: list[dict[str, Any]],
+) -> None:
     metrics = [one for widget in widgets for one in widget["properties"].get("metrics", [])]
     named = [one for one in metrics if isinstance(one[0], str)]
     assert 30 < len(named) <= FREE_METRICS_OF_A_DASHBOARD
 
 
-def test_the_dashboard_names_what_is_there(widgets: list[dict[str, Any]]) -> None:
+def test_the_dashboard_names_existing_resources(widgets: list[dict[str, Any]]) -> None:
     pseudo = {"AWS::Region", "AWS::StackName"}
     for name in re.findall(r"\$\{([A-Za-z:]+)[.A-Za-z]*\}", json.dumps(widgets)):
         assert name in pseudo or name in RESOURCES
@@ -853,7 +855,7 @@ def test_the_dashboard_names_what_is_there(widgets: list[dict[str, Any]]) -> Non
             assert metric[metric.index("route") + 1] in routes
 
 
-def test_the_widgets_lie_side_by_side(widgets: list[dict[str, Any]]) -> None:
+def test_widgets_do_not_overlap(widgets: list[dict[str, Any]]) -> None:
     taken: set[tuple[int, int]] = set()
     for widget in widgets:
         columns = range(widget["x"], widget["x"] + widget["width"])
@@ -863,7 +865,7 @@ def test_the_widgets_lie_side_by_side(widgets: list[dict[str, Any]]) -> None:
         taken |= places
 
 
-def test_the_dashboard_puts_every_route_into_a_group_of_endpoints(
+def test_the_dashboard_groups_every_route(
     widgets: list[dict[str, Any]],
 ) -> None:
     (query,) = (one["properties"]["query"] for one in widgets if one["type"] == "log")
@@ -886,7 +888,7 @@ def test_the_dashboard_puts_every_route_into_a_group_of_endpoints(
 # ------------------------------------------------------------------------ operators and environments
 
 
-def test_the_outputs_name_what_the_command_line_needs() -> None:
+def test_the_outputs_have_everything_the_command_line_needs() -> None:
     outputs = TEMPLATE["Outputs"]
     named = {camel_case(option.name) for option in fields(Settings)} - PARAMETERS.keys()
     assert outputs.keys() == named | {"ApiUrl", "DomainTarget", "Region"}
@@ -898,7 +900,9 @@ def test_the_outputs_name_what_the_command_line_needs() -> None:
 
 
 @pytest.mark.parametrize("environment", ["default", "prod"])
-def test_an_environment_is_linted_built_afresh_and_sets_known_parameters(environment: str) -> None:
+def test_every_environment_is_linted_built_fresh_and_sets_known_parameters(
+    environment: str,
+) -> None:
     configuration = tomllib.loads((ROOT / "samconfig.toml").read_text())[environment]
     assert configuration["validate"]["parameters"]["lint"] is True
     assert configuration["build"]["parameters"]["cached"] is False

@@ -1,1 +1,1 @@
-"""OWASP's ten risks of APIs (2023), one file each. docs/security.md lists them, and tests elsewhere."""
+"""OWASP's ten API security risks (2023), one file for each. docs/security.md lists them and related tests."""

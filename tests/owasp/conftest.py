@@ -1,4 +1,4 @@
-"""Ada with everything that she has, and Mallory, who has as much of her own and wants Ada's."""
+"""Ada with data of every kind, and Mallory, who has the same kinds of data and attacks Ada's."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HASH = "deadbeefdeadbeef"
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody with a team, a member in it, an invitation to it, a key, a session and an artifact."""
+    """A user with a team, a member in it, an invitation to it, a key, a session and an artifact."""
 
     user: User
     team: Team
@@ -49,7 +49,7 @@ class Person:
 
     @property
     def traces(self) -> list[str]:
-        """What of them must not show to others."""
+        """Values of the user that must not show in replies to others."""
         return [
             self.user.id,
             self.user.email,
@@ -93,9 +93,9 @@ def person(name: str) -> Person:
 
 
 def stored(*, but_of: Person | None = None) -> dict[str, list[Any]]:
-    """Every item of every table but the counters of requests, and every object, as they are now.
+    """Every item of every table except the rate limit counters, and every object.
 
-    Without the key of `but_of`, which each use of it changes.
+    Leaves out the key of `but_of`, because each use changes it.
     """
     options = settings()
     tables = [
@@ -118,7 +118,7 @@ def stored(*, but_of: Person | None = None) -> dict[str, list[Any]]:
 
 
 def operations() -> dict[tuple[str, str], dict[str, Any]]:
-    """What the API has, by method and path: the OpenAPI document's."""
+    """The operations of the OpenAPI document, by method and path."""
     return {
         (method.upper(), path): operation
         for path, methods in document()["paths"].items()
@@ -127,7 +127,7 @@ def operations() -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def json_body(operation: dict[str, Any]) -> dict[str, Any] | None:
-    """Schema and example of a JSON body; None without one."""
+    """The schema and example of the JSON body, or None without a body."""
     content = operation.get("requestBody", {}).get("content", {})
     found: dict[str, Any] | None = content.get("application/json")
     return found

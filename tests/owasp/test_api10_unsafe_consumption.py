@@ -1,4 +1,4 @@
-"""API10: Unsafe consumption of APIs. What comes by way of S3 and of other functions is checked as what clients send."""
+"""API10: Unsafe consumption of APIs. Input from S3 and from other functions is checked like input from clients."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def arrived(key: str) -> dict[str, Any]:
         f"artifacts/ADA/{'a' * 129}/{ID}",
     ],
 )
-def test_an_event_about_an_object_that_larder_did_not_name_changes_nothing(
+def test_an_event_for_an_object_that_larder_did_not_name_changes_nothing(
     key: str, ada: Person
 ) -> None:
     before = stored()
@@ -47,13 +47,13 @@ def test_an_event_about_an_object_that_larder_did_not_name_changes_nothing(
     assert stored() == before
 
 
-def test_an_event_about_an_object_that_is_not_there_makes_no_artifact(ada: Person) -> None:
+def test_an_event_for_a_missing_object_creates_no_artifact(ada: Person) -> None:
     invoke(COMMIT, arrived(f"artifacts/{ada.user.id}/never/{ID}"))
     assert index.read_entry(ada.user.id, ArtifactHash("never")).artifact is None
 
 
-def test_an_older_upload_does_not_replace_what_came_later(ada: Person) -> None:
-    """An event that comes again, or late, about an upload that another has overtaken."""
+def test_a_late_event_of_an_older_upload_does_not_replace_a_newer_one(ada: Person) -> None:
+    """The event is repeated or late, and another upload has already replaced this one."""
     key = f"artifacts/{ada.user.id}/{HASH}/{'0' * 11}1{'0' * 16}"
     aws.s3().put_object(Bucket=settings().artifacts_bucket, Key=key, Body=b"an old one")
     invoke(COMMIT, arrived(key))
@@ -63,16 +63,14 @@ def test_an_older_upload_does_not_replace_what_came_later(ada: Person) -> None:
 @pytest.mark.parametrize(
     "job", [{}, {"kind": "shell", "email": "a@b.example"}, {"kind": "verify_email"}, []], ids=str
 )
-def test_a_job_of_mail_that_no_request_would_hand_over_is_an_error(job: Any) -> None:
+def test_an_invalid_mail_job_is_an_error(job: Any) -> None:
     with pytest.raises((KeyError, TypeError, ValueError, AttributeError)):
         parse_job(job)
 
 
 @pytest.mark.parametrize("name", ["x-artifact-tag", "x-artifact-sha", "x-artifact-dirty-hash"])
 @pytest.mark.parametrize("value", ["a\r\nSet-Cookie: a=b", "a\nb", "\x00", "é", "a b"])
-def test_what_a_client_has_kept_with_an_artifact_makes_no_header_of_its_own(
-    name: str, value: str, ada: Person
-) -> None:
+def test_stored_client_values_cannot_add_a_header(name: str, value: str, ada: Person) -> None:
     put = ada.by_key("PUT", "/v8/artifacts/headers", body=b"x", headers={name: value})
     assert (put.status, put.code) == (400, "bad_request")
     assert clock.now() > ada.user.created_at

@@ -1,4 +1,4 @@
-"""API1: Broken object level authorization. Whatever names what is somebody else's gets nothing, and changes nothing."""
+"""API1: Broken object level authorization. A request for another user's data reads nothing and changes nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Ask = Callable[[Sender, Person], Reply]
 
 
 def of_team(method: str, path: str, body: Any = None) -> Ask:
-    """A request whose path names Ada's team: by its id."""
+    """A request with the id of Ada's team in its path."""
 
     def ask(send: Sender, ada: Person) -> Reply:
         filled = path.format(idOrSlug=ada.team.id, uid=ada.member_id)
@@ -25,7 +25,7 @@ def of_team(method: str, path: str, body: Any = None) -> Ask:
 
 
 def for_team(method: str, path: str, **sent: Any) -> Ask:
-    """A request for the cache that names Ada's team in its query."""
+    """A request for the cache with Ada's team in its query."""
 
     def ask(send: Sender, ada: Person) -> Reply:
         return send(method, f"{path.format(hash=HASH)}?slug={ada.team.slug}", **sent)
@@ -43,7 +43,7 @@ INVITE = {"email": "mallory@mallory.example", "role": "OWNER"}
 SESSION = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
 EVENT = {"sessionId": SESSION, "source": "LOCAL", "event": "HIT", "hash": HASH}
 
-ASKED: dict[tuple[str, str], Ask] = {
+REQUESTS: dict[tuple[str, str], Ask] = {
     ("PUT", "/v8/artifacts/{hash}"): for_team("PUT", "/v8/artifacts/{hash}", body=b"poison"),
     ("GET", "/v8/artifacts/{hash}"): for_team("GET", "/v8/artifacts/{hash}"),
     ("HEAD", "/v8/artifacts/{hash}"): for_team("HEAD", "/v8/artifacts/{hash}"),
@@ -107,47 +107,47 @@ ASKED: dict[tuple[str, str], Ask] = {
     ),
 }
 
-# Whoever has the token of a link was sent it; what tells of a key is the key itself.
-BY_A_SECRET_ALONE = {
+# These take a secret, and the secret alone is the credential.
+BY_SECRET = {
     ("GET", "/api/auth/reset-password/{token}"),
     ("GET", "/registration/verify"),
 }
-ANSWERED_ALIKE = {"/api/auth/revoke-session"}
-"""Ending a session that is not one's own is answered as if there were none to end."""
+SAME_REPLY_FOR_UNKNOWN = {"/api/auth/revoke-session"}
+"""Revoking another user's session gets the same reply as revoking an unknown session."""
 
 
 def names_something(operation: dict[str, Any]) -> bool:
-    """Whether a request can name something that is somebody's."""
+    """Whether a request can name an object that belongs to a user or team."""
     parameters = {one["name"] for one in operation.get("parameters", [])}
     named = {"hash", "idOrSlug", "uid", "id", "keyId", "teamId", "slug", "token", "team"}
     bodies = str(operation.get("requestBody", {}))
     return bool(parameters & named) or bool(re.search(r"'(keyId|teamId|inviteCode)'", bodies))
 
 
-def test_every_operation_that_names_something_is_asked_for_what_is_not_the_callers() -> None:
+def test_every_operation_with_an_object_id_is_tested_with_another_users_object() -> None:
     links = {("GET", "/api/auth/verify-email"), ("POST", "/api/auth/reset-password")}
     others = {("GET", "/v2/teams"), ("GET", "/api/auth/sso")}
     naming = {one for one, operation in operations().items() if names_something(operation)}
-    assert naming - ASKED.keys() == (BY_A_SECRET_ALONE | links | others) & naming
+    assert naming - REQUESTS.keys() == (BY_SECRET | links | others) & naming
 
 
-# Where people act, a key is no credential.
+# Endpoints under /api/auth do not accept keys.
 BY = [
-    (asked, by)
-    for asked in ASKED
-    for by in (["session"] if asked[1].startswith("/api/auth/") else ["session", "key"])
+    (operation, by)
+    for operation in REQUESTS
+    for by in (["session"] if operation[1].startswith("/api/auth/") else ["session", "key"])
 ]
 
 
 @pytest.mark.parametrize(
-    ("asked", "by"), BY, ids=lambda one: one if isinstance(one, str) else " ".join(one)
+    ("operation", "by"), BY, ids=lambda one: one if isinstance(one, str) else " ".join(one)
 )
-def test_what_is_somebody_elses_is_refused_stays_as_it_is_and_does_not_show(
-    asked: tuple[str, str], by: str, ada: Person, mallory: Person
+def test_another_users_object_is_refused_unchanged_and_not_revealed(
+    operation: tuple[str, str], by: str, ada: Person, mallory: Person
 ) -> None:
     before = stored(but_of=mallory)
-    reply = ASKED[asked](mallory.by_session if by == "session" else mallory.by_key, ada)
-    if asked[1] in ANSWERED_ALIKE:
+    reply = REQUESTS[operation](mallory.by_session if by == "session" else mallory.by_key, ada)
+    if operation[1] in SAME_REPLY_FOR_UNKNOWN:
         assert reply.status == 200
     else:
         assert reply.status in (401, 403, 404)
@@ -156,13 +156,13 @@ def test_what_is_somebody_elses_is_refused_stays_as_it_is_and_does_not_show(
     assert [trace for trace in ada.traces if trace in shown] == []
 
 
-def test_the_same_hash_is_another_artifact_for_everybody(ada: Person, mallory: Person) -> None:
+def test_the_same_hash_is_a_separate_artifact_for_each_owner(ada: Person, mallory: Person) -> None:
     own = mallory.by_key("GET", f"/v8/artifacts/{HASH}")
     assert own.body == b"the artifact of mallory"
     assert ada.by_key("GET", f"/v8/artifacts/{HASH}").body == b"the artifact of ada"
 
 
-def test_lists_hold_the_callers_own_alone(ada: Person, mallory: Person) -> None:
+def test_lists_contain_only_the_callers_own_objects(ada: Person, mallory: Person) -> None:
     listed = [
         mallory.by_session("GET", path).body.decode()
         for path in ("/v2/teams", "/api/auth/api-key/list", "/api/auth/list-sessions", "/v2/user")
@@ -170,7 +170,7 @@ def test_lists_hold_the_callers_own_alone(ada: Person, mallory: Person) -> None:
     assert [trace for trace in ada.traces if trace in str(listed)] == []
 
 
-def test_an_invitations_id_is_not_its_token(ada: Person) -> None:
+def test_an_invitation_id_does_not_work_as_its_token(ada: Person) -> None:
     send = ada.by_session
     joined = send("POST", "/v1/teams/join", json_body={"token": ada.invitation_id})
     assert (joined.status, joined.code) == (404, "invitation_not_found")

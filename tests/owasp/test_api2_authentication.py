@@ -1,4 +1,4 @@
-"""API2: Broken authentication. Credentials that were not given out here, or not any more, are nobody's."""
+"""API2: Broken authentication. Credentials that Larder did not issue, or that have ended, are refused."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ BODY = {"sample": "body"}
 
 
 def paths(scheme: str) -> list[tuple[str, str]]:
-    """Operations that nobody may call without credentials, by one of the ways to have some."""
+    """The operations that require credentials and accept this kind of them."""
     return [
-        (method, path.format(hash=HASH, idOrSlug="team-of-ada", uid="somebody", token="A" * 32))
+        (method, path.format(hash=HASH, idOrSlug="team-of-ada", uid="someone", token="A" * 32))
         for (method, path), operation in operations().items()
         if any(scheme in way for way in operation["security"]) and {} not in operation["security"]
     ]
@@ -61,7 +61,7 @@ FOR_ANYBODY = {
 }
 
 
-def test_all_of_the_api_but_this_asks_for_credentials() -> None:
+def test_only_these_operations_work_without_credentials() -> None:
     open_to_all = {
         f"{method} {path}"
         for (method, path), operation in operations().items()
@@ -85,14 +85,16 @@ FORGED = {
 
 
 @pytest.mark.parametrize("forged", FORGED)
-def test_every_operation_that_asks_for_credentials_refuses(forged: str, ada: Person) -> None:
+def test_every_operation_that_requires_credentials_refuses_forged_ones(
+    forged: str, ada: Person
+) -> None:
     send = Sender(None, authorization=FORGED[forged])
     for method, path in BY_BEARER:
         reply = send(method, path)
-        # To whoever has what looks like a token is told first what is wrong with the rest.
-        is_told = reply.status == 400 and "unknown" in forged
-        assert reply.status == 401 or is_told, (method, path)
-    # What is wrong with a body is told to anybody there; nothing else is.
+        # For something that looks like a token, errors in other parameters are reported first.
+        is_bad_request = reply.status == 400 and "unknown" in forged
+        assert reply.status == 401 or is_bad_request, (method, path)
+    # These report errors in the body even without credentials, but nothing else.
     for method, path in IN_PERSON:
         reply = send(method, path, json_body={})
         assert reply.status in (400, 401, 403), (method, path)
@@ -107,7 +109,7 @@ def is_signed_in(browser: Browser) -> bool:
     return browser.get("/get-session").json is not None
 
 
-def test_a_cookie_counts_with_its_own_signature_alone(ada: Person, mallory: Person) -> None:
+def test_a_cookie_is_valid_only_with_its_own_signature(ada: Person, mallory: Person) -> None:
     def signed(token: str, signature: str) -> Browser:
         return browser_with(quote(f"{token}.{signature}", safe=""))
 
@@ -125,7 +127,7 @@ def test_a_cookie_counts_with_its_own_signature_alone(ada: Person, mallory: Pers
     assert [is_signed_in(browser) for browser in forged] == [False] * len(forged)
 
 
-def test_a_cookie_without_the_secure_prefix_does_not_count_on_https(ada: Person) -> None:
+def test_a_cookie_without_the_secure_prefix_is_ignored_over_https(ada: Person) -> None:
     value = quote(f"{ada.session}.{sign(ada.session)}", safe="")
     browser = Browser(cookies={SESSION_COOKIE.removeprefix("__Secure-"): value})
     assert not is_signed_in(browser)
@@ -147,7 +149,7 @@ def segment(value: dict[str, Any]) -> str:
     ],
     ids=str,
 )
-def test_a_link_of_another_maker_verifies_nobody(header: dict[str, Any], ada: Person) -> None:
+def test_a_link_with_a_forged_header_verifies_no_one(header: dict[str, Any], ada: Person) -> None:
     _, payload, signature = issue_verification_token(ada.user, now=clock.now()).split(".")
     for forged in (f"{segment(header)}.{payload}.{signature}", f"{segment(header)}.{payload}."):
         reply = Browser().get(f"/verify-email?token={quote(forged)}")
@@ -163,7 +165,7 @@ def test_a_link_for_one_address_does_not_verify_another(ada: Person, mallory: Pe
 
 
 @pytest.mark.parametrize("ended", ["ended", "expired"])
-def test_a_session_that_is_over_is_nobodys_everywhere(ended: str, ada: Person) -> None:
+def test_an_ended_session_is_refused_everywhere(ended: str, ada: Person) -> None:
     token = ada.session
     if ended == "ended":
         end_sessions(ada.user.id)
@@ -174,17 +176,17 @@ def test_a_session_that_is_over_is_nobodys_everywhere(ended: str, ada: Person) -
     assert Sender(token)("POST", "/api/auth/update-user", json_body={"name": "A"}).status == 401
 
 
-def test_a_key_is_no_session_and_a_session_no_key(ada: Person) -> None:
+def test_a_key_is_not_a_session_and_a_session_is_not_a_key(ada: Person) -> None:
     assert ada.by_key("GET", "/api/auth/get-session").json is None
     presented = {"key": ada.session}
-    told = Sender(None)("POST", "/api/auth/api-key/verify", json_body=presented)
-    assert told.json["valid"] is False
+    reply = Sender(None)("POST", "/api/auth/api-key/verify", json_body=presented)
+    assert reply.json["valid"] is False
 
 
 @pytest.mark.parametrize(
     "state", ["", "a&token=mine", "\r\nLocation: https://evil.example", "<script>", "%2e%2e", "x" * 512]
 )  # fmt: skip
-def test_a_state_is_given_back_as_it_came_and_changes_nothing_else(state: str, ada: Person) -> None:
+def test_a_state_is_returned_unchanged_and_has_no_other_effect(state: str, ada: Person) -> None:
     reply = ada.by_session(
         "POST",
         "/api/auth/turbo-login",

@@ -1,4 +1,4 @@
-"""API3: Broken object property level authorization. Nobody sets, or reads, what is not theirs."""
+"""API3: Broken object property level authorization. Clients cannot set or read internal properties."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ GREEDY: dict[str, Any] = {
     "__proto__": {"admin": True},
     "constructor": {"prototype": {"admin": True}},
 }
-"""What no request sets anywhere, by the names that it has on the wire, in the tables and elsewhere."""
+"""Properties that no request can set, under their names in requests, in tables and in other products."""
 
 WITH_BODY = [
     one
@@ -54,12 +54,12 @@ WITH_BODY = [
 ]
 
 
-@pytest.mark.parametrize("asked", WITH_BODY, ids=" ".join)
-def test_what_a_body_has_besides_is_neither_stored_nor_shown(
-    asked: tuple[str, str], ada: Person
+@pytest.mark.parametrize("operation", WITH_BODY, ids=" ".join)
+def test_unknown_properties_of_a_body_are_neither_stored_nor_returned(
+    operation: tuple[str, str], ada: Person
 ) -> None:
-    method, path = asked
-    body = json_body(operations()[asked])
+    method, path = operation
+    body = json_body(operations()[operation])
     assert body is not None
     known = set(body["schema"]["properties"])
     greedy = {name: value for name, value in GREEDY.items() if name not in known}
@@ -78,12 +78,12 @@ def test_what_a_body_has_besides_is_neither_stored_nor_shown(
 
 
 def _own(example: dict[str, Any], ada: Person) -> dict[str, Any]:
-    """The sample's body, about what is Ada's."""
+    """The example body with Ada's ids."""
     own = {"keyId": ada.key_id, "email": "new@ada.example", "teamId": ada.team.id}
     return {name: own.get(name, value) for name, value in example.items()}
 
 
-def test_who_signs_up_is_neither_verified_nor_an_operator(ada: Person) -> None:
+def test_a_new_user_is_neither_verified_nor_an_operator(ada: Person) -> None:
     body = {"name": "Eve", "email": "eve@eve.example", "password": "a good one", **GREEDY}
     shown = Sender(None)("POST", "/api/auth/sign-up/email", json_body=body).json["user"]
     user = find_user_by_email("eve@eve.example")
@@ -103,7 +103,7 @@ def test_who_signs_up_is_neither_verified_nor_an_operator(ada: Person) -> None:
         ("rateLimitMax", 10**6),
     ],
 )
-def test_limits_of_keys_are_the_operators_to_set(limit: str, value: object, ada: Person) -> None:
+def test_only_operators_set_the_limits_of_keys(limit: str, value: object, ada: Person) -> None:
     made = ada.by_session("POST", "/api/auth/api-key/create", json_body={limit: value})
     assert made.refusal == (400, "SERVER_ONLY_PROPERTY")
     changed = {"keyId": ada.key_id, limit: value}
@@ -111,7 +111,7 @@ def test_limits_of_keys_are_the_operators_to_set(limit: str, value: object, ada:
     assert updated.refusal == (400, "SERVER_ONLY_PROPERTY")
 
 
-def test_nobody_makes_or_moves_a_key_for_another_user(ada: Person, mallory: Person) -> None:
+def test_a_user_cannot_create_or_move_a_key_for_another_user(ada: Person, mallory: Person) -> None:
     for path, more in (("create", {}), ("update", {"keyId": mallory.key_id, "name": "x"})):
         body = {"userId": ada.user.id, **more}
         reply = mallory.by_session("POST", f"/api/auth/api-key/{path}", json_body=body)
@@ -119,7 +119,9 @@ def test_nobody_makes_or_moves_a_key_for_another_user(ada: Person, mallory: Pers
     assert [key.id for key in list_keys(ada.user.id)] == [ada.key_id]
 
 
-def test_nobody_makes_themselves_more_by_a_team_or_an_invitation(ada: Person) -> None:
+def test_a_user_cannot_gain_rights_from_extra_properties_of_a_team_or_invitation(
+    ada: Person,
+) -> None:
     body = {"slug": "new-team", "role": "OWNER", "members": [{"uid": "x"}], "id": "team_chosen"}
     made = ada.by_session("POST", "/v1/teams", json_body=body).json
     assert made["id"] != "team_chosen"
@@ -134,7 +136,7 @@ def test_nobody_makes_themselves_more_by_a_team_or_an_invitation(ada: Person) ->
     assert team.state == ada.team.state
 
 
-def test_an_event_of_usage_has_no_other_properties(ada: Person) -> None:
+def test_unknown_properties_of_a_usage_event_are_ignored(ada: Person) -> None:
     session = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
     event = {"sessionId": session, "source": "LOCAL", "event": "HIT", "hash": "a"}
     for more in ("owner", "day", "timeSavedMs", "user_id"):
@@ -152,7 +154,7 @@ def test_no_reply_has_a_property_for_a_secret() -> None:
     assert {name for name in shown if SECRET.search(name)} <= SHOWN_ON_PURPOSE
 
 
-def test_nothing_that_is_shown_of_a_person_is_a_hash_of_a_credential(ada: Person) -> None:
+def test_no_reply_about_a_user_contains_a_hash_of_a_credential(ada: Person) -> None:
     paths = ("/api/auth/get-session", "/api/auth/api-key/list", "/v2/user", "/v2/teams",
              "/v5/user/tokens/current", f"/v3/teams/{ada.team.id}/members")  # fmt: skip
     shown = "".join(ada.by_session("GET", path).body.decode() for path in paths)

@@ -1,4 +1,4 @@
-"""API4: Unrestricted resource consumption. What costs much is bounded, and refused before it costs."""
+"""API4: Unrestricted resource consumption. Expensive requests are limited and refused early."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WITH_BODY = [one for one, operation in operations().items() if "requestBody" in 
 
 
 @pytest.mark.parametrize("deep", DEEP)
-def test_a_body_that_is_hard_to_read_is_refused_and_quickly(deep: str, ada: Person) -> None:
+def test_a_body_that_is_slow_to_parse_is_refused_quickly(deep: str, ada: Person) -> None:
     began = time.process_time()
     for method, path in WITH_BODY:
         if path == "/v8/artifacts/{hash}":
@@ -39,7 +39,7 @@ def test_a_body_that_is_hard_to_read_is_refused_and_quickly(deep: str, ada: Pers
         filled = path.format(idOrSlug=ada.team.id, uid=ada.member_id)
         headers = {"content-type": "application/json", "origin": "https://cache.example.com"}
         reply = ada.by_session(method, filled, body=DEEP[deep], headers=headers)
-        # Whoever may send nothing but a list of unknown properties changes nothing by it.
+        # A body with only unknown properties is accepted and changes nothing.
         assert reply.status in (200, 400, 403, 404), (method, path, reply.status)
     assert time.process_time() - began < 0.5 * len(WITH_BODY)
 
@@ -75,7 +75,7 @@ MANY = {
 
 
 @pytest.mark.parametrize("many", MANY)
-def test_more_than_one_request_may_ask_for_is_refused(many: str, ada: Person) -> None:
+def test_a_request_for_more_than_the_limit_is_refused(many: str, ada: Person) -> None:
     method, path, body = MANY[many]
     assert ada.by_session(method, path, json_body=body).status in (400, 401)
 
@@ -83,31 +83,33 @@ def test_more_than_one_request_may_ask_for_is_refused(many: str, ada: Person) ->
 @pytest.mark.parametrize(
     "announced", ["5368709121", "99999999999999999999", "-1", "1e9", "0x10", "4", "+5", "\uff15"]
 )
-def test_a_size_that_is_announced_is_not_believed(announced: str, ada: Person) -> None:
+def test_the_announced_size_of_an_artifact_is_not_trusted(announced: str, ada: Person) -> None:
     headers = {"content-length": announced}
     reply = ada.by_key("PUT", f"/v8/artifacts/{HASH}", body=b"hello", headers=headers)
     assert (reply.status, reply.code) == (400, "bad_request")
 
 
-def test_what_is_packed_is_stored_as_it_is_and_never_unpacked(ada: Person) -> None:
+def test_compressed_data_is_stored_unchanged_and_never_decompressed(ada: Person) -> None:
     packed = gzip.compress(bytes(10_000_000))
     headers = {"content-encoding": "gzip"}
     assert ada.by_key("PUT", "/v8/artifacts/bomb", body=packed, headers=headers).status == 202
     assert ada.by_key("GET", "/v8/artifacts/bomb").body == packed
 
 
-def test_a_quota_holds_however_many_requests_come(ada: Person, option: SetOption) -> None:
+def test_a_quota_holds_for_any_number_of_requests(ada: Person, option: SetOption) -> None:
     option("default_quota_bytes", 1000)
     statuses = [
         ada.by_key("PUT", f"/v8/artifacts/part{number}", body=b"x" * 300).status
         for number in range(8)
     ]
     assert statuses.count(202) == 3
-    # What was refused is gone with the next sweep, and is nobody's until then.
+    # The next sweep deletes the refused uploads. Until then no one can read them.
     assert ada.by_key("GET", "/v1/usage").json["storedBytes"] <= 1000
 
 
-def test_another_x_forwarded_for_gives_no_more_tries(ada: Person, option: SetOption) -> None:
+def test_another_x_forwarded_for_does_not_allow_more_attempts(
+    ada: Person, option: SetOption
+) -> None:
     option("http_rate_limit_enabled", "true")
     body = {"email": ada.user.email, "password": "not the right one"}
     statuses = [
@@ -119,23 +121,23 @@ def test_another_x_forwarded_for_gives_no_more_tries(ada: Person, option: SetOpt
         ).status
         for number in range(8)
     ]
-    # A window may end in between.
+    # A window can end in between.
     assert statuses.count(429) >= 2
 
 
 class Silent:
-    """What a client sends that begins a body and does not go on."""
+    """A client that starts a body and then sends nothing."""
 
     def __init__(self) -> None:
-        self.asked = asyncio.Event()
+        self.waiting = asyncio.Event()
 
     async def __call__(self) -> dict[str, Any]:
-        self.asked.set()
+        self.waiting.set()
         await asyncio.Event().wait()
         raise AssertionError
 
 
-def test_a_body_that_comes_slowly_occupies_no_function() -> None:
+def test_a_slow_body_does_not_occupy_a_function() -> None:
     invoked: list[str] = []
 
     class Functions:
@@ -157,7 +159,7 @@ def test_a_body_that_comes_slowly_occupies_no_function() -> None:
         waiting = [
             asyncio.create_task(gateway(_scope("/v8/artifacts/events"), one, send)) for one in slow
         ]
-        await asyncio.gather(*(one.asked.wait() for one in slow))
+        await asyncio.gather(*(one.waiting.wait() for one in slow))
         assert invoked == []
         await gateway(_scope("/v8/artifacts"), at_once, send)
         for task in waiting:

@@ -1,4 +1,4 @@
-"""API5: Broken function level authorization. What is for operators, owners or admins is refused to all others."""
+"""API5: Broken function level authorization. Endpoints for operators, owners or admins refuse other callers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.requests import Sender
 FOR_OPERATORS = "/api/auth/api-key/delete-all-expired-api-keys"
 
 
-def test_an_owner_of_a_team_is_no_operator(ada: Person) -> None:
+def test_a_team_owner_is_not_an_operator(ada: Person) -> None:
     assert ada.by_session("POST", FOR_OPERATORS).refusal == (403, "OPERATOR_ONLY")
 
 
@@ -32,7 +32,7 @@ def test_an_owner_of_a_team_is_no_operator(ada: Person) -> None:
     ],
     ids=lambda headers: next(iter(headers)),
 )
-def test_no_header_makes_another_request_of_it(headers: dict[str, str], ada: Person) -> None:
+def test_no_header_changes_the_method_or_path(headers: dict[str, str], ada: Person) -> None:
     reply = ada.by_session("GET", "/v2/teams/team-of-ada", headers=headers)
     assert (reply.status, reply.json["id"]) == (200, ada.team.id)
     assert find_team(ada.team.id) == ada.team
@@ -53,7 +53,7 @@ BY_OWNERS = [
 
 
 @pytest.mark.parametrize("role", [Role.MEMBER, Role.DEVELOPER, Role.VIEWER])
-def test_a_member_does_not_what_owners_and_admins_do(role: Role, ada: Person) -> None:
+def test_a_member_cannot_do_what_owners_and_admins_can(role: Role, ada: Person) -> None:
     add_member(ada.team.id, ada.member_id, role, now=clock.now())
     token = start_session(_user(ada.member_id), now=clock.now())[1]
     before = stored()
@@ -63,7 +63,7 @@ def test_a_member_does_not_what_owners_and_admins_do(role: Role, ada: Person) ->
     assert stored() == before
 
 
-def test_a_key_of_an_owner_holds_what_it_was_given_and_no_more(ada: Person) -> None:
+def test_an_owners_key_has_only_its_own_permissions(ada: Person) -> None:
     reads = NewKey(user_id=ada.user.id, permissions={"artifacts": ("read",)})
     send = Sender(create_key(reads, now=clock.now())[1])
     for method, path, body in BY_OWNERS:
@@ -73,7 +73,7 @@ def test_a_key_of_an_owner_holds_what_it_was_given_and_no_more(ada: Person) -> N
     assert (put.status, put.code) == (403, "read_only")
 
 
-def test_nobody_gives_themselves_another_role(ada: Person) -> None:
+def test_a_user_cannot_change_their_own_role(ada: Person) -> None:
     token = start_session(_user(ada.member_id), now=clock.now())[1]
     reply = Sender(token)(
         "PATCH", f"/v1/teams/team-of-ada/members/{ada.member_id}", json_body={"role": "OWNER"}

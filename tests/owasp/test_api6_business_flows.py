@@ -1,4 +1,4 @@
-"""API6: Unrestricted access to sensitive business flows. What a machine would do many times is counted."""
+"""API6: Unrestricted access to sensitive business flows. Actions worth automating are rate limited."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ FLOWS: dict[str, tuple[int, Any]] = {
 
 
 @pytest.mark.parametrize("flow", FLOWS)
-def test_many_are_too_many(flow: str, ada: Person, option: SetOption) -> None:
+def test_each_flow_has_a_rate_limit(flow: str, ada: Person, option: SetOption) -> None:
     option("http_rate_limit_enabled", "true")
     option("max_teams_per_user", 0)
     most, ask = FLOWS[flow]
     send = ada.by_session if flow in ("teams", "invitations to one address") else Sender(None)
-    # Twice as many and one: a window may end in between.
+    # Send twice the limit plus one, because a window can end in between.
     replies: list[Reply] = [ask(send, number) for number in range(2 * most + 1)]
     refused = [reply for reply in replies if reply.status == 429]
     assert refused
     assert all(int(reply.headers["retry-after"]) >= 1 for reply in refused)
 
 
-def test_nobody_learns_who_has_an_account_from_what_they_ask_for(ada: Person) -> None:
-    def told(path: str, email: str) -> tuple[int, bytes]:
+def test_no_reply_reveals_who_has_an_account(ada: Person) -> None:
+    def reply_to(path: str, email: str) -> tuple[int, bytes]:
         reply = Sender(None)("POST", f"/api/auth/{path}", json_body={"email": email})
         return reply.status, reply.body
 
     for path in ("request-password-reset", "send-verification-email"):
-        assert told(path, ada.user.email) == told(path, "nobody@nowhere.example")
+        assert reply_to(path, ada.user.email) == reply_to(path, "nobody@nowhere.example")

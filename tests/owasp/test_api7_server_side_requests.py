@@ -1,4 +1,4 @@
-"""API7: Server side request forgery. No address of a client's is asked, or led to untrusted."""
+"""API7: Server side request forgery. Larder requests no URL from a client and redirects only to trusted ones."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ INNER = [
 URLS = ("callbackURL", "redirectTo", "errorCallbackURL", "newUserCallbackURL")
 
 
-def test_the_product_has_no_client_but_that_of_aws() -> None:
+def test_the_only_network_client_in_the_product_is_that_of_aws() -> None:
     found = {
         (path.name, name)
         for folder in ("functions", "layers/larder/src")
@@ -58,7 +58,7 @@ def _imported(node: ast.AST) -> list[str]:
 
 
 @pytest.mark.parametrize("inner", INNER)
-def test_no_body_sends_people_to_an_address_that_is_not_trusted(inner: str, ada: Person) -> None:
+def test_no_body_redirects_to_an_untrusted_address(inner: str, ada: Person) -> None:
     for (method, path), operation in operations().items():
         body = json_body(operation)
         if body is None or not path.startswith("/api/auth/"):
@@ -70,15 +70,15 @@ def test_no_body_sends_people_to_an_address_that_is_not_trusted(inner: str, ada:
 
 
 @pytest.mark.parametrize("inner", INNER)
-def test_no_link_leads_to_an_address_that_is_not_trusted(inner: str, ada: Person) -> None:
+def test_no_link_leads_to_an_untrusted_address(inner: str, ada: Person) -> None:
     for path in ("/verify-email?token=x", f"/reset-password/{'A' * 32}?x=y"):
-        asked = Sender(None).asking(callbackURL=inner.replace("\\", "%5C"))
-        reply = asked("GET", f"/api/auth{path}")
+        send = Sender(None).asking(callbackURL=inner.replace("\\", "%5C"))
+        reply = send("GET", f"/api/auth{path}")
         assert reply.refusal == (403, "INVALID_CALLBACK_URL")
 
 
 @pytest.mark.parametrize("inner", [one for one in INNER if "127.0.0.1:9001/" not in one])
-def test_no_token_goes_to_another_address_than_the_computers_own(inner: str, ada: Person) -> None:
+def test_tokens_go_only_to_the_users_own_computer(inner: str, ada: Person) -> None:
     reply = ada.by_session(
         "POST",
         "/api/auth/turbo-login",
@@ -88,7 +88,7 @@ def test_no_token_goes_to_another_address_than_the_computers_own(inner: str, ada
     assert reply.refusal == (400, "REDIRECT_IS_NOT_LOOPBACK")
 
 
-def test_a_picture_is_kept_as_an_address_and_not_fetched(ada: Person) -> None:
+def test_a_picture_is_stored_as_a_url_and_not_fetched(ada: Person) -> None:
     image = "http://169.254.169.254/latest/meta-data/"
     reply = ada.by_session("POST", "/api/auth/update-user", json_body={"image": image})
     assert reply.status in (200, 400)

@@ -1,4 +1,4 @@
-"""API9: Improper inventory management. What there is, is documented; what is not documented, is not there."""
+"""API9: Improper inventory management. The documented operations are exactly the existing ones."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ ROOT = Path(__file__).resolve().parents[2]
 TEMPLATE = load_template(environ={})
 
 
-def test_every_route_is_documented_and_every_documented_one_is_there() -> None:
-    asked = filter(is_operation, TEMPLATE.routes)
-    assert operations().keys() == {(route.method, route.path) for route in asked}
+def test_the_openapi_document_lists_exactly_the_existing_routes() -> None:
+    routes = filter(is_operation, TEMPLATE.routes)
+    assert operations().keys() == {(route.method, route.path) for route in routes}
     assert differing() == []
 
 
-def test_whatever_else_is_asked_reaches_what_may_read_nothing() -> None:
-    # What browsers ask before they send is answered alike for all paths.
+def test_unknown_routes_reach_a_function_without_read_permissions() -> None:
+    # CORS preflights get the same reply on all paths.
     greedy = [(one.method, one.path) for one in TEMPLATE.routes if "+" in one.path]
     assert greedy == [("OPTIONS", "/api/auth/{proxy+}")]
     assert [one.path for one in TEMPLATE.routes if one.method == "ANY"] == ["$default"]
@@ -31,8 +31,8 @@ def test_whatever_else_is_asked_reaches_what_may_read_nothing() -> None:
     assert grants("AnswerUnknown") == set()
 
 
-def test_every_handler_has_a_route_or_another_reason() -> None:
-    """A module that nothing leads to would be deployed and forgotten."""
+def test_every_handler_has_a_route_or_a_trigger() -> None:
+    """A module without either would be deployed and forgotten."""
     modules = {
         f"{path.parent.name}.{path.stem}"
         for path in (ROOT / "functions").glob("*/*.py")
@@ -41,12 +41,12 @@ def test_every_handler_has_a_route_or_another_reason() -> None:
     assert modules == {function.handler.rpartition(".")[0] for function in TEMPLATE.functions}
 
 
-def test_versions_of_a_path_that_are_kept_for_clients_are_known() -> None:
+def test_old_paths_kept_for_clients_are_listed() -> None:
     versions: dict[str, set[str]] = {}
     for method, path in operations():
         if match := re.fullmatch(r"/(v\d+)(/.*)", path):
             versions.setdefault(f"{method} {match[2]}", set()).add(match[1])
     assert {path for path, known in versions.items() if len(known) > 1} == {
-        "GET /artifacts/{hash}",  # an artifact, and what is known of it
-        "POST /teams/{idOrSlug}/members",  # the hosted service has both
+        "GET /artifacts/{hash}",  # the artifact, and its properties
+        "POST /teams/{idOrSlug}/members",  # the hosted service has both versions
     }

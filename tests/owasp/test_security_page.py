@@ -1,4 +1,4 @@
-"""docs/security.md names tests that exist, for each of the ten risks, and what it says of presigned addresses is so."""
+"""The tests that docs/security.md names exist, and its statements about presigned URLs are correct."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def test_every_risk_has_its_row_and_its_file() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"`(test_\w+)`", PAGE))))
-def test_a_test_that_the_page_names_exists(name: str) -> None:
+def test_tests_named_on_the_page_exist(name: str) -> None:
     assert f"def {name}(" in TESTS
 
 
-def test_a_presigned_address_outlives_its_key_and_not_its_time(
+def test_a_presigned_url_stays_valid_after_its_key_but_not_after_its_expiry(
     ada: Person, option: SetOption
 ) -> None:
     option("inline_download_bytes", 0)
@@ -39,7 +39,7 @@ def test_a_presigned_address_outlives_its_key_and_not_its_time(
     query = parse_qs(urlsplit(reply.headers["location"]).query)
     assert revoke_key(ada.key_id)
     assert ada.by_key("GET", "/v8/artifacts/deadbeefdeadbeef").status == 401
-    # Nothing in the address is the key's: S3 asks for the signature and the time alone.
+    # The URL contains nothing of the API key. S3 checks only the signature and the expiry.
     assert query["X-Amz-Expires"] == ["120"]
     assert ada.key_id not in reply.headers["location"]
     assert ada.key not in reply.headers["location"]

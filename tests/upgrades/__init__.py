@@ -1,1 +1,1 @@
-"""What a released version has written is read by the next one."""
+"""Each version can read the data of released versions."""

@@ -1,4 +1,4 @@
-"""`make record-release` has this version write the recording of its release."""
+"""`make record-release` writes the recording of this version."""
 
 import pytest
 
@@ -7,5 +7,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--record-release",
         action="store_true",
-        help="write tests/upgrades/recorded/<version>.json from what this version stores and answers",
+        help="write tests/upgrades/recorded/<version>.json with the data and replies of this version",
     )

@@ -1,8 +1,8 @@
-"""What happens in a deployment before an upgrade, and what is asked before and after it.
+"""The use of a deployment before an upgrade, and the requests before and after it.
 
-`live` goes through the handlers, as clients do, and leaves every kind of item that docs/data-model.md names. Add to it
-what a new version stores. The questions are data and are recorded with their answers: a later version is asked those
-of the time, by the credentials of the time.
+`live` sends requests to the handlers as clients do, and stores every kind of item in docs/data-model.md. Add to it what
+a new version stores. The questions are data and are recorded with their replies. A later version gets the same
+questions with the same credentials.
 """
 
 import json
@@ -25,28 +25,28 @@ from tests.requests import Browser, Reply, Sender, deliver
 
 PASSWORD = "correct horse battery staple"
 TAG = "Tc0BmHvJYMIYJ62/zx87YqO0Flxk+5Ovip25NY825CQ="
-SMALL, TAGGED, REPLACED, DIRECT, UNSETTLED, NEVER_SENT, LEAKED, DELETED = (
+SMALL, TAGGED, REPLACED, DIRECT, UNSETTLED, NEVER_UPLOADED, LEAKED, DELETED = (
     f"{n:016x}" for n in range(1, 9)
 )
 OPTIONS = {"inline_download_bytes": 100, "http_rate_limit_enabled": "true", "scrypt_cost": 1024}
-"""Of the deployment: artifacts of more than a hundred bytes count as large, and passwords are hashed quickly."""
+"""Options of the deployment: artifacts of more than 100 bytes count as large, and password hashes are quick."""
 LARGE = bytes(range(200))
 
 Question = dict[str, Any]
-"""`as` whom (a name among the credentials, or None), `method`, `path`, and what there is of `query` and `json`."""
+"""`as` (a name in the credentials, or None), `method`, `path`, and optionally `query` and `json`."""
 Credentials = dict[str, dict[str, str]]
-"""By name: the headers that carry them."""
+"""For each name, the headers with the credentials."""
 
 
 @dataclass(frozen=True)
 class Past:
-    """Who can ask, what they ask, links of mails that nobody has followed yet, and what is under way."""
+    """Credentials, questions, links in mail that are not used yet, and pending removals."""
 
     credentials: Credentials
     questions: list[Question]
     links: dict[str, str]
     to_be_removed: list[str]
-    """Hashes of which the removal is asked for."""
+    """Hashes of artifacts with a requested removal."""
 
 
 def live(option: SetOption, mailbox: Mailbox) -> Past:
@@ -105,7 +105,7 @@ def live(option: SetOption, mailbox: Mailbox) -> Past:
 
 
 def _signed_up(name: str, mailbox: Mailbox) -> tuple[str, Browser]:
-    """Signed up, with a verified address."""
+    """Sign up and verify the address. Return the user id and the browser."""
     browser = Browser()
     person = {"name": name.title(), "email": f"{name}@acme.example", "password": PASSWORD}
     reply = browser.post("/sign-up/email", person)
@@ -125,24 +125,24 @@ def _sender(carried: dict[str, str]) -> Sender:
 
 
 def _tidy_up(leaked: Sender, manage: Sender, leaked_id: str) -> None:
-    """One artifact is deleted, and the removal of what a leaked key wrote is asked for and not done yet."""
+    """Delete one artifact, and request the removal of a leaked key's artifacts without performing it."""
     for hash in (LEAKED, DELETED):
         assert leaked("PUT", f"/v8/artifacts/{hash}", body=b"suspect").status == 202
     assert manage("DELETE", f"/v1/artifacts/{DELETED}").status == 200
     with handed_over(settings().removal_function):
-        asked = Sender(None, authorization=manage.authorization, query=f"writer={leaked_id}")
-        assert asked("DELETE", "/v1/artifacts").status == 202
+        remove = Sender(None, authorization=manage.authorization, query=f"writer={leaked_id}")
+        assert remove("DELETE", "/v1/artifacts").status == 202
 
 
 def _invite(send: Sender, mailbox: Mailbox) -> str:
-    """Somebody who has no account is invited. The link of the mail."""
+    """Invite a user without an account. Return the link in the mail."""
     eve = {"email": "eve@acme.example", "role": "DEVELOPER"}
     assert send("POST", "/v2/teams/acme/members", json_body=eve).status == 200
     return mailbox.link()
 
 
 def _build(send: Sender) -> None:
-    """Uploads of every kind, and what a build reports."""
+    """Uploads of every kind, and usage events of a build."""
     headers = {
         "x-artifact-duration": "1234",
         "x-artifact-sha": "1f0bd0a4",
@@ -155,7 +155,7 @@ def _build(send: Sender) -> None:
         assert send("PUT", f"/v8/artifacts/{REPLACED}", body=body).status == 202
     announce(upload(send, DIRECT, LARGE))
     upload(send, UNSETTLED, LARGE + b"unsettled")
-    offer(send, NEVER_SENT)
+    offer(send, NEVER_UPLOADED)
     session = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
     events = [
         {"sessionId": session, "source": source, "event": event, "hash": SMALL, "duration": 1234}
@@ -166,7 +166,7 @@ def _build(send: Sender) -> None:
 
 
 def _questions(ids: dict[str, str]) -> list[Question]:
-    """Whatever reads. In this order, before the upgrade and after it."""
+    """Every endpoint that reads, in this order, before the upgrade and after it."""
     today = clock.now().date().isoformat()
     cache: list[Question] = [
         {"as": "ci", "method": "GET", "path": "/v8/artifacts/status"},
@@ -174,7 +174,7 @@ def _questions(ids: dict[str, str]) -> list[Question]:
         {"as": "personal", "method": "GET", "path": "/v8/artifacts/status", "query": "slug=idle"},
         *(
             {"as": "ci", "method": method, "path": f"/v8/artifacts/{hash}"}
-            for hash in (SMALL, TAGGED, REPLACED, DIRECT, UNSETTLED, NEVER_SENT)
+            for hash in (SMALL, TAGGED, REPLACED, DIRECT, UNSETTLED, NEVER_UPLOADED)
             for method in ("GET", "HEAD")
         ),
         {
@@ -182,7 +182,7 @@ def _questions(ids: dict[str, str]) -> list[Question]:
             "method": "POST",
             "path": "/v8/artifacts",
             "query": "slug=acme",
-            "json": {"hashes": [SMALL, TAGGED, REPLACED, DIRECT, UNSETTLED, NEVER_SENT]},
+            "json": {"hashes": [SMALL, TAGGED, REPLACED, DIRECT, UNSETTLED, NEVER_UPLOADED]},
         },
         {"as": "managing", "method": "GET", "path": "/v1/artifacts"},
         {"as": "managing", "method": "GET", "path": f"/v1/artifacts/{TAGGED}"},
@@ -222,7 +222,7 @@ def _questions(ids: dict[str, str]) -> list[Question]:
 
 
 def answered(questions: list[Question], credentials: Credentials) -> list[dict[str, Any]]:
-    """The answers, as data that can be compared: what changes with the time or the signature is left out."""
+    """The replies as comparable data, without values that change with the time or the signature."""
     return [_shown(_asked(question, credentials)) for question in questions]
 
 

@@ -1,4 +1,4 @@
-"""Tables, bucket and signing secret as plain data: taken from the cloud in memory, and put back into it."""
+"""Tables, bucket and signing secret as plain data, copied from the in-memory cloud and back."""
 
 import base64
 import json
@@ -26,12 +26,12 @@ def taken() -> Stored:
 
 
 def put_back(stored: Stored) -> None:
-    """Have the cloud in memory hold this besides. A table that there is no more is left out."""
+    """Add the data to the in-memory cloud. Skips tables that no longer exist."""
     for table in load_template(environ={}).tables:
         for item in stored["tables"].get(table.logical_id, []):
             aws.dynamodb().put_item(TableName=table.name, Item=item)
     for one in stored["objects"]:
-        # An upload that no index knows began when S3 says that it was stored.
+        # For an upload without an index item, the time of storing in S3 is its start time.
         with time_machine.travel(datetime.fromisoformat(one["stored_at"])):
             aws.s3().put_object(
                 Bucket=settings().artifacts_bucket,
@@ -44,7 +44,7 @@ def put_back(stored: Stored) -> None:
 
 
 def empty(logical_id: str) -> None:
-    """Take every item out of one table."""
+    """Delete every item of one table."""
     (table,) = (one for one in load_template(environ={}).tables if one.logical_id == logical_id)
     names = [one["AttributeName"] for one in table.create_table["KeySchema"]]
     for item in _items(table.name):

@@ -1,7 +1,7 @@
-"""Every version's recording is read by this one, and so is what this one writes.
+"""This version reads the recordings of all versions, and the data that it writes itself.
 
-A recording holds every item and object that a version has left, and what it answered then: recorded/<version>.json,
-written at the release by `make record-release`.
+A recording, recorded/<version>.json, has every item and object that a version stored, and its replies. `make
+record-release` writes it at the release.
 """
 
 import json
@@ -32,14 +32,14 @@ from tests.upgrades.stores import Stored, empty, put_back, taken
 RECORDED = Path(__file__).parent / "recorded"
 THIS = version("larder")
 RELEASED = sorted(path.stem for path in RECORDED.glob("*.json"))
-NOW = "what this version writes"
+NOW = "data of this version"
 
 CHANGES_WITH_TIME = {"lastRequest", "expiresAt", "updatedAt", "token", "lastRefillAt", "tryAgainIn"}
-"""Fields that are compared by their presence alone."""
+"""Fields of which only the presence is compared."""
 
 
 def record(option: SetOption, mailbox: Mailbox) -> Stored:
-    """Let a deployment live, take what it has stored, and ask it."""
+    """Use a deployment, copy its data, and record its replies."""
     began = clock.now()
     past = live(option, mailbox)
     stored = taken()
@@ -53,14 +53,14 @@ def record(option: SetOption, mailbox: Mailbox) -> Stored:
 
 
 LEFT_OUT_SINCE = {
-    # GET and HEAD leave it out where it is not known, after a direct upload. Clients take a missing one for 0.
+    # GET and HEAD omit it if it is unknown, after a direct upload. Clients treat a missing one as 0.
     ("x-artifact-duration", "0"),
 }
-"""Values that replies of older releases have and newer ones leave out on purpose."""
+"""Values that newer releases omit from replies on purpose."""
 
 
 def differences(before: Any, after: Any, where: str = "") -> Iterator[str]:
-    """What an upgrade took away or changed. It may add."""
+    """What an upgrade removed or changed. It can add."""
     if isinstance(before, dict) and isinstance(after, dict):
         for name, value in before.items():
             if name not in after:
@@ -80,14 +80,14 @@ def read(release: str) -> str:
 
 
 _of_now: list[str] = []
-"""Made once in each process."""
+"""Created once per process."""
 
 
 @pytest.fixture(params=[*RELEASED, NOW])
 def recording(
     request: pytest.FixtureRequest, option: SetOption, mailbox: Mailbox
 ) -> Iterator[Stored]:
-    """A minute after it was recorded: the next version is in place, over what the one before has stored."""
+    """This version on the data of the recorded one, a minute after the recording."""
     if request.param == NOW and not _of_now:
         _of_now.append(json.dumps(record(option, mailbox)))
         for logical_id in taken()["tables"]:
@@ -103,7 +103,7 @@ def recording(
 
 
 def ask(recorded: Stored, *, only: str = "") -> None:
-    """Ask what was asked then; the answers must be those of then, or say more."""
+    """Repeat the recorded questions. The replies must have everything that the recorded ones have."""
     past = recorded["past"]
     again = answered(past["questions"], past["credentials"])
     found = [
@@ -135,13 +135,13 @@ def test_this_version_is_recorded(
     assert path.is_file(), "run `make record-release` and commit what it writes"
 
 
-def test_a_recording_holds_something_of_every_table(recording: Stored) -> None:
+def test_a_recording_has_items_of_every_table(recording: Stored) -> None:
     held = {name for name, items in recording["stored"]["tables"].items() if items}
     assert held == recording["stored"]["tables"].keys()
     assert recording["stored"]["objects"]
 
 
-def test_every_question_is_answered_as_before(recording: Stored) -> None:
+def test_every_question_gets_the_same_reply(recording: Stored) -> None:
     ask(recording)
 
 
@@ -153,13 +153,13 @@ def test_the_index_is_rebuilt_from_the_bucket(recording: Stored) -> None:
     ask(recording, only="/v8/artifacts")
 
 
-def test_uploads_go_on_over_what_was_there(recording: Stored) -> None:
+def test_uploads_still_work_with_the_old_data(recording: Stored) -> None:
     ci = send_as(recording, "ci")
     team = find_team("acme")
     assert team is not None
     before = read_totals(team.id).artifacts
-    assert ci("PUT", f"/v8/artifacts/{SMALL}", body=b"anew").status == 202
-    assert ci("GET", f"/v8/artifacts/{SMALL}").body == b"anew"
+    assert ci("PUT", f"/v8/artifacts/{SMALL}", body=b"again").status == 202
+    assert ci("GET", f"/v8/artifacts/{SMALL}").body == b"again"
     keys = [one["key"] for one in recording["stored"]["objects"]]
     (unsettled,) = (key for key in keys if f"/{UNSETTLED}/" in key)
     announce(unsettled)
@@ -168,7 +168,7 @@ def test_uploads_go_on_over_what_was_there(recording: Stored) -> None:
     assert read_totals(team.id).artifacts == before + 1
 
 
-def test_links_of_mails_still_work(recording: Stored, mailbox: Mailbox) -> None:
+def test_links_in_mail_still_work(recording: Stored, mailbox: Mailbox) -> None:
     links: dict[str, str] = recording["past"]["links"]
     assert "error" not in follow(links["change email"]).headers["location"]
     (token,) = (follow(links["reset"]).headers["location"].partition("token=")[2],)
@@ -194,7 +194,7 @@ def test_teams_can_be_renamed_joined_and_deleted(recording: Stored, mailbox: Mai
     assert send_as(recording, "ci")("GET", "/v8/artifacts/status").status == 403
 
 
-def test_people_and_keys_can_be_changed(recording: Stored) -> None:
+def test_users_and_keys_can_be_changed(recording: Stored) -> None:
     cookie = recording["past"]["credentials"]["ada"]["cookie"]
     name, _, value = cookie.partition("=")
     ada = Browser(cookies={name: value})
@@ -227,7 +227,7 @@ def test_a_password_is_in_the_account_record_after_the_next_change(recording: St
         assert Browser().post("/sign-in/email", person).status == 200
 
 
-def test_the_sweep_clears_away_what_is_over(recording: Stored) -> None:
+def test_the_sweep_removes_expired_data(recording: Stored) -> None:
     team = find_team("acme")
     assert team is not None
     ci = send_as(recording, "ci")
@@ -244,7 +244,7 @@ def test_the_sweep_clears_away_what_is_over(recording: Stored) -> None:
     assert read_totals(team.id).size_bytes == read_totals(team.id).artifacts == 0
 
 
-def test_a_difference_is_seen_and_an_addition_is_none() -> None:
+def test_a_change_is_detected_and_an_addition_is_not() -> None:
     before = {"a": 1, "b": [{"c": None}], "token": "x"}
     assert list(differences(before, {"a": 1, "b": [{"c": None, "d": 2}], "token": "y"})) == []
     assert list(differences(before, {"a": 2, "b": []})) == [

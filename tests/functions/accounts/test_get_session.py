@@ -19,11 +19,11 @@ HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 
 
-def is_nobody(reply: Reply) -> bool:
+def has_no_session(reply: Reply) -> bool:
     return (reply.status, reply.body, reply.cookies) == (200, b"null", ())
 
 
-def begun(user: User, age: timedelta, *, remembered: bool = True) -> Browser:
+def signed_in(user: User, age: timedelta, *, remembered: bool = True) -> Browser:
     """A browser where the user signed in `age` ago."""
     _, token = start_session(user, remembered=remembered, now=clock.now() - age)
     return browser_of(user, token=token)
@@ -43,12 +43,12 @@ def test_it_returns_the_user_and_the_session(ada: User, browser: Browser) -> Non
 
 
 def test_without_a_session_the_reply_is_null(aws_in_memory: None) -> None:
-    assert is_nobody(Browser().get("/get-session"))
+    assert has_no_session(Browser().get("/get-session"))
 
 
 def test_the_reply_cannot_be_cached(browser: Browser) -> None:
-    for anybody in (browser, Browser()):
-        assert anybody.get("/get-session").headers["cache-control"] == "no-store"
+    for one in (browser, Browser()):
+        assert one.get("/get-session").headers["cache-control"] == "no-store"
 
 
 def test_a_bearer_token_works_like_a_cookie(ada: User) -> None:
@@ -69,13 +69,13 @@ def cookie(browser: Browser) -> tuple[str, str]:
 def test_on_https_a_cookie_without_the_prefix_is_ignored(browser: Browser) -> None:
     # A page on another port or a subdomain could have set it.
     browser.cookies = {"better-auth.session_token": browser.cookies[SESSION_COOKIE]}
-    assert is_nobody(browser.get("/get-session"))
+    assert has_no_session(browser.get("/get-session"))
 
 
 def test_on_http_only_the_cookie_without_the_prefix_counts(browser: Browser) -> None:
     value = browser.cookies[SESSION_COOKIE]
     browser.https = False
-    assert is_nobody(browser.get("/get-session"))
+    assert has_no_session(browser.get("/get-session"))
     browser.cookies = {"better-auth.session_token": value}
     assert browser.get("/get-session").json["user"]["name"] == "Ada"
 
@@ -85,7 +85,7 @@ def test_a_forged_signature_is_ignored(browser: Browser) -> None:
     other = sign("another token")
     for forged in ("", "x", signature[:-2], f"{signature}=", signature.swapcase(), other, "\u00e9"):
         browser.cookies = {SESSION_COOKIE: quote(f"{token}.{forged}", safe="")}
-        assert is_nobody(browser.get("/get-session"))
+        assert has_no_session(browser.get("/get-session"))
 
 
 @pytest.mark.parametrize(
@@ -94,13 +94,13 @@ def test_a_forged_signature_is_ignored(browser: Browser) -> None:
 )
 def test_a_malformed_cookie_is_ignored(aws_in_memory: None, value: str) -> None:
     browser = Browser(cookies={SESSION_COOKIE: value})
-    assert is_nobody(browser.get("/get-session"))
+    assert has_no_session(browser.get("/get-session"))
 
 
 def test_a_signed_token_of_no_session_is_ignored(aws_in_memory: None) -> None:
     for token in ("A" * 32, "short", "../../etc", "a.b"):
         value = quote(f"{token}.{sign(token)}", safe="")
-        assert is_nobody(Browser(cookies={SESSION_COOKIE: value}).get("/get-session"))
+        assert has_no_session(Browser(cookies={SESSION_COOKIE: value}).get("/get-session"))
 
 
 def test_a_cookie_signed_with_the_previous_secret_is_accepted(ada: User, option: SetOption) -> None:
@@ -109,7 +109,7 @@ def test_a_cookie_signed_with_the_previous_secret_is_accepted(ada: User, option:
     option("signing_secret", "the-new-secret,the-old-secret")
     assert browser.get("/get-session").json["user"]["id"] == ada.id
     option("signing_secret", "the-newest-secret,the-new-secret")
-    assert is_nobody(absent.get("/get-session"))
+    assert has_no_session(absent.get("/get-session"))
 
 
 def test_users_who_return_between_two_rotations_stay_signed_in(
@@ -117,7 +117,7 @@ def test_users_who_return_between_two_rotations_stay_signed_in(
 ) -> None:
     option("signing_secret", "one")
     for remembered in (True, False):
-        browser = begun(ada, HOUR, remembered=remembered)
+        browser = signed_in(ada, HOUR, remembered=remembered)
         option("signing_secret", "two,one")
         renewed = browser.get("/get-session").cookies
         assert renewed[0].startswith(f"{SESSION_COOKIE}=")
@@ -134,7 +134,7 @@ def test_a_bearer_token_or_a_forged_cookie_is_not_signed_again(
 ) -> None:
     option("signing_secret", "two,one")
     forged = Browser(cookies={SESSION_COOKIE: f"{'A' * 32}.forged"})
-    assert is_nobody(forged.get("/get-session"))
+    assert has_no_session(forged.get("/get-session"))
     _, token = start_session(ada, now=clock.now())
     reply = forged.get("/get-session", headers={"authorization": f"Bearer {token}"})
     assert (reply.json["user"]["id"], reply.cookies) == (ada.id, ())
@@ -144,13 +144,13 @@ def test_a_bearer_token_or_a_forged_cookie_is_not_signed_again(
 
 
 def test_a_session_ends_after_seven_days_without_use(ada: User) -> None:
-    assert begun(ada, 7 * DAY - HOUR).get("/get-session").json["user"]["id"] == ada.id
-    assert is_nobody(begun(ada, 7 * DAY).get("/get-session"))
+    assert signed_in(ada, 7 * DAY - HOUR).get("/get-session").json["user"]["id"] == ada.id
+    assert has_no_session(signed_in(ada, 7 * DAY).get("/get-session"))
 
 
 def test_a_session_that_is_not_remembered_ends_after_a_day(ada: User) -> None:
-    assert begun(ada, DAY - HOUR, remembered=False).get("/get-session").json
-    assert is_nobody(begun(ada, DAY, remembered=False).get("/get-session"))
+    assert signed_in(ada, DAY - HOUR, remembered=False).get("/get-session").json
+    assert has_no_session(signed_in(ada, DAY, remembered=False).get("/get-session"))
 
 
 def test_an_ended_session_is_refused_by_another_instance_at_the_next_request(
@@ -159,16 +159,16 @@ def test_an_ended_session_is_refused_by_another_instance_at_the_next_request(
     token, _ = cookie(browser)
     assert browser.get("/get-session").json
     end_session(ada.id, token)
-    assert is_nobody(browser.get("/get-session"))
+    assert has_no_session(browser.get("/get-session"))
     restart()
-    assert is_nobody(browser.get("/get-session"))
+    assert has_no_session(browser.get("/get-session"))
 
 
 # A session in use is extended once a day -------------------------------------------------------
 
 
 def test_a_session_in_use_is_extended_and_its_cookie_renewed(ada: User) -> None:
-    browser = begun(ada, DAY + HOUR)
+    browser = signed_in(ada, DAY + HOUR)
     before = browser.cookies[SESSION_COOKIE]
     reply = browser.get("/get-session")
     session = reply.json["session"]
@@ -182,15 +182,15 @@ def test_a_session_in_use_is_extended_and_its_cookie_renewed(ada: User) -> None:
 
 
 def test_a_session_is_extended_at_most_once_a_day(ada: User) -> None:
-    browser = begun(ada, DAY + HOUR)
+    browser = signed_in(ada, DAY + HOUR)
     assert browser.get("/get-session").cookies
     assert browser.get("/get-session").cookies == ()
-    assert begun(ada, DAY - HOUR).get("/get-session").cookies == ()
+    assert signed_in(ada, DAY - HOUR).get("/get-session").cookies == ()
 
 
 def test_a_session_that_is_not_remembered_is_never_extended(ada: User, option: SetOption) -> None:
     option("session_update_age_seconds", 60)
-    browser = begun(ada, HOUR, remembered=False)
+    browser = signed_in(ada, HOUR, remembered=False)
     reply = browser.get("/get-session")
     assert reply.cookies == ()
     assert reply.json["session"]["updatedAt"] == reply.json["session"]["createdAt"]
@@ -218,7 +218,7 @@ def test_two_reads_and_one_when_the_instance_has_cached_the_session(browser: Bro
 def test_a_forged_cookie_costs_no_call(aws_in_memory: None) -> None:
     browser = Browser(cookies={SESSION_COOKIE: f"{'A' * 32}.forged"})
     with counted() as calls:
-        assert is_nobody(browser.get("/get-session"))
+        assert has_no_session(browser.get("/get-session"))
     assert calls.made == []
 
 

@@ -21,7 +21,7 @@ def store(
     cloud: Cloud,
     hash: str,
     *,
-    writer: str | Writer = "theirs",
+    writer: str | Writer = "another",
     body: bytes = b"artifact",
     owner: str | None = None,
     replaces: Artifact | None = None,
@@ -48,7 +48,7 @@ def hashes(owner: str) -> list[str]:
 
 def test_only_the_artifacts_of_the_writer_are_removed(cloud: Cloud) -> None:
     for number in range(7):
-        store(cloud, f"a{number}", writer="theirs" if number % 2 else "mine")
+        store(cloud, f"a{number}", writer="another" if number % 2 else "mine")
     store(cloud, "a1", owner=cloud.user.id)
     assert remove(cloud)
     assert hashes(cloud.team.id) == ["a0", "a2", "a4", "a6"]
@@ -134,7 +134,7 @@ def test_an_offer_settled_during_the_removal_is_removed_as_an_artifact(
     assert read_totals(cloud.team.id) == Totals()
 
 
-@pytest.mark.parametrize(("by", "left"), [("mine", ["a1"]), ("theirs", [])])
+@pytest.mark.parametrize(("by", "left"), [("mine", ["a1"]), ("another", [])])
 def test_an_artifact_replaced_by_the_same_writer_during_the_removal_is_removed(
     cloud: Cloud, by: str, left: list[str]
 ) -> None:
@@ -178,7 +178,7 @@ def test_an_interrupted_removal_is_finished_by_the_next_one(cloud: Cloud) -> Non
                 ),
                 size_bytes=1,
                 created_at=clock.now(),
-                writer=Writer("theirs"),
+                writer=Writer("another"),
             ),
             replaces=None,
             now=clock.now(),
@@ -186,7 +186,7 @@ def test_an_interrupted_removal_is_finished_by_the_next_one(cloud: Cloud) -> Non
     add_to_totals(cloud.team.id, 250, 250, quota_bytes=None)
     looks = iter([True, True, False])
     assert not remove_written(
-        cloud.team.id, writer="theirs", now=clock.now(), has_time=lambda: next(looks)
+        cloud.team.id, writer="another", now=clock.now(), has_time=lambda: next(looks)
     )
     assert read_totals(cloud.team.id) == Totals(size_bytes=50, artifacts=50)
     assert len(hashes(cloud.team.id)) == 50

@@ -159,9 +159,9 @@ def test_session_for_api_keys_affects_accounts_but_not_the_cache(
     sessions_for_keys: None, cloud: Cloud, key: str
 ) -> None:
     headers = {"x-api-key": key}
-    nobody = Sender(None, slug=cloud.team.slug)
+    anonymous = Sender(None, slug=cloud.team.slug)
     for path in ("/v8/artifacts/status", "/v1/usage", "/v2/user"):
-        assert nobody("GET", path, headers=headers).status == 401
+        assert anonymous("GET", path, headers=headers).status == 401
         assert Sender(key, slug=cloud.team.slug)("GET", path).status == 200
 
 
