@@ -16,19 +16,22 @@ _DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "openapi.json"
 def undocumented(
     route_key: str, status: int, headers: Mapping[str, str], cookies: Sequence[str], body: bytes
 ) -> str | None:
-    """What the document lacks about a reply of the route, such as `GET /v2/teams`. None if it lacks nothing.
+    """What the document lacks of a reply by the route, `GET /v2/teams`; None if it has everything.
 
-    `headers` has lower-case names.
+    `headers` are by their lower-case names.
     """
     if route_key.endswith("+}") or route_key == "$default":
         return None
     response = _response(route_key, status)
     if response is None:
         return f"{route_key} returns {status}"
-    for name, header in response.get("headers", {}).items():
-        if header["required"] and name.lower() not in headers:
-            return f"{route_key} returns {status} without {name}"
-    # A function replies to HEAD as to GET. The gateway removes the body.
+    declared = {name.lower(): header for name, header in response.get("headers", {}).items()}
+    sent = {*headers, *(["set-cookie"] if cookies else [])}
+    if missing := {name for name, header in declared.items() if header["required"]} - sent:
+        return f"{route_key} returns {status} without {missing}"
+    if others := sent & _headers() - declared.keys():
+        return f"{route_key} returns {status} with {others}"
+    # A function answers HEAD as it would GET; the gateway leaves the body out.
     if not body or route_key.startswith("HEAD "):
         return None
     media_type = headers.get("content-type", "")

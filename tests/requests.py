@@ -251,7 +251,8 @@ def deliver(
     text = reply.get("body") or ""
     content = base64.b64decode(text) if reply.get("isBase64Encoded") else text.encode()
     given = {name.lower(): value for name, value in reply.get("headers", {}).items()}
+    cookies = tuple(reply.get("cookies", []))
     # Every reply in every test must match the OpenAPI document.
-    untold = undocumented(event["routeKey"], reply["statusCode"], given, content)
-    assert untold is None, untold
-    return Reply(reply["statusCode"], given, content, tuple(reply.get("cookies", [])))
+    missing = undocumented(event["routeKey"], reply["statusCode"], given, cookies, content)
+    assert missing is None, missing
+    return Reply(reply["statusCode"], given, content, cookies)

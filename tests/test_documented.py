@@ -15,7 +15,7 @@ ENABLED = b'{"status":"enabled"}'
 @pytest.mark.parametrize(
     ("status", "headers", "reply", "lacking"),
     [
-        (418, {}, {"status": "enabled"}, "answers 418"),
+        (418, {}, {"status": "enabled"}, "returns 418"),
         (200, {}, {"status": "on"}, "status"),
         (200, {"location": "/"}, {"status": "enabled"}, "with {'location'}"),
         (200, {"content-type": "text/plain"}, {}, "with text/plain"),

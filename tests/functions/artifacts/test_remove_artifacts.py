@@ -52,6 +52,12 @@ def test_a_job_that_was_not_requested_does_nothing(cloud: Cloud) -> None:
     assert read_totals(cloud.team.id).artifacts == 1
 
 
+def test_a_removal_job_without_a_writer_is_an_error(requested: Cloud) -> None:
+    with pytest.raises(ValueError, match="does not name a writer"):
+        invoke(HANDLER, {"kind": "written", "owner": requested.team.id})
+    assert read_totals(requested.team.id).artifacts == 3
+
+
 def test_when_time_runs_out_the_rest_is_left_to_the_sweep(requested: Cloud) -> None:
     invoke(HANDLER, job(requested), Context(remaining_ms=1_000))
     assert read_totals(requested.team.id).artifacts == 3
@@ -100,7 +106,9 @@ def test_a_second_request_removes_later_uploads_too(requested: Cloud) -> None:
     invoke(HANDLER, job(requested))
     requested.send("PUT", "/v8/artifacts/abc", body=b"in between")
     again = clock.now() + timedelta(minutes=1)
-    delete_by_writer.ask_removal(requested.team.id, requested.key.id, by=requested.writer, now=again)
+    delete_by_writer.ask_removal(
+        requested.team.id, requested.key.id, by=requested.writer, now=again
+    )
     invoke(HANDLER, job(requested))
     assert read_totals(requested.team.id) == Totals()
 
@@ -109,7 +117,9 @@ def test_the_end_of_an_earlier_removal_does_not_end_a_later_one(requested: Cloud
     earlier = read_removal(requested.team.id, requested.key.id)
     assert earlier is not None
     later = clock.now() + timedelta(minutes=1)
-    delete_by_writer.ask_removal(requested.team.id, requested.key.id, by=requested.writer, now=later)
+    delete_by_writer.ask_removal(
+        requested.team.id, requested.key.id, by=requested.writer, now=later
+    )
     delete_by_writer.carry_out(earlier, now=clock.now() + 26 * HOUR)
     current = read_removal(requested.team.id, requested.key.id)
     assert current is not None

@@ -39,7 +39,7 @@ INVALID = (401, "invalid_login_code")
 @pytest.fixture
 def code(cloud: Cloud) -> str:
     """The code for the team `acme` that Ada's turbo client received."""
-    return logins.give(cloud.user, Grant(sso_team="acme"), now=clock.now())
+    return turbo_login.give(cloud.user, Grant(sso_team="acme"), now=clock.now())
 
 
 def exchange(code: str, name: str = TURBO) -> Reply:
@@ -85,8 +85,8 @@ def test_401_without_a_code(cloud: Cloud) -> None:
 
 
 def test_401_for_an_expired_code(cloud: Cloud) -> None:
-    before = clock.now() - timedelta(seconds=logins.CODE_SECONDS)
-    late = logins.give(cloud.user, Grant(sso_team="acme"), now=before)
+    before = clock.now() - timedelta(seconds=turbo_login.CODE_SECONDS)
+    late = turbo_login.give(cloud.user, Grant(sso_team="acme"), now=before)
     assert refusal(exchange(late)) == INVALID
 
 
