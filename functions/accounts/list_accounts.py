@@ -3,8 +3,8 @@
 from larder.accounts.service import list_credentials
 from larder.web.account_json import AccountJson, accounts_json
 from larder.web.app import auth_api, lambda_handler
+from larder.web.callers.session import SignedIn
 from larder.web.responses import JsonResponse, json_response
-from larder.web.signed_in import SignedIn
 
 app = auth_api()
 

@@ -4,8 +4,8 @@ from larder import clock
 from larder.accounts import sessions
 from larder.web.account_json import SessionJson, sessions_json
 from larder.web.app import auth_api, lambda_handler
+from larder.web.callers.session import SignedInLately
 from larder.web.responses import JsonResponse, json_response
-from larder.web.signed_in import SignedInLately
 
 app = auth_api()
 

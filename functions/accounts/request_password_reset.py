@@ -5,8 +5,8 @@ from typing import Literal, TypedDict
 from larder.accounts import links
 from larder.web.app import auth_api, lambda_handler
 from larder.web.credential_bodies import ResetWanted
+from larder.web.mail_context import RequestMailContext
 from larder.web.responses import JsonResponse, json_response
-from larder.web.visit import VisitBy
 
 app = auth_api()
 
@@ -17,9 +17,11 @@ class RequestedResetJson(TypedDict):
 
 
 @app.post("/api/auth/request-password-reset")
-def request_password_reset(wanted: ResetWanted, visit: VisitBy) -> JsonResponse[RequestedResetJson]:
+def request_password_reset(
+    wanted: ResetWanted, mail_context: RequestMailContext
+) -> JsonResponse[RequestedResetJson]:
     """POST /api/auth/request-password-reset: send a reset link. The reply is the same for an unknown address."""
-    links.request_password_reset(wanted.email, wanted.callback_url, visit)
+    links.request_password_reset(wanted.email, wanted.callback_url, mail_context)
     return json_response(
         {
             "status": True,

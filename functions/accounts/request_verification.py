@@ -3,21 +3,21 @@
 from larder.accounts import links
 from larder.web.app import auth_api, lambda_handler
 from larder.web.auth_json import StatusJson
+from larder.web.callers.session import MaybeSignedInInPerson
 from larder.web.credential_bodies import VerificationWanted
+from larder.web.mail_context import RequestMailContext
 from larder.web.responses import JsonResponse, json_response
-from larder.web.signed_in import MaybeSignedInInPerson
-from larder.web.visit import VisitBy
 
 app = auth_api()
 
 
 @app.post("/api/auth/send-verification-email")
 def request_verification(
-    wanted: VerificationWanted, caller: MaybeSignedInInPerson, visit: VisitBy
+    wanted: VerificationWanted, caller: MaybeSignedInInPerson, mail_context: RequestMailContext
 ) -> JsonResponse[StatusJson]:
     """POST /api/auth/send-verification-email: send a verification link, if the address is known and needs one."""
     by = caller.user if caller else None
-    links.request_verification(wanted.email, wanted.callback_url, visit, by=by)
+    links.request_verification(wanted.email, wanted.callback_url, mail_context, by=by)
     return json_response({"status": True})
 
 

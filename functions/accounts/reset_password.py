@@ -6,16 +6,20 @@ from larder.api_keys.service import delete_keys_of
 from larder.web.app import auth_api, lambda_handler
 from larder.web.auth_json import StatusJson
 from larder.web.credential_bodies import NewPasswordBody
+from larder.web.mail_context import RequestMailContext
 from larder.web.responses import JsonResponse, json_response
-from larder.web.visit import VisitBy
 
 app = auth_api()
 
 
 @app.post("/api/auth/reset-password")
-def reset_password(new: NewPasswordBody, visit: VisitBy) -> JsonResponse[StatusJson]:
+def reset_password(
+    new: NewPasswordBody, mail_context: RequestMailContext
+) -> JsonResponse[StatusJson]:
     """POST /api/auth/reset-password: set the password with the token of a link, which works once."""
-    links.reset_password(new.token, new.password, visit, end_keys=delete_keys_of, now=clock.now())
+    links.reset_password(
+        new.token, new.password, mail_context, end_keys=delete_keys_of, now=clock.now()
+    )
     return json_response({"status": True})
 
 

@@ -3,7 +3,7 @@
 from typing import TypedDict
 
 from larder.web.app import cache_api, lambda_handler
-from larder.web.auth import TokenHolder, end_credential
+from larder.web.callers.cache import TokenHolder, end_credential
 from larder.web.responses import JsonResponse, json_response
 
 app = cache_api()

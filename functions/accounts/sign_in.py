@@ -10,8 +10,8 @@ from larder.accounts.user_json import UserJson, user_json
 from larder.web.account_bodies import SignInBody
 from larder.web.app import auth_api, lambda_handler
 from larder.web.cookies import session_cookies
+from larder.web.mail_context import RequestMailContext
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, MayHave, json_response
-from larder.web.visit import VisitBy
 
 app = auth_api()
 
@@ -28,10 +28,10 @@ class SignedInJson(CallbackJson):
 
 @app.post("/api/auth/sign-in/email")
 def sign_in(
-    given: SignInBody, visit: VisitBy, request: Request
+    given: SignInBody, mail_context: RequestMailContext, request: Request
 ) -> Annotated[JsonResponse[SignedInJson], MayHave("Location"), MAY_SET_COOKIES]:
     """POST /api/auth/sign-in/email: start a session. The client continues at `callbackURL`, if there is one."""
-    user, token = service.sign_in(given, visit, now=clock.now())
+    user, token = service.sign_in(given, mail_context, now=clock.now())
     url = given.callback_url
     callback: CallbackJson = {"url": url} if url else {}
     return json_response(

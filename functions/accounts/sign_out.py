@@ -7,9 +7,9 @@ from aws_lambda_powertools.event_handler import Request
 from larder.accounts.sessions import end_session
 from larder.web.app import auth_api, lambda_handler
 from larder.web.auth_json import SuccessJson
+from larder.web.callers.session import MaybeSignedInInPerson
 from larder.web.cookies import clearing_cookies
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response
-from larder.web.signed_in import MaybeSignedInInPerson
 
 app = auth_api()
 

@@ -11,18 +11,18 @@ from larder.web.account_bodies import SignUpBody
 from larder.web.account_json import NewSessionJson
 from larder.web.app import auth_api, lambda_handler
 from larder.web.cookies import session_cookies
+from larder.web.mail_context import RequestMailContext
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response
-from larder.web.visit import VisitBy
 
 app = auth_api()
 
 
 @app.post("/api/auth/sign-up/email")
 def sign_up(
-    given: SignUpBody, visit: VisitBy, request: Request
+    given: SignUpBody, mail_context: RequestMailContext, request: Request
 ) -> Annotated[JsonResponse[NewSessionJson], MAY_SET_COOKIES]:
     """POST /api/auth/sign-up/email: add a user and sign them in, or send a link if addresses must be verified."""
-    user, token = sign_in.sign_up(given, visit, now=clock.now())
+    user, token = sign_in.sign_up(given, mail_context, now=clock.now())
     cookies = session_cookies(request, token, remembered=given.remembered) if token else []
     return json_response({"token": token, "user": user_json(user)}, cookies=cookies)
 

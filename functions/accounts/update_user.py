@@ -9,9 +9,9 @@ from larder.accounts.service import update_profile
 from larder.web.account_bodies import ProfileBody
 from larder.web.app import auth_api, lambda_handler
 from larder.web.auth_json import StatusJson
+from larder.web.callers.session import SignedIn
 from larder.web.cookies import renewed_cookies
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response
-from larder.web.signed_in import SignedIn
 
 app = auth_api()
 

@@ -7,8 +7,8 @@ from larder.accounts import links
 from larder.errors import InvalidVerificationToken
 from larder.web.app import auth_api, lambda_handler
 from larder.web.credential_bodies import VerificationLink
+from larder.web.mail_context import RequestMailContext
 from larder.web.responses import JsonResponse, PageRedirect, json_response, sent_on
-from larder.web.visit import VisitBy
 
 app = auth_api()
 
@@ -20,11 +20,11 @@ class VerifiedEmailJson(TypedDict):
 
 @app.get("/api/auth/verify-email")
 def verify_email(
-    link: VerificationLink, visit: VisitBy
+    link: VerificationLink, mail_context: RequestMailContext
 ) -> JsonResponse[VerifiedEmailJson] | PageRedirect:
     """GET /api/auth/verify-email: verify an address by the token of a link. Redirects to `callbackURL`."""
     try:
-        links.follow_verification_token(link.token, visit, now=clock.now())
+        links.follow_verification_token(link.token, mail_context, now=clock.now())
     except InvalidVerificationToken:
         if not link.callback_url:
             raise

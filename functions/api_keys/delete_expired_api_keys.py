@@ -5,8 +5,8 @@ from typing import Literal, TypedDict
 from larder import clock
 from larder.api_keys import service
 from larder.web.app import auth_api, lambda_handler
+from larder.web.callers.session import Operator
 from larder.web.responses import JsonResponse, json_response
-from larder.web.signed_in import Operator
 
 app = auth_api()
 

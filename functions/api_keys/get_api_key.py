@@ -5,8 +5,8 @@ from larder.api_keys import manage, service
 from larder.web.api_key_bodies import QueriedKey
 from larder.web.api_key_json import ApiKeyJson, api_key_json
 from larder.web.app import auth_api, lambda_handler
+from larder.web.callers.session import SignedIn
 from larder.web.responses import JsonResponse, json_response
-from larder.web.signed_in import SignedIn
 
 app = auth_api()
 

@@ -6,7 +6,7 @@ from larder import clock
 from larder.artifacts import management
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit_entry
-from larder.web.auth import CacheManager
+from larder.web.callers.cache import CacheManager
 from larder.web.parameters import NamedHash, NoOtherParameters
 from larder.web.responses import JsonResponse, json_response
 

@@ -6,7 +6,7 @@ from larder.web.app import cache_api, lambda_handler
 from larder.web.artifact_json import AcceptedRemovalJson, removal_json
 from larder.web.artifact_query import WriterAsked
 from larder.web.audit_log import audit_entry
-from larder.web.auth import CacheManager
+from larder.web.callers.cache import CacheManager
 from larder.web.responses import AcceptedResponse, accepted_response
 
 app = cache_api()

@@ -3,7 +3,7 @@
 from larder import clock
 from larder.artifacts import service
 from larder.web.app import HIT_OR_MISS, cache_api, lambda_handler
-from larder.web.auth import CacheReader
+from larder.web.callers.cache import CacheReader
 from larder.web.parameters import Client
 from larder.web.responses import ArtifactRedirect, ArtifactResponse, artifact_response, redirect
 

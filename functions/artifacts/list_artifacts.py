@@ -5,7 +5,7 @@ from larder.artifacts import management
 from larder.web.app import cache_api, lambda_handler
 from larder.web.artifact_json import ArtifactsJson, artifacts_json
 from larder.web.artifact_query import ArtifactsAsked
-from larder.web.auth import CacheManager
+from larder.web.callers.cache import CacheManager
 from larder.web.responses import JsonResponse, json_response
 
 app = cache_api()

@@ -3,7 +3,7 @@
 from larder import clock
 from larder.artifacts import service
 from larder.web.app import cache_api, lambda_handler
-from larder.web.auth import AnnouncedWriter
+from larder.web.callers.cache import AnnouncedWriter
 from larder.web.parameters import NamedHash
 from larder.web.responses import (
     AUTHORIZATION_ALLOWED,

@@ -7,7 +7,7 @@ from aws_lambda_powertools.event_handler import Request
 from larder import clock
 from larder.artifacts import service
 from larder.web.app import cache_api, lambda_handler
-from larder.web.auth import CacheWriter
+from larder.web.callers.cache import CacheWriter
 from larder.web.parameters import Body, Metadata, NamedHash
 from larder.web.responses import AcceptedResponse, accepted_response, artifact_url
 

@@ -3,8 +3,8 @@
 from larder import clock
 from larder.turbo_login import service
 from larder.web.app import auth_api, lambda_handler
+from larder.web.callers.session import MaybeSignedInInPerson
 from larder.web.responses import PrivateResponse, private_response
-from larder.web.signed_in import MaybeSignedInInPerson
 from larder.web.turbo_login.parameters import AskedLogin
 from larder.web.turbo_login.replies import LoginJson, login_json
 

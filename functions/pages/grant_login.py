@@ -5,8 +5,8 @@ from typing import TypedDict
 from larder import clock
 from larder.turbo_login import service
 from larder.web.app import auth_api, lambda_handler
+from larder.web.callers.session import SignedInInPerson
 from larder.web.responses import PrivateResponse, private_response
-from larder.web.signed_in import SignedInInPerson
 from larder.web.turbo_login.bodies import GivenLogin
 
 app = auth_api()

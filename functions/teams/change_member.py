@@ -4,9 +4,9 @@ from larder.errors import TeamNotFound
 from larder.teams import management
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit
+from larder.web.callers.team import MemberManager
 from larder.web.responses import JsonResponse, json_response
 from larder.web.team_bodies import SentRole
-from larder.web.team_caller import MemberManager
 from larder.web.team_json import TeamIdJson
 
 app = cache_api(no_route=TeamNotFound)

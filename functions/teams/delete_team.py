@@ -5,8 +5,8 @@ from larder.errors import TeamNotFound
 from larder.teams import management
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit
+from larder.web.callers.team import TeamOwner
 from larder.web.responses import JsonResponse, json_response
-from larder.web.team_caller import TeamOwner
 from larder.web.team_json import TeamIdJson
 
 app = cache_api(no_route=TeamNotFound)

@@ -5,9 +5,9 @@ from larder.accounts import team_members
 from larder.errors import TeamNotFound
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit
+from larder.web.callers.team import Joiner
 from larder.web.responses import JsonResponse, json_response
 from larder.web.team_bodies import InvitationToken
-from larder.web.team_caller import Joiner
 from larder.web.team_json import JoinedTeamJson, joined_json
 
 app = cache_api(no_route=TeamNotFound)

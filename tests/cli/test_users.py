@@ -38,7 +38,7 @@ from larder.teams.service import add_member, create_team, remove_member, role_of
 from larder.turbo_login import service as turbo_login
 from larder_cli.main import cli
 from tests.conftest import SetOption
-from tests.functions.accounts.conftest import VISIT
+from tests.functions.accounts.conftest import MAIL_CONTEXT
 from tests.requests import Cloud, Sender, invoke
 
 from .conftest import Larder
@@ -317,7 +317,7 @@ def test_end_sessions_also_ends_change_links_and_login_codes(larder: Larder, clo
     assert [find_session(token, now=clock.now()) for token in tokens] == [None, None]
     assert find_session(another, now=clock.now()) is not None
     with pytest.raises(InvalidVerificationToken):
-        follow_verification_token(link, VISIT, now=clock.now())
+        follow_verification_token(link, MAIL_CONTEXT, now=clock.now())
     with pytest.raises(InvalidLoginCode):
         turbo_login.exchange_code(code, "Turbo CLI", now=clock.now())
     assert check_credentials("bob@acme.example", "a long password").id == bob.id
@@ -366,7 +366,7 @@ def test_change_email_returns_an_account_to_the_owner_of_the_new_address(
     }
     assert find_user_by_email("thief@evil.example") is None
     token = issue_reset_token(user_of("bob@acme.example"), now=clock.now())
-    reset_password(token, "Bob's own again", VISIT, end_keys=len, now=clock.now())
+    reset_password(token, "Bob's own again", MAIL_CONTEXT, end_keys=len, now=clock.now())
     bob = check_credentials("bob@acme.example", "Bob's own again")
     assert (bob.id, bob.email_verified) == (stolen.id, True)
 
@@ -386,11 +386,11 @@ def test_change_email_ends_all_access_of_the_thief(
         with pytest.raises(InvalidEmailOrPassword):
             check_credentials(email, "the thief's own")
     with pytest.raises(VerifiedUserNotFound):
-        follow_verification_token(verification, VISIT, now=now)
+        follow_verification_token(verification, MAIL_CONTEXT, now=now)
     with pytest.raises(InvalidVerificationToken):
-        follow_verification_token(change, VISIT, now=now)
+        follow_verification_token(change, MAIL_CONTEXT, now=now)
     with pytest.raises(InvalidLinkToken):
-        reset_password(reset, "the thief's next", VISIT, end_keys=len, now=now)
+        reset_password(reset, "the thief's next", MAIL_CONTEXT, end_keys=len, now=now)
     with pytest.raises(InvalidLoginCode):
         turbo_login.exchange_code(code, "Turbo CLI", now=now)
     assert user_of("bob@acme.example").email_verified is False

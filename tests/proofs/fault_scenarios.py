@@ -18,7 +18,7 @@ import httpx
 from larder import clock
 from larder.accounts import links
 from larder.accounts import repository as accounts
-from larder.accounts.email_jobs import RequestDescription, Visit
+from larder.accounts.email_jobs import MailContext, RequestDescription
 from larder.accounts.models import User
 from larder.accounts.service import create_user, find_user, find_user_by_email, read_account
 from larder.accounts.sessions import find_session, list_sessions
@@ -595,15 +595,15 @@ FIRST, SECOND = "the first password", "the second password"
 def signs_in(s: Subject, password: str, email: str = "") -> bool:
     given = SignIn(email=email or s.user.email, password=password)
     try:
-        sign_in(given, _visit(), now=clock.now())
+        sign_in(given, _mail_context(), now=clock.now())
     except LarderError:
         return False
     return True
 
 
-def _visit() -> Visit:
+def _mail_context() -> MailContext:
     request = RequestDescription(method="POST", path="/", ip_address=None, user_agent=None)
-    return Visit(base_url="https://cache.example.com", request=request)
+    return MailContext(base_url="https://cache.example.com", request=request)
 
 
 @scenario(

@@ -16,7 +16,7 @@ from larder.api_keys.service import delete_keys_of
 from larder.errors import InvalidEmailOrPassword, InvalidLinkToken, InvalidPassword
 from larder.hashing import random_id
 from tests.conftest import SetOption
-from tests.functions.accounts.conftest import PASSWORD, VISIT
+from tests.functions.accounts.conftest import MAIL_CONTEXT, PASSWORD
 from tests.mailbox import handed_over
 from tests.proofs.overlapping import Job, Overlap, all_at_once, every_overlap, outcome
 
@@ -39,7 +39,9 @@ def make() -> User:
 
 
 def reset(token: str, password: str) -> User:
-    return links.reset_password(token, password, VISIT, end_keys=delete_keys_of, now=clock.now())
+    return links.reset_password(
+        token, password, MAIL_CONTEXT, end_keys=delete_keys_of, now=clock.now()
+    )
 
 
 @every_overlap

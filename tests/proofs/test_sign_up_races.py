@@ -8,7 +8,7 @@ from itertools import cycle, islice
 import pytest
 
 from larder import aws, clock
-from larder.accounts.email_jobs import EmailKind, RequestDescription, Visit
+from larder.accounts.email_jobs import EmailKind, MailContext, RequestDescription
 from larder.accounts.sessions import end_sessions, find_session
 from larder.accounts.sign_in import SignIn, SignUp, sign_in, sign_up
 from larder.errors import InvalidEmailOrPassword, NotSignedIn, UserAlreadyExists
@@ -20,7 +20,7 @@ from tests.proofs.overlapping import Overlap, all_at_once, every_overlap, most_u
 pytestmark = pytest.mark.slow
 
 AT_ONCE = 20
-VISIT = Visit(
+MAIL_CONTEXT = MailContext(
     base_url="https://cache.example.com",
     request=RequestDescription(method="POST", path="/", ip_address=None, user_agent=None),
 )
@@ -51,7 +51,7 @@ def sign_ups(address: str) -> list[Callable[[], tuple[str, str | None] | None]]:
         def run() -> tuple[str, str | None] | None:
             given = SignUp(name=f"No. {number}", email=email, password=f"password {number}")
             try:
-                user, token = sign_up(given, VISIT, now=clock.now())
+                user, token = sign_up(given, MAIL_CONTEXT, now=clock.now())
             except UserAlreadyExists:
                 return None
             return user.id, token
@@ -76,7 +76,7 @@ def users_of(address: str) -> set[str]:
 
 def can_sign_in(address: str, number: int) -> bool:
     try:
-        sign_in(SignIn(email=address, password=f"password {number}"), VISIT, now=clock.now())
+        sign_in(SignIn(email=address, password=f"password {number}"), MAIL_CONTEXT, now=clock.now())
     except InvalidEmailOrPassword:
         return False
     return True
@@ -115,10 +115,10 @@ def test_with_required_verification_no_answer_tells_which_one_did(
 @every_overlap
 def test_of_sessions_that_end_each_other_at_once_one_stays(overlap: Overlap, address: str) -> None:
     user, first = sign_up(
-        SignUp(name="Ada", email=address, password="password 0"), VISIT, now=clock.now()
+        SignUp(name="Ada", email=address, password="password 0"), MAIL_CONTEXT, now=clock.now()
     )
     given = SignIn(email=address, password="password 0")
-    tokens = [first, *(sign_in(given, VISIT, now=clock.now())[1] for _ in range(5))]
+    tokens = [first, *(sign_in(given, MAIL_CONTEXT, now=clock.now())[1] for _ in range(5))]
     kept = [
         found[0] for token in tokens if token and (found := find_session(token, now=clock.now()))
     ]

@@ -20,10 +20,12 @@ from aws_lambda_powertools.event_handler.depends import Depends
 
 from larder import errors
 from larder.errors import LarderError
-from larder.web import auth, parameters, signed_in
+from larder.web import parameters
+from larder.web.callers import cache as cache_callers
+from larder.web.callers import session as session_callers
 from larder.web.error_bodies import AuthErrorJson, ErrorJson
+from larder.web.guards import BODYLESS, check_rate, guard_request
 from larder.web.origins import check_callbacks
-from larder.web.request_guards import BODYLESS, check_rate, guard_request
 from local.template import DEFAULT_PATH, Route, Template
 from tools.openapi import Undocumented
 from tools.openapi.failures import Errors, raised_by
@@ -90,13 +92,13 @@ _NOBODY: Schema = {}
 
 # Who may call, by the dependency that finds out. Of several, the strictest decides.
 _CALLERS: dict[Callable[..., Any], list[Schema]] = {
-    signed_in.signed_in_in_person: _IN_PERSON,
-    signed_in.operator: _IN_PERSON,
-    signed_in.signed_in: _BY_KEY,
-    signed_in.key_maker: _BY_KEY,
-    signed_in.maybe_signed_in_in_person: [*_IN_PERSON, _NOBODY],
-    signed_in.maybe_signed_in: [*_BY_KEY, _NOBODY],
-    auth.announced_writer: [*_BEARER, _NOBODY],
+    session_callers.signed_in_in_person: _IN_PERSON,
+    session_callers.operator: _IN_PERSON,
+    session_callers.signed_in: _BY_KEY,
+    session_callers.key_maker: _BY_KEY,
+    session_callers.maybe_signed_in_in_person: [*_IN_PERSON, _NOBODY],
+    session_callers.maybe_signed_in: [*_BY_KEY, _NOBODY],
+    cache_callers.announced_writer: [*_BEARER, _NOBODY],
     parameters.bearer_token: _BEARER,
 }
 

@@ -24,7 +24,6 @@ from larder.usage.models import UsageEvent
 from larder.web import (
     api_key_bodies,
     artifact_query,
-    auth,
     cache_bodies,
     credential_bodies,
     parameters,
@@ -32,6 +31,7 @@ from larder.web import (
     team_query,
     usage_query,
 )
+from larder.web.callers import cache as cache_callers
 from larder.web.turbo_login import code as login_code
 from larder.web.turbo_login import loopback
 from larder.web.turbo_login import parameters as login_parameters
@@ -137,7 +137,7 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
         _header("x-artifact-sha", _REVISION, "The commit that the artifact was built from."),
         _header("x-artifact-dirty-hash", _REVISION, "The hash of uncommitted changes."),
     ),
-    auth.announced_writer: (
+    cache_callers.announced_writer: (
         _header(
             "access-control-request-method",
             _ANY_TEXT,

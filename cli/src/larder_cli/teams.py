@@ -10,6 +10,7 @@ from larder import clock
 from larder.errors import LastOwner
 from larder.teams.models import Role, TeamChange
 from larder_cli.commands import CommandGroup, examples, json_option
+from larder_cli.mail_context import operator_mail_context
 from larder_cli.output import Record, print_record, print_table
 from larder_cli.owner_state import (
     StateChange,
@@ -20,7 +21,6 @@ from larder_cli.owner_state import (
     stored_record,
 )
 from larder_cli.users import require_user
-from larder_cli.visits import operator_visit
 
 if TYPE_CHECKING:
     from larder.invitations.models import Invitation
@@ -286,7 +286,7 @@ def invite(team: str, email: str, role: str, as_json: bool) -> None:
     (made,) = team_members.invite(
         found.id,
         [team_members.InvitationWanted(email=email, role=Role(role))],
-        operator_visit("larder teams invite"),
+        operator_mail_context("larder teams invite"),
         by=None,
         now=clock.now(),
     )

@@ -11,6 +11,7 @@ from larder import clock
 from larder.errors import EmailUnchanged, NotSignedIn, SoleTeamOwner, TryAgain
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.failures import explanation
+from larder_cli.mail_context import operator_mail_context
 from larder_cli.output import Record, print_record, print_table
 from larder_cli.owner_state import (
     StateChange,
@@ -20,7 +21,6 @@ from larder_cli.owner_state import (
     state_record,
     stored_record,
 )
-from larder_cli.visits import operator_visit
 
 if TYPE_CHECKING:
     from larder.accounts.models import User
@@ -285,9 +285,9 @@ def _notify_of_new_email(was: "User", becomes: "User", now: datetime) -> bool:
     """Whether the previous address was notified. A failure only warns, because the address is already changed."""
     from larder.accounts import links
 
-    visit = operator_visit("larder users change-email")
+    mail_context = operator_mail_context("larder users change-email")
     try:
-        return links.tell_of_new_email(was, becomes, visit, by_operator=True, now=now)
+        return links.tell_of_new_email(was, becomes, mail_context, by_operator=True, now=now)
     except Exception as error:
         why = _why(error)
         if why is None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from larder import clock
-from larder.accounts.email_jobs import RequestDescription, Visit
+from larder.accounts.email_jobs import MailContext, RequestDescription
 from larder.accounts.links import follow_verification_token, issue_verification_token
 from larder.accounts.models import User
 from larder.accounts.service import create_user
@@ -53,7 +53,7 @@ def hashes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return costs
 
 
-VISIT = Visit(
+MAIL_CONTEXT = MailContext(
     base_url=f"https://{DOMAIN}",
     request=RequestDescription(method="POST", path="/", ip_address=None, user_agent=None),
 )
@@ -62,4 +62,4 @@ VISIT = Visit(
 def verify(user: User) -> None:
     """Mark the user's address as verified."""
     now = clock.now()
-    follow_verification_token(issue_verification_token(user, now=now), VISIT, now=now)
+    follow_verification_token(issue_verification_token(user, now=now), MAIL_CONTEXT, now=now)

@@ -8,7 +8,7 @@ from larder import clock
 from larder.accounts.links import issue_reset_token, reset_password
 from larder.accounts.models import User
 from larder.api_keys.service import delete_keys_of
-from tests.functions.accounts.conftest import VISIT
+from tests.functions.accounts.conftest import MAIL_CONTEXT
 from tests.mailbox import Mailbox
 from tests.requests import DOMAIN, Browser
 
@@ -37,7 +37,7 @@ def test_an_expired_used_or_unknown_token_redirects_with_an_error(
     now = clock.now()
     expired = issue_reset_token(ada, now=now - timedelta(hours=1))
     used = issue_reset_token(ada, now=now)
-    reset_password(used, "another correct horse", VISIT, end_keys=delete_keys_of, now=now)
+    reset_password(used, "another correct horse", MAIL_CONTEXT, end_keys=delete_keys_of, now=now)
     for token in (expired, used, "A" * 24, "short", "%F0%9F%98%80", "..%2F..%2Fetc"):
         reply = Browser().get(f"/reset-password/{token}?callbackURL=%2Freset%3Fa%3Db")
         assert reply.status == 302

@@ -20,7 +20,7 @@ from larder.accounts.sessions import end_sessions
 from larder.api_keys.service import delete_keys_of
 from larder.signing import encode_token
 from tests.faults import unreachable
-from tests.functions.accounts.conftest import PASSWORD, VISIT
+from tests.functions.accounts.conftest import MAIL_CONTEXT, PASSWORD
 from tests.mailbox import Mailbox
 from tests.requests import Browser, Reply
 
@@ -197,7 +197,7 @@ def reset(ada: User) -> None:
     reset_password(
         issue_reset_token(ada, now=now),
         "another correct horse",
-        VISIT,
+        MAIL_CONTEXT,
         end_keys=delete_keys_of,
         now=now,
     )

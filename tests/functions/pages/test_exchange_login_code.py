@@ -27,7 +27,7 @@ from larder.teams.service import add_member, remove_member
 from larder.turbo_login import service as turbo_login
 from larder.turbo_login.service import Grant
 from tests.conftest import SetOption
-from tests.functions.accounts.conftest import VISIT
+from tests.functions.accounts.conftest import MAIL_CONTEXT
 from tests.functions.api_keys.people import stored_keys
 from tests.mailbox import Mailbox
 from tests.requests import Cloud, Reply, Sender
@@ -115,7 +115,7 @@ def test_a_deleted_user_gets_no_key(cloud: Cloud, code: str) -> None:
 def reset(user: User) -> None:
     now = clock.now()
     token = issue_reset_token(user, now=now)
-    reset_password(token, "another correct horse", VISIT, end_keys=delete_keys_of, now=now)
+    reset_password(token, "another correct horse", MAIL_CONTEXT, end_keys=delete_keys_of, now=now)
 
 
 def reset_without_ending_sessions(user: User) -> None:

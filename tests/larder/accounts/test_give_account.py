@@ -23,7 +23,7 @@ from larder.errors import (
 )
 from tests.conftest import SetOption
 from tests.faults import just_before
-from tests.functions.accounts.conftest import VISIT
+from tests.functions.accounts.conftest import MAIL_CONTEXT
 from tests.mailbox import Mailbox
 
 PASSWORD = "correct horse battery staple"
@@ -37,11 +37,11 @@ def test_the_link_that_changed_the_address_does_not_work_again(mailbox: Mailbox)
     """The user has the address of the link again, and the link can still be within its hour."""
     ada, now = make(), clock.now()
     link = issue_verification_token(ada, new_email="thief@evil.example", now=now)
-    assert follow_verification_token(link, VISIT, now=now).email == "thief@evil.example"
+    assert follow_verification_token(link, MAIL_CONTEXT, now=now).email == "thief@evil.example"
     was, becomes = give_account(ada.id, "ada@example.com", now=now)
     assert (was.email, becomes.email) == ("thief@evil.example", "ada@example.com")
     with pytest.raises(InvalidVerificationToken):
-        follow_verification_token(link, VISIT, now=now)
+        follow_verification_token(link, MAIL_CONTEXT, now=now)
     assert find_user(ada.id) == becomes
 
 
@@ -50,7 +50,7 @@ def test_a_concurrent_change_of_the_address_does_not_win(mailbox: Mailbox) -> No
     link = issue_verification_token(ada, new_email="thief@evil.example", now=now)
 
     def thief() -> None:
-        follow_verification_token(link, VISIT, now=now)
+        follow_verification_token(link, MAIL_CONTEXT, now=now)
 
     with just_before("dynamodb", "TransactWriteItems", thief):
         was, becomes = give_account(ada.id, "ada@new.example", now=now)
@@ -92,7 +92,7 @@ def test_a_moved_account_is_not_an_operator_before_it_verifies_the_address(
     _, becomes = give_account(ada.id, "root@example.com", now=now)
     assert not service.is_operator(becomes)
     token = issue_reset_token(becomes, now=now)
-    assert service.is_operator(reset_password(token, PASSWORD, VISIT, end_keys=len, now=now))
+    assert service.is_operator(reset_password(token, PASSWORD, MAIL_CONTEXT, end_keys=len, now=now))
 
 
 def test_a_refused_change_has_no_effect(aws_in_memory: None) -> None:

@@ -1,6 +1,6 @@
 """Options of API keys: at least one test for each option about creating, storing and verifying keys.
 
-Those of sessions from keys (headers, getter, session for API keys) are in tests/larder/web/test_signed_in.py.
+Those of sessions from keys (headers, getter, session for API keys) are in tests/larder/web/callers/test_session.py.
 """
 
 import asyncio

@@ -42,7 +42,7 @@ class RequestDescription:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
+class MailContext:
     """The request by which somebody comes: where from, and the origin that links in their mail begin with."""
 
     base_url: str
@@ -81,7 +81,7 @@ def send_later(
     kind: EmailKind,
     email: str,
     callback_url: str,
-    visit: Visit,
+    mail_context: MailContext,
     *,
     user_id: str | None = None,
     credentials: str | None = None,
@@ -99,8 +99,8 @@ def send_later(
             kind=kind,
             email=email,
             callback_url=callback_url,
-            base_url=visit.base_url,
-            request=visit.request,
+            base_url=mail_context.base_url,
+            request=mail_context.request,
             user_id=user_id,
             credentials=credentials,
             team_id=team_id,

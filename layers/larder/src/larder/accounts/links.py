@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 from larder.accounts import repository
 from larder.accounts.addresses import canonical, parse_address
-from larder.accounts.email_jobs import EmailKind, Visit, send_later
+from larder.accounts.email_jobs import EmailKind, MailContext, send_later
 from larder.accounts.models import Account, EmailTaken, User
 from larder.accounts.passwords import check_length, hash_password
 from larder.accounts.service import read_account, replace_account, with_password
@@ -42,7 +42,9 @@ RESET_TOKEN_LENGTH = 24
 _RESET_TOKEN = re.compile(rf"[A-Za-z0-9]{{{RESET_TOKEN_LENGTH}}}")
 
 
-def request_verification(email: str, callback_url: str, visit: Visit, *, by: User | None) -> None:
+def request_verification(
+    email: str, callback_url: str, mail_context: MailContext, *, by: User | None
+) -> None:
     """Send a verification link to an address, if it needs one. Strangers cannot see whether it does.
 
     `by` is the signed-in user, if there is one. Only for them it raises EmailMismatch and EmailAlreadyVerified; for
@@ -53,20 +55,22 @@ def request_verification(email: str, callback_url: str, visit: Visit, *, by: Use
         raise EmailMismatch
     if by is not None and by.email_verified:
         raise EmailAlreadyVerified
-    send_later(EmailKind.VERIFY_EMAIL, address, callback_url, visit)
+    send_later(EmailKind.VERIFY_EMAIL, address, callback_url, mail_context)
 
 
-def request_password_reset(email: str, redirect_to: str, visit: Visit) -> None:
+def request_password_reset(email: str, redirect_to: str, mail_context: MailContext) -> None:
     """Send a reset link to an address if a user has it. The caller cannot see whether one does.
 
     Raises InvalidEmail, ResetPasswordDisabled.
     """
     if not settings().enable_email_and_password:
         raise ResetPasswordDisabled
-    send_later(EmailKind.RESET_PASSWORD, parse_address(email), redirect_to, visit)
+    send_later(EmailKind.RESET_PASSWORD, parse_address(email), redirect_to, mail_context)
 
 
-def request_new_email(user: User, new_email: str, callback_url: str, visit: Visit) -> None:
+def request_new_email(
+    user: User, new_email: str, callback_url: str, mail_context: MailContext
+) -> None:
     """Send a link to the new address. The user's address changes when the link is opened.
 
     The caller cannot see whether another user has the new address. Raises ChangeEmailDisabled, InvalidEmail,
@@ -81,7 +85,7 @@ def request_new_email(user: User, new_email: str, callback_url: str, visit: Visi
         EmailKind.CHANGE_EMAIL,
         address,
         callback_url,
-        visit,
+        mail_context,
         user_id=user.id,
         credentials=credentials_of(user),
     )
@@ -101,7 +105,7 @@ def issue_verification_token(user: User, *, new_email: str | None = None, now: d
     return encode_token(claims, now=now, lifetime_s=lifetime_s)
 
 
-def follow_verification_token(token: str, visit: Visit, *, now: datetime) -> User:
+def follow_verification_token(token: str, mail_context: MailContext, *, now: datetime) -> User:
     """Mark the address as verified, or change it. Using the same token again has no further effect.
 
     If the address changes, the previous one gets a notice by email. Raises InvalidVerificationToken,
@@ -140,12 +144,12 @@ def follow_verification_token(token: str, visit: Visit, *, now: datetime) -> Use
         raise InvalidVerificationToken from None
     # The address has changed. A failure to send the notice must not look like a failure to change it.
     with suppress(TryAgain):
-        tell_of_new_email(was.user, becomes.user, visit, now=now)
+        tell_of_new_email(was.user, becomes.user, mail_context, now=now)
     return becomes.user
 
 
 def tell_of_new_email(
-    was: User, becomes: User, visit: Visit, *, by_operator: bool = False, now: datetime
+    was: User, becomes: User, mail_context: MailContext, *, by_operator: bool = False, now: datetime
 ) -> bool:
     """Notify the user's previous address. Returns False if only the spelling changed. Raises TryAgain."""
     if canonical(was.email) == canonical(becomes.email):
@@ -154,7 +158,7 @@ def tell_of_new_email(
         EmailKind.EMAIL_CHANGED,
         was.email,
         "",
-        visit,
+        mail_context,
         user_id=becomes.id,
         new_email=becomes.email,
         changed_at=now,
@@ -180,7 +184,7 @@ def check_reset_token(token: str, *, now: datetime) -> str:
 def reset_password(
     token: str,
     new_password: str,
-    visit: Visit,
+    mail_context: MailContext,
     *,
     end_keys: Callable[[str], object],
     now: datetime,
@@ -227,7 +231,7 @@ def reset_password(
                     EmailKind.PASSWORD_RESET,
                     stored.user.email,
                     "",
-                    visit,
+                    mail_context,
                     sessions_ended=revokes,
                     keys_deleted=keys_deleted,
                 )

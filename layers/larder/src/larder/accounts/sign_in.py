@@ -9,7 +9,7 @@ from datetime import datetime
 
 from larder.accounts import repository, service
 from larder.accounts.addresses import canonical, parse_address
-from larder.accounts.email_jobs import EmailKind, Visit, send_later
+from larder.accounts.email_jobs import EmailKind, MailContext, send_later
 from larder.accounts.models import Account, EmailTaken, PasswordChange, Session, User
 from larder.accounts.passwords import check_not_too_long
 from larder.accounts.service import (
@@ -57,7 +57,9 @@ class SignIn:
     remembered: bool = True
 
 
-def sign_up(request: SignUp, visit: Visit, *, now: datetime) -> tuple[User, str | None]:
+def sign_up(
+    request: SignUp, mail_context: MailContext, *, now: datetime
+) -> tuple[User, str | None]:
     """Add a user and start their first session. Returns the user and the session's token.
 
     If the deployment requires verified addresses, there is no session and no token, and an email is sent. An address
@@ -82,12 +84,12 @@ def sign_up(request: SignUp, visit: Visit, *, now: datetime) -> tuple[User, str 
             raise UserAlreadyExists from None
         kind = EmailKind.SIGN_UP_AGAIN
     if settings().require_email_verification:
-        send_later(kind, account.user.email, request.callback_url, visit)
+        send_later(kind, account.user.email, request.callback_url, mail_context)
         return account.user, None
-    return account.user, _start_session(account.user, request.remembered, visit, now)
+    return account.user, _start_session(account.user, request.remembered, mail_context, now)
 
 
-def sign_in(request: SignIn, visit: Visit, *, now: datetime) -> tuple[User, str]:
+def sign_in(request: SignIn, mail_context: MailContext, *, now: datetime) -> tuple[User, str]:
     """Start a session for the user with this address and password. Returns the user and the session's token.
 
     Raises EmailPasswordDisabled, PasswordTooLong, InvalidEmail, InvalidEmailOrPassword. Raises EmailNotVerified if the
@@ -98,13 +100,13 @@ def sign_in(request: SignIn, visit: Visit, *, now: datetime) -> tuple[User, str]
     check_not_too_long(request.password)
     user = check_credentials(request.email, request.password)
     if settings().require_email_verification and not user.email_verified:
-        send_later(EmailKind.VERIFY_EMAIL, user.email, request.callback_url, visit)
+        send_later(EmailKind.VERIFY_EMAIL, user.email, request.callback_url, mail_context)
         raise EmailNotVerified
-    return user, _start_session(user, request.remembered, visit, now)
+    return user, _start_session(user, request.remembered, mail_context, now)
 
 
 def change_password(
-    session: Session, change: PasswordChange, visit: Visit, *, now: datetime
+    session: Session, change: PasswordChange, mail_context: MailContext, *, now: datetime
 ) -> tuple[User, str | None]:
     """Set a new password for the session's user. If that ends their sessions, returns the token of a new session.
 
@@ -113,7 +115,7 @@ def change_password(
     user = service.change_password(session.user_id, change, now=now)
     if not change.ends_other_sessions:
         return user, None
-    return user, _start_session(user, session.remembered, visit, now)
+    return user, _start_session(user, session.remembered, mail_context, now)
 
 
 def delete_user(user: User, session: Session, password: str | None, *, now: datetime) -> None:
@@ -159,12 +161,12 @@ def check_teams_keep_an_owner(user_id: str) -> None:
         raise SoleTeamOwner(slugs)
 
 
-def _start_session(user: User, remembered: bool, visit: Visit, now: datetime) -> str:
+def _start_session(user: User, remembered: bool, mail_context: MailContext, now: datetime) -> str:
     _, token = start_session(
         user,
         remembered=remembered,
-        ip_address=visit.request.ip_address,
-        user_agent=visit.request.user_agent,
+        ip_address=mail_context.request.ip_address,
+        user_agent=mail_context.request.user_agent,
         now=now,
     )
     return token

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from larder.accounts.addresses import canonical, parse_address
-from larder.accounts.email_jobs import EmailKind, Visit, send_later
+from larder.accounts.email_jobs import EmailKind, MailContext, send_later
 from larder.accounts.models import User
 from larder.accounts.service import find_users
 from larder.errors import InvalidRequest, InvitationForAnother
@@ -65,7 +65,7 @@ def page_of_members(
 def invite(
     team_id: str,
     wanted: Sequence[InvitationWanted],
-    visit: Visit,
+    mail_context: MailContext,
     *,
     by: Actor | None,
     now: datetime,
@@ -91,7 +91,7 @@ def invite(
             EmailKind.TEAM_INVITATION,
             invitation.email,
             "",
-            visit,
+            mail_context,
             team_id=team_id,
             invitation_id=invitation.id,
         )

@@ -6,7 +6,7 @@ from typing import Literal, TypedDict
 from larder.accounts.models import CREDENTIAL_PROVIDER, Credential, Session
 from larder.accounts.user_json import UserJson
 from larder.clock import IsoTime, to_iso
-from larder.web.signed_in import Caller
+from larder.web.callers.session import Caller
 
 
 class SessionJson(TypedDict):

@@ -19,8 +19,8 @@ from larder.api_keys.service import default_rate_limit, presented_form
 from larder.errors import InvalidBody, InvalidQuery, KeyForAnother, ServerOnlyProperty
 from larder.teams.service import parse_team_id
 from larder.web.auth_body import parsed
+from larder.web.callers.session import Caller, KeyMaker
 from larder.web.request_context import request_context
-from larder.web.signed_in import Caller, KeyMaker
 
 MAX_PERMISSIONS = 20
 """Actions that one verification may require: all of them are checked in one condition."""

@@ -56,7 +56,7 @@ def auth_api(*, guarded: bool = True) -> APIGatewayHttpResolver:
     """
     # Imported here: the cache API starts faster without them.
     from larder.web.cors import TrustedOrigins
-    from larder.web.request_guards import guard_request
+    from larder.web.guards import guard_request
 
     app = _resolver(auth_error_response, cors=TrustedOrigins())
     if guarded:

@@ -7,7 +7,7 @@ from larder.accounts.models import User
 from larder.api_keys.models import ApiKey
 from larder.clock import IsoTime, Milliseconds, to_iso, to_ms
 from larder.teams.models import CachingStatus, Role, TeamMembership
-from larder.web.auth import Holder
+from larder.web.callers.cache import Holder
 
 
 class ClientUserJson(TypedDict):

@@ -5,7 +5,7 @@ from typing import TypedDict
 from larder.clock import IsoDate, to_iso_date
 from larder.teams.models import Block, CachingStatus
 from larder.usage.models import Day, Figures, Usage, without_ci
-from larder.web.auth import CacheCaller
+from larder.web.callers.cache import CacheCaller
 
 
 class FiguresJson(TypedDict):

@@ -6,7 +6,7 @@ from typing import Annotated
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
 
-from larder.web.request_guards import check_rate
+from larder.web.guards import check_rate
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,9 @@ from larder.api_keys.models import ApiKey
 from larder.errors import NotSignedIn, OperatorOnly, SessionNotFresh, UnauthorizedSession
 from larder.extensions import RequestContext
 from larder.settings import settings
+from larder.web.callers.api_key import presented_key
 from larder.web.cookies import session_token
 from larder.web.log import logger
-from larder.web.presented_key import presented_key
 from larder.web.request_context import request_context
 
 _BEARER = re.compile(r"Bearer +(?P<token>[A-Za-z0-9]{32})", re.IGNORECASE)

@@ -19,8 +19,7 @@ from larder.api_keys.models import KeyChanges, NewKey, RateLimit, Refill
 from larder.api_keys.service import create_key, find_key
 from larder.signing import sign
 from larder.web.app import auth_api, lambda_handler
-from larder.web.responses import json_response
-from larder.web.signed_in import (
+from larder.web.callers.session import (
     Caller,
     KeyMaker,
     MaybeSignedIn,
@@ -29,6 +28,7 @@ from larder.web.signed_in import (
     SignedInInPerson,
     SignedInLately,
 )
+from larder.web.responses import json_response
 from local.http_event import build_http_event
 from tests.conftest import SetOption
 from tests.proofs.aws_calls import counted

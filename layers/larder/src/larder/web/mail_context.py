@@ -5,7 +5,7 @@ from typing import Annotated
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
 
-from larder.accounts.email_jobs import RequestDescription, Visit
+from larder.accounts.email_jobs import MailContext, RequestDescription
 from larder.web.base_url import base_url
 from larder.web.client_address import client_address
 
@@ -19,8 +19,8 @@ def described(request: Request) -> RequestDescription:
     )
 
 
-def visit(request: Request) -> Visit:
-    return Visit(base_url=base_url(request), request=described(request))
+def mail_context(request: Request) -> MailContext:
+    return MailContext(base_url=base_url(request), request=described(request))
 
 
-VisitBy = Annotated[Visit, Depends(visit)]
+RequestMailContext = Annotated[MailContext, Depends(mail_context)]
