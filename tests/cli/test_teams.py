@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from larder import clock
-from larder.accounts.email_jobs import EmailKind, parse_job
+from larder.accounts.email_jobs import InviteToTeam, parse_job
 from larder.accounts.service import create_user, remove_user
 from larder.teams.management import deleted_teams
 from larder.teams.service import leave_teams
@@ -332,9 +332,10 @@ def test_invite_submits_an_email(
     made = larder.json("teams", "invite", "acme", "eve@acme.example", "--role", "developer")
     assert (made["team"], made["email"], made["role"]) == ("acme", "eve@acme.example", "DEVELOPER")
     (job,) = (parse_job(json.loads(body)) for body in mail_function.bodies)
-    assert (job.kind, job.email) == (EmailKind.TEAM_INVITATION, "eve@acme.example")
+    assert isinstance(job, InviteToTeam)
+    assert job.email == "eve@acme.example"
     assert (job.team_id, job.invitation_id) == (cloud.team.id, made["id"])
-    assert job.base_url == api_url
+    assert job.mail_context.base_url == api_url
     (listed,) = larder.json("teams", "invitations", "acme")
     assert {**listed, "team": "acme"} == made
     shown = larder("teams", "invitations", "acme").stdout

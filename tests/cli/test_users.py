@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from larder import clock
-from larder.accounts.email_jobs import EmailKind, parse_job
+from larder.accounts.email_jobs import EmailWasChanged, parse_job
 from larder.accounts.links import (
     follow_verification_token,
     issue_reset_token,
@@ -413,9 +413,10 @@ def test_change_email_notifies_the_former_address(
 ) -> None:
     larder(*CHANGE)
     (job,) = (parse_job(json.loads(body)) for body in mail_function.bodies)
-    assert (job.kind, job.email) == (EmailKind.EMAIL_CHANGED, "thief@evil.example")
+    assert isinstance(job, EmailWasChanged)
+    assert job.email == "thief@evil.example"
     assert (job.user_id, job.new_email) == (stolen.id, "bob@acme.example")
-    assert (job.base_url, job.by_operator) == (api_url, True)
+    assert (job.mail_context.base_url, job.by_operator) == (api_url, True)
 
 
 def test_change_email_to_another_spelling_sends_no_notice(

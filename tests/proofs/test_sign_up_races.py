@@ -8,7 +8,7 @@ from itertools import cycle, islice
 import pytest
 
 from larder import aws, clock
-from larder.accounts.email_jobs import EmailKind, MailContext, RequestDescription
+from larder.accounts.email_jobs import MailContext, RequestDescription, SignUpAgain, VerifyEmail
 from larder.accounts.sessions import end_sessions, find_session
 from larder.accounts.sign_in import SignIn, SignUp, sign_in, sign_up
 from larder.errors import InvalidEmailOrPassword, NotSignedIn, UserAlreadyExists
@@ -108,8 +108,8 @@ def test_with_required_verification_no_answer_tells_which_one_did(
     ids = {answer[0] for answer in answers if answer is not None}
     assert len(ids) == AT_ONCE
     assert len(users_of(address) & ids) == len(users_of(address)) == 1
-    kinds = Counter(job.kind for job in Mailbox(payloads).jobs)
-    assert kinds == {EmailKind.VERIFY_EMAIL: 1, EmailKind.SIGN_UP_AGAIN: AT_ONCE - 1}
+    kinds = Counter(type(job) for job in Mailbox(payloads).jobs)
+    assert kinds == {VerifyEmail: 1, SignUpAgain: AT_ONCE - 1}
 
 
 @every_overlap

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from larder.accounts.email_jobs import EmailJob, EmailKind, RequestDescription
+from larder.accounts.email_jobs import MailContext, RequestDescription, VerifyEmail, job_record
 from larder.artifacts.jobs import JobKind, RemovalJob
 from local.http_event import build_http_event
 from local.schedules import scheduled_event
@@ -330,17 +330,18 @@ EVENTS: dict[str, dict[str, Any]] = {
     ),
     "commit_upload": _OBJECT_CREATED,
     "remove_artifacts": asdict(RemovalJob(kind=JobKind.WRITTEN, owner=OWNER, writer=KEY_ID)),
-    "send_account_email": asdict(
-        EmailJob(
-            kind=EmailKind.VERIFY_EMAIL,
+    "send_account_email": job_record(
+        VerifyEmail(
             email="ada@acme.example",
             callback_url="/welcome",
-            base_url="https://cache.example.com",
-            request=RequestDescription(
-                method="POST",
-                path="/api/auth/send-verification-email",
-                ip_address="192.0.2.1",
-                user_agent="Mozilla/5.0",
+            mail_context=MailContext(
+                base_url="https://cache.example.com",
+                request=RequestDescription(
+                    method="POST",
+                    path="/api/auth/send-verification-email",
+                    ip_address="192.0.2.1",
+                    user_agent="Mozilla/5.0",
+                ),
             ),
         )
     ),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from larder.accounts.email_jobs import EmailKind
+from larder.accounts.email_jobs import ResetPassword
 from larder.accounts.models import User
 from tests.conftest import SetOption
 from tests.functions.accounts.hostile import NOT_TEXTS
@@ -21,7 +21,8 @@ def test_a_link_is_sent_to_the_users_address(ada: User, mailbox: Mailbox) -> Non
         "message": "If this email exists in our system, check your email for the reset link",
     }
     (job,) = mailbox.jobs
-    assert (job.kind, job.callback_url) == (EmailKind.RESET_PASSWORD, "/reset")
+    assert isinstance(job, ResetPassword)
+    assert job.callback_url == "/reset"
     assert mailbox.deliver()[0].to == "ada@example.com"
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from larder.accounts.email_jobs import EmailKind
+from larder.accounts.email_jobs import VerifyEmail
 from larder.accounts.models import User
 from tests.functions.accounts.conftest import verify
 from tests.functions.accounts.hostile import NOT_TEXTS
@@ -17,7 +17,8 @@ def test_a_link_is_sent_to_an_unverified_address(ada: User, mailbox: Mailbox) ->
     reply = Browser().post(PATH, {"email": "ADA@example.com", "callbackURL": "/welcome"})
     assert (reply.status, reply.json) == (200, {"status": True})
     (job,) = mailbox.jobs
-    assert (job.kind, job.callback_url) == (EmailKind.VERIFY_EMAIL, "/welcome")
+    assert isinstance(job, VerifyEmail)
+    assert job.callback_url == "/welcome"
     assert mailbox.deliver()[0].to == "ada@example.com"
 
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from larder import aws
-from larder.accounts.email_jobs import EmailKind
+from larder.accounts.email_jobs import VerifyEmail
 from larder.accounts.models import User
 from larder.accounts.service import check_credentials, find_user_by_email, read_account
 from larder.settings import settings
@@ -242,10 +242,17 @@ def test_no_session_before_the_address_is_verified(
     assert (reply.status, reply.json["token"], reply.cookies) == (200, None, ())
     assert sessions() == 0
     (job,) = mailbox.jobs
-    assert (job.kind, job.email) == (EmailKind.VERIFY_EMAIL, "eve@example.com")
-    assert (job.callback_url, job.base_url) == ("/welcome", f"https://{DOMAIN}")
-    assert (job.request.method, job.request.path) == ("POST", f"/api/auth{PATH}")
-    assert (job.request.ip_address, job.request.user_agent) == ("192.0.2.1", "Browser/1.0")
+    assert isinstance(job, VerifyEmail)
+    assert job.email == "eve@example.com"
+    assert (job.callback_url, job.mail_context.base_url) == ("/welcome", f"https://{DOMAIN}")
+    assert (job.mail_context.request.method, job.mail_context.request.path) == (
+        "POST",
+        f"/api/auth{PATH}",
+    )
+    assert (job.mail_context.request.ip_address, job.mail_context.request.user_agent) == (
+        "192.0.2.1",
+        "Browser/1.0",
+    )
     (message,) = mailbox.deliver()
     assert message.to == "eve@example.com"
     assert "callbackURL=%2Fwelcome" in message.text

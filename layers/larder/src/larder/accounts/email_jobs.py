@@ -1,39 +1,26 @@
-"""Mail that a request asks for, as a job for the function SendAccountEmail.
+"""Email that a request asks for, as a job for the function SendAccountEmail.
 
-No request looks an address up: it hands over the same job for every one, and the answer, and the time that it takes,
-tell nothing. What is known of the address, and whether there is anything to send, is found out afterwards.
+A request does not look up the address. It hands over the same job for every address, so that neither the reply nor its
+time shows whether the address has an account. The function looks up the address later, and may have nothing to send.
 """
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from datetime import datetime
-from enum import StrEnum
-from typing import Any
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar, get_args
 
 from larder import aws
-from larder.clock import to_ms
 from larder.errors import InvalidRequest
 from larder.settings import settings
 
 _MOST_BYTES = 16_384
-"""Lambda would take more; the outbox has to hold the links that come of it several times over."""
+"""Lambda takes more, but the outbox has to hold the link, which repeats the addresses of the job."""
 _MOST_USER_AGENT_CHARACTERS = 500
-
-
-class EmailKind(StrEnum):
-    VERIFY_EMAIL = "verify_email"
-    RESET_PASSWORD = "reset_password"  # noqa: S105 - no password
-    SIGN_UP_AGAIN = "sign_up_again"
-    CHANGE_EMAIL = "change_email"
-    PASSWORD_RESET = "password_reset"  # noqa: S105 - no password
-    EMAIL_CHANGED = "email_changed"
-    TEAM_INVITATION = "team_invitation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestDescription:
-    """The request that asked for mail, as the integrator's functions are told of it."""
+    """The request that asked for the email, as the integrator's functions get it."""
 
     method: str
     path: str
@@ -43,83 +30,109 @@ class RequestDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MailContext:
-    """The request by which somebody comes: where from, and the origin that links in their mail begin with."""
+    """The request, and the origin of the links in its email.
+
+    `base_url` is the origin of this service without a slash at its end: `https://cache.example.com`.
+    """
 
     base_url: str
     request: RequestDescription
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EmailJob:
-    """`email` as the client gave it. `callback_url` is where the link leads in the end; empty for none.
+class _Job:
+    """The fields of every job. `email` is the address to send to, as the client spelled it."""
 
-    `base_url` is the origin of this service without a slash at its end: `https://cache.example.com`. `user_id` is who
-    wants the address as their new one, and `credentials` what they had to ask for it with; None where it is the address
-    that tells whom the job is about. `team_id` and `invitation_id` name the invitation that goes to the address, if one
-    does. Where the address is one that the user has left, `new_email` is what they have taken on, at `changed_at_ms`:
-    by a link that went there or, `by_operator`, without one. `sessions_ended` and `keys_deleted` say what ended with a
-    password that was reset.
+    kind: ClassVar[str]
+    email: str
+    mail_context: MailContext
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyEmail(_Job):
+    """Send a link that verifies the address. It redirects to `callback_url`; empty for Larder's own page."""
+
+    kind = "verify_email"
+    callback_url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetPassword(_Job):
+    """Send a link that redirects to `callback_url`, a page where the user sets another password."""
+
+    kind = "reset_password"
+    callback_url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignUpAgain(_Job):
+    """Notify the user that the address, with which another sign-up came, already has an account."""
+
+    kind = "sign_up_again"
+    callback_url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeEmail(_Job):
+    """Send a link to the new address, which becomes the user's address when the link is followed.
+
+    `credentials` are those of the user at the request. None in jobs from version 0.1.0, which are not sent.
     """
 
-    kind: EmailKind
-    email: str
+    kind = "change_email"
     callback_url: str
-    base_url: str
-    request: RequestDescription
-    user_id: str | None = None
+    user_id: str
     credentials: str | None = None
-    team_id: str | None = None
-    invitation_id: str | None = None
-    new_email: str | None = None
-    changed_at_ms: int | None = None
-    by_operator: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PasswordWasReset(_Job):
+    """Notify the user of a password reset, and of what it ended.
+
+    The defaults are for jobs from version 0.1.0, which do not have these fields.
+    """
+
+    kind = "password_reset"
     sessions_ended: bool = True
     keys_deleted: bool = False
 
 
-def send_later(
-    kind: EmailKind,
-    email: str,
-    callback_url: str,
-    mail_context: MailContext,
-    *,
-    user_id: str | None = None,
-    credentials: str | None = None,
-    team_id: str | None = None,
-    invitation_id: str | None = None,
-    new_email: str | None = None,
-    changed_at: datetime | None = None,
-    by_operator: bool = False,
-    sessions_ended: bool = True,
-    keys_deleted: bool = False,
-) -> None:
-    """Have mail of this kind sent, if there is somebody to send it to. Raises TryAgain, InvalidRequest."""
-    enqueue(
-        EmailJob(
-            kind=kind,
-            email=email,
-            callback_url=callback_url,
-            base_url=mail_context.base_url,
-            request=mail_context.request,
-            user_id=user_id,
-            credentials=credentials,
-            team_id=team_id,
-            invitation_id=invitation_id,
-            new_email=new_email,
-            changed_at_ms=None if changed_at is None else to_ms(changed_at),
-            by_operator=by_operator,
-            sessions_ended=sessions_ended,
-            keys_deleted=keys_deleted,
-        )
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmailWasChanged(_Job):
+    """Notify the previous address of the user that `new_email` replaces it, by a link or `by_operator`."""
+
+    kind = "email_changed"
+    user_id: str
+    new_email: str
+    changed_at_ms: int
+    by_operator: bool = False
 
 
-def enqueue(job: EmailJob) -> None:
-    """Hand the job over: one asynchronous invocation, whatever the address. Raises TryAgain, InvalidRequest."""
-    record = asdict(job)
-    agent = record["request"]["user_agent"]
-    record["request"]["user_agent"] = agent and agent[:_MOST_USER_AGENT_CHARACTERS]
-    payload = json.dumps(record).encode()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InviteToTeam(_Job):
+    """Send the link of an invitation."""
+
+    kind = "team_invitation"
+    team_id: str
+    invitation_id: str
+
+
+EmailJob = (
+    VerifyEmail
+    | ResetPassword
+    | SignUpAgain
+    | ChangeEmail
+    | PasswordWasReset
+    | EmailWasChanged
+    | InviteToTeam
+)
+
+_JOBS: dict[str, type[EmailJob]] = {job.kind: job for job in get_args(EmailJob)}
+
+
+def send_later(job: EmailJob) -> None:
+    """Hand the job over: one asynchronous invocation for every address. Raises TryAgain, InvalidRequest."""
+    payload = json.dumps(job_record(job)).encode()
     if len(payload) > _MOST_BYTES:
         raise InvalidRequest("body", "holds an address that is too long")
     aws.lambda_().invoke(
@@ -127,21 +140,21 @@ def enqueue(job: EmailJob) -> None:
     )
 
 
+def job_record(job: EmailJob) -> dict[str, Any]:
+    """The job as JSON. `parse_job` reads it, also that of version 0.1.0, which may run during an upgrade."""
+    own = asdict(job)
+    mail_context = own.pop("mail_context")
+    agent = mail_context["request"]["user_agent"]
+    mail_context["request"]["user_agent"] = agent and agent[:_MOST_USER_AGENT_CHARACTERS]
+    # Version 0.1.0 requires a callback_url of every kind.
+    return {"kind": job.kind, "callback_url": "", **own, **mail_context}
+
+
 def parse_job(record: Mapping[str, Any]) -> EmailJob:
-    """The job that `enqueue` handed over. Raises KeyError, TypeError, ValueError for anything else."""
-    return EmailJob(
-        kind=EmailKind(record["kind"]),
-        email=record["email"],
-        callback_url=record["callback_url"],
-        base_url=record["base_url"],
-        request=RequestDescription(**record["request"]),
-        user_id=record.get("user_id"),
-        credentials=record.get("credentials"),
-        team_id=record.get("team_id"),
-        invitation_id=record.get("invitation_id"),
-        new_email=record.get("new_email"),
-        changed_at_ms=record.get("changed_at_ms"),
-        by_operator=record.get("by_operator", False),
-        sessions_ended=record.get("sessions_ended", True),
-        keys_deleted=record.get("keys_deleted", False),
+    """Parse a job, also one from version 0.1.0, which holds the fields of every kind. Raises KeyError, TypeError."""
+    job = _JOBS[record["kind"]]
+    mail_context = MailContext(
+        base_url=record["base_url"], request=RequestDescription(**record["request"])
     )
+    own = {field.name: record[field.name] for field in fields(job) if field.name in record}
+    return job(**own, mail_context=mail_context)

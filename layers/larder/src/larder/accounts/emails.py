@@ -1,4 +1,4 @@
-"""Makes the links that mail carries and sends them, or has the integrator's own functions do so."""
+"""Make the links for account email, and send them or call the integrator's functions with them."""
 
 import traceback
 from collections.abc import Callable
@@ -12,7 +12,17 @@ from urllib.parse import quote, urljoin
 from larder import extensions
 from larder.accounts import links, service
 from larder.accounts.addresses import canonical, parse_address
-from larder.accounts.email_jobs import EmailJob, EmailKind, RequestDescription
+from larder.accounts.email_jobs import (
+    ChangeEmail,
+    EmailJob,
+    EmailWasChanged,
+    InviteToTeam,
+    PasswordWasReset,
+    RequestDescription,
+    ResetPassword,
+    SignUpAgain,
+    VerifyEmail,
+)
 from larder.accounts.models import User
 from larder.accounts.user_json import user_json
 from larder.clock import from_ms
@@ -24,7 +34,7 @@ from larder.settings import settings
 from larder.teams.service import find_team
 
 _VERIFIED_PAGE = "/verified"
-"""Our own page, for links that name none."""
+"""Larder's own page, for links without a callback URL."""
 
 
 class Outcome(StrEnum):
@@ -40,7 +50,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """What became of a job, in ids alone. `message_id` is SES's or the outbox's."""
+    """The outcome of a job, without addresses. `message_id` is the id in SES or in the outbox."""
 
     outcome: Outcome
     user_id: str | None = None
@@ -48,47 +58,58 @@ class Delivery:
 
 
 class IntegratorFailed(Exception):
-    """The integrator's function raised an error. Its message may hold the link, so only type and place are told."""
+    """The integrator's function raised an error. Names its type and line only: its message may hold the link."""
 
 
 def deliver(job: EmailJob, *, now: datetime) -> Delivery:
-    """Send what the job asks for, if there is somebody to send it to.
+    """Send the email of a job, if it has a recipient. Raises TryAgain, MailRefused, IntegratorFailed.
 
-    A job that comes twice sends two messages. Both links work: a verification can be followed again, and of several
-    reset links the first one used ends the others. Raises TryAgain, MailRefused, IntegratorFailed.
+    A job that comes twice sends two messages. Both links work: users can follow a verification link again, and the
+    first reset link that is used ends the others.
     """
-    if job.kind is EmailKind.CHANGE_EMAIL:
-        return _send_change_link(job, now)
-    if job.kind is EmailKind.TEAM_INVITATION:
-        return _send_invitation(job, now)
-    if job.kind is EmailKind.EMAIL_CHANGED:
-        return _tell_of_new_email(job, now)
-    user = service.find_user_by_email(job.email)
-    if user is None:
-        return Delivery(outcome=Outcome.UNKNOWN_ADDRESS)
-    if job.kind is EmailKind.RESET_PASSWORD:
-        return _send_reset_link(user, job, now)
-    if job.kind is EmailKind.VERIFY_EMAIL:
-        return _send_verification_link(user, job, now)
-    if job.kind is EmailKind.PASSWORD_RESET:
-        return _tell_of_reset(user, job, now)
-    return _send(templates.sign_up_again, user, urljoin(job.base_url, job.callback_url), now)
+    match job:
+        case ChangeEmail():
+            return _send_change_link(job, now)
+        case InviteToTeam():
+            return _send_invitation(job, now)
+        case EmailWasChanged():
+            return _notify_previous_address(job, now)
+        case _:
+            user = service.find_user_by_email(job.email)
+            if user is None:
+                return Delivery(outcome=Outcome.UNKNOWN_ADDRESS)
+            return _deliver_to(user, job, now)
 
 
-def _send_verification_link(user: User, job: EmailJob, now: datetime) -> Delivery:
+def _deliver_to(
+    user: User, job: VerifyEmail | ResetPassword | SignUpAgain | PasswordWasReset, now: datetime
+) -> Delivery:
+    match job:
+        case VerifyEmail():
+            return _send_verification_link(user, job, now)
+        case ResetPassword():
+            return _send_reset_link(user, job, now)
+        case SignUpAgain():
+            url = urljoin(job.mail_context.base_url, job.callback_url)
+            return _send(templates.sign_up_again, user, url, now)
+        case PasswordWasReset():
+            return _notify_of_reset(user, job, now)
+
+
+def _send_verification_link(user: User, job: VerifyEmail, now: datetime) -> Delivery:
     if user.email_verified:
         return Delivery(outcome=Outcome.VERIFIED_ALREADY, user_id=user.id)
     token = links.issue_verification_token(user, now=now)
     return _send_token(templates.verify_email, user, token, job, now)
 
 
-def _send_change_link(job: EmailJob, now: datetime) -> Delivery:
-    """To the new address, which is the user's once the link is followed. Its owner alone can say that it is theirs."""
-    user = service.find_user(job.user_id or "")
+def _send_change_link(job: ChangeEmail, now: datetime) -> Delivery:
+    """Send a link to the new address, because only its owner can confirm it."""
+    user = service.find_user(job.user_id)
     if user is None:
         return Delivery(outcome=Outcome.UNKNOWN_USER)
     if job.credentials != links.credentials_of(user):
-        # A job can wait for a day: what it asks for must not outlive the session that asked.
+        # A job can wait for a day, but the change must end with the sessions of the user who asked for it.
         return Delivery(outcome=Outcome.OTHER_CREDENTIALS, user_id=user.id)
     if service.find_user_by_email(job.email) is not None:
         return Delivery(outcome=Outcome.TAKEN_ADDRESS, user_id=user.id)
@@ -98,33 +119,36 @@ def _send_change_link(job: EmailJob, now: datetime) -> Delivery:
 
 
 def _send_token(
-    template: Callable[..., Message], user: User, token: str, job: EmailJob, now: datetime
+    template: Callable[..., Message],
+    user: User,
+    token: str,
+    job: VerifyEmail | ChangeEmail,
+    now: datetime,
 ) -> Delivery:
     callback = _quoted(job.callback_url or _VERIFIED_PAGE)
-    url = f"{job.base_url}/api/auth/verify-email?token={token}&callbackURL={callback}"
+    url = f"{job.mail_context.base_url}/api/auth/verify-email?token={token}&callbackURL={callback}"
     if settings().send_verification_email:
-        return _hand_over("send_verification_email", user, url, token, job.request)
+        return _hand_over("send_verification_email", user, url, token, job.mail_context.request)
     return _send(template, user, url, now)
 
 
-def _send_reset_link(user: User, job: EmailJob, now: datetime) -> Delivery:
+def _send_reset_link(user: User, job: ResetPassword, now: datetime) -> Delivery:
     token = links.issue_reset_token(user, now=now)
     callback = _quoted(job.callback_url)
-    url = f"{job.base_url}/api/auth/reset-password/{token}?callbackURL={callback}"
+    url = f"{job.mail_context.base_url}/api/auth/reset-password/{token}?callbackURL={callback}"
     if settings().send_reset_password:
-        return _hand_over("send_reset_password", user, url, token, job.request)
+        return _hand_over("send_reset_password", user, url, token, job.mail_context.request)
     return _send(templates.reset_password, user, url, now)
 
 
-def _send_invitation(job: EmailJob, now: datetime) -> Delivery:
-    """To an address that nobody may have yet: who it is, joining tells."""
-    team_id, invitation_id = job.team_id or "", job.invitation_id or ""
-    invitation = invitations.find(team_id, canonical(job.email), invitation_id, now=now)
-    team = None if invitation is None else find_team(team_id)
+def _send_invitation(job: InviteToTeam, now: datetime) -> Delivery:
+    """Send a link to the address, which need not have an account: the recipient can sign up to join."""
+    invitation = invitations.find(job.team_id, canonical(job.email), job.invitation_id, now=now)
+    team = None if invitation is None else find_team(job.team_id)
     if invitation is None or team is None:
         return Delivery(outcome=Outcome.NO_INVITATION)
     token = invitations.issue_token(invitation)
-    url = f"{job.base_url}/join?token={token}"
+    url = f"{job.mail_context.base_url}/join?token={token}"
     if settings().send_team_invitation:
         data = {
             "email": invitation.email,
@@ -133,34 +157,33 @@ def _send_invitation(job: EmailJob, now: datetime) -> Delivery:
             "team": {"id": team.id, "slug": team.slug, "name": team.name},
             "role": invitation.role.value,
         }
-        return _call("send_team_invitation", data, None, job.request)
+        return _call("send_team_invitation", data, None, job.mail_context.request)
     message = templates.team_invitation(
         to=invitation.email, product=settings().product_name, url=url, team=team.slug
     )
     return Delivery(outcome=Outcome.SENT, message_id=mail.send(message, now=now))
 
 
-def _tell_of_reset(user: User, job: EmailJob, now: datetime) -> Delivery:
-    """Whoever reads this and did not do it learns that somebody else has their mail."""
+def _notify_of_reset(user: User, job: PasswordWasReset, now: datetime) -> Delivery:
+    """A user who did not reset the password learns that someone else can read their email."""
     if settings().on_password_reset:
-        return _call("on_password_reset", {"user": user_json(user)}, user, job.request)
+        return _call("on_password_reset", {"user": user_json(user)}, user, job.mail_context.request)
     template = partial(
         templates.password_was_reset,
         sessions_ended=job.sessions_ended,
         keys_deleted=job.keys_deleted,
     )
-    return _send(template, user, job.base_url, now)
+    return _send(template, user, job.mail_context.base_url, now)
 
 
-def _tell_of_new_email(job: EmailJob, now: datetime) -> Delivery:
-    """To the address that the user has left: nobody is looked up by it, for it may be somebody else's by now."""
-    changed_at = now if job.changed_at_ms is None else from_ms(job.changed_at_ms)
+def _notify_previous_address(job: EmailWasChanged, now: datetime) -> Delivery:
+    """Notify the previous address. No user is looked up by it: another user may have the address by now."""
     message = templates.email_was_changed(
         to=job.email,
         product=settings().product_name,
-        url=job.base_url,
-        new_email=job.new_email or "",
-        changed_at=changed_at,
+        url=job.mail_context.base_url,
+        new_email=job.new_email,
+        changed_at=from_ms(job.changed_at_ms),
         by_operator=job.by_operator,
     )
     message_id = mail.send(message, now=now)
@@ -185,7 +208,7 @@ def _call(
     function = extensions.load(option)
     try:
         function(data=data, request=_described(request))
-    except Exception as error:  # noqa: BLE001 - whatever it is, it must not be told in its own words
+    except Exception as error:  # noqa: BLE001 - any error: its message must not reach the log
         *_, last = traceback.extract_tb(error.__traceback__)
         where = f"{last.filename}:{last.lineno} in {last.name}"
         name = getattr(settings(), option)
@@ -203,5 +226,5 @@ def _described(request: RequestDescription) -> dict[str, Any]:
 
 
 def _quoted(url: str) -> str:
-    # JSON may hold half a character, which has no bytes.
+    # JSON may hold a lone surrogate, which UTF-8 cannot encode.
     return quote(url, safe="", errors="replace")

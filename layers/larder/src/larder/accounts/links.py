@@ -15,10 +15,19 @@ from datetime import datetime, timedelta
 
 from larder.accounts import repository
 from larder.accounts.addresses import canonical, parse_address
-from larder.accounts.email_jobs import EmailKind, MailContext, send_later
+from larder.accounts.email_jobs import (
+    ChangeEmail,
+    EmailWasChanged,
+    MailContext,
+    PasswordWasReset,
+    ResetPassword,
+    VerifyEmail,
+    send_later,
+)
 from larder.accounts.models import Account, EmailTaken, User
 from larder.accounts.passwords import check_length, hash_password
 from larder.accounts.service import read_account, replace_account, with_password
+from larder.clock import to_ms
 from larder.concurrency import attempts
 from larder.errors import (
     ChangeEmailDisabled,
@@ -55,7 +64,7 @@ def request_verification(
         raise EmailMismatch
     if by is not None and by.email_verified:
         raise EmailAlreadyVerified
-    send_later(EmailKind.VERIFY_EMAIL, address, callback_url, mail_context)
+    send_later(VerifyEmail(email=address, callback_url=callback_url, mail_context=mail_context))
 
 
 def request_password_reset(email: str, redirect_to: str, mail_context: MailContext) -> None:
@@ -65,7 +74,8 @@ def request_password_reset(email: str, redirect_to: str, mail_context: MailConte
     """
     if not settings().enable_email_and_password:
         raise ResetPasswordDisabled
-    send_later(EmailKind.RESET_PASSWORD, parse_address(email), redirect_to, mail_context)
+    address = parse_address(email)
+    send_later(ResetPassword(email=address, callback_url=redirect_to, mail_context=mail_context))
 
 
 def request_new_email(
@@ -82,12 +92,13 @@ def request_new_email(
     if address == user.email:
         raise EmailUnchanged
     send_later(
-        EmailKind.CHANGE_EMAIL,
-        address,
-        callback_url,
-        mail_context,
-        user_id=user.id,
-        credentials=credentials_of(user),
+        ChangeEmail(
+            email=address,
+            callback_url=callback_url,
+            user_id=user.id,
+            credentials=credentials_of(user),
+            mail_context=mail_context,
+        )
     )
 
 
@@ -155,14 +166,14 @@ def tell_of_new_email(
     if canonical(was.email) == canonical(becomes.email):
         return False
     send_later(
-        EmailKind.EMAIL_CHANGED,
-        was.email,
-        "",
-        mail_context,
-        user_id=becomes.id,
-        new_email=becomes.email,
-        changed_at=now,
-        by_operator=by_operator,
+        EmailWasChanged(
+            email=was.email,
+            user_id=becomes.id,
+            new_email=becomes.email,
+            changed_at_ms=to_ms(now),
+            by_operator=by_operator,
+            mail_context=mail_context,
+        )
     )
     return True
 
@@ -228,12 +239,12 @@ def reset_password(
             # The password has changed. A failure to send the notice must not look like a failure to change it.
             with suppress(TryAgain):
                 send_later(
-                    EmailKind.PASSWORD_RESET,
-                    stored.user.email,
-                    "",
-                    mail_context,
-                    sessions_ended=revokes,
-                    keys_deleted=keys_deleted,
+                    PasswordWasReset(
+                        email=stored.user.email,
+                        sessions_ended=revokes,
+                        keys_deleted=keys_deleted,
+                        mail_context=mail_context,
+                    )
                 )
             return stored.user
         # The token was used, or the user has changed in another way. The next line raises in the first case.

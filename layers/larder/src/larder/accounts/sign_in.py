@@ -9,7 +9,7 @@ from datetime import datetime
 
 from larder.accounts import repository, service
 from larder.accounts.addresses import canonical, parse_address
-from larder.accounts.email_jobs import EmailKind, MailContext, send_later
+from larder.accounts.email_jobs import MailContext, SignUpAgain, VerifyEmail, send_later
 from larder.accounts.models import Account, EmailTaken, PasswordChange, Session, User
 from larder.accounts.passwords import check_not_too_long
 from larder.accounts.service import (
@@ -76,15 +76,21 @@ def sign_up(
     account = new_account(
         request.email, request.name, password=request.password, image=request.image, now=now
     )
-    kind = EmailKind.VERIFY_EMAIL
+    job: type[VerifyEmail | SignUpAgain] = VerifyEmail
     try:
         repository.add(account)
     except EmailTaken:
         if not settings().require_email_verification:
             raise UserAlreadyExists from None
-        kind = EmailKind.SIGN_UP_AGAIN
+        job = SignUpAgain
     if settings().require_email_verification:
-        send_later(kind, account.user.email, request.callback_url, mail_context)
+        send_later(
+            job(
+                email=account.user.email,
+                callback_url=request.callback_url,
+                mail_context=mail_context,
+            )
+        )
         return account.user, None
     return account.user, _start_session(account.user, request.remembered, mail_context, now)
 
@@ -100,7 +106,11 @@ def sign_in(request: SignIn, mail_context: MailContext, *, now: datetime) -> tup
     check_not_too_long(request.password)
     user = check_credentials(request.email, request.password)
     if settings().require_email_verification and not user.email_verified:
-        send_later(EmailKind.VERIFY_EMAIL, user.email, request.callback_url, mail_context)
+        send_later(
+            VerifyEmail(
+                email=user.email, callback_url=request.callback_url, mail_context=mail_context
+            )
+        )
         raise EmailNotVerified
     return user, _start_session(user, request.remembered, mail_context, now)
 

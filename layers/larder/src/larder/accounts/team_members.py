@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from larder.accounts.addresses import canonical, parse_address
-from larder.accounts.email_jobs import EmailKind, MailContext, send_later
+from larder.accounts.email_jobs import InviteToTeam, MailContext, send_later
 from larder.accounts.models import User
 from larder.accounts.service import find_users
 from larder.errors import InvalidRequest, InvitationForAnother
@@ -88,12 +88,12 @@ def invite(
     created = invitations.invite(team_id, invitees, by=by, now=now)
     for invitation in created:
         send_later(
-            EmailKind.TEAM_INVITATION,
-            invitation.email,
-            "",
-            mail_context,
-            team_id=team_id,
-            invitation_id=invitation.id,
+            InviteToTeam(
+                email=invitation.email,
+                team_id=team_id,
+                invitation_id=invitation.id,
+                mail_context=mail_context,
+            )
         )
     return created
 
