@@ -108,7 +108,7 @@ def test_a_function_must_be_named_as_one_and_be_there(name: str, option: SetOpti
         check_options(loads=False)
     option(name, "no_such_module:function")
     check_options(loads=False)
-    with pytest.raises(SettingsError, match=f"^LARDER_{name.upper()}: .*names no function"):
+    with pytest.raises(SettingsError, match=f"^LARDER_{name.upper()}: .*does not name a function"):
         check_options(loads=True)
 
 

@@ -1,4 +1,4 @@
-"""Times as the tables and the wire hold them. Every other module takes `now` as an argument, an aware UTC datetime."""
+"""Times, in the formats of the tables and the API. Other modules take `now` as an argument, an aware UTC datetime."""
 
 from datetime import UTC, date, datetime
 from typing import NewType, overload
@@ -14,7 +14,7 @@ IsoDate = NewType("IsoDate", str)
 
 
 def now() -> datetime:
-    """The present, to the millisecond, as the tables keep it."""
+    """The current time, rounded to the millisecond like stored times."""
     return from_ms(to_ms(datetime.now(UTC)))
 
 
@@ -42,5 +42,5 @@ def to_iso_date(day: date) -> IsoDate:
 
 
 def to_epoch_seconds(moment: datetime) -> int:
-    """Whole seconds since 1970, as DynamoDB's time to live reads them."""
+    """Whole seconds since 1970, as DynamoDB's time to live requires."""
     return int(moment.timestamp())

@@ -1,6 +1,6 @@
-"""Functions of the deployment's own, named by options as `module:function` and brought by a layer of theirs.
+"""Functions that an integrator adds in a layer, and names in options as `module:function`.
 
-A function may be `async def`. What it is called with is fixed for each option; some arguments it may leave out.
+A function may be `async def`. Each option fixes the arguments that its function gets. Some arguments are optional.
 """
 
 import inspect
@@ -12,7 +12,7 @@ from typing import Any
 from larder.settings import SettingsError, environment_name, settings
 
 RequestContext = Mapping[str, Any]
-"""`ctx`: `method`, `path` and `headers`, by lower-case name, of the request that a function is called for."""
+"""`ctx`: `method`, `path` and `headers` of the request. Header names are in lower case."""
 
 _ARGUMENTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "key_generator": (("length", "prefix"),),
@@ -22,17 +22,17 @@ _ARGUMENTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "password_hash": (("password",),),
     "password_verify": (("hash", "password"),),
 }
-"""The arguments of each option's function, by name. Of several forms, the first that the function takes counts."""
+"""The arguments of each option's function, by name. If there are several forms, the first that fits is used."""
 
 _BY_POSITION = ("data", "request")
-"""The arguments of the functions that deliver mail, whatever these call them."""
+"""The arguments of the functions that deliver mail. They are passed by position."""
 
 
 def load(option: str) -> Callable[..., Any]:
-    """The function that an option names. Call it with every argument of the option, by name.
+    """Return the function that an option names. Call it with every argument of the option, by name.
 
-    It drops arguments that the function leaves out, and waits for a result that has to be awaited. Raises
-    SettingsError when the option names no function, or one that cannot be called with these arguments.
+    The result drops arguments that the function does not accept, and awaits an awaitable result. Raises SettingsError
+    if the option does not name a function, or the function does not accept these arguments.
     """
     name: str = getattr(settings(), option)
     try:
@@ -42,7 +42,7 @@ def load(option: str) -> Callable[..., Any]:
 
 
 def forget_functions() -> None:
-    """Forget the functions that were loaded."""
+    """Clear the cache of loaded functions."""
     _load.cache_clear()
 
 
@@ -52,9 +52,9 @@ def _load(option: str, name: str) -> Callable[..., Any]:
     try:
         function: Any = getattr(import_module(module_name), function_name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise SettingsError(f"names no function of a module: {error}") from error
+        raise SettingsError(f"does not name a function: {error}") from error
     if not callable(function):
-        raise SettingsError("is no function")
+        raise SettingsError("is not a function")
     by_name = option in _ARGUMENTS
     forms = _ARGUMENTS.get(option, (_BY_POSITION,))
     form = next((form for form in forms if _takes(function, form, by_name=by_name)), None)
@@ -77,7 +77,7 @@ def _takes(function: Callable[..., Any], form: tuple[str, ...], *, by_name: bool
         else:
             signature.bind(*form)
     except (TypeError, ValueError):
-        # A ValueError is for a function, not written in Python, that does not say what it takes.
+        # A function that is not written in Python may have no signature: a ValueError.
         return False
     return True
 
@@ -85,7 +85,7 @@ def _takes(function: Callable[..., Any], form: tuple[str, ...], *, by_name: bool
 def _settled(result: Any) -> Any:
     if not inspect.isawaitable(result):
         return result
-    # Imported when it is needed: every function imports this module.
+    # Imported here, because every function imports this module and few need asyncio.
     import asyncio
 
     return asyncio.run(_awaited(result))

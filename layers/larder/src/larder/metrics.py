@@ -1,9 +1,8 @@
-"""Figures for CloudWatch, as a part of a line of the log: the embedded metric format, from which CloudWatch reads them.
+"""Metrics for CloudWatch, written into log lines in the embedded metric format.
 
 Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
 
-By hand, because it is one dictionary: Powertools' Metrics would print a line of its own for each request, of which
-CloudWatch is paid by the byte.
+Powertools' Metrics is not used: it prints an extra line for each request, and CloudWatch bills logs by the byte.
 """
 
 import json
@@ -16,32 +15,32 @@ from larder.settings import metrics_namespace
 
 
 def measured(**figures: tuple[int, str]) -> dict[str, Any]:
-    """The members of a log line that tell these figures, each a number and what CloudWatch calls its unit."""
+    """The members of a log line for these metrics. Each is a number and CloudWatch's name of its unit."""
     units = [{"Name": name, "Unit": unit} for name, (_, unit) in figures.items()]
     numbers = {name: number for name, (number, _) in figures.items()}
-    told = {"Namespace": metrics_namespace(), "Dimensions": [[]], "Metrics": units}
-    return {**_emf(told), **numbers}
+    definition = {"Namespace": metrics_namespace(), "Dimensions": [[]], "Metrics": units}
+    return {**_emf(definition), **numbers}
 
 
 def counted(name: str, *dimensions: Sequence[str]) -> dict[str, Any]:
-    """The members of a log line that count one more of `name`.
+    """The members of a log line that add 1 to the metric `name`.
 
-    Each of `dimensions` names other members of the line: CloudWatch keeps a figure for every value of theirs. The empty
-    one is the figure of everything.
+    Each of `dimensions` names other members of the line: CloudWatch keeps one metric per combination of their values.
+    An empty one is the total.
     """
-    figures = {
+    definition = {
         "Namespace": metrics_namespace(),
         "Dimensions": [list(names) for names in dimensions],
         "Metrics": [{"Name": name, "Unit": "Count"}],
     }
-    return {**_emf(figures), name: 1}
+    return {**_emf(definition), name: 1}
 
 
 def count(name: str, **values: str) -> None:
-    """Print a line that counts one more of `name`, of everything and of these values."""
+    """Print a line that adds 1 to the metric `name`, in total and for these values."""
     line = {**counted(name, [], list(values)), **values}
     sys.stdout.write(f"{json.dumps(line)}\n")
 
 
-def _emf(figures: dict[str, Any]) -> dict[str, Any]:
-    return {"_aws": {"Timestamp": clock.to_ms(clock.now()), "CloudWatchMetrics": [figures]}}
+def _emf(definition: dict[str, Any]) -> dict[str, Any]:
+    return {"_aws": {"Timestamp": clock.to_ms(clock.now()), "CloudWatchMetrics": [definition]}}
