@@ -84,10 +84,10 @@ class Sender:
     ) -> Reply:
         if json_body is not None:
             body = json.dumps(json_body).encode()
-        sent = self._headers(headers, body, is_json=json_body is not None)
+        pairs = self._headers(headers, body, is_json=json_body is not None)
         path, _, more = path.partition("?")
         query = "&".join(part for part in (self._query(), more) if part)
-        return deliver(method, path, query, sent, body)
+        return deliver(method, path, query, pairs, body)
 
     def asking(self, **query: str) -> "Sender":
         """The same sender with additional query parameters."""
@@ -97,8 +97,8 @@ class Sender:
     def _query(self) -> str:
         if self.query is not None:
             return self.query
-        given = (("teamId", self.team_id), ("slug", self.slug))
-        return "&".join(f"{name}={value}" for name, value in given if value is not None)
+        scope = (("teamId", self.team_id), ("slug", self.slug))
+        return "&".join(f"{name}={value}" for name, value in scope if value is not None)
 
     def _authorization(self) -> str | None:
         if self.authorization is not None:
@@ -108,8 +108,8 @@ class Sender:
     def _headers(
         self, headers: Headers | None, body: bytes, *, is_json: bool
     ) -> list[tuple[str, str]]:
-        given = list(headers.items()) if isinstance(headers, Mapping) else list(headers or [])
-        names = {name.lower() for name, _ in given}
+        pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers or [])
+        names = {name.lower() for name, _ in pairs}
         if "transfer-encoding" in names:
             names.add("content-length")
         defaults = {
@@ -119,7 +119,7 @@ class Sender:
             "x-forwarded-proto": "https",
         }
         added = [(k, v) for k, v in defaults.items() if v is not None and k not in names]
-        return [*added, *given]
+        return [*added, *pairs]
 
 
 @dataclass
@@ -140,23 +140,25 @@ class Browser:
         raw: bytes | None = None,
         headers: Headers | None = None,
     ) -> Reply:
-        sent = json.dumps({} if body is None else body).encode() if raw is None else raw
-        return self._ask("POST", path, headers, sent)
+        content = json.dumps({} if body is None else body).encode() if raw is None else raw
+        return self._ask("POST", path, headers, content)
 
     def _ask(self, method: str, path: str, headers: Headers | None, body: bytes) -> Reply:
         scheme = "https" if self.https else "http"
-        given = list(headers.items()) if isinstance(headers, Mapping) else list(headers or [])
-        sent = {
+        pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers or [])
+        all_headers = {
             "x-forwarded-proto": scheme,
             "origin": f"{scheme}://{DOMAIN}",
             "user-agent": "Browser/1.0",
             **({"content-type": "application/json"} if method == "POST" else {}),
-            **dict(given),
+            **dict(pairs),
         }
         if self.cookies:
-            sent["cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+            all_headers["cookie"] = "; ".join(
+                f"{name}={value}" for name, value in self.cookies.items()
+            )
         path, _, query = path.partition("?")
-        reply = deliver(method, f"/api/auth{path}", query, list(sent.items()), body)
+        reply = deliver(method, f"/api/auth{path}", query, list(all_headers.items()), body)
         for line in reply.cookies:
             self._keep(line)
         return reply

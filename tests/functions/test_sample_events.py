@@ -286,7 +286,7 @@ def test_get_usage(cloud: Cloud) -> None:
         "show_verified",
     ],
 )
-def test_a_page(name: str, cloud: Cloud) -> None:
+def test_every_page(name: str, cloud: Cloud) -> None:
     reply = run(name, cloud)
     assert reply["statusCode"] == 200
     assert reply["body"].startswith("<!doctype html>")

@@ -96,7 +96,7 @@ def test_a_use_of_the_key_is_counted(handler: str, cloud: Cloud) -> None:
 
 
 @where_a_key_is_looked_at
-def test_a_key_is_refused_after_its_last_use(handler: str, cloud: Cloud) -> None:
+def test_the_last_use_of_a_key_removes_it(handler: str, cloud: Cloud) -> None:
     key, token = make_key(cloud, uses=1)
     invoke(handler, by_key(handler, cloud, token))
     assert find_key(key.id) is None

@@ -64,9 +64,9 @@ def test_unknown_properties_of_a_body_are_neither_stored_nor_returned(
     known = set(body["schema"]["properties"])
     greedy = {name: value for name, value in GREEDY.items() if name not in known}
     filled = path.format(idOrSlug=ada.team.id, uid=ada.member_id)
-    sent = {**_own(body["example"], ada), **greedy}
+    values = {**_own(body["example"], ada), **greedy}
     reply = ada.by_session(
-        method, filled, json_body=sent, headers={"origin": "https://cache.example.com"}
+        method, filled, json_body=values, headers={"origin": "https://cache.example.com"}
     )
     assert reply.status < 500
     assert "chosen" not in str(stored())

@@ -64,8 +64,8 @@ def test_no_body_redirects_to_an_untrusted_address(inner: str, ada: Person) -> N
         if body is None or not path.startswith("/api/auth/"):
             continue
         for field in URLS:
-            sent = {**body["example"], field: inner}
-            reply = ada.by_session(method, path, json_body=sent)
+            values = {**body["example"], field: inner}
+            reply = ada.by_session(method, path, json_body=values)
             assert reply.status == 403, (path, field)
 
 

@@ -32,9 +32,9 @@ def test_no_header_changes_links_in_mail(
     configured: str, ada: Person, mailbox: Mailbox, option: SetOption
 ) -> None:
     option("base_url", configured)
-    wanted = {"email": ada.user.email}
+    body = {"email": ada.user.email}
     for path in ("request-password-reset", "send-verification-email"):
-        Sender(None)("POST", f"/api/auth/{path}", json_body=wanted, headers=EVIL)
+        Sender(None)("POST", f"/api/auth/{path}", json_body=body, headers=EVIL)
     messages = mailbox.deliver()
     assert len(messages) == 2
     own = configured or "https://cache.example.com"
@@ -85,19 +85,19 @@ BREAKING = [
 def test_no_client_text_breaks_or_forges_a_log_line(
     breaking: str, ada: Person, log: StringIO
 ) -> None:
-    sent = breaking.encode("utf-8", "surrogatepass")
+    encoded = breaking.encode("utf-8", "surrogatepass")
     header = {"user-agent": breaking, "x-artifact-client-ci": breaking, "x-artifact-sha": breaking}
     for (method, path), operation in operations().items():
         body = json_body(operation)
-        part = quote(sent, safe="")
+        part = quote(encoded, safe="")
         filled = path.format(hash=part, idOrSlug=part, uid=part, token=part)
-        json_sent = None
+        json_values = None
         if body and isinstance(body["example"], dict):
-            json_sent = dict.fromkeys(body["schema"].get("properties", {}), breaking) | {
+            json_values = dict.fromkeys(body["schema"].get("properties", {}), breaking) | {
                 breaking: 1
             }
         ada.by_session(
-            method, f"{filled}?teamId={part}&slug={part}", json_body=json_sent, headers=header
+            method, f"{filled}?teamId={part}&slug={part}", json_body=json_values, headers=header
         )
     lines = log.getvalue().split("\n")
     assert lines.pop() == ""

@@ -66,13 +66,13 @@ def cookie(browser: Browser) -> tuple[str, str]:
     return token, signature
 
 
-def test_on_https_a_cookie_without_the_prefix_is_ignored(browser: Browser) -> None:
+def test_over_https_a_cookie_without_the_prefix_is_ignored(browser: Browser) -> None:
     # A page on another port or a subdomain could have set it.
     browser.cookies = {"better-auth.session_token": browser.cookies[SESSION_COOKIE]}
     assert has_no_session(browser.get("/get-session"))
 
 
-def test_on_http_only_the_cookie_without_the_prefix_counts(browser: Browser) -> None:
+def test_over_http_only_the_cookie_without_the_prefix_is_accepted(browser: Browser) -> None:
     value = browser.cookies[SESSION_COOKIE]
     browser.https = False
     assert has_no_session(browser.get("/get-session"))

@@ -286,7 +286,7 @@ def test_a_body_that_is_not_an_object_is_refused(ada: User, body: bytes) -> None
 
 def test_a_form_is_accepted_only_from_the_deployments_own_pages(ada: User) -> None:
     form = b"email=ada%40example.com&password=" + quote(PASSWORD).encode()
-    sent = {"content-type": "application/x-www-form-urlencoded"}
-    assert Browser().post(PATH, raw=form, headers=sent).status == 200
-    elsewhere = {**sent, "origin": "https://evil.example"}
+    form_headers = {"content-type": "application/x-www-form-urlencoded"}
+    assert Browser().post(PATH, raw=form, headers=form_headers).status == 200
+    elsewhere = {**form_headers, "origin": "https://evil.example"}
     assert Browser().post(PATH, raw=form, headers=elsewhere).refusal == (403, "INVALID_ORIGIN")

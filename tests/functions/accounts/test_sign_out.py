@@ -53,7 +53,7 @@ def test_200_for_an_expired_session(ada: User) -> None:
     assert browser_of(ada, token=token).post("/sign-out").json == {"success": True}
 
 
-def test_on_http_the_cookies_without_the_prefix_are_cleared(aws_in_memory: None) -> None:
+def test_over_http_the_cookies_without_the_prefix_are_cleared(aws_in_memory: None) -> None:
     for line in Browser(https=False).post("/sign-out").cookies:
         assert line.startswith("better-auth.")
         assert "; Max-Age=0; HttpOnly; SameSite=Lax" in line

@@ -64,7 +64,7 @@ def test_the_user_is_created_and_signed_in(aws_in_memory: None) -> None:
     assert browser.get("/get-session").json["user"] == user
 
 
-def test_the_cookie_holds_the_signed_token_for_seven_days(aws_in_memory: None) -> None:
+def test_the_cookie_contains_the_signed_token_for_seven_days(aws_in_memory: None) -> None:
     reply = sign_up()
     token = reply.json["token"]
     value = quote(f"{token}.{sign(token)}", safe="")

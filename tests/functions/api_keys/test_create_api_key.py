@@ -306,10 +306,10 @@ def test_a_whole_number_can_have_decimals(operator: Sender) -> None:
     record = made(
         operator("POST", PATH, body=b"{%s}" % body, headers={"content-type": "application/json"})
     )
-    sent = {name: int(float(number)) for name, number in numbers.items()}
+    expected = {name: int(float(number)) for name, number in numbers.items()}
     ends_at, made_at = (datetime.fromisoformat(record[name]) for name in ("expiresAt", "createdAt"))
-    assert ends_at - made_at == timedelta(seconds=sent.pop("expiresIn"))
-    assert {name: record[name] for name in sent} == sent
+    assert ends_at - made_at == timedelta(seconds=expected.pop("expiresIn"))
+    assert {name: record[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize("number", [0.5, 1e400, -0.5, "1.0", True])

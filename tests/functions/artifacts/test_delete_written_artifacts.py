@@ -168,12 +168,12 @@ def test_the_audit_log_records_the_request_and_its_outcome(
     delete(manage, bob.key.id)
     do(removal_jobs)
     sweep.sweep(now=clock.now() + 27 * HOUR)
-    done, asked = read_entries(stored.team.id, limit=10, now=clock.now()).entries
-    assert (asked.action, asked.subject) == (Action.REMOVAL_ASKED, bob.key.id)
+    done, request = read_entries(stored.team.id, limit=10, now=clock.now()).entries
+    assert (request.action, request.subject) == (Action.REMOVAL_ASKED, bob.key.id)
     assert (done.action, done.subject) == (Action.REMOVAL_DONE, bob.key.id)
     assert (done.artifacts, done.size_bytes) == (2, 16)
-    assert asked.actor == done.actor
-    assert asked.actor.user_id == stored.user.id
+    assert request.actor == done.actor
+    assert request.actor.user_id == stored.user.id
     lines = {record.message: record.__dict__ for record in caplog.records}
     line = lines["audit"]
     assert (line["action"], line["subject"]) == ("removal_asked", bob.key.id)

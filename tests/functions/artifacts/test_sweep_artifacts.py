@@ -121,9 +121,9 @@ def test_the_function_settles_arrived_uploads_and_drops_the_others(
     yesterday = clock.now() - DAY - HOUR
     for hash in (ArtifactHash("a1"), ArtifactHash("a2")):
         service.offer_upload(cloud.team.id, hash, writer=cloud.writer, now=yesterday)
-    came = read_entry(cloud.team.id, ArtifactHash("a1")).pending
-    assert came is not None
-    put_object(came.upload.object_key, b"artifact")
+    pending = read_entry(cloud.team.id, ArtifactHash("a1")).pending
+    assert pending is not None
+    put_object(pending.upload.object_key, b"artifact")
     invoke("artifacts.sweep_artifacts.handler", {})
     assert read_entry(cloud.team.id, ArtifactHash("a1")).artifact is not None
     assert read_entry(cloud.team.id, ArtifactHash("a2")).pending is None

@@ -28,7 +28,7 @@ def grant(browser: Browser, **body: Any) -> Reply:
     return browser.post(PATH, {**BODY, **body})
 
 
-def given(reply: Reply) -> str:
+def token_in(reply: Reply) -> str:
     """The token that the browser passes to turbo."""
     assert reply.status == 200, reply.body
     (token,) = parse_qs(urlsplit(reply.json["url"]).query)["token"]
@@ -47,7 +47,7 @@ def keys_of(cloud: Cloud) -> int:
 
 def test_consent_creates_a_key_with_a_name_and_an_expiry(browser: Browser, cloud: Cloud) -> None:
     reply = grant(browser)
-    token = given(reply)
+    token = token_in(reply)
     assert reply.headers["cache-control"] == "no-store"
     assert reply.json == {"url": f"{CLIENT}/?token={token}&state={STATE}"}
     key = key_of(cloud.user, token)
@@ -60,7 +60,7 @@ def test_consent_creates_a_key_with_a_name_and_an_expiry(browser: Browser, cloud
 
 
 def test_logout_deletes_the_key(browser: Browser, cloud: Cloud) -> None:
-    token = given(grant(browser))
+    token = token_in(grant(browser))
     assert Sender(token)("DELETE", "/v3/user/tokens/current").status == 200
     assert Sender(token)("GET", "/v2/user").status == 401
     assert keys_of(cloud) == 0
@@ -68,7 +68,7 @@ def test_logout_deletes_the_key(browser: Browser, cloud: Cloud) -> None:
 
 def test_a_key_for_one_team_works_only_for_that_team(browser: Browser, cloud: Cloud) -> None:
     create_team("Other", "other", owner_user_id=cloud.user.id, now=clock.now())
-    token = given(grant(browser, teamId=cloud.team.id))
+    token = token_in(grant(browser, teamId=cloud.team.id))
     assert key_of(cloud.user, token).team_id == cloud.team.id
     teams = Sender(token)("GET", "/v2/teams").json["teams"]
     assert [team["slug"] for team in teams] == ["acme"]
@@ -78,7 +78,7 @@ def test_a_key_for_one_team_works_only_for_that_team(browser: Browser, cloud: Cl
 def test_a_viewer_gets_a_key_that_reads(cloud: Cloud) -> None:
     vera = create_user("vera@acme.example", "Vera", now=clock.now())
     add_member(cloud.team.id, vera.id, Role.VIEWER, now=clock.now())
-    token = given(grant(browser_of(vera), teamId=cloud.team.id))
+    token = token_in(grant(browser_of(vera), teamId=cloud.team.id))
     assert key_of(vera, token).permissions == {"artifacts": ("read",)}
 
 
@@ -86,7 +86,7 @@ def test_the_key_has_only_artifact_permissions_whatever_the_default_is(
     browser: Browser, cloud: Cloud, option: SetOption
 ) -> None:
     option("default_key_permissions", '{"artifacts":["read"],"deploys":["run"]}')
-    token = given(grant(browser))
+    token = token_in(grant(browser))
     assert key_of(cloud.user, token).permissions == {"artifacts": ("read", "write")}
 
 
@@ -99,7 +99,7 @@ def test_403_for_another_users_team(cloud: Cloud) -> None:
 
 
 def test_an_sso_login_returns_a_code_and_creates_no_key_yet(browser: Browser, cloud: Cloud) -> None:
-    code = given(grant(browser, team="acme"))
+    code = token_in(grant(browser, team="acme"))
     assert len(code) == 32
     assert keys_of(cloud) == 0
     assert Sender(code)("GET", "/v2/user").status == 401
@@ -113,9 +113,9 @@ def test_the_state_is_returned_unchanged(browser: Browser, state: str) -> None:
     assert " " not in url
     parts = urlsplit(url)
     assert (f"{parts.scheme}://{parts.netloc}", parts.path, parts.fragment) == (CLIENT, "/", "")
-    sent = parse_qsl(parts.query, keep_blank_values=True)
-    assert [name for name, _ in sent] == ["token", "state"]
-    assert sent[1][1] == state
+    parameters = parse_qsl(parts.query, keep_blank_values=True)
+    assert [name for name, _ in parameters] == ["token", "state"]
+    assert parameters[1][1] == state
     # The client reads at most 8 kB of the request line.
     assert len(url) < 7000
 
@@ -264,13 +264,13 @@ def test_400_for_an_invalid_key_name(browser: Browser, cloud: Cloud, name: str) 
 
 
 def test_without_a_name_the_key_is_called_turbo(browser: Browser, cloud: Cloud) -> None:
-    assert key_of(cloud.user, given(grant(browser, name=None))).name == "turbo"
+    assert key_of(cloud.user, token_in(grant(browser, name=None))).name == "turbo"
 
 
 def test_the_token_is_in_no_log(
     browser: Browser, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    tokens = [given(grant(browser)), given(grant(browser, team="acme"))]
+    tokens = [token_in(grant(browser)), token_in(grant(browser, team="acme"))]
     seen = capsys.readouterr().out + caplog.text
     assert "answered" in seen
     for secret in [*tokens, *map(hash_key, tokens)]:

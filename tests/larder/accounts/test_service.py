@@ -1,4 +1,4 @@
-"""Users: made, found by any spelling of their address, changed without losing a change."""
+"""Users: creating them, finding them by any spelling of their address, and changing them concurrently."""
 
 from dataclasses import replace
 
@@ -43,7 +43,7 @@ def test_a_user_is_found_by_address_in_any_letter_case(aws_in_memory: None) -> N
         ("strasse@example.com", "stra\u00dfe@example.com"),
     ],
 )
-def test_an_address_belongs_to_one_user_in_every_spelling_that_mail_treats_as_the_same(
+def test_an_address_belongs_to_one_user_in_every_equivalent_spelling(
     aws_in_memory: None, first: str, second: str
 ) -> None:
     make(first)
@@ -83,13 +83,13 @@ def test_a_bad_picture_is_refused(aws_in_memory: None, image: str) -> None:
         create_user("ada@example.com", "Ada", image=image, now=clock.now())
 
 
-def test_the_right_password_shows_who_somebody_is(aws_in_memory: None) -> None:
+def test_the_right_password_returns_the_user(aws_in_memory: None) -> None:
     ada = make()
     assert check_credentials("ADA@example.com", PASSWORD) == ada
 
 
 @pytest.mark.parametrize("email", ["ada@example.com", "nobody@example.com", "command@example.com"])
-def test_a_wrong_password_an_unknown_address_and_a_user_without_a_password_are_alike(
+def test_a_wrong_password_an_unknown_address_and_no_password_fail_alike(
     aws_in_memory: None, email: str
 ) -> None:
     make()
@@ -107,7 +107,7 @@ def test_a_password_has_8_to_128_characters(aws_in_memory: None) -> None:
         make("d@example.com", "x" * 129)
 
 
-def test_a_hash_made_with_other_parameters_is_made_anew_at_the_next_sign_in(
+def test_a_hash_with_other_parameters_is_replaced_at_the_next_sign_in(
     aws_in_memory: None, option: SetOption
 ) -> None:
     option("scrypt_cost", 1024)
@@ -122,7 +122,7 @@ def test_a_hash_made_with_other_parameters_is_made_anew_at_the_next_sign_in(
     assert check_credentials(ada.email, PASSWORD).id == ada.id
 
 
-def test_a_changed_address_is_the_users_and_the_old_one_is_free_again(aws_in_memory: None) -> None:
+def test_a_changed_address_belongs_to_the_user_and_the_old_one_is_free(aws_in_memory: None) -> None:
     ada = make()
     new = service.change_account(
         ada.id,
@@ -134,7 +134,7 @@ def test_a_changed_address_is_the_users_and_the_old_one_is_free_again(aws_in_mem
     make("ada@example.com")
 
 
-def test_a_taken_address_is_not_changed_to(aws_in_memory: None) -> None:
+def test_an_address_cannot_be_changed_to_a_taken_one(aws_in_memory: None) -> None:
     ada = make()
     make("bob@example.com")
     with pytest.raises(EmailTaken):
@@ -145,7 +145,7 @@ def test_a_taken_address_is_not_changed_to(aws_in_memory: None) -> None:
     assert find_user_by_email("ada@example.com") == ada
 
 
-def test_an_operator_is_named_by_the_deployment_and_has_verified_the_address(
+def test_an_operator_is_in_the_option_and_has_a_verified_address(
     aws_in_memory: None, option: SetOption
 ) -> None:
     option("operator_emails", "Root@Example.com, ops@example.com")
@@ -159,7 +159,7 @@ def test_an_operator_is_named_by_the_deployment_and_has_verified_the_address(
     ]
 
 
-def test_an_address_is_looked_at_no_further_than_an_address_is_long(aws_in_memory: None) -> None:
+def test_a_padded_address_is_found_and_a_too_long_one_is_refused(aws_in_memory: None) -> None:
     ada = make()
     padded = " " * 1_000_000 + "ada@example.com"
     assert find_user_by_email(padded) == ada

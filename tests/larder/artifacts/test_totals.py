@@ -170,7 +170,7 @@ CASES = [("refuse", change) for change in CHANGES] + [
 
 
 @pytest.mark.parametrize(
-    ("over_quota", "change"), CASES, ids=lambda given: getattr(given, "__name__", given)
+    ("over_quota", "change"), CASES, ids=lambda value: getattr(value, "__name__", value)
 )
 def test_the_totals_are_exact_after(
     over_quota: str, change: Callable[[Cloud], None], cloud: Cloud, option: SetOption

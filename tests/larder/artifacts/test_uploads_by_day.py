@@ -109,9 +109,9 @@ def test_the_sweep_archives_the_uploads_of_past_days(cloud: Cloud) -> None:
     store(cloud, "def", b"123", now=NOON + DAY)
     for days in range(4):
         sweep.sweep(now=NOON + days * DAY)
-        gone = days >= 2
-        assert kept(cloud) == (Uploads(count=1, size_bytes=5) if gone else Uploads())
-        assert counted(cloud) == (Uploads() if gone else Uploads(count=1, size_bytes=5))
+        archived = days >= 2
+        assert kept(cloud) == (Uploads(count=1, size_bytes=5) if archived else Uploads())
+        assert counted(cloud) == (Uploads() if archived else Uploads(count=1, size_bytes=5))
     assert kept(cloud, THAT_DAY + DAY) == Uploads(count=1, size_bytes=3)
     assert read_totals(cloud.team.id) == Totals(size_bytes=8, artifacts=2)
     assert not read_totals(cloud.team.id).uploads

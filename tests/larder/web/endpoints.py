@@ -31,12 +31,12 @@ def http_event(
     client: str = CLIENT,
     domain: str = DOMAIN,
 ) -> dict[str, Any]:
-    given = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
+    pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
     return build_http_event(
         method,
         path,
         query,
-        given,
+        pairs,
         body,
         route_key=f"{method} {path}",
         path_parameters={},
@@ -66,16 +66,16 @@ def ask(method: str, path: str, *, pattern: str | None = None, **event: Any) -> 
     reply = lambda_handler(app)(made, Context())  # type: ignore[arg-type]
     text = reply.get("body") or ""
     content = base64.b64decode(text) if reply.get("isBase64Encoded") else text.encode()
-    given = {name.lower(): value for name, value in reply.get("headers", {}).items()}
-    return Reply(reply["statusCode"], given, content)
+    reply_headers = {name.lower(): value for name, value in reply.get("headers", {}).items()}
+    return Reply(reply["statusCode"], reply_headers, content)
 
 
 def post(path: str, body: Any = None, *, headers: Headers = (), **event: Any) -> Reply:
     """POST a JSON body as a server does: without cookies and without an origin."""
-    sent = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
+    pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
     data = json.dumps({} if body is None else body).encode()
     return ask(
-        "POST", path, body=data, headers=[("content-type", "application/json"), *sent], **event
+        "POST", path, body=data, headers=[("content-type", "application/json"), *pairs], **event
     )
 
 
