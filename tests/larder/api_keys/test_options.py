@@ -167,7 +167,7 @@ def test_custom_key_generator_must_return_a_valid_header_value(
 @pytest.mark.parametrize("name", ["nowhere:f", "json:nothing", "json", ":", "json:__doc__"])
 def test_a_missing_function_is_reported(cloud: Cloud, option: SetOption, name: str) -> None:
     option("key_generator", name)
-    with pytest.raises(SettingsError, match="does not name a function|is not a function"):
+    with pytest.raises(SettingsError, match=r"does not name a function|is not a function"):
         make(cloud)
 
 
