@@ -2,10 +2,10 @@
 
 from larder.accounts import links
 from larder.web.app import auth_api, lambda_handler
-from larder.web.auth_json import StatusJson
+from larder.web.bodies.credentials import NewEmail
 from larder.web.callers.session import SignedInInPerson
-from larder.web.credential_bodies import NewEmail
 from larder.web.mail_context import RequestMailContext
+from larder.web.replies.better_auth import StatusJson
 from larder.web.responses import JsonResponse, json_response
 
 app = auth_api()

@@ -7,12 +7,12 @@ from aws_lambda_powertools.event_handler import Request
 from larder import clock
 from larder.accounts import sign_in
 from larder.accounts.user_json import user_json
-from larder.web.account_json import NewSessionJson
 from larder.web.app import auth_api, lambda_handler
+from larder.web.bodies.credentials import PasswordChangeBody
 from larder.web.callers.session import SignedInInPerson
 from larder.web.cookies import session_cookies
-from larder.web.credential_bodies import PasswordChangeBody
 from larder.web.mail_context import RequestMailContext
+from larder.web.replies.accounts import NewSessionJson
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response
 
 app = auth_api()

@@ -9,9 +9,9 @@ from larder.accounts import sign_in
 from larder.api_keys.service import delete_keys_of
 from larder.teams.service import leave_teams
 from larder.web.app import auth_api, lambda_handler
+from larder.web.bodies.credentials import FarewellPassword
 from larder.web.callers.session import SignedInInPerson
 from larder.web.cookies import clearing_cookies
-from larder.web.credential_bodies import FarewellPassword
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response
 
 app = auth_api()

@@ -4,7 +4,7 @@ from larder import clock
 from larder.accounts import links
 from larder.errors import InvalidLinkToken
 from larder.web.app import auth_api, lambda_handler
-from larder.web.credential_bodies import ResetPage
+from larder.web.bodies.credentials import ResetPage
 from larder.web.responses import PageRedirect, sent_on
 
 app = auth_api()

@@ -4,7 +4,7 @@ from typing import TypedDict
 
 from larder.web.app import cache_api, lambda_handler
 from larder.web.callers.cache import TokenHolder
-from larder.web.client_json import TokenJson, token_json
+from larder.web.replies.clients import TokenJson, token_json
 from larder.web.responses import JsonResponse, json_response
 
 app = cache_api()

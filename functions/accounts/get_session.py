@@ -7,10 +7,10 @@ from aws_lambda_powertools.event_handler import Request
 from larder import clock
 from larder.accounts.sessions import extend_session
 from larder.accounts.user_json import user_json
-from larder.web.account_json import CurrentSessionJson, session_json
 from larder.web.app import auth_api, lambda_handler
 from larder.web.callers.session import MaybeSignedIn
 from larder.web.cookies import is_signed_by_the_old_secret, renewed_cookies
+from larder.web.replies.accounts import CurrentSessionJson, session_json
 from larder.web.responses import MAY_SET_COOKIES, PrivateResponse, private_response
 
 app = auth_api()

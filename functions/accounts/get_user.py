@@ -6,7 +6,7 @@ from larder.accounts.service import find_user
 from larder.errors import Unauthenticated
 from larder.web.app import cache_api, lambda_handler
 from larder.web.callers.cache import TokenHolder
-from larder.web.client_json import ClientUserJson, client_user_json
+from larder.web.replies.clients import ClientUserJson, client_user_json
 from larder.web.responses import JsonResponse, json_response
 
 app = cache_api()

@@ -1,9 +1,9 @@
 """GET /api/auth/list-accounts"""
 
 from larder.accounts.service import list_credentials
-from larder.web.account_json import AccountJson, accounts_json
 from larder.web.app import auth_api, lambda_handler
 from larder.web.callers.session import SignedIn
+from larder.web.replies.accounts import AccountJson, accounts_json
 from larder.web.responses import JsonResponse, json_response
 
 app = auth_api()

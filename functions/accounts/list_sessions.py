@@ -2,9 +2,9 @@
 
 from larder import clock
 from larder.accounts import sessions
-from larder.web.account_json import SessionJson, sessions_json
 from larder.web.app import auth_api, lambda_handler
 from larder.web.callers.session import SignedInLately
+from larder.web.replies.accounts import SessionJson, sessions_json
 from larder.web.responses import JsonResponse, json_response
 
 app = auth_api()

@@ -4,7 +4,7 @@ from typing import Literal, TypedDict
 
 from larder.accounts import links
 from larder.web.app import auth_api, lambda_handler
-from larder.web.credential_bodies import ResetWanted
+from larder.web.bodies.credentials import ResetWanted
 from larder.web.mail_context import RequestMailContext
 from larder.web.responses import JsonResponse, json_response
 

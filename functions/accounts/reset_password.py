@@ -4,9 +4,9 @@ from larder import clock
 from larder.accounts import links
 from larder.api_keys.service import delete_keys_of
 from larder.web.app import auth_api, lambda_handler
-from larder.web.auth_json import StatusJson
-from larder.web.credential_bodies import NewPasswordBody
+from larder.web.bodies.credentials import NewPasswordBody
 from larder.web.mail_context import RequestMailContext
+from larder.web.replies.better_auth import StatusJson
 from larder.web.responses import JsonResponse, json_response
 
 app = auth_api()

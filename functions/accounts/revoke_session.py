@@ -1,10 +1,10 @@
 """POST /api/auth/revoke-session"""
 
 from larder.accounts.sessions import end_session
-from larder.web.account_bodies import RevokedToken
 from larder.web.app import auth_api, lambda_handler
-from larder.web.auth_json import StatusJson
+from larder.web.bodies.accounts import RevokedToken
 from larder.web.callers.session import SignedInInPerson
+from larder.web.replies.better_auth import StatusJson
 from larder.web.responses import JsonResponse, json_response
 
 app = auth_api()

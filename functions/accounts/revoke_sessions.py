@@ -2,8 +2,8 @@
 
 from larder.accounts.sessions import end_sessions
 from larder.web.app import auth_api, lambda_handler
-from larder.web.auth_json import StatusJson
 from larder.web.callers.session import SignedInInPerson
+from larder.web.replies.better_auth import StatusJson
 from larder.web.responses import JsonResponse, json_response
 
 app = auth_api()

@@ -7,8 +7,8 @@ from aws_lambda_powertools.event_handler import Request
 from larder import clock
 from larder.accounts import sign_in as service
 from larder.accounts.user_json import UserJson, user_json
-from larder.web.account_bodies import SignInBody
 from larder.web.app import auth_api, lambda_handler
+from larder.web.bodies.accounts import SignInBody
 from larder.web.cookies import session_cookies
 from larder.web.mail_context import RequestMailContext
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, MayHave, json_response

@@ -6,9 +6,9 @@ from aws_lambda_powertools.event_handler import Request
 
 from larder.accounts.sessions import end_session
 from larder.web.app import auth_api, lambda_handler
-from larder.web.auth_json import SuccessJson
 from larder.web.callers.session import MaybeSignedInInPerson
 from larder.web.cookies import clearing_cookies
+from larder.web.replies.better_auth import SuccessJson
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response
 
 app = auth_api()

@@ -6,11 +6,11 @@ from aws_lambda_powertools.event_handler import Request
 
 from larder import clock
 from larder.accounts.service import update_profile
-from larder.web.account_bodies import ProfileBody
 from larder.web.app import auth_api, lambda_handler
-from larder.web.auth_json import StatusJson
+from larder.web.bodies.accounts import ProfileBody
 from larder.web.callers.session import SignedIn
 from larder.web.cookies import renewed_cookies
+from larder.web.replies.better_auth import StatusJson
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response
 
 app = auth_api()

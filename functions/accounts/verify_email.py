@@ -6,7 +6,7 @@ from larder import clock
 from larder.accounts import links
 from larder.errors import InvalidVerificationToken
 from larder.web.app import auth_api, lambda_handler
-from larder.web.credential_bodies import VerificationLink
+from larder.web.bodies.credentials import VerificationLink
 from larder.web.mail_context import RequestMailContext
 from larder.web.responses import JsonResponse, PageRedirect, json_response, sent_on
 

@@ -1,10 +1,10 @@
 """POST /api/auth/verify-password"""
 
 from larder.accounts.service import check_password
-from larder.web.account_bodies import GivenPassword
 from larder.web.app import auth_api, lambda_handler
-from larder.web.auth_json import StatusJson
+from larder.web.bodies.accounts import GivenPassword
 from larder.web.callers.session import SignedInInPerson
+from larder.web.replies.better_auth import StatusJson
 from larder.web.responses import JsonResponse, json_response
 
 app = auth_api()

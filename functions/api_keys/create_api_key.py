@@ -2,10 +2,10 @@
 
 from larder import clock
 from larder.api_keys import manage, service
-from larder.web.api_key_bodies import SentNewKey
-from larder.web.api_key_json import CreatedApiKeyJson, api_key_json
 from larder.web.app import auth_api, lambda_handler
+from larder.web.bodies.api_keys import SentNewKey
 from larder.web.callers.session import KeyMaker
+from larder.web.replies.api_keys import CreatedApiKeyJson, api_key_json
 from larder.web.responses import JsonResponse, json_response
 
 app = auth_api()

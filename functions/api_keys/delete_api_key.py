@@ -2,10 +2,10 @@
 
 from larder import clock
 from larder.api_keys import manage, service
-from larder.web.api_key_bodies import NamedKey
 from larder.web.app import auth_api, lambda_handler
-from larder.web.auth_json import SuccessJson
+from larder.web.bodies.api_keys import NamedKey
 from larder.web.callers.session import SignedIn
+from larder.web.replies.better_auth import SuccessJson
 from larder.web.responses import JsonResponse, json_response
 
 app = auth_api()

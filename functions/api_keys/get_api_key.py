@@ -2,10 +2,10 @@
 
 from larder import clock
 from larder.api_keys import manage, service
-from larder.web.api_key_bodies import QueriedKey
-from larder.web.api_key_json import ApiKeyJson, api_key_json
 from larder.web.app import auth_api, lambda_handler
+from larder.web.bodies.api_keys import QueriedKey
 from larder.web.callers.session import SignedIn
+from larder.web.replies.api_keys import ApiKeyJson, api_key_json
 from larder.web.responses import JsonResponse, json_response
 
 app = auth_api()

@@ -3,10 +3,10 @@
 from larder import clock
 from larder.artifacts import delete_by_writer
 from larder.web.app import cache_api, lambda_handler
-from larder.web.artifact_json import AcceptedRemovalJson, removal_json
-from larder.web.artifact_query import WriterAsked
 from larder.web.audit_log import audit_entry
 from larder.web.callers.cache import CacheManager
+from larder.web.queries.artifacts import WriterAsked
+from larder.web.replies.artifacts import AcceptedRemovalJson, removal_json
 from larder.web.responses import AcceptedResponse, accepted_response
 
 app = cache_api()

@@ -1,8 +1,8 @@
 """GET /v8/artifacts/status"""
 
 from larder.web.app import cache_api, lambda_handler
-from larder.web.cache_json import CachingStatusJson
 from larder.web.callers.cache import CacheMember
+from larder.web.replies.cache import CachingStatusJson
 from larder.web.responses import JsonResponse, json_response
 
 app = cache_api()

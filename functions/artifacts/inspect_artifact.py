@@ -3,9 +3,9 @@
 from larder import clock
 from larder.artifacts import service
 from larder.web.app import cache_api, lambda_handler
-from larder.web.artifact_json import ArtifactJson, artifact_json
 from larder.web.callers.cache import CacheManager
 from larder.web.parameters import NoOtherParameters
+from larder.web.replies.artifacts import ArtifactJson, artifact_json
 from larder.web.responses import JsonResponse, json_response
 
 app = cache_api()

@@ -3,9 +3,9 @@
 from larder import clock
 from larder.artifacts import management
 from larder.web.app import cache_api, lambda_handler
-from larder.web.artifact_json import ArtifactsJson, artifacts_json
-from larder.web.artifact_query import ArtifactsAsked
 from larder.web.callers.cache import CacheManager
+from larder.web.queries.artifacts import ArtifactsAsked
+from larder.web.replies.artifacts import ArtifactsJson, artifacts_json
 from larder.web.responses import JsonResponse, json_response
 
 app = cache_api()

@@ -3,9 +3,9 @@
 from larder import clock
 from larder.artifacts import service
 from larder.web.app import cache_api, lambda_handler
-from larder.web.cache_bodies import QueryHashes
-from larder.web.cache_json import QueryJson, query_json
+from larder.web.bodies.cache import QueryHashes
 from larder.web.callers.cache import CacheReader
+from larder.web.replies.cache import QueryJson, query_json
 from larder.web.responses import JsonResponse, json_response
 
 app = cache_api()

@@ -4,7 +4,7 @@ from larder import clock
 from larder.usage import service
 from larder.usage.models import Reporter
 from larder.web.app import cache_api, lambda_handler
-from larder.web.cache_bodies import Events
+from larder.web.bodies.cache import Events
 from larder.web.callers.cache import UsageReporter
 from larder.web.parameters import Client
 from larder.web.responses import EmptyResponse, empty_response

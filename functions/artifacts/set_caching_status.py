@@ -3,10 +3,10 @@
 from larder.artifacts import service
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit
-from larder.web.cache_bodies import CachingToSet
-from larder.web.cache_json import CachingStatusJson
+from larder.web.bodies.cache import CachingToSet
 from larder.web.callers.cache import CachingOwner
 from larder.web.parameters import NoOtherParameters
+from larder.web.replies.cache import CachingStatusJson
 from larder.web.responses import JsonResponse, json_response
 
 app = cache_api()

@@ -3,8 +3,8 @@
 from larder import clock
 from larder.turbo_login import service
 from larder.web.app import cache_api, lambda_handler
-from larder.web.client_json import TeamKeyJson, team_key_json
 from larder.web.log import logger
+from larder.web.replies.clients import TeamKeyJson, team_key_json
 from larder.web.responses import PrivateResponse, private_response
 from larder.web.turbo_login.code import SentCode
 

@@ -4,10 +4,10 @@ from larder.errors import TeamNotFound
 from larder.teams import management
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit
+from larder.web.bodies.teams import SentRole
 from larder.web.callers.team import MemberManager
+from larder.web.replies.teams import TeamIdJson
 from larder.web.responses import JsonResponse, json_response
-from larder.web.team_bodies import SentRole
-from larder.web.team_json import TeamIdJson
 
 app = cache_api(no_route=TeamNotFound)
 

@@ -4,10 +4,10 @@ from larder import clock
 from larder.teams import management
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit
+from larder.web.bodies.teams import SentNewTeam
 from larder.web.callers.team import TeamMaker
+from larder.web.replies.teams import CreatedTeamJson, created_json
 from larder.web.responses import JsonResponse, json_response
-from larder.web.team_bodies import SentNewTeam
-from larder.web.team_json import CreatedTeamJson, created_json
 
 app = cache_api()
 

@@ -4,7 +4,7 @@ from larder.errors import TeamNotFound
 from larder.teams import service
 from larder.web.app import cache_api, lambda_handler
 from larder.web.callers.cache import TokenHolder
-from larder.web.client_json import TeamJson, team_json
+from larder.web.replies.clients import TeamJson, team_json
 from larder.web.responses import JsonResponse, json_response
 
 app = cache_api(no_route=TeamNotFound)

@@ -5,11 +5,11 @@ from larder.accounts import team_members
 from larder.errors import TeamNotFound
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit
+from larder.web.bodies.teams import InvitationsWanted
 from larder.web.callers.team import MemberInviter
 from larder.web.mail_context import RequestMailContext
+from larder.web.replies.teams import InvitationsJson, invitations_json
 from larder.web.responses import JsonResponse, json_response
-from larder.web.team_bodies import InvitationsWanted
-from larder.web.team_json import InvitationsJson, invitations_json
 
 app = cache_api(no_route=TeamNotFound)
 

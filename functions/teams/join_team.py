@@ -5,10 +5,10 @@ from larder.accounts import team_members
 from larder.errors import TeamNotFound
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit
+from larder.web.bodies.teams import InvitationToken
 from larder.web.callers.team import Joiner
+from larder.web.replies.teams import JoinedTeamJson, joined_json
 from larder.web.responses import JsonResponse, json_response
-from larder.web.team_bodies import InvitationToken
-from larder.web.team_json import JoinedTeamJson, joined_json
 
 app = cache_api(no_route=TeamNotFound)
 

@@ -5,9 +5,9 @@ from larder.accounts import team_members
 from larder.errors import TeamNotFound
 from larder.web.app import cache_api, lambda_handler
 from larder.web.callers.team import TeamMember
+from larder.web.queries.teams import MembersAsked
+from larder.web.replies.teams import MembersJson, members_json
 from larder.web.responses import JsonResponse, json_response
-from larder.web.team_json import MembersJson, members_json
-from larder.web.team_query import MembersAsked
 
 app = cache_api(no_route=TeamNotFound)
 

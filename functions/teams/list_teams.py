@@ -3,9 +3,9 @@
 from larder.teams import service
 from larder.web.app import cache_api, lambda_handler
 from larder.web.callers.cache import TokenHolder
-from larder.web.client_json import TeamsJson, teams_json
+from larder.web.queries.teams import TeamsAsked
+from larder.web.replies.clients import TeamsJson, teams_json
 from larder.web.responses import JsonResponse, json_response
-from larder.web.team_query import TeamsAsked
 
 app = cache_api()
 

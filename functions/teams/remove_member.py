@@ -6,8 +6,8 @@ from larder.invitations import service
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit
 from larder.web.callers.team import MemberRemover
+from larder.web.replies.teams import TeamIdJson
 from larder.web.responses import JsonResponse, json_response
-from larder.web.team_json import TeamIdJson
 
 app = cache_api(no_route=TeamNotFound)
 

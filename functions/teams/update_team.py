@@ -6,10 +6,10 @@ from larder.teams import management
 from larder.teams.models import TeamMembership
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit
+from larder.web.bodies.teams import SentTeamChange
 from larder.web.callers.team import TeamEditor
-from larder.web.client_json import TeamJson, team_json
+from larder.web.replies.clients import TeamJson, team_json
 from larder.web.responses import JsonResponse, json_response
-from larder.web.team_bodies import SentTeamChange
 
 app = cache_api(no_route=TeamNotFound)
 

@@ -3,9 +3,9 @@
 from larder.usage import service
 from larder.web.app import cache_api, lambda_handler
 from larder.web.callers.cache import UsageReader
+from larder.web.queries.usage import PeriodAsked
+from larder.web.replies.usage import UsageJson, usage_json
 from larder.web.responses import JsonResponse, json_response
-from larder.web.usage_json import UsageJson, usage_json
-from larder.web.usage_query import PeriodAsked
 
 app = cache_api()
 

@@ -23,9 +23,9 @@ from larder.errors import LarderError
 from larder.web import parameters
 from larder.web.callers import cache as cache_callers
 from larder.web.callers import session as session_callers
-from larder.web.error_bodies import AuthErrorJson, ErrorJson
 from larder.web.guards import BODYLESS, check_rate, guard_request
 from larder.web.origins import check_callbacks
+from larder.web.replies.errors import AuthErrorJson, ErrorJson
 from local.template import DEFAULT_PATH, Route, Template
 from tools.openapi import Undocumented
 from tools.openapi.failures import Errors, raised_by

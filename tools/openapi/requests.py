@@ -21,17 +21,15 @@ from larder.hashing import RANDOM_ID
 from larder.settings import settings
 from larder.teams import service as teams
 from larder.usage.models import UsageEvent
-from larder.web import (
-    api_key_bodies,
-    artifact_query,
-    cache_bodies,
-    credential_bodies,
-    parameters,
-    team_bodies,
-    team_query,
-    usage_query,
-)
+from larder.web import parameters
+from larder.web.bodies import api_keys as api_key_bodies
+from larder.web.bodies import cache as cache_bodies
+from larder.web.bodies import credentials as credential_bodies
+from larder.web.bodies import teams as team_bodies
 from larder.web.callers import cache as cache_callers
+from larder.web.queries import artifacts as artifact_query
+from larder.web.queries import teams as team_query
+from larder.web.queries import usage as usage_query
 from larder.web.turbo_login import code as login_code
 from larder.web.turbo_login import loopback
 from larder.web.turbo_login import parameters as login_parameters

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from larder.web.cache_bodies import MAX_ASKED_LENGTH
+from larder.web.bodies.cache import MAX_ASKED_LENGTH
 from local.gateway.limits import MAX_EVENT_BYTES
 from tests.conftest import SetOption
 from tests.direct_uploads import offer, upload

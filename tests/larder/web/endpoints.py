@@ -10,7 +10,7 @@ from aws_lambda_powertools.event_handler import Request, Response
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
 from larder.web.app import auth_api, lambda_handler
-from larder.web.auth_body import auth_body
+from larder.web.bodies.better_auth import auth_body
 from larder.web.responses import json_response
 from local.http_event import build_http_event
 from tests.requests import DOMAIN, Context, Reply

@@ -14,7 +14,7 @@ from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 
 from larder import clock
 from larder.rate_limits.service import limit_of, take
-from larder.web.auth_body import auth_body
+from larder.web.bodies.better_auth import auth_body
 from larder.web.client_address import counted_address
 from larder.web.origins import check_callbacks, check_origin
 

@@ -16,9 +16,8 @@ from larder.errors import InvalidRequest, Unauthenticated
 from larder.hashing import hash_key
 from larder.settings import settings
 from larder.teams.service import parse_slug, parse_team_id
-from larder.web.json_body import printable
+from larder.web.bodies.raw import printable, sent_bytes
 from larder.web.request_context import request_context
-from larder.web.sent_bytes import sent_bytes
 
 MAX_TAG_LENGTH = 600
 MAX_CI_LENGTH = 50

@@ -16,7 +16,7 @@ from larder.errors import (
     LarderError,
 )
 from larder.web.base_url import base_url
-from larder.web.error_bodies import auth_error, cache_error
+from larder.web.replies.errors import auth_error, cache_error
 
 _JSON = "application/json"
 _BYTES = "application/octet-stream"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from larder.errors import LarderError, MethodNotAllowed, PathNotFound
-from larder.web.error_bodies import auth_error, cache_error
 from larder.web.pages import Handler, Reply, logged_reply, page, page_reply
+from larder.web.replies.errors import auth_error, cache_error
 
 Routes = Mapping[str, Sequence[str]]
 """The methods of each path; a path may hold `{parameters}`."""

@@ -35,10 +35,10 @@ from larder.settings import settings
 from larder.teams.models import Actor, Member, Team
 from larder.teams.repository import read_state
 from larder.teams.service import find_membership
+from larder.web.bodies.teams import InvitationToken, SentNewTeam, SentTeamChange
 from larder.web.callers.cache import Holder, TokenHolder, check_not_blocked, holder_with
 from larder.web.log import logger
 from larder.web.parameters import BearerToken, Token
-from larder.web.team_bodies import InvitationToken, SentNewTeam, SentTeamChange
 
 _READ: Permissions = {"teams": ("read",)}
 _WRITE: Permissions = {"teams": ("write",)}

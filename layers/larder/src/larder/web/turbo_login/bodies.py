@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from larder.errors import InvalidBody
 from larder.teams.service import parse_team_id
 from larder.turbo_login.service import Grant
-from larder.web.auth_body import parsed
+from larder.web.bodies.better_auth import parsed
 from larder.web.origins import check_own_page
 from larder.web.turbo_login.loopback import MAX_STATE_LENGTH, Loopback, parse_loopback
 

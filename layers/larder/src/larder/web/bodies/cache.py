@@ -16,7 +16,7 @@ from larder.errors import InvalidRequest
 from larder.settings import settings
 from larder.teams.models import CachingStatus
 from larder.usage.models import UsageEvent
-from larder.web.json_body import printable, sent_json
+from larder.web.bodies.raw import printable, sent_json
 from larder.web.log import logger
 from larder.web.parameters import MAX_DURATION_MS, BearerToken
 

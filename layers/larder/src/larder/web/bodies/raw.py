@@ -1,16 +1,25 @@
 """JSON as it was sent, and what pydantic has against it in a message for the client."""
 
+import base64
 import json
 from typing import TYPE_CHECKING
 
 from aws_lambda_powertools.event_handler import Request
 
 from larder.errors import InvalidRequest
-from larder.web.sent_bytes import sent_bytes
 
 if TYPE_CHECKING:
     # Endpoints that read a body but check none of it start without pydantic.
     from pydantic import ValidationError
+
+
+def sent_bytes(request: Request) -> bytes:
+    """The gateway hands over text types as text and all others in base64."""
+    event = request.resolved_event
+    text = event.body
+    if not text:
+        return b""
+    return base64.b64decode(text) if event.get("isBase64Encoded") else text.encode()
 
 
 def sent_json(request: Request) -> object:

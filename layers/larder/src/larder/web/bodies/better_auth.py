@@ -6,8 +6,7 @@ from urllib.parse import parse_qsl
 from aws_lambda_powertools.event_handler import Request
 
 from larder.errors import InvalidBody, InvalidRequest, UnsupportedMediaType
-from larder.web.json_body import broken_rules, sent_json
-from larder.web.sent_bytes import sent_bytes
+from larder.web.bodies.raw import broken_rules, sent_bytes, sent_json
 
 if TYPE_CHECKING:
     # The guards of every endpoint read the body; those that check nothing of it start without pydantic.

@@ -8,7 +8,7 @@ from larder.accounts.team_members import MembersPage
 from larder.clock import Milliseconds, to_ms
 from larder.invitations.models import Invitation
 from larder.teams.models import Member, Role, Team
-from larder.web.client_json import username
+from larder.web.replies.clients import username
 
 
 class TeamIdJson(TypedDict):

@@ -18,7 +18,7 @@ from larder.api_keys.models import UNSET, KeyChanges, NewKey, Permissions, RateL
 from larder.api_keys.service import default_rate_limit, presented_form
 from larder.errors import InvalidBody, InvalidQuery, KeyForAnother, ServerOnlyProperty
 from larder.teams.service import parse_team_id
-from larder.web.auth_body import parsed
+from larder.web.bodies.better_auth import parsed
 from larder.web.callers.session import Caller, KeyMaker
 from larder.web.request_context import request_context
 

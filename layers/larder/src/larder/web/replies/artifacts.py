@@ -6,7 +6,7 @@ from larder.artifacts.expiry import expires_at
 from larder.artifacts.models import Artifact, ArtifactPage, Writer
 from larder.audit.models import Entry
 from larder.clock import Milliseconds, to_ms
-from larder.web.artifact_query import cursor_of
+from larder.web.queries.artifacts import cursor_of
 
 
 class WriterJson(TypedDict):

@@ -16,7 +16,7 @@ from larder.accounts.service import parse_image
 from larder.accounts.sign_in import SignIn, SignUp
 from larder.errors import EmailCannotBeUpdated, InvalidBody, InvalidRequest, NoFieldsToUpdate
 from larder.names import parse_name
-from larder.web.auth_body import parsed
+from larder.web.bodies.better_auth import parsed
 
 
 class _Body(BaseModel):

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from larder.accounts.models import PasswordChange
 from larder.errors import InvalidLinkToken, InvalidQuery
-from larder.web.auth_body import parsed
+from larder.web.bodies.better_auth import parsed
 from larder.web.origins import absolute
 
 RESET_PAGE = "/reset-password"

@@ -17,7 +17,7 @@ from larder.errors import InvalidEmail, InvalidRequest, NoValuesToUpdate
 from larder.names import parse_name
 from larder.teams.models import CachingStatus, Role, TeamChange
 from larder.teams.service import parse_slug
-from larder.web.json_body import broken_rules, sent_json
+from larder.web.bodies.raw import broken_rules, sent_json
 from larder.web.parameters import BearerToken
 
 MAX_INVITATIONS = 10

@@ -1,0 +1,1 @@
+"""The JSON bodies that requests send, parsed and checked."""

@@ -1,0 +1,1 @@
+"""The query parameters that list or filter, parsed and checked."""
