@@ -264,7 +264,7 @@ def _any_case(pattern: re.Pattern[str]) -> str:
 def _hashes() -> Schema:
     hashes = {
         "type": "array",
-        "items": _text(cache_bodies.MAX_ASKED_LENGTH),
+        "items": _text(cache_bodies.MAX_QUERIED_LENGTH),
         "maxItems": settings().max_query_hashes,
     }
     return {"type": "object", "properties": {"hashes": hashes}, "required": ["hashes"]}

@@ -160,4 +160,4 @@ def test_an_unknown_cursor_is_refused_or_only_sets_the_position(
         assert hashes(reply.json) == ["a0000", "a0001"]
     else:
         assert (reply.status, reply.code) == (400, "bad_request")
-        assert reply.message == "cursor: must be the `next` of the page before"
+        assert reply.message == "cursor: must be the `next` of the previous page"

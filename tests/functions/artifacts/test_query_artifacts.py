@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from larder.web.bodies.cache import MAX_ASKED_LENGTH
+from larder.web.bodies.cache import MAX_QUERIED_LENGTH
 from local.gateway.limits import MAX_EVENT_BYTES
 from tests.conftest import SetOption
 from tests.direct_uploads import offer, upload
@@ -60,7 +60,7 @@ def test_an_invalid_hash_is_null_and_the_others_are_returned(send: Sender) -> No
 
 def test_the_longest_reply_fits_into_lambdas_limit(send: Sender, option: SetOption) -> None:
     option("max_query_hashes", 1000)
-    longest = [f"{number:03}".ljust(MAX_ASKED_LENGTH, "\U0001f600") for number in range(1000)]
+    longest = [f"{number:03}".ljust(MAX_QUERIED_LENGTH, "\U0001f600") for number in range(1000)]
     reply = send("POST", "/v8/artifacts", json_body={"hashes": longest})
     assert reply.json == dict.fromkeys(longest)
     assert len(json.dumps({"body": reply.body.decode()})) < MAX_EVENT_BYTES
@@ -91,7 +91,7 @@ def test_only_uploads_that_have_arrived_are_found(
         ({"hashes": "abc"}, "hashes"),
         ({"hashes": [1]}, "hashes.0"),
         ({"hashes": ["abc", None]}, "hashes.1"),
-        ({"hashes": ["abc", "a" * (MAX_ASKED_LENGTH + 1)]}, "hashes.1"),
+        ({"hashes": ["abc", "a" * (MAX_QUERIED_LENGTH + 1)]}, "hashes.1"),
         ({"hashes": ["\ud800"]}, "hashes.0"),
         ({"hashes": {"abc": 1}}, "hashes"),
     ],

@@ -1,4 +1,4 @@
-"""The resolver that every HTTP function is made of: errors become replies, each request leaves one log line."""
+"""The resolver of every HTTP function. It turns errors into replies and logs one line for each request."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,7 +19,7 @@ Handler = Callable[[dict[str, Any], LambdaContext], dict[str, Any]]
 
 
 class _Resolver(APIGatewayHttpResolver):
-    """Powertools' resolver, with dependencies resolved by us."""
+    """Powertools' resolver, with our own injection of dependencies."""
 
     def route(self, *args: Any, **kwargs: Any) -> Callable[[Any], Any]:
         register = super().route(*args, **kwargs)
@@ -34,15 +34,15 @@ class _Resolver(APIGatewayHttpResolver):
 def cache_api(
     error_headers: dict[str, str] | None = None, *, no_route: type[LarderError] | None = None
 ) -> APIGatewayHttpResolver:
-    """A resolver for one endpoint of the cache API. `error_headers` go with every error reply.
+    """A resolver for one endpoint of the cache API. Every error reply has `error_headers`.
 
-    `no_route` is raised for a path with characters that the endpoint's parameter cannot have: without one, a hash.
+    It raises `no_route` if the path's parameter has invalid characters. The default error is about a hash.
     """
     app = _resolver(lambda error: error_response(error, error_headers))
 
     def refuse(_: NotFoundError) -> Response[str]:
-        # The gateway only sends what matches this function's route, so the hash has characters that no hash has.
-        unnamed = InvalidRequest("hash", "has characters that no hash has")
+        # The gateway sends only paths of this function's route, so the hash must have invalid characters.
+        unnamed = InvalidRequest("hash", "must be 1 to 128 letters and digits")
         return error_response(no_route() if no_route else unnamed, error_headers)
 
     app.not_found(refuse)
@@ -52,9 +52,9 @@ def cache_api(
 def auth_api(*, guarded: bool = True) -> APIGatewayHttpResolver:
     """A resolver for one endpoint of `/api/auth`, with the guards of request_guards in front.
 
-    Pages of trusted origins may read its replies. Only what answers from the request alone needs no guards.
+    Pages of trusted origins can read its replies. Only endpoints that read no data work without guards.
     """
-    # Imported here: the cache API starts faster without them.
+    # Imported here, because the cache API starts faster without them.
     from larder.web.cors import TrustedOrigins
     from larder.web.guards import guard_request
 
@@ -84,13 +84,13 @@ def _resolver(
 
 
 HIT_OR_MISS = {200: "Hits", 302: "Redirects", 404: "Misses"}
-"""What becomes of a request for an artifact, by the status of its reply: a redirect is a hit that S3 answers."""
+"""The metric of a request for an artifact, by its status. A redirect is a hit that S3 delivers."""
 
 
 def lambda_handler(
     app: APIGatewayHttpResolver, *, outcomes: Mapping[int, str] | None = None
 ) -> Handler:
-    """What Lambda calls. `outcomes` names the metrics that count the route's replies, by their status."""
+    """The function that Lambda calls. `outcomes` names the metrics of the route's replies, by status."""
 
     def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         log = log_of_request(event)

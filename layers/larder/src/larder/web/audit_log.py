@@ -1,4 +1,4 @@
-"""The lines of the log that tell who did what. Ids only."""
+"""Log lines that record which user did what. They contain ids only."""
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Acting(Protocol):
-    """Who acts, with which key or session, and for which team or person."""
+    """The acting user, their key or session, and the team or user that they act for."""
 
     @property
     def user_id(self) -> str: ...
@@ -20,23 +20,23 @@ class Acting(Protocol):
 
 
 def audit(action: str, caller: Acting, *, subject: str) -> None:
-    """A line for an act that somebody may be asked about, and that no table of the audit keeps."""
-    who = {"user_id": caller.user_id, "credential_id": caller.credential_id}
-    _write({"action": action, "owner": caller.owner, "subject": subject, **who})
+    """Log an action that is not stored in the audit table."""
+    actor = {"user_id": caller.user_id, "credential_id": caller.credential_id}
+    _write({"action": action, "owner": caller.owner, "subject": subject, **actor})
 
 
 def audit_entry(entry: "Entry | None") -> None:
-    """The line that tells the same as an entry of the audit; none, when nothing was done."""
+    """Log an entry of the audit table. Does nothing for None."""
     if entry is None:
         return
-    who = {"user_id": entry.actor.user_id, "credential_id": entry.actor.credential_id}
+    actor = {"user_id": entry.actor.user_id, "credential_id": entry.actor.credential_id}
     removed = {"artifacts": entry.artifacts, "size_bytes": entry.size_bytes}
     _write(
         {
             "action": entry.action.value,
             "owner": entry.owner,
             "subject": entry.subject,
-            **who,
+            **actor,
             **removed,
         }
     )

@@ -1,4 +1,4 @@
-"""Where clients reach this deployment."""
+"""The base URL of this deployment."""
 
 from aws_lambda_powertools.event_handler import Request
 
@@ -6,9 +6,9 @@ from larder.settings import settings
 
 
 def base_url(request: Request) -> str:
-    """Scheme, host and port, without a slash at the end: the deployment's option, else what the gateway tells.
+    """Scheme, host and port, without a slash at the end: from the option, or else from the gateway.
 
-    Never the client's Host header, which could make the links in our mails lead elsewhere.
+    Never from the client's Host header: an attacker could use it to change the links in our emails.
     """
     if configured := settings().base_url:
         return configured.rstrip("/")

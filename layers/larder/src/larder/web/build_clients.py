@@ -1,4 +1,4 @@
-"""What build clients of certain versions can't do."""
+"""Limitations of certain versions of turbo."""
 
 import re
 
@@ -10,7 +10,7 @@ _BREAKS_PRESIGNED_URLS = (2, 10, 12)
 
 
 def keeps_presigned_urls(user_agent: str) -> bool:
-    """Whether the client uses a Location byte for byte. Clients that are not `turbo` are taken to."""
+    """Whether the client uses a Location unchanged. True for all clients other than `turbo`."""
     match = _TURBO.match(user_agent)
     if match is None:
         return True

@@ -1,4 +1,4 @@
-"""The address that a request comes from, as far as it can be trusted."""
+"""The client's IP address, as far as it can be trusted."""
 
 import ipaddress
 import re
@@ -8,7 +8,7 @@ from aws_lambda_powertools.event_handler import Request
 from larder.settings import settings
 
 UNKNOWN = "unknown"
-"""What everything is counted under that is no address."""
+"""The rate limit key of requests without a valid address."""
 
 _NETWORK_BITS = 64
 _WITH_PORT = re.compile(r"\[(?P<v6>[^\]]+)\](?::[0-9]+)?|(?P<v4>[0-9.]+):[0-9]+")
@@ -17,32 +17,32 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def client_address(request: Request) -> str | None:
-    """The client's address in its one spelling, v4-mapped IPv6 as v4; None when what was told is none.
+    """The client's address in canonical form, v4-mapped IPv6 as v4. None if there is no valid address.
 
-    It is the caller of the API. Behind `trusted_proxy_hops` proxies it is the entry of X-Forwarded-For that the
-    outermost of them added: counted from the right, because everything further left is what the client says itself.
+    Without proxies it is the caller of the API. Behind `trusted_proxy_hops` proxies it is the entry of X-Forwarded-For
+    that the outermost of them added. Entries are counted from the right, because clients can write those on the left.
     """
-    address = _parse(_told(request))
+    address = _parse(_claimed_address(request))
     return None if address is None else str(address)
 
 
 def counted_address(request: Request) -> str:
-    """What the client is counted by: an IPv4 address, or the /64 of an IPv6 one, which is what one customer gets."""
-    address = _parse(_told(request))
+    """The rate limit key: an IPv4 address, or the /64 of an IPv6 address, because one customer usually has it all."""
+    address = _parse(_claimed_address(request))
     if isinstance(address, ipaddress.IPv6Address):
         host_bits = address.max_prefixlen - _NETWORK_BITS
         return f"{ipaddress.IPv6Address(int(address) >> host_bits << host_bits)}/{_NETWORK_BITS}"
     return UNKNOWN if address is None else str(address)
 
 
-def _told(request: Request) -> str:
+def _claimed_address(request: Request) -> str:
     caller: str = request.resolved_event["requestContext"]["http"]["sourceIp"]
     hops = settings().trusted_proxy_hops
     if hops == 0:
         return caller
-    # The gateway adds its caller, the innermost proxy, at the right end; each proxy before has added its own.
+    # Each proxy appends its caller. The gateway is last and appends the innermost proxy.
     forwarded = request.headers.get("x-forwarded-for", "").split(",")
-    # One that did not come through all of them is counted by who sent it.
+    # A request that bypassed some of the proxies is counted under its sender.
     return forwarded[-1 - hops] if len(forwarded) > hops else caller
 
 

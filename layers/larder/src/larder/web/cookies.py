@@ -21,13 +21,13 @@ def session_token(request: Request) -> str | None:
 
 
 def is_signed_by_the_old_secret(request: Request) -> bool:
-    """Whether the cookie of the session counts, but would no longer after the next rotation of the secret."""
+    """Whether the session's cookie is valid now, but will not be after the next rotation of the secret."""
     token, signature = _token_and_signature(request)
     return not is_signed_anew(token, signature) and session_token(request) is not None
 
 
 def session_cookies(request: Request, token: str, *, remembered: bool) -> list[Cookie]:
-    """What a browser gets at a sign-in. A session that is not remembered ends with the browser."""
+    """The cookies to set at a sign-in. A session that is not remembered ends when the browser closes."""
     lifetime = settings().session_expires_in_seconds if remembered else None
     cookies = [_cookie(request, _SESSION_TOKEN, _signed(token), max_age=lifetime)]
     if not remembered:
@@ -36,14 +36,14 @@ def session_cookies(request: Request, token: str, *, remembered: bool) -> list[C
 
 
 def renewed_cookies(request: Request, token: str, *, remembered: bool) -> list[Cookie]:
-    """The session's cookies anew, for a client that has come with them; none for one with a bearer token."""
+    """The session's cookies again, if the request has them. Empty for a bearer token."""
     if session_token(request) != token:
         return []
     return session_cookies(request, token, remembered=remembered)
 
 
 def clearing_cookies(request: Request) -> list[Cookie]:
-    """What makes a browser forget the session."""
+    """Cookies that delete the session's cookies in the browser."""
     return [
         _cookie(request, name, "", max_age=0)
         for name in (_SESSION_TOKEN, _SESSION_DATA, _DONT_REMEMBER)
@@ -51,19 +51,19 @@ def clearing_cookies(request: Request) -> list[Cookie]:
 
 
 def is_https(request: Request) -> bool:
-    """Whether the client came by https. The gateway says so; only the local cloud has plain http."""
+    """Whether the request came by https, as the gateway reports. Only the local cloud has plain http."""
     return request.headers.get("x-forwarded-proto") != "http"
 
 
-def _sent(request: Request, name: str) -> str:
-    """The value of a cookie, or nothing. The gateway hands cookies over in a list of their own."""
+def _cookie_value(request: Request, name: str) -> str:
+    """The value of a cookie, or an empty string. The gateway passes cookies as a separate list."""
     start = f"{_name(request, name)}="
     sent: list[str] = request.resolved_event.get("cookies") or []
     return next((cookie.removeprefix(start) for cookie in sent if cookie.startswith(start)), "")
 
 
 def _token_and_signature(request: Request) -> tuple[str, str]:
-    token, _, signature = unquote(_sent(request, _SESSION_TOKEN)).rpartition(".")
+    token, _, signature = unquote(_cookie_value(request, _SESSION_TOKEN)).rpartition(".")
     return token, signature
 
 

@@ -1,4 +1,4 @@
-"""Which pages of other origins may read what `/api/auth` answers: those of `trusted_origins` (Fetch standard, 3.2)."""
+"""CORS for `/api/auth`: pages of `trusted_origins` can read its replies (Fetch standard, 3.2)."""
 
 from aws_lambda_powertools.event_handler import CORSConfig, Request
 
@@ -6,11 +6,11 @@ from larder.settings import listed, settings
 from larder.web.origins import check_listed_page, is_listed_origin, origin_of
 
 _PREFLIGHT_SECONDS = 7200
-"""For how long a browser need not ask again; Chromium keeps no answer for longer."""
+"""How long a browser can cache a preflight. This is Chromium's maximum."""
 
 
 class TrustedOrigins(CORSConfig):
-    """The headers of every reply: the asking origin by its name, for cookies are not sent to a `*`."""
+    """The CORS headers of every reply. They name the origin, because browsers send no cookies if it is `*`."""
 
     def allowed_origin(self, extracted_origin: str | None) -> str | None:
         origin = origin_of(extracted_origin or "")
@@ -28,10 +28,7 @@ class TrustedOrigins(CORSConfig):
 
 
 def announced_request_headers(request: Request) -> dict[str, str]:
-    """What a preflight is told besides: methods and headers that the request itself may have.
-
-    Raises MissingOrNullOrigin, InvalidOrigin.
-    """
+    """The methods and headers that a preflight's reply allows. Raises MissingOrNullOrigin, InvalidOrigin."""
     check_listed_page(request)
     headers = ["Content-Type", "Authorization", *listed(settings().api_key_headers)]
     return {

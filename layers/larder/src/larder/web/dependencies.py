@@ -1,7 +1,7 @@
-"""Gives a handler what its signature names: the values of its `Depends`, each made once for a request.
+"""Dependency injection for handlers: computes the values of `Depends`, each once per request.
 
-Powertools would do the same, but reads the annotations of every dependency again at every request, which takes longer
-than a call to AWS (docs/decisions/0034). What a signature says does not change, so it is read once.
+Powertools can do the same, but reads the annotations of every dependency on every request. That takes longer than a
+call to AWS (docs/decisions/0034). Here signatures are read once.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,21 +15,21 @@ _Function = Callable[..., Any]
 
 
 class _Needs(NamedTuple):
-    """What a function's signature asks for: parameters that take the request, and dependencies by parameter."""
+    """From a function's signature: the parameters that take the request, and the dependencies by parameter."""
 
     request: tuple[str, ...]
     dependencies: tuple[tuple[str, _Function], ...]
 
 
 def with_dependencies(function: _Function) -> _Function:
-    """The function as Powertools calls it: with the request and the parameters of the path."""
+    """Wrap a handler for Powertools, which calls it with the request and the parameters of the path."""
 
     @wraps(function)
     def handler(request: Request, **parameters: Any) -> Any:
-        # A dependency may have a parameter of the path parsed: what it says goes.
+        # A dependency can parse a parameter of the path. Its value replaces the text.
         return function(**{**parameters, **_arguments(function, request, {})})
 
-    # What Powertools reads, in place of the function's own: it is to resolve nothing.
+    # Powertools reads these annotations instead of the function's own, so it resolves nothing itself.
     handler.__annotations__ = {"request": Request}
     return handler
 

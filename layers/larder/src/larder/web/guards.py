@@ -1,9 +1,9 @@
 """The checks before every handler of `/api/auth`, in this order (docs/clients/better-auth.md#order-of-checks):
 
 1. the rate limit of the client's address and the path,
-2. the body: its media type, and that it can be read,
-3. the origin of the page that sends it,
-4. the URLs to return to, in body and query.
+2. the body: its media type, and that it can be parsed,
+3. the origin of the page that sends the request,
+4. the callback URLs in body and query.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ BODYLESS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def guard_request(app: ApiGatewayResolver, next_middleware: NextMiddleware) -> Response[Any]:
-    """Let a request through to its handler, or raise what it is refused for."""
+    """Run all checks. Raises the error of the first that fails."""
     request: Request = app.request
     path = request.route.removeprefix(PREFIX)
     signs_in = path.startswith(("/sign-in", "/sign-up"))
@@ -37,6 +37,6 @@ def guard_request(app: ApiGatewayResolver, next_middleware: NextMiddleware) -> R
 
 def check_rate(request: Request, path: str) -> None:
     """Count the request against the limit of its path. Raises TooManyRequests."""
-    # Counted by the path's pattern: every token of a link counts as the same path.
+    # Counted by the path's pattern, so that links with different tokens count together.
     if limit := limit_of(path):
         take(f"http#{path}#{counted_address(request)}", limit, now=clock.now())

@@ -1,4 +1,4 @@
-"""The structured log: one JSON object a line, with the request's id. Never a token, a body or a signed URL."""
+"""The structured log: one JSON object per line, with the request's id. Never log a token, a body or a signed URL."""
 
 from collections.abc import Callable
 from functools import cache, wraps
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 @cache
 def logger() -> Logger:
-    """Service name and level come from Powertools' own variables, which the template sets."""
+    """The template sets the service name and level in Powertools' own variables."""
     return Logger(use_rfc3339=True)
 
 
 def log_of_request(event: dict[str, Any]) -> Logger:
-    """The log, with what every line of an HTTP request names, and nothing of the request before."""
+    """The logger with the fields of this HTTP request. Clears those of the previous request."""
     log, context = logger(), event["requestContext"]
     log.clear_state()
     log.append_keys(
@@ -31,7 +31,7 @@ def log_of_request(event: dict[str, Any]) -> Logger:
 def logged(
     handler: "Callable[[dict[str, Any], LambdaContext], None]",
 ) -> "Callable[[dict[str, Any], LambdaContext], None]":
-    """A handler without a route: its lines carry the id of the invocation, and nothing of the one before."""
+    """Wrap a handler without a route: its log lines have the id of the invocation."""
 
     @wraps(handler)
     def run(event: dict[str, Any], context: "LambdaContext") -> None:

@@ -1,9 +1,9 @@
-"""Which pages may send requests, and where a reply may send people on to.
+"""Which pages can send requests, and where a reply can redirect to.
 
 docs/clients/better-auth.md#origins and docs/clients/better-auth.md#callback-urls have the rules.
 
-A URL is only trusted in a spelling that no two programs can read differently: what browsers repair (tabs, backslashes,
-user names, Unicode dots, `0x7f.1`, one slash too few) is refused, never repaired in a way of our own.
+A URL is trusted only in an unambiguous spelling. What browsers correct (tabs, backslashes, user names, Unicode dots,
+`0x7f.1`, a missing slash) is refused, because our correction could differ from theirs.
 """
 
 import re
@@ -25,7 +25,7 @@ from larder.settings import SettingsError, listed, settings
 from larder.web.base_url import base_url
 
 MAX_URL_LENGTH = 2048
-"""A URL to return to travels in a header, and a reply's headers have an end."""
+"""The longest callback URL. It is sent in a header, and headers have a limit."""
 
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _FETCH_METADATA = ("sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest", "sec-fetch-user")
@@ -38,18 +38,17 @@ CALLBACKS: Mapping[str, type[InvalidCallbackUrl]] = {
     "errorCallbackURL": InvalidErrorCallbackUrl,
     "newUserCallbackURL": InvalidNewUserCallbackUrl,
 }
-"""The fields of bodies and queries that name a URL to return to, and how a bad one is refused."""
+"""The fields of bodies and queries that have a callback URL, and the error for each."""
 
-# Printable ASCII without what a URL holds only in percent-encoding, and without the backslash, which browsers read
-# as a slash.
+# Printable ASCII, without characters that URLs must percent-encode, and without the backslash, which browsers read as a
+# slash.
 _CHARACTER = r"[!#-;=?-\[\]^_a-z{|}~]"
 _ABSOLUTE = re.compile(
     rf"(?P<scheme>https?)://(?P<host>[A-Z0-9._-]+|\[[0-9A-F:.]+\])(?::(?P<port>[0-9]{{1,5}}))?"
     rf"(?:[/?#]{_CHARACTER}*)?",
     re.IGNORECASE | re.ASCII,
 )
-# No empty segment, so that no part of it can be read as `//host`; nothing encoded that would be a slash, a backslash
-# or a control character.
+# No empty segment, because it could be read as `//host`. No encoded slash, backslash or control character.
 _RELATIVE = re.compile(
     rf"/(?!/)(?P<path>(?:(?!//)(?![?#]){_CHARACTER})*)(?:[?#]{_CHARACTER}*)?",
     re.IGNORECASE | re.ASCII,
@@ -63,35 +62,35 @@ _WILDCARD = "[a-z0-9_-]+"
 
 
 def origin_of(url: str) -> str | None:
-    """`https://host:port` of an absolute URL, in lower case and without its scheme's own port; None if it has none."""
+    """`https://host:port` of an absolute URL, in lower case and without a default port. None if it has no origin."""
     match = _ABSOLUTE.fullmatch(url)
     return None if match is None else _origin(match)
 
 
 def is_trusted_origin(origin: str | None, request: Request) -> bool:
-    """Whether an origin, as `origin_of` spells it, is this deployment's own or one of its `trusted_origins`."""
+    """Whether an origin, as returned by `origin_of`, is this deployment's own or one of its `trusted_origins`."""
     return origin is not None and (origin == _own_origin(request) or is_listed_origin(origin))
 
 
 def is_listed_origin(origin: str | None) -> bool:
-    """Whether an origin, as `origin_of` spells it, is one of `trusted_origins`."""
+    """Whether an origin, as returned by `origin_of`, is one of `trusted_origins`."""
     return origin is not None and any(
         pattern.fullmatch(origin) for pattern in _patterns(settings().trusted_origins)
     )
 
 
 def check_options() -> None:
-    """Whether requests can be held to the deployment's options. Raises SettingsError, as the first request would."""
+    """Check the options for URLs before the first request does. Raises SettingsError."""
     configured = settings().base_url
     _, _, host = configured.rstrip("/").partition("://")
-    # A path would stand in links, and in no origin.
+    # An origin has no path, so a base URL with one could not be compared with origins.
     if configured and (origin_of(configured) is None or re.search(r"[/?#]", host)):
         raise _no_base_url(configured)
     _patterns(settings().trusted_origins)
 
 
 def is_trusted_url(url: str, request: Request) -> bool:
-    """Whether people may be sent on to `url`: a path of this deployment, or a URL of a trusted origin."""
+    """Whether a reply can redirect to `url`: a path of this deployment, or a URL of a trusted origin."""
     if len(url) > MAX_URL_LENGTH:
         return False
     if relative := _RELATIVE.fullmatch(url):
@@ -100,22 +99,22 @@ def is_trusted_url(url: str, request: Request) -> bool:
 
 
 def absolute(url: str, request: Request) -> str:
-    """A URL that people may be sent on to, with this deployment's origin in front of a path."""
+    """The URL to redirect to. A path gets this deployment's origin in front."""
     return base_url(request) + url if url.startswith("/") else url
 
 
 def check_origin(request: Request, *, signs_in: bool, signs_out: bool) -> None:
-    """Refuse what another site's page sends with its visitor's cookies, or to sign its visitor in or out.
+    """Refuse requests that a page of another site sends with its visitor's cookies, or to sign its visitor in or out.
 
-    Raises MissingOrNullOrigin, InvalidOrigin, CrossSiteNavigation. Requests that carry no cookie and come from no
-    browser pass: there is nothing that they could misuse.
+    Raises MissingOrNullOrigin, InvalidOrigin, CrossSiteNavigation. Requests without a cookie that do not come from a
+    browser pass, because there is no session to misuse.
     """
     if request.method in _SAFE_METHODS:
         return
     headers = request.headers
     origin = headers.get("origin") or headers.get("referer") or ""
     if not _has_cookies(request):
-        # A form of another site comes without the cookies, yet the browser takes the reply's: those that clear, too.
+        # The browser sends no cookies with a form of another site, but it stores or deletes those that the reply sets.
         if (signs_in or signs_out) and _crosses_sites(request):
             raise CrossSiteNavigation
         from_browser = any(headers.get(name) for name in _FETCH_METADATA)
@@ -128,7 +127,7 @@ def check_origin(request: Request, *, signs_in: bool, signs_out: bool) -> None:
 
 
 def check_own_page(request: Request) -> None:
-    """Refuse all but a script in a page of this deployment itself: what gives a credential away asks for it.
+    """Accept only scripts in pages of this deployment. For endpoints that return a credential.
 
     Raises MissingOrNullOrigin, InvalidOrigin, the latter for trusted origins too.
     """
@@ -141,7 +140,7 @@ def check_own_page(request: Request) -> None:
 
 
 def check_listed_page(request: Request) -> None:
-    """Refuse all but a page of an origin that `trusted_origins` lists. Raises MissingOrNullOrigin, InvalidOrigin."""
+    """Accept only pages of an origin in `trusted_origins`. Raises MissingOrNullOrigin, InvalidOrigin."""
     origin = request.headers.get("origin", "")
     if origin in ("", "null"):
         raise MissingOrNullOrigin
@@ -150,9 +149,9 @@ def check_listed_page(request: Request) -> None:
 
 
 def check_callbacks(request: Request, body: object) -> None:
-    """Refuse a URL to return to that is not trusted, in body or query. Raises what CALLBACKS says.
+    """Refuse an untrusted callback URL in body or query. Raises the errors in CALLBACKS.
 
-    One that is no text is left to the body's own validation.
+    Values that are not strings are left to the validation of the body.
     """
     for given in (body, request.query_parameters):
         if not isinstance(given, Mapping):
@@ -164,12 +163,12 @@ def check_callbacks(request: Request, body: object) -> None:
 
 
 def _has_cookies(request: Request) -> bool:
-    # The gateway takes the Cookie header apart.
+    # The gateway moves the Cookie header into a separate list.
     return bool(request.resolved_event.get("cookies")) or "cookie" in request.headers
 
 
 def _crosses_sites(request: Request) -> bool:
-    """Does a page of another site have the browser go here, as by a form?"""
+    """Whether a page of another site navigates the browser here, for example with a form."""
     headers = request.headers
     return (headers.get("sec-fetch-site"), headers.get("sec-fetch-mode")) == (
         "cross-site",

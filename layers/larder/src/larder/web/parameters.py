@@ -1,6 +1,6 @@
-"""What a request carries outside its body, parsed and checked: the dependencies that handlers name in their signatures.
+"""Path, query and headers, parsed and checked: the dependencies that handlers name in their signatures.
 
-Each raises InvalidRequest naming the parameter and the rule.
+Each raises InvalidRequest.
 """
 
 import re
@@ -22,7 +22,7 @@ from larder.web.request_context import request_context
 MAX_TAG_LENGTH = 600
 MAX_CI_LENGTH = 50
 MAX_DURATION_MS = 10**10
-"""Four months: nothing that is built takes longer."""
+"""Four months: no build takes longer."""
 
 _KEY = re.compile(r"Bearer +(?P<key>[\x21-\x7e]{64,256})", re.IGNORECASE)
 _SESSION = re.compile(r"Bearer +(?P<token>[A-Za-z0-9]{32})", re.IGNORECASE)
@@ -32,13 +32,13 @@ REVISION = re.compile(r"[A-Za-z0-9]{1,128}")
 PRINTABLE = re.compile(r"[\x20-\x7e]+")
 _TEAM = frozenset({"teamId", "slug"})
 _MEANS_A_TEAM = frozenset({"team", "teamid", "teamslug", "slug"})
-"""Letters of parameters that are meant to name a team. Ignored, the request would act for the person in its place."""
+"""Spellings of `teamId` and `slug` to refuse. If they were ignored, the request would act for the user."""
 _NO_LETTER = re.compile(r"[^a-z]")
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What a bearer token is looked up by: the hash of an API key, or of a session's token."""
+    """A bearer token as it is stored: the hash of an API key or of a session's token."""
 
     hash: str
     is_session: bool
@@ -46,7 +46,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class TeamQuery:
-    """The team that the request names, by id, by slug or not at all. When both are sent, the id decides."""
+    """The team that the request names, if any. If both are set, the id decides."""
 
     team_id: str | None
     slug: str | None
@@ -54,17 +54,17 @@ class TeamQuery:
 
 @dataclass(frozen=True, slots=True)
 class ClientInfo:
-    """What a client tells about itself in headers."""
+    """What a client says about itself in headers."""
 
     ci: str | None
     interactive: bool | None
 
 
 def bearer_token(request: Request) -> Token:
-    """What the bearer token is looked up by; the token itself goes no further.
+    """The hash of the bearer token. The token itself is not passed on.
 
-    Keys have 64 characters or more, tokens of sessions 32. Whatever else is parsed depends on it: a request without a
-    token learns nothing but that it needs one.
+    Keys have 64 characters or more, session tokens 32. All other parsers depend on this one, so that a request without
+    a token gets 401 before any other error.
     """
     header = request.headers.get("authorization", "")
     if session := _SESSION.fullmatch(header):
@@ -84,7 +84,7 @@ def team_query(_token: BearerToken, request: Request) -> TeamQuery:
     for name in query:
         if name not in _TEAM and _NO_LETTER.sub("", name.lower()) in _MEANS_A_TEAM:
             raise InvalidRequest(printable(name), "is unknown: name a team by teamId or slug")
-    # `teamId=` is how a client with an unset variable says that it names no team.
+    # A client with an unset variable sends an empty `teamId=`.
     team_id, slug = query.get("teamId"), query.get("slug")
     return TeamQuery(
         team_id=parse_team_id(team_id) if team_id else None,
@@ -93,9 +93,9 @@ def team_query(_token: BearerToken, request: Request) -> TeamQuery:
 
 
 def check_parameters(request: Request, *known: str) -> None:
-    """Refuse a parameter that is neither known nor names the team.
+    """Refuse unknown parameters, except those that name the team.
 
-    For endpoints of our own: to ignore one that was meant to narrow a request would delete or count too much.
+    For Larder's own endpoints: if a mistyped filter were ignored, the request would delete or count too much.
     """
     for name in request.query_parameters or {}:
         if name not in _TEAM and name not in known:
@@ -114,7 +114,7 @@ def named_hash(request: Request) -> ArtifactHash | None:
 
 
 def client_info(_token: BearerToken, request: Request) -> ClientInfo:
-    # Empty is how a client with an unset variable says that it runs in none.
+    # A client with an unset variable sends an empty header.
     ci = request.headers.get("x-artifact-client-ci") or None
     if ci is not None and not (len(ci) <= MAX_CI_LENGTH and PRINTABLE.fullmatch(ci)):
         raise InvalidRequest(
@@ -130,7 +130,7 @@ Client = Annotated[ClientInfo, Depends(client_info)]
 
 
 def artifact_metadata(client: Client, request: Request) -> ArtifactMetadata:
-    """The headers of an upload. A duration may have decimals; it is kept as whole milliseconds."""
+    """The headers of an upload. A duration can have decimals and is stored as whole milliseconds."""
     headers = request.headers
     tag = headers.get("x-artifact-tag")
     if tag is not None and not (0 < len(tag) <= MAX_TAG_LENGTH and BASE64.fullmatch(tag)):
@@ -148,10 +148,10 @@ def artifact_metadata(client: Client, request: Request) -> ArtifactMetadata:
 
 
 def artifact_body(_token: BearerToken, request: Request) -> bytes:
-    """The body of an upload, as long as Content-Length says.
+    """The body of an upload. Its length must match Content-Length.
 
-    Build clients before 2.2 send chunked bodies without a length; the gateway has put those together, so that the
-    body's own length is the size (docs/clients/turbo.md#uploads).
+    turbo before 2.2 sends chunked bodies without a length. The gateway joins them, so the size is the length of the
+    body (docs/clients/turbo.md#uploads).
     """
     body = sent_bytes(request)
     length = request.headers.get("content-length")
@@ -186,7 +186,7 @@ def _revision(name: str, text: str | None) -> str | None:
 
 NamedTeam = Annotated[TeamQuery, Depends(team_query)]
 NoOtherParameters = Annotated[None, Depends(no_parameters)]
-"""The query names the team, or nothing."""
+"""The query can only name the team."""
 NamedHash = Annotated[ArtifactHash, Depends(named_hash)]
 Metadata = Annotated[ArtifactMetadata, Depends(artifact_metadata)]
 Body = Annotated[bytes, Depends(artifact_body)]

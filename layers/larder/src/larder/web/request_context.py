@@ -1,4 +1,4 @@
-"""What the deployment's own functions may know of a request."""
+"""The parts of a request that an integrator's functions get."""
 
 from aws_lambda_powertools.event_handler import Request
 
@@ -9,7 +9,7 @@ _CREDENTIALS = frozenset({"authorization", "cookie"})
 
 
 def request_context(request: Request) -> RequestContext:
-    """Method, path and headers, without those that hold a session or a key: the caller's, not the function's."""
+    """Method, path and headers, without the headers that hold a session or a key."""
     hidden = _CREDENTIALS.union(map(str.lower, listed(settings().api_key_headers)))
     return {
         "method": request.method,
@@ -19,7 +19,7 @@ def request_context(request: Request) -> RequestContext:
 
 
 def whole_request_context(request: Request) -> RequestContext:
-    """The same with every header, for the function that finds the key in them."""
+    """The same with all headers, for the function that finds the key in them."""
     return {**request_context(request), "headers": lower_headers(request)}
 
 

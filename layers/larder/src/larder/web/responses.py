@@ -1,4 +1,4 @@
-"""What clients get back."""
+"""Replies to clients."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ _BYTES = "application/octet-stream"
 _NO_STORE = {"Cache-Control": "no-store"}
 
 AUTHORIZATION_ALLOWED = {"Access-Control-Allow-Headers": "Authorization"}
-"""In a reply to OPTIONS: the build client sends its token with the request (docs/clients/turbo.md#preflight)."""
+"""In a reply to OPTIONS: makes turbo send its token with the request (docs/clients/turbo.md#preflight)."""
 
 Shape = TypeVar("Shape")
 
@@ -120,7 +120,7 @@ def error_response(error: LarderError, headers: Mapping[str, str] | None = None)
 
 
 def auth_error_response(error: LarderError) -> Response[str] | Response[None]:
-    """An error as the Better Auth client parses it (docs/clients/better-auth.md#what-the-client-needs)."""
+    """An error in the format of the Better Auth client (docs/clients/better-auth.md#what-the-client-needs)."""
     if isinstance(error, DeleteUserDisabled):
         return empty(error.status)
     if type(error) is InvalidRequest and error.field != "body":
@@ -151,7 +151,7 @@ def redirect(artifact: Artifact, url: str) -> ArtifactRedirect:
 
 def _artifact_headers(artifact: Artifact) -> dict[str, str]:
     metadata = artifact.metadata
-    # Unknown for a direct upload: clients take its absence for 0. They take what they cannot parse for a miss.
+    # Unknown for a direct upload. Clients read a missing header as 0, and an invalid one as a miss.
     duration = metadata.duration_ms
     headers = {
         "x-artifact-duration": None if duration is None else str(duration),
@@ -172,10 +172,9 @@ def sent_on(url: str, **query: str) -> PageRedirect:
 
 
 def artifact_url(request: Request, hash: ArtifactHash, team_id: str | None) -> str:
-    """Where the artifact can be fetched again: under the deployment's own address.
+    """The URL of the artifact at this deployment.
 
-    A team stands in it by its id, whether the request or the key named it: slugs change, and other tokens know no key's
-    team.
+    It names a team by its id, even if only the key is bound to the team: slugs change, and another token has no team.
     """
     query = "" if team_id is None else f"?teamId={team_id}"
     return f"{base_url(request)}/v8/artifacts/{hash}{query}"

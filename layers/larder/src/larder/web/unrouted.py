@@ -60,10 +60,10 @@ def _methods(path: str, routes: Routes) -> Sequence[str]:
 
 
 def _fills(path: str, pattern: str) -> bool:
-    given, asked = path.split("/"), pattern.split("/")
-    return len(given) == len(asked) and all(
+    parts, names = path.split("/"), pattern.split("/")
+    return len(parts) == len(names) and all(
         bool(part) if name.startswith("{") else part == name
-        for part, name in zip(given, asked, strict=True)
+        for part, name in zip(parts, names, strict=True)
     )
 
 

@@ -1,7 +1,7 @@
 """The JSON bodies of the account endpoints, parsed and checked: the types that handlers name in their signatures.
 
-A field that is unknown here is ignored: newer clients send some of their own, and nobody chooses their own `id`, `role`
-or `emailVerified`.
+Unknown fields are ignored: newer clients send more of them, and users cannot set their own `id`, `role` or
+`emailVerified`.
 """
 
 from collections.abc import Callable
@@ -91,7 +91,7 @@ def given_password(request: Request) -> str:
 
 
 def profile_change(request: Request) -> ProfileChange:
-    """`{"name"?, "image"?}`; an image of null is taken away. Raises EmailCannotBeUpdated, NoFieldsToUpdate too."""
+    """`{"name"?, "image"?}`. An image of null removes it. Also raises EmailCannotBeUpdated, NoFieldsToUpdate."""
     body = parsed(request, _UpdateUser)
     given = body.model_fields_set
     if "email" in given:
@@ -106,7 +106,7 @@ def profile_change(request: Request) -> ProfileChange:
 
 
 def _checked(parse: Callable[[V], V], value: V) -> V:
-    """A rule that the service keeps, told in the words of these endpoints. Raises InvalidBody."""
+    """Apply a parser of a service and convert its error into InvalidBody."""
     try:
         return parse(value)
     except InvalidRequest as error:

@@ -23,14 +23,14 @@ from larder.web.callers.session import Caller, KeyMaker
 from larder.web.request_context import request_context
 
 MAX_PERMISSIONS = 20
-"""Actions that one verification may require: all of them are checked in one condition."""
+"""How many actions one verification can require. One condition checks them all."""
 
 _Word = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 _Permissions = dict[str, list[str]]
 
 
 def _whole(sent: object) -> object:
-    """JSON has one kind of number: 3600.0 is 3600."""
+    """JSON has only one type of number, so 3600.0 is 3600."""
     return int(sent) if isinstance(sent, float) and sent.is_integer() else sent
 
 
@@ -38,7 +38,7 @@ _Whole = Annotated[int, BeforeValidator(_whole)]
 
 
 class _Body(BaseModel):
-    # A field that is unknown here is ignored: newer clients send some of their own.
+    # Unknown fields are ignored: newer clients send more of them.
     model_config = ConfigDict(strict=True)
 
 
@@ -50,7 +50,7 @@ class _Verify(_Body):
 
 
 class _Limits(_Body):
-    """Whose key it is, and how often it can be used (docs/clients/better-auth.md#what-people-may-set)."""
+    """The key's owner and limits, which only operators set (docs/clients/better-auth.md#what-people-may-set)."""
 
     userId: str | None = None  # noqa: N815  # the names on the wire
     remaining: _Whole | None = None
@@ -62,7 +62,7 @@ class _Limits(_Body):
 
     @property
     def server_only(self) -> list[str]:
-        """The fields that were sent of those that only operators may set."""
+        """The fields in the body that only operators can set."""
         return [name for name in _Limits.model_fields if name != "userId" and self.has(name)]
 
     def has(self, name: str) -> bool:
@@ -79,7 +79,7 @@ class _Create(_Limits):
 
 
 class _Update(_Limits):
-    """Null removes what can be removed. A field that is left out stays as it is."""
+    """Null removes a value that can be removed. A missing field leaves its value unchanged."""
 
     keyId: str  # noqa: N815
     name: str = ""
@@ -92,7 +92,7 @@ class _Update(_Limits):
         return name in self.model_fields_set
 
     def given(self, name: str) -> Any:
-        """The value that was sent; UNSET when none was."""
+        """The value in the body, or UNSET if the field is missing."""
         return getattr(self, name) if self.has(name) else UNSET
 
 
@@ -102,7 +102,7 @@ class _Named(_Body):
 
 @dataclass(frozen=True, slots=True)
 class PresentedKey:
-    """A key to verify, by what it is looked up by; None when the deployment's own validator refused it."""
+    """The hash of the key to verify, or None if the deployment's own validator refused the key."""
 
     key_hash: str | None
     permissions: Permissions
@@ -134,7 +134,7 @@ def _update_body(request: Request) -> _Update:
 
 # Body before caller: a bad body is 400 without a session too (docs/clients/better-auth.md#order-of-checks).
 def new_key(body: Annotated[_Create, Depends(_create_body)], caller: KeyMaker) -> NewKey:
-    """What a key is to be. Raises ServerOnlyProperty, KeyForAnother, InvalidRequest."""
+    """The new key's properties. Raises ServerOnlyProperty, KeyForAnother, InvalidRequest."""
     _check_server_only(body, caller)
     return NewKey(
         user_id=caller.user.id if body.userId is None else body.userId,
@@ -151,7 +151,7 @@ def new_key(body: Annotated[_Create, Depends(_create_body)], caller: KeyMaker) -
 
 
 def sent_update(body: Annotated[_Update, Depends(_update_body)], caller: KeyMaker) -> SentUpdate:
-    """`{"keyId", ...}`: what is to change. Raises ServerOnlyProperty, KeyForAnother, InvalidRequest."""
+    """`{"keyId", ...}` with the changes. Raises ServerOnlyProperty, KeyForAnother, InvalidRequest."""
     _check_server_only(body, caller)
     changes = KeyChanges(
         name=body.name if body.has("name") else None,
@@ -201,7 +201,7 @@ def _refill(body: _Limits) -> Refill | None:
         return None
     if amount is None or interval_ms is None:
         missing = "refillAmount" if amount is None else "refillInterval"
-        raise InvalidBody(missing, "is required: refillAmount and refillInterval come together")
+        raise InvalidBody(missing, "is required: set refillAmount and refillInterval together")
     return Refill(interval_ms=interval_ms, amount=amount)
 
 
@@ -211,7 +211,7 @@ def _refill_change(body: _Update) -> Refill | Unset | None:
 
 
 def _rate_limit(body: _Limits) -> RateLimit | None:
-    """What is not said of a limit comes from the options; that there is one is said by its numbers."""
+    """Missing numbers come from the options. A body with any number of the limit enables it."""
     enabled, window_ms, most = body.rateLimitEnabled, body.rateLimitTimeWindow, body.rateLimitMax
     if enabled is None and window_ms is None and most is None:
         return None

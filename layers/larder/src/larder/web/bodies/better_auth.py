@@ -1,4 +1,4 @@
-"""The body of a request to `/api/auth`, read once: the guards and the handler's own types see the same."""
+"""The body of a request to `/api/auth`. It is parsed once, for the guards and for the handler."""
 
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import parse_qsl
@@ -20,9 +20,9 @@ M = TypeVar("M", bound="BaseModel")
 
 
 def auth_body(request: Request, *, takes_forms: bool = False) -> object:
-    """The body as JSON, `{}` when there is none; a form as an object of texts, where it is taken.
+    """The body as JSON, or `{}` without a body. A form, where forms are accepted, becomes an object of strings.
 
-    Raises UnsupportedMediaType, InvalidRequest. The guards of auth_api() have called it before any handler does.
+    Raises UnsupportedMediaType, InvalidRequest. The guards of auth_api() call it before any handler does.
     """
     if _KEPT not in request.context:
         request.context[_KEPT] = _parse(request, takes_forms)
@@ -30,7 +30,7 @@ def auth_body(request: Request, *, takes_forms: bool = False) -> object:
 
 
 def parsed(request: Request, model: type[M]) -> M:
-    """The body as a model. Raises InvalidBody, which names the fields and the rules."""
+    """The body as a model. Raises InvalidBody."""
     from pydantic import ValidationError
 
     try:
@@ -52,7 +52,7 @@ def _parse(request: Request, takes_forms: bool) -> object:
 
 
 def _sent_form(request: Request) -> dict[str, str]:
-    """Of a name that is there twice the last one counts, as in JSON."""
+    """If a name is repeated, the last value is used, as in JSON."""
     try:
         text = sent_bytes(request).decode()
         pairs = parse_qsl(

@@ -1,7 +1,7 @@
 """JSON bodies of the cache API, parsed and checked.
 
-By hand, other than the bodies of all other endpoints: pydantic would take a quarter of the cold start of functions that
-builds wait for (docs/decisions/0030).
+Without pydantic, unlike the bodies of all other endpoints: it would take a quarter of these functions' cold start
+(docs/decisions/0030).
 """
 
 import re
@@ -20,31 +20,31 @@ from larder.web.bodies.raw import printable, sent_json
 from larder.web.log import logger
 from larder.web.parameters import MAX_DURATION_MS, BearerToken
 
-MAX_ASKED_LENGTH = 400
-"""Characters of a hash in a query. The reply repeats every one, and escaped as JSON twice a thousand of these still fit
-into the 6 MB of a function's reply.
+MAX_QUERIED_LENGTH = 400
+"""The longest hash in a query. The reply repeats each hash, and a thousand of this length, escaped as JSON twice, still
+fit into the 6 MB of a function's reply.
 """
 
 SETTABLE = (CachingStatus.ENABLED, CachingStatus.DISABLED, CachingStatus.PAUSED)
-"""What an owner sets. `over_limit` follows from the quota, and nobody sets it."""
+"""The statuses that an owner can set. `over_limit` follows from the quota."""
 
 EVENT_PROPERTIES = frozenset({"sessionId", "source", "event", "hash", "duration"})
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 def query_hashes(_token: BearerToken, request: Request) -> list[str]:
-    """`{"hashes": [...]}`, as many as the setting allows. They may be of a form that no artifact's hash has."""
+    """`{"hashes": [...]}`, as many as the setting allows. A hash may have an invalid form."""
     hashes = _array(_object(sent_json(request), "body").get("hashes"), "hashes")
     limit = settings().max_query_hashes
     if len(hashes) > limit:
         raise InvalidRequest("hashes", f"must name at most {limit} hashes, not {len(hashes)}")
-    return [_asked_hash(hash, f"hashes.{place}") for place, hash in enumerate(hashes)]
+    return [_queried_hash(hash, f"hashes.{place}") for place, hash in enumerate(hashes)]
 
 
 def usage_events(_token: BearerToken, request: Request) -> list[UsageEvent]:
     """An array of events, as many as the setting allows.
 
-    An event whose hash no artifact can have is left out. The log line of the request counts those.
+    Events with an invalid hash are skipped. The log line of the request counts them.
     """
     events = _array(sent_json(request), "body")
     limit = settings().max_events
@@ -64,10 +64,10 @@ def caching_to_set(_token: BearerToken, request: Request) -> CachingStatus:
 
 
 def _event(sent: object, place: str) -> UsageEvent:
-    """One usage event. Properties that an event does not have are refused."""
+    """One usage event. Unknown properties are refused."""
     event = _object(sent, place)
     if unknown := [name for name in event if name not in EVENT_PROPERTIES]:
-        raise InvalidRequest(printable(f"{place}.{unknown[0]}"), "is no property of an event")
+        raise InvalidRequest(printable(f"{place}.{unknown[0]}"), "is not a property of an event")
     return UsageEvent(
         session_id=_uuid(event.get("sessionId"), f"{place}.sessionId"),
         source=_one_of(("LOCAL", "REMOTE"), event.get("source"), f"{place}.source"),
@@ -101,15 +101,15 @@ def _text(value: object, field: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        # JSON can escape half of a character. A reply that repeats it is one that many clients cannot parse.
-        raise InvalidRequest(field, "must be text in Unicode") from None
+        # JSON can escape half of a surrogate pair. Many clients could not parse a reply that repeats it.
+        raise InvalidRequest(field, "must be valid Unicode") from None
     return value
 
 
-def _asked_hash(value: object, field: str) -> str:
+def _queried_hash(value: object, field: str) -> str:
     text = _text(value, field)
-    if len(text) > MAX_ASKED_LENGTH:
-        raise InvalidRequest(field, f"must have at most {MAX_ASKED_LENGTH} characters")
+    if len(text) > MAX_QUERIED_LENGTH:
+        raise InvalidRequest(field, f"must have at most {MAX_QUERIED_LENGTH} characters")
     return text
 
 
@@ -120,8 +120,8 @@ def _uuid(value: object, field: str) -> str:
 
 
 def _duration_ms(value: Any, field: str) -> float:
-    """In milliseconds, as build clients send it."""
-    # To Python, true is a number too.
+    """In milliseconds."""
+    # In Python, True is an int too.
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= MAX_DURATION_MS:
         raise InvalidRequest(field, f"must be a number from 0 to {MAX_DURATION_MS}")

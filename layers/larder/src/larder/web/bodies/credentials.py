@@ -13,11 +13,11 @@ from larder.web.bodies.better_auth import parsed
 from larder.web.origins import absolute
 
 RESET_PAGE = "/reset-password"
-"""Our own page, for links that name none."""
+"""Larder's own page, for links without a `callbackURL`."""
 
 
 class _Body(BaseModel):
-    # A field that is unknown here is ignored: newer clients send some of their own.
+    # Unknown fields are ignored: newer clients send more of them.
     model_config = ConfigDict(strict=True)
 
 
@@ -53,7 +53,7 @@ class _DeleteUser(_Body):
 
 @dataclass(frozen=True, slots=True)
 class LinkWanted:
-    """An address that a link is to be sent to, and where the link leads in the end; empty for nowhere."""
+    """The address that gets a link, and the URL that the link finally leads to, empty for none."""
 
     email: str
     callback_url: str
@@ -61,7 +61,7 @@ class LinkWanted:
 
 @dataclass(frozen=True, slots=True)
 class FollowedLink:
-    """The token of a link that somebody follows, and where to send them on; empty for nowhere."""
+    """The token of a link, and the URL to redirect to afterwards, empty for none."""
 
     token: str
     callback_url: str
@@ -92,7 +92,7 @@ def new_email(request: Request) -> LinkWanted:
 
 
 def new_password(request: Request) -> NewPassword:
-    """`{"newPassword", "token"?}`; the token may stand in the query instead. Raises InvalidLinkToken without one."""
+    """`{"newPassword", "token"?}`. The token can be in the query instead. Raises InvalidLinkToken without one."""
     body = parsed(request, _ResetPassword)
     token = body.token or (request.query_parameters or {}).get("token")
     if not token:
@@ -111,7 +111,7 @@ def password_change(request: Request) -> PasswordChange:
 
 
 def farewell_password(request: Request) -> str | None:
-    """`{"password"?}`: what somebody who deletes themselves may prove it by."""
+    """`{"password"?}`, to confirm the deletion of an account."""
     return parsed(request, _DeleteUser).password
 
 
@@ -124,7 +124,7 @@ def verification_link(request: Request) -> FollowedLink:
 
 
 def reset_page(request: Request) -> str:
-    """`?callbackURL=`: the page that asks for the new password; our own without one."""
+    """`?callbackURL=`: the page that asks for the new password, by default Larder's own."""
     callback_url = (request.query_parameters or {}).get("callbackURL")
     return absolute(callback_url or RESET_PAGE, request)
 

@@ -1,4 +1,4 @@
-"""JSON as it was sent, and what pydantic has against it in a message for the client."""
+"""JSON bodies, and pydantic's errors as messages for the client."""
 
 import base64
 import json
@@ -23,7 +23,7 @@ def sent_bytes(request: Request) -> bytes:
 
 
 def sent_json(request: Request) -> object:
-    """The body as JSON in UTF-8. Python's parser would take NaN and Infinity, which JSON has not."""
+    """The body as JSON in UTF-8. Rejects NaN and Infinity, which Python's parser accepts but JSON does not have."""
     try:
         return json.loads(sent_bytes(request).decode(), parse_constant=_no_constant)
     except (ValueError, RecursionError):
@@ -31,13 +31,13 @@ def sent_json(request: Request) -> object:
 
 
 def broken_rules(error: "ValidationError") -> list[tuple[str, str]]:
-    """Every field that breaks a rule, and the rule; there is at least one."""
+    """Every field that breaks a rule, with the rule. There is at least one."""
     errors = error.errors(include_url=False, include_input=False, include_context=False)
     return [(printable(".".join(map(str, one["loc"])) or "body"), one["msg"]) for one in errors]
 
 
 def printable(field: str) -> str:
-    """A property's name comes from the client: keep it short and free of control characters."""
+    """Shorten a property's name and replace control characters, because the name comes from the client."""
     return "".join(c if c.isprintable() else "?" for c in field[:100])
 
 

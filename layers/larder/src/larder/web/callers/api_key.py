@@ -1,4 +1,4 @@
-"""An API key in a header of a request to `/api/auth`, which stands for a session where the deployment allows it."""
+"""An API key in a header of a request to `/api/auth`, used in place of a session if the deployment allows it."""
 
 from aws_lambda_powertools.event_handler import Request
 
@@ -11,13 +11,13 @@ from larder.settings import SettingsError, listed, settings
 from larder.web.request_context import lower_headers, request_context, whole_request_context
 
 MAX_KEY_LENGTH = 256
-"""No key is longer, by whatever function it was made."""
+"""The longest key, including those from an integrator's own function."""
 
 
 def presented_key(request: Request) -> ApiKey | None:
-    """The key that the request carries, verified, which takes one use of it; None when it carries none.
+    """Verify the key in the request's header, which counts as one use. None if there is no key.
 
-    Raises InvalidApiKey for one that is too short, NotSignedIn for one that is unknown, disabled or expired,
+    Raises InvalidApiKey for a key that is too short, NotSignedIn for one that is unknown, disabled or expired,
     RateLimited, UsageExceeded.
     """
     options = settings()
@@ -42,7 +42,7 @@ def presented_key(request: Request) -> ApiKey | None:
 
 
 def _sent_key(request: Request) -> str | None:
-    """By the deployment's own function, or in the first of its headers that the request has."""
+    """The key, as found by the integrator's function, or in the first of `api_key_headers` that the request has."""
     headers = lower_headers(request)
     getter = settings().api_key_getter
     if not getter:
@@ -50,5 +50,5 @@ def _sent_key(request: Request) -> str | None:
         return next((headers[name] for name in names if headers.get(name)), None)
     raw = load("api_key_getter")(headers=headers, ctx=whole_request_context(request))
     if raw is not None and not isinstance(raw, str):
-        raise SettingsError(f"{getter} must return a text or None")
+        raise SettingsError(f"{getter} must return a string or None")
     return raw or None

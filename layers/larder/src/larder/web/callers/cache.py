@@ -1,22 +1,22 @@
-"""Who is calling, for whom, and whether they may: the caller types that handlers name in their signatures.
+"""Authenticate and authorize cache requests: the caller types that handlers name in their signatures.
 
 | Type | The caller |
 |---|---|
-| `TokenHolder` | presents a valid key or session token, for whatever team |
-| `CacheMember` | presents a valid key or session token and, if a team is named, belongs to it |
-| `UsageReporter` | may report cache usage events: any permission on `artifacts` |
-| `UsageReader` | may read figures: permission `artifacts: read`. A block does not stop it |
-| `CacheReader` | may also read artifacts now: permission `artifacts: read`, caching neither disabled nor paused |
-| `CacheWriter` | may also write them: permission `artifacts: write`, a role that writes, the quota not used up |
-| `CachingOwner` | may switch caching off and on: permission `artifacts: manage`, an owner of the team |
-| `CacheManager` | may list and delete them, even while caching is off: permission `artifacts: manage`, owner or admin |
+| `TokenHolder` | has a valid key or session token, for any team |
+| `CacheMember` | has a valid key or session token and, if the request names a team, is a member of it |
+| `UsageReporter` | can report cache usage events: any permission on `artifacts` |
+| `UsageReader` | can read usage figures: permission `artifacts: read`, even if the owner is blocked |
+| `CacheReader` | can read artifacts: permission `artifacts: read`, and caching is neither disabled nor paused |
+| `CacheWriter` | can write artifacts: permission `artifacts: write`, a role that writes, and a quota that is not full |
+| `CachingOwner` | can disable and enable caching: permission `artifacts: manage`, and owner of the team |
+| `CacheManager` | can list and delete artifacts, even if caching is off: `artifacts: manage`, owner or admin |
 
-Permissions are a key's. Somebody with a session does what their role allows.
+Keys have permissions. For a session, only the role in the team counts.
 
-A request costs two sequential round trips to AWS: the key, in one conditional write, then in one consistent batch
-everything else that the request needs to know. An instance that has seen the same key act for the same team before
-makes both at once; what it remembers only says which items to read, and the answer rests on what they hold now. So does
-one that meets a session: whose it is, which it looks up first, already says what to read.
+A request needs two sequential round trips to AWS: one conditional write verifies the key, then one consistent batch
+reads everything else. An instance remembers which team a key acted for, and then makes both calls in parallel. What it
+remembers only selects the items to read: decisions use their current values. For a session, the lookup of its user
+already says which items to read, so those calls run in parallel too.
 """
 
 from collections.abc import Collection
@@ -73,7 +73,7 @@ _SWITCHED_OFF = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheCaller:
-    """Who calls, and what the request's one batch told of the owner and of the hash in the path.
+    """The caller, with the owner's state and the artifact of the hash in the path, as the request's batch read them.
 
     `credential_id` is the id of the key or of the session.
     """
@@ -85,11 +85,11 @@ class CacheCaller:
     entry: IndexEntry
     totals: Totals
     actions: Collection[str]
-    """What the key may do with artifacts, by its permissions. For a session, everything: its user's role rules."""
+    """The key's permissions on artifacts. A session has all of them: its user's role sets the limits."""
 
     @property
     def team_id(self) -> str | None:
-        """The team that the request acts for; None when it acts for the person."""
+        """The team that the request acts for, or None if it acts for the user."""
         return self.owner if is_team_id(self.owner) else None
 
     @property
@@ -106,7 +106,7 @@ class CacheCaller:
 
     @property
     def usable_caching(self) -> CachingStatus:
-        """The same as far as the caller's key goes: one that may neither read nor write cannot use the cache at all."""
+        """The caching status for this caller: disabled for a key that can neither read nor write artifacts."""
         if not any(action in self.actions for action in CACHE_ACTIONS):
             return CachingStatus.DISABLED
         return self.caching
@@ -114,9 +114,9 @@ class CacheCaller:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Whose token it is, which team it is bound to, if any, and the key or session itself.
+    """The user of a token, the team that it is bound to, if any, and the key or session.
 
-    `user` is there for a session, which is looked up with its user.
+    `user` is set only for a session, which is read together with its user.
     """
 
     user_id: str
@@ -127,7 +127,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """Whom a token acts for."""
+    """The user and the owner that a token acts for."""
 
     user_id: str
     bound_to: str | None
@@ -142,7 +142,7 @@ def token_holder(token: BearerToken) -> Holder:
 
 
 def holder_with(token: Token, needs: Permissions) -> Holder:
-    """Who presents the token. A key has to hold what is needed; somebody with a session does what their role allows.
+    """The holder of the token. `needs` applies to keys only: for a session the user's role decides.
 
     Raises Unauthenticated, MissingPermission, RateLimited.
     """
@@ -156,7 +156,7 @@ def check_not_blocked(state: OwnerState) -> None:
 
 
 def end_credential(credential: "ApiKey | Session") -> None:
-    """End the key or session that a request presents, from the next request on."""
+    """Delete the key or session of a request. It is invalid from the next request on."""
     if isinstance(credential, ApiKey):
         end_key(credential)
         return
@@ -212,9 +212,9 @@ def caching_owner(token: BearerToken, team: NamedTeam) -> CacheCaller:
 
 
 def announced_writer(request: Request) -> CacheCaller | None:
-    """The caller of an OPTIONS that announces an upload which can go straight to S3; None for any other OPTIONS.
+    """The caller of an OPTIONS that announces an upload which can go straight to S3, or None for any other OPTIONS.
 
-    The others are answered without a look at the token: they get nothing but leave to send the request itself.
+    For the others the token is not checked, because the reply only allows the client to send the request itself.
     """
     headers = request.headers
     announced = headers.get("access-control-request-method", "").upper()
@@ -248,7 +248,7 @@ def _member(
     token: Token, team: TeamQuery, hash: ArtifactHash | None, needs: Permissions, *, totals: bool
 ) -> CacheCaller:
     now = clock.now()
-    guess = _scopes.get((token, team)) or _foreseen(token, team)
+    guess = _scopes.get((token, team)) or _session_scope(token, team)
     if guess is not None:
         with running(
             read_with_standing, guess.owner, guess.user_id, hash, totals=totals
@@ -276,11 +276,11 @@ def _member(
     return caller
 
 
-def _foreseen(token: Token, team: TeamQuery) -> _Scope | None:
-    """Whom the token of a session will act for, if the session counts; None where only a look tells."""
+def _session_scope(token: Token, team: TeamQuery) -> _Scope | None:
+    """The scope of a session's token, provided that the session is valid. None for keys and unknown slugs."""
     if not token.is_session:
         return None
-    # Imported here: builds, which present keys, start faster without what people need.
+    # Imported here, because builds use keys and start faster without the account modules.
     from larder.accounts.repository import holder_of
 
     if team.slug and not team.team_id:
@@ -298,7 +298,7 @@ def _foreseen(token: Token, team: TeamQuery) -> _Scope | None:
 
 
 def _verified(token: Token, needs: Permissions, now: datetime) -> Holder:
-    """Who presents the token, by a key that is valid and holds what is needed, or by a session that counts."""
+    """The holder of a valid key that has the permissions in `needs`, or of a valid session."""
     if not token.is_session:
         key = verify_key(token.hash, needs, now=now)
         logger().append_keys(key_id=key.id)
@@ -337,7 +337,7 @@ def _actions(credential: "ApiKey | Session") -> Collection[str]:
 
 
 def _owner(bearer: Holder, team: TeamQuery, slug_team: str | None) -> str:
-    """The team that the request names, else the one that the key is bound to, else the user."""
+    """The team that the request names, or the one that the key is bound to, or the user."""
     if _needs_slug(team) and slug_team is None:
         raise NotATeamMember
     named = team.team_id or slug_team
@@ -353,7 +353,7 @@ def _needs_slug(team: TeamQuery) -> bool:
 
 
 def _is_named(team: TeamQuery, standing: Membership) -> bool:
-    """Whether a remembered owner still is the one that the slug leads to: slugs are given up, and taken by others."""
+    """Whether the slug still leads to the remembered team. Another team may have taken it since."""
     if not _needs_slug(team):
         return True
     return standing.team is not None and team.slug in standing.team.slugs

@@ -1,4 +1,4 @@
-"""Which of the stored artifacts a request of a manager is about."""
+"""Query parameters of the endpoints that list and delete artifacts."""
 
 import base64
 import re
@@ -22,14 +22,14 @@ _PLACE = re.compile(rf"{HASH_PATTERN}(?:#[a-z]+)?")
 
 @dataclass(frozen=True, slots=True)
 class ArtifactsQuery:
-    """At most `limit` artifacts, behind a place in the order of hashes; empty for the beginning."""
+    """At most `limit` artifacts, in the order of hashes, after the hash `after`. It is empty for the first page."""
 
     limit: int
     after: str
 
 
 def artifacts_query(_token: BearerToken, request: Request) -> ArtifactsQuery:
-    """Raises InvalidRequest naming the parameter."""
+    """Raises InvalidRequest."""
     check_parameters(request, "limit", "cursor")
     query = request.query_parameters or {}
     limit = query.get("limit", str(DEFAULT_ARTIFACTS))
@@ -40,7 +40,7 @@ def artifacts_query(_token: BearerToken, request: Request) -> ArtifactsQuery:
 
 
 def cursor_of(place: str | None) -> str | None:
-    """What asks for the page behind the place; None after the last one. Nobody but us reads it."""
+    """The cursor of the next page, None on the last page. It is opaque to clients."""
     return None if place is None else base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
 
 
@@ -51,12 +51,12 @@ def _place(cursor: str) -> str:
     except (Error, ValueError):
         place = ""
     if not _PLACE.fullmatch(place):
-        raise InvalidRequest("cursor", "must be the `next` of the page before")
+        raise InvalidRequest("cursor", "must be the `next` of the previous page")
     return place
 
 
 def writer_query(_token: BearerToken, request: Request) -> str:
-    """The id of a key, a session or a user. It has to be there: nothing deletes everything by an omission."""
+    """The id of a key, a session or a user. Required, so that a forgotten parameter does not delete everything."""
     check_parameters(request, "writer")
     return parse_writer_id((request.query_parameters or {}).get("writer", ""))
 

@@ -1,4 +1,4 @@
-"""Sessions and accounts on the wire, as the Better Auth client reads them (docs/clients/better-auth.md)."""
+"""Sessions and accounts in the format of the Better Auth client (docs/clients/better-auth.md)."""
 
 from collections.abc import Iterable
 from typing import Literal, TypedDict
@@ -62,7 +62,7 @@ def session_json(session: Session, token: str) -> SessionJson:
 
 
 def sessions_json(sessions: Iterable[Session], caller: Caller) -> list[SessionJson]:
-    """The caller's own session with its token, the others with a hash: who steals a session gets one, not all."""
+    """The caller's session has its token, the others their hash: one stolen session does not reveal the others."""
     return [
         session_json(one, caller.token if one.id == caller.session.id else one.token_hash)
         for one in sessions
@@ -74,7 +74,7 @@ def accounts_json(user_id: str, credentials: Iterable[Credential]) -> list[Accou
 
 
 def account_json(user_id: str, credential: Credential) -> AccountJson:
-    """Without the password's hash. A user has one account, so it needs no id of its own."""
+    """Without the password's hash. A user has one account, so the user's id is also the account's."""
     return {
         "id": user_id,
         "accountId": user_id,

@@ -1,4 +1,4 @@
-"""API keys on the wire, as the Better Auth client reads them (docs/clients/better-auth.md)."""
+"""API keys in the format of the Better Auth client (docs/clients/better-auth.md)."""
 
 from typing import Any, Literal, NotRequired, TypedDict
 

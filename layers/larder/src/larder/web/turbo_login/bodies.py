@@ -1,4 +1,4 @@
-"""What somebody says at the page of consent, parsed and checked."""
+"""The JSON body of the page that confirms a login of turbo, parsed and checked."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -27,7 +27,7 @@ class _Login(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class SentLogin:
-    """What somebody at our page lets a build client have, and where it waits for it."""
+    """What the user grants to turbo on our page, and the address where turbo waits."""
 
     client: Loopback
     state: str | None
@@ -52,7 +52,7 @@ def sent_login(request: Request) -> SentLogin:
 def _checked_state(state: str | None) -> str | None:
     if state is None:
         return None
-    # JSON may hold half a character, which has no bytes to send.
+    # JSON can escape half of a surrogate pair, which cannot be encoded.
     whole = not any("\ud800" <= character <= "\udfff" for character in state)
     if len(state) > MAX_STATE_LENGTH or not whole:
         raise InvalidBody("state", f"must be at most {MAX_STATE_LENGTH} characters")

@@ -1,4 +1,4 @@
-"""The code that a build client exchanges for a key, and what the client calls itself."""
+"""The code that turbo exchanges for a key, and the name that turbo gives to the key."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -16,7 +16,7 @@ class Code:
 
 
 def sent_code(request: Request) -> Code:
-    """`?token=&tokenName=`. Raises TooManyRequests for an address that has sent too many."""
+    """`?token=&tokenName=`. Raises TooManyRequests."""
     check_rate(request, request.route)
     query = request.query_parameters or {}
     return Code(query.get("token", ""), query.get("tokenName", ""))

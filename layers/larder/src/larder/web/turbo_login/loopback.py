@@ -1,6 +1,6 @@
-"""Where the build client waits for its token: a loopback address of its own computer (docs/clients/turbo.md#login).
+"""The loopback address where turbo waits for its token (docs/clients/turbo.md#login).
 
-As with every URL to go on to (origins.py), one is only taken in a spelling that no two programs can read differently.
+As with every URL to redirect to (origins.py), only unambiguous spellings are accepted.
 """
 
 import re
@@ -13,7 +13,7 @@ from larder.errors import NotLoopback
 from larder.web.base_url import base_url
 
 MAX_STATE_LENGTH = 512
-"""The client reads 8 kB of the request that brings its token, in which each character may take twelve."""
+"""turbo reads 8 kB of the request with its token, and percent-encoding can turn one character into twelve."""
 
 _HIGHEST_PORT = 65_535
 ADDRESS = re.compile(
@@ -23,14 +23,14 @@ ADDRESS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Loopback:
-    """`http://127.0.0.1:9789`, without a slash at its end."""
+    """`http://127.0.0.1:9789`, without a slash at the end."""
 
     origin: str
 
     def callback(self, token: str, state: str | None) -> str:
-        """Where the browser takes the token. The state, if the client has sent one, goes back as it came."""
-        told = {"token": token} if state is None else {"token": token, "state": state}
-        return f"{self.origin}/?{urlencode(told)}"
+        """The URL with the token, for the browser to open. If the client sent a state, it is returned unchanged."""
+        parameters = {"token": token} if state is None else {"token": token, "state": state}
+        return f"{self.origin}/?{urlencode(parameters)}"
 
 
 def parse_loopback(text: str, request: Request) -> Loopback:

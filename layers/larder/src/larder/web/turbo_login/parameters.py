@@ -1,4 +1,4 @@
-"""What the build client asks for at a login, parsed and checked: the types that the handlers of logins name."""
+"""The query parameters of a login of turbo, parsed and checked: the types that handlers name in their signatures."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -15,7 +15,7 @@ LOGIN_PAGE = "/turborepo/token"
 
 @dataclass(frozen=True, slots=True)
 class LoginRequest:
-    """What a build client asks for. `team` is an id or slug as it was sent; None for a login that names no team."""
+    """A login that turbo asks for. `team` is an unchecked id or slug, None for a login without a team."""
 
     client: Loopback
     team: str | None
@@ -23,7 +23,7 @@ class LoginRequest:
 
 
 def login_request(request: Request) -> LoginRequest:
-    """`?redirect_uri=`, and `&team=` for a login that names one. Raises NotLoopback, InvalidQuery."""
+    """`?redirect_uri=`, and `&team=` for a login with a team. Raises NotLoopback, InvalidQuery."""
     query = request.query_parameters or {}
     client = parse_loopback(query.get("redirect_uri", ""), request)
     team = query.get("team")
@@ -33,18 +33,18 @@ def login_request(request: Request) -> LoginRequest:
 
 
 def sso_page(request: Request) -> str:
-    """`?teamId=&next=&state=`, or `&slug=`: the page that asks, with what it asks for. The page checks it.
+    """`?teamId=&next=&state=`, or `&slug=`. Returns the URL of the login page, which checks the parameters.
 
-    The build client sends a slug as `teamId` too. Raises InvalidQuery without a team.
+    turbo sends a slug as `teamId` too. Raises InvalidQuery without a team.
     """
     query = request.query_parameters or {}
     team = query.get("teamId") or query.get("slug")
     if not team:
         raise InvalidQuery("teamId", "is required")
-    asked = {"redirect_uri": query.get("next", ""), "team": team}
+    parameters = {"redirect_uri": query.get("next", ""), "team": team}
     if "state" in query:
-        asked["state"] = query["state"]
-    return f"{LOGIN_PAGE}?{urlencode(asked)}"
+        parameters["state"] = query["state"]
+    return f"{LOGIN_PAGE}?{urlencode(parameters)}"
 
 
 AskedLogin = Annotated[LoginRequest, Depends(login_request)]
