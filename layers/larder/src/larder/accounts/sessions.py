@@ -47,6 +47,11 @@ def start_session(
     return session, token
 
 
+def holder_of(token_hash: str) -> str | None:
+    """The id of the user whose session has this token, even if the session has expired or ended. None if unknown."""
+    return repository.holder_of(token_hash)
+
+
 def find_session(token: str, *, now: datetime) -> tuple[Session, User] | None:
     """The session of a token, and its user. None if the session is unknown, expired or ended."""
     return find_session_of(hash_key(token), now=now) if _TOKEN.fullmatch(token) else None

@@ -40,11 +40,18 @@ from larder.errors import (
 )
 from larder.hashing import time_ordered_id
 from larder.settings import settings
-from larder.teams.models import CachingStatus, OwnerState
+from larder.teams.models import CachingStatus, Membership, OwnerState
 from larder.teams.service import change_state
 
 _NOTED_AGAIN_AFTER = timedelta(days=1)
 """Record the last use of an artifact again only after this time."""
+
+
+def read_with_standing(
+    owner: str, user_id: str, hash: ArtifactHash | None, *, totals: bool
+) -> tuple[Membership, IndexEntry, Totals]:
+    """The user's role and the owner's state, the entry of the hash, and the totals if needed: in one batch."""
+    return index.read_with_standing(owner, user_id, hash, totals=totals)
 
 
 def caching_status(state: OwnerState, totals: Totals) -> CachingStatus:

@@ -5,6 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+TEAM_ID_PREFIX = "team_"
+"""turbo only sends a team id that begins with this (docs/clients/turbo.md#teams)."""
+
+
+def is_team_id(owner: str) -> bool:
+    return owner.startswith(TEAM_ID_PREFIX)
+
 
 class Role(StrEnum):
     """A member's role. Every role reads the cache, the usage figures and the list of members.

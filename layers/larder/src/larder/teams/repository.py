@@ -31,6 +31,7 @@ from larder.conditions import (
 from larder.settings import settings
 from larder.tables import TEAMS, Item, Key, Write, commit
 from larder.teams.models import (
+    TEAM_ID_PREFIX,
     Actor,
     Block,
     CachingStatus,
@@ -41,17 +42,11 @@ from larder.teams.models import (
     Places,
     Role,
     Team,
+    is_team_id,
 )
 
 _MEMBER = "member#"
 _DELETED = "deleted"
-
-TEAM_ID_PREFIX = "team_"
-"""turbo only sends a team id that begins with this (docs/clients/turbo.md#teams)."""
-
-
-def is_team_id(owner: str) -> bool:
-    return owner.startswith(TEAM_ID_PREFIX)
 
 
 def standing_keys(owner: str, user_id: str) -> list[Key]:

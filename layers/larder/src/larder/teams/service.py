@@ -10,6 +10,7 @@ from larder.hashing import random_id
 from larder.names import parse_name
 from larder.teams import repository
 from larder.teams.models import (
+    TEAM_ID_PREFIX,
     Block,
     CachingStatus,
     Member,
@@ -19,6 +20,7 @@ from larder.teams.models import (
     Role,
     Team,
     TeamMembership,
+    is_team_id,
 )
 
 SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,46}[a-z0-9])?")
@@ -47,6 +49,11 @@ def parse_slug(text: str) -> str:
     return text
 
 
+def read_state(owner: str) -> OwnerState:
+    """The state of a team, or of a user's own cache."""
+    return repository.read_state(owner)
+
+
 def quota_bytes(owner: str) -> int | None:
     """How much a team or user can store. None for no limit."""
     return repository.read_state(owner).quota_bytes
@@ -63,7 +70,7 @@ def create_team(name: str, slug: str, *, owner_user_id: str, now: datetime) -> T
 def new_team(name: str, slug: str, *, made_by: str, now: datetime) -> Team:
     """Make a team without storing it. Raises InvalidRequest."""
     return Team(
-        id=f"{repository.TEAM_ID_PREFIX}{random_id(24)}",
+        id=f"{TEAM_ID_PREFIX}{random_id(24)}",
         slug=parse_slug(slug),
         name=parse_name(name),
         created_at=now,
@@ -73,10 +80,13 @@ def new_team(name: str, slug: str, *, made_by: str, now: datetime) -> Team:
     )
 
 
+def team_of_slug(slug: str) -> str | None:
+    """The id of the team with this slug. None if there is none."""
+    return repository.team_of_slug(slug)
+
+
 def find_team(id_or_slug: str) -> Team | None:
-    team_id = (
-        id_or_slug if repository.is_team_id(id_or_slug) else repository.team_of_slug(id_or_slug)
-    )
+    team_id = id_or_slug if is_team_id(id_or_slug) else repository.team_of_slug(id_or_slug)
     return None if team_id is None else repository.get_team(team_id)
 
 

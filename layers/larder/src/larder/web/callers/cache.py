@@ -31,8 +31,7 @@ from larder import clock
 from larder.api_keys.models import ARTIFACT_ACTIONS, CACHE_ACTIONS, ApiKey, Permissions
 from larder.api_keys.service import end_key, verify_key
 from larder.artifacts.models import ArtifactHash, IndexEntry, Totals, Writer
-from larder.artifacts.repository.index import read_with_standing
-from larder.artifacts.service import caching_status
+from larder.artifacts.service import caching_status, read_with_standing
 from larder.concurrency import running
 from larder.errors import (
     CachingDisabled,
@@ -47,8 +46,8 @@ from larder.errors import (
     Unauthenticated,
 )
 from larder.instance import Remembered
-from larder.teams.models import Block, CachingStatus, Membership, OwnerState
-from larder.teams.repository import is_team_id, team_of_slug
+from larder.teams.models import Block, CachingStatus, Membership, OwnerState, is_team_id
+from larder.teams.service import team_of_slug
 from larder.web.build_clients import keeps_presigned_urls
 from larder.web.log import logger
 from larder.web.parameters import (
@@ -281,7 +280,7 @@ def _session_scope(token: Token, team: TeamQuery) -> _Scope | None:
     if not token.is_session:
         return None
     # Imported here, because builds use keys and start faster without the account modules.
-    from larder.accounts.repository import holder_of
+    from larder.accounts.sessions import holder_of
 
     if team.slug and not team.team_id:
         with running(team_of_slug, team.slug) as looking_up:

@@ -33,8 +33,7 @@ from larder.rate_limits.models import TEAMS_MADE
 from larder.rate_limits.service import take_if_counted
 from larder.settings import settings
 from larder.teams.models import Actor, Member, Team
-from larder.teams.repository import read_state
-from larder.teams.service import find_membership
+from larder.teams.service import find_membership, read_state
 from larder.web.bodies.teams import InvitationToken, SentNewTeam, SentTeamChange
 from larder.web.callers.cache import Holder, TokenHolder, check_not_blocked, holder_with
 from larder.web.log import logger
