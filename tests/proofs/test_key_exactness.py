@@ -326,7 +326,7 @@ def test_a_key_deleted_while_a_crowd_begins_its_window_is_not_brought_back(
     key = make(new_team, age=MINUTE, remaining=5, rate_limit=limit(100, MINUTE_MS // 2))
 
     def begin_window() -> bool:
-        return repository.use(key.key_hash, READ, now=clock.now(), turning=key)[0]
+        return repository.use(key.key_hash, READ, now=clock.now(), renewing=key)[0]
 
     done = all_at_once([*[begin_window] * 39, lambda: repository.delete(key.key_hash)], overlap)
     *began, deleted = [one.answer for one in done]

@@ -199,7 +199,7 @@ def test_raising_the_uses_of_a_key_with_refills_keeps_the_maximum(cloud: Cloud) 
     seen = key.made
 
     update_key(operator, key.made.id, KeyChanges(remaining=10**12), now=key.now)
-    passed, stored = repository.use(key.made.key_hash, READ, now=key.now, turning=seen)
+    passed, stored = repository.use(key.made.key_hash, READ, now=key.now, renewing=seen)
     assert (passed, stored and stored.remaining) == (False, 10**12)
     answer = key.use()
     assert answer.key is not None

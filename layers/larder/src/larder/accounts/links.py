@@ -147,7 +147,7 @@ def follow_verification_token(token: str, mail_context: MailContext, *, now: dat
         )
 
     try:
-        was, becomes = replace_account(claims["userId"], verified)
+        old, new = replace_account(claims["userId"], verified)
     except NotSignedIn:
         raise VerifiedUserNotFound from None
     except EmailTaken:
@@ -155,21 +155,21 @@ def follow_verification_token(token: str, mail_context: MailContext, *, now: dat
         raise InvalidVerificationToken from None
     # The address has changed. A failure to send the notice must not look like a failure to change it.
     with suppress(TryAgain):
-        tell_of_new_email(was.user, becomes.user, mail_context, now=now)
-    return becomes.user
+        tell_of_new_email(old.user, new.user, mail_context, now=now)
+    return new.user
 
 
 def tell_of_new_email(
-    was: User, becomes: User, mail_context: MailContext, *, by_operator: bool = False, now: datetime
+    old: User, new: User, mail_context: MailContext, *, by_operator: bool = False, now: datetime
 ) -> bool:
     """Notify the user's previous address. Returns False if only the spelling changed. Raises TryAgain."""
-    if canonical(was.email) == canonical(becomes.email):
+    if canonical(old.email) == canonical(new.email):
         return False
     send_later(
         EmailWasChanged(
-            email=was.email,
-            user_id=becomes.id,
-            new_email=becomes.email,
+            email=old.email,
+            user_id=new.id,
+            new_email=new.email,
             changed_at_ms=to_ms(now),
             by_operator=by_operator,
             mail_context=mail_context,

@@ -74,13 +74,13 @@ def get_account(email: str) -> Account | None:
     return None if user is None else _account(user, credential)
 
 
-def change(was: Account, becomes: Account, *, spending: str | None = None) -> Account | None:
-    """Replace `was` with `becomes`. Returns the stored account, or None if the user has changed since `was` was read.
+def change(old: Account, new: Account, *, spending: str | None = None) -> Account | None:
+    """Replace `old` with `new`. Returns the stored account, or None if the user has changed since `old` was read.
 
     `spending` is the hash of a reset token. It is deleted in the same transaction; if it does not exist, nothing is
     changed. Raises EmailTaken.
     """
-    stored, writes = _replacement(was, becomes)
+    stored, writes = _replacement(old, new)
     if spending is not None:
         writes.append(IDENTITY.delete(f"reset#{spending}", "reset", when=exists("pk")))
     return stored if commit(*writes) else None
@@ -178,8 +178,8 @@ def end_other_sessions(account: Account, kept: Session | None) -> bool:
     _, writes = _replacement(account, replace(account, user=user))
     if kept is not None:
         item, _ = _session_items(replace(kept, generation=generation))
-        was = equals(generation=account.user.session_generation)
-        writes.append(IDENTITY.put(item, when=was))
+        unchanged = equals(generation=account.user.session_generation)
+        writes.append(IDENTITY.put(item, when=unchanged))
     return commit(*writes)
 
 
@@ -203,16 +203,16 @@ def find_reset_token(token_hash: str) -> tuple[str, int, datetime] | None:
     return item["user_id"], item["password_version"], from_ms(item["ends_at"])
 
 
-def _replacement(was: Account, becomes: Account) -> tuple[Account, list[Write]]:
-    """The account to store in place of `was`, and the writes, which fail if `was` has changed. Raises EmailTaken."""
-    user = replace(becomes.user, version=was.user.version + 1)
-    stored = replace(becomes, user=user)
+def _replacement(old: Account, new: Account) -> tuple[Account, list[Write]]:
+    """The account to store in place of `old`, and the writes, which fail if `old` has changed. Raises EmailTaken."""
+    user = replace(new.user, version=old.user.version + 1)
+    stored = replace(new, user=user)
     by_email, by_id = _user_items(user)
-    unchanged = _at_version(was.user)
+    unchanged = _at_version(old.user)
     writes = [IDENTITY.put(by_id, when=unchanged), *_put_credential(stored)]
-    old_key = _by_email(was.user.email)
+    old_key = _by_email(old.user.email)
     stays = by_email["pk"] == old_key
-    if was.credential is not None and not (stays and stored.credential is not None):
+    if old.credential is not None and not (stays and stored.credential is not None):
         writes.append(IDENTITY.delete(old_key, _ACCOUNT))
     if stays:
         writes.append(IDENTITY.put(by_email, when=unchanged))

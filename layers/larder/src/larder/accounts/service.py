@@ -130,10 +130,10 @@ def update_profile(user: User, change: ProfileChange, *, now: datetime) -> User:
     image = parse_image(change.image)
 
     def changed(account: Account) -> Account:
-        was = account.user
-        kept = None if change.removes_image else was.image
-        becomes = replace(was, name=name or was.name, image=image or kept, updated_at=now)
-        return replace(account, user=becomes)
+        old = account.user
+        kept = None if change.removes_image else old.image
+        new = replace(old, name=name or old.name, image=image or kept, updated_at=now)
+        return replace(account, user=new)
 
     return change_account(user.id, changed).user
 

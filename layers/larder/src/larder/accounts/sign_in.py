@@ -161,8 +161,8 @@ def give_account(user_id: str, email: str, *, now: datetime) -> tuple[User, User
         locked = with_password(account, None, ends_sessions=True, now=now)
         return replace(locked, user=replace(locked.user, email=address, email_verified=False))
 
-    was, becomes = replace_account(user_id, with_new_address)
-    return was.user, becomes.user
+    old, new = replace_account(user_id, with_new_address)
+    return old.user, new.user
 
 
 def check_teams_keep_an_owner(user_id: str) -> None:

@@ -101,12 +101,12 @@ class ApiKey:
         """Whether more than the interval has passed. The Better Auth server compares in the same way."""
         return self.refill_due_at is not None and now > self.refill_due_at
 
-    def window_is_over(self, now: datetime) -> bool:
+    def window_has_ended(self, now: datetime) -> bool:
         return now >= self.window_ends_at
 
-    def turns(self, now: datetime) -> bool:
+    def needs_renewal(self, now: datetime) -> bool:
         """Whether a use at `now` begins a new window or refills the allowance, which needs a second write."""
-        return self.refill_is_due(now) or self.window_is_over(now)
+        return self.refill_is_due(now) or self.window_has_ended(now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

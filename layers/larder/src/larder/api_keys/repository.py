@@ -37,7 +37,7 @@ _BESIDE_KEYS = Table(API_KEYS.name, "key_hash")
 NEVER = 10**15
 _CLEAN_UP = "#clean-up"
 _LOGIN_CODE = "#login-code#"
-_asked: Remembered[str, datetime] = Remembered(1)
+_next_claim_at: Remembered[str, datetime] = Remembered(1)
 """When this instance tries again to claim the clean-up. Trying at every request would cost a write each."""
 
 EXPIRING = "expiring"
@@ -175,23 +175,24 @@ def find_login_code(code_hash: str) -> LoginCode | None:
 
 
 def use(
-    key_hash: str, required: Permissions, *, now: datetime, turning: ApiKey | None = None
+    key_hash: str, required: Permissions, *, now: datetime, renewing: ApiKey | None = None
 ) -> tuple[bool, ApiKey | None]:
     """Count one use of a key if it passes every rule, in one conditional write.
 
     Returns whether the key passed, and the stored key (None if it does not exist). A failed condition changes nothing
     and returns the stored item, so that a refusal needs no second call.
 
-    The write also fails if the window has ended or a refill is due. Then call again with the returned key as `turning`:
-    the write begins a new window or refills the allowance, and counts the use. It fails if another request was first.
+    The write also fails if the window has ended or a refill is due. In that case call again with the returned key as
+    `renewing`: the write begins a new window or refills the allowance, and counts the use. It fails if another request
+    was first.
     """
     moment = to_ms(now)
     changes: Item = {"last_request": moment}
     added: dict[str, int] = {}
     when = exists("key_hash") & equals(enabled=True)
     when &= missing("expires_at") | above(expires_at=moment)
-    if turning is not None and turning.refill_is_due(now):
-        before, after = _attributes(turning), _attributes(turning.refilled(now))
+    if renewing is not None and renewing.refill_is_due(now):
+        before, after = _attributes(renewing), _attributes(renewing.refilled(now))
         # Added, not set, because instances with slower clocks count uses in the meantime. If an operator has raised
         # `remaining`, the condition fails, so that the sum cannot exceed MAX_NUMBER.
         when &= equals(refill_at=before["refill_at"]) & at_most(remaining=before["remaining"])
@@ -201,10 +202,10 @@ def use(
     else:
         when &= equals(has_allowance=False) | (above(remaining=0) & at_least(refill_at=moment))
         added["remaining"] = -1
-    if turning is not None and turning.window_is_over(now):
-        when &= equals(window_ends_at=to_ms(turning.window_ends_at))
+    if renewing is not None and renewing.window_has_ended(now):
+        when &= equals(window_ends_at=to_ms(renewing.window_ends_at))
         changes["request_count"] = 1
-        changes["window_ends_at"] = moment + turning.rate_limit.window_ms
+        changes["window_ends_at"] = moment + renewing.rate_limit.window_ms
     else:
         below_limit = equals(rate_limit_enabled=False) | below(
             request_count=Attribute("rate_limit_max")
@@ -218,21 +219,21 @@ def use(
     return passed, _key_of(item)
 
 
-def change(was: ApiKey, becomes: ApiKey) -> ApiKey | None:
+def change(old: ApiKey, new: ApiKey) -> ApiKey | None:
     """Write the attributes that differ, and no others, so that concurrent uses are still counted.
 
     Returns the stored key. Returns None, and changes nothing, if the key is gone, or if the refill changes and a use
     has just refilled the key, because the time of the next refill depends on the last one.
     """
-    before, after = _attributes(was), _attributes(becomes)
+    before, after = _attributes(old), _attributes(new)
     changes = {name: value for name, value in after.items() if value != before[name]}
     if "has_allowance" in changes:
         # Without an allowance, the stored number has decreased below 0, so it must be written too.
         changes["remaining"] = after["remaining"]
-    when = equals(id=was.id)
+    when = equals(id=old.id)
     if "refill_at" in changes:
         when &= equals(refill_at=before["refill_at"])
-    done, item = commit_returning(API_KEYS.update(was.key_hash, set=changes, when=when))
+    done, item = commit_returning(API_KEYS.update(old.key_hash, set=changes, when=when))
     return _from_item(item) if done else None
 
 
@@ -273,10 +274,10 @@ def expired(*, now: datetime) -> Iterator[str]:
 
 def claim_clean_up(*, now: datetime, every_s: int) -> bool:
     """Claim the clean-up. Only one instance gets it, once in `every_s` seconds."""
-    not_before = _asked.get(_CLEAN_UP)
+    not_before = _next_claim_at.get(_CLEAN_UP)
     if not_before is not None and now < not_before:
         return False
-    _asked[_CLEAN_UP] = next_at = now + timedelta(seconds=every_s)
+    _next_claim_at[_CLEAN_UP] = next_at = now + timedelta(seconds=every_s)
     unclaimed = missing("not_before") | at_most(not_before=to_ms(now))
     claim = _BESIDE_KEYS.update(_CLEAN_UP, set={"not_before": to_ms(next_at)}, when=unclaimed)
     return commit(claim)

@@ -149,15 +149,15 @@ def verify(key_hash: str | None, required: Permissions, *, now: datetime) -> Ver
     """
     if key_hash is None:
         return Verification(key=None, refusal=Refusal.INVALID)
-    passed, key, turning = False, None, None
+    passed, key, renewing = False, None, None
     try:
         # A second attempt is normal after the end of a window or for a refill, so the first ones do not pause.
         for _ in attempts(pausing_after=3):
-            passed, key = repository.use(key_hash, required, now=now, turning=turning)
+            passed, key = repository.use(key_hash, required, now=now, renewing=renewing)
             if passed or key is None or _refusal(key, required, now) is not None:
                 break
             # The window has ended, a refill is due, or another request has just written either.
-            turning = key if key.turns(now) else None
+            renewing = key if key.needs_renewal(now) else None
     except TryAgain:
         key = repository.get(key_hash)
         if key is not None and key.remaining is not None:

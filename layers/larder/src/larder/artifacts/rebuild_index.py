@@ -79,7 +79,7 @@ def recount(owner: str) -> Totals:
     before = counted = Totals()
     for _ in attempts():
         before, counted = read_totals(owner), sum_index(owner).totals
-        if counted == before or replace_totals(owner, counted, was=before):
+        if counted == before or replace_totals(owner, counted, old=before):
             return counted
     size_bytes = counted.size_bytes - before.size_bytes
     artifacts = counted.artifacts - before.artifacts

@@ -45,11 +45,11 @@ def make_team(name: str, slug: str, *, user_id: str, now: datetime) -> Team:
     for _ in attempts():
         made = None
         if most:
-            was = repository.read_made(user_id)
-            existing = repository.existing_teams(was.team_ids)
+            old = repository.read_made(user_id)
+            existing = repository.existing_teams(old.team_ids)
             if len(existing) >= most:
                 raise TeamLimitReached
-            made = replace(was, team_ids=(*existing, team.id), version=was.version + 1)
+            made = replace(old, team_ids=(*existing, team.id), version=old.version + 1)
         if repository.add_team(team, user_id, made=made):
             return team
         if repository.team_of_slug(team.slug) is not None:
@@ -67,14 +67,14 @@ def change_team(team_id: str, change: TeamChange, *, by: Actor | None, now: date
         team, acting, _ = acting_in(team_id, by)
         if acting is not None and not change.is_open_to(acting.role):
             raise MissingRole
-        becomes = _changed(team, change)
-        if becomes == team:
-            return becomes
-        becomes = replace(becomes, updated_at=now)
-        if repository.change_team(team, becomes, by=acting):
-            return replace(becomes, version=becomes.version + 1)
-        if repository.team_of_slug(becomes.slug) not in (None, team_id):
-            raise SlugTaken(becomes.slug)
+        new = _changed(team, change)
+        if new == team:
+            return new
+        new = replace(new, updated_at=now)
+        if repository.change_team(team, new, by=acting):
+            return replace(new, version=new.version + 1)
+        if repository.team_of_slug(new.slug) not in (None, team_id):
+            raise SlugTaken(new.slug)
     raise TryAgain
 
 
@@ -134,12 +134,12 @@ def change_member(team_id: str, user_id: str, role: Role, *, by: Actor) -> None:
     Raises MemberNotFound, MissingRole, LastOwner, TeamNotFound, TryAgain.
     """
     for _ in attempts():
-        acting, was, places = _acting_on(team_id, user_id, by)
-        check_manages(acting.role, was, role)
-        if was is role:
+        acting, current_role, places = _acting_on(team_id, user_id, by)
+        check_manages(acting.role, current_role, role)
+        if current_role is role:
             return
-        check_not_last(was, places)
-        if repository.change_role(team_id, user_id, was, role, by=acting):
+        check_not_last(current_role, places)
+        if repository.change_role(team_id, user_id, current_role, role, by=acting):
             return
     raise TryAgain
 
@@ -150,11 +150,11 @@ def remove_member(team_id: str, user_id: str, *, by: Actor) -> None:
     Raises MemberNotFound, MissingRole, LastOwner, TeamNotFound, TryAgain.
     """
     for _ in attempts():
-        acting, was, places = _acting_on(team_id, user_id, by)
+        acting, current_role, places = _acting_on(team_id, user_id, by)
         if user_id != by.user_id:
-            check_manages(acting.role, was)
-        check_not_last(was, places)
-        if repository.remove_member(team_id, user_id, was, by=acting):
+            check_manages(acting.role, current_role)
+        check_not_last(current_role, places)
+        if repository.remove_member(team_id, user_id, current_role, by=acting):
             return
     raise TryAgain
 
@@ -189,10 +189,10 @@ def _acting_on(team_id: str, user_id: str, by: Actor) -> tuple[Actor, Role, Plac
     if not _USER_ID.fullmatch(user_id):
         raise MemberNotFound
     _, _, places = acting_in(team_id, by, user_id)
-    was = places.roles.get(user_id)
-    if was is None:
+    current_role = places.roles.get(user_id)
+    if current_role is None:
         raise MemberNotFound
-    return _with_current_role(by, places), was, places
+    return _with_current_role(by, places), current_role, places
 
 
 def _changed(team: Team, change: TeamChange) -> Team:

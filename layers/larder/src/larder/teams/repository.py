@@ -140,28 +140,28 @@ def existing_teams(team_ids: Sequence[str]) -> list[str]:
     return [team_id for team_id in team_ids if team_id in found]
 
 
-def change_team(was: Team, becomes: Team, *, by: Actor | None) -> bool:
+def change_team(old: Team, new: Team, *, by: Actor | None) -> bool:
     """Write the properties that differ, and claim and free slugs, in one transaction.
 
     Returns False, and changes nothing, if the team has changed since it was read, a new slug is taken, or `by` no
     longer has the role.
     """
     states = {
-        "name": (was.name, becomes.name),
-        "slug": (was.slug, becomes.slug),
-        "former_slugs": (list(was.former_slugs), list(becomes.former_slugs)),
-        "caching": (was.state.caching.value, becomes.state.caching.value),
+        "name": (old.name, new.name),
+        "slug": (old.slug, new.slug),
+        "former_slugs": (list(old.former_slugs), list(new.former_slugs)),
+        "caching": (old.state.caching.value, new.state.caching.value),
     }
     changes = {name: after for name, (before, after) in states.items() if before != after}
-    stamp = {"version": was.version + 1, "updated_at": to_ms(becomes.updated_at)}
-    update = TEAMS.update(was.id, "team", set=stamp | changes, when=_is_as_read(was))
+    stamp = {"version": old.version + 1, "updated_at": to_ms(new.updated_at)}
+    update = TEAMS.update(old.id, "team", set=stamp | changes, when=_is_as_read(old))
     claimed = [
-        TEAMS.put(_slug_item(slug, was.id), when=missing("pk"))
-        for slug in becomes.slugs
-        if slug not in was.slugs
+        TEAMS.put(_slug_item(slug, old.id), when=missing("pk"))
+        for slug in new.slugs
+        if slug not in old.slugs
     ]
-    freed = [slug for slug in was.slugs if slug not in becomes.slugs]
-    return commit(update, *claimed, *_freeing(was, freed), *standing_by(was.id, by))
+    freed = [slug for slug in old.slugs if slug not in new.slugs]
+    return commit(update, *claimed, *_freeing(old, freed), *standing_by(old.id, by))
 
 
 def delete_team(team: Team, *, by: Actor | None, now: datetime) -> bool:
@@ -216,29 +216,27 @@ def joining(team_id: str, user_id: str, role: Role, *, now: datetime) -> list[Wr
 
 
 def change_role(
-    team_id: str, user_id: str, was: Role, becomes: Role, *, by: Actor | None = None
+    team_id: str, user_id: str, old: Role, new: Role, *, by: Actor | None = None
 ) -> bool:
-    """Change a role. False if it is not `was`, if the user is the last owner, or if `by` no longer has their role."""
-    member = TEAMS.update(
-        team_id, _MEMBER + user_id, set={"role": becomes.value}, when=_role_is(was)
-    )
-    return commit(member, _count(team_id, was, becomes), *standing_by(team_id, by, user_id))
+    """Change a role. False if it is not `old`, if the user is the last owner, or if `by` no longer has their role."""
+    member = TEAMS.update(team_id, _MEMBER + user_id, set={"role": new.value}, when=_role_is(old))
+    return commit(member, _count(team_id, old, new), *standing_by(team_id, by, user_id))
 
 
 def remove_member(
     team_id: str,
     user_id: str,
-    was: Role,
+    old: Role,
     *,
     keeps_an_owner: bool = True,
     by: Actor | None = None,
 ) -> bool:
-    """Remove a member. False if the user's role is not `was`, the team does not exist, or `by` no longer has the role.
+    """Remove a member. False if the user's role is not `old`, the team does not exist, or `by` no longer has the role.
 
     Also False if the user is the last owner, unless `keeps_an_owner` is False.
     """
-    member = TEAMS.delete(team_id, _MEMBER + user_id, when=_role_is(was))
-    count = _count(team_id, was, None, keeps_an_owner=keeps_an_owner)
+    member = TEAMS.delete(team_id, _MEMBER + user_id, when=_role_is(old))
+    count = _count(team_id, old, None, keeps_an_owner=keeps_an_owner)
     return commit(member, count, *standing_by(team_id, by, user_id))
 
 
@@ -323,10 +321,10 @@ def change_state(owner: str, changes: Mapping[str, str | int | None]) -> bool:
 
 
 def _count(
-    team_id: str, was: Role | None, becomes: Role | None, *, keeps_an_owner: bool = True
+    team_id: str, old: Role | None, new: Role | None, *, keeps_an_owner: bool = True
 ) -> Write:
     """The write to the team's item for a change of role. It counts owners, and fails if the last one would go."""
-    change = (becomes is Role.OWNER) - (was is Role.OWNER)
+    change = (new is Role.OWNER) - (old is Role.OWNER)
     if not change:
         return TEAMS.check(team_id, "team", when=exists("pk"))
     has_another = above(owners=1) if change < 0 and keeps_an_owner else exists("pk")

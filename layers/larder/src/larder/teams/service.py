@@ -155,14 +155,14 @@ def add_member(team_id: str, user_id: str, role: Role, *, now: datetime) -> None
         places = repository.read_places(team_id, user_id)
         if places.team is None:
             raise InvalidRequest("team", "does not exist")
-        was = places.roles.get(user_id)
-        if was is role:
+        current_role = places.roles.get(user_id)
+        if current_role is role:
             return
-        if was is None:
+        if current_role is None:
             done = repository.add_member(team_id, user_id, role, now=now)
         else:
-            check_not_last(was, places)
-            done = repository.change_role(team_id, user_id, was, role)
+            check_not_last(current_role, places)
+            done = repository.change_role(team_id, user_id, current_role, role)
         if done:
             return
     raise TryAgain
@@ -258,15 +258,15 @@ def _check_reason(reason: str, block: Block | None) -> None:
 def _remove(team_id: str, user_id: str, *, keeps_an_owner: bool) -> None:
     for _ in attempts():
         places = repository.read_places(team_id, user_id)
-        was = places.roles.get(user_id)
-        if was is None:
+        current_role = places.roles.get(user_id)
+        if current_role is None:
             return
         if places.team is None:
             repository.delete_member(team_id, user_id)
             return
         if keeps_an_owner:
-            check_not_last(was, places)
-        if repository.remove_member(team_id, user_id, was, keeps_an_owner=keeps_an_owner):
+            check_not_last(current_role, places)
+        if repository.remove_member(team_id, user_id, current_role, keeps_an_owner=keeps_an_owner):
             return
     raise TryAgain
 

@@ -97,13 +97,13 @@ def forget_uploads(owner: str, day: date) -> None:
     commit(ARTIFACTS.update(*totals_key(owner), set=gone, when=exists("size_bytes")))
 
 
-def replace_totals(owner: str, totals: Totals, *, was: Totals) -> bool:
-    """Set the owner's totals. False if they are not `was` any more."""
-    unchanged = equals(size_bytes=was.size_bytes, artifacts=was.artifacts)
-    if was == Totals():
+def replace_totals(owner: str, totals: Totals, *, old: Totals) -> bool:
+    """Set the owner's totals. False if they are not `old` any more."""
+    unchanged = equals(size_bytes=old.size_bytes, artifacts=old.artifacts)
+    if old == Totals():
         unchanged = missing("size_bytes") | unchanged
-    becomes = {"size_bytes": totals.size_bytes, "artifacts": totals.artifacts}
-    return commit(ARTIFACTS.update(*totals_key(owner), set=becomes, when=unchanged))
+    new = {"size_bytes": totals.size_bytes, "artifacts": totals.artifacts}
+    return commit(ARTIFACTS.update(*totals_key(owner), set=new, when=unchanged))
 
 
 def sum_index(owner: str, *, has_time: Callable[[], bool] = lambda: True) -> IndexSum:
