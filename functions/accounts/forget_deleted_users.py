@@ -23,7 +23,7 @@ def forget_deleted_users(context: LambdaContext) -> int:
     now, forgotten = clock.now(), 0
     has_time = partial(deadline.has_time, context)
 
-    # Those first, of everybody: nobody's full cache keeps another's key alive.
+    # First end the rights of all users, so that one large cache does not delay this for others.
     ended = [
         (user_id, deleted_at, _end_rights(user_id))
         for user_id, deleted_at in service.deleted_users()

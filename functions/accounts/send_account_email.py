@@ -18,11 +18,11 @@ def send_account_email(job: EmailJob) -> Delivery:
 
 @logged
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
-    """What Lambda calls. An error is tried again and ends in the dead-letter queue."""
+    """The function that Lambda calls. Failed events are retried, then sent to the dead-letter queue."""
     job = parse_job(event)
     delivery = send_account_email(job)
     logger().info(
-        "e-mail job done",
+        "email job done",
         extra={
             "kind": job.kind,
             "outcome": delivery.outcome,

@@ -21,6 +21,6 @@ def commit_upload(object_key: str, size_bytes: int) -> None:
 
 @logged
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
-    """What EventBridge calls. An error is tried again and ends in the dead-letter queue."""
+    """The function that EventBridge calls. Failed events are retried, then sent to the dead-letter queue."""
     stored = event["detail"]["object"]
     commit_upload(stored["key"], stored["size"])

@@ -27,7 +27,7 @@ def remove_artifacts(job: RemovalJob, context: LambdaContext) -> RemovalReport |
 
 @logged
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
-    """What Lambda calls. An error is tried again and ends in the dead-letter queue."""
+    """The function that Lambda calls. Failed events are retried, then sent to the dead-letter queue."""
     job = parse_job(event)
     report = remove_artifacts(job, context)
     logger().info("removed artifacts", extra={**asdict(job), **asdict(report)})

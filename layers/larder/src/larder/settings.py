@@ -15,10 +15,10 @@ T = TypeVar("T", str, int, bool)
 
 _REQUIRED: Any = object()
 _CENTURY_SECONDS = 36_500 * 86_400
-"""The longest lifetime: a date past the year 9999 could not be stored."""
+"""The longest lifetime. A date after the year 9999 could not be stored."""
 
 FUNCTION_PATTERN = r"^(\w+(\.\w+)*:\w+)?$"
-"""What an option holds that names a function of the integrator's own."""
+"""The form of an option that names an integrator's function."""
 _FUNCTION_RULE = "must be module:function, such as company.hooks:deliver"
 
 
@@ -27,7 +27,7 @@ class SettingsError(Exception):
 
 
 def _resource(help: str) -> str:
-    """The name of a resource of the stack, which the template gives to the functions."""
+    """The name of a resource of the stack. The template passes it to the functions."""
     resource: str = _option(_REQUIRED, help, group=None)
     return resource
 
@@ -65,7 +65,7 @@ def _option(
 
 
 def _function(help: str, *, group: str) -> str:
-    """A function of the integrator's own, as `module:function`."""
+    """An integrator's function, as `module:function`."""
     return _option("", help, group=group, pattern=FUNCTION_PATTERN, rule=_FUNCTION_RULE)
 
 
@@ -330,7 +330,7 @@ class Settings:
         "Whether sign-up is off. The operator's command can still add users.",
         group="accounts",
     )
-    # The pattern takes letters beyond ASCII: the code turns such a domain into its name in DNS.
+    # The pattern accepts letters outside ASCII, because the code converts such domains to their DNS names.
     allowed_email_domains: str = _option(
         "",
         "The domains whose email addresses may sign up, separated by commas: `example.com` or `@example.com`. Empty "
@@ -525,7 +525,7 @@ class Settings:
 
 
 def listed(option: str) -> list[str]:
-    """What an option holds that names several things, separated by commas."""
+    """The values of an option that is a list, separated by commas."""
     return [entry.strip() for entry in option.split(",") if entry.strip()]
 
 
@@ -537,8 +537,8 @@ def environment_name(option: str) -> str:
 def read_settings(environ: Mapping[str, str]) -> Settings:
     """Read every option from `environ`.
 
-    Raises SettingsError for a required option without a value, an invalid number, a number out of bounds, and a value
-    that is not among the choices.
+    Raises SettingsError if a required option is missing, a number is invalid or out of bounds, or a value is not one of
+    the choices.
     """
     values: dict[str, str | int | bool] = {}
     for option in fields(Settings):
@@ -579,23 +579,23 @@ def _truth(name: str, text: str) -> bool:
 
 @cache
 def settings() -> Settings:
-    """The options of this process, read once. `settings.cache_clear()` reads them again."""
+    """The options of this process, read once. After `settings.cache_clear()` they are read again."""
     return read_settings(os.environ)
 
 
 @cache
 def s3_endpoint() -> str | None:
-    """botocore's own variable for another S3 than Amazon's. Presigned URLs follow it too."""
+    """botocore's own variable for an S3 endpoint other than Amazon's. Presigned URLs use it too."""
     return os.environ.get("AWS_ENDPOINT_URL_S3") or None
 
 
 @cache
 def region() -> str:
-    """The region that Lambda, or botocore's own variable, names."""
+    """The region, from Lambda's or botocore's own variable."""
     return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
 
 
 @cache
 def metrics_namespace() -> str:
-    """Powertools' own variable for where this deployment's metrics are."""
+    """Powertools' own variable for the namespace of this deployment's metrics."""
     return os.environ.get("POWERTOOLS_METRICS_NAMESPACE") or "Larder"

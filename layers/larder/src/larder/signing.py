@@ -1,10 +1,9 @@
 """Signatures of cookies and of the tokens in verification links, by the deployment's signing secret.
 
-Two secrets are accepted at once: what the previous one signed stays valid while the current one signs what is new, so
-that a rotation signs nobody out (docs/operations.md). An instance keeps the secrets for some minutes, so after a
-rotation some do not know the new one yet, and would refuse what it signed. Therefore it is accepted at once but signs
-only when every instance knows it. Reading the secret again at each unknown signature would do as well, but then whoever
-sends forged ones decides how often it is read.
+Two secrets are accepted: the current and the previous one, so that a rotation signs no user out (docs/operations.md).
+An instance caches the secrets for some minutes, so after a rotation some instances do not have the new one yet and
+would refuse its signatures. Therefore the new secret is accepted at once, but signs only when every instance has it.
+Instances do not read the secret again on an unknown signature, because attackers could then cause any number of reads.
 """
 
 import base64
@@ -23,17 +22,17 @@ from larder.instance import Remembered
 from larder.settings import settings
 
 _KEPT = timedelta(minutes=5)
-"""How long an instance keeps the secrets before it asks for them again."""
+"""How long an instance caches the secrets."""
 
 KNOWN_AFTER = _KEPT + timedelta(minutes=1)
-"""How long after a rotation every instance knows the new secret. The minute is for clocks that differ."""
+"""How long after a rotation every instance has the new secret. One minute of it is for clock differences."""
 
 _SECRET_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigningSecrets:
-    """What is accepted. `put_at` is the moment of the last rotation, or of the first secret, by the clock of AWS."""
+    """The accepted secrets. `put_at` is the time of the last rotation, or of the first secret, by AWS's clock."""
 
     current: str = field(repr=False)
     previous: str | None = field(repr=False)
@@ -44,7 +43,7 @@ class SigningSecrets:
         return (self.current, self.previous) if self.previous else (self.current,)
 
     def signing(self, *, now: datetime) -> str:
-        """The one that signs: the current one as soon as every instance accepts it."""
+        """The secret that signs: the current one as soon as every instance accepts it."""
         if self.previous and self.put_at and now < self.put_at + KNOWN_AFTER:
             return self.previous
         return self.current
@@ -61,11 +60,11 @@ _kept: Remembered[str, _Kept] = Remembered(1)
 
 
 class InvalidToken(Exception):
-    """It was not signed here, or is no token at all."""
+    """The token is not from this deployment, or not a token at all."""
 
 
 class ExpiredToken(Exception):
-    """It was signed here, for a time that has passed."""
+    """The token is from this deployment, but has expired."""
 
 
 def sign(text: str) -> str:
@@ -79,7 +78,7 @@ def is_signed(text: str, signature: str) -> bool:
 
 
 def is_signed_anew(text: str, signature: str) -> bool:
-    """Whether the secret that signs at present made the signature: such a one outlives the next rotation."""
+    """Whether the secret that signs now made the signature, so that it stays valid after the next rotation."""
     return _is_signed_by(_signing_secret(), text, signature)
 
 
@@ -92,7 +91,7 @@ def encode_token(claims: Mapping[str, Any], *, now: datetime, lifetime_s: int) -
 
 
 def decode_token(token: str, *, now: datetime) -> dict[str, Any]:
-    """The claims of a token that was made here. Its header decides nothing. Raises InvalidToken, ExpiredToken."""
+    """Verify a token and return its claims. Its header is ignored. Raises InvalidToken, ExpiredToken."""
     signed, _, signature = token.rpartition(".")
     if not token.isascii() or not any(
         hmac.compare_digest(_base64url(_mac(secret, signed.encode())), signature)
@@ -126,7 +125,7 @@ def _base64url(data: bytes) -> str:
 
 
 def read_secrets() -> SigningSecrets:
-    """The accepted secrets as they are now. In Secrets Manager they stand as `{"current", "previous"}`."""
+    """Read the accepted secrets. Secrets Manager holds them as `{"current", "previous"}`."""
     named = settings().signing_secret
     if not named.startswith("arn:"):
         current, _, previous = named.partition(",")
@@ -139,7 +138,7 @@ def read_secrets() -> SigningSecrets:
 
 
 def put_secrets(*, current: str, previous: str | None) -> None:
-    """Have a stack accept these from now on."""
+    """Store the secrets that a stack accepts from now on."""
     stored = {"current": current, "previous": previous or ""}
     aws.write_secret(settings().signing_secret, json.dumps(stored))
 
@@ -153,12 +152,12 @@ def _signing_secret() -> str:
 
 
 def _secrets() -> SigningSecrets:
-    """The same, kept: one call in five minutes instead of one a request."""
+    """The same, cached: one call per five minutes instead of one per request."""
     named = settings().signing_secret
     if not named.startswith("arn:"):
         return read_secrets()
     now = clock.now()
-    # By the time of day: the other clock stands still while Lambda freezes an instance.
+    # Wall-clock time, because the monotonic clock stops while Lambda freezes an instance.
     kept = _kept.get(named)
     if kept is None or not timedelta() <= now - kept.read_at < _KEPT:
         kept = _kept[named] = _Kept(read_at=now, secrets=read_secrets())

@@ -1,4 +1,4 @@
-"""What accounts keep and tell of a request: where it came from, and where links in mail begin."""
+"""What accounts need from a request: the client's address and user agent, and the base URL for links in emails."""
 
 from typing import Annotated
 

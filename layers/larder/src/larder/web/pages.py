@@ -1,11 +1,11 @@
-"""Pages for people: what a browser is shown at an address of this deployment.
+"""HTML pages for browsers.
 
-A page is the same for everybody. It holds its style and its script and loads nothing else; what it shows of somebody,
-its script asks the endpoints of `/api/auth` for. The policy that goes with it names both by their hashes, so that
-nothing that gets into a page is run, and no other page may frame it.
+A page is the same for every user. It contains its style and script, and loads nothing else. Its script gets the data of
+the user from the endpoints of `/api/auth`. The Content-Security-Policy allows style and script by their hashes, so that
+injected code does not run, and forbids frames.
 
-Somebody waits for a page: this module is imported without botocore, pydantic and the resolver, which other endpoints
-need, and which take most of their cold start.
+Users wait for a page, so this module does not import botocore, pydantic and the resolver. They take most of the cold
+start of other endpoints.
 """
 
 import base64
@@ -30,11 +30,11 @@ _FOLDER = Path(__file__).with_name("html")
 _HEADERS = MappingProxyType(
     {
         "Content-Type": "text/html; charset=utf-8",
-        # The address may hold a token, and what the page shows is somebody's own.
+        # The URL can contain a token.
         "Cache-Control": "no-store",
         "Referrer-Policy": "no-referrer",
         "X-Content-Type-Options": "nosniff",
-        # For browsers that know no frame-ancestors.
+        # For browsers without frame-ancestors.
         "X-Frame-Options": "DENY",
         "Cross-Origin-Opener-Policy": "same-origin",
         "Cross-Origin-Resource-Policy": "same-origin",
@@ -56,14 +56,14 @@ _POLICY = (
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """HTML, and the policy under which a browser shows it."""
+    """The HTML of a page and its Content-Security-Policy."""
 
     html: str
     policy: str
 
 
 def page(name: str, title: str, *, signs_in: bool = False) -> Page:
-    """The page of `html/<name>.html` and `.js`, if there is one; the forms to sign in stand at `{{sign-in}}`."""
+    """Build the page from `html/<name>.html` and, if it exists, `.js`. `signs_in` fills `{{sign-in}}`."""
     options = settings()
     values = {
         "title": title,
@@ -78,7 +78,7 @@ def page(name: str, title: str, *, signs_in: bool = False) -> Page:
 
 
 def page_handler(show: Callable[[], Page]) -> Handler:
-    """What Lambda calls for a page."""
+    """The function that Lambda calls for a page."""
 
     return logged_reply(lambda _event: page_reply(show()))
 
@@ -89,7 +89,7 @@ def page_reply(shown: Page, *, status: int = 200) -> Reply:
 
 
 def json_handler(show: Callable[[], str]) -> Handler:
-    """What Lambda calls for JSON that is the same for everybody until the next deployment."""
+    """The function that Lambda calls for JSON that changes only with a deployment."""
 
     return logged_reply(
         lambda _event: {"statusCode": 200, "headers": dict(_JSON_HEADERS), "body": show()}
@@ -97,7 +97,7 @@ def json_handler(show: Callable[[], str]) -> Handler:
 
 
 def logged_reply(reply: Callable[[dict[str, Any]], Reply]) -> Handler:
-    """What Lambda calls: the reply to an event, and a line in the log."""
+    """The function that Lambda calls: returns the reply to an event and logs a line."""
 
     def handler(event: dict[str, Any], _context: LambdaContext) -> Reply:
         log = log_of_request(event)
@@ -114,7 +114,7 @@ def _assembled(name: str, signs_in: bool, values: tuple[tuple[str, str], ...]) -
     if signs_in:
         content = content.replace("{{sign-in}}", _file("sign-in.html"))
         script = _file("sign-in.js") + script
-    # One scope of their own: what browsers give names at the top of a page must not stand in a script's way.
+    # A function scope, so that names do not clash with the browser's global variables.
     script = f"(() => {{\n{_file('kit.js')}{script}}})();\n"
     style = _file("kit.css")
     html = _filled(_file("page.html"), {key: escape(value) for key, value in values})

@@ -1,6 +1,6 @@
-"""Requests that the gateway has no route for: a known path with another method, or a path that does not exist.
+"""Requests without a route in the gateway: a known path with another method, or a path that does not exist.
 
-Nobody is asked who they are and nothing is read, so that an answer says no more than the OpenAPI document does.
+There is no authentication and nothing is read, so a reply reveals no more than the OpenAPI document.
 """
 
 import json
@@ -13,12 +13,12 @@ from larder.web.pages import Handler, Reply, logged_reply, page, page_reply
 from larder.web.replies.errors import auth_error, cache_error
 
 Routes = Mapping[str, Sequence[str]]
-"""The methods of each path; a path may hold `{parameters}`."""
+"""The methods of each path. A path can have `{parameters}`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unrouted:
-    """A request without a route. `accept` is what the client can read."""
+    """A request without a route. `accept` is the client's Accept header."""
 
     method: str
     path: str
@@ -30,19 +30,19 @@ class Unrouted:
 
 
 def answer(request: Unrouted, routes: Routes) -> Reply:
-    """405 with the methods that the path takes, else 404: a page for browsers, an error for other clients."""
+    """405 with the path's methods, or 404: a page for browsers, an error for other clients."""
     if methods := _methods(request.path, routes):
         return _error(request, MethodNotAllowed(methods))
     if request.method in ("GET", "HEAD") and "text/html" in request.accept.lower():
         return page_reply(page("not-found", "Page not found"), status=404)
     if request.is_auth:
-        # What the Better Auth server answers.
+        # The reply of the Better Auth server.
         return {"statusCode": 404}
     return _error(request, PathNotFound())
 
 
 def unrouted_handler(answers: Callable[[Unrouted], Reply]) -> Handler:
-    """What Lambda calls for the route `$default`."""
+    """The function that Lambda calls for the route `$default`."""
 
     def reply(event: dict[str, Any]) -> Reply:
         method = event["requestContext"]["http"]["method"]
@@ -53,7 +53,7 @@ def unrouted_handler(answers: Callable[[Unrouted], Reply]) -> Handler:
 
 
 def _methods(path: str, routes: Routes) -> Sequence[str]:
-    """Those of the path itself, else of the one whose parameters it fills; none for a path that does not exist."""
+    """The methods of the path, or of the pattern that it matches. Empty for a path that does not exist."""
     if path in routes:
         return routes[path]
     return next((methods for pattern, methods in routes.items() if _fills(path, pattern)), ())

@@ -1,7 +1,7 @@
 """The JSON bodies of the endpoints of teams, parsed and checked: the types that handlers name in their signatures.
 
-Names are those of the hosted service's REST API. A field that is unknown here is ignored: clients send some that only
-the hosted service knows.
+Names are from the REST API of the hosted service. Unknown fields are ignored: clients send some that only the hosted
+service has.
 """
 
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ from larder.web.bodies.raw import broken_rules, sent_json
 from larder.web.parameters import BearerToken
 
 MAX_INVITATIONS = 10
-"""People that one request may invite."""
+"""How many people one request can invite."""
 
 DEFAULT_ROLE = Role.VIEWER
-"""As what somebody is invited when it is not said: the least that there is, as the hosted service has it."""
+"""The default role of an invitation: the one with the fewest rights, as in the hosted service."""
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ _JOIN = TypeAdapter(_Join)
 
 @dataclass(frozen=True, slots=True)
 class NewTeam:
-    """A team that somebody wants. One that is given no name is called by its slug."""
+    """A team to create. The default name is the slug."""
 
     slug: str
     name: str
@@ -87,7 +87,7 @@ def new_team(_token: BearerToken, request: Request) -> NewTeam:
 
 
 def team_change(_token: BearerToken, request: Request) -> TeamChange:
-    """`{"name"?, "slug"?, "formerSlugs"?, "remoteCaching"?: {"enabled"}}`; NoValuesToUpdate when there is none."""
+    """`{"name"?, "slug"?, "formerSlugs"?, "remoteCaching"?: {"enabled"}}`. Raises NoValuesToUpdate without a field."""
     body = _parsed(_TEAM_CHANGE, request)
     enabled = None if body.remoteCaching is None else body.remoteCaching.enabled
     former = None if body.formerSlugs is None else tuple(map(parse_slug, body.formerSlugs))
@@ -103,7 +103,7 @@ def team_change(_token: BearerToken, request: Request) -> TeamChange:
 
 
 def sent_invitations(_token: BearerToken, request: Request) -> list[InvitationWanted]:
-    """`{"email", "role"?}`, or a list of a few."""
+    """`{"email", "role"?}`, or a list of up to MAX_INVITATIONS of them."""
     several = isinstance(sent_json(request), list)
     sent = _parsed(INVITATIONS, request) if several else [_parsed(INVITATION, request)]
     if not 1 <= len(sent) <= MAX_INVITATIONS:
@@ -123,7 +123,7 @@ def sent_role(_token: BearerToken, request: Request) -> Role:
 
 
 def invitation_token(_token: BearerToken, request: Request) -> str:
-    """`{"token"}`, or `{"inviteCode"}` as the hosted service calls it."""
+    """`{"token"}`, or `{"inviteCode"}` as in the hosted service."""
     body = _parsed(_JOIN, request)
     token = body.token or body.inviteCode
     if not token:

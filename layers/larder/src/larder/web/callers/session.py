@@ -1,14 +1,14 @@
-"""Who is signed in at `/api/auth`: the caller types that handlers name in their signatures.
+"""Authenticate requests to `/api/auth`: the caller types that handlers name in their signatures.
 
 | Type | The caller |
 |---|---|
-| `SignedIn` | has a session, by its cookie or its token as a bearer token, or by a key where keys stand for sessions |
-| `KeyMaker` | the same, where keys are made and changed: without a session the code is `UNAUTHORIZED_SESSION` there |
-| `SignedInInPerson` | has one, and not by a key |
-| `SignedInLately` | in person, by one that began lately: a day by default |
-| `Operator` | is signed in, in person, and one of the deployment's operators |
-| `MaybeSignedIn` | is signed in or is None |
-| `MaybeSignedInInPerson` | the same, and not by a key |
+| `SignedIn` | has a session, by its cookie or as a bearer token, or a key if the deployment accepts keys for sessions |
+| `KeyMaker` | the same for creating and changing keys, where the code without a session is `UNAUTHORIZED_SESSION` |
+| `SignedInInPerson` | has a session, not a key |
+| `SignedInLately` | has a fresh session, not a key. By default a session is fresh for a day |
+| `Operator` | has a session, not a key, and is one of the deployment's operators |
+| `MaybeSignedIn` | is a `SignedIn` caller, or None |
+| `MaybeSignedInInPerson` | is a `SignedInInPerson` caller, or None |
 """
 
 import re
@@ -38,9 +38,9 @@ _BEARER = re.compile(r"Bearer +(?P<token>[A-Za-z0-9]{32})", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """A user who is signed in. `token` is the session's own, which the caller has sent, and `ctx` the request.
+    """A signed-in user. `token` is the session token from the request, and `ctx` describes the request.
 
-    `key` is the API key that stands for the session, if one does; the token then is the key's id, never the key.
+    `key` is the API key used in place of a session, if any. Then `token` is the key's id, never the key.
     """
 
     user: User
@@ -51,19 +51,19 @@ class Caller:
 
     @property
     def is_operator(self) -> bool:
-        """A key, which lies in a build's environment, never acts for the deployment."""
+        """False for a key: keys are in the environment of builds, so they never get an operator's rights."""
         return self.key is None and is_operator(self.user)
 
     @property
     def grantor(self) -> Grantor:
-        """The same to the services of API keys."""
+        """The caller as the services of API keys expect it."""
         return Grantor(
             user_id=self.user.id, is_operator=self.is_operator, key=self.key, ctx=self.ctx
         )
 
 
 def maybe_signed_in(request: Request) -> Caller | None:
-    """A key goes before a session's token; one that is not valid is refused, whatever else the request carries.
+    """A key goes before a session token. An invalid key is refused even if the request also has a session.
 
     Raises InvalidApiKey, NotSignedIn, RateLimited, UsageExceeded for a key.
     """
@@ -72,7 +72,7 @@ def maybe_signed_in(request: Request) -> Caller | None:
 
 
 def maybe_signed_in_in_person(request: Request) -> Caller | None:
-    """By a session alone: a key is neither looked at nor used."""
+    """Accept a session only. A key in the request is ignored and loses no use."""
     token = presented_token(request)
     found = sessions.find_session(token, now=clock.now()) if token else None
     if token is None or found is None:
@@ -83,7 +83,7 @@ def maybe_signed_in_in_person(request: Request) -> Caller | None:
 
 
 def _signed_in_by(key: ApiKey, request: Request) -> Caller:
-    """The session that a key stands for. It is nowhere stored: it begins and ends with the request."""
+    """The session for a request with a key. It is not stored, and exists only during the request."""
     user = find_user(key.user_id)
     if user is None:
         raise NotSignedIn
@@ -106,7 +106,7 @@ def _signed_in_by(key: ApiKey, request: Request) -> Caller:
 
 
 def presented_token(request: Request) -> str | None:
-    """The session token that a request carries; a bearer token goes before the cookie."""
+    """The session token of a request. A bearer token goes before the cookie."""
     match = _BEARER.fullmatch(request.headers.get("authorization", ""))
     return match["token"] if match else session_token(request)
 
@@ -134,7 +134,7 @@ KeyMaker = Annotated[Caller, Depends(key_maker)]
 
 
 def signed_in_in_person(caller: SignedIn) -> Caller:
-    """What a leaked key must not reach: passwords, addresses, sessions, the end of the account."""
+    """For what a leaked key must not be able to do: change passwords, addresses or sessions, or delete the account."""
     if caller.key is not None:
         raise NotSignedIn
     return caller

@@ -1,21 +1,20 @@
-"""Who acts in a team that the path names: the caller types that handlers name in their signatures.
+"""Authorize requests about the team in the path: the caller types that handlers name in their signatures.
 
 | Type | The caller |
 |---|---|
-| `TeamMember` | belongs to the team |
-| `TeamEditor` | may make the change of the team that the body asks for |
+| `TeamMember` | is a member of the team |
+| `TeamEditor` | can make the changes to the team in the body |
 | `TeamOwner` | owns the team |
 | `MemberManager` | has a role that manages members |
-| `MemberInviter` | has one, and may invite |
-| `MemberRemover` | has one, or wants to leave |
-| `TeamMaker` | may make a team |
-| `Joiner` | is signed in, and no key |
+| `MemberInviter` | has such a role, and can send invitations |
+| `MemberRemover` | has such a role, or leaves the team |
+| `TeamMaker` | can create a team |
+| `Joiner` | has a session, not a key |
 
-In a team that the operator has blocked nobody is an editor, owner or inviter. Who is there can be seen, and people
-leave.
+While the operator blocks a team, nobody is its editor, owner or inviter. Members can still be listed, and can leave.
 
-A key has to hold `teams: read` for the first of them and `teams: write` for the others; to set the caching status it is
-`artifacts: manage`. CI keys hold neither. A team that is not the caller's looks like one that does not exist.
+A key needs `teams: read` for `TeamMember` and `teams: write` for the others. To set the caching status it needs
+`artifacts: manage`. CI keys have none of these. Another team gets the same reply as one that does not exist.
 """
 
 from dataclasses import dataclass
@@ -46,7 +45,7 @@ _SET_CACHING: Permissions = {"artifacts": ("manage",)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamCaller:
-    """A member of the team that the path names. `credential_id` is the id of the key or of the session."""
+    """A member of the team in the path. `credential_id` is the id of the key or of the session."""
 
     credential_id: str
     team: Team
@@ -67,7 +66,7 @@ class TeamCaller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonCaller:
-    """Somebody who acts for themselves."""
+    """A caller who acts for themselves, not for a team."""
 
     user_id: str
     credential_id: str
@@ -79,7 +78,7 @@ class PersonCaller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedInCaller(PersonCaller):
-    """The same, in person."""
+    """The same, with a session."""
 
     user: User
 
@@ -89,7 +88,7 @@ def team_member(token: BearerToken, request: Request) -> TeamCaller:
 
 
 def team_editor(change: SentTeamChange, token: BearerToken, request: Request) -> TeamCaller:
-    """Raises MissingRole, MissingPermission for what the change needs."""
+    """Raises MissingRole, MissingPermission."""
     needs = {**(_WRITE if change.renames else {}), **(_SET_CACHING if change.caching else {})}
     caller = _caller(token, needs, request)
     if not change.is_open_to(caller.member.role):
@@ -117,7 +116,7 @@ MemberManager = Annotated[TeamCaller, Depends(member_manager)]
 
 
 def member_inviter(caller: MemberManager) -> TeamCaller:
-    """Mail leaves in the team's name."""
+    """Raises also SoftBlocked, PaymentMissing: a blocked team must not send emails."""
     check_not_blocked(caller.team.state)
     return caller
 
@@ -131,7 +130,7 @@ def member_remover(token: BearerToken, request: Request) -> TeamCaller:
 
 
 def team_maker(_new: SentNewTeam, token: BearerToken) -> PersonCaller:
-    """A key that is bound to a team acts for that one alone. Raises TeamCreationDisabled, TooManyRequests too."""
+    """Refuses keys that are bound to a team. Also raises TeamCreationDisabled, TooManyRequests."""
     holder = holder_with(token, _WRITE)
     if holder.team_id is not None:
         raise MissingPermission
@@ -143,7 +142,7 @@ def team_maker(_new: SentNewTeam, token: BearerToken) -> PersonCaller:
 
 
 def joiner(_sent: InvitationToken, holder: TokenHolder) -> SignedInCaller:
-    """Joining is a person's own doing. Raises SessionRequired."""
+    """Only the invited user can join, so a key is refused. Raises SessionRequired."""
     if holder.user is None:
         raise SessionRequired
     return SignedInCaller(
@@ -152,7 +151,7 @@ def joiner(_sent: InvitationToken, holder: TokenHolder) -> SignedInCaller:
 
 
 def _is_operator(holder: Holder) -> bool:
-    """A key, which lies in a build's environment, never acts for the deployment."""
+    """False for a key: keys are in the environment of builds, so they never get an operator's rights."""
     return holder.user is not None and is_operator(holder.user)
 
 

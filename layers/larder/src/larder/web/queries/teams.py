@@ -1,4 +1,4 @@
-"""How many teams or members a request asks for, and after which."""
+"""Query parameters of the endpoints that list teams and members."""
 
 import re
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _MILLISECONDS = re.compile(r"[0-9]{1,14}")
 
 @dataclass(frozen=True, slots=True)
 class TeamsQuery:
-    """At most `limit` teams; `until` is the `next` of the page before, None for the first one."""
+    """At most `limit` teams. `until` is the `next` of the previous page, None for the first page."""
 
     limit: int
     until: str | None
@@ -33,15 +33,15 @@ def teams_query(_token: BearerToken, request: Request) -> TeamsQuery:
     until = (request.query_parameters or {}).get("until")
     limit = _limit(request)
     if until is not None and not names_a_team(until):
-        raise InvalidRequest("until", "must be the `next` of the page before")
+        raise InvalidRequest("until", "must be the `next` of the previous page")
     return TeamsQuery(limit=limit, until=until)
 
 
 @dataclass(frozen=True, slots=True)
 class MembersQuery:
-    """At most `limit` members, of those who joined between the two times; None for no bound.
+    """At most `limit` members who joined between the two times. None means no bound.
 
-    `until` is the `next` of the page before.
+    `until` is the `next` of the previous page.
     """
 
     limit: int

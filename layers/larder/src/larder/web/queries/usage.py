@@ -1,4 +1,4 @@
-"""Which days a request asks for."""
+"""Query parameters for a range of days."""
 
 import re
 from datetime import date
@@ -19,7 +19,7 @@ _DAY = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
 
 
 def period_query(_token: BearerToken, request: Request) -> Period:
-    """`from` and `to`, both included; without them the thirty days until today. Raises InvalidRequest."""
+    """`from` and `to`, both included. The default is the thirty days up to today. Raises InvalidRequest."""
     check_parameters(request, "from", "to")
     query = request.query_parameters or {}
     last = _day("to", query["to"]) if "to" in query else clock.now().date()

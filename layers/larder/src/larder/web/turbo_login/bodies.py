@@ -53,8 +53,8 @@ def _checked_state(state: str | None) -> str | None:
     if state is None:
         return None
     # JSON can escape half of a surrogate pair, which cannot be encoded.
-    whole = not any("\ud800" <= character <= "\udfff" for character in state)
-    if len(state) > MAX_STATE_LENGTH or not whole:
+    encodable = not any("\ud800" <= character <= "\udfff" for character in state)
+    if len(state) > MAX_STATE_LENGTH or not encodable:
         raise InvalidBody("state", f"must be at most {MAX_STATE_LENGTH} characters")
     return state
 
