@@ -192,14 +192,14 @@ class Login:
 def sign_up(page: Browser, person: Person) -> None:
     page.press("Create one")
     page.type("Your name", "Ada")
-    page.type("E-mail address", person.email)
+    page.type("Email address", person.email)
     page.type("Password", person.password)
     page.press("Create account")
 
 
 def sign_in(page: Browser, email: str, password: str) -> None:
     page.wait_for_heading("Sign in")
-    page.type("E-mail address", email)
+    page.type("Email address", email)
     page.type("Password", password)
     page.press("Sign in")
 

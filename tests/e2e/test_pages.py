@@ -58,7 +58,7 @@ def fill_in_sign_up(page: Browser, email: str, password: str) -> None:
     page.press("Create one")
     page.wait_for_heading("Create an account")
     page.type("Your name", "Ada")
-    page.type("E-mail address", email)
+    page.type("Email address", email)
     page.type("Password", password)
     page.press("Create account")
     page.wait_for_heading("Check your email")
@@ -67,7 +67,7 @@ def fill_in_sign_up(page: Browser, email: str, password: str) -> None:
 
 def sign_in(page: Browser, email: str, password: str) -> None:
     page.wait_for_heading("Sign in")
-    page.type("E-mail address", email)
+    page.type("Email address", email)
     page.type("Password", password)
     page.press("Sign in")
 
@@ -84,7 +84,7 @@ def test_who_signs_up_verifies_consents_and_resets_a_forgotten_password(
 
     page.press("Forgot your password?")
     page.wait_for_heading("Reset your password")
-    page.type("E-mail address", email)
+    page.type("Email address", email)
     page.press("Send the link")
     page.wait_for_heading("Check your email")
     page.open(link_in(mail_to(server, email, count=2)[1]))
@@ -109,7 +109,7 @@ def test_links_that_are_spent_or_broken_say_so_and_offer_another(
     password = secrets.token_hex(12)
     page.open(f"{site}/verified?error=invalid_token")
     page.wait_for_heading("This link does not work")
-    page.type("E-mail address", email)
+    page.type("Email address", email)
     page.press("Send a new link")
     page.wait_for_heading("Check your email")
 

@@ -1,10 +1,10 @@
-"""The only module that imports botocore: clients made on first use, and what botocore leaves to its callers.
+"""AWS clients, created on first use. This is the only module that imports botocore.
 
-boto3 would add resources, transfers and documents to the same clients. Nothing here uses them, and a cold start would
-import them all (docs/decisions/0030).
+boto3 is not used: it would add resources, transfers and documents to the same clients, and make cold starts longer
+(docs/decisions/0030).
 
-Nothing here knows what the items and objects mean; repositories and storage modules do. A store that does not answer
-after the client's own tries raises TryAgain from every call, Throttled when it says that it is too busy.
+This module does not interpret items and objects: repositories and storage modules do. If AWS does not answer after the
+client's own retries, every call raises TryAgain, or Throttled if AWS refused it because of too many requests.
 """
 
 import random
@@ -52,40 +52,40 @@ _THROTTLES = frozenset(
         "Throttling",
         "ThrottlingException",
         "TooManyRequestsException",
-        # The same transaction, sent again after no reply came, is still on its way.
+        # The same transaction was sent again after a time-out, and the first is still in progress.
         "TransactionInProgressException",
     }
 )
 _LATE_BODIES = frozenset({"RequestTimeout", "RequestTimeoutException"})
-"""What S3 says, with status 400, when a body does not reach it in time."""
+"""The error code of S3, with status 400, if a body does not arrive in time."""
 _THROTTLED_WITHIN = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError"})
-"""Why a transaction was cancelled whose items' partition takes no more. botocore does not try it again."""
+"""The reasons for a transaction canceled by throttling. botocore does not retry it."""
 _TRIES = 3
 
-# A healthy call takes milliseconds. One that uses up every try takes 15 s and its pauses, and several can follow one
-# another: larder.deadline keeps a request within its function's time.
+# A healthy call takes milliseconds. One that uses every retry takes 15 s plus pauses, and a request can make several:
+# larder.deadline keeps a request within its function's time limit.
 _CONFIG = Config(
     connect_timeout=2,
     read_timeout=5,
     retries={"mode": "standard", "total_max_attempts": _TRIES},
     max_pool_connections=20,
     tcp_keepalive=True,
-    # What every call is made of is fixed here and checked by types: botocore would check it again at each.
+    # The code fixes the parameters of every call and mypy checks them, so botocore need not validate each call.
     parameter_validation=False,
 )
 _S3_CONFIG = _CONFIG.merge(
     Config(
         signature_version="s3v4",
-        # A 5 MB body is the largest that passes through a function. Below what larder.deadline keeps back.
+        # The largest body that passes through a function has 5 MB. Less than the time that larder.deadline reserves.
         read_timeout=10,
-        # Only checksums that S3 asks for: bodies are checked by length here and by signature at the client.
+        # Only the checksums that S3 requires: Larder checks the length of bodies, and clients their signature.
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
     )
 )
 
 
-# Clients may be used by many threads at once, but a session makes them for one thread at a time.
+# Clients are thread-safe, but creating them with a session is not.
 _making = RLock()
 
 
@@ -132,7 +132,7 @@ def secrets_manager() -> "SecretsManagerClient":
 
 
 class _OwnModels(Loader):
-    """The models of the services above. botocore would look through four hundred to see that they are among them."""
+    """Loads only the services above. botocore would search four hundred service models for them."""
 
     def list_available_services(self, type_name: str) -> list[str]:  # noqa: ARG002 - botocore names it
         return ["cloudformation", "dynamodb", "lambda", "logs", "s3", "secretsmanager", "sesv2"]
@@ -173,13 +173,13 @@ def _s3_config() -> Config:
 
 
 def profile_region() -> str | None:
-    """The region that the AWS profile in use names. Lambda names its own; a person at a terminal has a profile."""
+    """The region of the AWS profile in use. For terminals: Lambda sets the region itself."""
     region: str | None = Session().get_config_variable("region")
     return region
 
 
 def reset() -> None:
-    """Forget every client: credentials, region or endpoints have changed."""
+    """Drop all clients, after credentials, region or endpoints have changed."""
     with _making:
         for cached in (_session, _client):
             cached.cache_clear()
@@ -191,7 +191,7 @@ def _in_time(**_: object) -> None:
 
 
 def _again(response: Any, attempts: int, **_: object) -> float | None:
-    """How long to wait before a further try that botocore would not make; None leaves it to botocore."""
+    """How long to wait before a retry that botocore would not make. None leaves the decision to botocore."""
     failed = response is None or response[0].status_code >= 400
     if not failed:
         return None
@@ -204,7 +204,7 @@ def _again(response: Any, attempts: int, **_: object) -> float | None:
 
 
 def _is_throttled_within(parsed: Mapping[str, Any]) -> bool:
-    """Whether a transaction was cancelled because a table is too busy, and for nothing that is final."""
+    """Whether throttling canceled a transaction, and no final reason did."""
     codes = {reason.get("Code") for reason in parsed.get("CancellationReasons", ())}
     return bool(codes & _THROTTLED_WITHIN) and "ConditionalCheckFailed" not in codes
 
@@ -227,12 +227,12 @@ def error_code(error: ClientError) -> str:
 
 
 def serialize(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Plain values to DynamoDB's typed ones. Attributes that are None are left out."""
+    """Convert plain values to DynamoDB's typed ones. Attributes that are None are left out."""
     return {name: _typed(value) for name, value in item.items() if value is not None}
 
 
 def deserialize(item: Mapping[str, Any]) -> Item:
-    """DynamoDB's typed values to plain ones. Numbers are whole in every table, so they come back as int."""
+    """Convert DynamoDB's typed values to plain ones. All numbers in the tables are integers."""
     return {name: _plain(value) for name, value in item.items()}
 
 
@@ -275,21 +275,21 @@ def _plain(typed: Mapping[str, Any]) -> Any:
 
 
 def read_secret(arn: str) -> tuple[str, datetime]:
-    """The text of a secret in Secrets Manager, and when that was put there, by the clock of AWS."""
+    """The text of a secret in Secrets Manager, and when it was stored, by AWS's clock."""
     reply = secrets_manager().get_secret_value(SecretId=arn)
     return reply["SecretString"], reply["CreatedDate"]
 
 
 def write_secret(arn: str, text: str) -> None:
-    """Put another text in the place of a secret's."""
+    """Replace the text of a secret."""
     secrets_manager().put_secret_value(SecretId=arn, SecretString=text)
 
 
 def presign(method: str, url: str, *, expires_s: int) -> str:
     """Sign `url` for `method` by SigV4 in the query, with only `host` among the signed headers.
 
-    botocore's signer is used without a client: a client's own presigning takes longer, and by default it signs for
-    SigV2 or a global host (docs/limits.md#presigned-urls).
+    This uses botocore's signer without a client, because a client's presigning is slower, and by default uses SigV2 or
+    a global host (docs/limits.md#presigned-urls).
     """
     with _making:
         credentials = _session().get_credentials()
