@@ -16,9 +16,9 @@ _DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "openapi.json"
 def undocumented(
     route_key: str, status: int, headers: Mapping[str, str], cookies: Sequence[str], body: bytes
 ) -> str | None:
-    """What the document lacks of a reply by the route, `GET /v2/teams`; None if it has everything.
+    """What the document lacks about a reply of the route, such as `GET /v2/teams`; None if it has everything.
 
-    `headers` are by their lower-case names.
+    `headers` has lower-case names.
     """
     if route_key.endswith("+}") or route_key == "$default":
         return None
@@ -31,7 +31,7 @@ def undocumented(
         return f"{route_key} returns {status} without {missing}"
     if others := sent & _headers() - declared.keys():
         return f"{route_key} returns {status} with {others}"
-    # A function answers HEAD as it would GET; the gateway leaves the body out.
+    # A function replies to HEAD as to GET. The gateway removes the body.
     if not body or route_key.startswith("HEAD "):
         return None
     media_type = headers.get("content-type", "")

@@ -252,9 +252,9 @@ def deliver(
     reply = invoke(function.handler, event, Context(remaining_ms=function.timeout_s * 1000))
     text = reply.get("body") or ""
     content = base64.b64decode(text) if reply.get("isBase64Encoded") else text.encode()
-    given = {name.lower(): value for name, value in reply.get("headers", {}).items()}
+    reply_headers = {name.lower(): value for name, value in reply.get("headers", {}).items()}
     cookies = tuple(reply.get("cookies", []))
     # Every reply in every test must match the OpenAPI document.
-    missing = undocumented(event["routeKey"], reply["statusCode"], given, cookies, content)
-    assert missing is None, missing
-    return Reply(reply["statusCode"], given, content, cookies)
+    mismatch = undocumented(event["routeKey"], reply["statusCode"], reply_headers, cookies, content)
+    assert mismatch is None, mismatch
+    return Reply(reply["statusCode"], reply_headers, content, cookies)
