@@ -164,7 +164,7 @@ class TestReads:
         put({"pk": "team", "sk": "ada", "user_id": "ada"})
         with requests("Query") as calls:
             (item,) = TEAMS.query(
-                equals(user_id="ada") & begins_with(pk="te"), index="by_user", page_size=1
+                equals(user_id="ada") & begins_with(pk="tea"), index="by_user", page_size=1
             )
         assert item["sk"] == "ada"
         assert not any("ConsistentRead" in call for call in calls)

@@ -96,7 +96,7 @@ UNKNOWN = [
     "/v8/artifacts/abc/",
     "/.env",
     "/%2e%2e/%2e%2e/etc/passwd",
-    "/caf%C3%A9",
+    "/%C3%A9clair",
 ]
 
 
