@@ -9,20 +9,20 @@ DATA ?= .larder
 ENV  ?= default
 WORKERS ?= auto
 
-# Quoted wherever the shell reads it: the folder's name may hold spaces.
+# Always quoted in shell commands, because the folder's name may contain spaces.
 export PATH := $(CURDIR)/.tools/uv/bin:$(PATH)
-# Trust what the operating system trusts, so that a company's proxy certificate works; never fetch an interpreter.
+# Trust the operating system's certificates, such as a company proxy's; never download an interpreter.
 export UV_SYSTEM_CERTS := 1
 export UV_PYTHON_DOWNLOADS := never
 export UV_PROJECT_ENVIRONMENT := .venv
-# Every process starts twice as fast from compiled modules, and the local cloud starts many.
+# Processes start twice as fast from compiled modules, and the local cloud starts many.
 export UV_COMPILE_BYTECODE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export SAM_CLI_TELEMETRY := 0
 unexport PYTHONHOME PYTHONPATH PYTHONDONTWRITEBYTECODE VIRTUAL_ENV
 
 WORKSPACE := uv.lock pyproject.toml layers/larder/pyproject.toml cli/pyproject.toml
-# Installed: the product and its local cloud; that and the development tools; the tools themselves.
+# Marker files: the product and its local cloud; also the development tools; each separate tool.
 SERVE_READY := .venv/.ready-to-serve
 READY := .venv/.ready
 UV := .tools/uv/.ready
@@ -34,13 +34,13 @@ EMULATOR := .tools/emulator/.ready
 help: ## list the commands
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' Makefile
 	@echo
-	@echo "PYTHON=python3.12 names the interpreter to use (CPython 3.11 or newer); without it the first fit one is taken."
+	@echo "PYTHON=python3.12 chooses the interpreter (CPython 3.11 or newer). By default, the first suitable one is used."
 
 .PHONY: setup
-setup: $(READY) ## install everything for development (the other commands do it by themselves)
+setup: $(READY) ## install everything for development (the other commands do it when needed)
 
 .PHONY: serve
-serve: $(SERVE_READY) ## run the local cloud: PORT=3000 DATA=.larder HOST=127.0.0.1; RUNTIME=1 runs what `make build` made, as Lambda does; ENGINE=dynamodb-local keeps the tables in AWS's own engine (needs Java)
+serve: $(SERVE_READY) ## run the local cloud: PORT=3000 DATA=.larder HOST=127.0.0.1; RUNTIME=1 runs the output of `make build`, as Lambda does; ENGINE=dynamodb-local keeps the tables in AWS's own engine (needs Java)
 	@PORT="$(PORT)" HOST="$(HOST)" DATA="$(DATA)" RUNTIME="$(RUNTIME)" ENGINE="$(ENGINE)" exec .venv/bin/python -m local serve
 
 .PHONY: demo
@@ -48,46 +48,46 @@ demo: $(SERVE_READY) ## build a sample monorepo twice with turbo, the second tim
 	@exec .venv/bin/python -m local demo
 
 .PHONY: larder
-larder: $(SERVE_READY) ## the operator's command against the local cloud: ARGS="--help" PORT=3000 DATA=.larder
+larder: $(SERVE_READY) ## run the operator's command on the local cloud: ARGS="--help" DATA=.larder
 	@exec .venv/bin/larder --local "$(DATA)" $(ARGS)
 
 .PHONY: test
-test: $(READY) ## the tests that need no build and no npm: ARGS="-k name" WORKERS=auto
+test: $(READY) ## run the tests that need no build and no npm: ARGS="-k name" WORKERS=auto
 	@.venv/bin/python -m pytest -n $(WORKERS) -m "not build and not slow and not e2e" $(ARGS)
 
-# What is not about tables would only run twice.
+# Only the folders whose tests use tables.
 .PHONY: test-dynamodb-local
 test-dynamodb-local: TESTS := tests/larder tests/functions tests/cli tests/local tests/proofs
 test-dynamodb-local: export ENGINE := dynamodb-local
-test-dynamodb-local: $(READY) ## the tests of whatever uses tables, on AWS's DynamoDB Local (about 20 minutes; needs Java 17 and npm)
+test-dynamodb-local: $(READY) ## run the tests that use tables, on AWS's DynamoDB Local (about 20 minutes; needs Java 17 and npm)
 	@.venv/bin/python -m pytest -n $(WORKERS) -m "not build and not slow and not e2e" $(TESTS) $(ARGS)
 	@.venv/bin/python -m pytest -m "slow and not build and not e2e" $(TESTS) $(ARGS)
 
 .PHONY: rehearsal
-rehearsal: $(READY) $(SAM) ## each function under the role that SAM makes for it, with its sample event: `make permissions` in short (30 s of a core)
+rehearsal: $(READY) $(SAM) ## run each function under its IAM role with its sample event: a short `make permissions` (30 s of CPU)
 	@.venv/bin/python -m tests.rehearsal --short --workers $(WORKERS)
 
 .PHONY: permissions
-permissions: $(READY) $(SAM) ## all tests of the functions under their roles, then once without each permission: can any go? (4 minutes of a core)
+permissions: $(READY) $(SAM) ## run all function tests under the IAM roles, then without each permission, to find unused ones (4 minutes of CPU)
 	@.venv/bin/python -m tests.rehearsal --workers $(WORKERS)
 
-# The folders that have such tests: to read all others first would take each worker longer than most tests.
+# Only the folders that have such tests, because collecting all others takes each worker longer than most tests.
 .PHONY: e2e
 e2e: FOLDERS := tests/cli tests/deployed tests/e2e tests/local tests/proofs
-e2e: $(READY) ## the long tests: npm's turbo clients, a browser, crashes, load (needs node, npm, chromium and chromium-driver)
+e2e: $(READY) ## run the long tests: npm's turbo clients, a browser, crashes, load (needs node, npm, chromium and chromium-driver)
 	@.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -o testpaths="$(FOLDERS)" -m "slow or e2e" $(ARGS)
 
 .PHONY: proofs
-proofs: $(READY) ## the crash, load and hostile-request proofs at full length (about 15 minutes)
+proofs: $(READY) ## run the crash, load and hostile-request tests at full length (about 15 minutes)
 	@KILL_POINTS=50 FUZZ_EXAMPLES=2000 COUNTED_CHANGES=1000 PARALLEL_ROUNDS=6 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 OVERLAP_SEEDS=2 DELETE_RACES=30 PASSING_MB=2000 \
 		.venv/bin/python -m pytest tests/proofs $(ARGS)
 
 .PHONY: faults
-faults: $(READY) ## every fault at every call of every request, and docs/faults.md of it (about 23 minutes)
+faults: $(READY) ## test every fault at every AWS call of every request, and update docs/faults.md (about 23 minutes)
 	@PYTHONPATH=.:functions .venv/bin/python -m tests.proofs.fault_matrix --workers 2 --write docs/faults.md $(ARGS)
 
 .PHONY: cost
-cost: $(SERVE_READY) ## estimate what a month costs: ARGS="--engineers 20 --large 5MB"
+cost: $(SERVE_READY) ## estimate the monthly cost: ARGS="--engineers 20 --large 5MB"
 	@.venv/bin/python -m tools.cost $(ARGS)
 
 .PHONY: growth
@@ -95,34 +95,34 @@ growth: $(SERVE_READY) ## estimate which limit a large company reaches first: AR
 	@.venv/bin/python -m tools.growth $(ARGS)
 
 .PHONY: capacity
-capacity: $(READY) ## measure what each request takes of the tables, with 100 and with 100,000 of everything stored (about 10 minutes; needs Java 17 and npm)
+capacity: $(READY) ## measure each request's use of the tables, with 100 and with 100,000 stored items of each kind (about 10 minutes; needs Java 17 and npm)
 	@ENGINE=dynamodb-local GROWTH_ITEMS="$${GROWTH_ITEMS:-100000}" .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/proofs/test_growth.py tests/proofs/test_capacity.py $(ARGS)
 
-# What hypothesis remembers lies between the large bodies, and glibc would keep the gaps that they leave.
+# hypothesis keeps small objects between the large bodies, and glibc would not free the memory in between.
 .PHONY: fuzz
 fuzz: export MALLOC_MMAP_THRESHOLD_ := 1000000
-fuzz: $(READY) ## hostile requests only, many of them: FUZZ_EXAMPLES=1000 to the handlers, API_EXAMPLES=500 to each operation over HTTP, FUZZ_SEED=0
+fuzz: $(READY) ## run many hostile requests: FUZZ_EXAMPLES=1000 to the handlers, API_EXAMPLES=500 to each operation over HTTP, FUZZ_SEED=0
 	@FUZZ_EXAMPLES="$${FUZZ_EXAMPLES:-1000}" .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/proofs/test_hostile_requests.py tests/proofs/test_hostile_accounts.py $(ARGS)
 	@API_EXAMPLES="$${API_EXAMPLES:-500}" .venv/bin/python -m pytest -n 2 -o faulthandler_timeout=0 tests/proofs/test_documented_api.py $(ARGS)
 
 .PHONY: generate
-generate: $(READY) ## renew everything that follows from the code: parts of template.yaml and of docs/
+generate: $(READY) ## update everything generated from the code: parts of template.yaml and docs/
 	@.venv/bin/python -m tools.generate
 
 .PHONY: template-diff
-template-diff: $(READY) ## what deploying template.yaml would change: BASE=main (descriptions are listed apart)
+template-diff: $(READY) ## show what deploying template.yaml would change: BASE=main (descriptions are listed separately)
 	@.venv/bin/python -m tools.template_diff "$(or $(BASE),main)"
 
 .PHONY: openapi
-openapi: $(READY) ## renew docs/openapi.json, what GET /openapi.json serves, and the methods of each path, from the handlers
+openapi: $(READY) ## update docs/openapi.json, the document at GET /openapi.json and the methods of each path from the handlers
 	@.venv/bin/python -m tools.openapi
 
 .PHONY: compatibility
-compatibility: $(READY) ## renew docs/compatibility.md from a run of the client matrix
+compatibility: $(READY) ## update docs/compatibility.md from a run of the client matrix
 	@.venv/bin/python -m pytest -n 2 --write-compatibility tests/e2e/test_client_matrix.py $(ARGS)
 
 .PHONY: check
-check: $(READY) check-template ## lint, format, types, import contracts, words, the template, and whether anything generated is stale
+check: $(READY) check-template ## check lint, format, types, import contracts, words, the template, and that generated files are up to date
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
@@ -131,23 +131,23 @@ check: $(READY) check-template ## lint, format, types, import contracts, words, 
 	.venv/bin/python -m tools.generate --check
 
 .PHONY: check-template
-check-template: $(READY) $(SAM) $(CHECKOV) ## the template alone: SAM's and cfn-lint's rules, and checkov's with every exception explained
+check-template: $(READY) $(SAM) $(CHECKOV) ## check the template: SAM's and cfn-lint's rules, and checkov's with every exception explained
 	@.venv/bin/python tools/check_template.py
 
 .PHONY: format
-format: $(READY) ## apply the formatter and the lint's safe repairs
+format: $(READY) ## apply the formatter and the linter's safe fixes
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
 
-# SAM builds for an environment that samconfig.toml does not have, and then misses an option. Many a shell has an ENV of its own.
+# SAM accepts an environment that is not in samconfig.toml, and then lacks options. Many shells already set ENV.
 .PHONY: known-environment
 known-environment:
 	@names=$$(sed -n 's/^\[\([^].]*\)\..*/\1/p' samconfig.toml | sort -u); \
 	echo "$$names" | grep -qxF -- "$(ENV)" || { \
 		echo "samconfig.toml has no environment \"$(ENV)\": $$(echo $$names | sed 's/ /, /g')" >&2; exit 2; }
 
-# SAM looks for python3.13 on PATH and refuses a shim of another version: the real folder goes first. `validate` asks for a
-# region though it calls nobody. SAM copies functions/ as it is, so what Python left there goes and .pyc files of the runtime's version come.
+# SAM looks for python3.13 on PATH and rejects a shim of another version, so the real folder comes first. `validate` needs
+# a region although it calls no service. SAM copies functions/ with its caches, so replace them with .pyc files of the runtime's version.
 .PHONY: build
 build: known-environment $(SAM) ## validate the template and build layer and functions for Lambda (needs python3.13)
 	@set -e; \
@@ -163,38 +163,38 @@ build: known-environment $(SAM) ## validate the template and build layer and fun
 
 .PHONY: test-build
 test-build: FOLDERS := tests/build tests/local
-test-build: build $(READY) ## build, then import every handler from what was built, and run it under AWS's runtime client
+test-build: build $(READY) ## build, then import every built handler and run it under AWS's runtime client
 	@.venv/bin/python -m pytest -n 2 --dist loadfile -o testpaths="$(FOLDERS)" -m build $(ARGS)
 
-# A fresh emulator and a fresh deployment for each file: they count what is stored. One after another: each takes two cores.
+# Each file gets a new emulator and deployment, because tests count stored items. They run one after the other, because each needs two cores.
 DEPLOYED := tests/deployed tests/e2e/test_client_matrix.py tests/e2e/test_account_client.py tests/e2e/test_api_key_client.py \
 	tests/e2e/test_link_and_logout.py tests/e2e/test_login.py tests/e2e/test_smoke.py
 
 .PHONY: deployed
 deployed: export CLOUD := deployed
-deployed: build $(READY) $(EMULATOR) ## deploy what was built, as a whole, into an emulator; then the end-to-end tests on it (about eight minutes; needs what e2e needs): ARGS="-k smoke"
+deployed: build $(READY) $(EMULATOR) ## deploy the build to an emulator and run the end-to-end tests on it (about eight minutes; same requirements as e2e): ARGS="-k smoke"
 	@.venv/bin/python -m pytest -v --durations=5 $(DEPLOYED) $(ARGS)
 
 .PHONY: bench-cold
-bench-cold: build $(READY) ## build, then measure how every function starts and answers: ARGS="--rounds 7 --write docs/benchmarks-cold.md get_status"
+bench-cold: build $(READY) ## build, then measure how fast every function starts and responds: ARGS="--rounds 7 --write docs/benchmarks-cold.md get_status"
 	@.venv/bin/python -m local bench-cold $(ARGS)
 
-# What draws is installed for this alone.
+# Only this command needs matplotlib.
 .PHONY: bench
-bench: $(READY) ## compare Larder with turborepo-remote-cache and Better Auth, and write docs/benchmarks.md (15 minutes; needs node and npm); QUICK=1 runs a part in 3 minutes; ONLY="GET 20 MB"
+bench: $(READY) ## compare Larder with turborepo-remote-cache and Better Auth, and update docs/benchmarks.md (15 minutes; needs node and npm); QUICK=1 runs a part in 3 minutes; ONLY="GET 20 MB"
 	@uv sync --quiet --locked --inexact --group bench --python "$$(cat .tools/interpreter)"
 	@QUICK="$(QUICK)" ONLY="$(ONLY)" exec .venv/bin/python -m benchmarks $(ARGS)
 
 .PHONY: package
-package: check-template build ## from a clone to what `sam package` and `sam deploy` take, in dist/larder-<version>: validated, zipped, with its sums
+package: check-template build ## build a package for `sam package` and `sam deploy` in dist/larder-<version>: validated, zipped, with checksums
 	@.venv/bin/python tools/package.py
 
 .PHONY: record-release
-record-release: $(READY) ## have this version write what tests/upgrades holds the next ones to; once, at its release
+record-release: $(READY) ## record the data of this version for the upgrade tests of later versions (once per release)
 	@.venv/bin/python -m pytest -q --record-release tests/upgrades/test_reading.py -k recorded $(ARGS)
 
 .PHONY: release
-release: $(READY) ## check that this version can be released, run the tests without npm, and pack it (CONTRIBUTING.md lists the steps)
+release: $(READY) ## check that this version can be released, run the tests without npm, and package it (CONTRIBUTING.md lists the steps)
 	@.venv/bin/python tools/check_release.py
 	@$(MAKE) --no-print-directory test check test-build package
 
@@ -202,13 +202,13 @@ release: $(READY) ## check that this version can be released, run the tests with
 deploy: build ## deploy to AWS with the settings of samconfig.toml: ENV=default or ENV=prod
 	.tools/sam/bin/sam deploy --config-env "$(ENV)" $(ARGS)
 
-# The key by a variable: a command line is seen by everybody on the machine.
+# The key is passed by a variable, because other users of the machine can see the command line.
 .PHONY: smoke
-smoke: $(SERVE_READY) ## check a live deployment end to end: URL=https://... KEY=... [TEAM=slug] [STACK=name, to look into its log]
+smoke: $(SERVE_READY) ## check a live deployment end to end: URL=https://... KEY=... [TEAM=slug] [STACK=name, to check its log]
 	@TURBO_API="$(URL)" TURBO_TOKEN="$(KEY)" TURBO_TEAM="$(TEAM)" LARDER_STACK="$(STACK)" LARDER_LOCAL="" .venv/bin/larder smoke $(ARGS)
 
 .PHONY: lock
-lock: $(UV) ## renew the lock files of the tools (uv.lock: uv lock)
+lock: $(UV) ## update the lock files of the tools (for uv.lock: uv lock)
 	cd tools && for tool in uv sam checkov emulator; do \
 		uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock" \
 			$$tool-requirements.in --output-file $$tool-requirements.txt; \
@@ -216,12 +216,12 @@ lock: $(UV) ## renew the lock files of the tools (uv.lock: uv lock)
 	cd tools/dynamodb-local && npm install --package-lock-only --ignore-scripts --no-audit --no-fund --loglevel=error
 
 .PHONY: clean
-clean: ## remove what was installed and built; the local cloud's data stays
+clean: ## delete everything installed or built; the local cloud's data stays
 	rm -rf .venv .tools .aws-sam .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
-# What the commands stand on: files that say what is installed, remade when what they depend on changed.
+# Marker files that record what is installed. They are renewed when their dependencies change.
 
-# Which interpreter: the one that PYTHON names, else the one of the last time, else the first fit one.
+# The interpreter: the one that PYTHON names, else the last one used, else the first suitable one.
 .tools/interpreter: FORCE
 	@mkdir -p .tools; \
 	if [ -n "$(PYTHON)" ] || ! [ -x "$$(cat $@ 2>/dev/null)" ]; then \
@@ -243,21 +243,21 @@ $(READY): $(SERVE_READY)
 	@uv sync --quiet --locked --python "$$(cat .tools/interpreter)"
 	@touch $@
 
-# A venv of its own: SAM pins an older boto3.
+# In a separate venv, because SAM pins an older boto3.
 $(SAM): tools/sam-requirements.txt $(UV)
 	@echo "Installing the SAM command line (the first time only) ..."
 	@uv venv --quiet --clear --python "$$(cat .tools/interpreter)" .tools/sam
 	@uv pip install --quiet --python .tools/sam/bin/python --require-hashes -r tools/sam-requirements.txt
 	@touch $@
 
-# As SAM: it pins a boto3 and a networkx of its own.
+# In a separate venv, because checkov pins boto3 and networkx.
 $(CHECKOV): tools/checkov-requirements.txt $(UV)
 	@echo "Installing checkov (the first time only) ..."
 	@uv venv --quiet --clear --python "$$(cat .tools/interpreter)" .tools/checkov
 	@uv pip install --quiet --python .tools/checkov/bin/python --require-hashes -r tools/checkov-requirements.txt
 	@touch $@
 
-# Of Lambda's version of Python: the emulator runs the functions by the interpreter that runs itself.
+# With Lambda's version of Python, because the emulator runs the functions with its own interpreter.
 $(EMULATOR): tools/emulator-requirements.txt $(UV)
 	@echo "Installing the emulator (the first time only) ..."
 	@python=$$(tools/find-python 3.13) && uv venv --quiet --clear --python "$$python" .tools/emulator

@@ -21,7 +21,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m local",
         description="Larder on one machine.",
-        epilog="Options of Larder itself are given by their variables, LARDER_... (docs/configuration.md).",
+        epilog="Set Larder's own settings by their LARDER_... variables (docs/configuration.md).",
     )
     commands = parser.add_subparsers(dest="command", required=True)
     _add_serve(commands)
@@ -38,17 +38,17 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--port",
         type=_port,
         default=os.environ.get("PORT") or "3000",
-        help="port of the API; 0 takes a free one (PORT, 3000)",
+        help="port of the API; 0 chooses a free one (PORT, 3000)",
     )
     parser.add_argument(
         "--host",
         default=os.environ.get("HOST") or "127.0.0.1",
-        help="address to listen on; 0.0.0.0 lets other machines in (HOST, 127.0.0.1)",
+        help="address to listen on; 0.0.0.0 allows other machines (HOST, 127.0.0.1)",
     )
     parser.add_argument(
         "--public-host",
         default=os.environ.get("PUBLIC_HOST") or None,
-        help="what other machines call this one, for the addresses of uploads and downloads (PUBLIC_HOST)",
+        help="this machine's name for other machines, used in upload and download URLs (PUBLIC_HOST)",
     )
     _add_data(parser)
     parser.add_argument(
@@ -67,30 +67,30 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--fsync",
         action="store_true",
         default=os.environ.get("FSYNC") == "1",
-        help="flush the disk at every write to a table, so that not even a power cut loses one (FSYNC=1)",
+        help="flush the disk at every write to a table, so that a power cut loses none (FSYNC=1)",
     )
     parser.add_argument(
         "--runtime",
         action="store_true",
         default=os.environ.get("RUNTIME") == "1",
-        help="run what `make build` made under AWS's own runtime client instead of the source (RUNTIME=1)",
+        help="run the output of `make build` under AWS's own runtime client instead of the source (RUNTIME=1)",
     )
     parser.add_argument(
         "--engine",
         type=_engine,
         default=os.environ.get("ENGINE") or ENGINES[0],
-        help="what the tables are in: ministack behind a journal, or AWS's DynamoDB Local, which needs Java (ENGINE)",
+        help="engine of the tables: ministack with a journal, or AWS's DynamoDB Local, which needs Java (ENGINE)",
     )
     parser.add_argument(
         "--expiry-seconds",
         type=_positive,
         default=os.environ.get("EXPIRY_SECONDS") or "60",
-        help="how often ministack's items past their time to live are removed (EXPIRY_SECONDS, 60)",
+        help="seconds between deletions of ministack's expired items (EXPIRY_SECONDS, 60)",
     )
     parser.add_argument(
         "--end-with-parent",
         action="store_true",
-        help="end at once when standard input ends, as the demo's own local cloud does",
+        help="exit when standard input ends, as the demo's own local cloud does",
     )
 
 
@@ -104,17 +104,20 @@ def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 def _add_bench_cold(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
-        "bench-cold", help="measure how every built function starts and answers"
+        "bench-cold", help="measure how fast every built function starts and responds"
     )
     parser.set_defaults(run=_bench_cold)
-    parser.add_argument("functions", nargs="*", help="such as put_artifact; all of them without")
     parser.add_argument(
-        "--rounds", type=_positive, default=7, help="environments of each function (7)"
+        "functions", nargs="*", help="such as put_artifact; all functions by default"
     )
+    parser.add_argument("--rounds", type=_positive, default=7, help="environments per function (7)")
     parser.add_argument(
-        "--warm-calls", type=_positive, default=20, help="calls of each after its first (20)"
+        "--warm-calls",
+        type=_positive,
+        default=20,
+        help="calls per environment after the first (20)",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON in place of the table")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the page with the table")
 
 
@@ -135,7 +138,7 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
         "--data",
         type=Path,
         default=os.environ.get("DATA") or ".larder",
-        help="folder of everything that is stored (DATA, .larder)",
+        help="folder for all stored data (DATA, .larder)",
     )
 
 
@@ -161,14 +164,14 @@ def _serve(arguments: argparse.Namespace) -> int:
 def _port(text: str) -> int:
     number = int(text)
     if not 0 <= number <= 65535:
-        raise argparse.ArgumentTypeError("a port is a number from 0 to 65535")
+        raise argparse.ArgumentTypeError("must be a number from 0 to 65535")
     return number
 
 
 def _engine(text: str) -> str:
-    # Given as `choices`, a variable's value would not be checked.
+    # argparse does not check `choices` for a default, which may come from a variable.
     if text not in ENGINES:
-        raise argparse.ArgumentTypeError(f"the engines are {' and '.join(ENGINES)}")
+        raise argparse.ArgumentTypeError(f"must be {' or '.join(ENGINES)}")
     return text
 
 

@@ -1,4 +1,4 @@
-"""What the screen says when the local cloud is up."""
+"""The text on the screen when the local cloud is ready."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ def banner(
     outbox_url: str | None = None,
     remarks: Sequence[str] = (),
 ) -> str:
-    made = "Made for you" if first_start else "Kept"
+    made = "Created" if first_start else "Kept"
     user = "the operator" if OPERATOR_EMAIL in listed(operator_emails.lower()) else "the user"
     short_env = _short(folder / "turbo.env")
-    lines = ["", f"  Larder's local cloud is up at {api_url}", ""]
+    lines = ["", f"  Larder's local cloud is running at {api_url}", ""]
     if turbo:
         lines += ["  Paste these lines where you run turbo:", ""]
         lines += [f"    export {line}" for line in turbo.lines()]
         lines += [
             "",
             "  Then: turbo run build --preflight",
-            "  Without --preflight, artifacts over about 4.5 MB are refused, as in the cloud.",
+            "  Without --preflight, artifacts over about 4.5 MB are rejected, as in the cloud.",
             "",
-            "  Or have turbo sign you in, to an account of your own:",
+            "  Or sign in with turbo to your own account:",
             "",
             f"    turbo login --api {api_url} --login {api_url}",
             "",
             f"  {made}: {user} {OPERATOR_EMAIL}, the team {turbo.team}, and a key (also in {short_env})",
         ]
     if outbox_url:
-        lines += [f"  Mail that is sent is shown at {outbox_url}"]
+        lines += [f"  Sent mail is shown at {outbox_url}"]
     lines += [f"  {remark}" for remark in remarks]
     lines += [f"  Data: {_short(folder)}   logs: {_short(folder / 'logs')}   stop: Ctrl-C", ""]
     return "\n".join(lines)

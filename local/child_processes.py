@@ -1,7 +1,7 @@
 """Child processes that end when their parent does, however it ends.
 
 Every child's standard input is the read end of one pipe, whose write end the parent alone holds and never writes to.
-When the parent goes, by a clean stop or kill -9, the kernel closes it and every child sees the end of its input.
+When the parent ends, even by kill -9, the kernel closes it and every child sees the end of its input.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 
 
 def end_with_parent() -> None:
-    """In a child: from now on, leave at once when the parent is gone."""
-    # Ctrl-C reaches the whole terminal; the parent tells its children when to stop.
+    """In a child: exit as soon as the parent has ended."""
+    # Ctrl-C signals every process of the terminal, but the parent decides when its children stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_wait_for_end, name="parent-watch", daemon=True).start()
 
@@ -44,7 +44,7 @@ class ChildProcesses:
         descriptors: Sequence[int],
         log: Path,
     ) -> subprocess.Popen[bytes]:
-        """Run `python -m <module>` with these open file descriptors; what it prints goes to the end of `log`."""
+        """Run `python -m <module>` with these open file descriptors. Its output is appended to `log`."""
         with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as output:
             return self.run(
                 [sys.executable, "-m", module, *arguments],
@@ -63,7 +63,7 @@ class ChildProcesses:
         output: int,
         descriptors: Sequence[int] = (),
     ) -> subprocess.Popen[bytes]:
-        """Run a command in `folder`; what it prints goes to the file descriptor `output`. Raises OSError."""
+        """Run a command in `folder`, with output to the file descriptor `output`. Raises OSError."""
         child = subprocess.Popen(  # noqa: S603 - our own modules
             command,
             env=environ,
@@ -79,7 +79,7 @@ class ChildProcesses:
         return child
 
     def kill_all(self) -> None:
-        """Kill whatever still runs and wait for it."""
+        """Kill all running children and wait for them."""
         for child in self._children:
             if child.poll() is None:
                 child.kill()

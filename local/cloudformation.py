@@ -1,6 +1,6 @@
 """Reads a CloudFormation template: its short tags (`!Ref`), parameters' defaults and intrinsic functions.
 
-Only what a template on one machine needs. What it does not know it refuses by name, rather than pass on a wrong value.
+It supports only what a template on one machine needs, and raises an error that names any other function.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 try:
-    # libyaml's, with which each process of the local cloud starts a tenth of a second earlier.
+    # libyaml's loader, which saves each process of the local cloud a tenth of a second at its start.
     from yaml import CSafeLoader as SafeLoader
 except ImportError:
     from yaml import SafeLoader  # type: ignore[assignment]
@@ -34,21 +34,21 @@ class TemplateError(Exception):
 def read_template(path: Path) -> dict[str, Any]:
     """The template as plain data, short tags written out (`!Ref X` is `{"Ref": "X"}`).
 
-    Raises TemplateError when the file is missing or no YAML.
+    Raises TemplateError if the file is missing or not YAML.
     """
     try:
         document = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 - a SafeLoader
     except OSError as error:
         raise TemplateError(f"cannot read {path}: {error.strerror}") from error
     except yaml.YAMLError as error:
-        raise TemplateError(f"{path} is no valid YAML: {error}") from error
+        raise TemplateError(f"{path} is not valid YAML: {error}") from error
     if not isinstance(document, dict):
-        raise TemplateError(f"{path} holds no template")
+        raise TemplateError(f"{path} is not a template")
     return document
 
 
 def resolve(value: Any, ref: Ref, get_att: GetAtt) -> Any:
-    """`value` with every intrinsic function in it replaced by what it stands for."""
+    """`value` with every intrinsic function replaced by its value."""
     if isinstance(value, list):
         return [resolve(item, ref, get_att) for item in value]
     if not isinstance(value, dict):
@@ -81,7 +81,7 @@ def _call(name: str, argument: Any, ref: Ref, get_att: GetAtt) -> Any:
         raise TemplateError(
             f"{name} names {error.args[0]!r}, which is not in the template"
         ) from None
-    raise TemplateError(f"{name} is not understood by the local cloud")
+    raise TemplateError(f"the local cloud does not support {name}")
 
 
 def _substitute(argument: Any, ref: Ref, get_att: GetAtt) -> str:
@@ -114,7 +114,7 @@ def _short_tag(loader: SafeLoader, suffix: str, node: yaml.Node) -> dict[str, An
     elif isinstance(node, yaml.MappingNode):
         value = loader.construct_mapping(node, deep=True)
     else:
-        raise TemplateError(f"!{suffix} stands before something that is no value")
+        raise TemplateError(f"!{suffix} is followed by something that is not a value")
     return {suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}": value}
 
 

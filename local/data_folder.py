@@ -1,12 +1,12 @@
-"""What lies in $DATA, and who may read it: its owner alone.
+"""The contents of $DATA, which only its owner can read.
 
-turbo.env    the lines for turbo: address, key, team
-cloud.json   how to reach the running local cloud; gone when it is stopped
-local.json   the credentials of its services, their ports, what signs cookies and links (one secret, or two joined by a
-             comma after `larder rotate-signing-secret`), and the tables' engine
+turbo.env    the environment variables for turbo: URL, key, team
+cloud.json   how to reach the running local cloud; deleted when it stops
+local.json   the credentials and ports of its services, the signing secret (after `larder rotate-signing-secret` two,
+             separated by a comma), and the tables' engine
 dynamodb/    the tables        s3/      the objects
-events/      events of objects that no function has had yet
-invocations/ work that functions have handed to one another and that is not done yet
+events/      events of objects that are not delivered yet
+invocations/ asynchronous invocations that are not done yet
 logs/        functions.log  s3.log  dynamodb.log
 lock         held while the local cloud runs
 """
@@ -24,7 +24,7 @@ from typing import Any
 MINISTACK = "ministack"
 DYNAMODB_LOCAL = "dynamodb-local"
 ENGINES = (MINISTACK, DYNAMODB_LOCAL)
-"""What the tables may be in; the first is the default."""
+"""The engines for the tables; the first is the default."""
 
 _MAX_LOG_BYTES = 50 * 2**20
 
@@ -79,9 +79,9 @@ class DataFolder:
 
 
 def open_data_folder(path: Path, engine: str = MINISTACK) -> DataFolder:
-    """Make or take the folder and lock it until this process ends. Raises DataFolderError.
+    """Open or create the folder and lock it until this process ends. Raises DataFolderError.
 
-    A folder's tables stay in the engine of its first start: another would find none, and hide accounts and keys.
+    A folder keeps the engine of its first start. Another engine would not find the stored accounts and keys.
     """
     path = path.absolute()
     try:
@@ -101,7 +101,7 @@ def open_data_folder(path: Path, engine: str = MINISTACK) -> DataFolder:
     kept_in = local.get("engine", MINISTACK)
     if kept_in != engine:
         raise DataFolderError(
-            f"the tables in {path} are in {kept_in}: start with ENGINE={kept_in}, or name another folder by DATA=..."
+            f"the tables in {path} use {kept_in}: start with ENGINE={kept_in}, or choose another folder with DATA=..."
         )
     return DataFolder(
         path, local["access_key_id"], local["secret_access_key"], local["signing_secret"]
@@ -109,7 +109,7 @@ def open_data_folder(path: Path, engine: str = MINISTACK) -> DataFolder:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file at once by one that only its owner may read, from its first byte on."""
+    """Replace a file atomically. Only the owner can read it, from the first byte on."""
     temporary = path.with_name(path.name + ".tmp")
     temporary.unlink(missing_ok=True)
     with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -127,9 +127,11 @@ def _make_private(path: Path) -> None:
     except FileExistsError:
         pass
     if not path.is_dir():
-        raise DataFolderError(f"{path} is no folder")
+        raise DataFolderError(f"{path} is not a folder")
     if any(path.iterdir()) and not (path / "lock").exists():
-        raise DataFolderError(f"{path} holds other files: name an empty or new folder by DATA=...")
+        raise DataFolderError(
+            f"{path} contains other files: choose an empty or new folder with DATA=..."
+        )
     path.chmod(0o700)
 
 
@@ -140,7 +142,7 @@ def _lock(path: Path) -> None:
     except BlockingIOError:
         os.close(descriptor)
         raise DataFolderError(
-            f"a local cloud already runs on {path}: stop it, or name another folder by DATA=..."
+            f"a local cloud already runs on {path}: stop it, or choose another folder with DATA=..."
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""The variables that functions, and the operator's command, get to reach this local cloud and nothing else."""
+"""The environment variables with which functions and the operator's command reach only this local cloud."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from local.template import REGION
 
 _FROM_THE_SYSTEM = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "USER")
 OPERATOR_EMAIL = "operator@larder.local"
-"""Whom the first start makes: an operator, unless the caller names others."""
+"""The user that the first start creates. They are an operator unless the caller names others."""
 RUNTIME = "python3.13"
 """The functions' runtime in the cloud."""
 _SET_BY_LAMBDA = {
@@ -33,11 +33,11 @@ def cloud_environment(
     lambda_url: str,
     s3_url: str,
 ) -> dict[str, str]:
-    """The template's variables, and where this local cloud's services and secrets are."""
+    """The template's variables, and those for this local cloud's services and secrets."""
     access_key_id, secret_access_key = credentials
     return {
         **template,
-        # There is no SES on one machine: mail always goes to the outbox.
+        # There is no SES on one machine, so mail always goes to the outbox.
         "LARDER_EMAIL_SENDER": "",
         "LARDER_OPERATOR_EMAILS": template.get("LARDER_OPERATOR_EMAILS") or OPERATOR_EMAIL,
         "LARDER_SIGNING_SECRET": signing_secret,
@@ -48,7 +48,7 @@ def cloud_environment(
         "AWS_SECRET_ACCESS_KEY": secret_access_key,
         "AWS_REGION": REGION,
         "AWS_DEFAULT_REGION": REGION,
-        # Nothing of the user's own AWS set-up may play a part, and no proxy stands before this machine.
+        # Ignore the user's own AWS configuration, and any proxy.
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",
@@ -58,7 +58,7 @@ def cloud_environment(
 
 
 def process_environment(cloud: Mapping[str, str]) -> dict[str, str]:
-    """For a child process: `cloud`, what the system needs, and nothing of the caller's besides."""
+    """For a child process: `cloud` and the variables that the system needs, but no others of the caller."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -68,12 +68,12 @@ def process_environment(cloud: Mapping[str, str]) -> dict[str, str]:
 
 
 def function_environment(cloud: Mapping[str, str]) -> dict[str, str]:
-    """For a worker: what Lambda sets for a function, besides. The function's name follows with each event."""
+    """For a worker: also the variables that Lambda sets. The function's name comes with each event."""
     return {**process_environment(cloud), **_SET_BY_LAMBDA}
 
 
 def runtime_environment(cloud: Mapping[str, str]) -> dict[str, str]:
-    """For an environment of Lambda's own runtime: nothing of the system's or the caller's, but what Lambda sets."""
+    """For an environment of AWS's runtime: only the variables that Lambda sets, none of the system or the caller."""
     return {
         **cloud,
         **_SET_BY_LAMBDA,

@@ -1,6 +1,6 @@
-"""Hands S3's events to the functions whose rules match them, again when a function fails.
+"""Deliver S3's events to the functions whose rules match, with retries.
 
-An event is a file (local/object_storage/announcements.py) that goes when every function has had it.
+An event is a file (local/object_storage/announcements.py), deleted when every function has handled it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class EventDelivery:
 
 
 def matches(pattern: Any, value: Any) -> bool:
-    """Does an EventBridge pattern match an event? The parts of the pattern language that a bucket's rules use.
+    """Whether an EventBridge pattern matches an event. Supports the operators that a bucket's rules use.
 
     Source: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-create-pattern-operators.html
     """
@@ -57,7 +57,7 @@ def matches(pattern: Any, value: Any) -> bool:
         )
     if isinstance(pattern, list):
         return any(_matches_one(choice, value) for choice in pattern)
-    raise ValueError(f"an event pattern's values are lists, not {pattern!r}")
+    raise ValueError(f"an event pattern's values must be lists, not {pattern!r}")
 
 
 def _matches_one(choice: Any, value: Any) -> bool:
@@ -70,6 +70,4 @@ def _matches_one(choice: Any, value: Any) -> bool:
         return isinstance(value, str) and value.endswith(operand)
     if operator == "anything-but":
         return value not in (operand if isinstance(operand, list) else [operand])
-    raise ValueError(
-        f"the event pattern operator {operator!r} is not understood by the local cloud"
-    )
+    raise ValueError(f"the local cloud does not support the event pattern operator {operator!r}")

@@ -1,7 +1,7 @@
-"""The operator, team and key that a fresh data folder gets. Runs in a worker, through the layer's own services.
+"""Create the operator, team and key of a new data folder. Runs in a worker, through the layer's own services.
 
-A key is shown once: it is in turbo.env and nowhere else. While that file holds a key that is found and not expired, it
-is kept; otherwise a new key takes its place.
+A key is shown once, so it is only in turbo.env. If the key in that file is still valid, it is kept. Otherwise a new key
+replaces it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KEY_PREFIX = "larder_"
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, str]:
     """Takes `{"token": ...}`, the key in turbo.env or null.
 
-    Returns `team`, `key_id` and, when the key is new, `token`. When an option makes a key impossible, returns what is
+    Returns `team`, `key_id` and, if the key is new, `token`. If a setting prevents creating a key, returns the error as
     `wrong`.
     """
     try:
@@ -79,7 +79,7 @@ def _keys_of(user: User) -> list[ApiKey]:
     except KeyError as error:
         raise SettingsError(
             f"{environment_name('api_key_schema')} cannot change once there are keys:"
-            f" the stored ones lack the attribute {error}"
+            f" the stored keys lack the attribute {error}"
         ) from None
 
 
@@ -90,7 +90,9 @@ def _make_key(new: NewKey, now: datetime) -> tuple[ApiKey, str]:
     except Exception as error:
         if not settings().key_generator:
             raise
-        raise SettingsError(f"{option} makes no key: {type(error).__name__}: {error}") from error
+        raise SettingsError(
+            f"{option} failed to create a key: {type(error).__name__}: {error}"
+        ) from error
     try:
         api_keys.store_key(key)
     except SettingsError as error:

@@ -1,4 +1,4 @@
-"""The errors among the lines that functions log."""
+"""Find errors in the functions' logs."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import json
 
 
 def logged_errors(text: str) -> list[str]:
-    """Of whole lines of a function's log, those at ERROR or CRITICAL, as somebody reads them."""
+    """The lines at ERROR or CRITICAL in complete lines of a function's log, in readable form."""
     if '"ERROR"' not in text and '"CRITICAL"' not in text:
         return []
     lines = (line for line in text.splitlines() if line.strip())
-    return [told for line in lines if (told := _readable(line))]
+    return [text for line in lines if (text := _readable(line))]
 
 
 def _readable(line: str) -> str | None:
     try:
         record = json.loads(line)
         if "message" not in record and "errorType" in record:
-            # By AWS's client, on an error that whoever waits for the reply is told anyway.
+            # AWS's runtime client prints this for an error that the caller also receives.
             return None
         message = str(record["message"])
     except (ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""What gateway, event delivery and schedules need of a pool that runs the functions."""
+"""The interface of a pool that runs the functions, for the gateway, event delivery and schedules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from local.template import Function
 
 
 class FunctionFailed(Exception):
-    """A function raised an error, took too long, or ended its process. The message says which."""
+    """A function raised an error, took too long, or exited. The message says which."""
 
 
 class FunctionPool(Protocol):
@@ -18,4 +18,4 @@ class FunctionPool(Protocol):
         """The function's reply (JSON) to an event (JSON). Raises FunctionFailed."""
 
     async def stop(self) -> None:
-        """End what runs the functions. What they are doing is cut off."""
+        """End the processes that run the functions. Running invocations are cut off."""

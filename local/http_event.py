@@ -1,4 +1,4 @@
-"""A request as an API Gateway HTTP API hands it to a function: payload format 2.0.
+"""Build the event for a function from a request: API Gateway's payload format 2.0.
 
 Source: https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
 """
@@ -15,7 +15,7 @@ API_ID = "local"
 
 _TEXT_TYPES = frozenset({"application/json", "application/javascript", "application/xml"})
 _TEXT_SUFFIXES = ("+json", "+xml")
-# Spelt out because strftime's month names follow the machine's locale.
+# A list, because strftime's month names depend on the machine's locale.
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -107,7 +107,7 @@ def _encode_body(body: bytes, content_type: str) -> tuple[str, bool]:
     """The body as text when its media type is one of the gateway's text types, else base64.
 
     A form (`application/x-www-form-urlencoded`) is base64: the gateway does not count it as text. Bytes
-    that are no UTF-8 go as base64 whatever they claim to be, so that a handler sees what was sent.
+    that are not UTF-8 become base64 whatever their media type, so that a handler gets the original bytes.
     """
     media_type = content_type.partition(";")[0].strip().lower()
     is_text = (

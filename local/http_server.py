@@ -1,4 +1,4 @@
-"""uvicorn as every part of the local cloud runs it: on a socket that is already bound, stopped by its owner."""
+"""The uvicorn configuration for all servers of the local cloud. Each gets a bound socket, and its owner stops it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Server(uvicorn.Server):
-    """A server that leaves signals to the process it runs in: set `should_exit` to stop it."""
+    """A server that handles no signals. Set `should_exit` to stop it."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -54,10 +54,10 @@ def http_server(app: Any) -> Server:
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket, any free port when `port` is 0. Raises OSError (EADDRINUSE, EACCES, ...)."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio switches Nagle's delay off only where the protocol is spelt out; it costs 40 ms a request.
+    # asyncio disables Nagle's algorithm, which costs 40 ms a request, only if the protocol is explicit.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        # Lets a restart take the port while old connections linger; two servers on one port stay impossible.
+        # Allows a restart to bind the port while old connections linger. Two servers still cannot share a port.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         listener.listen(512)

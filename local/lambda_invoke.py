@@ -1,7 +1,7 @@
-"""Lambda's Invoke, for functions that hand work to one another and do not wait for it.
+"""Lambda's Invoke, for asynchronous invocations between functions.
 
-What is taken is a file before it is answered, and stays one until the function has done it: like Lambda's own, it is
-delivered at least once, also across a restart.
+An invocation is written to a file before the reply, and deleted when the function has done it. As with Lambda, it is
+delivered at least once, even across a restart.
 Source: https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
 """
 
@@ -26,13 +26,13 @@ from local.retry_queue import RetryQueue, invoke_with_retries
 from local.template import Function, function_arn
 
 MAX_PAYLOAD_BYTES = 2**18
-"""Lambda's own limit for asynchronous invocations has been 256 KB for long."""
+"""Lambda's long-standing limit for asynchronous invocations, 256 KB."""
 
 _INVOKE = re.compile(r"/2015-03-31/functions/([^/?]+)/invocations")
 
 
 class InvokeApi:
-    """Takes invocations from `open` on, and delivers them while it runs."""
+    """Accepts invocations after `open`, and delivers them during `run`."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class InvokeApi:
         async def deliver(file: bytes) -> bool:
             invocation = json.loads(file)
             function = self._functions.get(invocation["function"])
-            # It was of another template: nobody will ever do it.
+            # It came from another template, so no function can handle it.
             if function is None:
                 return False
             payload = json.dumps(invocation["payload"]).encode("ascii")
@@ -75,23 +75,27 @@ class InvokeApi:
     async def _answer(self, request: Request) -> Response:
         invoke = _INVOKE.fullmatch(request.path)
         if request.method != "POST" or invoke is None:
-            return _refusal(404, "UnknownOperationException", "The local cloud only has Invoke")
+            return _refusal(
+                404, "UnknownOperationException", "The local cloud only supports Invoke"
+            )
         if request.size > MAX_PAYLOAD_BYTES:
-            return _refusal(413, "RequestTooLargeException", f"{request.size} bytes are too many")
+            return _refusal(
+                413, "RequestTooLargeException", f"The payload of {request.size} bytes is too large"
+            )
         if not self._is_signed(request):
             return _refusal(
                 403, "UnrecognizedClientException", "The security token is invalid or missing"
             )
         if invoke[1] not in self._functions:
-            told = f"Function not found: {function_arn(invoke[1])}"
-            return _refusal(404, "ResourceNotFoundException", told)
+            message = f"Function not found: {function_arn(invoke[1])}"
+            return _refusal(404, "ResourceNotFoundException", message)
         if request.headers.get("x-amz-invocation-type") != "Event":
-            told = "The local cloud only invokes functions for which nobody waits (Event)"
-            return _refusal(400, "InvalidParameterValueException", told)
+            message = "The local cloud only supports asynchronous invocations (Event)"
+            return _refusal(400, "InvalidParameterValueException", message)
         try:
             payload = json.loads(request.body)
         except ValueError:
-            return _refusal(400, "InvalidRequestContentException", "The payload is no JSON")
+            return _refusal(400, "InvalidRequestContentException", "The payload is not JSON")
         request_id = str(uuid.uuid4())
         self._keep({"function": invoke[1], "request_id": request_id, "payload": payload})
         return Response(202, b"", [("x-amzn-requestid", request_id)])
@@ -112,7 +116,7 @@ class InvokeApi:
         return True
 
     def _keep(self, invocation: dict[str, object]) -> None:
-        # Named by time, so that they are delivered in about the order in which they came.
+        # Named by time, so that they are delivered roughly in order of arrival.
         name = f"{time.time_ns():020d}-{invocation['request_id']}.json"
         write_private(self._folder / name, json.dumps(invocation))
         if self._queue:

@@ -1,7 +1,7 @@
-"""What the options must be that are texts, or depend on one another. Runs in a worker, which has the options.
+"""Check settings that are texts or depend on one another. Runs in a worker, which has the settings.
 
-A number out of its bounds ends any process that reads the options. What stands here is otherwise found by the first
-request that needs it: too late for whoever starts the service, too costly to look at in every function.
+A number out of its bounds already stops any process that reads the settings. Without these checks, the first request
+that needs a wrong setting would find it, which is too late. Checking in every function would cost too much.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from larder.web import origins
 FUNCTIONS = tuple(
     option.name for option in fields(Settings) if option.metadata["pattern"] == FUNCTION_PATTERN
 )
-"""Options that name a function of the integrator's. `default_key_permissions` may."""
+"""Settings that name a function of the integrator. `default_key_permissions` may name one too."""
 
 _FUNCTION = re.compile(r"\w+(?:\.\w+)*:\w+")
 
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, str | None]:
-    """Takes `{"loads": ...}`, whether the integrator's functions can be loaded. Returns what is `wrong`, or null."""
+    """Takes `{"loads": ...}`: whether the integrator's functions can be loaded. Returns `wrong`, an error or null."""
     try:
         check_options(loads=event["loads"])
     except SettingsError as error:
@@ -46,7 +46,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, str | None]
 
 
 def check_options(*, loads: bool) -> None:
-    """Raises SettingsError for the first option that breaks its rule; with `loads`, for a function not here."""
+    """Raises SettingsError for the first wrong setting. With `loads`, also for a function that does not load."""
     _check_bounds()
     _check_default_prefix()
     _check_operators()
@@ -88,7 +88,7 @@ def _check_operators() -> None:
             parse_address(email)
         except InvalidEmail:
             raise _refused(
-                "operator_emails", f"must hold addresses such as ada@example.com, not {email!r}"
+                "operator_emails", f"must contain addresses such as ada@example.com, not {email!r}"
             ) from None
 
 
@@ -105,13 +105,13 @@ def _check_default_permissions(*, loads: bool) -> None:
         _check_function(option, text, loads=loads)
         return
     try:
-        given = json.loads(text)
+        permissions = json.loads(text)
     except ValueError:
         raise _refused(option, f"must be JSON or module:function, not {text!r}") from None
     try:
-        if not all(map(_names_actions, given.values())):
+        if not all(map(_names_actions, permissions.values())):
             raise InvalidRequest("permissions", "must map resource names to lists of action names")
-        check_permissions({resource: tuple(actions) for resource, actions in given.items()})
+        check_permissions({resource: tuple(actions) for resource, actions in permissions.items()})
     except InvalidRequest as error:
         raise _refused(option, f"{error.rule}, not {text!r}") from None
 

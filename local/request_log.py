@@ -1,6 +1,6 @@
-"""The lines on the screen: one a request, and what went wrong.
+"""The lines on the screen: one for each request, and errors.
 
-A thread of its own writes them. The terminal, or a pipe that nobody reads, must not hold up requests.
+A separate thread writes them, so that a slow terminal or a pipe that nobody reads does not delay requests.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class RequestLog:
         self._lines.put(_printable(text))
 
     def note(self, text: str) -> None:
-        """Something that needs to be seen, with the time."""
+        """Print a notice with the time."""
         self.line(f"{_clock()} ! {text}")
 
     def initialized(self, function: str, took_ms: float) -> None:
-        """A cold start: from the process's first moment until it asked for an event."""
+        """A cold start: the time from the start of the process until it asked for an event."""
         self.line(f"{_clock()} Init {took_ms:.0f} ms  {function}")
 
     def request(
@@ -50,7 +50,7 @@ class RequestLog:
         location: str | None = None,
         remark: str | None = None,
     ) -> None:
-        """One request. Of a `location` only host and path are shown: the rest is a signature."""
+        """One request. Only host and path of a `location` are shown, because the query contains a signature."""
         size = received_bytes if method in ("PUT", "POST") else sent_bytes
         text = f"{_clock()} {method:7} {path}  {status}  {took_ms:.0f} ms  {_size(size)}"
         if location:
@@ -61,7 +61,7 @@ class RequestLog:
         self.line(text)
 
     def close(self) -> None:
-        """Write what is left, unless nobody takes it."""
+        """Write the remaining lines, unless the output is blocked."""
         self._lines.put(None)
         self._closing.set()
         self._thread.join(timeout=0.5)
@@ -70,7 +70,7 @@ class RequestLog:
         closing = False
         while not closing:
             lines = [self._lines.get()]
-            # What comes close behind is written with it: no request has to share its moment with this thread.
+            # Wait briefly and write several lines at once, so that this thread does not compete with requests.
             self._closing.wait(_GATHERED_S)
             while not self._lines.empty():
                 lines.append(self._lines.get())
@@ -79,12 +79,12 @@ class RequestLog:
                 self._output.write("".join(f"{text}\n" for text in lines if text is not None))
                 self._output.flush()
             except (OSError, ValueError):
-                # Nobody listens any more; the service goes on.
+                # The reader of the pipe has ended; the service continues.
                 self._output = Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the process lives
 
 
 def _clock() -> str:
-    """The time of day where the screen is."""
+    """The local time of day."""
     return f"{datetime.now(tz=UTC).astimezone():%H:%M:%S}"
 
 
@@ -97,5 +97,5 @@ def _size(size_bytes: int) -> str:
 
 
 def _printable(text: str) -> str:
-    # A path may hold anything: nothing in it may steer the terminal.
+    # A path may contain control characters, which must not reach the terminal.
     return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)

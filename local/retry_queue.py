@@ -1,4 +1,4 @@
-"""Work that waits in files until a function has done it. What a crash left behind is done after the next start."""
+"""A queue of files for functions. Files that are left after a crash are delivered after the next start."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOOK_AGAIN_S = 30.0
 
 
 class RetryQueue:
-    """Hands every file of `folder` to `deliver`, which returns whether it is done. Call `wake` after adding a file.
+    """Passes every file in `folder` to `deliver`, which returns whether it is done. Call `wake` after adding a file.
 
     A file that cannot be delivered moves to `failed/`, the dead-letter queue of one machine.
     """
@@ -29,7 +29,7 @@ class RetryQueue:
         self._deliver = deliver
         self._new_files = asyncio.Event()
         self._under_way: dict[str, asyncio.Task[None]] = {}
-        # Requests go before events: uploads must not fill every worker with events of earlier ones.
+        # Requests take precedence, so that events of earlier uploads do not occupy every worker.
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     def wake(self) -> None:
@@ -64,7 +64,7 @@ class RetryQueue:
 async def invoke_with_retries(
     functions: FunctionPool, function: Function, payload: bytes, log: RequestLog, *, what: str
 ) -> bool:
-    """Invoke a function until it succeeds, at most three times. `what` names the payload on the screen."""
+    """Invoke a function until it succeeds, at most three times. `what` describes the payload on the screen."""
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             await functions.invoke(function, payload, str(uuid.uuid4()))
@@ -76,7 +76,7 @@ async def invoke_with_retries(
     return False
 
 
-# Such a file is small and on a local disk: no reason for a thread.
+# The file is small and on a local disk, so reading it needs no thread.
 def _read(path: Path) -> bytes:
     return path.read_bytes()
 

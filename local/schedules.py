@@ -16,7 +16,7 @@ from local.template import ACCOUNT_ID, REGION, Schedule
 async def run_schedules(
     schedules: list[Schedule], functions: FunctionPool, log: RequestLog
 ) -> None:
-    """Run them until cancelled; each for the first time when its period has passed."""
+    """Run them until cancelled. Each runs first after its period has passed."""
     async with asyncio.TaskGroup() as group:
         for schedule in schedules:
             group.create_task(_run(schedule, functions, log))

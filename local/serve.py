@@ -1,4 +1,4 @@
-"""Starts the local cloud in order, keeps it running, and stops it in reverse."""
+"""Start the local cloud in order, keep it running, and stop it in reverse."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _KILLED = 130
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What `python -m local serve` is told."""
+    """The options of `python -m local serve`."""
 
     host: str
     port: int
@@ -79,11 +79,11 @@ class Options:
 
 
 def serve(options: Options) -> int:
-    """Run until a signal comes. Returns the exit status; what is wrong is told on standard error."""
+    """Run until a signal. Returns the exit status. Errors are printed to standard error."""
     try:
         build = open_build(options.template) if options.runtime else None
         if build:
-            # The whole local cloud is as it was built, the routes and tables too.
+            # Routes and tables come from the built template too.
             options = replace(options, template=build.template)
         template = load_template(options.template, os.environ)
         installation = open_installation() if options.engine == DYNAMODB_LOCAL else None
@@ -138,21 +138,21 @@ class _LocalCloud:
             return 0
 
     def _stop_signal(self) -> asyncio.Task[bool]:
-        asked = asyncio.Event()
+        stop_requested = asyncio.Event()
 
         def stop() -> None:
-            if asked.is_set():
-                # A second signal asks not to wait. The journal has every write.
+            if stop_requested.is_set():
+                # A second signal stops at once. The journal has every write.
                 self._children.kill_all()
                 os._exit(_KILLED)
-            asked.set()
+            stop_requested.set()
 
         for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(name, stop)
-        return asyncio.create_task(asked.wait())
+        return asyncio.create_task(stop_requested.wait())
 
     async def _run_until(self, stop: asyncio.Task[bool], parts: contextlib.AsyncExitStack) -> None:
-        """Start, and return at the signal. Raises what ends a part by itself."""
+        """Start, and return at the signal. Raises the error of a part that fails."""
         async with _background(self._start(parts)) as started:
             await asyncio.wait([started, stop], return_when=asyncio.FIRST_COMPLETED)
             if not started.done():
@@ -164,8 +164,8 @@ class _LocalCloud:
                 task.result()
 
     async def _start(self, parts: contextlib.AsyncExitStack) -> None:
-        """Start one part after the other. `parts` stops them in reverse, so each finds what it needs until its end."""
-        # A local cloud that was killed left it behind.
+        """Start the parts in order. `parts` stops them in reverse, so that a part never outlives what it needs."""
+        # A local cloud that was killed did not delete it.
         self._folder.cloud_json.unlink(missing_ok=True)
         parts.callback(self._children.kill_all)
         wake_read_fd, wake_write_fd = os.pipe()
@@ -253,11 +253,11 @@ class _LocalCloud:
     async def _keep_running(
         self, parts: contextlib.AsyncExitStack, work: Coroutine[Any, Any, None]
     ) -> None:
-        """Run beside the rest. The local cloud ends when it ends."""
+        """Run in the background. The local cloud ends when this ends."""
         self._tasks.append(await parts.enter_async_context(_background(work)))
 
     def _worker_pool(self, cloud: dict[str, str]) -> WorkerPool:
-        # Under AWS's runtime, workers run only what is not in the template: the first start and the outbox's pages.
+        # Under AWS's runtime, workers only run what is not in the template: the first start and the outbox's pages.
         alone = self._build is None
         return WorkerPool(
             self._children,
@@ -280,7 +280,7 @@ class _LocalCloud:
 
     async def _check_options(self, workers: WorkerPool) -> None:
         checker = Function("CheckOptions", "local.option_check.handler", Path(), 60, 512)
-        # In a build, the integrator's functions are in the functions' own folders.
+        # In a build, the integrator's functions are in the folders of Larder's functions.
         await _ask(workers, checker, {"loads": self._build is None})
 
     async def _first_start(self, workers: WorkerPool) -> TurboEnv:
@@ -302,7 +302,7 @@ class _LocalCloud:
         if self._installation:
             remarks.append("The tables are in AWS's DynamoDB Local")
         remarks += [
-            f"{name} is no option of Larder's: docs/configuration.md lists them"
+            f"{name} is not a setting of Larder: docs/configuration.md lists them"
             for name in unknown_options(self._template, os.environ)
         ]
         return remarks
@@ -321,7 +321,7 @@ async def _background(work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.
 
 @contextlib.asynccontextmanager
 async def _serving(app: ASGIApp, listener: socket.socket) -> AsyncIterator[asyncio.Task[None]]:
-    """Answer requests on `listener`. Those under way at the end get a moment to finish."""
+    """Serve requests on `listener`. At the end, requests in progress get a moment to finish."""
     server = http_server(app)
     async with _background(server.serve(sockets=[listener])) as task:
         try:
@@ -332,7 +332,7 @@ async def _serving(app: ASGIApp, listener: socket.socket) -> AsyncIterator[async
 
 
 async def _ask(workers: WorkerPool, function: Function, event: dict[str, Any]) -> dict[str, Any]:
-    """The reply of a function of the local cloud's own. Raises _WrongOption for the option that it finds wrong."""
+    """The reply of one of the local cloud's own functions. Raises _WrongOption if it reports a wrong setting."""
     payload = json.dumps(event).encode("ascii")
     reply: dict[str, Any] = json.loads(await workers.invoke(function, payload, str(uuid.uuid4())))
     if reply.get("wrong"):
@@ -346,20 +346,22 @@ def _listen_in_front(options: Options) -> socket.socket | None:
     except OSError as error:
         where = f"{options.host}:{options.port}"
         why = {
-            errno.EADDRINUSE: f"port {options.port} is in use: choose another by PORT=...",
-            errno.EACCES: f"port {options.port} needs more rights: choose one from 1024 on by PORT=...",
+            errno.EADDRINUSE: f"port {options.port} is in use: choose another with PORT=...",
+            errno.EACCES: f"port {options.port} needs more permissions: choose 1024 or higher with PORT=...",
         }.get(error.errno or 0, f"cannot listen on {where}: {error.strerror or error}")
         print(f"larder: {why}", file=sys.stderr)
     return None
 
 
 def _reachable_host(host: str) -> str:
-    """What others call this machine when it listens on every address: the address that it reaches out from."""
+    """The host for URLs. When listening on every address, it is the address of outgoing connections."""
     if host not in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
         return host
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(("192.0.2.1", 9))  # sends nothing: UDP, and an address of no machine
+            probe.connect(
+                ("192.0.2.1", 9)
+            )  # UDP sends nothing here, and the address belongs to no machine
             return str(probe.getsockname()[0])
         except OSError:
             return "127.0.0.1"

@@ -1,4 +1,4 @@
-"""S3 and DynamoDB as child processes: started on sockets that the parent holds, started again when they die."""
+"""S3 and DynamoDB as child processes, on sockets that the parent holds. They restart when they end."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _READY_PATIENCE_S = 120.0
 
 
 class ServiceFailed(Exception):
-    """A service does not start, or keeps ending. The message names it and where it says why."""
+    """A service does not start, or keeps ending. The message names it and its log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """How to start one. `listener` stays open in the parent, so that clients wait while it starts again."""
+    """How to start a service. `listener` stays open in the parent, so that clients wait during a restart."""
 
     name: str
     module: str
@@ -55,7 +55,7 @@ class RunningService:
         self._process = self._start()
 
     async def wait_until_ready(self) -> None:
-        """Returns when it answers. Raises ServiceFailed when it ends instead."""
+        """Returns when the service responds. Raises ServiceFailed if it ends first."""
         deadline = time.monotonic() + _READY_PATIENCE_S
         for pause_s in itertools.chain([0.05] * 20, itertools.repeat(0.2)):
             if await _answers(self._service.port):
@@ -65,7 +65,7 @@ class RunningService:
             await asyncio.sleep(pause_s)
 
     async def keep_running(self) -> None:
-        """Start it again when it ends. Raises ServiceFailed when that happens again and again."""
+        """Restart the service when it ends. Raises ServiceFailed if that happens repeatedly."""
         ends: list[float] = []
         while True:
             await asyncio.sleep(_LOOK_PAUSE_S)
@@ -76,13 +76,11 @@ class RunningService:
             ends = [end for end in ends if end > now - _RESTART_WINDOW_S] + [now]
             if len(ends) > _MAX_RESTARTS:
                 raise ServiceFailed(self._failure("keeps ending"))
-            self._log.note(
-                f"{self._service.name} ended (exit status {status}) and is started again"
-            )
+            self._log.note(f"{self._service.name} ended (exit status {status}) and is restarted")
             self._process = self._start()
 
     async def stop(self, patience_s: float) -> None:
-        """Ask it to save and end; end it when it takes too long."""
+        """Ask the service to save and end. Kill it if that takes too long."""
         self._stopping = True
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGTERM)
@@ -91,7 +89,7 @@ class RunningService:
         while self._process.poll() is None and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         if self._process.poll() is None:
-            self._log.note(f"{self._service.name} did not stop in time and is ended")
+            self._log.note(f"{self._service.name} did not stop in time and is killed")
             self._process.kill()
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -105,7 +103,7 @@ class RunningService:
         )
 
     def _failure(self, what: str) -> str:
-        lines = self._service.log.read_text(errors="replace").splitlines() or ["it says nothing"]
+        lines = self._service.log.read_text(errors="replace").splitlines() or ["its log is empty"]
         return f"{self._service.name} {what}: {lines[-1]} (see {self._service.log})"
 
 

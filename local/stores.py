@@ -1,4 +1,4 @@
-"""The tables and the bucket as services: how each is started, and on which port."""
+"""The tables and the bucket as services: how to start each, and on which port."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def describe_stores(
     fsync: bool = False,
     installation: Installation | None = None,
 ) -> tuple[Service, Service]:
-    """DynamoDB and S3, which keep their data in `folder` and make what `template` names.
+    """DynamoDB and S3, which keep their data in `folder` and create the tables and buckets of `template`.
 
     S3 is reached under `host` and writes a byte to the file descriptor `wake_fd` for each event of an object.
     """
@@ -61,13 +61,13 @@ def describe_stores(
 
 
 def listen_again(host: str, port: int) -> socket.socket:
-    """The same port as at the last start when it is free, else any."""
+    """Listen on the port of the last start if it is free, else on any."""
     deadline = time.monotonic() + _OLD_PORT_PATIENCE_S
     while True:
         try:
             return listen(host, port)
         except OSError:
-            # After a kill -9, the old child may need a moment to notice and go.
+            # After a kill -9, the old child may need a moment to exit.
             if time.monotonic() > deadline:
                 return listen(host, 0)
             time.sleep(0.05)

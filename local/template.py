@@ -1,7 +1,7 @@
-"""What template.yaml says about the service, read for one machine.
+"""Read template.yaml for one machine.
 
-Names that AWS would make up (of tables and the bucket) are made from the logical ids, parameters take their defaults,
-and a variable in the caller's environment wins over the template's value.
+Names that AWS would generate (of tables and the bucket) are derived from the logical ids. Parameters take their
+defaults. A variable in the caller's environment overrides the template's value.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ _CREATE_TABLE = (
 class Function:
     """One function. `code_folder` is where its module is imported from; `layers` are the folders of its layers.
 
-    `name` is what it is invoked by; `logical_id` is what the screen and the logs call it; `variables` are the names of
-    those that the template gives it.
+    Invocations use `name`; the screen and the logs show `logical_id`. `variables` are the names of the variables that
+    the template sets for it.
     """
 
     logical_id: str
@@ -72,7 +72,7 @@ class Route:
 
     @property
     def key(self) -> str:
-        """What events and logs call it."""
+        """The route key in events and logs."""
         return self.path if self.path == DEFAULT_PATH else f"{self.method} {self.path}"
 
 
@@ -148,13 +148,13 @@ def load_template(path: Path | None = None, environ: Mapping[str, str] | None = 
     template.buckets.extend(
         names.ref(logical_id) for logical_id in _properties_by_type(document, "AWS::S3::Bucket")
     )
-    template.environment.update(_given_options(template, environ or {}))
+    template.environment.update(_overridden_settings(template, environ or {}))
     return template
 
 
-def _given_options(template: Template, environ: Mapping[str, str]) -> dict[str, str]:
-    # The names of tables, bucket and functions are the local cloud's own: a deployed stack's, exported for the
-    # operator's command, would point the functions at what is not here.
+def _overridden_settings(template: Template, environ: Mapping[str, str]) -> dict[str, str]:
+    # Names of tables, bucket and functions cannot be overridden. Those of a deployed stack, exported for the
+    # operator's command, do not exist here.
     own_names = {table.name for table in template.tables} | set(template.buckets)
     own_names |= {function.name for function in template.functions}
     return {
@@ -173,7 +173,7 @@ def unknown_options(template: Template, environ: Mapping[str, str]) -> list[str]
 
 
 def function_arn(name: str) -> str:
-    """What a function's context tells as its ARN."""
+    """The ARN in a function's context."""
     return f"arn:aws:lambda:{REGION}:{ACCOUNT_ID}:function:{name}"
 
 
@@ -183,7 +183,7 @@ def resource_name(logical_id: str) -> str:
 
 
 class _Names:
-    """What `!Ref` and `!GetAtt` stand for."""
+    """The values of `!Ref` and `!GetAtt`."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         self._parameters: dict[str, Any] = document.get("Parameters", {})
@@ -238,7 +238,7 @@ def _add_function(
         code_folder=(root / str(properties.get("CodeUri", "."))).resolve(),
         timeout_s=int(names.resolve(properties.get("Timeout", _DEFAULT_TIMEOUT_S))),
         memory_mb=int(names.resolve(properties.get("MemorySize", _DEFAULT_MEMORY_MB))),
-        # A layer of somebody else's has an ARN, and no folder on one machine.
+        # A third-party layer has an ARN, and no folder on one machine.
         layers=tuple(
             layers[name] for name in names.resolve(properties.get("Layers", [])) if name in layers
         ),
@@ -254,11 +254,13 @@ def _add_function(
 
 
 def _merge_environment(environment: dict[str, str], more: dict[str, Any], logical_id: str) -> None:
-    # Workers serve every function, so a variable has one value here.
+    # Workers serve every function, so a variable has the same value in all of them.
     for name, value in more.items():
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if environment.setdefault(name, text) != text:
-            raise TemplateError(f"{logical_id} gives {name} another value than other functions do")
+            raise TemplateError(
+                f"{logical_id} sets {name} to another value than other functions do"
+            )
 
 
 def _add_trigger(
@@ -275,14 +277,16 @@ def _add_trigger(
         every = _rate(str(names.resolve(expression)), function.logical_id)
         template.schedules.append(Schedule(name, every, function))
     else:
-        raise TemplateError(f"{function.logical_id} has a trigger of type {kind}, unknown here")
+        raise TemplateError(
+            f"{function.logical_id} has a trigger of type {kind}, which the local cloud does not support"
+        )
 
 
 def _rate(expression: str, logical_id: str) -> timedelta:
     match = _RATE.fullmatch(expression)
     if not match:
         raise TemplateError(
-            f"{logical_id}: only rate(...) schedules are understood, not {expression!r}"
+            f"{logical_id}: only rate(...) schedules are supported, not {expression!r}"
         )
     return timedelta(**{match[2] + "s": int(match[1])})
 

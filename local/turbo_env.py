@@ -1,4 +1,4 @@
-"""turbo.env: the lines to paste for turbo, and the only place of the key that they hold."""
+"""turbo.env: the environment variables for turbo. The key is stored nowhere else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LINE = re.compile(r"(?:# )?(\w+)=(\S*)")
 
 @dataclass(frozen=True, slots=True)
 class TurboEnv:
-    """What turbo needs to know, and the id of the key, by which it can be revoked."""
+    """The environment variables for turbo, and the id of the key, with which you can revoke it."""
 
     api_url: str
     token: str
@@ -25,7 +25,7 @@ class TurboEnv:
 
 
 def read_turbo_env(path: Path) -> TurboEnv | None:
-    """None when the file is gone or lacks a line."""
+    """None if the file is missing or lacks a line."""
     try:
         matches = (_LINE.fullmatch(line.strip()) for line in path.read_text().splitlines())
     except (FileNotFoundError, UnicodeDecodeError):

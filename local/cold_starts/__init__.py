@@ -1,8 +1,8 @@
-"""`make bench-cold`: how long every built function takes to start, to answer first and again, and in how much memory.
+"""`make bench-cold`: measure the cold start, first call, warm calls and memory of every built function.
 
-bench.py       the run: environments of all functions by turns, round after round
-baselines/     what they are compared with, measured among them: a function that reads one item, one that does nothing
-samples.py     the events of events/, filled in with people, keys and artifacts that exist
-figures.py     what was measured, and what comes of it: medians, and ratios within a round
+bench.py       the run: environments of all functions in turn, round after round
+baselines/     the functions for comparison: one reads one item, one does nothing
+samples.py     the events of events/, filled in with existing users, keys and artifacts
+figures.py     the measurements, their medians and their ratios to the baseline
 report.py      the table, JSON and docs/benchmarks-cold.md
 """

@@ -1,7 +1,7 @@
-"""The run: every function's environment started, called and ended, by turns with the baselines, round after round.
+"""The run: start, call and end an environment of every function, in turn with the baselines, round after round.
 
-On a machine that does other things too, a figure alone says little. So the functions take turns: whatever slows one
-down slows its neighbours down, and the bare functions before and after it are what it is compared with.
+Other programs on the machine distort single figures. So the functions take turns: what slows one down also slows down
+its neighbours, and each is compared with the bare functions just before and after it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _STOP_PATIENCE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What `python -m local bench-cold` is told. No `functions` are all of them; `page` is a file to write."""
+    """The options of `python -m local bench-cold`. Empty `functions` means all; `page` is a file to write."""
 
     functions: tuple[str, ...]
     rounds: int
@@ -64,7 +64,7 @@ class Options:
 
 
 def bench_cold(options: Options) -> int:
-    """Measure, and print what was found. Returns the exit status: 1 when a function failed."""
+    """Measure and print the results. Returns the exit status: 1 if a function failed."""
     try:
         build = open_build(template_path())
         template = load_template(build.template, {})
@@ -102,7 +102,7 @@ async def _measure(
 
 
 def _baselines(like: Function) -> list[Function]:
-    """With the settings of `like`, and no layer."""
+    """The baselines, with the settings of `like` and without a layer."""
     return [
         replace(like, logical_id=name, handler=f"{name}.handler", code_folder=_BASELINES, layers=())
         for name in (NOTHING, BARE)
@@ -112,7 +112,7 @@ def _baselines(like: Function) -> list[Function]:
 def _turns(
     chosen: Sequence[Function], baselines: Sequence[Function], rounds: int
 ) -> Iterator[Function]:
-    """Who comes after whom: all functions, round after round, and the baselines again and again among them."""
+    """The order of the run: all functions, round after round, with the baselines in between."""
     for _ in range(rounds):
         for start in range(0, len(chosen), _BETWEEN_BASELINES):
             yield from baselines
@@ -140,10 +140,10 @@ class _Bench:
         self._screen = screen
 
     async def live(self, function: Function, warm_calls: int) -> Life:
-        """The whole life of one environment."""
+        """Run one environment from its start to its end."""
         life = Life(_module(function), function.memory_mb)
         events, emails = await self._events(function, 1 + warm_calls)
-        # Whoever sends a sample may do what an operator may.
+        # Some samples are requests of operators.
         cloud = {**self._cloud, "LARDER_OPERATOR_EMAILS": ",".join(emails)}
         pool = RuntimePool(
             self._children,
@@ -178,14 +178,14 @@ class _Bench:
         if function.code_folder == _BASELINES:
             return [b"{}"] * calls, []
         maker = Function("Samples", "local.cold_starts.samples.handler", Path(), 60, 512)
-        asked = json.dumps({"module": _module(function), "calls": calls}).encode("ascii")
-        made = json.loads(await self._samples.invoke(maker, asked, str(uuid.uuid4())))
+        request = json.dumps({"module": _module(function), "calls": calls}).encode("ascii")
+        made = json.loads(await self._samples.invoke(maker, request, str(uuid.uuid4())))
         return [json.dumps(event).encode("utf-8") for event in made["events"]], made["emails"]
 
 
 @contextlib.asynccontextmanager
 async def _bench(folder: DataFolder, build: Build, template: Template) -> AsyncIterator[_Bench]:
-    """Tables and a bucket of the bench's own. What functions hand to one another is taken, and never done."""
+    """Temporary tables and a bucket. Invocations between functions are accepted but never run."""
     children, screen = ChildProcesses(), RequestLog(sys.stderr)
     _, wake_fd = os.pipe()
     stores = describe_stores(

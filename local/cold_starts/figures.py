@@ -1,4 +1,4 @@
-"""What was measured of environments, and what comes of it for each function."""
+"""The measurements of environments, and the figures of each function."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from operator import attrgetter
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """One environment, from its process's first moment to its last reply.
+    """One environment, from the start of its process to its last reply.
 
-    Each time stands beside the processor's part of it. `cold` is init and first call together. `replies` are the status
-    of each call, `done` for one without, or why the environment failed.
+    Each time comes with its CPU time. `cold` is init and first call together. `replies` has the status of each call,
+    `done` for a call without a status, or the error of the environment.
     """
 
     function: str
@@ -35,7 +35,7 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Ratios:
-    """How many times as long as the bare functions before and after it, as the median of all environments."""
+    """Times relative to the bare functions just before and after, as the median of all environments."""
 
     init: float
     init_cpu: float
@@ -45,7 +45,7 @@ class Ratios:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One function's row: medians of its environments, all warm calls together, and the largest peak of memory."""
+    """One function's row: medians of its environments and of all warm calls, and the largest memory peak."""
 
     function: str
     memory_mb: int
@@ -61,9 +61,9 @@ class Figures:
 
 
 def figures(lives: Sequence[Life], *, bare: str) -> list[Figures]:
-    """A row for each function, in the order in which they are first met.
+    """A row for each function, in order of first appearance.
 
-    `lives` are in the order in which they were lived, those of the function `bare` among them.
+    `lives` are in the order of the run, and include those of the function `bare`.
     """
     rows: dict[str, list[int]] = {}
     for place, life in enumerate(lives):
@@ -113,7 +113,7 @@ def _ratios(places: Sequence[int], lives: Sequence[Life], bare: str) -> Ratios |
 
 
 def _neighbours(place: int, lives: Sequence[Life], bare: str) -> list[Life]:
-    """The nearest lives of the bare function on both sides; of the bare function's own, itself."""
+    """The nearest lives of the bare function on both sides. For a bare function, its own life."""
 
     def nearest(lived: Iterable[Life]) -> Life | None:
         return next((life for life in lived if life.function == bare and not life.failed), None)
@@ -128,7 +128,7 @@ def _median(values: Iterable[float]) -> float:
 
 
 def _percentile(ordered: Sequence[float], percent: int) -> float:
-    """The smallest value that so many percent of them do not exceed."""
+    """The smallest value that at least `percent` percent of the values do not exceed."""
     if not ordered:
         return 0.0
     return ordered[-(-len(ordered) * percent // 100) - 1]

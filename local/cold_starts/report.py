@@ -1,4 +1,4 @@
-"""What a run is told as: a table for the screen, a page of the documentation, JSON."""
+"""The reports of a run: a table for the screen, a page of the documentation, JSON."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ _HEADINGS = (
 _PAGE = """\
 # Cold starts
 
-How long every function takes to start, and how much memory it holds, as `make bench-cold` measured it with what
-`make build` had made. `make bench-cold ARGS="--write docs/benchmarks-cold.md"` writes this page anew.
+How long every function takes to start and how much memory it uses, as `make bench-cold` measured the output of
+`make build`. `make bench-cold ARGS="--write docs/benchmarks-cold.md"` rewrites this page.
 
 {table}
 
 {summary}
 
-- **init** is the time from the process's first moment until it asks for its first event; **CPU** is the processor's
-  part of it, which other programs on the machine disturb less.
-- **first** is the first call, **warm** every later one, from the event's leaving to the reply's arrival. The events are
-  those of `events/`, filled in with people, keys and artifacts that exist.
-- **x bare** is how many times as long as `bare_client` just before and after it: a function without Larder's layer that
-  imports boto3, makes one DynamoDB client at import and reads one item. Larder's functions make their clients at the
-  first call, so **both**, init and first call together, is the stricter comparison, and it counts all that the first
-  request does. `do_nothing` is what the runtime itself takes.
-- **peak** is the most memory that was resident at one time, **of** what the template gives. The artifact of the samples
-  is small; `tests/local/test_runtime.py` puts and fetches the largest one within the same memory.
-- Tables and bucket are local servers on the same processors: no network of a region, nothing encrypted on the way. In
-  the cloud the processor's share follows from the memory. 512 MB are a bit less than a third of a core, and every time
-  grows accordingly, those of `bare_client` too. The ratios stay.
+- **init** is the time from the start of the process until it asks for its first event. **CPU** is the CPU time of
+  init, which other programs on the machine affect less.
+- **first** is the first call, **warm** every later one, from sending the event to receiving the reply. The events are
+  those of `events/`, filled in with existing users, keys and artifacts.
+- **x bare** is the time relative to `bare_client` just before and after: a function without Larder's layer that imports
+  boto3, creates one DynamoDB client at import and reads one item. Larder's functions create their clients in the first
+  call. So **both**, init and first call together, is the stricter comparison, and includes all work of the first
+  request. `do_nothing` shows the cost of the runtime itself.
+- **peak** is the peak of resident memory, **of** the memory in the template. The artifact of the samples is small;
+  `tests/local/test_runtime.py` stores and fetches the largest one with the same memory.
+- Tables and bucket are local servers on the same processors, without a region's network and without encryption in
+  transit. In the cloud, CPU is proportional to memory: 512 MB get a bit less than a third of a core. All times grow
+  accordingly, including those of `bare_client`, so the ratios stay the same.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What was measured, and how. `versions` is what the functions ran on."""
+    """The measurements and how they were made. `versions` are those of Python and the runtime's packages."""
 
     rows: Sequence[Figures]
     rounds: int
@@ -60,7 +60,7 @@ class Run:
 
 
 def as_table(run: Run) -> str:
-    """For a screen: columns under one another, and what was run."""
+    """For a screen: aligned columns and a summary."""
     lines = [_HEADINGS, *(_cells(row) for row in run.rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(_HEADINGS))]
     rendered = [
@@ -107,6 +107,6 @@ def _cells(row: Figures) -> tuple[str, ...]:
 def _summary(run: Run) -> str:
     on = ", ".join(f"{name} {version}" for name, version in run.versions.items())
     return (
-        f"Medians of {run.rounds} environments of each function, started by turns, with {run.warm_calls} warm calls"
+        f"Medians of {run.rounds} environments of each function, started in turn, with {run.warm_calls} warm calls"
         f" each. Run on {on}."
     )

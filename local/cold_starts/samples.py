@@ -1,7 +1,7 @@
-"""The events of events/, for somebody who exists. Runs in a worker, through the layer's own services.
+"""The events of events/, filled in for users who exist. Runs in a worker, through the layer's own services.
 
-The samples name a key, a team, a session, an address and so on that are nobody's. Real ones take their places here, so
-that functions do what they do for real requests.
+The samples name a key, a team, a session, an address and so on that do not exist. This replaces them with real ones,
+so that functions do the same work as for real requests.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from larder.teams.models import Team
 from larder.teams.service import create_team
 
 EVENTS = Path(__file__).resolve().parents[2] / "events"
-PASSWORD = "correct horse battery staple"  # noqa: S105 - the samples', nobody's
+PASSWORD = "correct horse battery staple"  # noqa: S105 - only for the samples
 BODY = b"the artifact of the samples"
 HASH = ArtifactHash("08e4547d5347b63f")
 
@@ -50,14 +50,14 @@ _USED_UP = frozenset(
         "sign_up",
     }
 )
-"""What ends or uses up what its event names: it needs another for each call."""
+"""The functions that end or use up what their event names. They need a new event for each call."""
 
 _addresses = count()
 
 
 @dataclass(frozen=True, slots=True)
-class _Somebody:
-    """A verified person with a team and a key for it."""
+class _SampleUser:
+    """A verified user with a team and a key for it."""
 
     user: User
     team: Team
@@ -66,22 +66,22 @@ class _Somebody:
 
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
-    """Takes `{"module": "put_artifact", "calls": 3}`. Returns so many `events`, and the `emails` of who sends them."""
+    """Takes `{"module": "put_artifact", "calls": 3}`. Returns that many `events`, and the `emails` of their users."""
     name = event["module"]
     calls = event["calls"]
     people = [
-        _somebody(has_artifact=name != "put_artifact")
+        _make_sample_user(has_artifact=name != "put_artifact")
         for _ in range(calls if name in _USED_UP else 1)
     ]
-    texts = [_filled(name, somebody) for somebody in people]
+    texts = [_filled(name, sample_user) for sample_user in people]
     events = [
-        _event(name, text, somebody)
-        for text, somebody in islice(cycle(zip(texts, people, strict=True)), calls)
+        _event(name, text, sample_user)
+        for text, sample_user in islice(cycle(zip(texts, people, strict=True)), calls)
     ]
-    return {"events": events, "emails": [somebody.user.email for somebody in people]}
+    return {"events": events, "emails": [sample_user.user.email for sample_user in people]}
 
 
-def _somebody(*, has_artifact: bool) -> _Somebody:
+def _make_sample_user(*, has_artifact: bool) -> _SampleUser:
     now, mark = datetime.now(tz=UTC), secrets.token_hex(6)
     account = new_account(f"ada-{mark}@acme.example", "Ada", email_verified=True, now=now)
     accounts.add(replace(account, credential=_credential()))
@@ -97,17 +97,17 @@ def _somebody(*, has_artifact: bool) -> _Somebody:
             quota_bytes=None,
             now=now,
         )
-    return _Somebody(account.user, team, key, token)
+    return _SampleUser(account.user, team, key, token)
 
 
-def _replacements(somebody: _Somebody, *, is_new: bool) -> Iterator[tuple[str, str]]:
-    """What stands in the samples, and what stands in its place."""
-    now, user = datetime.now(tz=UTC), somebody.user
+def _replacements(sample_user: _SampleUser, *, is_new: bool) -> Iterator[tuple[str, str]]:
+    """The values in the samples, and their replacements."""
+    now, user = datetime.now(tz=UTC), sample_user.user
     email = f"new-{user.email}" if is_new else user.email
-    # The id's sample begins as the key's.
-    yield "larder_sample_key_id", somebody.key.id
-    yield "larder_sample_key", somebody.token
-    yield "team_sample", somebody.team.id
+    # The id comes first, because the sample of the key is its prefix.
+    yield "larder_sample_key_id", sample_user.key.id
+    yield "larder_sample_key", sample_user.token
+    yield "team_sample", sample_user.team.id
     yield "LarderSampleSessionOtherOne00000", start_session(user, now=now)[1]
     yield "LarderSampleSession0000000000000", start_session(user, now=now)[1]
     yield "LarderSampleResetToken00", issue_reset_token(user, now=now)
@@ -117,28 +117,28 @@ def _replacements(somebody: _Somebody, *, is_new: bool) -> Iterator[tuple[str, s
     yield "ada@acme.example", email
 
 
-def _filled(name: str, somebody: _Somebody) -> str:
+def _filled(name: str, sample_user: _SampleUser) -> str:
     text = (EVENTS / f"{name}.json").read_text()
-    for sample, real in _replacements(somebody, is_new=name == "sign_up"):
+    for sample, real in _replacements(sample_user, is_new=name == "sign_up"):
         text = text.replace(sample, real)
-    # The slug stands in paths and queries, never before a dot as in an address.
-    return re.sub(r"\bacme\b(?![.-])", somebody.team.slug, text)
+    # The slug is in paths and queries. Before a dot it is part of an email address.
+    return re.sub(r"\bacme\b(?![.-])", sample_user.team.slug, text)
 
 
-def _event(name: str, text: str, somebody: _Somebody) -> dict[str, Any]:
+def _event(name: str, text: str, sample_user: _SampleUser) -> dict[str, Any]:
     event: dict[str, Any] = json.loads(text)
     if name == "commit_upload":
-        event["detail"]["object"].update(_upload(somebody))
+        event["detail"]["object"].update(_upload(sample_user))
     if "requestContext" in event:
         _readdress(event)
     return event
 
 
-def _upload(somebody: _Somebody) -> dict[str, Any]:
-    """A direct upload whose object is there; its key and size."""
+def _upload(sample_user: _SampleUser) -> dict[str, Any]:
+    """A direct upload whose object exists; its key and size."""
     now = datetime.now(tz=UTC)
-    writer = Writer(somebody.key.id, somebody.user.id)
-    url = artifacts.offer_upload(somebody.team.id, HASH, writer=writer, now=now)
+    writer = Writer(sample_user.key.id, sample_user.user.id)
+    url = artifacts.offer_upload(sample_user.team.id, HASH, writer=writer, now=now)
     put = urllib.request.Request(url, data=BODY, method="PUT")  # noqa: S310 - this machine's S3
     put.add_header("content-type", "application/octet-stream")
     urllib.request.build_opener(urllib.request.ProxyHandler({})).open(put, timeout=10).close()
@@ -147,7 +147,7 @@ def _upload(somebody: _Somebody) -> dict[str, Any]:
 
 
 def _readdress(event: dict[str, Any]) -> None:
-    """Each call comes from another address, so that no limit by address counts them; a body has its real length."""
+    """Set a new address for each call, so that no limit by address applies, and the body's real length."""
     number = next(_addresses)
     event["requestContext"]["http"]["sourceIp"] = f"198.18.{number // 256 % 256}.{number % 256}"
     if "content-length" in event["headers"] and not event["isBase64Encoded"]:

@@ -1,6 +1,6 @@
-"""`make demo`: a sample monorepo is built twice with npm's `turbo`, the second time from the cache.
+"""`make demo`: build a sample monorepo twice with npm's `turbo`, the second time from the cache.
 
-demonstration.py   what happens, step by step, and what the screen says
+demonstration.py   the steps and their output
 sample.py          the monorepo
-build.mjs          what `npm run build` does in each of its packages
+build.mjs          the build script of its packages
 """

@@ -1,4 +1,4 @@
-// Stands in for a compiler: takes its time, and writes an output that depends on the package's source.
+// Simulates a compiler: takes a while, and writes an output that depends on the package's source.
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";

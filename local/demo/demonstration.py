@@ -1,4 +1,4 @@
-"""What the demo does, step by step."""
+"""The steps of the demo."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DemoError(Exception):
 
 
 def demo(data: Path) -> int:
-    """Run the demo against the local cloud of `data`, or against one of its own. Returns the exit status."""
+    """Run the demo against the local cloud on `data`, or a temporary one. Returns the exit status."""
     try:
         _check_tools()
         with tempfile.TemporaryDirectory(prefix="larder-demo-") as folder:
@@ -61,12 +61,12 @@ def _demonstrate(folder: Path, data: Path) -> None:
         _say("3. The first build: nothing is in the cache yet")
         first_s, _ = _build(monorepo, turbo)
         made = outputs(monorepo)
-        _say("4. Away with every output and turbo's own cache, as on another machine")
+        _say("4. Delete all outputs and turbo's local cache, as on another machine")
         wipe(monorepo)
         _say("5. The second build: everything comes from Larder")
         second_s, report = _build(monorepo, turbo)
     if "FULL TURBO" not in report:
-        raise DemoError("the second build did not come from the cache whole")
+        raise DemoError("the second build did not come entirely from the cache")
     if outputs(monorepo) != made:
         raise DemoError("the restored outputs differ from the built ones")
     _say(
@@ -84,13 +84,13 @@ def _install(monorepo: Path) -> None:
 
 @contextlib.contextmanager
 def _cloud(data: Path, own: Path) -> Iterator[TurboEnv]:
-    """The local cloud that runs on `data`; without one, one that lives as long as the demo."""
+    """The local cloud running on `data`, or else one that runs only for the demo."""
     running = _running_cloud(data)
     if running:
-        _say(f"2. The local cloud that runs at {running.api_url}")
+        _say(f"2. Use the local cloud running at {running.api_url}")
         yield running
         return
-    _say("2. A local cloud for this demo (none runs)")
+    _say("2. Start a local cloud for this demo (none is running)")
     log = own.with_suffix(".log")
     environ = {**os.environ, "PORT": "0", "HOST": "127.0.0.1", "DATA": str(own)}
     with log.open("w") as output:
@@ -106,7 +106,7 @@ def _cloud(data: Path, own: Path) -> Iterator[TurboEnv]:
     try:
         yield _wait_until_up(process, own, log)
     finally:
-        # Closing its input is enough to end it, and happens too when the demo is killed.
+        # Closing its input ends it. That also happens when the demo is killed.
         process.communicate(timeout=_STOP_PATIENCE_S)
 
 
@@ -124,7 +124,7 @@ def _answers(api_url: str) -> bool:
     try:
         direct.open(f"{api_url}/", timeout=5).close()
     except urllib.error.HTTPError:
-        return True  # a gateway that has no such route
+        return True  # the gateway runs but has no such route
     except OSError:
         return False
     return True
@@ -142,8 +142,8 @@ def _wait_until_up(process: subprocess.Popen[bytes], own: Path, log: Path) -> Tu
 
 
 def _build(monorepo: Path, turbo: TurboEnv) -> tuple[float, str]:
-    """Run turbo; returns the seconds that it took and what it printed."""
-    # Nothing of the caller's own set-up for turbo, and no proxy before this machine.
+    """Run turbo. Returns its duration in seconds and its output."""
+    # Without the caller's own turbo configuration, and without a proxy.
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TURBO_")}
     environ |= dict(line.split("=", 1) for line in turbo.lines())
     environ |= {"TURBO_TELEMETRY_DISABLED": "1", "NO_PROXY": "*", "no_proxy": "*"}

@@ -23,7 +23,7 @@ PACKAGES = len(_NEEDS)
 
 
 def write_sample(folder: Path, seed: str) -> None:
-    """Write it below `folder`. Another `seed` makes other sources, so that no cache knows them."""
+    """Write it below `folder`. A new `seed` makes new sources, which are in no cache."""
     folder.mkdir(parents=True)
     _write_json(
         folder / "package.json",
@@ -39,7 +39,7 @@ def write_sample(folder: Path, seed: str) -> None:
         folder / "turbo.json",
         {"tasks": {"build": {"dependsOn": ["^build"], "outputs": ["dist/**"]}}},
     )
-    # What turbo writes is no source: it must not count in a package's hash.
+    # Files that turbo writes must not count in a package's hash.
     (folder / ".gitignore").write_text("node_modules\n.turbo\ndist\n")
     for name, needs in _NEEDS.items():
         package = folder / "packages" / name
@@ -60,7 +60,7 @@ def write_sample(folder: Path, seed: str) -> None:
 
 
 def wipe(folder: Path) -> None:
-    """Remove every output and turbo's own cache: what a fresh checkout, or another machine, has."""
+    """Delete every output and turbo's local cache, as in a fresh checkout."""
     for path in [folder / ".turbo", folder / "node_modules" / ".cache"]:
         shutil.rmtree(path, ignore_errors=True)
     for package in (folder / "packages").iterdir():

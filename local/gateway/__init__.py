@@ -1,7 +1,7 @@
 """The HTTP API on one machine: API Gateway's routes, limits and payload format 2.0 in front of the functions.
 
-app.py         a request from its arrival to its answer
-routing.py     which function a method and path belong to
-limits.py      what the cloud's gateway refuses, and in which words
-replies.py     a function's reply as an HTTP response
+app.py         handles a request from its arrival to its response
+routing.py     finds the function for a method and path
+limits.py      the limits of the cloud's gateway, and its error messages
+replies.py     converts a function's reply to an HTTP response
 """

@@ -1,4 +1,4 @@
-"""A request from its arrival to its answer, as API Gateway treats it."""
+"""Handle a request as API Gateway does."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from local.template import Function, Route
 
 _ARTIFACT_UPLOAD = re.compile(r"/v8/artifacts/[^/]+")
 _PREFLIGHT_REMARK = (
-    "too large to pass through the API: run turbo with --preflight, and it goes straight to storage"
+    "too large to pass through the API: run turbo with --preflight to upload straight to storage"
 )
 
 
 class BodyTooLarge(Exception):
-    """The body is larger than the gateway takes; `size` is how much of it was told or seen."""
+    """The body is larger than the gateway's limit. `size` is its announced size, or how much was read."""
 
     def __init__(self, size: int) -> None:
         super().__init__(size)
@@ -35,7 +35,7 @@ class BodyTooLarge(Exception):
 
 
 class ClientGone(Exception):
-    """The client went away before its request was complete."""
+    """The client disconnected before its request was complete."""
 
 
 class Gateway:
@@ -63,7 +63,9 @@ class Gateway:
         try:
             reply, received, remark = await self._handle(scope, receive, method, path, request_id)
         except ClientGone:
-            self._log.note(f"{method} {path}: the client left before its request was complete")
+            self._log.note(
+                f"{method} {path}: the client disconnected before its request was complete"
+            )
             return
         await _send(send, reply, request_id, method)
         self._log.request(
@@ -80,7 +82,7 @@ class Gateway:
     async def _handle(
         self, scope: Scope, receive: Receive, method: str, path: str, request_id: str
     ) -> tuple[Reply, int, str | None]:
-        """The reply, the bytes received, and a remark for the log."""
+        """The reply, the number of bytes received, and a remark for the log."""
         headers: list[tuple[bytes, bytes]] = list(scope["headers"])
         if limits.header_bytes(headers) > limits.MAX_HEADER_BYTES:
             return refusal(limits.HEADERS_TOO_LARGE), 0, None
@@ -125,7 +127,7 @@ class Gateway:
             return parse_reply(result, method)
         except TimeoutError:
             self._log.note(
-                f"{function.logical_id} gave no answer within {self._patience_s:.0f} s (request {request_id})"
+                f"{function.logical_id} did not respond within {self._patience_s:.0f} s (request {request_id})"
             )
             return refusal(limits.TOOK_TOO_LONG)
         except FunctionFailed as error:
@@ -137,7 +139,7 @@ class Gateway:
 
 def _path(scope: Scope) -> str:
     raw: str = scope["raw_path"].decode("latin-1")
-    # TURBO_API with a slash at its end: turbo sends `//v8/...`.
+    # If TURBO_API ends with a slash, turbo sends `//v8/...`.
     return "/" + raw.lstrip("/") if raw.startswith("//") else raw
 
 
@@ -146,9 +148,10 @@ def _announced_length(headers: list[tuple[bytes, bytes]]) -> int:
 
 
 async def _read_body(receive: Receive, announced: int) -> bytes:
-    """The whole body. Raises BodyTooLarge without keeping more than the limit; the server drains what still comes.
+    """The entire body. Raises BodyTooLarge without keeping more than the limit.
 
-    A client that sees the answer only when it has sent everything still gets it: closing instead would reset it.
+    The server drains the rest, because some clients read the response only after sending everything. Closing the
+    connection would reset it.
     """
     if announced > limits.MAX_BODY_BYTES:
         raise BodyTooLarge(announced)
@@ -165,7 +168,7 @@ async def _read_body(receive: Receive, announced: int) -> bytes:
 
 
 def _gateway_headers(headers: list[tuple[bytes, bytes]], scope: Scope) -> list[tuple[str, str]]:
-    """What the function sees: the client's headers without those of the connection, and those that the gateway adds."""
+    """The headers for the function: the client's without connection headers, and those that the gateway adds."""
     dropped = (b"connection", b"transfer-encoding", b"expect", b"x-forwarded-for")
     seen = [
         (name.decode("latin-1"), value.decode("latin-1"))

@@ -1,4 +1,4 @@
-"""What API Gateway and Lambda refuse, and in which words.
+"""The limits of API Gateway and Lambda, and their error messages.
 
 Source: https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html
 """
@@ -10,12 +10,12 @@ from typing import NamedTuple
 MAX_BODY_BYTES = 10 * 1000 * 1000
 MAX_HEADER_BYTES = 10_240
 MAX_EVENT_BYTES = 6 * 1024 * 1024 + 100
-"""Lambda's synchronous payload, each way; it refuses from 6,291,557 bytes on."""
+"""Lambda's limit for a synchronous payload, each way. It rejects 6,291,557 bytes and more."""
 INTEGRATION_TIMEOUT_S = 30.0
 
 
 class Refusal(NamedTuple):
-    """An answer that the gateway gives by itself."""
+    """An error that the gateway itself returns."""
 
     status: int
     message: str
@@ -29,5 +29,5 @@ TOOK_TOO_LONG = Refusal(503, "Service Unavailable")
 
 
 def header_bytes(headers: list[tuple[bytes, bytes]]) -> int:
-    """The size of request headers as they were sent: `name: value` and the line's end."""
+    """The size of request headers on the wire: `name: value` and the line ending."""
     return sum(len(name) + len(value) + 4 for name, value in headers)

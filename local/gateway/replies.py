@@ -9,7 +9,7 @@ from typing import Any
 
 from local.gateway.limits import Refusal
 
-# The gateway's own business; it drops them from a function's reply.
+# The gateway sets these itself and drops them from a function's reply.
 _SET_BY_THE_GATEWAY = frozenset({"content-length", "connection", "transfer-encoding", "date"})
 _BODYLESS = frozenset({204, 304})
 
@@ -17,12 +17,12 @@ RawHeaders = list[tuple[bytes, bytes]]
 
 
 class InvalidReply(Exception):
-    """What the function returned is no HTTP response."""
+    """The function's return value is not an HTTP response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An HTTP response. `headers` lacks the content length, unless there is no body that could tell it."""
+    """An HTTP response. `headers` contains Content-Length only if there is no body to derive it from."""
 
     status: int
     headers: RawHeaders
@@ -41,7 +41,7 @@ def refusal(reason: Refusal) -> Reply:
 
 
 def parse_reply(payload: bytes, method: str) -> Reply:
-    """The response that the function's return value stands for. Raises InvalidReply."""
+    """The response for a function's return value. Raises InvalidReply."""
     try:
         value = json.loads(payload)
         if not isinstance(value, dict) or "statusCode" not in value:
@@ -50,7 +50,7 @@ def parse_reply(payload: bytes, method: str) -> Reply:
             return Reply(200, [(b"content-type", b"application/json")], body.encode("utf-8"))
         return _structured(value, method)
     except (ValueError, TypeError, AttributeError) as error:
-        raise InvalidReply(f"is no valid response: {error}") from error
+        raise InvalidReply(f"is not a valid response: {error}") from error
 
 
 def _structured(value: dict[str, Any], method: str) -> Reply:
@@ -75,7 +75,7 @@ def _structured(value: dict[str, Any], method: str) -> Reply:
     if not any(name == b"content-type" for name, _ in headers) and status not in _BODYLESS:
         headers.append((b"content-type", b"text/plain;charset=UTF-8"))
     if method == "HEAD" and length is not None and length.isdecimal():
-        # What a GET would send: only the function knows it.
+        # The length that a GET would return, which only the function knows.
         headers.append((b"content-length", length.encode("ascii")))
     return Reply(status, headers, b"" if status in _BODYLESS else body)
 
@@ -84,5 +84,5 @@ def _header_text(value: Any) -> bytes:
     text = str(value).lower() if isinstance(value, bool) else str(value)
     encoded = text.encode("utf-8")
     if any((byte < 32 and byte != 9) or byte == 127 for byte in encoded):
-        raise ValueError("a header holds a control character")
+        raise ValueError("a header contains a control character")
     return encoded

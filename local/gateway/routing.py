@@ -1,4 +1,4 @@
-"""Which route a request belongs to."""
+"""Find the route for a request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PARAMETER = re.compile(r"\{(\w+\+?)\}")
 class Routes:
     """The template's routes.
 
-    As in the cloud, a path without parameters wins over one with, `{proxy+}` comes after both, and `$default` last.
+    As in the cloud, a path without parameters comes first, then one with parameters, then `{proxy+}`, then `$default`.
     """
 
     def __init__(self, routes: list[Route]) -> None:
@@ -21,7 +21,7 @@ class Routes:
         self._default = next((route for route in routes if route.path == DEFAULT_PATH), None)
 
     def find(self, method: str, raw_path: str) -> tuple[Function, str, dict[str, str]] | None:
-        """The function, the route's key (`GET /v8/...`), and its path parameters as they stand in the path."""
+        """The function, the route's key (`GET /v8/...`), and the path parameters, not decoded."""
         for pattern, route in self._routes:
             if route.method not in (method, "ANY"):
                 continue
@@ -37,7 +37,7 @@ def _generality(route: Route) -> tuple[bool, int]:
 
 def _pattern(path: str) -> re.Pattern[str]:
     parts = _PARAMETER.split(path)
-    # Text and names of parameters alternate.
+    # re.split returns text and parameter names in turn.
     return re.compile(
         "".join(
             _parameter(part) if number % 2 else re.escape(part) for number, part in enumerate(parts)

@@ -1,4 +1,4 @@
-"""The Runtime API of one environment, as Lambda has it.
+"""The Runtime API of one environment.
 
 Source: https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
 """
@@ -24,7 +24,7 @@ _LAST_FRAMES = 2
 
 
 class HandlerFailed(FunctionFailed):
-    """The handler raised an error; its environment is as good as before."""
+    """The handler raised an error. Its environment can still be used."""
 
 
 class InitFailed(FunctionFailed):
@@ -44,7 +44,7 @@ class _Invocation:
 
 
 class RuntimeApi:
-    """What the environment of one function asks and tells."""
+    """The Runtime API for the environment of one function."""
 
     def __init__(self, function: Function) -> None:
         self._function = function
@@ -58,11 +58,11 @@ class RuntimeApi:
         return await self._listener.open()
 
     def close(self, reason: FunctionFailed) -> None:
-        """The environment is gone: whoever waits for it is told `reason`."""
+        """The environment has ended: fail whatever waits for it with `reason`."""
         self._listener.close()
         if not self._initialized.done():
             self._initialized.set_exception(reason)
-            # Nobody waits any more when the start was given up.
+            # Nothing waits any more if the start was cancelled.
             self._initialized.exception()
         if self._under_way and not self._under_way.reply.done():
             self._under_way.reply.set_exception(reason)
@@ -72,7 +72,7 @@ class RuntimeApi:
         await self._initialized
 
     async def invoke(self, event: bytes, request_id: str) -> bytes:
-        """Hand out an event, wait for the reply. Raises HandlerFailed, FunctionFailed, TimeoutError."""
+        """Pass on an event and wait for the reply. Raises HandlerFailed, FunctionFailed, TimeoutError."""
         invocation = _Invocation(request_id, event, self._headers(request_id))
         self._under_way = invocation
         self._to_hand_out.put_nowait(invocation)
@@ -102,29 +102,33 @@ class RuntimeApi:
         if (request.method, request.path) == ("POST", f"{_ROOT}/init/error"):
             if not self._initialized.done():
                 self._initialized.set_exception(_init_error(request.body))
-            return _told(202, {"status": "OK"})
+            return _json_response(202, {"status": "OK"})
         outcome = _OUTCOME.fullmatch(request.path)
         if request.method == "POST" and outcome:
             return self._take_outcome(outcome[1], outcome[2], request)
-        return _told(404, {"errorType": "NotFound", "errorMessage": request.path})
+        return _json_response(404, {"errorType": "NotFound", "errorMessage": request.path})
 
     def _take_outcome(self, request_id: str, kind: str, request: Request) -> Response:
         invocation = self._under_way
         if not invocation or invocation.request_id != request_id or invocation.reply.done():
-            return _told(400, {"errorType": "InvalidRequestID", "errorMessage": request_id})
+            return _json_response(
+                400, {"errorType": "InvalidRequestID", "errorMessage": request_id}
+            )
         if request.size > MAX_EVENT_BYTES:
-            told = f"its reply is {request.size} bytes, and Lambda returns at most 6 MB"
-            invocation.reply.set_exception(FunctionFailed(told))
-            # The client gives up at this answer and its process ends, as in the cloud.
-            return _told(413, {"errorType": "RequestEntityTooLarge", "errorMessage": told})
+            message = f"its reply is {request.size} bytes, and Lambda returns at most 6 MB"
+            invocation.reply.set_exception(FunctionFailed(message))
+            # The client exits after this response, as in the cloud.
+            return _json_response(
+                413, {"errorType": "RequestEntityTooLarge", "errorMessage": message}
+            )
         if kind == "response":
             invocation.reply.set_result(request.body)
         else:
             invocation.reply.set_exception(HandlerFailed(_error(request.body)[0]))
-        return _told(202, {"status": "OK"})
+        return _json_response(202, {"status": "OK"})
 
 
-def _told(status: int, content: dict[str, str]) -> Response:
+def _json_response(status: int, content: dict[str, str]) -> Response:
     body = json.dumps(content).encode("utf-8")
     return Response(status, body, [("content-type", "application/json")])
 
@@ -135,10 +139,10 @@ def _init_error(body: bytes) -> InitFailed:
 
 
 def _error(body: bytes) -> tuple[str, list[str]]:
-    """`ValueError: a reason` and the frames of its traceback, of the error object that the client sends."""
+    """The message, such as `ValueError: a reason`, and the traceback's frames from the client's error object."""
     try:
         error: dict[str, Any] = json.loads(body)
         frames = [str(frame) for frame in error.get("stackTrace") or []]
         return f"{error['errorType']}: {error['errorMessage']}", frames
     except (ValueError, KeyError, TypeError, AttributeError):
-        return body.decode("utf-8", "replace") or "an error of which nothing was told", []
+        return body.decode("utf-8", "replace") or "an error without a message", []

@@ -1,7 +1,7 @@
-"""An environment's first lines, in place of Lambda's /var/runtime/bootstrap.py: the search path, then AWS's client.
+"""The start of an environment, instead of Lambda's /var/runtime/bootstrap.py: the search path, then AWS's client.
 
-Run by its path under the runtime's Python, where nothing of this repository can be imported: as in the cloud, a
-function finds its own folder, its layers and the runtime's packages, and nothing else.
+It runs by its path under the runtime's Python, which cannot import this repository. As in the cloud, a function finds
+only its own folder, its layers and the runtime's packages.
 """
 
 import os
@@ -11,7 +11,7 @@ import threading
 
 
 def _end_with_parent() -> None:
-    # As local/child_processes.py says: standard input ends when the parent does.
+    # Standard input ends when the parent does (local/child_processes.py).
     while os.read(0, 1):
         pass
     os._exit(0)
@@ -21,7 +21,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
     sys.path.insert(0, os.environ["LAMBDA_TASK_ROOT"])
-    # Here, not above: only this process has the package.
+    # Imported here, because only this process has the package.
     from awslambdaric.__main__ import main as serve
 
     serve([os.environ["LAMBDA_TASK_ROOT"], os.environ["_HANDLER"]])

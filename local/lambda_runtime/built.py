@@ -1,9 +1,9 @@
-"""What `make build` made, and the parts of Lambda's runtime that stand around it on this machine.
+"""The output of `make build`, and the parts of Lambda's runtime that it needs on this machine.
 
-Beside the function's folder and its layers, which are taken as they were built, an environment needs Python of the
-runtime's version, the packages that the runtime brings (AWS's interface client, boto3), and, where the machine is not
-what the layers' libraries were compiled for, those few packages in a build for it. Versions and hashes are the lock
-file's; what is installed is kept in .tools/.
+The function's folder and its layers are used as built. An environment also needs Python in the runtime's version and
+the packages of the runtime (AWS's interface client, boto3). If the layers' libraries were compiled for another
+machine, it needs builds of them for this one. Versions and hashes come from the lock file. Packages are installed in
+.tools/.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _COMMAND_PATIENCE_S = 300.0
 
 
 class BuildError(Exception):
-    """The functions cannot be run as they were built. The message says why and what to do."""
+    """The built functions cannot be run. The message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """The built template, and what its functions run on. `remarks` are for the screen."""
+    """The built template, and the runtime for its functions. `remarks` are for the screen."""
 
     template: Path
     python: Path
@@ -62,13 +62,13 @@ class Build:
         return ":".join(map(str, [*self.stand_ins, *layers, self.runtime_packages]))
 
     def versions(self) -> dict[str, str]:
-        """What the functions run on: `Python`, and the packages that the runtime brings, by their names."""
+        """The versions of `Python` and of the runtime's packages, by name."""
         found = {name: _version(self.runtime_packages, name) for name in ("awslambdaric", "boto3")}
         return {"Python": RUNTIME.removeprefix("python"), **found}
 
 
 def open_build(template: Path) -> Build:
-    """What was built from `template`; installs what is missing around it. Raises BuildError."""
+    """Open the build of `template`, and install missing packages. Raises BuildError."""
     if platform.system() != "Linux":
         raise BuildError(
             "AWS's runtime interface client runs on Linux only: leave RUNTIME out, or use a virtual machine"
@@ -91,7 +91,7 @@ def open_build(template: Path) -> Build:
     if native:
         remarks.append(f"For this machine instead of arm64: {', '.join(native)} (in .tools)")
     if not _up_to_date(_load(template), built):
-        remarks.append("The source has changed since it was built: `make build` builds it anew")
+        remarks.append("The source has changed since the build: run `make build` to update it")
     return Build(built_template, python, runtime_packages, stand_ins, tuple(remarks))
 
 
@@ -103,7 +103,7 @@ def _load(template: Path) -> Template:
 
 
 def _find_python() -> Path:
-    """An interpreter of the runtime's minor version: the modules were compiled for exactly that one."""
+    """An interpreter of the runtime's minor version, because the modules are compiled for exactly that one."""
     version = RUNTIME.removeprefix("python")
     done = _run([str(_REPOSITORY / "tools" / "find-python"), version])
     if done.returncode:
@@ -112,7 +112,7 @@ def _find_python() -> Path:
 
 
 def _native_distributions(built: Template) -> set[str]:
-    """The distributions in the layers that hold libraries, unless this machine is what they are for."""
+    """The distributions in the layers that contain compiled libraries for another machine than this one."""
     if platform.machine() in _ARM64:
         return set()
     layers = {str(layer / "python") for one in built.functions for layer in one.layers}
@@ -124,21 +124,21 @@ def _native_distributions(built: Template) -> set[str]:
 
 
 def _only(names: Iterable[str], requirements: str) -> str:
-    """The requirements of those names: each is a line that begins it and indented ones with its hashes."""
+    """The requirements of those names. Each is a line with the name, and indented lines with its hashes."""
     entries = re.split(r"\n(?=\S)", requirements)
     wanted = [entry for entry in entries if _normalized(entry.partition("==")[0]) in names]
     return "\n".join(wanted) + "\n"
 
 
 def _installed(name: str, requirements: str, python: Path) -> Path:
-    """The folder where exactly these requirements are installed; made when it is not there yet."""
+    """The folder where exactly these requirements are installed. It is created if missing."""
     made_for = "\0".join([requirements, str(python), platform.machine()])
     digest = hashlib.sha256(made_for.encode("utf-8")).hexdigest()[:16]
     folder = _TOOLS / "runtime" / f"{name}-{digest}"
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # Not among what a command prints as its answer.
+    # On standard error, because standard output may be JSON.
     progress = f"Installing packages for {name} in .tools (the first time only) ..."
     print(progress, file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
@@ -149,7 +149,7 @@ def _installed(name: str, requirements: str, python: Path) -> Path:
         try:
             target.rename(folder)
         except OSError as error:
-            # Another local cloud was faster.
+            # Another local cloud has just installed it.
             if not folder.is_dir():
                 raise BuildError(f"cannot make {folder}: {error.strerror}") from error
     return folder
@@ -159,7 +159,7 @@ def _uv(*arguments: str) -> str:
     own = _TOOLS / "uv" / "bin" / "uv"
     uv = str(own) if own.exists() else shutil.which("uv")
     if uv is None:
-        raise BuildError("uv is not installed: run `make build`, which brings it")
+        raise BuildError("uv is not installed: run `make build`, which installs it")
     done = _run([uv, *arguments])
     if done.returncode:
         raise BuildError(f"uv {arguments[0]} failed:\n{done.stderr}")
@@ -207,7 +207,7 @@ def _up_to_date(source: Template, built: Template) -> bool:
 
 
 def _meaning(template: Template) -> list[Any]:
-    """Everything but where the code lies."""
+    """The template without the paths of the code, for comparison."""
 
     def function(one: Function) -> tuple[Any, ...]:
         kept = one.timeout_s, one.memory_mb, one.log_format, one.variables
@@ -223,7 +223,7 @@ def _meaning(template: Template) -> list[Any]:
 
 
 def _same_modules(source: Path, built: Path) -> bool:
-    """Whether every module of the source is in what was built, byte for byte."""
+    """Whether the build contains every module of the source, byte for byte."""
     return all(
         (built / module.relative_to(source)).is_file()
         and filecmp.cmp(module, built / module.relative_to(source), shallow=False)

@@ -1,4 +1,4 @@
-"""One environment: a process that serves one function, one event at a time, until it is ended."""
+"""One environment: a process that serves one function, one event at a time."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ class Environment:
         self.init_ms = 0.0
 
     async def start(self, children: ChildProcesses, build: Build, environ: dict[str, str]) -> None:
-        """Returns when the environment asks for its first event. Raises InitFailed, OutOfMemory, FunctionFailed."""
+        """Returns when the environment is ready for its first event. Raises InitFailed, OutOfMemory, FunctionFailed."""
         started = time.perf_counter()
         environ = {**environ, "AWS_LAMBDA_RUNTIME_API": await self._api.open()}
-        output, theirs = os.pipe()
+        output, child_end = os.pipe()
         try:
             self._process = children.run(
-                # No site-packages, and nothing is written into what was built: /var/task is read-only too.
+                # No site-packages, and no writes into the build, because /var/task is read-only too.
                 [str(build.python), "-P", "-S", "-B", str(_BOOTSTRAP)],
                 environ=environ,
                 folder=self._function.code_folder,
-                output=theirs,
+                output=child_end,
             )
         except OSError as error:
             os.close(output)
             raise FunctionFailed(f"could not be started: {error}") from error
         finally:
-            os.close(theirs)
+            os.close(child_end)
         self._follower = asyncio.create_task(self._follow(self._process, output))
         try:
             async with (
@@ -67,12 +67,12 @@ class Environment:
             ):
                 await self._api.initialized()
         except TimeoutError:
-            told = f"was not initialized within {_INIT_PATIENCE_S:.0f} s"
-            raise FunctionFailed(told) from None
+            message = f"was not initialized within {_INIT_PATIENCE_S:.0f} s"
+            raise FunctionFailed(message) from None
         self.init_ms = (time.perf_counter() - started) * 1000
 
     async def invoke(self, event: bytes, request_id: str) -> bytes:
-        """The reply. Raises HandlerFailed after which the environment is fit, other FunctionFailed after which not."""
+        """The reply. Only after HandlerFailed can the environment be used again, not after other FunctionFailed."""
         if self._process is None:
             raise FunctionFailed("was not started")
         self._request_id = request_id
@@ -95,13 +95,13 @@ class Environment:
         """The processor's time that the process has used so far; 0 when it has ended."""
         if not self.alive() or self._process is None:
             return 0.0
-        # The clock of another process, as clock_getcpuclockid(3) makes its number.
+        # The clock id of another process, as in clock_getcpuclockid(3).
         return time.clock_gettime(~self._process.pid << 3 | 2) * 1000
 
     async def end(self) -> None:
-        """Kill the process, whatever it does, and wait for the last of its output."""
+        """Kill the process and wait for the rest of its output."""
         if self._process and self._process.poll() is None:
-            # With the children that it may have: they hold its output open.
+            # Kill its children too, because they hold its output open.
             os.killpg(self._process.pid, signal.SIGKILL)
         if self._follower:
             await asyncio.wait([self._follower], timeout=_END_PATIENCE_S)

@@ -1,7 +1,7 @@
-"""HTTP/1.1 on a port of loopback, for processes of this machine.
+"""HTTP/1.1 on a loopback port, for processes of this machine.
 
-uvicorn serves one list of sockets for its whole life; here a port comes and goes with every environment, by which the
-API knows who asks.
+Each environment has its own port, so that the API knows which environment sends a request. uvicorn cannot add or remove
+sockets while it runs.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from local.http_server import listen
 _READ_BYTES = 2**18
 _HOST = "127.0.0.1"
 _MOST_HEADER_BYTES = 2**21
-"""AWS's client tells an error's cause in a header of up to 1 MiB."""
+"""AWS's client sends an error's cause in a header of up to 1 MiB."""
 
 Headers = list[tuple[str, str]]
 
 
 class Request(NamedTuple):
-    """`size` is what was sent; of a body over the limit, `body` is empty. Names of headers are in lower case."""
+    """`size` is that of the received body. If it exceeds the limit, `body` is empty. Header names are in lower case."""
 
     method: str
     path: str
@@ -53,7 +53,7 @@ class Listener:
         self._conversations: set[asyncio.Task[None]] = set()
 
     async def open(self, on: socket.socket | None = None) -> str:
-        """Listens on a free port, or on this socket. Returns `host:port`."""
+        """Listen on a free port, or on this socket. Returns `host:port`."""
         listener = on or listen(_HOST, 0)
         self._server = await asyncio.start_server(self._connected, sock=listener)
         host, port = listener.getsockname()[:2]
@@ -73,7 +73,7 @@ class Listener:
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = h11.Connection(h11.SERVER, max_incomplete_event_size=_MOST_HEADER_BYTES)
-        # A process that is killed leaves its connection as it is.
+        # A killed process does not close its connection properly.
         with contextlib.suppress(ConnectionError, h11.RemoteProtocolError):
             try:
                 while request := await self._receive(connection, reader):
@@ -89,7 +89,7 @@ class Listener:
     async def _receive(
         self, connection: h11.Connection, reader: asyncio.StreamReader
     ) -> Request | None:
-        """The next request, None when there will be none."""
+        """The next request, or None at the end of the connection."""
         method, path, body, size = "", "", bytearray(), 0
         headers: dict[str, str] = {}
         while True:

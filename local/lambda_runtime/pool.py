@@ -1,4 +1,4 @@
-"""Environments by function: an event goes to an idle one or starts another, and a broken or late one is ended."""
+"""Environments by function: an event goes to an idle one or starts a new one. Failed and late ones are ended."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from local.request_log import RequestLog
 from local.template import Function
 
 _AT_ONCE = 4
-"""Environments of one function at most. Lambda starts a thousand; one machine soon has no core left for another."""
+"""The most environments of one function. Lambda starts up to a thousand, but one machine has few cores."""
 
 
 class RuntimePool:
-    """Starts an environment when an event finds none idle, and keeps it. `screen` is told how long that took."""
+    """Starts an environment when none is idle, and keeps it. `screen` shows how long the start took."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class RuntimePool:
         self._log = log
         self._screen = screen
         self._turns: dict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(_AT_ONCE))
-        # The last to finish is the first to work again, as in the cloud.
+        # The last to finish is the first to get an event, as in the cloud.
         self._idle: dict[str, list[Environment]] = defaultdict(list)
         self._running: set[Environment] = set()
 
@@ -60,7 +60,7 @@ class RuntimePool:
             return reply
 
     async def stop(self) -> None:
-        """End the environments. What they are doing is cut off."""
+        """End the environments. Running invocations are cut off."""
         await asyncio.gather(*(self.end(environment) for environment in list(self._running)))
 
     async def _idle_one(self, function: Function) -> Environment | None:
@@ -73,7 +73,7 @@ class RuntimePool:
         return None
 
     async def start(self, function: Function) -> Environment:
-        """Another environment of the function, which waits for its first event. Raises FunctionFailed."""
+        """Start an environment of the function. It waits for its first event. Raises FunctionFailed."""
         environment = Environment(function, RuntimeApi(function), self._log, self._screen.note)
         self._running.add(environment)
         try:

@@ -25,10 +25,13 @@ def main() -> int:
     parser.add_argument(
         "--socket", type=int, required=True, help="descriptor of the listening socket"
     )
-    parser.add_argument("--folder", type=Path, required=True, help="where the objects lie")
-    parser.add_argument("--events", type=Path, required=True, help="where announcements are put")
+    parser.add_argument("--folder", type=Path, required=True, help="folder of the objects")
+    parser.add_argument("--events", type=Path, required=True, help="folder for announcements")
     parser.add_argument(
-        "--wake-fd", type=int, required=True, help="descriptor of a pipe to write to after each"
+        "--wake-fd",
+        type=int,
+        required=True,
+        help="descriptor of a pipe to write to after each announcement",
     )
     parser.add_argument(
         "--template", type=Path, required=True, help="the template that names the buckets"
@@ -50,7 +53,7 @@ def main() -> int:
 
 
 def _is_no_disconnect(record: logging.LogRecord) -> bool:
-    # A client that goes away in the middle of an upload is not worth a traceback.
+    # A client that disconnects during an upload needs no traceback.
     return not (record.exc_info and isinstance(record.exc_info[1], ClientDisconnect))
 
 

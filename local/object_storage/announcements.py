@@ -1,7 +1,7 @@
-"""An EventBridge event for every object that arrives, as S3 with `EventBridgeEnabled` sends it.
+"""An EventBridge event for every object that arrives, as S3 sends it with `EventBridgeEnabled`.
 
-The event is a file before the upload is answered, and stays one until a function has had it (local/event_delivery.py):
-like S3's own, it is delivered at least once, also across a restart.
+The event is written to a file before the reply to the upload, and deleted when a function has handled it
+(local/event_delivery.py). As with S3, it is delivered at least once, even across a restart.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from local.template import ACCOUNT_ID, REGION
 
 
 class Announcements:
-    """ASGI middleware: announces what the application behind it has stored."""
+    """ASGI middleware that announces the objects stored by the application behind it."""
 
     def __init__(self, app: ASGIApp, storage: Storage, folder: Path, wake_fd: int) -> None:
         """`folder` takes the events; a byte is written to the pipe `wake_fd` after each."""
@@ -41,7 +41,7 @@ class Announcements:
 
         async def announce_then_send(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] == 200:
-                # Deleted again by now: there is nothing to tell.
+                # The object has been deleted since.
                 with contextlib.suppress(NoSuchKey):
                     self._announce(*stored)
             await send(message)
@@ -50,12 +50,12 @@ class Announcements:
 
     def _announce(self, bucket: str, key: str, reason: str) -> None:
         event = object_created(bucket, self._storage.head_object(bucket, key), reason)
-        # Named by time, so that they are delivered in about the order of the uploads.
+        # Named by time, so that they are delivered roughly in order of the uploads.
         path = self._folder / f"{event['time']}-{event['id']}.json"
         unfinished = path.with_suffix(".tmp")
         unfinished.write_text(json.dumps(event), encoding="utf-8")
         unfinished.rename(path)
-        # The reader of a full pipe is awake already.
+        # If the pipe is full, its reader is awake already.
         with contextlib.suppress(BlockingIOError, BrokenPipeError):
             os.write(self._wake_fd, b"\n")
 

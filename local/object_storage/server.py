@@ -40,6 +40,6 @@ def object_storage(
             storage.create_bucket(bucket)
         except BucketAlreadyOwnedByYou:
             continue
-    # The template's lifecycle rule: unfinished multipart uploads go after a day.
+    # As in the template's lifecycle rule, unfinished multipart uploads are deleted after a day.
     MultipartManager(folder.resolve()).gc_abandoned_uploads(max_age_seconds=24 * 3600)
     return Announcements(app, storage, events, wake_fd)

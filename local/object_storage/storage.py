@@ -1,8 +1,8 @@
-"""nanio's storage with what a build cache needs on top.
+"""nanio's storage with the guarantees that a build cache needs.
 
-An object is there with its metadata or not at all, whatever moment the process is killed at; unfinished uploads never
-show in a listing; a reader keeps the object that it began to read; writers and deleters of neighbouring keys don't trip
-over each other's folders; and the disk is flushed in a thread, so that one large upload does not hold up everybody.
+An object exists with its metadata or not at all, even if the process is killed. Unfinished uploads never show in a
+listing. A reader keeps the object that it began to read. Parallel writes and deletions in one folder do not disturb
+each other. The disk is flushed in a thread, so that a large upload does not delay other requests.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from nanio.storage.paths import metadata_path, object_path
 _UNFINISHED = Path(".nanio") / "unfinished"
 _TRIES = 20
 _BLOCK_BYTES = 2**20
-"""How much of an upload is written at a time. Smaller ones are written at once, which is less work than a thread."""
+"""How much of an upload is written at a time. Smaller uploads are written directly, which costs less than a thread."""
 
 
 class Storage(FilesystemStorage):  # type: ignore[misc]  # nanio has no types
-    """Files under one folder: a folder per bucket, a file per object, a JSON file of metadata beside it."""
+    """Files under one folder: a folder per bucket, a file per object, and a JSON file with its metadata."""
 
     def __init__(self, folder: Path, *, chunk_size: int) -> None:
         super().__init__(folder, chunk_size=chunk_size)
         self._chunk_bytes = chunk_size
         self._folder: Path = self.data_dir
         self._publishing = threading.Lock()
-        # Uploads that a kill cut short.
+        # Uploads that were interrupted by a kill.
         shutil.rmtree(self._folder / _UNFINISHED, ignore_errors=True)
         (self._folder / _UNFINISHED).mkdir(parents=True)
 
@@ -57,7 +57,7 @@ class Storage(FilesystemStorage):  # type: ignore[misc]  # nanio has no types
         cache_control: str | None = None,
         expected_md5: str | None = None,
     ) -> ObjectInfo:
-        """Store `body` under `key`. Raises S3Error; nothing is stored when the body ends early."""
+        """Store `body` under `key`. Raises S3Error. Nothing is stored if the body ends early."""
         self._require_bucket_dir(bucket)
         validate_object_key(key)
         upload = self._folder / _UNFINISHED / uuid.uuid4().hex
@@ -69,7 +69,7 @@ class Storage(FilesystemStorage):  # type: ignore[misc]  # nanio has no types
             info = ObjectInfo(
                 key=key,
                 size=size,
-                # As S3's for what a key of KMS encrypts: of this content, and no digest of it.
+                # As in S3 with KMS encryption, the ETag depends on the content but is not its digest.
                 etag=quote_etag(uuid.uuid4().hex),
                 last_modified=datetime.now(tz=UTC),
                 content_type=content_type,
@@ -91,7 +91,7 @@ class Storage(FilesystemStorage):  # type: ignore[misc]  # nanio has no types
         range_start: int | None = None,
         range_end: int | None = None,
     ) -> GetObjectResult:
-        """The object, opened: deleting or replacing it afterwards does not cut the reader off."""
+        """The opened object. Deleting or replacing it afterwards does not affect the reader."""
         for _ in range(_TRIES):
             result = await super().get_object(
                 bucket, key, range_start=range_start, range_end=range_end
@@ -102,7 +102,7 @@ class Storage(FilesystemStorage):  # type: ignore[misc]  # nanio has no types
                 end = result.info.size if result.range_end is None else result.range_end + 1
                 result.body = _send(file, start, end, self._chunk_bytes)
                 return result
-            # Replaced between reading its metadata and opening it: take the new one.
+            # It was replaced between reading its metadata and opening it: read the new one.
             file.close()
         raise InternalError
 
@@ -116,15 +116,15 @@ class Storage(FilesystemStorage):  # type: ignore[misc]  # nanio has no types
     def _publish(self, bucket: str, key: str, upload: Path, info: ObjectInfo) -> None:
         described = upload.with_suffix(".json")
         write_metadata(described, info)
-        # Two uploads to one key must not end as the metadata of one with the bytes of the other.
+        # Two uploads to one key must not leave the metadata of one with the bytes of the other.
         with self._publishing:
-            # Metadata first: the object's own file is what makes it exist.
+            # Metadata first, because the object exists as soon as its own file does.
             _move(described, metadata_path(self._folder, bucket, key))
             _move(upload, object_path(self._folder, bucket, key))
 
 
 def _move(source: Path, target: Path) -> None:
-    # Deleting the last object of a folder removes the folder, perhaps just after it was made here.
+    # Deleting the last object of a folder also deletes the folder, perhaps just after it was created here.
     for _ in range(_TRIES):
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -151,7 +151,7 @@ async def _receive(body: AsyncIterator[bytes], upload: Path, digest: StreamingMd
                     continue
                 if writing is not None:
                     await writing
-                # The next block arrives while this one is written, on another core.
+                # The next block arrives while another core writes this one.
                 writing = asyncio.ensure_future(asyncio.to_thread(_write, file, block, digest))
                 block, gathered = [], 0
         finally:
@@ -174,7 +174,7 @@ def _write(file: FileIO, block: list[bytes], digest: StreamingMd5 | None) -> Non
 async def _send(
     file: BinaryIO, start: int, end: int, chunk_bytes: int
 ) -> AsyncIterator[bytes | memoryview]:
-    # A reader that goes before the first chunk never gets here; the file then closes with its last reference.
+    # If the reader disconnects before the first chunk, this never runs, and the file closes with its last reference.
     with file:
         while start < end:
             wanted = min(chunk_bytes, end - start)
@@ -188,7 +188,7 @@ async def _send(
 
 
 def _read_at_once(file: BinaryIO, wanted: int, start: int) -> memoryview | None:
-    """What Linux has in memory; None when it must come from the disk. A thread takes longer than the read."""
+    """The data if Linux has it in memory, or None. Such a read is faster than starting a thread."""
     if not hasattr(os, "RWF_NOWAIT"):
         return None
     buffer = bytearray(wanted)

@@ -1,1 +1,1 @@
-"""Mail that was sent, to be read on this machine: `/_local/outbox`. No part of what is deployed."""
+"""Show sent mail on this machine at `/_local/outbox`. This is not part of a deployment."""

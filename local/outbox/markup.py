@@ -1,4 +1,4 @@
-"""The pages as HTML. `Markup` escapes every value that is not `Markup` itself."""
+"""The pages as HTML. `Markup` escapes every value that is not `Markup`."""
 
 from __future__ import annotations
 
@@ -56,22 +56,22 @@ _LINK = """<a href="{url}" rel="noreferrer">{url}</a>"""
 def outbox_page(page: Mapping[str, Any]) -> Markup:
     """The list, newest first."""
     if not page["messages"] and page["next_before"] is None:
-        return _whole("Outbox", _fill(_EMPTY))
+        return _document("Outbox", _fill(_EMPTY))
     rows = Markup("\n").join(_fill(_ROW, **_headers(one)) for one in page["messages"])
     before = page["next_before"]
     older = Markup("") if before is None else _fill(_OLDER, before=before)
-    return _whole("Outbox", _fill(_LIST, rows=rows, older=older))
+    return _document("Outbox", _fill(_LIST, rows=rows, older=older))
 
 
 def message_page(message: Mapping[str, Any]) -> Markup:
-    """One message, its text with links to follow, its HTML in a frame that can do nothing but be looked at."""
+    """One message: its text with clickable links, and its HTML in a frame without scripts or forms."""
     parts = _URL.split(message["text"])
     text = Markup().join(_fill(_LINK, url=part) if n % 2 else part for n, part in enumerate(parts))
-    return _whole(message["subject"], _fill(_MESSAGE, text=text, **_headers(message)))
+    return _document(message["subject"], _fill(_MESSAGE, text=text, **_headers(message)))
 
 
 def body_page(message: Mapping[str, Any]) -> str:
-    """The message's own HTML, for the frame: its links open outside of it."""
+    """The message's own HTML for the frame. Its links open in a new window."""
     return str(message["html"]).replace("<head>", '<head>\n<base target="_blank">', 1)
 
 
@@ -79,7 +79,7 @@ def _headers(message: Mapping[str, Any]) -> dict[str, str]:
     return {name: message[name] for name in ("id", "to", "subject", "sent_at")}
 
 
-def _whole(title: str, content: Markup) -> Markup:
+def _document(title: str, content: Markup) -> Markup:
     return _fill(_PAGE, title=title, content=content)
 
 

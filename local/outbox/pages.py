@@ -1,8 +1,7 @@
-"""`/_local/outbox` in front of the gateway, for whoever sits at this machine.
+"""`/_local/outbox` in front of the gateway, only for requests from this machine.
 
-Mail holds links by which passwords are reset. So the pages are there for requests that come from the machine itself,
-under a name that no other site can take, and for nobody else: who listens on every address lets others into the cache,
-not into its mail.
+Mail contains links that reset passwords. So the pages only respond to requests from this machine, under a host name
+that no other site can use. Listening on every address opens the cache to other machines, but not the mail.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _READER = Function("ReadOutbox", "local.outbox.reader.handler", Path(), 30, 512)
 _PATH = re.compile(r"/_local/outbox(?:/(?P<id>[0-9a-f]{1,64})(?P<body>\.html)?|(?P<json>\.json))?")
 _HEADERS = {
     "cache-control": "no-store",
-    # The address of a page that holds a link is nobody else's business; nor is it to be framed.
+    # Do not leak the URL of a page with a secret link, and do not allow other sites to frame it.
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
 }
@@ -41,7 +40,7 @@ _BODY_POLICY = (
 
 
 class OutboxPages:
-    """ASGI middleware: answers `/_local/outbox...` and leaves the rest to `app`. `functions` run the reader."""
+    """ASGI middleware: handles `/_local/outbox...` and passes the rest to `app`. `functions` run the reader."""
 
     def __init__(self, app: ASGIApp, functions: FunctionPool, public_host: str) -> None:
         self._app = app
@@ -49,26 +48,26 @@ class OutboxPages:
         self._public_host = public_host
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        asked = _asked(scope)
-        if asked is None or not self._is_near(scope):
+        match = _match_path(scope)
+        if match is None or not self._is_local(scope):
             await self._app(scope, receive, send)
             return
         try:
-            response = await self._answer(asked, scope)
+            response = await self._answer(match, scope)
         except FunctionFailed as error:
             response = PlainTextResponse(f"the outbox cannot be read: {error}\n", 502)
         response.headers.update(_HEADERS)
         await response(scope, receive, send)
 
-    async def _answer(self, asked: re.Match[str], scope: Scope) -> Response:
-        if asked["id"] is None:
+    async def _answer(self, match: re.Match[str], scope: Scope) -> Response:
+        if match["id"] is None:
             before = parse_qs(scope["query_string"].decode("latin-1")).get("before")
             page = await self._read({"before": before[0][:64] if before else None})
-            return JSONResponse(page) if asked["json"] else _html(outbox_page(page), _PAGE_POLICY)
-        message = await self._read({"id": asked["id"]})
+            return JSONResponse(page) if match["json"] else _html(outbox_page(page), _PAGE_POLICY)
+        message = await self._read({"id": match["id"]})
         if message is None:
-            return PlainTextResponse("there is no such message, or no more\n", 404)
-        if asked["body"]:
+            return PlainTextResponse("there is no such message, or it has expired\n", 404)
+        if match["body"]:
             return _html(body_page(message), _BODY_POLICY)
         return _html(message_page(message), _PAGE_POLICY)
 
@@ -76,10 +75,10 @@ class OutboxPages:
         payload = json.dumps(event).encode("ascii")
         return json.loads(await self._functions.invoke(_READER, payload, str(uuid.uuid4())))
 
-    def _is_near(self, scope: Scope) -> bool:
-        """Does the request come from this machine, and not by a name that another site has made up for it?"""
+    def _is_local(self, scope: Scope) -> bool:
+        """Whether the request comes from this machine, and not through another site's DNS name for it."""
         if not (scope.get("client") and scope.get("server")):
-            return False  # It has gone already.
+            return False  # The client has disconnected.
         client, server = scope["client"][0], scope["server"][0]
         if client != server and not ip_address(client).is_loopback:
             return False
@@ -93,7 +92,7 @@ class OutboxPages:
         return True
 
 
-def _asked(scope: Scope) -> re.Match[str] | None:
+def _match_path(scope: Scope) -> re.Match[str] | None:
     if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
         return None
     return _PATH.fullmatch(scope["path"])

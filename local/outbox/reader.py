@@ -1,4 +1,4 @@
-"""Reads the outbox through the layer's own services. Runs in a worker, which has their environment."""
+"""Read the outbox through the layer's own services. Runs in a worker, which has their environment variables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from larder.mail.models import StoredMessage
 
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any] | None:
-    """Takes `{"id": ...}` and returns that message or null, or `{"before": ...}` and returns a page of them."""
+    """Takes `{"id": ...}` and returns that message or null, or takes `{"before": ...}` and returns a page."""
     now = datetime.now(tz=UTC)
     if "id" in event:
         stored = service.find_message(event["id"], now=now)

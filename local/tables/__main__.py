@@ -84,7 +84,7 @@ def _database(arguments: argparse.Namespace, lock: int) -> Database:
 
 
 def _lock(descriptor: int) -> bool:
-    # After a kill -9 of the parent, the old process may need a moment to see it.
+    # After a kill -9 of the parent, the old process may need a moment to exit.
     deadline = time.monotonic() + _LOCK_PATIENCE_S
     while True:
         try:

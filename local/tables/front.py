@@ -1,4 +1,4 @@
-"""What stands before every engine: HTTP, signatures, and which operations are let in."""
+"""The HTTP front of both engines: signatures and the supported operations."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def refusal(code: str, message: str, status: int = 400) -> Reply:
 
 
 async def _read_body(receive: Receive) -> bytes | None:
-    """The body; None when it is larger than any request may be."""
+    """The body, or None if it is larger than the limit."""
     body = bytearray()
     while True:
         message = await receive()
@@ -58,16 +58,16 @@ class Database(Protocol):
     def open(self) -> None: ...
 
     def start_housekeeping(self) -> None:
-        """Begin what goes on beside the requests. Needs the event loop."""
+        """Start background work. Needs the event loop."""
 
     async def answer(self, action: str, body: bytes) -> Reply:
-        """Carry out an operation (`PutItem`) with the body of its request."""
+        """Run an operation (`PutItem`) with the body of its request."""
 
     def close(self) -> None: ...
 
 
 class Front:
-    """The ASGI application before the tables. `credentials` are the only ones that it knows: id and secret."""
+    """The ASGI application in front of the tables. `credentials` are the only valid ones: id and secret."""
 
     def __init__(self, database: Database, credentials: tuple[str, str]) -> None:
         self._database = database
@@ -102,10 +102,10 @@ class Front:
             )
         action = headers.get("x-amz-target", "").rpartition(".")[2]
         if action not in READS and action not in WRITES:
-            # An operation whose effect is not kept must not look as if it had worked.
+            # An operation that is not journalled must fail, not appear to work.
             return refusal(
                 "UnknownOperationException",
-                f"The local cloud has no {action or 'operation without a name'}",
+                f"The local cloud does not support {action or 'an operation without a name'}",
             )
         return await self._database.answer(action, body)
 

@@ -1,4 +1,4 @@
-"""The context object of an invocation, with what Lambda's has.
+"""The context object of an invocation, with the attributes of Lambda's.
 
 Source: https://docs.aws.amazon.com/lambda/latest/dg/python-context.html
 """

@@ -1,6 +1,6 @@
-"""What parent and worker say to each other: a head (a small JSON object) and a body (JSON bytes), with their lengths.
+"""The messages between parent and worker: a head (a small JSON object) and a body (JSON bytes), with their lengths.
 
-The body travels as it is, so that an event of 6 MB is encoded once and never looked into on the way.
+The body is passed on as bytes, so that an event of 6 MB is encoded only once.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _LARGE_BYTES = 2**16
 
 
 class Gone(Exception):
-    """The other side is no longer there."""
+    """The other side has closed the connection."""
 
 
 def pack(head: dict[str, Any], body: bytes) -> tuple[bytes, ...]:
-    """The bytes of one message: in one piece, so that who waits wakes up once; a large body isn't copied for it."""
+    """The bytes of one message. A small one is in one piece, so that its reader wakes up only once."""
     encoded = json.dumps(head).encode("utf-8")
     start = _LENGTHS.pack(len(encoded), len(body)) + encoded
     return (start + body,) if len(body) < _LARGE_BYTES else (start, body)

@@ -1,4 +1,4 @@
-"""The parent's side of the workers: an event goes to an idle one, a dead one is replaced, a late one is ended."""
+"""The parent's side of the workers: pass events to idle ones, replace dead ones, end late ones."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def default_size() -> int:
 
 
 class WorkerPool:
-    """A fixed number of worker processes. `report` gets lines for the screen: errors that functions logged."""
+    """A fixed number of worker processes. `report` gets errors that functions logged, for the screen."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class WorkerPool:
         self._log = log
         self._report = report
         self._arguments = _worker_arguments(functions)
-        # The last to finish is the first to work again: its caches are warm.
+        # The last to finish is the first to get an event, because its caches are warm.
         self._idle: asyncio.LifoQueue[_Worker] = asyncio.LifoQueue()
         self._starts: set[asyncio.Task[None]] = set()
         self._first_ready = asyncio.Event()
@@ -61,7 +61,7 @@ class WorkerPool:
         self._stopping = False
 
     async def start(self) -> None:
-        """Returns when the first worker is ready; the others follow one by one. Raises TimeoutError."""
+        """Returns when the first worker is ready. The others start one after the other. Raises TimeoutError."""
         self._in_background(self._start_all())
         await asyncio.wait_for(self._first_ready.wait(), _START_PATIENCE_S)
 
@@ -70,7 +70,7 @@ class WorkerPool:
         worker = await self._take()
         healthy = False
         try:
-            # Not wait_for: in Python 3.11 it may return a reply where it was cancelled, and the caller goes on.
+            # Not wait_for: in Python 3.11 it may return a reply despite a cancellation.
             async with asyncio.timeout(function.timeout_s):
                 reply = await _exchange(worker, _head(function, request_id), event)
             healthy = True
@@ -92,7 +92,7 @@ class WorkerPool:
         return body
 
     async def stop(self) -> None:
-        """End the workers. What they are doing is cut off."""
+        """End the workers. Running invocations are cut off."""
         self._stopping = True
         for start in self._starts:
             start.cancel()
@@ -120,7 +120,7 @@ class WorkerPool:
         task.add_done_callback(self._starts.discard)
 
     async def _start_all(self) -> None:
-        # All at once would compete for the cores, and the first request would wait for the last of them.
+        # Starting all at once would compete for the cores and delay the first request.
         for _ in range(self._size):
             await self._start_until_ready()
 
@@ -144,20 +144,20 @@ class WorkerPool:
             return
 
     async def _spawn(self) -> _Worker:
-        ours, theirs = socket.socketpair()
-        with theirs:
+        parent_end, child_end = socket.socketpair()
+        with child_end:
             process = self._children.start(
                 "local.workers.worker",
-                ["--socket", str(theirs.fileno()), *self._arguments],
+                ["--socket", str(child_end.fileno()), *self._arguments],
                 environ=self._environ,
-                descriptors=[theirs.fileno()],
+                descriptors=[child_end.fileno()],
                 log=self._log,
             )
-        reader, writer = await asyncio.open_connection(sock=ours, limit=_READ_AHEAD_BYTES)
+        reader, writer = await asyncio.open_connection(sock=parent_end, limit=_READ_AHEAD_BYTES)
         return _Worker(process, reader, writer)
 
     def _report_once(self, errors: list[str]) -> None:
-        # Every worker has the same complaint about a module that cannot be imported.
+        # Every worker reports the same error for a module that cannot be imported.
         for error in errors:
             if error not in self._complaints:
                 self._complaints.add(error)

@@ -1,6 +1,6 @@
-"""`python -m local.workers.worker`: a process that serves events, one at a time, until its parent goes.
+"""`python -m local.workers.worker`: a process that serves events, one at a time, until its parent ends.
 
-It differs from Lambda in one thing: one process serves every function, so that a handful is enough for all of them.
+Unlike Lambda, one process serves every function, so that a few processes are enough.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main() -> int:
     end_with_parent()
     sys.path[:0] = arguments.code
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # What a function said is in the log even when its worker is ended in the next moment.
+        # Flush, so that the log is complete even if the worker is killed right after.
         sys.stdout.reconfigure(line_buffering=True)
     complaints = Complaints()
     sys.stdout = complaints
@@ -55,7 +55,7 @@ def main() -> int:
 
 
 class Complaints:
-    """Standard output, which goes to the log file, that remembers the errors logged since it was last asked."""
+    """Standard output, which goes to the log file. It also collects logged errors until `take`."""
 
     def __init__(self) -> None:
         self._log = sys.stdout
@@ -75,12 +75,12 @@ class Complaints:
 
 
 def _warm_up(handlers: dict[str, Handler], names: list[str]) -> list[str]:
-    """Import the handlers and make the clients. What fails is told, and fails again when it is called."""
+    """Import the handlers and create the clients. Returns errors, which occur again when the handler is called."""
     failures = []
     for name in names:
         try:
             handlers[name] = _find(name)
-        except Exception as error:  # noqa: BLE001 - whatever a module's import raises
+        except Exception as error:  # noqa: BLE001 - an import can raise any error
             failures.append(f"cannot import {name}: {type(error).__name__}: {error}")
             traceback.print_exc()
     clients = sys.modules.get("larder.aws")
@@ -113,7 +113,7 @@ def _serve(
         handler = handlers.get(name) or handlers.setdefault(name, _find(name))
         reply = json.dumps(handler(json.loads(body), context)).encode("utf-8")
         result: dict[str, Any] = {"ok": True}
-    except Exception as error:  # noqa: BLE001 - as Lambda does with whatever a function raises
+    except Exception as error:  # noqa: BLE001 - as Lambda handles any error
         traceback.print_exc()
         reply = b""
         result = {"ok": False, "error": f"{type(error).__name__}: {error}"}

@@ -1,4 +1,4 @@
-"""One local cloud for the tests that only send requests; those that stop or kill one start their own."""
+"""One local cloud for the tests that only send requests. Tests that stop or kill it start their own."""
 
 from collections.abc import Iterator
 

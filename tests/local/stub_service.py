@@ -1,5 +1,5 @@
-"""A small service of the tests' own, and the local cloud that runs it: what the gateway, workers, S3 and tables do is
-shown without the product's handlers.
+"""A small service for tests, and a local cloud that runs it: tests of the gateway, workers, S3 and tables need none of
+Larder's handlers.
 """
 
 import json
@@ -103,7 +103,7 @@ def handler(event, context):
     if how == "sleep":
         time.sleep(30)
     if how == "log":
-        print(json.dumps({"level": "ERROR", "message": "told on the screen"}))
+        print(json.dumps({"level": "ERROR", "message": "shown on the screen"}))
     if how == "large":
         return {"statusCode": 200, "body": "x" * 6_300_000}
     if how == "nonsense":
@@ -148,7 +148,7 @@ def write_service(folder: Path) -> Path:
 
 
 class StubCloud:
-    """`python -m local serve` on free ports with a template of the tests' own. What it prints is in `screen`."""
+    """`python -m local serve` on free ports with the stub service. Its output is in `screen`."""
 
     def __init__(
         self, folder: Path, *, template: Path | None = None, workers: int = 1, **variables: str
@@ -192,7 +192,7 @@ class StubCloud:
         return self._finish()
 
     def kill(self) -> int:
-        """kill -9 of the parent alone."""
+        """kill -9 of only the parent."""
         self.process.kill()
         return self._finish()
 
@@ -223,7 +223,7 @@ class StubCloud:
         return self._client("lambda")
 
     def arrived(self) -> list[dict[str, Any]]:
-        """The events that the function for objects has had."""
+        """The events that the function for objects has received."""
         seen = self.folder / "functions" / "things" / "seen.jsonl"
         lines = seen.read_text().splitlines() if seen.exists() else []
         return [json.loads(line) for line in lines]
@@ -265,7 +265,7 @@ def alive(pid: int) -> bool:
 
 
 def eventually(condition: Any, seconds: float = 10.0) -> bool:
-    """Wait until `condition()` holds, at most so long."""
+    """Wait until `condition()` is true, up to `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""What `make bench-cold` makes of its measurements. That it can measure is shown in tests/build."""
+"""The figures and reports of `make bench-cold`. tests/build runs its measurement."""
 
 import json
 from dataclasses import replace
@@ -8,7 +8,7 @@ from local.cold_starts.report import Run, as_json, as_page, as_table
 
 
 def life(function: str, init_ms: float = 100.0, **more: object) -> Life:
-    """With a first call of 10 ms, and a processor that works half of the time."""
+    """A life with a first call of 10 ms, and CPU times of half the elapsed times."""
     cold_ms = init_ms + 10
     measured = Life(
         function=function,
@@ -61,7 +61,7 @@ def test_a_function_is_compared_with_the_bare_ones_before_and_after_it() -> None
     assert row(lives, "bare").ratios == Ratios(1, 1, 1, 1)
 
 
-def test_a_failed_environment_is_told_and_not_counted() -> None:
+def test_a_failed_environment_is_reported_but_not_counted() -> None:
     broken = Life("a", 512, replies=("used more than its 512 MB of memory",), failed=True)
     found = row([life("bare"), life("a"), broken, life("bare")], "a")
     assert found.failed
@@ -69,7 +69,7 @@ def test_a_failed_environment_is_told_and_not_counted() -> None:
     assert found.replies == {"200": 3, "used more than its 512 MB of memory": 1}
 
 
-def test_a_function_that_always_fails_has_a_row_all_the_same() -> None:
+def test_a_function_that_always_fails_still_has_a_row() -> None:
     broken = Life("a", 512, replies=("ended its process (exit status 7)",), failed=True)
     found = row([life("bare"), broken], "a")
     assert (found.init_ms, found.ratios, found.failed) == (0, None, True)
@@ -82,24 +82,24 @@ def run(lives: list[Life]) -> Run:
 
 def test_the_table_has_a_line_for_each_function() -> None:
     table = as_table(run([life("bare", 100), life("put_artifact", 150), life("bare", 100)]))
-    heading, bare, put, _, told = table.splitlines()
+    heading, bare, put, _, report = table.splitlines()
     assert heading.split()[:3] == ["function", "init", "ms"]
     assert bare.split()[:3] == ["bare", "100", "1.00"]
     assert put.split()[:5] == ["put_artifact", "150", "1.50", "75", "1.50"]
     assert put.endswith("3 x 200")
-    assert told.endswith("Run on Python 3.13, boto3 1.43.0.")
+    assert report.endswith("Run on Python 3.13, boto3 1.43.0.")
 
 
-def test_the_page_holds_the_same_as_a_table_in_markdown() -> None:
+def test_the_page_has_the_same_table_in_markdown() -> None:
     page = as_page(run([life("bare"), life("put_artifact", 150), life("bare")]))
     assert "| function | init ms |" in page
     assert "| put_artifact | 150 | 1.50 |" in page
     assert "Run on Python 3.13, boto3 1.43.0." in page
 
 
-def test_the_json_holds_every_figure() -> None:
-    told = json.loads(as_json(run([life("bare"), life("put_artifact", 150), life("bare")])))
-    assert told["versions"] == {"Python": "3.13", "boto3": "1.43.0"}
-    (put,) = (one for one in told["rows"] if one["function"] == "put_artifact")
+def test_the_json_contains_every_figure() -> None:
+    report = json.loads(as_json(run([life("bare"), life("put_artifact", 150), life("bare")])))
+    assert report["versions"] == {"Python": "3.13", "boto3": "1.43.0"}
+    (put,) = (one for one in report["rows"] if one["function"] == "put_artifact")
     assert put["ratios"]["init"] == 1.5
     assert put["replies"] == {"200": 3}

@@ -1,4 +1,4 @@
-"""Where the engines differ. Everything else that the tests of the local cloud show holds for each of them.
+"""The differences between the engines. All other tests of the local cloud apply to both.
 
 docs/architecture.md has the list.
 """
@@ -19,7 +19,7 @@ from tests.local.test_serve import serve
 
 LARGE_ITEMS = 45
 LARGE_BYTES = 390_000
-"""So many of them are more than the 16 MB that one BatchGetItem brings."""
+"""This many exceed BatchGetItem's limit of 16 MB."""
 
 REFUSED_BY_AWS: dict[str, dict[str, Any]] = {
     "one path twice": {"UpdateExpression": "SET n = :one, n = :one"},
@@ -37,7 +37,7 @@ def is_aws_engine(cloud: StubCloud) -> bool:
 
 
 @pytest.mark.parametrize("name", REFUSED_BY_AWS)
-def test_only_dynamodb_local_refuses_an_update_that_aws_refuses(
+def test_only_dynamodb_local_rejects_an_update_that_aws_rejects(
     name: str, cloud: StubCloud
 ) -> None:
     dynamodb, key = cloud.dynamodb(), {"id": {"S": f"update: {name}"}}
@@ -57,7 +57,7 @@ def test_only_dynamodb_local_refuses_an_update_that_aws_refuses(
         dynamodb.update_item(**update)
 
 
-def test_only_dynamodb_local_refuses_a_filter_on_a_key(cloud: StubCloud) -> None:
+def test_only_dynamodb_local_rejects_a_filter_on_a_key(cloud: StubCloud) -> None:
     query = {
         "TableName": TABLE,
         "KeyConditionExpression": "id = :id",
@@ -71,7 +71,7 @@ def test_only_dynamodb_local_refuses_a_filter_on_a_key(cloud: StubCloud) -> None
         assert cloud.dynamodb().query(**query)["Count"] == 0
 
 
-def test_only_dynamodb_local_tells_what_large_reads_cost_and_ends_a_batch_at_16_mb(
+def test_only_dynamodb_local_reports_the_cost_of_large_reads_and_ends_a_batch_at_16_mb(
     cloud: StubCloud,
 ) -> None:
     dynamodb = cloud.dynamodb()
@@ -91,7 +91,7 @@ def test_only_dynamodb_local_tells_what_large_reads_cost_and_ends_a_batch_at_16_
         assert (found, left) == (LARGE_ITEMS, {})
 
 
-def test_nobody_finds_the_tables_past_the_front(cloud: StubCloud) -> None:
+def test_requests_that_bypass_the_front_find_no_tables(cloud: StubCloud) -> None:
     if not is_aws_engine(cloud):
         pytest.skip(
             "ministack runs in the process of its front: there is nothing behind it to reach"
@@ -110,7 +110,7 @@ def test_nobody_finds_the_tables_past_the_front(cloud: StubCloud) -> None:
     assert behind.list_tables()["TableNames"] == []
 
 
-def test_an_item_past_its_time_to_live_goes(cloud: StubCloud) -> None:
+def test_expired_items_are_deleted(cloud: StubCloud) -> None:
     dynamodb, now = cloud.dynamodb(), int(time.time())
     for name, expires_at in (("passed", now - 1), ("to come", now + 3600)):
         item = {"id": {"S": name}, "expires_at": {"N": str(expires_at)}}
@@ -132,4 +132,4 @@ def test_a_folder_keeps_its_engine(tmp_path: Path) -> None:
         used, other = other, used
     refused = serve(tmp_path, ENGINE=other, PORT="0", DATA=str(cloud.data))
     assert refused.returncode == 1
-    assert f"are in {used}: start with ENGINE={used}, or name another folder" in refused.stderr
+    assert f"use {used}: start with ENGINE={used}, or choose another folder" in refused.stderr

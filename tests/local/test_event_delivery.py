@@ -1,4 +1,4 @@
-"""Which events a rule takes, and that schedules run."""
+"""Event patterns and schedules."""
 
 import asyncio
 import json
@@ -45,12 +45,12 @@ def test_a_pattern_matches_as_eventbridge_does(pattern: dict[str, Any], expected
 
 
 @pytest.mark.parametrize("pattern", [{"source": "aws.s3"}, {"source": [{"cidr": "10.0.0.0/8"}]}])
-def test_a_pattern_that_is_not_understood_is_an_error(pattern: dict[str, Any]) -> None:
+def test_an_unsupported_pattern_is_an_error(pattern: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="pattern"):
         matches(pattern, EVENT)
 
 
-def test_a_function_runs_on_its_schedule_also_after_it_failed(tmp_path: Path) -> None:
+def test_a_function_runs_on_its_schedule_even_after_a_failure(tmp_path: Path) -> None:
     seen = tmp_path / "seen.jsonl"
     (tmp_path / "hourly.py").write_text(
         "import json\n"

@@ -1,4 +1,4 @@
-"""`make serve` starts with every allowed value of every option, and its first key opens the cache."""
+"""`make serve` starts with every allowed value of every setting, and its first key gives access to the cache."""
 
 import re
 import sys
@@ -45,12 +45,12 @@ TEXTS = {
     "key_generator": ["integrator:generate"],
     **{name: ["integrator:anything"] for name in FUNCTIONS if name != "key_generator"},
 }
-"""Allowed values of the options that are texts without a list of choices."""
+"""Allowed values of text settings without a list of choices."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One option at one of its values, and the option that bounds the same thing from the other side."""
+    """One setting with a value, and the setting for the opposite bound."""
 
     name: str
     value: Any
@@ -61,7 +61,7 @@ class Case:
 
 
 def named_by_the_stack(option: Any) -> bool:
-    """Names of tables and the like, which have no default: the local cloud sets them itself."""
+    """Names of tables and similar settings without a default. The local cloud sets them itself."""
     return not isinstance(option.default, str | int)
 
 
@@ -87,7 +87,7 @@ def cases() -> Iterator[Case]:
 
 
 def counterpart(name: str, extreme: str) -> dict[str, Any]:
-    """A minimum cannot be above its maximum: at the highest minimum, the maximum is as high as it can be."""
+    """The opposite bound at its extreme, because a minimum cannot be above its maximum."""
     end, _, what = name.partition("_")
     other = {"minimum": f"maximum_{what}", "maximum": f"minimum_{what}"}.get(end)
     return {other: BOUNDS[other][extreme]} if other else {}
@@ -105,7 +105,7 @@ def integrator(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 
 def ask(token: str) -> int:
-    """The status of a request for an artifact that nobody stored: 404 to a key that may read."""
+    """The status of a request for an artifact that is not stored: 404 if the key can read."""
     return Sender(token, slug=TEAM_SLUG)("GET", f"/v8/artifacts/{HASH}").status
 
 
@@ -113,7 +113,7 @@ def first_start(token: str | None = None) -> dict[str, str]:
     return handler({"token": token}, None)
 
 
-def test_every_option_has_its_lowest_and_highest_value_here() -> None:
+def test_the_cases_include_the_lowest_and_highest_value_of_every_setting() -> None:
     for name, bounds in BOUNDS.items():
         assert None not in bounds.values(), name
     tried = {case.name for case in cases()}
@@ -121,7 +121,7 @@ def test_every_option_has_its_lowest_and_highest_value_here() -> None:
 
 
 @pytest.mark.parametrize("case", list(cases()), ids=str)
-def test_it_starts_with_every_allowed_value_of_every_option(
+def test_it_starts_with_every_allowed_value_of_every_setting(
     case: Case, option: SetOption, aws_in_memory: None
 ) -> None:
     for name, value in {case.name: case.value, **case.together_with}.items():
@@ -131,13 +131,13 @@ def test_it_starts_with_every_allowed_value_of_every_option(
         made = first_start()
         assert "wrong" not in made
         if case.name not in FUNCTIONS:
-            # What an integrator's function accepts is not the local cloud's to say.
+            # Skip settings that name an integrator's function, whose rules the local cloud cannot know.
             assert ask(made["token"]) == 404
         assert first_start(made["token"]) == {"team": TEAM_SLUG, "key_id": made["key_id"]}
 
 
 @pytest.mark.parametrize("extreme", ["lowest", "highest"])
-def test_it_starts_with_all_numbers_at_one_end_at_once(
+def test_it_starts_with_all_numbers_at_one_extreme(
     extreme: str, option: SetOption, aws_in_memory: None
 ) -> None:
     for name, bounds in BOUNDS.items():
@@ -155,7 +155,7 @@ def test_it_starts_with_all_numbers_at_one_end_at_once(
     ("least", "most", "name"),
     [(1, 100, KEY_NAME), (1, 1, "t"), (1, 6, "turbo"), (40, 40, KEY_NAME.ljust(40, "."))],
 )
-def test_the_first_key_has_a_name_of_the_length_that_names_have(
+def test_the_first_keys_name_has_an_allowed_length(
     least: int, most: int, name: str, option: SetOption, aws_in_memory: None
 ) -> None:
     option("minimum_key_name_length", least)
@@ -168,7 +168,7 @@ def test_the_first_key_has_a_name_of_the_length_that_names_have(
 @pytest.mark.parametrize(
     ("least", "most", "prefix"), [(1, 32, KEY_PREFIX), (1, 3, "lar"), (9, 32, "larder___")]
 )
-def test_the_first_key_has_a_prefix_of_the_length_that_prefixes_have(
+def test_the_first_keys_prefix_has_an_allowed_length(
     least: int, most: int, prefix: str, option: SetOption, aws_in_memory: None
 ) -> None:
     option("minimum_key_prefix_length", least)
@@ -191,13 +191,13 @@ def operator_id() -> str:
     return team.created_by
 
 
-def test_a_lost_key_is_revoked_and_keys_that_people_made_stay(aws_in_memory: None) -> None:
+def test_a_lost_key_is_revoked_and_users_own_keys_stay(aws_in_memory: None) -> None:
     lost = first_start()
-    theirs, _ = create_key(NewKey(user_id=operator_id(), name=KEY_NAME), now=NOW)
+    own_key, _ = create_key(NewKey(user_id=operator_id(), name=KEY_NAME), now=NOW)
     second = first_start()
     assert ask(lost["token"]) == 401
     assert ask(second["token"]) == 404
-    assert {key.id for key in list_keys(operator_id())} == {theirs.id, second["key_id"]}
+    assert {key.id for key in list_keys(operator_id())} == {own_key.id, second["key_id"]}
 
 
 def test_an_expired_key_is_replaced(option: SetOption, aws_in_memory: None) -> None:
@@ -210,7 +210,7 @@ def test_an_expired_key_is_replaced(option: SetOption, aws_in_memory: None) -> N
         assert first_key().id == second["key_id"]
 
 
-def test_a_key_that_another_way_of_storing_keys_no_longer_finds_is_replaced(
+def test_a_key_that_changed_hashing_settings_no_longer_find_is_replaced(
     option: SetOption, aws_in_memory: None
 ) -> None:
     first = first_start()
@@ -228,14 +228,14 @@ def test_a_key_with_another_name_is_kept(aws_in_memory: None) -> None:
     assert first_start(first["token"])["key_id"] == first["key_id"]
 
 
-def test_attributes_that_are_renamed_once_there_are_keys_are_an_error_that_names_the_option(
+def test_renaming_attributes_with_existing_keys_is_an_error_that_names_the_setting(
     option: SetOption, aws_in_memory: None
 ) -> None:
     option("api_key_schema", '{"enabled":"active"}')
     first_start()
     option("api_key_schema", "{}")
     assert first_start() == {
-        "wrong": "LARDER_API_KEY_SCHEMA cannot change once there are keys: the stored ones lack the attribute 'enabled'"
+        "wrong": "LARDER_API_KEY_SCHEMA cannot change once there are keys: the stored keys lack the attribute 'enabled'"
     }
 
 
@@ -250,12 +250,12 @@ def test_attributes_that_are_renamed_once_there_are_keys_are_an_error_that_names
         (lambda length, prefix: 1 // 0, "ZeroDivisionError: "),
     ],
 )
-def test_a_key_generator_that_makes_no_key_is_named(
+def test_a_failing_key_generator_is_named(
     made: Any, rule: str, option: SetOption, aws_in_memory: None, integrator: Any
 ) -> None:
     integrator.make = made
     option("key_generator", "integrator:make")
-    assert re.match(f"LARDER_KEY_GENERATOR makes no key: {rule}", first_start()["wrong"])
+    assert re.match(f"LARDER_KEY_GENERATOR failed to create a key: {rule}", first_start()["wrong"])
 
 
 @pytest.mark.slow
@@ -266,7 +266,7 @@ def test_a_key_generator_that_makes_no_key_is_named(
         {
             environment_name(name): str(bounds["lowest"])
             for name, bounds in BOUNDS.items()
-            # A key that lives for a second could be over before it is asked for.
+            # A key with a lifetime of a second could expire before the request.
             if name != "default_key_expires_in_seconds"
         },
         {environment_name(name): str(bounds["highest"]) for name, bounds in BOUNDS.items()},
@@ -278,7 +278,7 @@ def test_a_key_generator_that_makes_no_key_is_named(
     ],
     ids=["short_names", "lowest", "highest", "switched"],
 )
-def test_the_whole_local_cloud_starts_and_its_key_opens_the_cache(
+def test_the_local_cloud_starts_and_its_key_gives_access(
     variables: dict[str, str], tmp_path: Path
 ) -> None:
     cloud = StubCloud(

@@ -1,4 +1,4 @@
-"""The gateway keeps the cloud's limits and words."""
+"""The gateway has the limits and error messages of the cloud's."""
 
 import base64
 import json
@@ -37,7 +37,7 @@ def respond(client: httpx.Client, reply: object) -> httpx.Response:
 
 
 def raw_exchange(cloud: StubCloud, request: bytes, *, then_body: bytes = b"") -> bytes:
-    """Send bytes as they are and read until the server closes or has nothing to say for a while."""
+    """Send raw bytes and read until the server closes the connection or is silent for a while."""
     address = urlsplit(cloud.url)
     place = (address.hostname or "", address.port or 0)
     with socket.create_connection(place, timeout=10) as connection:
@@ -57,7 +57,7 @@ def raw_exchange(cloud: StubCloud, request: bytes, *, then_body: bytes = b"") ->
         return answer
 
 
-def test_hands_the_request_to_the_function_of_its_route(client: httpx.Client) -> None:
+def test_passes_the_request_to_the_function_of_its_route(client: httpx.Client) -> None:
     seen = echo(client.get("/echo/a%20b?x=1&x=2"))
     event = seen["event"]
     assert event["routeKey"] == "ANY /echo/{name}"
@@ -70,12 +70,12 @@ def test_hands_the_request_to_the_function_of_its_route(client: httpx.Client) ->
     assert 4000 < seen["left_ms"] <= 5000
 
 
-def test_names_the_request_as_the_function_knows_it(client: httpx.Client) -> None:
+def test_the_request_id_header_matches_the_functions(client: httpx.Client) -> None:
     reply = client.get("/echo/a")
     assert reply.headers["apigw-requestid"] == echo(reply)["request_id"]
 
 
-def test_functions_see_given_options_and_nothing_of_the_callers_own_cloud(
+def test_functions_see_overridden_settings_but_not_the_callers_aws_variables(
     client: httpx.Client,
 ) -> None:
     seen = echo(client.get("/echo/a"))
@@ -83,7 +83,7 @@ def test_functions_see_given_options_and_nothing_of_the_callers_own_cloud(
     assert seen["aws_profile"] is None
 
 
-def test_takes_a_path_with_two_leading_slashes(client: httpx.Client, cloud: StubCloud) -> None:
+def test_accepts_a_path_with_two_leading_slashes(client: httpx.Client, cloud: StubCloud) -> None:
     reply = client.get(f"{cloud.url}//echo/a")
     assert echo(reply)["event"]["rawPath"] == "/echo/a"
 
@@ -91,7 +91,7 @@ def test_takes_a_path_with_two_leading_slashes(client: httpx.Client, cloud: Stub
 @pytest.mark.parametrize(
     ("method", "path"), [("GET", "/nowhere"), ("GET", "/echo/a/b"), ("DELETE", "/respond")]
 )
-def test_hands_a_request_without_a_route_to_the_default_route(
+def test_passes_a_request_without_a_route_to_the_default_route(
     client: httpx.Client, method: str, path: str
 ) -> None:
     reply = client.request(method, path)
@@ -99,7 +99,7 @@ def test_hands_a_request_without_a_route_to_the_default_route(
     assert reply.headers["x-route"] == "$default"
 
 
-def test_refuses_by_itself_what_is_too_large_for_the_default_routes_function(
+def test_rejects_bodies_too_large_for_the_default_routes_function(
     client: httpx.Client,
 ) -> None:
     large = client.post("/nowhere", content=bytes(4_720_000), headers=OCTETS)
@@ -114,14 +114,16 @@ def test_passes_a_binary_body_as_base64(client: httpx.Client) -> None:
     assert base64.b64decode(event["body"]) == body
 
 
-def test_takes_a_chunked_body(client: httpx.Client) -> None:
+def test_accepts_a_chunked_body(client: httpx.Client) -> None:
     pieces = (b"one", b"two")
     event = echo(client.put("/echo/a", content=iter(pieces), headers=OCTETS))["event"]
     assert base64.b64decode(event["body"]) == b"onetwo"
     assert "transfer-encoding" not in event["headers"]
 
 
-def test_takes_what_fits_a_function_and_refuses_a_little_more(client: httpx.Client) -> None:
+def test_accepts_the_largest_body_for_a_function_and_rejects_a_larger_one(
+    client: httpx.Client,
+) -> None:
     assert client.put("/echo/a", content=bytes(4_700_000), headers=OCTETS).status_code == 200
     reply = client.put("/echo/a", content=bytes(4_720_000), headers=OCTETS)
     assert (reply.status_code, reply.json()) == (413, {"message": "Request Entity Too Large"})
@@ -133,14 +135,14 @@ def test_a_client_sees_413_after_sending_a_body_of_any_size(
 ) -> None:
     reply = client.put(f"/v8/artifacts/abc{size}", content=bytes(size), headers=OCTETS)
     assert (reply.status_code, reply.json()) == (413, {"message": "Request Entity Too Large"})
-    # The connection goes on: nothing of the old body is taken for a request.
+    # The connection stays usable: the rest of the old body is not read as a request.
     assert client.get("/echo/a").status_code == 200
     assert on_screen(cloud, f"/v8/artifacts/abc{size}  413")
     line = next(line for line in cloud.screen.splitlines() if f"abc{size}" in line)
     assert "--preflight" in line
 
 
-def test_a_chunked_body_without_end_is_refused_at_the_limit(client: httpx.Client) -> None:
+def test_an_endless_chunked_body_is_rejected_at_the_limit(client: httpx.Client) -> None:
     def pieces() -> Iterator[bytes]:
         for _ in range(300):
             yield bytes(100_000)
@@ -149,12 +151,12 @@ def test_a_chunked_body_without_end_is_refused_at_the_limit(client: httpx.Client
     assert reply.status_code == 413
 
 
-def test_a_client_that_asks_first_does_not_send_a_body_that_is_too_large(cloud: StubCloud) -> None:
+def test_a_client_with_expect_100_does_not_send_a_body_that_is_too_large(cloud: StubCloud) -> None:
     head = b"PUT /echo/a HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 20000000\r\n\r\n"
     assert raw_exchange(cloud, head).startswith(b"HTTP/1.1 413 ")
 
 
-def test_a_client_that_asks_first_is_told_to_go_on(cloud: StubCloud) -> None:
+def test_a_client_with_expect_100_gets_continue(cloud: StubCloud) -> None:
     head = (
         b"PUT /echo/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
         b"Expect: 100-continue\r\nContent-Length: 3\r\n\r\n"
@@ -164,7 +166,7 @@ def test_a_client_that_asks_first_is_told_to_go_on(cloud: StubCloud) -> None:
     assert b"HTTP/1.1 200 OK" in answer
 
 
-def test_refuses_headers_over_10_kb(client: httpx.Client) -> None:
+def test_rejects_headers_over_10_kb(client: httpx.Client) -> None:
     assert client.get("/echo/a", headers={"x-a": "a" * 9_500}).status_code == 200
     reply = client.get("/echo/a", headers={"x-a": "a" * 10_500})
     assert reply.status_code == 431
@@ -172,34 +174,34 @@ def test_refuses_headers_over_10_kb(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "status", "told"),
+    ("how", "status", "expected"),
     [
         ("raise", 500, "ValueError: a reason"),
         ("exit", 500, "exit status 3"),
         ("sleep", 500, "took longer than its 1 s"),
         ("large", 500, "at most 6 MB"),
-        ("nonsense", 500, "is no valid response"),
+        ("nonsense", 500, "is not a valid response"),
     ],
 )
-def test_a_function_that_fails_is_a_500_with_its_reason_on_the_screen(
-    client: httpx.Client, cloud: StubCloud, how: str, status: int, told: str
+def test_a_failing_function_is_a_500_with_the_reason_on_the_screen(
+    client: httpx.Client, cloud: StubCloud, how: str, status: int, expected: str
 ) -> None:
     reply = client.get(f"/misbehave/{how}")
     assert (reply.status_code, reply.json()) == (status, {"message": "Internal Server Error"})
     request_id = reply.headers["apigw-requestid"]
     assert on_screen(cloud, f"(request {request_id})")
     line = next(line for line in cloud.screen.splitlines() if f"(request {request_id})" in line)
-    assert told in line
+    assert expected in line
     assert client.get("/echo/a").status_code == 200
 
 
-def test_an_error_that_a_function_logs_is_told_on_the_screen(
+def test_an_error_that_a_function_logs_is_shown_on_the_screen(
     client: httpx.Client, cloud: StubCloud
 ) -> None:
     reply = client.get("/misbehave/log")
     assert reply.status_code == 204
-    told = f"Misbehave: told on the screen (request {reply.headers['apigw-requestid']})"
-    assert on_screen(cloud, told)
+    expected = f"Misbehave: shown on the screen (request {reply.headers['apigw-requestid']})"
+    assert on_screen(cloud, expected)
 
 
 def test_an_answer_without_a_body_arrives(cloud: StubCloud) -> None:

@@ -1,4 +1,4 @@
-"""The event against what AWS documents for payload format 2.0."""
+"""The event matches AWS's documentation of payload format 2.0."""
 
 import base64
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ def build(
     )
 
 
-def test_tells_the_request_and_its_context() -> None:
+def test_describes_the_request_and_its_context() -> None:
     event = build(headers=[("User-Agent", "turbo 2.11.11")])
     assert event["version"] == "2.0"
     assert event["routeKey"] == "PUT /v8/artifacts/{hash}"
@@ -52,7 +52,7 @@ def test_tells_the_request_and_its_context() -> None:
     assert context["timeEpoch"] == 1_795_250_100_000
 
 
-def test_leaves_out_what_would_be_empty() -> None:
+def test_omits_empty_keys() -> None:
     event = build()
     assert event["rawQueryString"] == ""
     assert event["isBase64Encoded"] is False
@@ -92,7 +92,7 @@ def test_decodes_path_parameters_once() -> None:
         "application/javascript",
     ],
 )
-def test_passes_text_as_it_is(content_type: str) -> None:
+def test_passes_text_unchanged(content_type: str) -> None:
     event = build(headers=[("content-type", content_type)], body='{"a":"ü"}'.encode())
     assert (event["body"], event["isBase64Encoded"]) == ('{"a":"ü"}', False)
 

@@ -1,4 +1,4 @@
-"""What is told when DynamoDB Local lacks something on this machine."""
+"""Errors if DynamoDB Local lacks something on this machine."""
 
 from pathlib import Path
 
@@ -8,15 +8,15 @@ from tests.local.test_serve import serve
 
 
 def program(folder: Path, name: str, prints: str) -> None:
-    """A program that only prints a line where java prints its version."""
+    """A program that prints a line in place of java's version."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     path.write_text(f"#!/bin/sh\necho '{prints}' >&2\n")
     path.chmod(0o755)
 
 
-def told(tmp_path: Path, **variables: str) -> str:
-    """The message of a start that is refused before anything is installed or kept."""
+def refusal(tmp_path: Path, **variables: str) -> str:
+    """The error of a start that fails before it installs or stores anything."""
     data = tmp_path / "data"
     result = serve(tmp_path, ENGINE="dynamodb-local", PORT="0", DATA=str(data), **variables)
     assert (result.returncode, result.stdout) == (1, "")
@@ -25,13 +25,13 @@ def told(tmp_path: Path, **variables: str) -> str:
 
 
 def test_java_that_is_missing_is_told_with_how_to_install_it(tmp_path: Path) -> None:
-    message = told(tmp_path, PATH=str(tmp_path), JAVA_HOME="")
+    message = refusal(tmp_path, PATH=str(tmp_path), JAVA_HOME="")
     assert message.startswith("larder: ENGINE=dynamodb-local needs Java 17 or newer")
     assert "apt-get install openjdk-17-jre-headless" in message
 
 
 def test_a_java_home_without_java_is_told(tmp_path: Path) -> None:
-    assert f"none is in JAVA_HOME ({tmp_path})" in told(tmp_path, JAVA_HOME=str(tmp_path))
+    assert f"no Java is in JAVA_HOME ({tmp_path})" in refusal(tmp_path, JAVA_HOME=str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -39,12 +39,12 @@ def test_a_java_home_without_java_is_told(tmp_path: Path) -> None:
 )
 def test_a_java_that_is_too_old_is_told_with_what_it_says(tmp_path: Path, prints: str) -> None:
     program(tmp_path / "java" / "bin", "java", prints)
-    message = told(tmp_path, JAVA_HOME=str(tmp_path / "java"))
-    assert f"is none ({prints})" in message
+    message = refusal(tmp_path, JAVA_HOME=str(tmp_path / "java"))
+    assert f"is not ({prints})" in message
     assert "openjdk-17-jre-headless" in message
 
 
 def test_an_unknown_engine_is_told(tmp_path: Path) -> None:
     result = serve(tmp_path, ENGINE="dynalite", PORT="0", DATA=str(tmp_path / "data"))
     assert result.returncode == 2
-    assert "the engines are ministack and dynamodb-local" in result.stderr
+    assert "must be ministack or dynamodb-local" in result.stderr

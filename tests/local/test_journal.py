@@ -17,7 +17,7 @@ def gone(name: str) -> Change:
 
 
 def recovered(folder: Path) -> dict[str, str]:
-    """What a fresh process finds."""
+    """The state that a new process recovers."""
     state: dict[str, str] = {}
     for change in Journal(folder).recover():
         name = change.key["id"]["S"]
@@ -40,7 +40,7 @@ def all_items(state: dict[str, str]) -> list[tuple[str, Item, Item]]:
     return [(change.table, change.key, change.item or {}) for change in changes]
 
 
-def test_brings_back_the_last_state_of_every_item(tmp_path: Path) -> None:
+def test_recovers_the_last_state_of_every_item(tmp_path: Path) -> None:
     journal = opened(tmp_path)
     journal.append([put("a", "1"), put("b", "1")])
     journal.append([put("a", "2"), gone("b")])
@@ -48,7 +48,7 @@ def test_brings_back_the_last_state_of_every_item(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [1, 9, 20])
-def test_ignores_a_torn_last_record_whole(tmp_path: Path, kept: int) -> None:
+def test_ignores_a_torn_last_record_completely(tmp_path: Path, kept: int) -> None:
     journal = opened(tmp_path)
     journal.append([put("a", "1")])
     whole = journal.size_bytes
@@ -68,7 +68,7 @@ def test_a_torn_record_stays_ignored_after_the_next_start(tmp_path: Path) -> Non
     assert recovered(tmp_path) == {"a": "1", "b": "1"}
 
 
-def test_refuses_damage_that_no_crash_leaves(tmp_path: Path) -> None:
+def test_rejects_damage_that_a_crash_cannot_cause(tmp_path: Path) -> None:
     journal = opened(tmp_path)
     journal.append([put("a", "1")])
     journal.append([put("b", "1")])
@@ -91,14 +91,14 @@ def test_compaction_replaces_all_older_files(tmp_path: Path) -> None:
     assert recovered(tmp_path) == {"a": "1", "b": "1"}
 
 
-def test_a_crash_before_the_snapshot_is_whole_loses_nothing(tmp_path: Path) -> None:
+def test_a_crash_before_the_snapshot_is_complete_loses_nothing(tmp_path: Path) -> None:
     many = {f"k{number}": "1" for number in range(1000)}
     journal = opened(tmp_path)
     journal.append([put(name, value) for name, value in many.items()])
     journal.begin()
     compaction = journal.compact(all_items(many))
     next(compaction)
-    # What is written while the snapshot grows goes to the new journal.
+    # Writes during the snapshot go to the new journal.
     journal.append([put("late", "1"), gone("k0")])
     compaction.close()
     expected = {**many, "late": "1"}

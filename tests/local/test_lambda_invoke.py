@@ -1,4 +1,4 @@
-"""Lambda's Invoke on one machine: what one function hands to another, for which nobody waits."""
+"""Lambda's Invoke on one machine: asynchronous invocations between functions."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from tests.local.stub_service import StubCloud, eventually
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StubCloud]:
-    """One of this module's own: its function sees events that other tests do not expect."""
+    """A cloud for this module only, because its function receives events that other tests do not expect."""
     cloud = StubCloud(tmp_path_factory.mktemp("invocations"), workers=2)
     yield cloud
     cloud.stop()
@@ -41,14 +41,14 @@ def refusal(cloud: StubCloud, payload: Any, **changes: str) -> tuple[int, str]:
     return response["ResponseMetadata"]["HTTPStatusCode"], response["Error"]["Code"]
 
 
-def test_what_is_handed_over_is_taken_at_once_and_done_afterwards(cloud: StubCloud) -> None:
+def test_an_invocation_is_accepted_at_once_and_done_afterwards(cloud: StubCloud) -> None:
     reply = invoke(cloud, json.dumps(event("by invocation")))
     assert (reply["StatusCode"], reply["Payload"].read()) == (202, b"")
     assert eventually(lambda: event("by invocation") in cloud.arrived())
     assert eventually(lambda: not waiting(cloud))
 
 
-def test_what_fails_is_tried_again(cloud: StubCloud) -> None:
+def test_a_failed_invocation_is_retried(cloud: StubCloud) -> None:
     handed = event("by invocation, fails-once")
     invoke(cloud, json.dumps(handed))
     assert eventually(lambda: cloud.arrived().count(handed) == 2)
@@ -56,7 +56,7 @@ def test_what_fails_is_tried_again(cloud: StubCloud) -> None:
     assert eventually(lambda: not waiting(cloud))
 
 
-def test_what_keeps_failing_is_put_aside(cloud: StubCloud) -> None:
+def test_an_invocation_that_keeps_failing_is_moved_to_failed(cloud: StubCloud) -> None:
     invoke(cloud, json.dumps({"no": "key"}))
     failed = cloud.data / "invocations" / "failed"
     assert eventually(lambda: failed.exists() and list(failed.iterdir()))
@@ -66,13 +66,13 @@ def test_what_keeps_failing_is_put_aside(cloud: StubCloud) -> None:
 
 
 def test_an_unknown_function_is_not_found(cloud: StubCloud) -> None:
-    told = refusal(cloud, "{}", FunctionName="larder-nobody")
-    assert told == (404, "ResourceNotFoundException")
+    error = refusal(cloud, "{}", FunctionName="larder-nobody")
+    assert error == (404, "ResourceNotFoundException")
 
 
-def test_it_waits_for_no_function(cloud: StubCloud) -> None:
-    told = refusal(cloud, "{}", InvocationType="RequestResponse")
-    assert told == (400, "InvalidParameterValueException")
+def test_synchronous_invocations_are_rejected(cloud: StubCloud) -> None:
+    error = refusal(cloud, "{}", InvocationType="RequestResponse")
+    assert error == (400, "InvalidParameterValueException")
 
 
 def test_a_payload_is_json_of_at_most_256_kb(cloud: StubCloud) -> None:
@@ -81,7 +81,7 @@ def test_a_payload_is_json_of_at_most_256_kb(cloud: StubCloud) -> None:
     assert refusal(cloud, json.dumps(event("x" * 270_000))) == (413, "RequestTooLargeException")
 
 
-def test_only_who_has_the_credentials_may_invoke(cloud: StubCloud) -> None:
+def test_invoke_needs_the_credentials(cloud: StubCloud) -> None:
     environment = cloud.description["environment"]
     where = environment["AWS_ENDPOINT_URL_LAMBDA"]
     assert where.startswith("http://127.0.0.1:")
@@ -108,12 +108,14 @@ def test_only_who_has_the_credentials_may_invoke(cloud: StubCloud) -> None:
         ("POST", "/2015-03-31/functions"),
     ],
 )
-def test_it_has_no_other_call_of_lambdas(cloud: StubCloud, method: str, path: str) -> None:
+def test_other_lambda_operations_are_not_supported(
+    cloud: StubCloud, method: str, path: str
+) -> None:
     where = cloud.description["environment"]["AWS_ENDPOINT_URL_LAMBDA"]
     assert httpx.request(method, where + path, trust_env=False).status_code == 404
 
 
-def test_what_was_taken_is_done_after_a_crash(tmp_path: Path) -> None:
+def test_an_accepted_invocation_is_done_after_a_crash(tmp_path: Path) -> None:
     cloud = StubCloud(tmp_path)
     arrived = tmp_path / "functions" / "things" / "arrived.py"
     working = arrived.read_text()

@@ -1,4 +1,4 @@
-"""The memory of an environment: its peak is known, and who passes the limit is killed."""
+"""The memory of an environment: its peak is recorded, and a process over the limit is killed."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ input()
 
 @pytest.fixture
 def process() -> Iterator[subprocess.Popen[str]]:
-    """One that had 80 MB and has given them back."""
+    """A process that used 80 MB and freed them."""
     with subprocess.Popen(
         [sys.executable, "-I", "-c", HOLD_FOR_A_MOMENT],
         stdin=subprocess.PIPE,
@@ -39,24 +39,24 @@ async def hold(process: subprocess.Popen[str], limit_mb: int, *, for_s: float = 
         await asyncio.sleep(for_s)
 
 
-def test_a_peak_is_remembered_after_the_memory_was_given_back(
+def test_a_peak_is_recorded_after_the_memory_was_freed(
     process: subprocess.Popen[str],
 ) -> None:
     assert 80 < peak_mb(process.pid) < 130
 
 
-def test_a_process_within_its_limit_is_let_be(process: subprocess.Popen[str]) -> None:
+def test_a_process_within_its_limit_is_not_killed(process: subprocess.Popen[str]) -> None:
     asyncio.run(hold(process, 130, for_s=0.1))
     assert process.poll() is None
 
 
-def test_a_peak_between_two_looks_is_found_at_the_end(process: subprocess.Popen[str]) -> None:
+def test_a_peak_between_two_checks_is_found_at_the_end(process: subprocess.Popen[str]) -> None:
     with pytest.raises(OutOfMemory, match="used more than its 70 MB of memory"):
         asyncio.run(hold(process, 70))
     assert process.wait(5) == -9
 
 
-def test_a_process_over_its_limit_is_killed_before_it_is_waited_for_in_vain(
+def test_a_process_over_its_limit_is_killed_at_once(
     process: subprocess.Popen[str],
 ) -> None:
     with pytest.raises(OutOfMemory):
@@ -64,7 +64,7 @@ def test_a_process_over_its_limit_is_killed_before_it_is_waited_for_in_vain(
     assert process.wait(5) == -9
 
 
-def test_a_process_that_has_ended_holds_nothing(process: subprocess.Popen[str]) -> None:
+def test_an_ended_process_uses_no_memory(process: subprocess.Popen[str]) -> None:
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     assert peak_mb(process.pid) == 0

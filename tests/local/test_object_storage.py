@@ -1,4 +1,4 @@
-"""The bucket: signatures are really checked, objects are whole, and functions hear of them."""
+"""The bucket: signatures are checked, objects are complete, and functions get their events."""
 
 import base64
 import hashlib
@@ -68,21 +68,21 @@ def test_a_presigned_url_expires(s3: Any, http: httpx.Client) -> None:
     assert eventually(lambda: http.get(url).status_code == 403, seconds=5)
 
 
-def test_unsigned_and_foreign_requests_are_refused(cloud: StubCloud, http: httpx.Client) -> None:
+def test_unsigned_and_foreign_requests_are_rejected(cloud: StubCloud, http: httpx.Client) -> None:
     endpoint = cloud.description["environment"]["AWS_ENDPOINT_URL_S3"]
     assert http.get(f"{endpoint}/{BUCKET}").status_code in (401, 403)
     assert http.put(f"{endpoint}/{BUCKET}/a/x", content=b"1").status_code in (401, 403)
 
 
-def test_takes_a_body_whose_digest_is_announced_only_if_it_is_that(s3: Any) -> None:
+def test_rejects_a_body_that_does_not_match_its_digest(s3: Any) -> None:
     digest = base64.b64encode(hashlib.md5(b"abc", usedforsecurity=False).digest()).decode()
     s3.put_object(Bucket=BUCKET, Key="a/announced", Body=b"abc", ContentMD5=digest)
     with pytest.raises(ClientError, match="BadDigest"):
-        s3.put_object(Bucket=BUCKET, Key="a/announced", Body=b"abd", ContentMD5=digest)
+        s3.put_object(Bucket=BUCKET, Key="a/announced", Body=b"xyz", ContentMD5=digest)
     assert s3.get_object(Bucket=BUCKET, Key="a/announced")["Body"].read() == b"abc"
 
 
-def test_the_etag_tells_one_content_of_a_key_from_another(s3: Any) -> None:
+def test_the_etag_depends_on_the_content(s3: Any) -> None:
     first = s3.put_object(Bucket=BUCKET, Key="a/tagged", Body=b"1")["ETag"]
     assert s3.head_object(Bucket=BUCKET, Key="a/tagged")["ETag"] == first
     second = s3.put_object(Bucket=BUCKET, Key="a/tagged", Body=b"2")["ETag"]
@@ -103,7 +103,9 @@ def test_keeps_metadata(s3: Any) -> None:
     assert (head["Metadata"], head["ContentLength"]) == ({"tag": "t+/="}, 3)
 
 
-def test_tells_the_function_of_every_object_under_its_prefix(cloud: StubCloud, s3: Any) -> None:
+def test_sends_the_function_an_event_for_every_object_under_its_prefix(
+    cloud: StubCloud, s3: Any
+) -> None:
     s3.put_object(Bucket=BUCKET, Key="elsewhere/one", Body=b"1")
     s3.put_object(Bucket=BUCKET, Key="artifacts/o/h/one", Body=b"12345")
 
@@ -123,7 +125,7 @@ def test_tells_the_function_of_every_object_under_its_prefix(cloud: StubCloud, s
     assert not any(key.startswith("elsewhere/") for key in keys)
 
 
-def test_tells_of_an_upload_in_parts_once_when_it_is_complete(cloud: StubCloud, s3: Any) -> None:
+def test_sends_one_event_for_a_complete_multipart_upload(cloud: StubCloud, s3: Any) -> None:
     key = "artifacts/o/h/parts"
     upload = s3.create_multipart_upload(Bucket=BUCKET, Key=key)["UploadId"]
     part = s3.upload_part(Bucket=BUCKET, Key=key, UploadId=upload, PartNumber=1, Body=b"abc")
@@ -152,7 +154,7 @@ def test_delivers_an_event_again_when_the_function_fails(cloud: StubCloud, s3: A
     assert eventually(lambda: not list((cloud.data / "events").glob("*.json")))
 
 
-def test_an_upload_that_breaks_off_leaves_nothing(cloud: StubCloud, s3: Any) -> None:
+def test_an_interrupted_upload_leaves_nothing(cloud: StubCloud, s3: Any) -> None:
     url = presign(s3, "put_object", "broken/off")
 
     def pieces() -> Iterator[bytes]:

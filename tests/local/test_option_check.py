@@ -1,4 +1,4 @@
-"""What the local cloud says of options that requests could not be answered with."""
+"""The check of settings with which requests would fail."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -32,9 +32,7 @@ def test_the_defaults_pass(option: SetOption) -> None:
         ("send_reset_password", "operator:add"),
     ],
 )
-def test_what_requests_can_be_answered_with_passes(
-    name: str, value: str, option: SetOption
-) -> None:
+def test_valid_settings_pass(name: str, value: str, option: SetOption) -> None:
     option(name, value)
     assert handler({"loads": True}, None) == {"wrong": None}
 
@@ -51,7 +49,7 @@ def test_what_requests_can_be_answered_with_passes(
         ("default_key_prefix", "x" * 33, "must be 1 to 32 characters long"),
         ("base_url", "cache.example.com", "must be an origin, https://host"),
         ("base_url", "https://cache.example.com/larder", "must be an origin, https://host"),
-        ("operator_emails", "ada@example.com, foo", "must hold addresses .*, not 'foo'"),
+        ("operator_emails", "ada@example.com, foo", "must contain addresses .*, not 'foo'"),
         ("api_key_schema", "{", "must be JSON"),
         ("default_key_permissions", "{", "must be JSON or module:function"),
         ("default_key_permissions", '{"artifacts":"read"}', "must map resource names"),
@@ -59,7 +57,7 @@ def test_what_requests_can_be_answered_with_passes(
         ("default_key_permissions", "read", "must name a function as module:function"),
     ],
 )
-def test_a_bad_option_is_told_with_its_rule(
+def test_an_invalid_setting_is_reported_with_its_rule(
     name: str, value: str, rule: str, option: SetOption
 ) -> None:
     option(name, value)
@@ -70,7 +68,7 @@ def test_a_bad_option_is_told_with_its_rule(
 @pytest.mark.parametrize(
     "what", ["password_length", "key_prefix_length", "key_name_length", "key_expires_in_seconds"]
 )
-def test_a_minimum_above_its_maximum_is_told(what: str, option: SetOption) -> None:
+def test_a_minimum_above_its_maximum_is_rejected(what: str, option: SetOption) -> None:
     option(f"minimum_{what}", 20)
     option(f"maximum_{what}", 10)
     name = what.upper()
@@ -96,13 +94,13 @@ def test_a_default_prefix_outside_its_bounds_names_all_three_options(
     assert str(refused.value) == f"LARDER_DEFAULT_KEY_PREFIX {rule} ({bounds}), not 'acme_'"
 
 
-def test_every_option_that_names_a_function_is_known() -> None:
+def test_every_setting_that_names_a_function_is_checked() -> None:
     named = {one.name for one in fields(Settings) if "`module:function`" in one.metadata["help"]}
     assert named == {*FUNCTIONS, "default_key_permissions"}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_must_be_named_as_one_and_be_there(name: str, option: SetOption) -> None:
+def test_a_function_must_be_named_correctly_and_exist(name: str, option: SetOption) -> None:
     option(name, "foo")
     with pytest.raises(SettingsError, match=f"^LARDER_{name.upper()} must name a function as mod"):
         check_options(loads=False)
@@ -127,7 +125,7 @@ FITTING: dict[str, list[Callable[..., object]]] = {
     "api_key_getter": [lambda ctx: None, lambda headers: None, lambda headers, ctx: None],
     "password_hash": [lambda password: ""],
     "password_verify": [lambda hash, password: True],
-    "on_password_reset": [lambda data, request: None, lambda user, asked, more=1: None],
+    "on_password_reset": [lambda data, request: None, lambda user, request_data, more=1: None],
     "send_verification_email": [lambda data, request: None, lambda *given: None],
     "send_reset_password": [lambda data, request: None],
     "send_team_invitation": [lambda data, request: None],
@@ -140,7 +138,7 @@ UNFITTING: dict[str, Callable[..., object]] = {
 
 
 @pytest.mark.parametrize("name", FITTING)
-def test_a_function_that_takes_what_it_is_called_with_passes(
+def test_a_function_with_matching_parameters_passes(
     name: str, option: SetOption, integrator: ModuleType
 ) -> None:
     for function in FITTING[name]:
@@ -152,7 +150,7 @@ def test_a_function_that_takes_what_it_is_called_with_passes(
 
 @pytest.mark.parametrize("name", FITTING)
 @pytest.mark.parametrize("unfitting", UNFITTING)
-def test_a_function_that_does_not_is_named_with_its_option_and_the_rule(
+def test_a_function_with_other_parameters_is_reported_with_its_setting(
     name: str, unfitting: str, option: SetOption, integrator: ModuleType
 ) -> None:
     integrator.function = UNFITTING[unfitting]  # type: ignore[attr-defined]
@@ -162,11 +160,11 @@ def test_a_function_that_does_not_is_named_with_its_option_and_the_rule(
         check_options(loads=True)
 
 
-def test_a_function_that_does_not_say_what_it_takes_is_refused(option: SetOption) -> None:
+def test_a_function_without_a_signature_is_rejected(option: SetOption) -> None:
     option("key_validator", "builtins:dict")
     with pytest.raises(SettingsError, match=r"takes \(key, ctx\) or \(key\)$"):
         check_options(loads=True)
 
 
-def test_the_functions_of_every_option_are_tried() -> None:
+def test_the_cases_include_every_setting_that_names_a_function() -> None:
     assert FITTING.keys() == {*FUNCTIONS, "default_key_permissions"}

@@ -1,4 +1,4 @@
-"""`/_local/outbox`: mail that was sent, for whoever sits at this machine."""
+"""`/_local/outbox`: sent mail, shown only on this machine."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ MESSAGE = {
 def ask_for_mail(
     cloud: StubCloud, kind: str = "reset_password", email: str = OPERATOR_EMAIL
 ) -> None:
-    """As a request does: a job for the function that the environment names."""
+    """Submit an email job to the function that the environment names, as a request does."""
     request = {"method": "POST", "path": "/", "ip_address": None, "user_agent": None}
     job = {"kind": kind, "email": email, "callback_url": "/next", "base_url": cloud.url}
     cloud.lambda_().invoke(
@@ -55,7 +55,7 @@ def outbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StubCloud]:
         tmp_path_factory.mktemp("outbox"),
         template=ROOT / "template.yaml",
         workers=2,
-        LARDER_EMAIL_SENDER="somebody@acme.example",
+        LARDER_EMAIL_SENDER="someone@acme.example",
     )
     yield cloud
     cloud.stop()
@@ -64,7 +64,7 @@ def outbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StubCloud]:
 # ------------------------------------------------------------------------------- with the real service
 
 
-def test_mail_that_a_request_asked_for_is_shown_newest_first(outbox: StubCloud) -> None:
+def test_mail_is_shown_newest_first(outbox: StubCloud) -> None:
     for number, kind in enumerate(("reset_password", "sign_up_again"), start=1):
         ask_for_mail(outbox, kind)
         assert eventually(lambda number=number: len(messages(outbox)) == number)
@@ -77,7 +77,7 @@ def test_mail_that_a_request_asked_for_is_shown_newest_first(outbox: StubCloud) 
     assert 0 < page.index(subjects[0]) < page.index(subjects[1])
 
 
-def test_a_message_is_shown_with_links_to_follow_and_its_html_in_a_frame(outbox: StubCloud) -> None:
+def test_a_message_is_shown_with_links_and_its_html_in_a_frame(outbox: StubCloud) -> None:
     ask_for_mail(outbox)
     assert eventually(lambda: messages(outbox))
     message = messages(outbox)[0]
@@ -92,7 +92,7 @@ def test_a_message_is_shown_with_links_to_follow_and_its_html_in_a_frame(outbox:
     assert '<base target="_blank">' in body.text
 
 
-def test_nobody_gets_mail_who_has_no_account(outbox: StubCloud) -> None:
+def test_an_unknown_address_gets_no_mail(outbox: StubCloud) -> None:
     before = len(messages(outbox))
     ask_for_mail(outbox, email="nobody@acme.example")
     log = outbox.data / "logs" / "functions.log"
@@ -100,9 +100,9 @@ def test_nobody_gets_mail_who_has_no_account(outbox: StubCloud) -> None:
     assert len(messages(outbox)) == before
 
 
-def test_the_screen_names_the_page_at_the_start(outbox: StubCloud) -> None:
-    told = f"Mail that is sent is shown at {outbox.url}/_local/outbox"
-    assert eventually(lambda: told in outbox.screen)
+def test_the_screen_shows_the_pages_url_at_the_start(outbox: StubCloud) -> None:
+    line = f"Sent mail is shown at {outbox.url}/_local/outbox"
+    assert eventually(lambda: line in outbox.screen)
 
 
 def test_no_secret_is_logged(outbox: StubCloud) -> None:
@@ -130,7 +130,7 @@ def test_a_second_start_keeps_the_outbox(tmp_path: Path) -> None:
 
 
 @pytest.mark.build
-def test_what_was_built_sends_mail_too(tmp_path: Path) -> None:
+def test_the_build_sends_mail_too(tmp_path: Path) -> None:
     cloud = StubCloud(tmp_path, template=ROOT / "template.yaml", RUNTIME="1")
     try:
         ask_for_mail(cloud)
@@ -143,37 +143,37 @@ def test_what_was_built_sends_mail_too(tmp_path: Path) -> None:
 
 def test_a_service_without_an_outbox_has_no_such_page(cloud: StubCloud) -> None:
     assert get(cloud, "/_local/outbox").status_code == 404
-    assert "Mail that is sent" not in cloud.screen
+    assert "Sent mail" not in cloud.screen
 
 
-def test_the_user_of_the_first_start_gets_a_password_by_a_link_and_is_an_operator(
+def test_the_first_user_sets_a_password_by_link_and_is_an_operator(
     outbox: StubCloud,
 ) -> None:
     with httpx.Client(base_url=f"{outbox.url}/api/auth", trust_env=False, timeout=30) as client:
         before = len(messages(outbox))
-        asked = client.post("/request-password-reset", json={"email": OPERATOR_EMAIL})
-        assert asked.status_code == 200
+        reply = client.post("/request-password-reset", json={"email": OPERATOR_EMAIL})
+        assert reply.status_code == 200
         assert eventually(lambda: len(messages(outbox)) == before + 1)
         message, *_ = messages(outbox)
         link = re.search(r"/reset-password/([^?\s]+)", message["text"])
         assert link is not None
-        given = {"newPassword": "a long password", "token": link[1]}
-        assert client.post("/reset-password", json=given).status_code == 200
+        body = {"newPassword": "a long password", "token": link[1]}
+        assert client.post("/reset-password", json=body).status_code == 200
         signed_in = client.post(
             "/sign-in/email", json={"email": OPERATOR_EMAIL, "password": "a long password"}
         )
         client.cookies.clear()
         bearer = {"authorization": f"Bearer {signed_in.json()['token']}"}
-        # Only operators may limit a key.
+        # Only operators can limit a key.
         made = client.post("/api-key/create", json={"remaining": 5}, headers=bearer)
         assert (made.status_code, made.json()["remaining"]) == (200, 5)
 
 
-# ---------------------------------------------------------------------------------- the pages alone
+# ---------------------------------------------------------------------------------- only the pages
 
 
 class Reader:
-    """Stands for the worker that reads the outbox: answers with what it was given."""
+    """A fake of the worker that reads the outbox. It returns `answer`."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
@@ -198,7 +198,7 @@ def ask(
     method: str = "GET",
     reader: Reader | None = None,
 ) -> httpx.Response:
-    """A request to the pages, which answer 418 where they leave it to the gateway."""
+    """Send a request to the pages. 418 means that they passed it to the gateway."""
     gateway = PlainTextResponse("the gateway", 418)
     pages = OutboxPages(gateway, reader or Reader(answer), "cache.lan")
 
@@ -213,7 +213,7 @@ def ask(
 PAGE = {"messages": [MESSAGE], "next_before": "01a2"}
 
 
-def test_what_a_message_holds_is_text_on_the_pages() -> None:
+def test_messages_are_escaped_on_the_pages() -> None:
     for shown in (ask("/_local/outbox", PAGE), ask("/_local/outbox/01a2", MESSAGE)):
         assert shown.status_code == 200
         assert "<script>" not in shown.text
@@ -222,14 +222,14 @@ def test_what_a_message_holds_is_text_on_the_pages() -> None:
         assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown.text
 
 
-def test_only_addresses_of_the_web_become_links() -> None:
+def test_only_http_urls_become_links() -> None:
     text = "javascript:alert(1) data:text/html,x https://a.example/?x=<y>&z"
     shown = ask("/_local/outbox/01a2", {**MESSAGE, "text": text}).text
     links = re.findall(r'<a href="([^"]*)"', shown)
     assert links == ["/_local/outbox", "https://a.example/?x="]
 
 
-def test_no_page_may_load_or_run_anything_or_be_kept() -> None:
+def test_no_page_can_load_or_run_anything_or_be_cached() -> None:
     for path in ("/_local/outbox", "/_local/outbox/01a2", "/_local/outbox/01a2.html"):
         headers = ask(path, PAGE if path.endswith("outbox") else MESSAGE).headers
         assert "default-src 'none'" in headers["content-security-policy"]
@@ -238,7 +238,7 @@ def test_no_page_may_load_or_run_anything_or_be_kept() -> None:
         assert headers["referrer-policy"] == "no-referrer"
 
 
-def test_a_page_leads_to_the_older_ones() -> None:
+def test_a_page_links_to_older_ones() -> None:
     assert 'href="/_local/outbox?before=01a2"' in ask("/_local/outbox", PAGE).text
     reader = Reader({"messages": [], "next_before": None})
     ask("/_local/outbox?before=01a2", reader=reader)
@@ -251,11 +251,11 @@ def test_an_empty_outbox_says_so() -> None:
     assert "Nothing has been sent yet." in shown.text
 
 
-def test_a_message_that_is_gone_is_not_found() -> None:
+def test_an_expired_message_is_not_found() -> None:
     assert ask("/_local/outbox/01a2").status_code == 404
 
 
-def test_an_outbox_that_cannot_be_read_is_told() -> None:
+def test_a_failure_to_read_the_outbox_is_reported() -> None:
     shown = ask("/_local/outbox", FunctionFailed("took longer than its 30 s"))
     assert (shown.status_code, "took longer" in shown.text) == (502, True)
 
@@ -272,17 +272,17 @@ def test_an_outbox_that_cannot_be_read_is_told() -> None:
     ],
 )
 @pytest.mark.parametrize("client", ["127.0.0.1", "127.1.2.3", "::1"])
-def test_the_machine_itself_reads_the_outbox(client: str, host: str) -> None:
+def test_the_machine_itself_can_read_the_outbox(client: str, host: str) -> None:
     assert ask("/_local/outbox.json", PAGE, client=client, host=host).json() == PAGE
 
 
 @pytest.mark.parametrize("client", ["192.0.2.7", "10.0.0.1", "2001:db8::1"])
-def test_another_machine_does_not(client: str) -> None:
+def test_another_machine_cannot_read_it(client: str) -> None:
     assert ask("/_local/outbox.json", PAGE, client=client).status_code == 418
 
 
 @pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "[", "", "a@b:c:d"])
-def test_another_site_does_not_under_a_name_of_its_own(host: str) -> None:
+def test_another_site_cannot_read_it_under_its_own_name(host: str) -> None:
     assert ask("/_local/outbox.json", PAGE, host=host).status_code == 418
 
 
@@ -297,5 +297,5 @@ def test_another_site_does_not_under_a_name_of_its_own(host: str) -> None:
         ("GET", "/v8/artifacts/status"),
     ],
 )
-def test_everything_else_is_the_gateways(method: str, path: str) -> None:
+def test_other_requests_go_to_the_gateway(method: str, path: str) -> None:
     assert ask(path, PAGE, method=method).status_code == 418

@@ -1,4 +1,4 @@
-"""Which route of the template a request belongs to, as an HTTP API decides it."""
+"""Routing works as in an HTTP API of API Gateway."""
 
 import pytest
 
@@ -39,12 +39,12 @@ def test_the_most_specific_route_wins_and_a_greedy_parameter_takes_slashes(
         ("OPTIONS", "/v8/artifacts/a/b"),
     ],
 )
-def test_whatever_no_other_route_takes_is_the_default_routes(method: str, path: str) -> None:
+def test_unmatched_requests_go_to_the_default_route(method: str, path: str) -> None:
     found = ROUTES.find(method, path)
     assert found is not None
     assert (found[0].logical_id, *found[1:]) == ("AnswerUnknown", "$default", {})
 
 
-def test_without_a_default_route_they_belong_to_none() -> None:
+def test_without_a_default_route_unmatched_requests_have_no_route() -> None:
     others = [route for route in load_template(environ={}).routes if route.path != DEFAULT_PATH]
     assert Routes(others).find("GET", "/nowhere") is None

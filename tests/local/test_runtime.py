@@ -1,4 +1,4 @@
-"""`serve --runtime`: functions as `make build` leaves them, under AWS's own runtime interface client."""
+"""`serve --runtime`: the output of `make build` under AWS's own runtime interface client."""
 
 import asyncio
 import base64
@@ -31,12 +31,12 @@ OCTETS = {"content-type": "application/octet-stream"}
 DESCRIBE = """
 import json, os, sys, time
 def handler(event, context):
-    asked = event.get("queryStringParameters") or {}
-    time.sleep(float(asked.get("nap", 0)))
-    held = b"x" * (int(asked.get("hold_mb", 0)) << 20)
-    if "raise" in asked:
+    query = event.get("queryStringParameters") or {}
+    time.sleep(float(query.get("nap", 0)))
+    held = b"x" * (int(query.get("hold_mb", 0)) << 20)
+    if "raise" in query:
         raise ValueError("a reason")
-    if "spawn" in asked:
+    if "spawn" in query:
         os.spawnlp(os.P_NOWAIT, "sleep", "sleep", "30")
         time.sleep(30)
     seen = {"pid": os.getpid(), "version": sys.version_info[:2], "path": sys.path, "folder": os.getcwd(),
@@ -93,11 +93,11 @@ TO_THIS_CLOUD = {
     "NO_PROXY",
     "no_proxy",
 }
-"""What a function cannot know here as it does in the cloud: where the services are, and not to look for others."""
+"""Variables that differ from the cloud: the services' endpoints, and not to look for others."""
 
 
 def write_built_service(folder: Path) -> Path:
-    """The stub service with a few functions more, and what SAM would have built of it. Returns its template."""
+    """The stub service with more functions, and SAM's build of it. Returns its template."""
     path = write_service(folder)
     document = read_template(path)
     for name, (module, source) in ADDED.items():
@@ -135,8 +135,8 @@ def client(cloud: StubCloud) -> Iterator[httpx.Client]:
         yield client
 
 
-def describe(client: httpx.Client, **asked: str) -> dict[str, Any]:
-    reply = client.get("/describe", params=asked)
+def describe(client: httpx.Client, **query: str) -> dict[str, Any]:
+    reply = client.get("/describe", params=query)
     assert reply.status_code == 200, reply.text
     return dict(reply.json())
 
@@ -146,7 +146,7 @@ def on_screen(cloud: StubCloud, text: str) -> bool:
 
 
 def failure(cloud: StubCloud, reply: httpx.Response) -> str:
-    """The line on the screen about a request that failed."""
+    """The line on the screen about a failed request."""
     assert (reply.status_code, reply.json()) == (500, {"message": "Internal Server Error"})
     mark = f"(request {reply.headers['apigw-requestid']})"
     assert on_screen(cloud, mark)
@@ -163,7 +163,7 @@ def test_the_first_call_starts_an_environment_and_the_next_finds_it_warm(
     assert cloud.screen.count(" ms  describe\n") == started
 
 
-def test_an_environment_is_as_lambda_sets_it(client: httpx.Client, cloud: StubCloud) -> None:
+def test_an_environment_has_lambdas_variables(client: httpx.Client, cloud: StubCloud) -> None:
     seen = describe(client)
     built = cloud.folder / ".aws-sam" / "build" / "Describe"
     assert seen["version"] == [3, 13]
@@ -181,7 +181,7 @@ def test_an_environment_is_as_lambda_sets_it(client: httpx.Client, cloud: StubCl
     assert environ["AWS_LAMBDA_RUNTIME_API"].startswith("127.0.0.1:")
     assert environ["LARDER_GREETING"] == "hello"
     assert environ["_X_AMZN_TRACE_ID"].startswith("Root=1-")
-    # Python sets LC_CTYPE by itself where the machine lacks the locale.
+    # Python sets LC_CTYPE itself if the machine lacks the locale.
     assert environ.keys() - {"LC_CTYPE"} == (
         SET_BY_LAMBDA | TO_THIS_CLOUD | {"LARDER_GREETING", "LARDER_MOOD"}
     )
@@ -189,18 +189,18 @@ def test_an_environment_is_as_lambda_sets_it(client: httpx.Client, cloud: StubCl
     assert 4000 < seen["left_ms"] <= 5000
 
 
-def test_a_function_gets_the_variables_that_the_template_gives_it_and_not_anothers(
+def test_a_function_gets_only_its_own_variables(
     client: httpx.Client,
 ) -> None:
     assert "LARDER_MOOD" in describe(client)["environ"]
     assert client.get("/echo/a").json()["mood"] is None
 
 
-def test_every_function_has_environments_of_its_own(client: httpx.Client) -> None:
+def test_every_function_has_its_own_environments(client: httpx.Client) -> None:
     assert client.get("/echo/a").json()["pid"] != describe(client)["pid"]
 
 
-def test_events_at_once_get_environments_of_their_own_up_to_four(client: httpx.Client) -> None:
+def test_parallel_events_get_up_to_four_environments(client: httpx.Client) -> None:
     with ThreadPoolExecutor(8) as threads:
         seen = list(threads.map(lambda _: describe(client, nap="0.3")["pid"], range(12)))
     assert 2 <= len(set(seen)) <= 4
@@ -216,14 +216,14 @@ def test_passes_binary_bodies_both_ways(client: httpx.Client) -> None:
     assert (back.status_code, back.content) == (200, body)
 
 
-def test_takes_and_returns_what_just_fits(client: httpx.Client) -> None:
+def test_accepts_and_returns_the_largest_payload(client: httpx.Client) -> None:
     assert client.put("/echo/a", content=bytes(4_700_000), headers=OCTETS).status_code == 200
     assert len(client.post("/respond", json={"statusCode": 200, "body": "x" * 6_200_000}).text) == (
         6_200_000
     )
 
 
-def test_an_error_of_the_handler_leaves_its_environment_as_it_was(
+def test_an_error_of_the_handler_keeps_its_environment(
     client: httpx.Client, cloud: StubCloud
 ) -> None:
     before = cloud.screen.count(" ms  misbehave\n")
@@ -234,7 +234,7 @@ def test_an_error_of_the_handler_leaves_its_environment_as_it_was(
 
 
 @pytest.mark.parametrize(
-    ("how", "told"),
+    ("how", "expected"),
     [
         ("sleep", "took longer than its 1 s"),
         ("exit", "ended its process (exit status 3)"),
@@ -242,16 +242,16 @@ def test_an_error_of_the_handler_leaves_its_environment_as_it_was(
     ],
 )
 def test_a_late_crashed_or_too_large_reply_ends_the_environment_and_the_next_call_works(
-    client: httpx.Client, cloud: StubCloud, how: str, told: str
+    client: httpx.Client, cloud: StubCloud, how: str, expected: str
 ) -> None:
     assert client.get("/misbehave/well").status_code == 204
     started = cloud.screen.count(" ms  misbehave\n")
-    assert told in failure(cloud, client.get(f"/misbehave/{how}"))
+    assert expected in failure(cloud, client.get(f"/misbehave/{how}"))
     assert client.get("/misbehave/well").status_code == 204
     assert eventually(lambda: cloud.screen.count(" ms  misbehave\n") == started + 1)
 
 
-def test_a_late_function_is_ended_with_its_own_children(
+def test_a_late_function_is_killed_with_its_children(
     client: httpx.Client, cloud: StubCloud
 ) -> None:
     assert "took longer than its 5 s" in failure(cloud, client.get("/describe?spawn=1"))
@@ -259,12 +259,12 @@ def test_a_late_function_is_ended_with_its_own_children(
 
 
 @pytest.mark.parametrize("then", [{}, {"raise": "1"}], ids=["replies", "raises"])
-def test_who_holds_more_memory_than_the_template_gives_is_killed_and_the_next_call_works(
+def test_a_function_over_its_memory_limit_is_killed_and_the_next_call_works(
     client: httpx.Client, cloud: StubCloud, then: dict[str, str]
 ) -> None:
     before = describe(client, hold_mb="50")["pid"]
-    told = failure(cloud, client.get("/describe", params={"hold_mb": "200", **then}))
-    assert "used more than its 128 MB of memory" in told
+    expected = failure(cloud, client.get("/describe", params={"hold_mb": "200", **then}))
+    assert "used more than its 128 MB of memory" in expected
     assert not alive(before)
     assert describe(client)["pid"] != before
 
@@ -272,15 +272,15 @@ def test_who_holds_more_memory_than_the_template_gives_is_killed_and_the_next_ca
 def test_a_module_that_fails_is_told_with_the_end_of_its_traceback(
     client: httpx.Client, cloud: StubCloud
 ) -> None:
-    told = failure(cloud, client.get("/broken"))
-    assert "Broken failed: could not be initialized: ValueError: no settings" in told
+    expected = failure(cloud, client.get("/broken"))
+    assert "Broken failed: could not be initialized: ValueError: no settings" in expected
     assert 'things/broken.py", line 3, in settings\n    raise ValueError("no settings")' in (
         cloud.screen
     )
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "expected"),
     [
         ("/lacking", "Unable to import module 'things.lacking': No module named 'nowhere'"),
         ("/quitting", "ended its process (exit status 7)"),
@@ -288,28 +288,28 @@ def test_a_module_that_fails_is_told_with_the_end_of_its_traceback(
     ],
 )
 def test_an_environment_that_cannot_be_initialized_is_told(
-    client: httpx.Client, cloud: StubCloud, path: str, told: str
+    client: httpx.Client, cloud: StubCloud, path: str, expected: str
 ) -> None:
-    assert told in failure(cloud, client.get(path))
+    assert expected in failure(cloud, client.get(path))
 
 
-def test_an_error_that_a_function_logs_is_told_on_the_screen(
+def test_an_error_that_a_function_logs_is_shown_on_the_screen(
     client: httpx.Client, cloud: StubCloud
 ) -> None:
     reply = client.get("/misbehave/log")
     assert reply.status_code == 204
-    told = f"Misbehave: told on the screen (request {reply.headers['apigw-requestid']})"
-    assert on_screen(cloud, told)
+    expected = f"Misbehave: shown on the screen (request {reply.headers['apigw-requestid']})"
+    assert on_screen(cloud, expected)
 
 
-def test_hands_over_the_events_of_objects(cloud: StubCloud) -> None:
+def test_delivers_the_events_of_objects(cloud: StubCloud) -> None:
     cloud.s3().put_object(Bucket=BUCKET, Key="artifacts/one", Body=b"1")
     seen = cloud.folder / ".aws-sam" / "build" / "Arrived" / "things" / "seen.jsonl"
     assert eventually(seen.exists)
     assert json.loads(seen.read_text())["detail"]["object"]["key"] == "artifacts/one"
 
 
-def test_runs_what_one_function_hands_to_another(cloud: StubCloud) -> None:
+def test_runs_asynchronous_invocations(cloud: StubCloud) -> None:
     event = {"detail": {"object": {"key": "handed over"}}}
     cloud.lambda_().invoke(
         FunctionName="larder-arrived", InvocationType="Event", Payload=json.dumps(event)
@@ -373,7 +373,7 @@ def test_says_when_the_source_is_newer_than_the_build(tmp_path: Path, changed: s
     assert any("source has changed" in remark for remark in open_build(template).remarks)
 
 
-def test_a_request_over_the_limit_is_counted_and_not_kept() -> None:
+def test_a_request_over_the_limit_is_measured_but_not_kept() -> None:
     received: list[Request] = []
 
     async def answer(request: Request) -> Response:
@@ -395,7 +395,7 @@ def test_a_request_over_the_limit_is_counted_and_not_kept() -> None:
     ]
 
 
-def test_what_was_really_built_serves_artifacts(tmp_path: Path) -> None:
+def test_the_real_build_serves_artifacts(tmp_path: Path) -> None:
     cloud = StubCloud(tmp_path, template=ROOT / "template.yaml", RUNTIME="1")
     try:
         lines = (cloud.data / "turbo.env").read_text().splitlines()
@@ -413,7 +413,7 @@ def test_what_was_really_built_serves_artifacts(tmp_path: Path) -> None:
             assert client.put(f"/{hash}", content=body, headers=OCTETS).status_code == 202
             assert client.get(f"/{hash}").content == body
             assert client.head(f"/{hash}").headers["content-length"] == "5000"
-            # The largest that passes through a function, in the memory that the template gives.
+            # The largest artifact for a function, with the memory in the template.
             large, tag = os.urandom(4_700_000), {"x-artifact-tag": f"{'a' * 43}="}
             stored = client.put("/large", content=large, headers={**OCTETS, **tag})
             assert stored.status_code == 202, stored.text
@@ -423,7 +423,7 @@ def test_what_was_really_built_serves_artifacts(tmp_path: Path) -> None:
             event = {"sessionId": "b1946ac9-2ab1-4f2c-9a3b-0c5e8f7d6a10", "source": "REMOTE"}
             hit = {**event, "event": "HIT", "hash": hash, "duration": 100}
             assert client.post("/events", json=[hit]).status_code == 200
-        # The event of the object reaches its function.
+        # The object's event reaches its function.
         assert on_screen(cloud, " ms  commit_upload\n")
         assert "under AWS's runtime interface client" in cloud.screen
         for name in ("get_status", "fetch_artifact", "put_artifact", "artifact_exists"):

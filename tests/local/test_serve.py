@@ -1,4 +1,4 @@
-"""Starting, stopping, and what a second start finds."""
+"""Starting, stopping and restarting."""
 
 import os
 import re
@@ -56,7 +56,7 @@ def test_a_signal_stops_everything(tmp_path: Path, with_signal: signal.Signals) 
     assert not (cloud.data / "cloud.json").exists()
 
 
-def test_stops_promptly_with_requests_under_way(tmp_path: Path) -> None:
+def test_stops_promptly_with_requests_in_progress(tmp_path: Path) -> None:
     cloud = StubCloud(tmp_path)
     request = subprocess.Popen(
         [sys.executable, "-c", f"import httpx; httpx.get('{cloud.url}/misbehave/sleep')"],
@@ -112,72 +112,72 @@ def test_a_port_in_use_is_told_before_anything_is_started(tmp_path: Path) -> Non
         port = other.getsockname()[1]
         result = serve(tmp_path, PORT=str(port), DATA=str(tmp_path / "data"))
     assert result.returncode == 1
-    assert result.stderr == f"larder: port {port} is in use: choose another by PORT=...\n"
+    assert result.stderr == f"larder: port {port} is in use: choose another with PORT=...\n"
     assert result.stdout == ""
     assert not (tmp_path / "data" / "turbo.env").exists()
     assert list((tmp_path / "data" / "logs").iterdir()) == []
 
 
-def test_a_folder_in_use_is_refused(cloud: StubCloud, tmp_path: Path) -> None:
+def test_a_folder_in_use_is_rejected(cloud: StubCloud, tmp_path: Path) -> None:
     result = serve(tmp_path, PORT="0", DATA=str(cloud.data))
     assert result.returncode == 1
     assert "a local cloud already runs on" in result.stderr
     assert httpx.get(f"{cloud.url}/echo/a", trust_env=False).status_code == 200
 
 
-def test_a_folder_with_other_things_in_it_is_refused(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir(mode=0o755)
     (tmp_path / "home" / "letter.txt").write_text("dear ...")
     result = serve(tmp_path, PORT="0", DATA=str(tmp_path / "home"))
     assert result.returncode == 1
-    assert "holds other files" in result.stderr
+    assert "contains other files" in result.stderr
     assert stat.S_IMODE((tmp_path / "home").stat().st_mode) == 0o755
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "told"),
+    ("variable", "value", "expected"),
     [("PORT", "70000", "0 to 65535"), ("FUNCTION_WORKERS", "0", "at least 1")],
 )
-def test_a_wrong_setting_is_told(tmp_path: Path, variable: str, value: str, told: str) -> None:
+def test_a_wrong_setting_is_told(tmp_path: Path, variable: str, value: str, expected: str) -> None:
     result = serve(tmp_path, **{"PORT": "0", "DATA": str(tmp_path / "data"), variable: value})
     assert result.returncode == 2
-    assert told in result.stderr
+    assert expected in result.stderr
 
 
-def test_an_option_that_breaks_its_rule_ends_the_start_with_one_line(tmp_path: Path) -> None:
+def test_an_invalid_setting_ends_the_start_with_one_line(tmp_path: Path) -> None:
     real = {"TEMPLATE": str(ROOT / "template.yaml"), "FUNCTION_WORKERS": "1"}
     wrong = {"LARDER_SCRYPT_COST": "20000"}
     result = serve(tmp_path, PORT="0", DATA=str(tmp_path / "data"), **real, **wrong)
     assert result.returncode == 1
     assert result.stderr == (
-        "larder: LARDER_SCRYPT_COST must be a power of two, such as 16384, not 20000\n"
+        "larder: LARDER_SCRYPT_COST must be a power of two from 1024 to 262144, not '20000'\n"
     )
 
 
-def test_a_variable_that_no_option_has_is_remarked(tmp_path: Path) -> None:
+def test_an_unknown_variable_is_reported(tmp_path: Path) -> None:
     cloud = StubCloud(tmp_path, LARDER_GREETING="hi", LARDER_STACK="x", LARDER_RETENTION_DAY="3")
     try:
         assert eventually(lambda: "stop: Ctrl-C" in cloud.screen)
         (remark,) = (line for line in cloud.screen.splitlines() if "LARDER_" in line)
-        assert remark.strip().startswith("LARDER_RETENTION_DAY is no option of Larder's")
+        assert remark.strip().startswith("LARDER_RETENTION_DAY is not a setting of Larder")
     finally:
         cloud.stop()
 
 
-def test_secrets_are_readable_by_their_owner_only(cloud: StubCloud) -> None:
+def test_secrets_are_readable_only_by_their_owner(cloud: StubCloud) -> None:
     assert stat.S_IMODE(cloud.data.stat().st_mode) == 0o700
     for name in ("cloud.json", "local.json"):
         assert stat.S_IMODE((cloud.data / name).stat().st_mode) == 0o600
 
 
-def test_listens_on_loopback_unless_told_otherwise(cloud: StubCloud) -> None:
+def test_listens_on_loopback_by_default(cloud: StubCloud) -> None:
     assert cloud.url.startswith("http://127.0.0.1:")
     for name, value in cloud.description["environment"].items():
         if name.startswith("AWS_ENDPOINT_URL"):
             assert value.startswith("http://127.0.0.1:")
 
 
-def test_on_every_address_it_gives_urls_that_others_can_reach(tmp_path: Path) -> None:
+def test_listening_on_every_address_it_returns_reachable_urls(tmp_path: Path) -> None:
     cloud = StubCloud(tmp_path, HOST="0.0.0.0", PUBLIC_HOST="localhost")
     try:
         environment = cloud.description["environment"]
@@ -197,7 +197,7 @@ def test_the_first_start_makes_a_key_and_later_ones_keep_it(tmp_path: Path) -> N
         for name in ("TURBO_API", "TURBO_TOKEN", "TURBO_TEAM"):
             assert eventually(lambda name=name: f"{name}={first[name]}" in cloud.screen)
         assert "--preflight" in cloud.screen
-        assert "Made for you: the operator operator@larder.local" in cloud.screen
+        assert "Created: the operator operator@larder.local" in cloud.screen
         assert cloud.description["environment"]["LARDER_OPERATOR_EMAILS"] == "operator@larder.local"
         assert cache_status(first) == 200
         assert cache_status({**first, "TURBO_TOKEN": first["TURBO_TOKEN"][:-1] + "_"}) == 401
@@ -215,7 +215,7 @@ def test_the_first_start_makes_a_key_and_later_ones_keep_it(tmp_path: Path) -> N
         third = turbo_env(cloud)
         assert cache_status(third) == 200
         assert cache_status({**third, "TURBO_TOKEN": first["TURBO_TOKEN"]}) == 401
-        # The key stands in turbo.env and nowhere else.
+        # The key is stored only in turbo.env.
         for path in cloud.data.rglob("*"):
             if path.is_file() and path.name != "turbo.env":
                 assert third["TURBO_TOKEN"] not in path.read_text(errors="replace"), path
@@ -224,7 +224,7 @@ def test_the_first_start_makes_a_key_and_later_ones_keep_it(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("operators", "told"),
+    ("operators", "expected"),
     [
         ("operator@larder.local", "the operator operator@larder.local, the team my-team"),
         ("ada@acme.example, Operator@larder.local", "the operator operator@larder.local"),
@@ -232,10 +232,10 @@ def test_the_first_start_makes_a_key_and_later_ones_keep_it(tmp_path: Path) -> N
     ],
 )
 def test_the_screen_says_whether_the_user_is_an_operator(
-    tmp_path: Path, operators: str, told: str
+    tmp_path: Path, operators: str, expected: str
 ) -> None:
     turbo = TurboEnv("http://127.0.0.1:3000", "larder_x", "my-team", "id")
-    assert told in banner(
+    assert expected in banner(
         turbo.api_url, tmp_path, turbo, first_start=True, operator_emails=operators
     )
 
@@ -263,7 +263,7 @@ def test_the_demo_says_what_it_lacks(tmp_path: Path) -> None:
     assert "the demo needs node, which is not installed" in result.stderr
 
 
-def test_help_names_every_setting() -> None:
+def test_help_lists_every_option() -> None:
     text = subprocess.run(
         [sys.executable, "-m", "local", "serve", "--help"],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""The tables: what the engine answers, and that no acknowledged write is lost."""
+"""The tables: the engine's replies, and that no acknowledged write is lost."""
 
 import itertools
 import json
@@ -34,7 +34,7 @@ def get(dynamodb: Any, name: str) -> dict[str, Any] | None:
     return reply.get("Item")
 
 
-def test_a_refused_transaction_tells_each_reason_and_the_item(dynamodb: Any) -> None:
+def test_a_cancelled_transaction_returns_each_reason_and_the_item(dynamodb: Any) -> None:
     put(dynamodb, "taken", v="old")
     taken = {
         "TableName": TABLE,
@@ -51,7 +51,7 @@ def test_a_refused_transaction_tells_each_reason_and_the_item(dynamodb: Any) -> 
     assert get(dynamodb, "free") is None
 
 
-def test_a_refused_write_tells_the_item(dynamodb: Any) -> None:
+def test_a_failed_conditional_write_returns_the_item(dynamodb: Any) -> None:
     put(dynamodb, "counted", n="1")
     with pytest.raises(ClientError) as refused:
         dynamodb.update_item(
@@ -65,7 +65,7 @@ def test_a_refused_write_tells_the_item(dynamodb: Any) -> None:
     assert dict(refused.value.response)["Item"] == {"id": {"S": "counted"}, "n": {"S": "1"}}
 
 
-def test_a_batch_that_is_refused_writes_nothing(dynamodb: Any) -> None:
+def test_a_rejected_batch_writes_nothing(dynamodb: Any) -> None:
     requests = [
         {"PutRequest": {"Item": {"id": {"S": "batch-1"}}}},
         {"PutRequest": {"Item": {"id": {"N": "2"}}}},
@@ -75,14 +75,14 @@ def test_a_batch_that_is_refused_writes_nothing(dynamodb: Any) -> None:
     assert get(dynamodb, "batch-1") is None
 
 
-def test_operations_that_are_not_journalled_are_refused(dynamodb: Any) -> None:
+def test_operations_that_are_not_journalled_are_rejected(dynamodb: Any) -> None:
     with pytest.raises(ClientError, match="UnknownOperationException"):
         dynamodb.delete_table(TableName=TABLE)
     with pytest.raises(ClientError, match="UnknownOperationException"):
         dynamodb.execute_statement(Statement=f"INSERT INTO \"{TABLE}\" VALUE {{'id': 'x'}}")
 
 
-def test_a_wrong_secret_is_refused(cloud: StubCloud) -> None:
+def test_a_wrong_secret_is_rejected(cloud: StubCloud) -> None:
     environment = cloud.description["environment"]
     stranger = boto3.client(
         "dynamodb",
@@ -105,7 +105,7 @@ def test_a_wrong_secret_is_refused(cloud: StubCloud) -> None:
 def writer(
     cloud: StubCloud, number: int, acknowledged: dict[str, str], stop: threading.Event
 ) -> None:
-    """Put, count and transact until the server is gone; note what was acknowledged, and only that."""
+    """Put, count and transact until the server ends, and record only acknowledged writes."""
     dynamodb = cloud.dynamodb()
     try:
         for turn in itertools.count():
@@ -142,7 +142,7 @@ def check_nothing_lost(dynamodb: Any, acknowledged: dict[str, str]) -> None:
         # One later write may have been in flight.
         assert int(turn) <= stored <= int(turn) + 7, name
     for number in range(6):
-        # A transaction is there whole or not at all.
+        # A transaction is stored completely or not at all.
         last = items[f"c{number}"]["v"]["S"]
         assert [name for name in items if name.startswith(f"c{number}-")] == [f"c{number}-{last}"]
 
@@ -186,7 +186,7 @@ def answers(dynamodb: Any) -> bool:
     return True
 
 
-def test_items_outlive_a_change_of_the_tables_indexes(tmp_path: Path) -> None:
+def test_items_survive_a_change_of_the_tables_indexes(tmp_path: Path) -> None:
     cloud = StubCloud(tmp_path)
     try:
         put(cloud.dynamodb(), "a", colour="red")
@@ -210,7 +210,7 @@ def test_items_outlive_a_change_of_the_tables_indexes(tmp_path: Path) -> None:
             ExpressionAttributeValues={":c": {"S": "blue"}},
         )
         assert [item["id"]["S"] for item in found["Items"]] == ["b"]
-        # A table that the template has no more is carried along, and comes back with it.
+        # The items of a table that is no longer in the template are kept, and return with the table.
         cloud.stop()
         cloud.template.write_text(template.replace("ThingsTable:", "OtherTable:"))
         cloud.start()

@@ -1,4 +1,4 @@
-"""What is read from a template, and that the repository's own is understood."""
+"""Reading templates, including the repository's own."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_reads_every_trigger_of_the_repositorys_own_template() -> None:
     assert {table.ttl_attribute for table in template.tables} == {"expires_at", None}
 
 
-def test_table_definitions_are_what_create_table_takes() -> None:
+def test_table_definitions_fit_create_table() -> None:
     definitions = [table.create_table for table in load_template().tables]
     with mock_aws():
         client = boto3.client(
@@ -46,19 +46,19 @@ def test_table_definitions_are_what_create_table_takes() -> None:
     assert sorted(names) == sorted(definition["TableName"] for definition in definitions)
 
 
-def test_a_given_variable_wins_over_the_templates(tmp_path: Path) -> None:
+def test_an_environment_variable_overrides_the_template(tmp_path: Path) -> None:
     path = write_service(tmp_path)
     assert load_template(path).environment["LARDER_GREETING"] == "hello"
     assert load_template(path, {"LARDER_GREETING": "x"}).environment["LARDER_GREETING"] == "x"
 
 
-def test_a_given_name_of_another_table_or_function_does_not_win() -> None:
-    given = {
+def test_names_of_tables_and_functions_cannot_be_overridden() -> None:
+    environ = {
         "LARDER_IDENTITY_TABLE": "a-deployed-table",
         "LARDER_EMAIL_FUNCTION": "a-deployed-function",
         "LARDER_RETENTION_DAYS": "3",
     }
-    environment = load_template(environ=given).environment
+    environment = load_template(environ=environ).environment
     assert environment["LARDER_IDENTITY_TABLE"] == "larder-identity-table"
     assert environment["LARDER_EMAIL_FUNCTION"] == "larder-send-account-email"
     assert environment["LARDER_RETENTION_DAYS"] == "3"
@@ -90,9 +90,9 @@ def test_resolves_references_and_texts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("variable", "complaint"),
-    [("!Ref Nobody", "Nobody"), ("!ImportValue other", "Fn::ImportValue is not understood")],
+    [("!Ref Nobody", "Nobody"), ("!ImportValue other", "does not support Fn::ImportValue")],
 )
-def test_refuses_what_it_does_not_know_by_name(
+def test_names_unsupported_functions_and_references(
     tmp_path: Path, variable: str, complaint: str
 ) -> None:
     path = write(
@@ -107,9 +107,9 @@ def test_refuses_what_it_does_not_know_by_name(
         load_template(path)
 
 
-def test_refuses_a_template_that_is_missing_or_no_yaml(tmp_path: Path) -> None:
+def test_rejects_a_template_that_is_missing_or_not_yaml(tmp_path: Path) -> None:
     with pytest.raises(TemplateError, match="cannot read"):
         load_template(tmp_path / "nowhere.yaml")
     (tmp_path / "broken.yaml").write_text("a: [")
-    with pytest.raises(TemplateError, match="no valid YAML"):
+    with pytest.raises(TemplateError, match="not valid YAML"):
         load_template(tmp_path / "broken.yaml")

@@ -1,6 +1,6 @@
-"""One DynamoDB client, made at import as AWS's examples do it, and one read: the least of a function with a table.
+"""The minimum for a function with a table: one DynamoDB client, created at import as in AWS's examples, and one read.
 
-Nothing but what the runtime brings is imported.
+It imports only packages of the runtime.
 """
 
 import os
@@ -12,6 +12,6 @@ client = boto3.client("dynamodb")
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    key = {"key_hash": {"S": "nobody's"}}
+    key = {"key_hash": {"S": "unknown"}}
     client.get_item(TableName=os.environ["LARDER_API_KEYS_TABLE"], Key=key)
     return {"statusCode": 200}

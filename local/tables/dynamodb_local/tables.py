@@ -1,4 +1,4 @@
-"""Makes the tables in DynamoDB Local what the template says: at each start, as a deployment does."""
+"""Update the tables in DynamoDB Local to the template at each start, as a deployment does."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _LOOK_PAUSE_S = 0.05
 
 
 class TablesRefused(Exception):
-    """A table cannot become what the template says. The message names it and says why."""
+    """A table cannot be changed to match the template. The message names it and says why."""
 
 
 def make_tables(tables: list[Table], call: Call) -> None:
-    """Create what is missing, and bring indexes and times to live up to date. Raises TablesRefused.
+    """Create missing tables, and update indexes and time to live. Raises TablesRefused.
 
-    A table that the template has no more stays as it is, and is there again when the template has it again.
+    A table that is no longer in the template stays, and is used again if the template contains it again.
     """
     there = set(_ask(call, "ListTables", {})["TableNames"])
     for table in tables:
@@ -38,7 +38,7 @@ def _change_indexes(table: Table, call: Call) -> None:
     wanted = _indexes(table.create_table)
     there = _described(table, call)
     if there["KeySchema"] != table.create_table["KeySchema"]:
-        raise TablesRefused(f"{table.name} has another key in the template than here")
+        raise TablesRefused(f"{table.name} has a different key in the template")
     gone = [name for name, index in _indexes(there).items() if wanted.get(name) != index]
     new = [name for name, index in wanted.items() if _indexes(there).get(name) != index]
     # DynamoDB changes one index at a time.
@@ -58,7 +58,7 @@ def _change_indexes(table: Table, call: Call) -> None:
 
 
 def _indexes(description: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """What makes an index what it is, by its name."""
+    """The definitions of the indexes, by name."""
     return {
         index["IndexName"]: {
             "KeySchema": index["KeySchema"],
@@ -76,7 +76,7 @@ def _wait_until_active(table: Table, call: Call) -> None:
         if {there["TableStatus"], *states} == {"ACTIVE"}:
             return
         if time.monotonic() > deadline:
-            raise TablesRefused(f"the indexes of {table.name} do not get ready")
+            raise TablesRefused(f"the indexes of {table.name} did not become active in time")
         time.sleep(_LOOK_PAUSE_S)
 
 
@@ -86,8 +86,10 @@ def _described(table: Table, call: Call) -> dict[str, Any]:
 
 
 def _change_time_to_live(table: Table, call: Call) -> None:
-    told = _ask(call, "DescribeTimeToLive", {"TableName": table.name})["TimeToLiveDescription"]
-    there = told.get("AttributeName")
+    description = _ask(call, "DescribeTimeToLive", {"TableName": table.name})[
+        "TimeToLiveDescription"
+    ]
+    there = description.get("AttributeName")
     if there == table.ttl_attribute:
         return
     for attribute, enabled in ((there, False), (table.ttl_attribute, True)):
@@ -102,5 +104,5 @@ def _ask(call: Call, action: str, request: dict[str, Any]) -> dict[str, Any]:
     reply: dict[str, Any] = json.loads(body)
     if status != 200:
         message = reply.get("message") or reply.get("Message")
-        raise TablesRefused(f"DynamoDB Local refuses {action}: {message}")
+        raise TablesRefused(f"DynamoDB Local rejected {action}: {message}")
     return reply

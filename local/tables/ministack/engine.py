@@ -1,8 +1,8 @@
-"""ministack's DynamoDB, one module of it, in this process.
+"""ministack's DynamoDB module in this process.
 
-Its request handler never waits, so a request runs from start to end without another in between: what a write did is
-read back, as after-images, before anything else can change it. A few of the module's own functions are used for that
-and for loading items; tests/local/test_dynamodb.py fails when a new release changes them.
+Its request handler never waits, so a request runs from start to end without another in between. So the changes of a
+write can be read back, as after-images, before another request changes them. This uses a few of the module's internal
+functions, also to load items; tests/local/test_tables.py fails if a new release changes them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ log = logging.getLogger("local.tables")
 
 
 def create_tables(tables: list[Table]) -> None:
-    """Make the template's tables, empty. Raises RuntimeError when the engine refuses one."""
+    """Create the template's tables, empty. Raises RuntimeError if the engine rejects one."""
     for table in tables:
         status, _, body = run("CreateTable", json.dumps(table.create_table).encode())
         if status != 200:
@@ -31,13 +31,13 @@ def create_tables(tables: list[Table]) -> None:
 
 
 def run(action: str, body: bytes) -> Reply:
-    """One request, from start to end."""
+    """Run one request from start to end."""
     headers = {"x-amz-target": f"DynamoDB_20120810.{action}"}
     return _finish(ministack.handle_request("POST", "/", headers, body, {}))
 
 
 def touched(action: str, request: dict[str, Any]) -> list[Change]:
-    """The items that a write names, as they are now."""
+    """The current items that a write names."""
     return [
         change
         for table_name, key_source in _targets(action, request)
@@ -46,7 +46,7 @@ def touched(action: str, request: dict[str, Any]) -> list[Change]:
 
 
 def load(change: Change) -> bool:
-    """Bring one item to the state that `change` tells. False when there is no table, or none with such a key."""
+    """Set one item to the state in `change`. Returns False if there is no table with such a key."""
     table = ministack._tables.get(change.table)
     if table is None:
         return False
@@ -61,7 +61,7 @@ def load(change: Change) -> bool:
 
 
 def items(table_name: str) -> Iterator[tuple[str, Item, Item]]:
-    """(table, key, item) of everything in a table. Items may change in between."""
+    """(table, key, item) of every item in a table. Items may change in between."""
     table = ministack._tables[table_name]
     for partition in list(table["items"].values()):
         for item in list(partition.values()):
@@ -69,7 +69,7 @@ def items(table_name: str) -> Iterator[tuple[str, Item, Item]]:
 
 
 def _finish(coroutine: Coroutine[Any, Any, Reply]) -> Reply:
-    # The handler is a coroutine that never waits: it runs to its end at the first step.
+    # The handler is a coroutine that never waits, so it finishes in the first step.
     try:
         coroutine.send(None)
     except StopIteration as finished:

@@ -1,7 +1,6 @@
-"""Removes items past their time to live, as DynamoDB does: late, and only to save space.
+"""Delete expired items as DynamoDB does: late, and only to save space.
 
-ministack has a thread for it, which would change tables in the middle of requests and past the journal; it is left
-idle.
+ministack's own thread for this would change tables during requests and bypass the journal, so it stays idle.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ _ITEMS_A_RECORD = 100
 
 
 def expired(tables: list[Table], now_s: float) -> Iterator[list[Change]]:
-    """The removals that are due at `now_s` (epoch seconds), some at a time; an empty list is a breather."""
+    """The deletions that are due at `now_s` (epoch seconds), in batches. An empty list lets other work run."""
     for table in tables:
         if table.ttl_attribute is None:
             continue

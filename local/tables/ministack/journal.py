@@ -1,18 +1,18 @@
-"""What the tables hold, on disk: a journal of every acknowledged write and a snapshot now and then.
+"""The tables on disk: a journal of every acknowledged write, and snapshots.
 
-A record holds the *after-images* of the items that one request touched (the item, or that it is gone), not the
-request: replaying it twice, or on top of a later snapshot, changes nothing, and conditions, clocks and times to live
-play no part. All items of a transaction or batch stand in one record: it is there whole or not at all.
+A record contains the *after-images* of the items that one request changed (the item, or that it was deleted), not the
+request. Replaying it twice, or after a later snapshot, changes nothing, and does not depend on conditions or clocks.
+All items of a transaction or batch are in one record, so a crash keeps all of them or none.
 
 Files of generation N:
-    journal-N.jsonl     records, each `<crc32> <json>` on a line of its own
-    snapshot-N.jsonl    every item as it was when journal-N began or later; complete, or not there
-The state is the newest snapshot with every journal of its generation and later replayed in order. A compaction begins
-a new journal *first*, then writes the snapshot under another name and renames it when it is whole: a crash in between
-leaves the older snapshot with both journals, and nothing is lost.
+    journal-N.jsonl     records, each `<crc32> <json>` on its own line
+    snapshot-N.jsonl    every item as of the start of journal-N or later; complete or absent
+The state is the newest snapshot, plus every journal of its generation and later, replayed in order. A compaction begins
+a new journal *first*. Then it writes the snapshot under another name and renames it when it is complete. A crash in
+between leaves the older snapshot with both journals, so nothing is lost.
 
-A record is handed to the operating system before its request is answered: a kill -9 of the process loses nothing that
-was acknowledged. A power cut may, unless `fsync` is on, which costs a disk flush for every write.
+A record goes to the operating system before the reply to its request, so a kill -9 of the process loses no acknowledged
+write. A power cut may lose some, unless `fsync` is on, which costs a disk flush for every write.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from pathlib import Path
 from typing import Any
 
 Item = dict[str, Any]
-"""An item, or the key of one, in DynamoDB's typed JSON: `{"pk": {"S": "..."}}`."""
+"""An item or its key in DynamoDB's typed JSON: `{"pk": {"S": "..."}}`."""
 
 _GENERATION = re.compile(r"(journal|snapshot)-(\d+)\.jsonl")
 _SNAPSHOT_ITEMS_A_RECORD = 200
 
 
 class DamagedJournal(Exception):
-    """A file holds a broken record with whole ones behind it: not the trace of a crash, so nothing is guessed."""
+    """A file contains a broken record followed by valid ones. A crash cannot cause that, so recovery stops."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one item has become: `item` is the new state, or None when the item under `key` is gone."""
+    """A change of one item: `item` is the new state, or None if the item under `key` was deleted."""
 
     table: str
     key: Item
@@ -58,7 +58,7 @@ class Journal:
         """Bytes written since the last compaction began."""
 
     def recover(self) -> Iterator[Change]:
-        """Every change to apply, oldest first, to empty tables; not a torn last record. Raises DamagedJournal."""
+        """Every change to apply to empty tables, oldest first. Skips a torn last record. Raises DamagedJournal."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for left_over in self._folder.glob("*.tmp"):
             left_over.unlink()
@@ -72,7 +72,7 @@ class Journal:
                 yield from _read_changes(self._path("journal", generation))
 
     def begin(self) -> None:
-        """Start the journal of the next generation. The snapshot that goes with it is written by `compact`."""
+        """Start the journal of the next generation. `compact` writes its snapshot."""
         if self._file >= 0:
             os.close(self._file)
         self._generation += 1
@@ -81,11 +81,11 @@ class Journal:
         self.size_bytes = 0
 
     def append(self, changes: list[Change]) -> None:
-        """Write one record. When this returns, a kill of the process does not lose it. Raises OSError."""
+        """Write one record. After this returns, a kill of the process does not lose it. Raises OSError."""
         line = _encode(changes)
         written = os.write(self._file, line)
         if written != len(line):
-            # Only a disk that fills up gets here. Nothing may follow a torn record.
+            # Only a full disk causes this. No record may follow a torn one.
             os.ftruncate(self._file, self.size_bytes)
             raise OSError("the journal's disk is full")
         if self._fsync:
@@ -93,10 +93,10 @@ class Journal:
         self.size_bytes += written
 
     def compact(self, items: Iterable[tuple[str, Item, Item]]) -> Generator[None, None, None]:
-        """Write (table, key, item) of everything as the snapshot of this generation; then older files go.
+        """Write (table, key, item) of every item as the snapshot of this generation, then delete older files.
 
-        `begin` must have been called just before the items are read. Yields now and then, so that a server can answer
-        requests in between: what they change stands in the journal of this generation, which is replayed on top.
+        Call `begin` just before reading the items. This yields regularly, so that a server can handle requests in
+        between. Their changes are in the journal of this generation, which is replayed after the snapshot.
         """
         generation = self._generation
         path = self._path("snapshot", generation)
@@ -151,7 +151,7 @@ def _read_changes(path: Path) -> Iterator[Change]:
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if broken_at is not None:
-                raise DamagedJournal(f"{path}: line {broken_at} is damaged, and more follows it")
+                raise DamagedJournal(f"{path}: line {broken_at} is damaged, and more lines follow")
             changes = _decode(line)
             if changes is None:
                 broken_at = number

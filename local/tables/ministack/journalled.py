@@ -1,4 +1,4 @@
-"""ministack behind the journal: one request at a time, and a write is journalled before it is answered."""
+"""ministack with the journal: one request at a time, and each write is journalled before its reply."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class Journalled:
         self._compacting = False
 
     def open(self) -> None:
-        """Make the tables, bring back what the journal holds, and compact it. Raises DamagedJournal."""
+        """Create the tables, restore the journal, and compact it. Raises DamagedJournal."""
         engine.create_tables(self._tables)
         for change in self._journal.recover():
             self._restore(change)
         if self._left_over:
             names = sorted({table for table, _ in self._left_over})
             log.warning(
-                "kept aside: items of tables that the template does not have: %s", ", ".join(names)
+                "kept aside: items of tables that are not in the template: %s", ", ".join(names)
             )
         self._compact_now()
 
     def start_housekeeping(self) -> None:
-        """Remove expired items now and then. Needs the event loop."""
+        """Delete expired items regularly. Needs the event loop."""
         self._in_background(self._expire_forever())
 
     def close(self) -> None:
@@ -53,7 +53,7 @@ class Journalled:
         self._journal.close()
 
     async def answer(self, action: str, body: bytes) -> Reply:
-        """One request. It never waits, so none runs in the middle of another."""
+        """Handle one request. It never waits, so requests do not overlap."""
         return self._write(action, body) if action in WRITES else engine.run(action, body)
 
     def _write(self, action: str, body: bytes) -> Reply:
@@ -61,7 +61,7 @@ class Journalled:
             request = json.loads(body)
             before = engine.touched(action, request)
         except (ValueError, KeyError, TypeError, AttributeError):
-            # Names no item: the engine refuses it, and words the refusal as DynamoDB does.
+            # It names no item. The engine rejects it with DynamoDB's error.
             reply = engine.run(action, body)
             return (
                 reply
@@ -75,7 +75,7 @@ class Journalled:
             elif action == "BatchWriteItem":
                 _undo(before)
         except Exception:
-            # Memory must never be ahead of the journal: what is not journalled did not happen.
+            # Memory must never be ahead of the journal, so undo a write that was not journalled.
             log.exception("%s failed", action)
             _undo(before)
             return refusal("InternalServerError", "Internal server error", status=500)
@@ -86,7 +86,7 @@ class Journalled:
     def _restore(self, change: Change) -> None:
         if engine.load(change):
             return
-        # The table is not in this template, or has another key: its items are carried along, not dropped.
+        # The table is not in this template, or has another key. Its items are kept, not dropped.
         name = (change.table, json.dumps(change.key, sort_keys=True))
         if change.item is None:
             self._left_over.pop(name, None)
