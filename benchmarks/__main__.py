@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: measure Larder beside its peers, and write docs/benchmarks.md.
+"""`python -m benchmarks`: compare Larder with its peers, and write docs/benchmarks.md.
 
 QUICK=1 measures little of everything but builds, and ONLY some cases; both write nothing.
 """

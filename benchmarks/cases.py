@@ -147,7 +147,7 @@ def _build_headers(server: Server) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody with an account on a server: their address, their cookie and a key of theirs."""
+    """A user with an account on a server: their address, cookie and key."""
 
     email: str
     cookie: str
@@ -168,7 +168,7 @@ def sign_up(server: Server) -> Person:
 
 
 def account_cases(people: dict[str, Person]) -> list[Case]:
-    """The cases of a server of accounts. `people` has somebody for each server's name."""
+    """The cases for account servers. `people` has a user for each server's name."""
 
     def verification(server: Server) -> Request:
         text = json.dumps({"key": people[server.name].key})

@@ -78,7 +78,7 @@ def percentile(values: Sequence[float], percent: int) -> float:
 
 
 def _ratio(rounds: Sequence[tuple[Outcome, Outcome]], percent: int) -> float:
-    """Of all rounds together: one round has too few answers to tell its hundredth."""
+    """Over all rounds together, because one round has too few replies for a 99th percentile."""
     ours = _together([ours for ours, _ in rounds], percent)
     return ours / _together([theirs for _, theirs in rounds], percent)
 

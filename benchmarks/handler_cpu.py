@@ -155,7 +155,7 @@ def _recorded() -> Iterator[_Recording]:
         reply = send(session, request)
         name = _named(request)
         assert name not in recording.replies, (
-            f"{name} is called twice: the replies cannot be told apart"
+            f"{name} is called twice: the replies cannot be distinguished"
         )
         recording.replies[name] = (reply.status_code, dict(reply.headers), reply.content)
         return reply

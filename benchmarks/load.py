@@ -1,4 +1,4 @@
-"""The generator of load: a node process (peers/load.mjs) that is told what to send and tells how long it took."""
+"""The load generator: a node process (peers/load.mjs) that sends requests and reports their durations."""
 
 from __future__ import annotations
 

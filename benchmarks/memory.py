@@ -30,7 +30,7 @@ def watch(
     passing_bytes: int,
     say: Callable[[str], None],
 ) -> Memory:
-    """Put and fetch artifacts of 120 MB till so many bytes have gone up and down. `send` sends one, or raises."""
+    """Store and fetch artifacts of 120 MB until `passing_bytes` have passed. `send` sends one request, or raises."""
     if shutil.disk_usage(folder).free < passing_bytes + _ROOM_TO_SPARE_BYTES:
         raise RuntimeError(f"{folder} has no room for {passing_bytes} bytes of artifacts")
     samples = [(0.0, _started_mb(server))]

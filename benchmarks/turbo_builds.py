@@ -10,7 +10,7 @@ from benchmarks.servers import LARDER, Server
 from tests.e2e import monorepo, turbo
 
 _NOT_SMALL = 6
-"""Packages that every sample monorepo has beside the small ones."""
+"""Packages that every sample monorepo has in addition to the small ones."""
 
 
 def build_with_each(

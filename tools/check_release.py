@@ -1,4 +1,4 @@
-"""Whether this tree can be released: told before `make release` tests and packs it."""
+"""Check that this tree can be released, before `make release` tests and packages it."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ from tools.package import ROOT, version
 
 
 def problems(root: Path, version: str) -> Iterator[str]:
-    """What is missing. `version` is the one of layers/larder/pyproject.toml."""
+    """What prevents the release. `version` is that of layers/larder/pyproject.toml."""
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         yield f"{version} is no version of three numbers"
     changelog = (root / "docs" / "changelog.md").read_text()

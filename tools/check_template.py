@@ -1,7 +1,7 @@
-"""Hold template.yaml, and what SAM makes of it, to the rules of SAM, cfn-lint and checkov and a number of resources.
+"""Check template.yaml, and SAM's output for it, with SAM, cfn-lint and checkov, and count its resources.
 
-Run by `make check`. A finding of checkov that is meant to be stands in template_exceptions.yaml with its reason; one
-that does not, and an exception that finds nothing any more, ends the check.
+Run by `make check`. Accepted findings of checkov are listed in template_exceptions.yaml with a reason. Any other
+finding, and an exception without a finding, fails the check.
 """
 
 import copy
@@ -30,13 +30,13 @@ EXCEPTIONS = ROOT / "tools" / "template_exceptions.yaml"
 
 RESOURCE_LIMIT = 500
 ENOUGH_RESOURCES = 450
-"""From here on the next endpoints need a decision."""
+"""At this number of resources, further endpoints need a decision."""
 WAY_OUT = "docs/decisions/0027-room-in-the-template.md"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A rule that a resource does not keep. `resource` is type and logical id: `AWS::SQS::Queue.DeadLetters`."""
+    """A rule that a resource breaks. `resource` is type and logical id: `AWS::SQS::Queue.DeadLetters`."""
 
     check: str
     rule: str
@@ -45,7 +45,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Exemption:
-    """What may break a rule, by patterns with `*`, and why."""
+    """The resources that are exempt from a rule, as patterns with `*`, and the reason."""
 
     check: str
     resources: tuple[str, ...]
@@ -86,7 +86,7 @@ def stale(findings: Sequence[Finding], exemptions: Iterable[Exemption]) -> list[
 
 
 def findings_of(report: dict[str, Any]) -> list[Finding]:
-    """The failed checks of checkov's report. What it could not read is no finding but an error."""
+    """The failed checks of checkov's report. A file that it could not read is an error, not a finding."""
     if report["summary"]["parsing_errors"] or not report["summary"]["passed"]:
         _fail("checkov could not read the template")
     return [
@@ -140,8 +140,8 @@ def _without_repetition(template: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run(command: Sequence[str | Path]) -> str:
-    """What the command prints. Ends the check with its output when it fails."""
-    # SAM asks for a region though it calls nobody.
+    """The command's output. If the command fails, prints it and ends the check."""
+    # SAM needs a region although it calls no service.
     environment = {"AWS_DEFAULT_REGION": "us-east-1", "SAM_CLI_TELEMETRY": "0"} | os.environ
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False

@@ -1,4 +1,4 @@
-"""Put what `make build` made into dist/larder-<version>: the template and two archives, as `sam package` takes them.
+"""Package the output of `make build` in dist/larder-<version>: the template and two archives for `sam package`.
 
 Run by `make package`. All functions are the same code and differ in the handler alone, so one archive is enough for
 them. The same files make the same archives: sorted, and with one date. SHA256SUMS names every file and its sum.
@@ -27,7 +27,7 @@ _STEP_OF_SAM = re.compile(r"^\[[a-z]+\.(?:validate|build)\.", re.MULTILINE)
 
 
 class Unbuilt(Exception):
-    """There is nothing to pack, or it is not what it should be."""
+    """There is no build, or it is inconsistent."""
 
 
 def version() -> str:
@@ -36,7 +36,7 @@ def version() -> str:
 
 
 def package(built: Path, folder: Path) -> list[Path]:
-    """Make `folder` anew from what was built. Returns its files. Raises Unbuilt."""
+    """Replace `folder` with a package of the build. Returns its files. Raises Unbuilt."""
     if not (built / TEMPLATE).is_file():
         raise Unbuilt("nothing is built: run `make build`")
     template = (built / TEMPLATE).read_text()

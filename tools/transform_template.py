@@ -1,4 +1,4 @@
-"""What SAM makes of template.yaml, as JSON on standard output: every resource that a deployment would have.
+"""Print SAM's output for template.yaml as JSON: every resource that a deployment would have.
 
 Run by the Python of SAM's own environment: `.tools/sam/bin/python tools/transform_template.py`. Asks nobody; Lambda's
 code stands under the addresses that an upload would give it.

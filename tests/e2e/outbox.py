@@ -1,4 +1,4 @@
-"""Mail that a local cloud has sent, read from its outbox as somebody at this machine would."""
+"""Mail that a local cloud has sent, read from its outbox as a user of this machine would."""
 
 from __future__ import annotations
 

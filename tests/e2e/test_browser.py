@@ -40,7 +40,7 @@ def site(request: pytest.FixtureRequest, server: LocalCloud) -> str:
 
 
 @pytest.fixture
-def somebody() -> Person:
+def person() -> Person:
     return Person(f"ada-{secrets.token_hex(6)}@acme.example", secrets.token_hex(12))
 
 
@@ -88,15 +88,15 @@ def sign_up_and_verify(page: Browser, site: str, person: Person) -> None:
 
 
 def test_who_signs_up_stays_signed_in_until_the_password_is_reset(
-    server: LocalCloud, profile: Path, site: str, somebody: Person
+    server: LocalCloud, profile: Path, site: str, person: Person
 ) -> None:
     with browser.opened(profile) as page:
         page.open(site + PAGE)
-        credentials = {"email": somebody.email, "password": somebody.password}
-        sign_up_and_verify(page, site, somebody)
+        credentials = {"email": person.email, "password": person.password}
+        sign_up_and_verify(page, site, person)
         assert signed_in_as(page) is None
 
-        sign_in(page, somebody)
+        sign_in(page, person)
         kept = page.cookies()
         assert list(kept) == [SESSION]
         cookie = kept[SESSION]
@@ -104,24 +104,24 @@ def test_who_signs_up_stays_signed_in_until_the_password_is_reset(
         assert (cookie["path"], cookie["domain"]) == ("/", urlsplit(site).hostname)
         assert abs(cookie["expiry"] - time.time() - WEEK_SECONDS) < CLOCK_SECONDS
         assert page.run("return document.cookie") == ""
-        assert signed_in_as(page) == somebody.email
+        assert signed_in_as(page) == person.email
 
         server.restart()
-        assert signed_in_as(page) == somebody.email
+        assert signed_in_as(page) == person.email
 
     with browser.opened(profile) as page:
         page.open(site + PAGE)
-        assert signed_in_as(page) == somebody.email
+        assert signed_in_as(page) == person.email
 
         status, _ = post(
-            page, "/api/auth/request-password-reset", email=somebody.email, redirectTo=PAGE
+            page, "/api/auth/request-password-reset", email=person.email, redirectTo=PAGE
         )
         assert status == 200
-        page.open_when_there(site + "/_local/outbox", somebody.email, "Reset your password")
+        page.open_when_there(site + "/_local/outbox", person.email, "Reset your password")
         page.follow(f"{site}/api/auth/reset-password/")
         (token,) = parse_qs(urlsplit(page.url).query)["token"]
         assert page.url == f"{site}{PAGE}?token={token}"
-        changed = Person(somebody.email, secrets.token_hex(12))
+        changed = Person(person.email, secrets.token_hex(12))
         assert post(
             page, "/api/auth/reset-password", newPassword=changed.password, token=token
         ) == (200, {"status": True})
@@ -131,25 +131,25 @@ def test_who_signs_up_stays_signed_in_until_the_password_is_reset(
         status, answer = post(page, "/api/auth/sign-in/email", **credentials)
         assert (status, answer["code"]) == (401, "INVALID_EMAIL_OR_PASSWORD")
         sign_in(page, changed)
-        assert signed_in_as(page) == somebody.email
+        assert signed_in_as(page) == person.email
         assert post(page, "/api/auth/sign-out") == (200, {"success": True})
         assert page.cookies() == {}
         assert signed_in_as(page) is None
 
 
 def test_a_session_that_is_not_to_be_remembered_ends_with_the_browser(
-    server: LocalCloud, profile: Path, somebody: Person
+    server: LocalCloud, profile: Path, person: Person
 ) -> None:
     site = f"http://localhost:{server.port}"
     with browser.opened(profile) as page:
-        sign_up_and_verify(page, site, somebody)
-        sign_in(page, somebody, rememberMe=False)
+        sign_up_and_verify(page, site, person)
+        sign_in(page, person, rememberMe=False)
         kept = page.cookies()
         assert set(kept) == {SESSION, DONT_REMEMBER}
         for cookie in kept.values():
             assert "expiry" not in cookie
             assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Lax")
-        assert signed_in_as(page) == somebody.email
+        assert signed_in_as(page) == person.email
 
     with browser.opened(profile) as page:
         page.open(site + PAGE)
@@ -158,14 +158,14 @@ def test_a_session_that_is_not_to_be_remembered_ends_with_the_browser(
 
 
 def test_pages_of_other_origins_can_do_nothing_with_the_cookies(
-    server: LocalCloud, profile: Path, somebody: Person, other_port: int
+    server: LocalCloud, profile: Path, person: Person, other_port: int
 ) -> None:
     """Another port is of the same site, so the browser sends the cookies along; another name is another site."""
     site = f"http://localhost:{server.port}"
     neighbour, stranger = f"http://localhost:{other_port}", f"http://127.0.0.1:{other_port}"
     with browser.opened(profile) as page:
-        sign_up_and_verify(page, site, somebody)
-        sign_in(page, somebody)
+        sign_up_and_verify(page, site, person)
+        sign_in(page, person)
         kept = page.cookies()
 
         for other, carried, refusal in ((neighbour, kept, 403), (stranger, {}, 401)):
@@ -189,7 +189,7 @@ def test_pages_of_other_origins_can_do_nothing_with_the_cookies(
             assert posts["/api/auth/revoke-sessions"] == refusal
             assert "/api/auth/update-user" not in posts
 
-        credentials = {"email": somebody.email, "password": somebody.password}
+        credentials = {"email": person.email, "password": person.password}
         for other, path, fields, code in (
             (neighbour, "sign-in/email", credentials, "INVALID_ORIGIN"),
             (neighbour, "sign-out", {}, "INVALID_ORIGIN"),
@@ -202,4 +202,4 @@ def test_pages_of_other_origins_can_do_nothing_with_the_cookies(
 
         page.open(site + PAGE)
         assert page.cookies() == kept
-        assert signed_in_as(page) == somebody.email
+        assert signed_in_as(page) == person.email

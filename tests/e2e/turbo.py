@@ -18,7 +18,7 @@ from . import node
 NEWEST = "2.11.11"
 # Any text does: turbo uses it as the HMAC key of `remoteCache.signature`.
 SIGNATURE_KEY = "a signature key of the sample monorepo"
-# Versions whose `turbo run` starts a background process unless told otherwise.
+# Versions whose `turbo run` starts a background process by default.
 DAEMON_VERSIONS = ("1.", "2.0.")
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")

@@ -1,4 +1,4 @@
-"""Whoever steals the tables, or reads the logs, finds no key: not whole, not in parts, not in another writing."""
+"""Stolen tables and logs contain no key: not complete, not in parts, not in another encoding."""
 
 import base64
 import json

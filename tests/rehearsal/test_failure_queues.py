@@ -1,4 +1,4 @@
-"""What Lambda does with a function's role when a background run has failed: it tells the function's queue."""
+"""After a failed background run, Lambda sends a message to the function's queue under the function's role."""
 
 import pytest
 

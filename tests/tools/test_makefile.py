@@ -1,4 +1,4 @@
-"""What the Makefile says before it begins, and where it looks for tests."""
+"""The Makefile's check of the environment, and its folders of tests."""
 
 import os
 import re
@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def make(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    # As a shell calls it, not as a part of the `make test` that runs this.
+    # Without the variables of a `make test` that may run this test.
     environ = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     return subprocess.run(
         ["make", *arguments],
@@ -25,13 +25,11 @@ def make(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("command", ["build", "deploy"])
 @pytest.mark.parametrize("name", ["production", "prod.", "", "defaul"])
-def test_an_environment_that_samconfig_does_not_have_is_refused_before_anything_is_built(
-    command: str, name: str
-) -> None:
+def test_an_unknown_environment_is_rejected_before_the_build(command: str, name: str) -> None:
     done = make(command, ENV=name)
     assert done.returncode == 2
-    told, *_ = done.stderr.splitlines()
-    assert told == f'samconfig.toml has no environment "{name}": default, prod'
+    message, *_ = done.stderr.splitlines()
+    assert message == f'samconfig.toml has no environment "{name}": default, prod'
     assert done.stdout == ""
 
 
@@ -42,7 +40,7 @@ def test_the_environments_of_samconfig_are_known(name: str) -> None:
 
 
 @pytest.mark.parametrize(("command", "marks"), [("test-build", "build"), ("e2e", "slow|e2e")])
-def test_a_command_looks_into_every_folder_that_has_tests_for_it(command: str, marks: str) -> None:
+def test_a_command_covers_every_folder_with_its_tests(command: str, marks: str) -> None:
     makefile = (ROOT / "Makefile").read_text()
     (folders,) = re.findall(rf"^{command}: FOLDERS := (.+)$", makefile, re.MULTILINE)
     marked = re.compile(rf"\bmark\.({marks})\b")

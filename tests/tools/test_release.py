@@ -47,8 +47,8 @@ def test_a_package_is_the_template_two_archives_and_their_sums(built: Path, tmp_
     assert ZipFile(tmp_path / "dist" / FUNCTIONS).namelist() == ["module.py"]
     assert ZipFile(tmp_path / "dist" / LAYER).namelist() == ["python/larder/module.py"]
     for line in (tmp_path / "dist" / SUMS).read_text().splitlines():
-        told, name = line.split("  ")
-        assert hashlib.sha256((tmp_path / "dist" / name).read_bytes()).hexdigest() == told
+        digest, name = line.split("  ")
+        assert hashlib.sha256((tmp_path / "dist" / name).read_bytes()).hexdigest() == digest
 
 
 def test_the_same_files_make_the_same_archives_whatever_their_dates(
