@@ -13,7 +13,7 @@ from tools.generate.text import camel_case, quoted, table_row
 GROUPS = {
     "cache": "What the cache keeps and serves.",
     "keys": "What new API keys are like.",
-    "accounts": "Who may sign up and sign in, and how.",
+    "accounts": "Rules for sign-up and sign-in.",
     "teams": "Teams that people create and join.",
     "mail": "Mail: its sender, and functions of your own that deliver it.",
     "requests": "Where people sign in from, and how often they may try.",
