@@ -10,7 +10,7 @@ def logged_errors(text: str) -> list[str]:
     if '"ERROR"' not in text and '"CRITICAL"' not in text:
         return []
     lines = (line for line in text.splitlines() if line.strip())
-    return [text for line in lines if (text := _readable(line))]
+    return [readable for line in lines if (readable := _readable(line))]
 
 
 def _readable(line: str) -> str | None:
