@@ -170,7 +170,7 @@ def test_an_invalid_address_or_name_is_rejected(larder: Larder) -> None:
     refusal = larder.refusal("users", "create", "--email", "ada", "--name", "Ada")
     assert refusal == "email: must be an email address"
     refusal = larder.refusal("users", "create", "--email", "ada@acme.example", "--name", " ")
-    assert refusal == "name: must hold 1 to 100 characters and no control characters"
+    assert refusal == "name: must have 1 to 100 characters and no control characters"
 
 
 def test_an_unknown_address_suggests_the_create_command(larder: Larder) -> None:

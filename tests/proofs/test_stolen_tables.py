@@ -23,7 +23,7 @@ from tests.requests import Cloud, Reply, Sender, deliver
 
 READ = {"artifacts": ("read",)}
 START_LENGTH = 6
-"""Characters of a key that the table may keep."""
+"""Characters after the prefix that the table keeps in `start`."""
 RUN = re.compile(rf"[A-Za-z0-9_-]{{{START_LENGTH + 1},}}")
 """What keys are made of; they have no other character."""
 PREFIXES = (None, "ci_", "a-prefix-of-32-characters-length", "k")
@@ -39,7 +39,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 class Secrets:
-    """Every key that a test made, and what of them may be found: a prefix, and the first characters."""
+    """Every key that a test made. Only its `start` may be found: the prefix and the first characters after it."""
 
     def __init__(self) -> None:
         self.raw: list[tuple[str, str | None]] = []
@@ -60,11 +60,11 @@ class Secrets:
         return found + [word for word in self._other_writings() if word in text]
 
     def _pieces(self) -> Iterator[str]:
-        """Every run of seven characters with one of the secret part; the six at the start may be kept."""
+        """Every run of seven characters that has one beyond `start`: the prefix and the first six after it."""
         length = START_LENGTH + 1
         for raw, prefix in self.raw:
             assert RUN.fullmatch(raw), raw
-            for at in range(max(0, len(prefix or "") - length + 1), len(raw) - length + 1):
+            for at in range(len(prefix or ""), len(raw) - length + 1):
                 yield raw[at : at + length]
 
     def _other_writings(self) -> Iterator[str]:
@@ -146,7 +146,7 @@ def test_the_proof_finds_a_key_whole_in_parts_and_in_other_writings() -> None:
     secrets.made(raw, "ci_")
     for leak in (
         raw,
-        raw[:7],
+        raw[:10],
         raw[20:27],
         f'{{"authorization": "Bearer {raw}"}}',
         raw.encode().hex(),
@@ -154,7 +154,7 @@ def test_the_proof_finds_a_key_whole_in_parts_and_in_other_writings() -> None:
         raw[::-1],
     ):
         assert secrets.found_in(leak), leak
-    assert secrets.found_in(f"{raw[:6]} {hash_key(raw)} ci_") == []
+    assert secrets.found_in(f"{raw[:9]} {hash_key(raw)} ci_") == []
 
 
 @pytest.mark.slow
