@@ -146,7 +146,7 @@ class Client:
             location = described["location"]
             reply = self.http.get(location)
             assert reply.status_code == 200, (reply.status_code, urlsplit(location).path)
-        tag, duration = described.get("x-artifact-tag"), described["x-artifact-duration"]
+        tag, duration = described.get("x-artifact-tag"), described.get("x-artifact-duration", "0")
         return Seen.of(reply.content, tag, int(duration))
 
     def head(self, hash: str) -> httpx.Response:

@@ -82,7 +82,7 @@ def reader(client: Client, written: Written, seen: Counter[str], times: int) -> 
                 written.check_described(
                     int(headers["content-length"]),
                     headers.get("x-artifact-tag"),
-                    int(headers["x-artifact-duration"]),
+                    int(headers.get("x-artifact-duration", 0)),
                 )
             entry = client.query(HASH)[HASH]
             if entry is not None:
