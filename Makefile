@@ -79,7 +79,7 @@ e2e: $(READY) ## run the long tests: npm's turbo clients, a browser, crashes, lo
 
 .PHONY: proofs
 proofs: $(READY) ## run the crash, load and hostile-request tests at full length (about 15 minutes)
-	@KILL_POINTS=50 FUZZ_EXAMPLES=2000 COUNTED_CHANGES=1000 PARALLEL_ROUNDS=6 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 OVERLAP_SEEDS=2 DELETE_RACES=30 PASSING_MB=2000 \
+	@KILL_POINTS=50 FUZZ_EXAMPLES=2000 COUNTED_CHANGES=1000 PARALLEL_ROUNDS=6 PUBLISHED_ROUNDS=50 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 OVERLAP_SEEDS=2 DELETE_RACES=30 PASSING_MB=2000 \
 		.venv/bin/python -m pytest tests/proofs $(ARGS)
 
 .PHONY: faults
@@ -106,16 +106,12 @@ fuzz: $(READY) ## run many hostile requests: FUZZ_EXAMPLES=1000 to the handlers,
 	@API_EXAMPLES="$${API_EXAMPLES:-500}" .venv/bin/python -m pytest -n 2 -o faulthandler_timeout=0 tests/proofs/test_documented_api.py $(ARGS)
 
 .PHONY: generate
-generate: $(READY) ## update everything generated from the code: parts of template.yaml and docs/
+generate: $(READY) ## update everything generated from the code: parts of template.yaml and docs/, events/, the OpenAPI document
 	@.venv/bin/python -m tools.generate
 
 .PHONY: template-diff
 template-diff: $(READY) ## show what deploying template.yaml would change: BASE=main (descriptions are listed separately)
 	@.venv/bin/python -m tools.template_diff "$(or $(BASE),main)"
-
-.PHONY: openapi
-openapi: $(READY) ## update docs/openapi.json, the document at GET /openapi.json and the methods of each path from the handlers
-	@.venv/bin/python -m tools.openapi
 
 .PHONY: compatibility
 compatibility: $(READY) ## update docs/compatibility.md from a run of the client matrix

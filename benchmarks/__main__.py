@@ -1,6 +1,6 @@
 """`python -m benchmarks`: compare Larder with its peers, and write docs/benchmarks.md.
 
-QUICK=1 measures little of everything but builds, and ONLY some cases; both write nothing.
+QUICK=1 measures less and skips builds. ONLY measures some cases. Both write nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TOOLS = _ROOT / ".tools"
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much is measured."""
+    """How much to measure."""
 
     rounds: int
     seconds: float
@@ -53,26 +53,28 @@ def main() -> int:
         "--quick",
         action="store_true",
         default=bool(os.environ.get("QUICK")),
-        help="2 minutes (QUICK)",
+        help="take 2 minutes and skip builds (variable: QUICK)",
     )
     parser.add_argument(
         "--only",
         default=os.environ.get("ONLY", ""),
-        help="only cases whose names hold this text, and handlers, memory, turbo (ONLY)",
+        help="measure only cases whose name contains this text; others are handlers, memory, turbo (variable: ONLY)",
     )
-    parser.add_argument("--write", action="store_true", help="write the page whatever was measured")
-    parser.add_argument("--data", type=Path, help="where the servers keep what they store")
+    parser.add_argument(
+        "--write", action="store_true", help="write the page even after a partial run"
+    )
+    parser.add_argument("--data", type=Path, help="folder for the data of the servers")
     arguments = parser.parse_args()
-    # As in Lambda, where a function's folder is where its modules are looked for.
+    # As in Lambda, where the folder of a function is on the module path.
     sys.path.insert(0, str(_ROOT / "functions"))
-    # Ended from outside, it ends the servers too.
+    # So that the servers stop too when this process is stopped.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     extent = QUICK if arguments.quick else FULL
     with tempfile.TemporaryDirectory(prefix="larder-bench-", dir=arguments.data) as folder:
         run = _measure(extent, Path(folder), arguments.only)
     print(summary(run))
     if arguments.write or not (arguments.quick or arguments.only):
-        # Imported here: only a full run draws, and only `make bench` installs what draws.
+        # Imported here, because only a full run draws charts, and only `make bench` installs matplotlib.
         from benchmarks.plots import draw
 
         docs = _ROOT / "docs"
@@ -88,7 +90,7 @@ def _measure(extent: Extent, folder: Path, only: str) -> Run:
     def say(text: str) -> None:
         print(f"{time.monotonic() - started:6.0f} s  {text}", flush=True)
 
-    say("installing the peers (the first time only)")
+    say("installing the peers (first time only)")
     npm = servers.installed(_TOOLS / "benchmark-peers")
     say("starting the servers")
     with contextlib.ExitStack() as stack:
@@ -99,7 +101,7 @@ def _measure(extent: Extent, folder: Path, only: str) -> Run:
         measuring = _Measuring(load, extent, only, say)
         cpu = []
         if only in "handlers":
-            say("CPU of the handlers")
+            say("CPU time of the handlers")
             cpu = handler_requests.measure_all(
                 folder / "larder", turns=extent.cpu_turns, calls_a_turn=extent.cpu_calls
             )
@@ -171,7 +173,7 @@ class _Measuring:
                 alone = [self._send(case, ours, clients) for _ in range(self._extent.rounds)]
                 rows.append(figures.alone(case.name, clients, peer.name, alone))
             else:
-                # In turns, so that what else the machine does at a time meets both; each begins every other round.
+                # In turns, so that other work on the machine affects both. The first one alternates.
                 rounds = []
                 for number in range(self._extent.rounds):
                     pair = (ours, peer) if number % 2 == 0 else (peer, ours)
@@ -179,7 +181,7 @@ class _Measuring:
                     rounds.append((sent[ours.name], sent[peer.name]))
                 row = figures.compared(case.name, clients, peer.name, rounds)
                 self._say(
-                    f"{case.name}, {clients} clients: {row.rate:.2f} x as many a second"
+                    f"{case.name}, {clients} clients: {row.rate:.2f} x as many per second"
                     + (f"  ({row.failures})" if row.failures else "")
                 )
                 rows.append(row)
@@ -204,7 +206,7 @@ class _Measuring:
         def send(seconds: float) -> Outcome:
             return self._counted(server, request, clients, seconds, clients, case.most)
 
-        # Sent before, so that whatever is made at first use is there.
+        # A warm-up, for everything that is created at first use.
         send(self._extent.seconds / 10)
         return send(self._extent.seconds)
 

@@ -1,4 +1,4 @@
-"""What is asked of the servers: the same of each, in its own words."""
+"""The requests to the servers: the same for each, in the form that it expects."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ import json
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from uuid import UUID
 
 import httpx
 
 from benchmarks.load import Generator, Request
 from benchmarks.servers import LARDER, Server
+from tests.catalogue import TURBO, valid
 
 SIZES = {"10 KB": 10_000, "1 MB": 1_000_000, "20 MB": 20_000_000, "120 MB": 120_000_000}
 _THROUGH_THE_API = 4_000_000
-"""Larger ones go the way of `turbo --preflight`."""
+"""Larger artifacts are uploaded as by `turbo --preflight`."""
 
-_PASSWORD = "correct horse battery staple"  # noqa: S105 - of a user that lives as long as the run
+_PASSWORD = "correct horse battery staple"  # noqa: S105 - of a user of this run
 _JSON = {"content-type": "application/json"}
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A request, made for a server; None where the server has no such thing.
+    """Makes a request for a server, or None if the server has no such endpoint.
 
-    It is sent for so many seconds, at most so often. A `large` one is sent once by each client, and three times by one.
+    The request is sent for `seconds`, at most `most` times. A `large` one is sent once by each client, and at least
+    three times.
     """
 
     name: str
@@ -37,7 +38,7 @@ class Case:
 
 
 def artifact_cases(prefix: str) -> list[Case]:
-    """The cases of a cache. Hashes begin with `prefix`; `store` has put what GET and HEAD ask for."""
+    """The cases of a cache. Hashes begin with `prefix`. `store` uploads the artifacts of GET and HEAD."""
     cases = [
         Case("HEAD", lambda server: _artifact(server, "HEAD", _stored(prefix, "10 KB"))),
         Case("GET miss", lambda server: _artifact(server, "GET", "00000000", statuses=(404,))),
@@ -54,18 +55,18 @@ def _on_size(method: str, name: str, size: int, prefix: str) -> Case:
     def request(server: Server) -> Request:
         if method == "GET":
             return download(server, _stored(prefix, name), size)
-        # Each upload is of an artifact of its own: replacing one is another thing.
+        # Each upload has a new hash, because replacing an artifact takes a different path.
         return upload(server, f"{prefix}{secrets.token_hex(3)}{{n}}", size)
 
     if size < _THROUGH_THE_API:
         return Case(f"{method} {name}", request, most=400)
-    # 64 bodies of 120 MB would not fit into the memory of a server that holds each as a whole.
+    # 64 bodies of 120 MB would not fit into the memory of a server that holds complete bodies.
     clients = (1, 16, 64) if size <= 20_000_000 else (1, 4, 16)
     return Case(f"{method} {name}", request, clients, large=True)
 
 
 def store(generator: Generator, server: Server, prefix: str) -> None:
-    """Put what the cases ask for."""
+    """Upload the artifacts that the cases read."""
     for name, size in SIZES.items():
         request = upload(server, _stored(prefix, name), size)
         outcome = generator.send(server.url, request, clients=1, seconds=0, least=1, most=1)
@@ -123,13 +124,7 @@ def _query(server: Server, prefix: str) -> Request | None:
 
 
 def _events(server: Server) -> Request:
-    event = {
-        "sessionId": str(UUID(int=7)),
-        "source": "REMOTE",
-        "event": "HIT",
-        "hash": "0123456789abcdef",
-        "duration": 1200,
-    }
+    event = valid("POST /v8/artifacts/events").json[0]
     return Request(
         method="POST",
         path=f"/v8/artifacts/events?slug={server.team}",
@@ -141,7 +136,7 @@ def _events(server: Server) -> Request:
 def _build_headers(server: Server) -> dict[str, str]:
     return {
         "authorization": f"Bearer {server.token}",
-        "user-agent": "turbo 2.11.11 1.98.0-nightly linux x86_64",
+        "user-agent": TURBO,
     }
 
 
@@ -155,7 +150,7 @@ class Person:
 
 
 def sign_up(server: Server) -> Person:
-    """Make an account with a session and a key."""
+    """Create an account with a session and a key."""
     email = f"{secrets.token_hex(6)}@bench.example"
     headers = {"origin": server.url}
     with httpx.Client(base_url=server.url, headers=headers, trust_env=False, timeout=60) as client:
@@ -168,7 +163,7 @@ def sign_up(server: Server) -> Person:
 
 
 def account_cases(people: dict[str, Person]) -> list[Case]:
-    """The cases for account servers. `people` has a user for each server's name."""
+    """The cases for account servers. `people` has a user for each server, by its name."""
 
     def verification(server: Server) -> Request:
         text = json.dumps({"key": people[server.name].key})
@@ -184,7 +179,7 @@ def account_cases(people: dict[str, Person]) -> list[Case]:
 
     return [
         Case("key verification", verification),
-        Case("session look-up", session),
+        Case("session lookup", session),
         Case("sign-in", sign_in),
     ]
 

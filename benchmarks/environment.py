@@ -1,4 +1,4 @@
-"""What the measurements were made on, in words that claim nothing of any other machine."""
+"""The environment of the measurements."""
 
 from __future__ import annotations
 

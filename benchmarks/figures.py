@@ -1,4 +1,4 @@
-"""What comes of the measurements. A ratio is Larder's figure divided by the peer's, of the same round."""
+"""Figures from the measurements. A ratio is Larder's figure divided by the peer's in the same round."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from benchmarks.load import Outcome
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A case with so many clients: the median of the rounds' ratios, and the least and the most of the rates'.
+    """A case with a number of clients: the median of the rounds' ratios, and the lowest and highest ratio of the rates.
 
-    `rate` counts answers a second, more is better; `p50` and `p99` are of the time that an answer takes, less is
-    better. The CPU time is that of all processes of a server, for one answer.
+    `rate` compares replies per second: higher is better. `p50` and `p99` compare the times of a reply: lower is better.
+    The CPU time is that of all processes of a server for one reply.
     """
 
     case: str
@@ -47,7 +47,7 @@ class Alone:
 def compared(
     case: str, clients: int, peer: str, rounds: Sequence[tuple[Outcome, Outcome]]
 ) -> Compared:
-    """Of rounds in which Larder and the peer took turns."""
+    """From rounds in which Larder and the peer took turns."""
     rates = [ours.rate / theirs.rate for ours, theirs in rounds]
     return Compared(
         case=case,
@@ -67,12 +67,12 @@ def compared(
 
 
 def alone(case: str, clients: int, peer: str, rounds: Sequence[Outcome]) -> Alone:
-    failed = _told("Larder", rounds)
+    failed = _failures_of("Larder", rounds)
     return Alone(case, clients, peer, _together(rounds, 50), _cpu_ms(rounds), failed)
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
-    """The smallest value that so many percent of them do not exceed; 0 of none."""
+    """The smallest value that this percentage of the values does not exceed; 0 without values."""
     ordered = sorted(values)
     return ordered[-(-len(ordered) * percent // 100) - 1] if ordered else 0.0
 
@@ -88,22 +88,22 @@ def _together(outcomes: Sequence[Outcome], percent: int) -> float:
 
 
 def _cpu_ms(outcomes: Sequence[Outcome]) -> float:
-    """Of one answer."""
+    """CPU time of one reply."""
     answers = sum(len(outcome.took_ms) for outcome in outcomes)
     return sum(outcome.cpu_ms for outcome in outcomes) / answers if answers else 0.0
 
 
 def _failures(rounds: Sequence[tuple[Outcome, Outcome]]) -> str:
     ours, theirs = zip(*rounds, strict=True)
-    return ", ".join(filter(None, [_told("Larder", ours), _told("peer", theirs)]))
+    return ", ".join(filter(None, [_failures_of("Larder", ours), _failures_of("peer", theirs)]))
 
 
-def _told(who: str, outcomes: Sequence[Outcome]) -> str:
+def _failures_of(server: str, outcomes: Sequence[Outcome]) -> str:
     counts: dict[str, int] = {}
     for outcome in outcomes:
         for what, times in outcome.failures.items():
             counts[what] = counts.get(what, 0) + times
-    return ", ".join(f"{who}: {times} x {what}" for what, times in counts.items())
+    return ", ".join(f"{server}: {times} x {what}" for what, times in counts.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What the local server held while artifacts passed through it: (MB passed, MB resident), in their order."""
+    """Memory of the local server during uploads and downloads: pairs of MB passed and MB resident, in order."""
 
     samples: tuple[tuple[float, float], ...]
 
@@ -131,7 +131,7 @@ class Memory:
 
     @property
     def growth_mb(self) -> float:
-        """How much higher the highest point of the second half is than that of the first."""
+        """The peak of the second half minus the peak of the first half."""
         middle = self.passed_mb / 2
         first = [mb for passed, mb in self.samples if passed <= middle]
         second = [mb for passed, mb in self.samples if passed > middle]
@@ -149,7 +149,7 @@ class Memory:
 def peaks_by_role(
     peaks: Mapping[str, Sequence[tuple[str, float]]],
 ) -> list[tuple[str, str, int, float]]:
-    """Server, what its processes do, how many do it, and the most memory that one of them has held, in MB."""
+    """Server, role of its processes, their number, and the peak memory of the largest one, in MB."""
     rows = []
     for server, processes in peaks.items():
         roles: dict[str, list[float]] = {}

@@ -1,9 +1,9 @@
-"""CPU time of a warm handler call, next to the bare calls to AWS that it makes.
+"""CPU time of a warm handler call, compared with its calls to AWS alone (the "bare" calls).
 
-AWS answers from memory: what botocore's HTTP session would send is answered with what a real store said to the same
-call before, so that botocore's building, signing and parsing count on both sides and no network does. The bare calls
-are made by clients of botocore's own, as any program would make them, one after another in one thread. The two sides
-take turns, and of each the quickest counts: what else the machine does only ever adds to it.
+AWS's replies come from memory: botocore's HTTP session gets the reply that a real store gave to the same call before.
+So botocore's building, signing and parsing count on both sides, and the network does not. The bare calls are made with
+plain botocore clients, as in any program, one after another in one thread. The two sides take turns, and the fastest
+turn of each counts, because other work on the machine can only add time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Event = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call to AWS as a handler makes it: `operation` in AWS's spelling, and its arguments."""
+    """One call to AWS as a handler makes it: `operation` as AWS spells it, and its arguments."""
 
     service: str
     operation: str
@@ -44,7 +44,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A request that a handler answers again and again. `handler` is the name that the template has for it."""
+    """A request that is sent to a handler repeatedly. `handler` is the handler's name in the template."""
 
     name: str
     handler: str
@@ -53,7 +53,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class HandlerCpu:
-    """What one call of a handler takes, and what its calls to AWS take alone, in milliseconds of CPU."""
+    """The CPU time of one call of a handler, and of its calls to AWS alone, in milliseconds."""
 
     name: str
     handler_ms: float
@@ -66,11 +66,11 @@ class HandlerCpu:
 
 
 def measure(case: Case, *, turns: int, calls_a_turn: int) -> HandlerCpu:
-    """Measure a request whose artifacts, key and team are in the stores that the environment names."""
+    """Measure a request. Its artifacts, key and team are in the stores that the environment names."""
     module, _, function = case.handler.rpartition(".")
     handler = getattr(importlib.import_module(module), function)
     with _silent_log():
-        # Once to meet the key and the team, once to learn what a warm request calls, and what it is answered.
+        # The first call caches the key and the team. The second records the calls of a warm request and their replies.
         handler(deepcopy(case.event), Context())
         with _recorded() as recording:
             handler(deepcopy(case.event), Context())
@@ -92,7 +92,7 @@ def measure(case: Case, *, turns: int, calls_a_turn: int) -> HandlerCpu:
 def take_turns(
     sides: tuple[Callable[[], object], Callable[[], object]], *, turns: int, calls_a_turn: int
 ) -> list[tuple[float, float]]:
-    """Milliseconds of CPU, of all threads, that one call of each side takes, for each turn after one to warm up."""
+    """The CPU time of one call of each side in milliseconds, over all threads, for each turn after a warm-up."""
 
     def cpu_ms(call: Callable[[], object]) -> float:
         began = time.process_time()
@@ -106,7 +106,7 @@ def take_turns(
 
 @dataclass
 class _Recording:
-    """What was called, and the HTTP replies by what they answer."""
+    """The recorded calls, and the HTTP replies by operation."""
 
     calls: list[Call] = field(default_factory=list)
     replies: dict[str, tuple[int, dict[str, str], bytes]] = field(default_factory=dict)
@@ -126,7 +126,7 @@ class _Recording:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """What clients would send is answered from memory for as long as this is open."""
+        """While this is open, requests of clients get their replies from memory."""
 
         def send(_: URLLib3Session, request: Any) -> AWSResponse:
             status, headers, body = self.replies[_named(request)]
@@ -145,7 +145,7 @@ class _Raw(io.BytesIO):
 
 @contextmanager
 def _recorded() -> Iterator[_Recording]:
-    """Records what the layer's clients call, and what comes back, while this is open."""
+    """While this is open, records the calls of the layer's clients and their replies."""
     from larder import aws
 
     recording = _Recording()
@@ -172,7 +172,7 @@ def _recorded() -> Iterator[_Recording]:
 
 
 def _named(request: Any) -> str:
-    """The operation of a request to DynamoDB; method and path of one to S3."""
+    """The operation of a request to DynamoDB, or the method and path of one to S3."""
     target = request.headers.get("X-Amz-Target")
     if target is None:
         return f"{request.method} {request.url.partition('?')[0]}"
@@ -181,7 +181,7 @@ def _named(request: Any) -> str:
 
 @contextmanager
 def _silent_log() -> Iterator[None]:
-    """Log lines are made and written, and seen by nobody."""
+    """Write log lines to the null device, so that logging costs the same and prints nothing."""
     (handler,) = logger().handlers
     with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123
         before = handler.setStream(nowhere)  # type: ignore[attr-defined]

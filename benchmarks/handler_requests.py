@@ -1,4 +1,4 @@
-"""The requests whose handlers are measured, on a team of their own in a running local cloud."""
+"""The requests whose handlers are measured, on a new team in a running local cloud."""
 
 from __future__ import annotations
 
@@ -8,31 +8,26 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from uuid import UUID
 
 from benchmarks.handler_cpu import Case, HandlerCpu, measure
 from larder import clock
 from larder.accounts.service import create_user
+from larder.actor import Actor
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key
-from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Writer
+from larder.artifacts.models import ArtifactHash, ArtifactMetadata
 from larder.artifacts.service import store
-from larder.teams.service import create_team
+from larder.teams.teams import create_team
+from tests.catalogue import TURBO, valid
 from tests.layer_on import forget
 from tests.requests import request_event
 
-_EVENT = {
-    "sessionId": str(UUID(int=7)),
-    "source": "REMOTE",
-    "event": "HIT",
-    "hash": "small",
-    "duration": 1200,
-}
+_EVENT = valid("POST /v8/artifacts/events", hash="small").json[0]
 _SMALL, _LARGE = b"small artifact", b"large artifact" * 30_000
 
 
 def measure_all(data: Path, *, turns: int, calls_a_turn: int) -> list[HandlerCpu]:
-    """Measure each request, with the layer in this process on the stores of the local cloud that keeps `data`."""
+    """Measure each request. The layer runs in this process, on the stores of the local cloud in the folder `data`."""
     with _on(data):
         return [
             measure(case, turns=turns, calls_a_turn=calls_a_turn)
@@ -41,7 +36,7 @@ def measure_all(data: Path, *, turns: int, calls_a_turn: int) -> list[HandlerCpu
 
 
 def requests_of_a_new_team() -> list[Case]:
-    """The requests that builds wait for, by the key of a team that is made for them."""
+    """The requests that builds wait for, with a key of a new team."""
     now, slug = clock.now(), f"bench-{secrets.token_hex(6)}"
     owner = create_user(f"{slug}@bench.example", "Owner", now=now)
     team = create_team(slug, slug, owner_user_id=owner.id, now=now)
@@ -52,7 +47,7 @@ def requests_of_a_new_team() -> list[Case]:
             ArtifactHash(hash),
             body,
             ArtifactMetadata(),
-            writer=Writer(key.id, owner.id),
+            writer=Actor(key.id, owner.id),
             replaces=None,
             quota_bytes=None,
             now=now,
@@ -60,7 +55,7 @@ def requests_of_a_new_team() -> list[Case]:
     headers = [
         ("authorization", f"Bearer {token}"),
         ("host", "127.0.0.1:3000"),
-        ("user-agent", "turbo 2.11.11 1.98.0-nightly linux x86_64"),
+        ("user-agent", TURBO),
         ("accept", "*/*"),
         ("content-type", "application/json"),
         ("x-forwarded-proto", "http"),

@@ -14,10 +14,10 @@ from tests.e2e import node
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is sent again and again. `{n}` in the path is another number each time.
+    """A request to send repeatedly. `{n}` in the path is a new number each time.
 
-    `bytes` is the size of a body of nothing in particular, `text` a body as it is. `preflight` sends it where OPTIONS
-    says, as `turbo --preflight` does. `reply_bytes` is the size of the last answer's body, where it is known.
+    `bytes` is the size of a generated body, `text` is a literal body. With `preflight`, the request goes to the URL
+    from OPTIONS, as in `turbo --preflight`. `reply_bytes` is the expected size of the last reply's body, if known.
     """
 
     method: str
@@ -32,9 +32,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of it: for how long it was sent, how long each answer took, and what went wrong how often.
+    """The result: the duration, the time of each reply, and the number of each failure.
 
-    `cpu_ms` is the CPU time that the server's processes took for all answers together.
+    `cpu_ms` is the CPU time of the server's processes for all replies together.
     """
 
     seconds: float
@@ -44,7 +44,7 @@ class Outcome:
 
     @property
     def rate(self) -> float:
-        """Answers a second."""
+        """Replies per second."""
         return len(self.took_ms) / self.seconds
 
 
@@ -55,7 +55,7 @@ class Generator:
     def send(
         self, origin: str, request: Request, *, clients: int, seconds: float, least: int, most: int
     ) -> Outcome:
-        """Send for so long: no fewer requests than `least`, and no more than `most`."""
+        """Send requests for `seconds`, but at least `least` and at most `most` of them."""
         job: dict[str, Any] = {
             "origin": origin,
             "method": request.method,
@@ -71,10 +71,10 @@ class Generator:
             "least": least,
             "most": most,
         }
-        self._script.tell(job)
+        self._script.send(job)
         line = self._script.answer()
         if not line:
-            raise RuntimeError("the generator of load has ended")
+            raise RuntimeError("the load generator has ended")
         answer = json.loads(line)
         return Outcome(answer["seconds"], tuple(answer["took_ms"]), answer["failures"])
 

@@ -1,4 +1,4 @@
-"""The memory of the local server while large artifacts pass through it, up and down."""
+"""The memory of the local server while it stores and returns large artifacts."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ def watch(
     passing_bytes: int,
     say: Callable[[str], None],
 ) -> Memory:
-    """Store and fetch artifacts of 120 MB until `passing_bytes` have passed. `send` sends one request, or raises."""
+    """Upload and download artifacts of 120 MB, `passing_bytes` in total. `send` sends one request, or raises."""
     if shutil.disk_usage(folder).free < passing_bytes + _ROOM_TO_SPARE_BYTES:
-        raise RuntimeError(f"{folder} has no room for {passing_bytes} bytes of artifacts")
+        raise RuntimeError(
+            f"{folder} has less than {passing_bytes} bytes of free space for artifacts"
+        )
     samples = [(0.0, _started_mb(server))]
     passed_mb = 0.0
     ended = threading.Event()
@@ -52,7 +54,7 @@ def watch(
             ):
                 send(request)
                 passed_mb += ARTIFACT_BYTES / _MEGABYTE
-            say(f"memory: {passed_mb:,.0f} MB have passed, {server.resident_mb():,.0f} MB are held")
+            say(f"memory: {server.resident_mb():,.0f} MB after {passed_mb:,.0f} MB of artifacts")
             if passed_mb * _MEGABYTE >= passing_bytes:
                 break
     finally:
@@ -62,7 +64,7 @@ def watch(
 
 
 def _started_mb(server: Server) -> float:
-    """What it holds once all its processes have started: the functions' do so one after the other."""
+    """The memory after all processes have started. Those of the functions start one after another."""
     deadline = time.monotonic() + _START_PATIENCE_S
     before, now = 0.0, server.resident_mb()
     while now - before > 1 and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""The figures of the page, as SVG."""
+"""The charts of the page, as SVG."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COLOURS = ("#1b6ca8", "#3fa796", "#e08e45", "#8a5a83")
 
 def draw(run: Run, folder: Path) -> None:
     folder.mkdir(exist_ok=True)
-    # Text stays text, and one run of the same figures gives the same file.
+    # Keep text as text. The fixed salt gives the same file for the same figures.
     mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "larder", "font.size": 9})
     rows = [row for row in run.rows if isinstance(row, Compared)]
     for peer, name in ((CACHE_PEER, "cache"), (ACCOUNTS_PEER, "accounts")):
@@ -49,7 +49,7 @@ def _rates(rows: Sequence[Compared], peer: str, path: Path) -> None:
     axes.invert_yaxis()
     axes.set_xscale("log")
     axes.axvline(1, color="black", linewidth=0.8)
-    axes.set_xlabel(f"requests a second, as a multiple of {peer}'s (more is better)")
+    axes.set_xlabel(f"requests per second, as a multiple of {peer}'s (higher is better)")
     axes.legend(frameon=False, fontsize=8)
     _save(figure, axes, path)
 
@@ -60,7 +60,7 @@ def _handlers(cpu: Sequence[HandlerCpu], path: Path) -> None:
     axes.invert_yaxis()
     axes.axvline(1, color="black", linewidth=0.8)
     axes.axvline(2, color="black", linewidth=0.8, linestyle="--")
-    axes.set_xlabel("CPU of a warm call, as a multiple of its bare calls to AWS (less is better)")
+    axes.set_xlabel("CPU time of a warm call, as a multiple of its calls to AWS (lower is better)")
     _save(figure, axes, path)
 
 
@@ -69,8 +69,8 @@ def _memory(memory: Memory, path: Path) -> None:
     passed, held = zip(*memory.samples, strict=True)
     axes.plot(passed, held, color=_COLOURS[0], linewidth=1)
     axes.set_ylim(bottom=0)
-    axes.set_xlabel("MB of artifacts that have passed")
-    axes.set_ylabel("MB held by all processes")
+    axes.set_xlabel("MB of artifacts uploaded and downloaded")
+    axes.set_ylabel("memory of all processes in MB")
     _save(figure, axes, path)
 
 

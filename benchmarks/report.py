@@ -1,4 +1,4 @@
-"""What a run is told as: lines for the screen, a page of the documentation."""
+"""Reports of a run: tables for the terminal, and the page of the documentation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.servers import ACCOUNTS_PEER, CACHE_PEER, LARDER
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What was measured, and on what. `peaks` has a row for each server and what its processes do."""
+    """The results of a run, and its environment. `peaks` has a row for each server and role of its processes."""
 
     rows: Sequence[Compared | Alone]
     builds: Sequence[Build]
@@ -28,74 +28,74 @@ class Run:
 _PAGE = """\
 # Benchmarks
 
-How Larder's local server does beside others of its kind, as one run of `make bench` measured it. The same command
-writes this page anew. Only the ratios are worth something on another machine; the milliseconds say what they were made
-of. [benchmarks-cold.md](benchmarks-cold.md) tells how the functions start.
+This page compares Larder's local server with similar servers, as one run of `make bench` measured them. The command
+rewrites this page. Only the ratios are comparable between machines; the milliseconds show what they are computed from.
+[benchmarks-cold.md](benchmarks-cold.md) shows how fast functions start.
 
-Small requests are where the local server is behind: one machine does for each what the cloud spreads over API Gateway,
-Lambda, DynamoDB and S3. A gateway hands it to a function in a process of its own, which sends two or three signed
-requests to a DynamoDB that journals each change before it answers. A peer that looks into a folder, or into SQLite in
-its own process, answers many in that time. Large artifacts pass through no function: there the storage decides.{floor}
+The local server is slower for small requests. One machine does the work that AWS spreads over API Gateway, Lambda,
+DynamoDB and S3. Its gateway passes each request to a function in a separate process. The function sends two or three
+signed requests to a DynamoDB that writes each change to a journal before it replies. A peer reads a folder, or SQLite
+in its own process, and handles many requests in that time. Large artifacts do not pass through a function: there the
+speed of storage decides.{floor}
 
-## What it aims at
+## Goals
 
 {aims}
 
-## Against {cache_peer}
+## Comparison with {cache_peer}
 
 {cache_table}
 
-![Requests a second, as a multiple of the peer's](benchmarks/cache.svg)
+![Requests per second, as a multiple of the peer's](benchmarks/cache.svg)
 
-## Against {accounts_peer}
+## Comparison with {accounts_peer}
 
 {accounts_table}
 
-![Requests a second, as a multiple of the peer's](benchmarks/accounts.svg)
+![Requests per second, as a multiple of the peer's](benchmarks/accounts.svg)
 
 ## Builds
 
 {builds}
 
-## What a handler costs
+## CPU time of handlers
 
-CPU time of one warm call of a handler, in one process, divided by that of the bare calls to AWS that it makes. AWS is
-answered from memory on both sides: building, signing and parsing count, the network does not. The bare calls are
-botocore's with its defaults, one after another. Presigning the URL of a redirect is no call: it counts for the handler
-alone. The bar is 2.
+The CPU time of one warm call of a handler, in one process, divided by the CPU time of its calls to AWS alone. On both
+sides, AWS's replies come from memory: building, signing and parsing count, the network does not. The calls alone are
+made with botocore's defaults, one after another. Presigning the URL of a redirect is not a call to AWS, so it counts
+only for the handler. The limit is 2.
 
 {cpu_table}
 
-![CPU of a handler, as a multiple of its bare calls](benchmarks/handlers.svg)
+![CPU time of a handler, as a multiple of its calls to AWS](benchmarks/handlers.svg)
 
 ## Memory
 
-The most memory that one process of each kind has held in the whole run.
+The peak memory of the largest process of each kind, over the whole run.
 
 {peaks_table}
 
 {memory_text}
 
-## How it is measured
+## Method
 
-- **Ratios** are Larder divided by the peer, both in the same round. There are {rounds} rounds, in turns, and the median
-  counts; *rounds* are the least and the most of them. *A second* is answers a second, where more is better. *p50* and
-  *p99* are of the time that an answer takes, over all rounds together, where less is better. *CPU ms* is what all
-  processes of a server together take for one answer.
-- **Clients** send their next request when the last one is answered to its last byte, on connections that stay open. One
-  program, in node, sends for all of them, to every server the same; it follows redirects.
-- **Uploads** are of a new artifact each. From 20 MB on they go to Larder as `turbo --preflight` sends them: OPTIONS,
-  then straight to storage. The peer takes them itself, and holds each as a whole: that is why no more than 16 of 120 MB
-  are sent at once.
-- **Servers** all run on one machine, on 127.0.0.1; those that are not asked wait. Larder's is `make serve`: the
-  functions in processes of their own, behind a gateway with the limits of the cloud's, on a local DynamoDB and a local
-  S3 that check every signature. Every upload is flushed to the disk, and every change of a table is journalled, before
-  it is answered.
-- **{cache_peer}** keeps its artifacts in a folder, which is faster than its going through an S3 server on the same
-  machine, and does not flush them. It has one token that it compares; it keeps no events, no users and no figures, and
-  answers no query.
-- **{accounts_peer}** runs on plain node http with its tables in {tables}, without rate limits; Larder without those
-  of addresses. It has no route for the verification of a key: the benchmark gives it the shortest one.
+- **Ratios** are Larder's figure divided by the peer's in the same round. The servers take turns for {rounds}
+  rounds, and the ratio is the median of the rounds; *rounds* shows the lowest and the highest. *Per second x*
+  compares replies per second: higher is better. *p50* and *p99* are times to the end of a reply, over all rounds:
+  lower is better. *CPU ms* is the CPU time of all processes of a server for one reply.
+- **Clients** send the next request when they have the complete reply to the last one, on connections that stay
+  open. One node program sends all requests, the same to every server. It follows redirects.
+- **Uploads** are each of a new artifact. From 20 MB, they go to Larder as `turbo --preflight` sends them: OPTIONS,
+  then directly to storage. The peer receives them itself and holds each one in memory, so at most 16 uploads of 120
+  MB run at once.
+- **Servers** run on the same machine, on 127.0.0.1; those not under test are idle. Larder runs as in `make serve`:
+  the functions are separate processes behind a gateway with the limits of API Gateway, with a local DynamoDB and a
+  local S3 that check every signature. They flush every upload to disk, and write every change of a table to a
+  journal, before they reply.
+- **{cache_peer}** stores artifacts in a folder, which is faster than through an S3 server on the same machine, and
+  does not flush them. It compares one token. It stores no events, users or statistics, and has no query endpoint.
+- **{accounts_peer}** runs on plain node HTTP with its tables in {tables}, without rate limits. Larder runs without
+  rate limits by address. Better Auth has no route that verifies a key, so the benchmark adds a minimal one.
 - **Environment:** {environment}. {versions}. The run took {minutes:.0f} minutes.
 """
 
@@ -122,13 +122,13 @@ def page(run: Run) -> str:
 
 
 def summary(run: Run) -> str:
-    """The same as tables for the screen."""
+    """The same tables for the terminal."""
     parts = [_comparison(run.rows), _builds(run.builds), _cpu(run.cpu), _peaks(run.peaks)]
     return "\n\n".join(part for part in [*parts, _memory(run.memory, plot=False)] if part)
 
 
 def _floor(run: Run) -> str:
-    """What no handler can go below, beside what a peer needs for everything; nothing where it was not measured."""
+    """The CPU time of the calls to AWS alone, next to the peer's total. Empty if it was not measured."""
     bare = {figure.name: figure for figure in run.cpu}.get("HEAD")
     peers = [
         row.peer_cpu_ms for row in run.rows if isinstance(row, Compared) and row.case == "HEAD"
@@ -136,36 +136,42 @@ def _floor(run: Run) -> str:
     if bare is None or not peers:
         return ""
     return (
-        "\n\nHow far that can go is measured too. The calls to AWS that a HEAD makes take botocore"
-        f" {bare.bare_ms:.2f} ms of CPU\nwithout any server or network behind them (*bare ms* below);"
-        f" {CACHE_PEER} takes {min(peers):.2f} to\n{max(peers):.2f} ms for its whole answer (*peer CPU*)."
+        "\n\nThe calls to AWS set a lower bound. Those of a HEAD request take botocore"
+        f" {bare.bare_ms:.2f} ms of CPU\nwithout a server or network (*calls ms* below);"
+        f" {CACHE_PEER} takes {min(peers):.2f} to\n{max(peers):.2f} ms for its complete reply (*peer CPU*)."
     )
 
 
 LARGE = ("GET 20 MB", "PUT 20 MB", "GET 120 MB", "PUT 120 MB")
-OF_ACCOUNTS = ("key verification", "session look-up")
-MAY_GROW_MB = 25
+ACCOUNT_CASES = ("key verification", "session lookup")
+MAX_GROWTH_MB = 25
 
 
 def _aims(run: Run) -> str:
-    """What each aim came to; met if every figure of it is."""
+    """The result of each goal. A goal is met if every figure meets it."""
     rows = [
-        _aim(f"turbo restores {build.packages} packages no slower", [build.ratio], build.ratio <= 1)
+        _aim(
+            f"turbo restores {build.packages} packages at least as fast",
+            [build.ratio],
+            build.ratio <= 1,
+        )
         for build in run.builds
         if build.heat == "warm"
     ]
-    for case in (*LARGE, *OF_ACCOUNTS):
+    for case in (*LARGE, *ACCOUNT_CASES):
         rates = [row.rate for row in run.rows if isinstance(row, Compared) and row.case == case]
         if rates:
-            rows.append(_aim(f"{case}: more a second than the peer", rates, min(rates) > 1))
+            rows.append(
+                _aim(f"{case}: more requests per second than the peer", rates, min(rates) > 1)
+            )
     for figure in run.cpu:
-        aim = f"{figure.name}: a handler takes at most twice the CPU of its bare calls"
+        aim = f"{figure.name}: the handler takes at most twice the CPU time of its calls to AWS"
         rows.append(_aim(aim, [figure.ratio], figure.ratio <= 2))
     if run.memory is not None:
-        met = run.memory.growth_mb < MAY_GROW_MB
-        aim = f"{run.memory.passed_mb:,.0f} MB pass, and memory stays flat"
+        met = run.memory.growth_mb < MAX_GROWTH_MB
+        aim = f"{run.memory.passed_mb:,.0f} MB of artifacts: memory does not grow"
         rows.append((aim, f"{run.memory.growth_mb:+.0f} MB", _met(met)))
-    return _table(("aim", "x", "met"), rows, numbers=slice(1, 2))
+    return _table(("goal", "result", "met"), rows, numbers=slice(1, 2))
 
 
 def _aim(aim: str, ratios: Sequence[float], met: bool) -> tuple[str, str, str]:
@@ -180,7 +186,7 @@ def _comparison(rows: Iterable[Compared | Alone]) -> str:
     headings = (
         "case",
         "clients",
-        "a second x",
+        "per second x",
         "rounds",
         "p50 x",
         "p99 x",
@@ -195,7 +201,7 @@ def _comparison(rows: Iterable[Compared | Alone]) -> str:
 
 def _row(row: Compared | Alone) -> Sequence[str]:
     if isinstance(row, Alone):
-        cpu, peer = f"{row.larder_cpu_ms:.2f}", "the peer has none"
+        cpu, peer = f"{row.larder_cpu_ms:.2f}", "not in the peer"
         took = f"{row.larder_ms:.1f}"
         return (row.case, str(row.clients), "", "", "", "", took, "", cpu, "", peer)
     return (
@@ -228,10 +234,10 @@ def _builds(builds: Sequence[Build]) -> str:
 
 def _builds_text(builds: Sequence[Build]) -> str:
     if not builds:
-        return "This run built nothing."
+        return "This run had no builds."
     return (
-        f"Seconds of `turbo run build` with Larder, divided by those with {CACHE_PEER}: less than 1 is faster. *Cold*\n"
-        "finds nothing in the cache, builds and stores everything; *warm* restores everything.\n\n"
+        f"The duration of `turbo run build` with Larder, divided by that with {CACHE_PEER}: below 1 is faster.\n"
+        "A *cold* build starts with an empty cache and stores everything; a *warm* build restores everything.\n\n"
         f"{_builds(builds)}"
     )
 
@@ -247,24 +253,26 @@ def _cpu(figures: Sequence[HandlerCpu]) -> str:
         )
         for figure in figures
     ]
-    return _table(("request", "x bare", "CPU ms", "bare ms", "calls"), rows, numbers=slice(1, 4))
+    return _table(
+        ("request", "x calls", "CPU ms", "calls ms", "AWS calls"), rows, numbers=slice(1, 4)
+    )
 
 
 def _peaks(peaks: Sequence[tuple[str, str, int, float]]) -> str:
     rows = [(server, role, str(count), f"{mb:.0f}") for server, role, count, mb in peaks]
-    return _table(("server", "process", "how many", "peak MB of one"), rows, numbers=slice(2, 4))
+    return _table(("server", "process", "number", "peak MB of one"), rows, numbers=slice(2, 4))
 
 
 def _memory(memory: Memory | None, *, plot: bool = True) -> str:
     if memory is None:
         return ""
     text = (
-        f"{memory.passed_mb:,.0f} MB passed through {LARDER}'s local server in artifacts of 120 MB, up and down, one"
-        f"\nafter the other. All its processes together held {memory.start_mb:.0f} MB at the start and"
-        f" {memory.peak_mb:.0f} MB at most. The peak of\nthe second half is {memory.growth_mb:+.0f} MB beside that"
-        " of the first."
+        f"The run uploaded and downloaded {memory.passed_mb:,.0f} MB in artifacts of 120 MB through {LARDER}'s local"
+        f"\nserver, one after another. All its processes together used {memory.start_mb:.0f} MB at the start and"
+        f" {memory.peak_mb:.0f} MB at most.\nCompared with the first half, the peak of the second half changed by"
+        f" {memory.growth_mb:+.0f} MB."
     )
-    figure = "\n\n![Memory while artifacts pass through](benchmarks/memory.svg)"
+    figure = "\n\n![Memory during uploads and downloads](benchmarks/memory.svg)"
     return text + (figure if plot else "")
 
 

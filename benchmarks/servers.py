@@ -1,4 +1,4 @@
-"""The servers that are compared, each on an address of this machine that nobody else reaches."""
+"""The compared servers. Each listens on a loopback address only."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ROLES = {
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running server. `token` and `team` are what a build presents; empty where there are no builds."""
+    """A running server. `token` and `team` are the credentials of builds; empty for servers without builds."""
 
     name: str
     url: str
@@ -44,11 +44,11 @@ class Server:
     team: str = ""
 
     def processes(self) -> dict[int, str]:
-        """What it consists of: the ids of its processes, and what each does."""
+        """The ids of its processes, and the role of each."""
         return {pid: _role(pid) for pid in _family(self.pid)}
 
     def cpu_ms(self) -> float:
-        """The CPU time of all its processes since they began."""
+        """The CPU time of all its processes since they started."""
         return sum(_cpu_ms(pid) for pid in _family(self.pid))
 
     def resident_mb(self) -> float:
@@ -56,19 +56,19 @@ class Server:
         return sum(_status(pid, "VmRSS") for pid in _family(self.pid))
 
     def peaks_mb(self) -> list[tuple[str, float]]:
-        """The most memory that each of its processes has held, largest first."""
+        """The peak memory of each of its processes, largest first."""
         peaks = [(role, _status(pid, "VmHWM")) for pid, role in self.processes().items()]
         return sorted(peaks, key=lambda peak: -peak[1])
 
 
 def installed(tools: Path) -> Path:
-    """The folder with the peers and the generator of load, in the versions of package-lock.json."""
+    """The folder with the peers and the load generator, in the versions of package-lock.json."""
     return node.installed(_NPM, _SCRIPTS, tools, seconds=_INSTALL_SECONDS)
 
 
 @contextlib.contextmanager
 def larder(root: Path, folder: Path) -> Iterator[Server]:
-    """Larder's local server, without the limits on requests of one address: all that is measured comes from one."""
+    """Larder's local server, without rate limits by address, because all requests come from one address."""
     options = {"LARDER_HTTP_RATE_LIMIT_ENABLED": "false"}
     with cloud.running(root, folder / "larder", **options) as running:
         assert running.process is not None
@@ -79,7 +79,7 @@ def larder(root: Path, folder: Path) -> Iterator[Server]:
 
 @contextlib.contextmanager
 def remote_cache(npm: Path, folder: Path) -> Iterator[Server]:
-    """turborepo-remote-cache over a folder, with a static token, saying no more than it must."""
+    """turborepo-remote-cache with a folder as storage, a static token, and little logging."""
     port, token = cloud.free_port(), "a-token-of-the-benchmark"
     environ = {
         "PATH": os.environ["PATH"],
@@ -90,7 +90,7 @@ def remote_cache(npm: Path, folder: Path) -> Iterator[Server]:
         "STORAGE_PROVIDER": "local",
         "STORAGE_PATH": str(folder / CACHE_PEER),
         "STORAGE_PATH_USE_TMP_FOLDER": "false",
-        # Its own limit is 100 MB; the largest artifact is larger.
+        # The default is 100 MB; the largest artifact is larger.
         "BODY_LIMIT": str(200 * _MEGABYTE),
         "LOG_LEVEL": "error",
     }
@@ -161,7 +161,7 @@ def _larder_version(root: Path) -> str:
 
 
 def _family(pid: int) -> list[int]:
-    """The process and everything that it started."""
+    """The process and its descendants."""
     found = [pid]
     for parent in found:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -173,7 +173,7 @@ def _family(pid: int) -> list[int]:
 def _cpu_ms(pid: int) -> float:
     """The CPU time of a process in user and kernel mode; 0 when it has ended."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        # Behind the name, which may hold anything: fields 3 and on. Source: proc_pid_stat(5).
+        # Fields 3 and later, after the name, which can contain any character. Source: proc_pid_stat(5).
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) * 1000 / _TICKS_A_SECOND
     return 0.0

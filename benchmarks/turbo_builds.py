@@ -1,4 +1,4 @@
-"""The build client on monorepos of several sizes, against each cache in turn: cold, then restored."""
+"""turbo builds of monorepos of several sizes, with each cache in turn: cold, then restored."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def build_with_each(
     rounds: int,
     say: Callable[[str], None],
 ) -> list[Build]:
-    """Both builds with Larder and the peer: one cold round, and `rounds` that find everything in the cache."""
+    """The builds with Larder and the peer: one cold round, and `rounds` that restore everything from the cache."""
     home, root = folder / "home", folder / f"monorepo-{packages}"
     home.mkdir(exist_ok=True)
     template = folder / f"template-{packages}"
-    say(f"turbo: making a monorepo of {packages} packages")
+    say(f"turbo: creating a monorepo of {packages} packages")
     monorepo.generate(template, monorepo.sample_packages(packages - _NOT_SMALL), home=home)
     monorepo.copy_with_sources_of_its_own(
         template,
@@ -61,7 +61,7 @@ def _client(command: Path, server: Server, home: Path) -> turbo.Client:
         "TURBO_TOKEN": server.token,
         "TURBO_TEAM": server.team,
     }
-    # The peer keeps nothing outside itself that a preflight could lead to.
+    # The peer has no separate storage, so a preflight has no use there.
     return turbo.Client(
         command=command,
         version=turbo.NEWEST,

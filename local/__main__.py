@@ -48,7 +48,7 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--public-host",
         default=os.environ.get("PUBLIC_HOST") or None,
-        help="this machine's name for other machines, used in upload and download URLs (PUBLIC_HOST)",
+        help="this machine's name for other machines, used in URLs and accepted in Host headers (PUBLIC_HOST)",
     )
     _add_data(parser)
     parser.add_argument(

@@ -10,6 +10,12 @@ from larder.settings import listed
 from local.environment import OPERATOR_EMAIL
 from local.turbo_env import TurboEnv
 
+_SIGN_UP = {
+    "open": "Everyone who can reach this address can sign up",
+    "invited": "Only people with an invitation can sign up",
+    "closed": "No one can sign up",
+}
+
 
 def banner(
     api_url: str,
@@ -18,6 +24,7 @@ def banner(
     *,
     first_start: bool,
     operator_emails: str,
+    sign_up_policy: str,
     outbox_url: str | None = None,
     remarks: Sequence[str] = (),
 ) -> str:
@@ -39,6 +46,8 @@ def banner(
             "",
             f"  {made}: {user} {OPERATOR_EMAIL}, the team {turbo.team}, and a key (also in {short_env})",
         ]
+    if turbo:
+        lines += [f"  {_SIGN_UP[sign_up_policy]} (LARDER_SIGN_UP_POLICY={sign_up_policy})"]
     if outbox_url:
         lines += [f"  Sent mail is shown at {outbox_url}"]
     lines += [f"  {remark}" for remark in remarks]

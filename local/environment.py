@@ -12,6 +12,8 @@ OPERATOR_EMAIL = "operator@larder.local"
 """The user that the first start creates. They are an operator unless the caller names others."""
 RUNTIME = "python3.13"
 """The functions' runtime in the cloud."""
+LOCAL_DEFAULTS = {"LARDER_SIGN_UP_POLICY": "open"}
+"""Options with another default than in the template. By default, only this machine can reach a local cloud."""
 _SET_BY_LAMBDA = {
     "AWS_EXECUTION_ENV": f"AWS_Lambda_{RUNTIME}",
     "AWS_LAMBDA_FUNCTION_NAME": "larder",

@@ -16,7 +16,7 @@ from larder.api_keys import service as api_keys
 from larder.api_keys.models import ApiKey, NewKey
 from larder.api_keys.rules import fit_name
 from larder.settings import SettingsError, environment_name, settings
-from larder.teams import service as teams
+from larder.teams import teams
 from larder.teams.models import Team
 from local.environment import OPERATOR_EMAIL
 
@@ -56,7 +56,7 @@ def _prepare(token: str | None, now: datetime) -> dict[str, str]:
             return {"team": team.slug, "key_id": key.id}
     for key in keys:
         if (key.team_id, key.name, key.prefix) == (new.team_id, new.name, new.prefix):
-            api_keys.revoke_key(key.id)
+            api_keys.revoke_key(key)
     key, raw = _make_key(new, now)
     return {"team": team.slug, "key_id": key.id, "token": raw}
 

@@ -16,7 +16,7 @@ from larder.accounts.addresses import parse_address
 from larder.accounts.sign_in import allowed_domains
 from larder.api_keys.rules import check_permissions, check_prefix
 from larder.api_keys.schema import attribute_names
-from larder.errors import InvalidEmail, InvalidPrefixLength, InvalidRequest
+from larder.errors import InvalidEmail, InvalidPrefixLength, InvalidValue
 from larder.extensions import load
 from larder.settings import (
     FUNCTION_PATTERN,
@@ -78,7 +78,7 @@ def _check_default_prefix() -> None:
         ]
         rule = f"{error.rule} ({' and '.join(bounds)}), not {prefix!r}"
         raise _refused("default_key_prefix", rule) from None
-    except InvalidRequest as error:
+    except InvalidValue as error:
         raise _refused("default_key_prefix", f"{error.rule}, not {prefix!r}") from None
 
 
@@ -110,9 +110,9 @@ def _check_default_permissions(*, loads: bool) -> None:
         raise _refused(option, f"must be JSON or module:function, not {text!r}") from None
     try:
         if not all(map(_names_actions, permissions.values())):
-            raise InvalidRequest("permissions", "must map resource names to lists of action names")
+            raise InvalidValue("permissions", "must map resource names to lists of action names")
         check_permissions({resource: tuple(actions) for resource, actions in permissions.items()})
-    except InvalidRequest as error:
+    except InvalidValue as error:
         raise _refused(option, f"{error.rule}, not {text!r}") from None
 
 

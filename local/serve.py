@@ -29,6 +29,7 @@ from local.data_folder import (
     write_private,
 )
 from local.environment import (
+    LOCAL_DEFAULTS,
     cloud_environment,
     function_environment,
     process_environment,
@@ -37,6 +38,7 @@ from local.environment import (
 from local.event_delivery import EventDelivery
 from local.function_pool import FunctionFailed, FunctionPool
 from local.gateway.app import Gateway
+from local.gateway.hosts import OwnHosts
 from local.http_server import http_server, listen, run, url
 from local.lambda_invoke import InvokeApi
 from local.lambda_runtime.built import Build, BuildError, open_build
@@ -85,7 +87,7 @@ def serve(options: Options) -> int:
         if build:
             # Routes and tables come from the built template too.
             options = replace(options, template=build.template)
-        template = load_template(options.template, os.environ)
+        template = load_template(options.template, {**LOCAL_DEFAULTS, **os.environ})
         installation = open_installation() if options.engine == DYNAMODB_LOCAL else None
         folder = open_data_folder(options.data, options.engine)
         listener = _listen_in_front(options)
@@ -234,7 +236,8 @@ class _LocalCloud:
         app: ASGIApp = Gateway(self._template.routes, functions, self._log)
         has_outbox = "LARDER_OUTBOX_TABLE" in cloud
         if has_outbox:
-            app = OutboxPages(app, workers, self._public_host)
+            app = OutboxPages(app, workers)
+        app = OwnHosts(app, self._public_host, self._log)
         self._tasks.append(await parts.enter_async_context(_serving(app, self._listener)))
         self._write_cloud_json(cloud)
         parts.callback(self._folder.cloud_json.unlink, missing_ok=True)
@@ -245,6 +248,7 @@ class _LocalCloud:
                 turbo,
                 first_start=not had_key,
                 operator_emails=cloud["LARDER_OPERATOR_EMAILS"],
+                sign_up_policy=cloud["LARDER_SIGN_UP_POLICY"],
                 outbox_url=f"{self._api_url}/_local/outbox" if has_outbox else None,
                 remarks=self._remarks(),
             )

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, ParamSpec, TypeVar
 import pytest
 from botocore.loaders import create_loader
 from botocore.retries.standard import ExponentialBackoff
+from hypothesis import settings as hypothesis_settings
 from time_machine import escape_hatch
 
 from larder import aws, clock
@@ -25,8 +26,9 @@ from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key
 from larder.instance import restart
 from larder.settings import environment_name, region, settings
+from larder.teams.members import add_member
 from larder.teams.models import Role
-from larder.teams.service import add_member, create_team
+from larder.teams.teams import create_team
 from larder.web.log import logger
 from local.data_folder import DYNAMODB_LOCAL
 from local.tables.dynamodb_local.engine import Engine
@@ -46,6 +48,9 @@ T = TypeVar("T")
 def pytest_configure() -> None:
     # 250,000 objects stay for the whole run. Fewer garbage collections save a tenth of its time.
     gc.set_threshold(20_000, 20, 50)
+    # A busy machine can pause a test for longer than the deadline of an example, which is 200 ms by default.
+    hypothesis_settings.register_profile("larder", hypothesis_settings(), deadline=None)
+    hypothesis_settings.load_profile("larder")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -113,6 +118,10 @@ def environment(
         monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb_local)
     for name, value in template().environment.items():
         monkeypatch.setenv(name, value)
+    # Tests of sign-up set another policy.
+    monkeypatch.setenv(environment_name("sign_up_policy"), "open")
+    # Only tests with a mailbox have a function that sends mail.
+    monkeypatch.setenv(environment_name("send_verification_on_sign_up"), "false")
     # All requests of the tests come from one address. Tests of the rate limits enable them.
     monkeypatch.setenv(environment_name("http_rate_limit_enabled"), "false")
     _forget()
@@ -143,6 +152,12 @@ def option(environment: pytest.MonkeyPatch) -> "SetOption":
     return SetOption(environment)
 
 
+@pytest.fixture
+def refusing(option: "SetOption") -> None:
+    """A deployment that refuses uploads when the quota is full."""
+    option("over_quota", "refuse")
+
+
 class SetOption:
     def __init__(self, environment: pytest.MonkeyPatch) -> None:
         self._environment = environment
@@ -158,10 +173,11 @@ class SetOption:
 def _first_stores() -> tuple[Stores, str]:
     """The stores that every test starts with, and the ARN of their signing secret."""
     _make_tables()
+    bucket = template().environment[environment_name("artifacts_bucket")]
     aws.s3().create_bucket(
-        Bucket=template().environment[environment_name("artifacts_bucket")],
-        CreateBucketConfiguration={"LocationConstraint": "eu-central-1"},
+        Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
     )
+    aws.s3().put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
     secret = aws.secrets_manager().create_secret(
         Name="larder-signing-secret",
         SecretString=json.dumps({"current": "the-signing-secret-of-the-tests", "previous": ""}),

@@ -1,17 +1,17 @@
 """Direct uploads to S3, as clients with preflight send them."""
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from larder import aws
+from larder.artifacts.models import NULL_VERSION
 from larder.settings import settings
+from tests.catalogue import valid
 from tests.requests import Context, Sender, invoke
 
-PREFLIGHT = {
-    "access-control-request-method": "PUT",
-    "access-control-request-headers": "Authorization, Content-Type, User-Agent, x-artifact-duration",
-    "user-agent": "turbo 2.11.11 1.98.0-nightly linux x86_64",
-}
+PREFLIGHT = valid("OPTIONS /v8/artifacts/{hash}").headers
 
 
 def offer(send: Sender, hash: str) -> str:
@@ -21,8 +21,11 @@ def offer(send: Sender, hash: str) -> str:
     return urlsplit(reply.headers["location"]).path.removeprefix("/")
 
 
-def put_object(key: str, body: bytes) -> None:
-    aws.s3().put_object(Bucket=settings().artifacts_bucket, Key=key, Body=body)
+def put_object(key: str, body: bytes) -> str:
+    """Store an object. Return its version."""
+    bucket = settings().artifacts_bucket
+    reply = aws.s3().put_object(Bucket=bucket, Key=key, Body=body)
+    return reply.get("VersionId", NULL_VERSION)
 
 
 def upload(send: Sender, hash: str, body: bytes) -> str:
@@ -32,27 +35,52 @@ def upload(send: Sender, hash: str, body: bytes) -> str:
     return key
 
 
-def announce(key: str, context: Context | None = None, *, size_bytes: int | None = None) -> None:
-    """Deliver S3's event of a finished object, with the object's size unless `size_bytes` is set."""
-    if size_bytes is None:
-        size_bytes = {one["Key"]: one["Size"] for one in listed()}.get(key, 0)
+def announce(key: str, context: Context | None = None, *, version: str | None = None) -> None:
+    """Deliver S3's event of a finished object: of this version, or of the current one."""
+    if version is None:
+        version = next((one.id for one in versions_of(key)), "gone")
     event = {
         "source": "aws.s3",
         "detail-type": "Object Created",
         "detail": {
             "bucket": {"name": settings().artifacts_bucket},
-            "object": {"key": key, "size": size_bytes},
+            "object": {"key": key, "size": 1, "version-id": version},
         },
     }
     invoke("artifacts.commit_upload.handler", event, context)
 
 
+@contextmanager
+def keeping_no_versions() -> Iterator[None]:
+    """The bucket of version 0.1.0. Objects that it stores are the version `null`."""
+    bucket = settings().artifacts_bucket
+    aws.s3().put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Suspended"})
+    yield
+    aws.s3().put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+
+
+@dataclass(frozen=True)
+class StoredVersion:
+    key: str
+    id: str
+    size_bytes: int
+
+
+def versions() -> list[StoredVersion]:
+    """Every version in the bucket, by key, the newest first. Larder makes no delete markers."""
+    listing = aws.s3().list_object_versions(Bucket=settings().artifacts_bucket)
+    assert listing.get("DeleteMarkers", []) == []
+    return [
+        StoredVersion(one["Key"], one["VersionId"], one["Size"])
+        for one in listing.get("Versions", [])
+    ]
+
+
+def versions_of(key: str) -> list[StoredVersion]:
+    """The versions of one key, the newest first."""
+    return [one for one in versions() if one.key == key]
+
+
 def object_keys() -> list[str]:
-    """Every object in the bucket."""
-    return [one["Key"] for one in listed()]
-
-
-def listed() -> list[dict[str, Any]]:
-    """Every object in the bucket with its size."""
-    listing = aws.s3().list_objects_v2(Bucket=settings().artifacts_bucket)
-    return [dict(one) for one in listing.get("Contents", [])]
+    """The key of every version in the bucket."""
+    return [one.key for one in versions()]

@@ -10,6 +10,9 @@ from typing import Any
 
 import jsonschema_rs
 
+OF_EVERY_REPLY = frozenset({"cache-control", "x-content-type-options"})
+"""The document has these in its description, not in each reply."""
+
 _DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "openapi.json"
 
 
@@ -25,6 +28,8 @@ def undocumented(
     response = _response(route_key, status)
     if response is None:
         return f"{route_key} returns {status}"
+    if lacking := OF_EVERY_REPLY - headers.keys():
+        return f"{route_key} returns {status} without {set(lacking)}"
     declared = {name.lower(): header for name, header in response.get("headers", {}).items()}
     sent = {*headers, *(["set-cookie"] if cookies else [])}
     if missing := {name for name, header in declared.items() if header["required"]} - sent:
@@ -70,7 +75,7 @@ def _headers() -> frozenset[str]:
 def _response(route_key: str, status: int) -> dict[str, Any] | None:
     method, _, path = route_key.partition(" ")
     operation = _document()["paths"].get(path, {}).get(method.lower())
-    assert operation is not None, f"docs/openapi.json has no {route_key}: run `make openapi`"
+    assert operation is not None, f"docs/openapi.json has no {route_key}: run `make generate`"
     responses = operation["responses"]
     response: dict[str, Any] | None = responses.get(str(status))
     if response and "$ref" in response:

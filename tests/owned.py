@@ -5,20 +5,17 @@ from larder.artifacts import finalize
 from larder.artifacts.models import Upload, parse_object_key
 from larder.artifacts.repository.totals import read_totals
 from larder.settings import settings
-from tests.direct_uploads import PREFLIGHT
+from tests.catalogue import valid
 from tests.proofs.stored import index_keys
 from tests.requests import Sender
-
-SESSION = "4f9d1c1e-6a5b-4d4e-9c57-0a2f6d1e8b11"
 
 
 def fill(send: Sender) -> None:
     """Store data of every kind that builds create."""
     for hash in ("a", "b", "c"):
-        assert send("PUT", f"/v8/artifacts/{hash}", body=b"artifact").status == 202
-    event = {"sessionId": SESSION, "source": "LOCAL", "event": "HIT", "hash": "a"}
-    assert send("POST", "/v8/artifacts/events", json_body=[event]).status == 200
-    assert send("OPTIONS", "/v8/artifacts/d", headers=PREFLIGHT).status == 204
+        assert valid("PUT /v8/artifacts/{hash}", hash=hash)(send).status == 202
+    assert valid("POST /v8/artifacts/events", hash="a")(send).status == 200
+    assert valid("OPTIONS /v8/artifacts/{hash}", hash="d")(send).status == 204
 
 
 def stored_of(owner: str) -> dict[str, list[str]]:

@@ -1,12 +1,15 @@
 """The permissions of each function in the template, and a guard that enforces them, because moto does not."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from email.utils import parseaddr
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from larder import aws
+from larder.settings import settings
 from local.cloudformation import read_template
 from local.template import load_template, resource_name
 from tests.hooks import hooked
@@ -29,19 +32,32 @@ _TABLES = {
 }
 
 
-def policies(logical_id: str) -> dict[str, list[dict[str, Any]]]:
-    """The policy statements of a function: its own under its name, and each shared policy under the policy's name."""
+def policies(
+    logical_id: str, *, keys_act_as_sessions: bool = True
+) -> dict[str, list[dict[str, Any]]]:
+    """The policy statements of a function: its own under its name, and each shared policy under the policy's name.
+
+    `keys_act_as_sessions` is the template's condition of that name, the only one for statements.
+    """
     found: dict[str, list[dict[str, Any]]] = {}
     for policy in RESOURCES[logical_id]["Properties"].get("Policies", []):
         name = policy.get("Ref", logical_id)
         shared = RESOURCES[name]["Properties"]["PolicyDocument"] if "Ref" in policy else {}
-        found.setdefault(name, []).extend((shared or policy)["Statement"])
+        for statement in (shared or policy)["Statement"]:
+            if "Fn::If" not in statement:
+                found.setdefault(name, []).append(statement)
+                continue
+            condition, conditional, otherwise = statement["Fn::If"]
+            assert (condition, otherwise) == ("KeysActAsSessions", {"Ref": "AWS::NoValue"})
+            if keys_act_as_sessions:
+                found.setdefault(name, []).append(conditional)
     return found
 
 
-def statements(logical_id: str) -> list[dict[str, Any]]:
+def statements(logical_id: str, *, keys_act_as_sessions: bool = True) -> list[dict[str, Any]]:
     """The statements of a function, including those of its shared policies."""
-    return [statement for policy in policies(logical_id).values() for statement in policy]
+    held = policies(logical_id, keys_act_as_sessions=keys_act_as_sessions)
+    return [statement for policy in held.values() for statement in policy]
 
 
 def granted(statements: Iterable[dict[str, Any]]) -> list[Grant]:
@@ -62,24 +78,61 @@ def grants(logical_id: str) -> frozenset[Grant]:
 
 def needs(operation: str, arguments: dict[str, Any]) -> set[Grant]:
     """The permissions that a boto3 call needs, according to the service authorization reference of each service."""
+    return {grant for grant, _ in asks(operation, arguments)}
+
+
+Context = Mapping[str, Sequence[str]]
+"""The condition keys of a call, with their values."""
+
+
+def asks(operation: str, arguments: dict[str, Any]) -> Iterator[tuple[Grant, Context]]:
+    """The permissions that a boto3 call needs, each with the context that AWS evaluates conditions with."""
+    if operation in ("TransactGetItems", "TransactWriteItems"):
+        for item in arguments["TransactItems"]:
+            for action, inner in item.items():
+                yield (f"dynamodb:{action}Item", _table(inner)), _leading_keys(inner)
+        return
+    context = _context(operation, arguments)
+    for grant in _grants_of(operation, arguments):
+        yield grant, context
+
+
+def _context(operation: str, arguments: dict[str, Any]) -> Context:
+    if operation == "SendEmail":
+        return {"ses:FromAddress": [parseaddr(arguments["FromEmailAddress"])[1]]}
+    if operation in ("ListObjectsV2", "ListObjectVersions"):
+        return {"s3:prefix": [arguments["Prefix"]]} if "Prefix" in arguments else {}
+    # HeadObject and GetObject: whether the implicit s3:ListBucket has a prefix is not documented, so it has none here.
+    return _leading_keys(arguments) if "TableName" in arguments else {}
+
+
+def _leading_keys(arguments: dict[str, Any]) -> Context:
+    """The partition key of a call for one item."""
+    item = arguments.get("Item") or arguments.get("Key")
+    if item is None:
+        return {}
+    schema = RESOURCES[_TABLES[arguments["TableName"]]]["Properties"]["KeySchema"]
+    (name,) = (key["AttributeName"] for key in schema if key["KeyType"] == "HASH")
+    return {"dynamodb:LeadingKeys": list(item[name].values())}
+
+
+def _grants_of(operation: str, arguments: dict[str, Any]) -> set[Grant]:
     if operation == "Invoke":
         return {("lambda:InvokeFunction", f"{_FUNCTIONS[arguments['FunctionName']]}.Arn")}
     if operation == "SendEmail":
         # The second is needed if the sender's address or domain has a configuration set.
         return {("ses:SendEmail", f"{_SES}:{kind}/*") for kind in ("identity", "configuration-set")}
     if operation in ("HeadObject", "GetObject"):
-        # Without the second, S3 returns 403 for a missing object.
-        return {("s3:GetObject", _objects(arguments)), ("s3:ListBucket", "ArtifactsBucket.Arn")}
+        # Without the second, S3 returns 403 for a missing object or version.
+        listing = "s3:ListBucketVersions" if "VersionId" in arguments else "s3:ListBucket"
+        action = f"s3:GetObject{_versioned(arguments)}"
+        return {(action, _objects(arguments)), (listing, "ArtifactsBucket.Arn")}
+    if operation == "ListObjectVersions":
+        return {("s3:ListBucketVersions", "ArtifactsBucket.Arn")}
     if operation == "GetSecretValue":
         return {("secretsmanager:GetSecretValue", "SigningSecret")}
     if operation in ("PutObject", "DeleteObject"):
-        return {(f"s3:{operation}", _objects(arguments))}
-    if operation in ("TransactGetItems", "TransactWriteItems"):
-        return {
-            (f"dynamodb:{action}Item", _table(inner))
-            for item in arguments["TransactItems"]
-            for action, inner in item.items()
-        }
+        return {(f"s3:{operation}{_versioned(arguments)}", _objects(arguments))}
     if operation == "BatchGetItem":
         return {
             ("dynamodb:BatchGetItem", f"{_TABLES[name]}.Arn") for name in arguments["RequestItems"]
@@ -88,6 +141,54 @@ def needs(operation: str, arguments: dict[str, Any]) -> set[Grant]:
         logical_id = _TABLES[arguments["TableName"]]
         return {(f"dynamodb:{operation}", f"${{{logical_id}.Arn}}/index/{arguments['IndexName']}")}
     return {(f"dynamodb:{operation}", _table(arguments))}
+
+
+def allows(
+    logical_id: str, grant: Grant, context: Context, *, keys_act_as_sessions: bool = True
+) -> bool:
+    """Whether a statement of the function grants this to a call with this context."""
+    conditions = _conditions(logical_id, keys_act_as_sessions).get(grant, [])
+    return any(_is_met(condition, context) for condition in conditions)
+
+
+@cache
+def _conditions(logical_id: str, keys_act_as_sessions: bool) -> dict[Grant, list[dict[str, Any]]]:
+    """The conditions of each grant, one for each statement with it. Empty for a statement without one."""
+    found: dict[Grant, list[dict[str, Any]]] = {}
+    for statement in statements(logical_id, keys_act_as_sessions=keys_act_as_sessions):
+        for grant in granted([statement]):
+            found.setdefault(grant, []).append(statement.get("Condition", {}))
+    return found
+
+
+def _is_met(condition: dict[str, Any], context: Context) -> bool:
+    """Whether the context meets every test of a condition, as IAM's reference of condition operators says."""
+    return all(
+        _passes(operator, [_value(one) for one in _as_list(wanted)], context.get(key))
+        for operator, tests in condition.items()
+        for key, wanted in tests.items()
+    )
+
+
+def _passes(operator: str, wanted: list[str], given: Sequence[str] | None) -> bool:
+    def is_like(value: str) -> bool:
+        return any(fnmatchcase(value, pattern) for pattern in wanted)
+
+    match operator:
+        case "StringEquals":
+            return given is not None and given[0] in wanted
+        case "StringLikeIfExists":
+            return given is None or is_like(given[0])
+        case "ForAllValues:StringLike":
+            return all(map(is_like, given or []))
+    raise AssertionError(f"tests/permissions.py does not evaluate {operator}")
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    assert value == {"Ref": "EmailSender"}, value
+    return settings().email_sender
 
 
 def function_of(handler: str) -> str:
@@ -103,15 +204,24 @@ def function_of(handler: str) -> str:
 def held_to_its_grants(handler: str) -> Iterator[None]:
     """Fail on calls that the function of this handler has no permission for."""
     logical_id = function_of(handler)
-    missing: set[Grant] = set()
+    missing: list[tuple[Grant, Context]] = []
 
     def check(params: dict[str, Any], model: Any, **_: object) -> None:
-        missing.update(needs(model.name, params) - grants(logical_id))
+        on = settings().session_for_api_keys
+        missing.extend(
+            (grant, context)
+            for grant, context in asks(model.name, params)
+            if not allows(logical_id, grant, context, keys_act_as_sessions=on)
+        )
 
     clients = (aws.dynamodb(), aws.s3(), aws.lambda_(), aws.secrets_manager(), aws.sesv2())
     with hooked("provide-client-params", check, *clients):
         yield
-    assert not missing, f"template.yaml does not grant {logical_id} {sorted(missing)}"
+    assert not missing, f"template.yaml does not grant {logical_id} {missing}"
+
+
+def _versioned(arguments: dict[str, Any]) -> str:
+    return "Version" if "VersionId" in arguments else ""
 
 
 def _table(arguments: dict[str, Any]) -> str:

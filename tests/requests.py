@@ -14,8 +14,8 @@ from urllib.parse import quote
 from larder import clock
 from larder.accounts.models import User
 from larder.accounts.sessions import start_session
+from larder.actor import Actor
 from larder.api_keys.models import ApiKey
-from larder.artifacts.models import Writer
 from larder.signing import sign
 from larder.teams.models import Team
 from local.gateway.routing import Routes
@@ -182,9 +182,9 @@ class Cloud:
     send: Sender
 
     @property
-    def writer(self) -> Writer:
+    def writer(self) -> Actor:
         """The writer of uploads with `token`."""
-        return Writer(self.key.id, self.user.id)
+        return Actor(self.key.id, self.user.id)
 
 
 @dataclass

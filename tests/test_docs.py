@@ -7,31 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from larder import errors
+from larder.web.replies.errors import REPLIES
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
 
 
-def subclasses(error: type[errors.LarderError]) -> list[type[errors.LarderError]]:
-    return [error, *(sub for direct in error.__subclasses__() for sub in subclasses(direct))]
+def test_every_error_is_documented_with_its_status_its_cause_and_its_remedy() -> None:
+    _, *rows = re.findall(r"^\| (.+) \| (.+) \| (.+) \| (.+) \|$", codes_of_errors(), re.MULTILINE)
+    documented = {(int(status), code.strip("`")) for status, code, _, _ in rows}
+    assert documented == {(reply.status, reply.code) for reply in REPLIES.values()}
+    assert [int(status) for status, *_ in rows] == sorted(int(status) for status, *_ in rows)
 
 
-ERRORS = subclasses(errors.LarderError)[1:]
-
-
-@pytest.mark.parametrize(
-    "error", [error for error in ERRORS if "code" in vars(error)], ids=lambda error: error.__name__
-)
-def test_every_error_code_documents_its_cause_and_its_remedy(
-    error: type[errors.LarderError],
-) -> None:
-    assert {"when", "advice"} <= vars(error).keys()
-
-
-def test_no_error_has_the_code_that_makes_a_client_send_its_token_elsewhere() -> None:
-    assert "forbidden" not in {error.code for error in ERRORS}
+def codes_of_errors() -> str:
+    _, _, section = (DOCS / "errors.md").read_text().partition("## The codes\n")
+    return section.partition("\n## ")[0]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -58,7 +50,7 @@ def test_links_to_headings_have_existing_targets(page: Path) -> None:
 CITED_DOCUMENT = re.compile(
     r"(?<![\w./*-])([\w./-]+\.md)(?![\w/])(?:#([\w-]*\w))?(?:, ([A-Z][\w ]*\w)\b(?!\.\w))?"
 )
-"""`docs/clients/turbo.md#preflight`, or `docs/operations.md, A domain of your own`, in a comment or message."""
+"""`docs/clients/turbo.md#preflight`, or `docs/operations.md, Custom domain`, in a comment or message."""
 
 UNPUBLISHED = re.compile(
     r"\bspec(?:ification)? ?\d+|\(reference: |\(design: |\bdecision \d+|\(00\d\d\)", re.IGNORECASE
@@ -115,7 +107,7 @@ def test_cited_documents_and_headings_exist() -> None:
 
 def test_broken_citations_are_found(tmp_path: Path) -> None:
     file = tmp_path / "module.py"
-    good = "docs/clients/turbo.md#preflight and docs/operations.md, A domain of your own."
+    good = "docs/clients/turbo.md#preflight and docs/operations.md, Custom domain."
     bad = [
         "spec 2",
         "(reference: ",

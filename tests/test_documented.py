@@ -4,11 +4,15 @@ import json
 
 import pytest
 
-from tests.documented import undocumented
+from tests.documented import OF_EVERY_REPLY, undocumented
 
 SIGN_OUT = "POST /api/auth/sign-out"
 STATUS = "GET /v8/artifacts/status"
-JSON = {"content-type": "application/json"}
+JSON = {
+    "content-type": "application/json",
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+}
 ENABLED = b'{"status":"enabled"}'
 
 
@@ -27,6 +31,12 @@ def test_what_the_document_lacks_of_a_reply_is_named(
 ) -> None:
     body = json.dumps(reply).encode()
     assert lacking in str(undocumented(STATUS, status, {**JSON, **headers}, [], body))
+
+
+@pytest.mark.parametrize("name", sorted(OF_EVERY_REPLY))
+def test_every_reply_needs_the_security_headers(name: str) -> None:
+    headers = {known: value for known, value in JSON.items() if known != name}
+    assert f"without {{'{name}'}}" in str(undocumented(STATUS, 200, headers, [], ENABLED))
 
 
 def test_only_some_replies_set_cookies() -> None:

@@ -14,6 +14,7 @@ RIGHTS = {
     "See open invitations; invite, remove and change members": "manages_members",
     "The same of owners": "manages_owners",
     "Change the name and the slug": "renames_team",
+    "List and delete the API keys that are bound to the team": "manages_members",
     "Set the caching status": "owns_team",
     "Delete the team": "owns_team",
 }

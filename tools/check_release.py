@@ -11,9 +11,9 @@ from tools.package import ROOT, version
 
 
 def problems(root: Path, version: str) -> Iterator[str]:
-    """What prevents the release. `version` is that of layers/larder/pyproject.toml."""
+    """The reasons why this tree cannot be released. `version` is that of layers/larder/pyproject.toml."""
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
-        yield f"{version} is no version of three numbers"
+        yield f"the version {version} is not three numbers, such as 1.2.3"
     changelog = (root / "docs" / "changelog.md").read_text()
     heading = re.search(
         rf"^## {re.escape(version)} \(\d{{4}}-\d\d-\d\d\)$", changelog, re.MULTILINE
@@ -21,11 +21,11 @@ def problems(root: Path, version: str) -> Iterator[str]:
     if heading is None:
         yield f"docs/changelog.md has no heading `## {version} (year-month-day)`"
     if not (root / "tests" / "upgrades" / "recorded" / f"{version}.json").is_file():
-        yield "this version is not recorded for the tests of upgrades: run `make record-release`"
+        yield "the data of this version is not recorded for the upgrade tests: run `make record-release`"
     if f"v{version}" in _git(root, "tag").split():
-        yield f"v{version} is released already: raise the version in layers/larder/pyproject.toml"
+        yield f"v{version} is already released: raise the version in layers/larder/pyproject.toml"
     if _git(root, "status", "--porcelain"):
-        yield "something is not committed"
+        yield "some changes are not committed"
 
 
 def _git(root: Path, *arguments: str) -> str:

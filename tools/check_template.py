@@ -29,9 +29,9 @@ CHECKOV_OPTIONS = (
 EXCEPTIONS = ROOT / "tools" / "template_exceptions.yaml"
 
 RESOURCE_LIMIT = 500
-ENOUGH_RESOURCES = 450
-"""At this number of resources, further endpoints need a decision."""
-WAY_OUT = "docs/decisions/0027-room-in-the-template.md"
+RESOURCE_WARNING = 450
+"""Above this number of resources, the check fails: more endpoints need a decision first."""
+RESOURCE_DECISION = "docs/decisions/0027-room-in-the-template.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,23 +110,26 @@ def main() -> None:
     findings = findings_of(report)
     exemptions = read_exemptions(EXCEPTIONS.read_text())
     problems = [
-        f"{one.resource}: {one.rule} ({one.check}). Mend it, or say why not in {EXCEPTIONS.name}"
+        f"{one.resource}: {one.rule} ({one.check}). Fix it, or add an exception with a reason to {EXCEPTIONS.name}"
         for one in unexplained(findings, exemptions)
     ]
-    problems += [f"{EXCEPTIONS.name}: {one} covers nothing" for one in stale(findings, exemptions)]
-    if resources > ENOUGH_RESOURCES:
-        problems.append(f"{resources} resources of {RESOURCE_LIMIT}: see {WAY_OUT}")
+    problems += [
+        f"{EXCEPTIONS.name}: {one} matches no finding; delete it"
+        for one in stale(findings, exemptions)
+    ]
+    if resources > RESOURCE_WARNING:
+        problems.append(f"{resources} resources of {RESOURCE_LIMIT}: see {RESOURCE_DECISION}")
     if problems:
         _fail("\n".join(problems))
     passed = report["summary"]["passed"]
     print(
-        f"template: {resources} resources of {RESOURCE_LIMIT}; SAM and cfn-lint find nothing;"
-        f" checkov passes {passed} checks, and {len(findings)} are exceptions with a reason"
+        f"template: {resources} resources of {RESOURCE_LIMIT}; SAM and cfn-lint report no problem;"
+        f" checkov: {passed} checks passed, {len(findings)} exceptions with a reason"
     )
 
 
 def _without_repetition(template: dict[str, Any]) -> dict[str, Any]:
-    """The template with the variables, which are the same for all functions, on the first one alone.
+    """The template with the environment variables on the first function only: they are the same for all functions.
 
     They are two thirds of the text, and checkov takes three times as long with them.
     """

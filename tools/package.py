@@ -1,7 +1,8 @@
 """Package the output of `make build` in dist/larder-<version>: the template and two archives for `sam package`.
 
-Run by `make package`. All functions are the same code and differ in the handler alone, so one archive is enough for
-them. The same files make the same archives: sorted, and with one date. SHA256SUMS names every file and its sum.
+Run by `make package`. All functions have the same code and differ only in the handler, so one archive is enough for
+them. The same files always give the same archives: entries are sorted and have a fixed date. SHA256SUMS lists the
+checksum of every file.
 """
 
 import hashlib
@@ -17,13 +18,13 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 ROOT = Path(__file__).resolve().parent.parent
 BUILT = ROOT / ".aws-sam" / "build"
 DATE = (1980, 1, 1, 0, 0, 0)
-"""The first that a zip archive knows."""
+"""The earliest date that a zip archive can hold."""
 FUNCTIONS, LAYER, TEMPLATE, SUMS = "functions.zip", "layer.zip", "template.yaml", "SHA256SUMS"
 SETTINGS = "samconfig.toml"
 
 _CODE = re.compile(r"^(?P<indent> +)CodeUri: (?P<folder>[A-Za-z0-9]+)$", re.MULTILINE)
 _LAYER = re.compile(r"^(?P<indent> +)ContentUri: (?P<folder>[A-Za-z0-9]+)$", re.MULTILINE)
-_STEP_OF_SAM = re.compile(r"^\[[a-z]+\.(?:validate|build)\.", re.MULTILINE)
+_BUILD_SECTION = re.compile(r"^\[[a-z]+\.(?:validate|build)\.", re.MULTILINE)
 
 
 class Unbuilt(Exception):
@@ -38,13 +39,15 @@ def version() -> str:
 def package(built: Path, folder: Path) -> list[Path]:
     """Replace `folder` with a package of the build. Returns its files. Raises Unbuilt."""
     if not (built / TEMPLATE).is_file():
-        raise Unbuilt("nothing is built: run `make build`")
+        raise Unbuilt("there is no build: run `make build`")
     template = (built / TEMPLATE).read_text()
     functions = sorted({match["folder"] for match in _CODE.finditer(template)})
     (layer,) = {match["folder"] for match in _LAYER.finditer(template)}
     sums = {_sum_of(built / name) for name in functions}
     if len(sums) != 1:
-        raise Unbuilt(f"{len(sums)} different sets of code are among the functions: build again")
+        raise Unbuilt(
+            f"the functions have {len(sums)} different versions of the code: run `make build` again"
+        )
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     _zip(built / functions[0], folder / FUNCTIONS)
@@ -60,9 +63,9 @@ def package(built: Path, folder: Path) -> list[Path]:
 
 
 def _for_deploying(settings: str) -> str:
-    """The settings without those of steps that are done."""
+    """The settings without those of `sam validate` and `sam build`, which have already run."""
     sections = re.split(r"\n(?=\[)", settings)
-    return "\n".join(one for one in sections if not _STEP_OF_SAM.match(one))
+    return "\n".join(one for one in sections if not _BUILD_SECTION.match(one))
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -72,7 +75,7 @@ def _files(folder: Path) -> Iterator[Path]:
 def _sum_of(folder: Path) -> str:
     digest = hashlib.sha256()
     for path in _files(folder):
-        # Compiled modules hold the same code in more than one writing.
+        # Compiled modules differ between builds of the same code.
         if path.suffix != ".pyc":
             digest.update(f"{path.relative_to(folder)}\n".encode())
             digest.update(hashlib.sha256(path.read_bytes()).digest())
@@ -84,7 +87,7 @@ def _zip(folder: Path, archive: Path) -> None:
         for path in _files(folder):
             entry = ZipInfo(path.relative_to(folder).as_posix(), DATE)
             entry.compress_type = ZIP_DEFLATED
-            # Readable by Lambda, whatever the umask here.
+            # Lambda must be able to read the file, whatever the umask was.
             mode = 0o755 if path.stat().st_mode & stat.S_IXUSR else 0o644
             entry.external_attr = (stat.S_IFREG | mode) << 16
             zipped.writestr(entry, path.read_bytes())

@@ -1,8 +1,8 @@
-"""What a deployment of template.yaml changes: its differences from the template of another revision, as parsed YAML.
+"""Show what deploying template.yaml would change, compared with the template of another revision.
 
-Run by `make template-diff BASE=<revision>`. Comments, order and layout are no differences. The descriptions of
-parameters, of outputs and of the template itself are shown apart, because no resource has them. Any other difference
-makes the exit status 1.
+Run by `make template-diff BASE=<revision>`. Compares the parsed YAML, so comments, order and layout do not
+count. Changed descriptions of parameters, outputs and the template are listed separately, because they change no
+resource. The exit status is 1 if there is any other difference.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from local.cloudformation import TemplateError, read_template
 ROOT = Path(__file__).resolve().parent.parent
 
 Difference = tuple[str, Any, Any]
-"""The path to a value, and the value in the base and now. One that is not there is `ABSENT`."""
+"""The path to a value, its value in the base and its value now. `ABSENT` stands for a missing value."""
 
 
 class _Absent:
@@ -32,7 +32,7 @@ ABSENT = _Absent()
 
 
 def differences(base: Any, now: Any, path: str = "") -> Iterator[Difference]:
-    """Every value that is not the same, as deep as both sides have the same kind of value."""
+    """Yield every value that differs. Descends as long as both sides have the same type."""
     if isinstance(base, dict) and isinstance(now, dict):
         for key in base | now:
             yield from differences(base.get(key, ABSENT), now.get(key, ABSENT), f"{path}/{key}")
@@ -44,7 +44,7 @@ def differences(base: Any, now: Any, path: str = "") -> Iterator[Difference]:
 
 
 def is_description(difference: Difference) -> bool:
-    """Whether a text that describes a parameter, an output or the template, and no resource, reads otherwise now."""
+    """Whether only the description of a parameter, an output or the template has changed."""
     path, base, now = difference
     described = re.fullmatch(r"(/(Parameters|Outputs)/\w+)?/Description", path)
     return described is not None and isinstance(base, str) and isinstance(now, str)
@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
 
 def _template_of(revision: str) -> dict[str, Any]:
     shown = subprocess.run(
-        ["git", "show", f"{revision}:template.yaml"],  # noqa: S607 - the git of the developer
+        ["git", "show", f"{revision}:template.yaml"],  # noqa: S607 - the developer's git
         cwd=ROOT,
         check=True,
         stdout=subprocess.PIPE,

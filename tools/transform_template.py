@@ -1,7 +1,7 @@
 """Print SAM's output for template.yaml as JSON: every resource that a deployment would have.
 
-Run by the Python of SAM's own environment: `.tools/sam/bin/python tools/transform_template.py`. Asks nobody; Lambda's
-code stands under the addresses that an upload would give it.
+Run by the Python of SAM's own environment: `.tools/sam/bin/python tools/transform_template.py`. It needs no
+network: the code of functions and layer gets placeholder addresses, such as an upload would give it.
 """
 
 import json
@@ -16,7 +16,7 @@ TEMPLATE = Path(__file__).resolve().parent.parent / "template.yaml"
 
 
 class NoManagedPolicies:
-    """SAM asks for Amazon's policies by name only where a template names them so. Larder's names its own."""
+    """No managed policies. SAM looks them up only for policies that a template gives by name; this one has none."""
 
     def load(self) -> dict[str, str]:
         return {}

@@ -1,6 +1,6 @@
-// A Better Auth server on plain node http: e-mail and password, sessions by cookie, API keys. Tables in SQLite, written
-// ahead and in a file, or in memory where better-sqlite3 could not be installed. Its rate limits are off: they would
-// refuse what is measured.
+// A Better Auth server on plain node HTTP: email and password, session cookies, API keys. Tables are in an SQLite file
+// with a write-ahead log, or in memory if better-sqlite3 could not be installed. Rate limits are off, because they would
+// refuse the requests of the benchmark.
 import { createServer } from "node:http";
 import { apiKey } from "@better-auth/api-key";
 import { betterAuth } from "better-auth";
@@ -14,7 +14,7 @@ const origin = `http://127.0.0.1:${port}`;
 const tables = await openTables();
 const options = {
   baseURL: origin,
-  secret: "a secret of the benchmark, which nobody else knows",
+  secret: "a secret of the benchmark, used only here",
   database: tables.database,
   emailAndPassword: { enabled: true },
   rateLimit: { enabled: false },
@@ -27,7 +27,7 @@ if (tables.name === "SQLite") await (await getMigrations(options)).runMigrations
 
 const handle = toNodeHandler(auth);
 const server = createServer(async (request, response) => {
-  // Verifying a key is a call of the server's own; this is the least that gives it to others.
+  // Better Auth can verify a key only in its own process, so this adds a minimal route.
   if (request.method !== "POST" || request.url !== "/api/auth/api-key/verify") return handle(request, response);
   const chunks = [];
   for await (const chunk of request) chunks.push(chunk);

@@ -1,6 +1,6 @@
-// Sends requests as many clients at once, and tells how long each took. A job is a line of JSON on standard input, its
-// outcome one on standard output. Every client sends its next request when its last one is answered to the last byte;
-// redirects are followed, and with "preflight" an upload goes where OPTIONS says, as `turbo --preflight` does it.
+// Sends requests as several concurrent clients, and reports how long each took. A job is a line of JSON on standard input,
+// its result a line on standard output. Every client sends its next request when it has the complete reply to the last
+// one. Redirects are followed. With "preflight", an upload goes to the URL from OPTIONS, as in `turbo --preflight`.
 import { createInterface } from "node:readline";
 import { Pool } from "undici";
 
@@ -35,7 +35,7 @@ async function run(job) {
   return { seconds, took_ms: took, failures };
 }
 
-// What was wrong with the answer; nothing when it is as expected.
+// Returns what was wrong with the reply, or nothing.
 async function once(job, number) {
   const path = job.path.replace("{n}", String(number).padStart(6, "0"));
   let url = new URL(path, job.origin);

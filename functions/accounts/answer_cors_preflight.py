@@ -5,18 +5,18 @@ from typing import Annotated
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.depends import Depends
 
-from larder.web.app import auth_api, lambda_handler
+from larder.web.app import better_auth_api, lambda_handler
 from larder.web.cors import announced_request_headers
 from larder.web.responses import empty
 
-app = auth_api(guarded=False)
+app = better_auth_api(guarded=False)
 
 
 @app.route("/api/auth/.+", method="OPTIONS")
 def answer_cors_preflight(
     allowed: Annotated[dict[str, str], Depends(announced_request_headers)],
 ) -> Response[None]:
-    """OPTIONS /api/auth/...: answer a browser that asks whether a page of another origin may send a request."""
+    """OPTIONS /api/auth/...: answer the CORS preflight of a page from another origin."""
     return empty(204, allowed)
 
 

@@ -1,22 +1,30 @@
 """POST /api/auth/change-email"""
 
-from larder.accounts import links
-from larder.web.app import auth_api, lambda_handler
+from larder import clock
+from larder.accounts import links, sign_in
+from larder.web.app import better_auth_api, lambda_handler
 from larder.web.bodies.credentials import NewEmail
-from larder.web.callers.session import SignedInInPerson
 from larder.web.mail_context import RequestMailContext
+from larder.web.principals.session import SignedInInPerson
 from larder.web.replies.better_auth import StatusJson
 from larder.web.responses import JsonResponse, json_response
 
-app = auth_api()
+app = better_auth_api()
 
 
 @app.post("/api/auth/change-email")
 def change_email(
-    wanted: NewEmail, caller: SignedInInPerson, mail_context: RequestMailContext
+    wanted: NewEmail, principal: SignedInInPerson, mail_context: RequestMailContext
 ) -> JsonResponse[StatusJson]:
-    """POST /api/auth/change-email: send a link to the new address, which counts once the link is opened."""
-    links.request_new_email(caller.user, wanted.email, wanted.callback_url, mail_context)
+    """POST /api/auth/change-email: send a link to the new address. Opening it changes the address.
+
+    Takes the `password`, or a fresh session. A verified old address gets a link first.
+    """
+    now = clock.now()
+    sign_in.check_identity(principal.user, principal.session, wanted.password, now=now)
+    links.request_new_email(
+        principal.user, wanted.email, wanted.callback_url, mail_context, now=now
+    )
     return json_response({"status": True})
 
 

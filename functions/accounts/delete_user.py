@@ -7,14 +7,14 @@ from aws_lambda_powertools.event_handler import Request
 from larder import clock
 from larder.accounts import sign_in
 from larder.api_keys.service import delete_keys_of
-from larder.teams.service import leave_teams
-from larder.web.app import auth_api, lambda_handler
+from larder.teams.members import leave_teams
+from larder.web.app import better_auth_api, lambda_handler
 from larder.web.bodies.credentials import FarewellPassword
-from larder.web.callers.session import SignedInInPerson
 from larder.web.cookies import clearing_cookies
+from larder.web.principals.session import SignedInInPerson
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response
 
-app = auth_api()
+app = better_auth_api()
 
 
 class DeletedUserJson(TypedDict):
@@ -24,12 +24,12 @@ class DeletedUserJson(TypedDict):
 
 @app.post("/api/auth/delete-user")
 def delete_user(
-    password: FarewellPassword, caller: SignedInInPerson, request: Request
+    password: FarewellPassword, principal: SignedInInPerson, request: Request
 ) -> Annotated[JsonResponse[DeletedUserJson], MAY_SET_COOKIES]:
     """POST /api/auth/delete-user: delete the caller with their sessions, keys and memberships."""
-    sign_in.delete_user(caller.user, caller.session, password, now=clock.now())
-    delete_keys_of(caller.user.id)
-    leave_teams(caller.user.id)
+    sign_in.delete_own_user(principal.user, principal.session, password, now=clock.now())
+    delete_keys_of(principal.user.id)
+    leave_teams(principal.user.id)
     return json_response(
         {"success": True, "message": "User deleted"}, cookies=clearing_cookies(request)
     )

@@ -3,11 +3,11 @@
 from larder import clock
 from larder.accounts import links
 from larder.errors import InvalidLinkToken
-from larder.web.app import auth_api, lambda_handler
+from larder.web.app import better_auth_api, lambda_handler
 from larder.web.bodies.credentials import ResetPage
 from larder.web.responses import PageRedirect, sent_on
 
-app = auth_api()
+app = better_auth_api()
 
 
 @app.get("/api/auth/reset-password/<token>")

@@ -2,12 +2,12 @@
 
 from typing import TypedDict
 
-from larder.web.app import cache_api, lambda_handler
-from larder.web.callers.cache import TokenHolder
+from larder.web.app import lambda_handler, vercel_api
+from larder.web.principals.cache import Authenticated
 from larder.web.replies.clients import TokenJson, token_json
 from larder.web.responses import JsonResponse, json_response
 
-app = cache_api()
+app = vercel_api()
 
 
 class CurrentTokenJson(TypedDict):
@@ -15,9 +15,9 @@ class CurrentTokenJson(TypedDict):
 
 
 @app.get("/v5/user/tokens/current")
-def get_current_token(holder: TokenHolder) -> JsonResponse[CurrentTokenJson]:
-    """GET /v5/user/tokens/current: what the presented key or session may do, and when it expires."""
-    return json_response({"token": token_json(holder)})
+def get_current_token(principal: Authenticated) -> JsonResponse[CurrentTokenJson]:
+    """GET /v5/user/tokens/current: get the permissions and expiry of the presented key or session."""
+    return json_response({"token": token_json(principal)})
 
 
 handler = lambda_handler(app)

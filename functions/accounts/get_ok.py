@@ -2,10 +2,10 @@
 
 from typing import Literal, TypedDict
 
-from larder.web.app import auth_api, lambda_handler
+from larder.web.app import better_auth_api, lambda_handler
 from larder.web.responses import JsonResponse, json_response
 
-app = auth_api()
+app = better_auth_api()
 
 
 class OkJson(TypedDict):
@@ -14,7 +14,7 @@ class OkJson(TypedDict):
 
 @app.get("/api/auth/ok")
 def get_ok() -> JsonResponse[OkJson]:
-    """GET /api/auth/ok: whether the service answers."""
+    """GET /api/auth/ok: check that the service responds."""
     return json_response({"ok": True})
 
 

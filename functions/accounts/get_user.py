@@ -4,12 +4,12 @@ from typing import TypedDict
 
 from larder.accounts.service import find_user
 from larder.errors import Unauthenticated
-from larder.web.app import cache_api, lambda_handler
-from larder.web.callers.cache import TokenHolder
+from larder.web.app import lambda_handler, vercel_api
+from larder.web.principals.cache import Authenticated
 from larder.web.replies.clients import ClientUserJson, client_user_json
 from larder.web.responses import JsonResponse, json_response
 
-app = cache_api()
+app = vercel_api()
 
 
 class CurrentUserJson(TypedDict):
@@ -17,9 +17,9 @@ class CurrentUserJson(TypedDict):
 
 
 @app.get("/v2/user")
-def get_user(holder: TokenHolder) -> JsonResponse[CurrentUserJson]:
-    """GET /v2/user: the user of the presented token."""
-    user = find_user(holder.user_id)
+def get_user(principal: Authenticated) -> JsonResponse[CurrentUserJson]:
+    """GET /v2/user: get the user of the presented token."""
+    user = find_user(principal.user_id)
     if user is None:
         raise Unauthenticated
     return json_response({"user": client_user_json(user)})

@@ -3,12 +3,12 @@
 from typing import Literal, TypedDict
 
 from larder.accounts import links
-from larder.web.app import auth_api, lambda_handler
+from larder.web.app import better_auth_api, lambda_handler
 from larder.web.bodies.credentials import ResetWanted
 from larder.web.mail_context import RequestMailContext
 from larder.web.responses import JsonResponse, json_response
 
-app = auth_api()
+app = better_auth_api()
 
 
 class RequestedResetJson(TypedDict):

@@ -3,13 +3,14 @@
 from larder import clock
 from larder.accounts import links
 from larder.api_keys.service import delete_keys_of
-from larder.web.app import auth_api, lambda_handler
+from larder.web.app import better_auth_api, lambda_handler
+from larder.web.audit_log import audit
 from larder.web.bodies.credentials import NewPasswordBody
 from larder.web.mail_context import RequestMailContext
 from larder.web.replies.better_auth import StatusJson
 from larder.web.responses import JsonResponse, json_response
 
-app = auth_api()
+app = better_auth_api()
 
 
 @app.post("/api/auth/reset-password")
@@ -17,9 +18,10 @@ def reset_password(
     new: NewPasswordBody, mail_context: RequestMailContext
 ) -> JsonResponse[StatusJson]:
     """POST /api/auth/reset-password: set the password with the token of a link, which works once."""
-    links.reset_password(
+    user = links.reset_password(
         new.token, new.password, mail_context, end_keys=delete_keys_of, now=clock.now()
     )
+    audit("password_reset", None, owner=user.id, subject=user.id)
     return json_response({"status": True})
 
 

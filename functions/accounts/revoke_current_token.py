@@ -2,11 +2,11 @@
 
 from typing import TypedDict
 
-from larder.web.app import cache_api, lambda_handler
-from larder.web.callers.cache import TokenHolder, end_credential
+from larder.web.app import lambda_handler, vercel_api
+from larder.web.principals.cache import Authenticated, revoke_credential
 from larder.web.responses import JsonResponse, json_response
 
-app = cache_api()
+app = vercel_api()
 
 
 class RevokedTokenJson(TypedDict):
@@ -14,10 +14,10 @@ class RevokedTokenJson(TypedDict):
 
 
 @app.delete("/v3/user/tokens/current")
-def revoke_current_token(holder: TokenHolder) -> JsonResponse[RevokedTokenJson]:
+def revoke_current_token(principal: Authenticated) -> JsonResponse[RevokedTokenJson]:
     """DELETE /v3/user/tokens/current: end the presented key or session. It stops working at once."""
-    end_credential(holder.credential)
-    return json_response({"tokenId": holder.credential.id})
+    revoke_credential(principal.credential)
+    return json_response({"tokenId": principal.credential.id})
 
 
 handler = lambda_handler(app)

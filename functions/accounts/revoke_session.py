@@ -1,19 +1,19 @@
 """POST /api/auth/revoke-session"""
 
-from larder.accounts.sessions import end_session
-from larder.web.app import auth_api, lambda_handler
+from larder.accounts import sessions
+from larder.web.app import better_auth_api, lambda_handler
 from larder.web.bodies.accounts import RevokedToken
-from larder.web.callers.session import SignedInInPerson
+from larder.web.principals.session import SignedInInPerson
 from larder.web.replies.better_auth import StatusJson
 from larder.web.responses import JsonResponse, json_response
 
-app = auth_api()
+app = better_auth_api()
 
 
 @app.post("/api/auth/revoke-session")
-def revoke_session(token: RevokedToken, caller: SignedInInPerson) -> JsonResponse[StatusJson]:
-    """POST /api/auth/revoke-session: end one of the caller's sessions, by its token or by what the list shows."""
-    end_session(caller.user.id, token)
+def revoke_session(token: RevokedToken, principal: SignedInInPerson) -> JsonResponse[StatusJson]:
+    """POST /api/auth/revoke-session: end one of the caller's sessions, by its token or by its `token` in the list."""
+    sessions.revoke_session(principal.user.id, token)
     return json_response({"status": True})
 
 

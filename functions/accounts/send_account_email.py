@@ -1,4 +1,4 @@
-"""A job that a request hands over"""
+"""Invoked by other functions"""
 
 from typing import Any
 

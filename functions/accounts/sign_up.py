@@ -7,14 +7,15 @@ from aws_lambda_powertools.event_handler import Request
 from larder import clock
 from larder.accounts import sign_in
 from larder.accounts.user_json import user_json
-from larder.web.app import auth_api, lambda_handler
+from larder.web.app import better_auth_api, lambda_handler
+from larder.web.audit_log import audit
 from larder.web.bodies.accounts import SignUpBody
 from larder.web.cookies import session_cookies
 from larder.web.mail_context import RequestMailContext
 from larder.web.replies.accounts import NewSessionJson
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response
 
-app = auth_api()
+app = better_auth_api()
 
 
 @app.post("/api/auth/sign-up/email")
@@ -23,6 +24,9 @@ def sign_up(
 ) -> Annotated[JsonResponse[NewSessionJson], MAY_SET_COOKIES]:
     """POST /api/auth/sign-up/email: add a user and sign them in, or send a link if addresses must be verified."""
     user, token = sign_in.sign_up(given, mail_context, now=clock.now())
+    if token:
+        # Without a session, the user may be made up, so that the reply does not reveal who has an account.
+        audit("signed_up", None, owner=user.id, subject=user.id)
     cookies = session_cookies(request, token, remembered=given.remembered) if token else []
     return json_response({"token": token, "user": user_json(user)}, cookies=cookies)
 

@@ -6,26 +6,26 @@ from aws_lambda_powertools.event_handler import Request
 
 from larder import clock
 from larder.accounts.service import update_profile
-from larder.web.app import auth_api, lambda_handler
+from larder.web.app import better_auth_api, lambda_handler
 from larder.web.bodies.accounts import ProfileBody
-from larder.web.callers.session import SignedIn
 from larder.web.cookies import renewed_cookies
+from larder.web.principals.session import SignedIn
 from larder.web.replies.better_auth import StatusJson
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response
 
-app = auth_api()
+app = better_auth_api()
 
 
 @app.post("/api/auth/update-user")
 def update_user(
-    change: ProfileBody, caller: SignedIn, request: Request
+    change: ProfileBody, principal: SignedIn, request: Request
 ) -> Annotated[JsonResponse[StatusJson], MAY_SET_COOKIES]:
     """POST /api/auth/update-user: change the caller's name or picture."""
-    update_profile(caller.user, change, now=clock.now())
-    if caller.key is not None:
+    update_profile(principal.user, change, now=clock.now())
+    if principal.key is not None:
         return json_response({"status": True})
-    remembered = caller.session.remembered
-    cookies = renewed_cookies(request, caller.token, remembered=remembered)
+    remembered = principal.session.remembered
+    cookies = renewed_cookies(request, principal.token, remembered=remembered)
     return json_response({"status": True}, cookies=cookies)
 
 

@@ -5,12 +5,14 @@ from typing import Literal, TypedDict
 from larder import clock
 from larder.accounts import links
 from larder.errors import InvalidVerificationToken
-from larder.web.app import auth_api, lambda_handler
+from larder.web.app import better_auth_api, lambda_handler
+from larder.web.audit_log import audit
 from larder.web.bodies.credentials import VerificationLink
 from larder.web.mail_context import RequestMailContext
+from larder.web.principals.session import MaybeSignedInInPerson
 from larder.web.responses import JsonResponse, PageRedirect, json_response, sent_on
 
-app = auth_api()
+app = better_auth_api()
 
 
 class VerifiedEmailJson(TypedDict):
@@ -20,15 +22,20 @@ class VerifiedEmailJson(TypedDict):
 
 @app.get("/api/auth/verify-email")
 def verify_email(
-    link: VerificationLink, mail_context: RequestMailContext
+    link: VerificationLink, principal: MaybeSignedInInPerson, mail_context: RequestMailContext
 ) -> JsonResponse[VerifiedEmailJson] | PageRedirect:
-    """GET /api/auth/verify-email: verify an address by the token of a link. Redirects to `callbackURL`."""
+    """GET /api/auth/verify-email: verify an address by the token of a link. Redirects to `callbackURL`.
+
+    The link to the old address of a user who changes it sends the link to the new one.
+    """
     try:
-        links.follow_verification_token(link.token, mail_context, now=clock.now())
+        by = principal.user if principal else None
+        user = links.follow_verification_token(link.token, mail_context, by=by, now=clock.now())
     except InvalidVerificationToken:
         if not link.callback_url:
             raise
         return sent_on(link.callback_url, error="invalid_token")
+    audit("email_link_used", None, owner=user.id, subject=user.id)
     if link.callback_url:
         return sent_on(link.callback_url)
     return json_response({"status": True, "user": None})

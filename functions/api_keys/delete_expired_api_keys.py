@@ -4,11 +4,11 @@ from typing import Literal, TypedDict
 
 from larder import clock
 from larder.api_keys import service
-from larder.web.app import auth_api, lambda_handler
-from larder.web.callers.session import Operator
+from larder.web.app import better_auth_api, lambda_handler
+from larder.web.principals.session import Operator
 from larder.web.responses import JsonResponse, json_response
 
-app = auth_api()
+app = better_auth_api()
 
 
 class DeletedKeysJson(TypedDict):
@@ -17,7 +17,7 @@ class DeletedKeysJson(TypedDict):
 
 
 @app.post("/api/auth/api-key/delete-all-expired-api-keys")
-def delete_expired_api_keys(operator: Operator) -> JsonResponse[DeletedKeysJson]:
+def delete_expired_api_keys(principal: Operator) -> JsonResponse[DeletedKeysJson]:
     """POST /api/auth/api-key/delete-all-expired-api-keys: delete the expired keys of all users."""
     service.delete_expired_keys(now=clock.now())
     return json_response({"success": True, "error": None})

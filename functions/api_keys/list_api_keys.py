@@ -1,21 +1,31 @@
 """GET /api/auth/api-key/list"""
 
+from typing import Annotated
+
 from larder import clock
 from larder.api_keys import service
-from larder.web.app import auth_api, lambda_handler
-from larder.web.callers.session import SignedIn
+from larder.web.app import better_auth_api, lambda_handler
+from larder.web.principals.session import SignedIn
+from larder.web.queries.api_keys import KeysAsked
 from larder.web.replies.api_keys import ApiKeyJson, api_key_json
-from larder.web.responses import JsonResponse, json_response
+from larder.web.responses import MAY_HAVE_NEXT_PAGE, JsonResponse, json_response, next_page
 
-app = auth_api()
+app = better_auth_api()
 
 
 @app.get("/api/auth/api-key/list")
-def list_api_keys(caller: SignedIn) -> JsonResponse[list[ApiKeyJson]]:
-    """GET /api/auth/api-key/list: the caller's keys, oldest first, without the secrets."""
-    keys = service.list_keys(caller.user.id)
-    service.clean_up(now=clock.now())
-    return json_response([api_key_json(key) for key in keys])
+def list_api_keys(
+    asked: KeysAsked, principal: SignedIn
+) -> Annotated[JsonResponse[list[ApiKeyJson]], MAY_HAVE_NEXT_PAGE]:
+    """GET /api/auth/api-key/list: list the caller's keys, oldest first, without the secrets.
+
+    If there are more, `Link` has the URL of the next page.
+    """
+    page = service.page_of_keys(principal.user.id, limit=asked.limit, offset=asked.offset)
+    service.delete_expired_keys_if_due(now=clock.now())
+    following = asked.offset + asked.limit if page.has_more else None
+    headers = next_page("/api/auth/api-key/list", limit=asked.limit, offset=following)
+    return json_response([api_key_json(key) for key in page.keys], headers=headers)
 
 
 handler = lambda_handler(app)

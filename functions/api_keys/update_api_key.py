@@ -1,22 +1,35 @@
 """POST /api/auth/api-key/update"""
 
+from aws_lambda_powertools.event_handler import Request
+
 from larder import clock
 from larder.api_keys import manage, service
-from larder.web.app import auth_api, lambda_handler
+from larder.web.app import better_auth_api, lambda_handler
+from larder.web.audit_log import audit
 from larder.web.bodies.api_keys import SentKeyUpdate
-from larder.web.callers.session import KeyMaker
+from larder.web.key_notice import notify_if_never_expires
+from larder.web.mail_context import RequestMailContext
+from larder.web.principals.session import KeyMaker
 from larder.web.replies.api_keys import ApiKeyJson, api_key_json
+from larder.web.request_context import request_context
 from larder.web.responses import JsonResponse, json_response
 
-app = auth_api()
+app = better_auth_api()
 
 
 @app.post("/api/auth/api-key/update")
-def update_api_key(sent: SentKeyUpdate, caller: KeyMaker) -> JsonResponse[ApiKeyJson]:
+def update_api_key(
+    sent: SentKeyUpdate, principal: KeyMaker, request: Request, mail_context: RequestMailContext
+) -> JsonResponse[ApiKeyJson]:
     """POST /api/auth/api-key/update: change the fields of one of the caller's keys that the body names."""
     now = clock.now()
-    key = manage.update_key(caller.grantor, sent.key_id, sent.changes, now=now)
-    service.clean_up(now=now)
+    key = manage.update_key(
+        principal, sent.key_id, sent.changes, ctx=request_context(request), now=now
+    )
+    audit("key_changed", principal.actor, owner=key.user_id, subject=key.id)
+    if sent.changes.expires_in_s is None:
+        notify_if_never_expires(key, principal, mail_context)
+    service.delete_expired_keys_if_due(now=now)
     return json_response(api_key_json(key))
 
 

@@ -3,16 +3,18 @@
 from larder import clock
 from larder.artifacts import service
 from larder.web.app import HIT_OR_MISS, cache_api, lambda_handler
-from larder.web.callers.cache import CacheReader
+from larder.web.principals.cache import CacheReader
 from larder.web.responses import ArtifactHead, artifact_head
 
 app = cache_api()
 
 
 @app.route("/v8/artifacts/<artifact_hash>", method="HEAD")
-def artifact_exists(caller: CacheReader, artifact_hash: str) -> ArtifactHead:
-    """HEAD /v8/artifacts/{hash}: whether the artifact is stored, with the headers that GET would have."""
-    artifact = service.find_for_use(caller.entry, quota_bytes=caller.quota_bytes, now=clock.now())
+def artifact_exists(principal: CacheReader, artifact_hash: str) -> ArtifactHead:
+    """HEAD /v8/artifacts/{hash}: check that the artifact is stored. The reply has the headers of GET."""
+    artifact = service.find_for_use(
+        principal.entry, quota_bytes=principal.quota_bytes, now=clock.now()
+    )
     return artifact_head(artifact)
 
 

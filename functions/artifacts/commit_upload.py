@@ -6,21 +6,33 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from larder import clock
 from larder.artifacts import finalize
-from larder.artifacts.models import parse_object_key
+from larder.artifacts.models import NULL_VERSION, parse_object_key
+from larder.metrics import counted
 from larder.web.log import logged, logger
 
 
-def commit_upload(object_key: str, size_bytes: int) -> None:
+def commit_upload(object_key: str, version: str) -> None:
     """Make a finished direct upload visible, or discard it if it breaks the quota or came too late."""
     upload = parse_object_key(object_key)
     if upload is None:
         logger().warning("object with a foreign key", extra={"object_key": object_key})
         return
-    finalize.commit(upload, announced_bytes=size_bytes, now=clock.now())
+    if not finalize.commit_version(upload, version, now=clock.now()):
+        logger().warning(
+            "deleted an object that would replace a published one",
+            extra={
+                "owner": upload.owner,
+                "hash": upload.hash,
+                "upload_id": upload.id,
+                "version": version,
+                **counted("ReplacedUploadAttempts", []),
+            },
+        )
 
 
 @logged
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
     """The function that EventBridge calls. Failed events are retried, then sent to the dead-letter queue."""
     stored = event["detail"]["object"]
-    commit_upload(stored["key"], stored["size"])
+    # A bucket without versions sends none.
+    commit_upload(stored["key"], stored.get("version-id") or NULL_VERSION)

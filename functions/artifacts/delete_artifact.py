@@ -6,8 +6,8 @@ from larder import clock
 from larder.artifacts import management
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit_entry
-from larder.web.callers.cache import CacheManager
 from larder.web.parameters import NamedHash, NoOtherParameters
+from larder.web.principals.cache import CacheManager
 from larder.web.responses import JsonResponse, json_response
 
 app = cache_api()
@@ -20,15 +20,15 @@ class DeletedArtifactJson(TypedDict):
 
 @app.delete("/v1/artifacts/<artifact_hash>")
 def delete_artifact(
-    _query: NoOtherParameters, caller: CacheManager, artifact_hash: NamedHash
+    _query: NoOtherParameters, principal: CacheManager, artifact_hash: NamedHash
 ) -> JsonResponse[DeletedArtifactJson]:
     """DELETE /v1/artifacts/{hash}: delete one artifact. The reply says whether there was one."""
     entry = management.delete_artifact(
-        caller.owner,
+        principal.owner,
         artifact_hash,
-        caller.entry,
-        by=caller.writer,
-        quota_bytes=caller.quota_bytes,
+        principal.entry,
+        by=principal.actor,
+        quota_bytes=principal.quota_bytes,
         now=clock.now(),
     )
     audit_entry(entry)

@@ -3,8 +3,8 @@
 from larder import clock
 from larder.artifacts import service
 from larder.web.app import cache_api, lambda_handler
-from larder.web.callers.cache import CacheManager
 from larder.web.parameters import NoOtherParameters
+from larder.web.principals.cache import CacheManager
 from larder.web.replies.artifacts import ArtifactJson, artifact_json
 from larder.web.responses import JsonResponse, json_response
 
@@ -13,10 +13,10 @@ app = cache_api()
 
 @app.get("/v1/artifacts/<artifact_hash>")
 def inspect_artifact(
-    _query: NoOtherParameters, caller: CacheManager, artifact_hash: str
+    _query: NoOtherParameters, principal: CacheManager, artifact_hash: str
 ) -> JsonResponse[ArtifactJson]:
-    """GET /v1/artifacts/{hash}: what is known about one artifact, and who wrote it."""
-    artifact = service.find(caller.entry, quota_bytes=caller.quota_bytes, now=clock.now())
+    """GET /v1/artifacts/{hash}: get the details of one artifact, and who uploaded it."""
+    artifact = service.find(principal.entry, quota_bytes=principal.quota_bytes, now=clock.now())
     return json_response(artifact_json(artifact))
 
 

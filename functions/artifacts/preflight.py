@@ -3,8 +3,8 @@
 from larder import clock
 from larder.artifacts import service
 from larder.web.app import cache_api, lambda_handler
-from larder.web.callers.cache import AnnouncedWriter
 from larder.web.parameters import NamedHash
+from larder.web.principals.cache import AnnouncedWriter
 from larder.web.responses import (
     AUTHORIZATION_ALLOWED,
     PreflightResponse,
@@ -20,16 +20,20 @@ app = cache_api(error_headers=AUTHORIZATION_ALLOWED)
 @app.route("/v8/artifacts/events", method="OPTIONS")
 @app.route("/v8/artifacts/status", method="OPTIONS")
 def preflight_others() -> PreflightResponse:
-    """OPTIONS elsewhere: where to send an announced request: to the same URL, with the token."""
+    """OPTIONS elsewhere: allow the announced request, with the token, at the same URL."""
     return preflight_response()
 
 
 @app.route("/v8/artifacts/<artifact_hash>", method="OPTIONS")
-def preflight(caller: AnnouncedWriter, artifact_hash: NamedHash) -> PreflightResponse | UploadOffer:
-    """OPTIONS /v8/artifacts/{hash}: where to send an announced request. An upload goes straight to S3."""
-    if caller is None:
+def preflight(
+    principal: AnnouncedWriter, artifact_hash: NamedHash
+) -> PreflightResponse | UploadOffer:
+    """OPTIONS /v8/artifacts/{hash}: get the URL for an announced request. An upload goes straight to S3."""
+    if principal is None:
         return preflight_response()
-    url = service.offer_upload(caller.owner, artifact_hash, writer=caller.writer, now=clock.now())
+    url = service.offer_upload(
+        principal.owner, artifact_hash, writer=principal.actor, now=clock.now()
+    )
     return upload_offer(url)
 
 

@@ -7,8 +7,8 @@ from aws_lambda_powertools.event_handler import Request
 from larder import clock
 from larder.artifacts import service
 from larder.web.app import cache_api, lambda_handler
-from larder.web.callers.cache import CacheWriter
 from larder.web.parameters import Body, Metadata, NamedHash
+from larder.web.principals.cache import CacheWriter
 from larder.web.responses import AcceptedResponse, accepted_response, artifact_url
 
 app = cache_api()
@@ -22,22 +22,22 @@ class StoredArtifactJson(TypedDict):
 def put_artifact(
     metadata: Metadata,
     body: Body,
-    caller: CacheWriter,
+    principal: CacheWriter,
     artifact_hash: NamedHash,
     request: Request,
 ) -> AcceptedResponse[StoredArtifactJson]:
     """PUT /v8/artifacts/{hash}: store an artifact that fits through a function, up to about 4.5 MB."""
     service.store(
-        caller.owner,
+        principal.owner,
         artifact_hash,
         body,
         metadata,
-        writer=caller.writer,
-        replaces=caller.entry.artifact,
-        quota_bytes=caller.quota_bytes,
+        writer=principal.actor,
+        replaces=principal.entry.artifact,
+        quota_bytes=principal.quota_bytes,
         now=clock.now(),
     )
-    return accepted_response({"urls": [artifact_url(request, artifact_hash, caller.team_id)]})
+    return accepted_response({"urls": [artifact_url(request, artifact_hash, principal.team_id)]})
 
 
 handler = lambda_handler(app)

@@ -4,7 +4,7 @@ from larder import clock
 from larder.artifacts import service
 from larder.web.app import cache_api, lambda_handler
 from larder.web.bodies.cache import QueryHashes
-from larder.web.callers.cache import CacheReader
+from larder.web.principals.cache import CacheReader
 from larder.web.replies.cache import QueryJson, query_json
 from larder.web.responses import JsonResponse, json_response
 
@@ -12,9 +12,11 @@ app = cache_api()
 
 
 @app.post("/v8/artifacts")
-def query_artifacts(hashes: QueryHashes, caller: CacheReader) -> JsonResponse[QueryJson]:
-    """POST /v8/artifacts: size, duration and tag of each hash, or null if it is not stored."""
-    result = service.query(caller.owner, hashes, quota_bytes=caller.quota_bytes, now=clock.now())
+def query_artifacts(hashes: QueryHashes, principal: CacheReader) -> JsonResponse[QueryJson]:
+    """POST /v8/artifacts: get the size, duration and tag of each hash, or null if it is not stored."""
+    result = service.query(
+        principal.owner, hashes, quota_bytes=principal.quota_bytes, now=clock.now()
+    )
     return json_response(query_json(result))
 
 

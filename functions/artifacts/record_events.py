@@ -5,18 +5,20 @@ from larder.usage import service
 from larder.usage.models import Reporter
 from larder.web.app import cache_api, lambda_handler
 from larder.web.bodies.cache import Events
-from larder.web.callers.cache import UsageReporter
 from larder.web.parameters import Client
+from larder.web.principals.cache import UsageReporter
 from larder.web.responses import EmptyResponse, empty_response
 
 app = cache_api()
 
 
 @app.post("/v8/artifacts/events")
-def record_events(events: Events, client: Client, caller: UsageReporter) -> EmptyResponse:
+def record_events(events: Events, client: Client, principal: UsageReporter) -> EmptyResponse:
     """POST /v8/artifacts/events: store the hits and misses of a build and add them to the figures of the day."""
-    reporter = Reporter(key_id=caller.credential_id, ci=client.ci, interactive=client.interactive)
-    service.record(caller.owner, events, reporter, now=clock.now())
+    reporter = Reporter(
+        key_id=principal.credential.id, ci=client.ci, interactive=client.interactive
+    )
+    service.record(principal.owner, events, reporter, now=clock.now())
     return empty_response()
 
 

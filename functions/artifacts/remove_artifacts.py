@@ -1,4 +1,4 @@
-"""A job that a request hands over"""
+"""Invoked by other functions"""
 
 from dataclasses import asdict
 from functools import partial
@@ -15,7 +15,7 @@ from larder.web.log import logged, logger
 
 
 def remove_artifacts(job: RemovalJob, context: LambdaContext) -> RemovalReport | EvictionReport:
-    """Delete what a key, session or user wrote, or what was used longest ago if the quota is full."""
+    """Delete the artifacts of one writer, or the least recently used ones if the quota is full."""
     has_time = partial(deadline.has_time, context)
     match job:
         case RemovalJob(kind=JobKind.LEAST_RECENTLY_USED):

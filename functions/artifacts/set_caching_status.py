@@ -4,8 +4,8 @@ from larder.artifacts import service
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit
 from larder.web.bodies.cache import CachingToSet
-from larder.web.callers.cache import CachingOwner
 from larder.web.parameters import NoOtherParameters
+from larder.web.principals.cache import CachingOwner
 from larder.web.replies.cache import CachingStatusJson
 from larder.web.responses import JsonResponse, json_response
 
@@ -14,11 +14,11 @@ app = cache_api()
 
 @app.put("/v1/artifacts/status")
 def set_caching_status(
-    _query: NoOtherParameters, caching: CachingToSet, caller: CachingOwner
+    _query: NoOtherParameters, caching: CachingToSet, principal: CachingOwner
 ) -> JsonResponse[CachingStatusJson]:
-    """PUT /v1/artifacts/status: enable, disable or pause caching. The reply is the status that clients get now."""
-    status = service.set_caching(caller.owner, caching, caller.totals)
-    audit("caching_status_set", caller, subject=caching.value)
+    """PUT /v1/artifacts/status: enable, disable or pause caching. The reply has the status that clients now get."""
+    status = service.set_caching(principal.owner, caching, principal.totals)
+    audit("caching_status_set", principal.actor, owner=principal.owner, subject=caching.value)
     return json_response({"status": status})
 
 

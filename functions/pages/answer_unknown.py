@@ -6,12 +6,12 @@ from pathlib import Path
 from larder.web.pages import Reply
 from larder.web.unrouted import Routes, Unrouted, answer, unrouted_handler
 
-# `make openapi` writes it.
+# `make generate` writes it.
 _ROUTES: Routes = json.loads(Path(__file__).with_name("routes.json").read_text(encoding="utf-8"))
 
 
 def answer_unknown(request: Unrouted) -> Reply:
-    """Answer 405 for another method of a known path, 404 for an unknown path."""
+    """Reply 405 to a wrong method of a known path, and 404 to an unknown path."""
     return answer(request, _ROUTES)
 
 

@@ -1,24 +1,26 @@
 """GET /api/auth/turbo-login"""
 
 from larder import clock
+from larder.accounts.sessions import is_fresh
 from larder.turbo_login import service
-from larder.web.app import auth_api, lambda_handler
-from larder.web.callers.session import MaybeSignedInInPerson
-from larder.web.responses import PrivateResponse, private_response
+from larder.web.app import better_auth_api, lambda_handler
+from larder.web.principals.session import MaybeSignedInInPerson
+from larder.web.responses import JsonResponse, json_response
 from larder.web.turbo_login.parameters import AskedLogin
-from larder.web.turbo_login.replies import LoginJson, login_json
+from larder.web.turbo_login.replies import LoginJson, login_json, login_user_json
 
-app = auth_api()
+app = better_auth_api()
 
 
 @app.get("/api/auth/turbo-login")
-def describe_login(asked: AskedLogin, caller: MaybeSignedInInPerson) -> PrivateResponse[LoginJson]:
-    """GET /api/auth/turbo-login: who is signed in, and what a build client would get."""
-    user, offer = None, None
-    if caller is not None:
-        user = caller.user
-        offer = service.offer(user.id, asked.team, user_agent=asked.user_agent, now=clock.now())
-    return private_response(login_json(asked, user, offer))
+def describe_login(asked: AskedLogin, principal: MaybeSignedInInPerson) -> JsonResponse[LoginJson]:
+    """GET /api/auth/turbo-login: get the signed-in user, and the token that turbo would get."""
+    if principal is None:
+        return json_response(login_json(asked, None, None))
+    now = clock.now()
+    user = login_user_json(principal.user, needs_password=not is_fresh(principal.session, now=now))
+    offer = service.offer(principal.user.id, asked.team, user_agent=asked.user_agent, now=now)
+    return json_response(login_json(asked, user, offer))
 
 
 handler = lambda_handler(app)

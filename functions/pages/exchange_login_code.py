@@ -2,21 +2,21 @@
 
 from larder import clock
 from larder.turbo_login import service
-from larder.web.app import cache_api, lambda_handler
+from larder.web.app import lambda_handler, vercel_api
 from larder.web.log import logger
 from larder.web.replies.clients import TeamKeyJson, team_key_json
-from larder.web.responses import PrivateResponse, private_response
+from larder.web.responses import JsonResponse, json_response
 from larder.web.turbo_login.code import SentCode
 
-app = cache_api()
+app = vercel_api()
 
 
 @app.get("/registration/verify")
-def exchange_login_code(sent: SentCode) -> PrivateResponse[TeamKeyJson]:
+def exchange_login_code(sent: SentCode) -> JsonResponse[TeamKeyJson]:
     """GET /registration/verify: exchange the code of a team's login for a key, once."""
     key, raw = service.exchange_code(sent.code, sent.client_name, now=clock.now())
     logger().append_keys(user_id=key.user_id, key_id=key.id)
-    return private_response(team_key_json(key, raw))
+    return json_response(team_key_json(key, raw))
 
 
 handler = lambda_handler(app)

@@ -4,7 +4,7 @@ from larder.web.pages import Page, page, page_handler
 
 
 def show_verified() -> Page:
-    """GET /verified: what a link to verify an address ends with, unless it names another page."""
+    """GET /verified: show that an address is verified. Verification links end here unless they name another page."""
     return page("verified", "Your address")
 
 

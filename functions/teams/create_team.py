@@ -1,22 +1,24 @@
 """POST /v1/teams"""
 
 from larder import clock
-from larder.teams import management
-from larder.web.app import cache_api, lambda_handler
+from larder.teams import teams
+from larder.web.app import lambda_handler, vercel_api
 from larder.web.audit_log import audit
 from larder.web.bodies.teams import SentNewTeam
-from larder.web.callers.team import TeamMaker
+from larder.web.principals.team import TeamMaker
 from larder.web.replies.teams import CreatedTeamJson, created_json
 from larder.web.responses import JsonResponse, json_response
 
-app = cache_api()
+app = vercel_api()
 
 
 @app.post("/v1/teams")
-def create_team(new: SentNewTeam, maker: TeamMaker) -> JsonResponse[CreatedTeamJson]:
+def create_team(new: SentNewTeam, principal: TeamMaker) -> JsonResponse[CreatedTeamJson]:
     """POST /v1/teams: create a team that the caller owns."""
-    team = management.make_team(new.name, new.slug, user_id=maker.user_id, now=clock.now())
-    audit("team_created", maker, subject=team.id)
+    team = teams.create_team(
+        new.name, new.slug, owner_user_id=principal.user_id, limited=True, now=clock.now()
+    )
+    audit("team_created", principal.actor, owner=principal.user_id, subject=team.id)
     return json_response(created_json(team))
 
 

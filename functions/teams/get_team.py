@@ -1,19 +1,19 @@
 """GET /v2/teams/{idOrSlug}"""
 
 from larder.errors import TeamNotFound
-from larder.teams import service
-from larder.web.app import cache_api, lambda_handler
-from larder.web.callers.cache import TokenHolder
+from larder.teams import members
+from larder.web.app import lambda_handler, vercel_api
+from larder.web.principals.cache import Authenticated
 from larder.web.replies.clients import TeamJson, team_json
 from larder.web.responses import JsonResponse, json_response
 
-app = cache_api(no_route=TeamNotFound)
+app = vercel_api(no_route=TeamNotFound)
 
 
 @app.get("/v2/teams/<id_or_slug>")
-def get_team(holder: TokenHolder, id_or_slug: str) -> JsonResponse[TeamJson]:
-    """GET /v2/teams/{idOrSlug}: one of the caller's teams."""
-    membership = service.find_membership(id_or_slug, holder.user_id, bound_to=holder.team_id)
+def get_team(principal: Authenticated, id_or_slug: str) -> JsonResponse[TeamJson]:
+    """GET /v2/teams/{idOrSlug}: get one of the caller's teams."""
+    membership = members.find_membership(id_or_slug, principal.user_id, bound_to=principal.bound_to)
     return json_response(team_json(membership))
 
 

@@ -3,26 +3,26 @@
 from larder import clock
 from larder.accounts import team_members
 from larder.errors import TeamNotFound
-from larder.web.app import cache_api, lambda_handler
-from larder.web.callers.team import TeamMember
+from larder.web.app import lambda_handler, vercel_api
+from larder.web.principals.team import TeamMember
 from larder.web.queries.teams import MembersAsked
 from larder.web.replies.teams import MembersJson, members_json
 from larder.web.responses import JsonResponse, json_response
 
-app = cache_api(no_route=TeamNotFound)
+app = vercel_api(no_route=TeamNotFound)
 
 
 @app.get("/v3/teams/<id_or_slug>/members")
 def list_members(
-    asked: MembersAsked, caller: TeamMember, id_or_slug: str
+    asked: MembersAsked, principal: TeamMember, id_or_slug: str
 ) -> JsonResponse[MembersJson]:
-    """GET /v3/teams/{id}/members: the members of the team, newest first. Those who manage them see invitations too."""
-    page = team_members.page_of_members(
-        caller.team.id,
+    """GET /v3/teams/{id}/members: list the team's members, newest first. Owners and admins also see invitations."""
+    page = team_members.page_with_users(
+        principal.team.id,
         since=asked.since,
         until=asked.until,
         limit=asked.limit,
-        seen_by=caller.member.role,
+        seen_by=principal.member.role,
         now=clock.now(),
     )
     return json_response(members_json(page))

@@ -26,6 +26,7 @@ from local.cold_starts.figures import Life, figures
 from local.cold_starts.report import Run, as_json, as_page, as_table
 from local.data_folder import DataFolder, open_data_folder
 from local.environment import (
+    LOCAL_DEFAULTS,
     cloud_environment,
     function_environment,
     process_environment,
@@ -67,7 +68,7 @@ def bench_cold(options: Options) -> int:
     """Measure and print the results. Returns the exit status: 1 if a function failed."""
     try:
         build = open_build(template_path())
-        template = load_template(build.template, {})
+        template = load_template(build.template, LOCAL_DEFAULTS)
         chosen = _chosen(template, options.functions)
         lives = run(_measure(options, build, template, chosen))
     except (BuildError, TemplateError, FunctionFailed, ServiceFailed, TimeoutError) as error:

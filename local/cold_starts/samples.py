@@ -25,12 +25,13 @@ from larder.accounts.models import Credential, User
 from larder.accounts.passwords import hash_password
 from larder.accounts.service import new_account
 from larder.accounts.sessions import start_session
+from larder.actor import Actor
 from larder.api_keys.models import ApiKey, NewKey
 from larder.api_keys.service import create_key
 from larder.artifacts import service as artifacts
-from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Writer
+from larder.artifacts.models import ArtifactHash, ArtifactMetadata
 from larder.teams.models import Team
-from larder.teams.service import create_team
+from larder.teams.teams import create_team
 
 EVENTS = Path(__file__).resolve().parents[2] / "events"
 PASSWORD = "correct horse battery staple"  # noqa: S105 - only for the samples
@@ -56,7 +57,7 @@ _addresses = count()
 
 
 @dataclass(frozen=True, slots=True)
-class _SampleUser:
+class SampleUser:
     """A verified user with a team and a key for it."""
 
     user: User
@@ -70,7 +71,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     name = event["module"]
     calls = event["calls"]
     people = [
-        _make_sample_user(has_artifact=name != "put_artifact")
+        make_sample_user(has_artifact=name != "put_artifact")
         for _ in range(calls if name in _USED_UP else 1)
     ]
     texts = [_filled(name, sample_user) for sample_user in people]
@@ -81,7 +82,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     return {"events": events, "emails": [sample_user.user.email for sample_user in people]}
 
 
-def _make_sample_user(*, has_artifact: bool) -> _SampleUser:
+def make_sample_user(*, has_artifact: bool) -> SampleUser:
     now, mark = datetime.now(tz=UTC), secrets.token_hex(6)
     account = new_account(f"ada-{mark}@acme.example", "Ada", email_verified=True, now=now)
     accounts.add(replace(account, credential=_credential()))
@@ -92,20 +93,19 @@ def _make_sample_user(*, has_artifact: bool) -> _SampleUser:
         metadata = ArtifactMetadata(duration_ms=1234)
         artifacts.store(
             *(team.id, HASH, BODY, metadata),
-            writer=Writer(key.id, account.user.id),
+            writer=Actor(key.id, account.user.id),
             replaces=None,
             quota_bytes=None,
             now=now,
         )
-    return _SampleUser(account.user, team, key, token)
+    return SampleUser(account.user, team, key, token)
 
 
-def _replacements(sample_user: _SampleUser, *, is_new: bool) -> Iterator[tuple[str, str]]:
+def replacements(sample_user: SampleUser, *, is_new: bool) -> Iterator[tuple[str, str]]:
     """The values in the samples, and their replacements."""
     now, user = datetime.now(tz=UTC), sample_user.user
     email = f"new-{user.email}" if is_new else user.email
-    # The id comes first, because the sample of the key is its prefix.
-    yield "larder_sample_key_id", sample_user.key.id
+    yield "LarderSampleKey00000000000000000", sample_user.key.id
     yield "larder_sample_key", sample_user.token
     yield "team_sample", sample_user.team.id
     yield "LarderSampleSessionOtherOne00000", start_session(user, now=now)[1]
@@ -117,15 +117,15 @@ def _replacements(sample_user: _SampleUser, *, is_new: bool) -> Iterator[tuple[s
     yield "ada@acme.example", email
 
 
-def _filled(name: str, sample_user: _SampleUser) -> str:
+def _filled(name: str, sample_user: SampleUser) -> str:
     text = (EVENTS / f"{name}.json").read_text()
-    for sample, real in _replacements(sample_user, is_new=name == "sign_up"):
+    for sample, real in replacements(sample_user, is_new=name == "sign_up"):
         text = text.replace(sample, real)
     # The slug is in paths and queries. Before a dot it is part of an email address.
     return re.sub(r"\bacme\b(?![.-])", sample_user.team.slug, text)
 
 
-def _event(name: str, text: str, sample_user: _SampleUser) -> dict[str, Any]:
+def _event(name: str, text: str, sample_user: SampleUser) -> dict[str, Any]:
     event: dict[str, Any] = json.loads(text)
     if name == "commit_upload":
         event["detail"]["object"].update(_upload(sample_user))
@@ -134,10 +134,10 @@ def _event(name: str, text: str, sample_user: _SampleUser) -> dict[str, Any]:
     return event
 
 
-def _upload(sample_user: _SampleUser) -> dict[str, Any]:
+def _upload(sample_user: SampleUser) -> dict[str, Any]:
     """A direct upload whose object exists; its key and size."""
     now = datetime.now(tz=UTC)
-    writer = Writer(sample_user.key.id, sample_user.user.id)
+    writer = Actor(sample_user.key.id, sample_user.user.id)
     url = artifacts.offer_upload(sample_user.team.id, HASH, writer=writer, now=now)
     put = urllib.request.Request(url, data=BODY, method="PUT")  # noqa: S310 - this machine's S3
     put.add_header("content-type", "application/octet-stream")

@@ -193,6 +193,7 @@ def _client_address(scope: Scope) -> str:
 
 
 def _host(headers: list[tuple[bytes, bytes]]) -> str:
+    """The Host header, which `OwnHosts` has checked."""
     for name, value in headers:
         if name == b"host":
             return value.decode("latin-1")

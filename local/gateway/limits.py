@@ -21,6 +21,11 @@ class Refusal(NamedTuple):
     message: str
 
 
+FOREIGN_HOST = Refusal(
+    403,
+    "the Host header does not name this machine: use localhost, or start the local cloud with PUBLIC_HOST set to the"
+    " name that you use",
+)
 NOT_FOUND = Refusal(404, "Not Found")
 TOO_LARGE = Refusal(413, "Request Entity Too Large")
 HEADERS_TOO_LARGE = Refusal(431, "Request Header Fields Too Large")

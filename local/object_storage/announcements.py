@@ -17,9 +17,12 @@ from urllib.parse import parse_qs, unquote
 
 from nanio.errors import NoSuchKey
 from nanio.storage.backend import ObjectInfo
+from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from local.object_storage.requests import VERSION_HEADER
 from local.object_storage.storage import Storage
+from local.object_storage.versions import NoSuchVersion, Version
 from local.template import ACCOUNT_ID, REGION
 
 
@@ -42,14 +45,17 @@ class Announcements:
         async def announce_then_send(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] == 200:
                 # The object has been deleted since.
-                with contextlib.suppress(NoSuchKey):
-                    self._announce(*stored)
+                version_id = MutableHeaders(scope=message)[VERSION_HEADER]
+                with contextlib.suppress(NoSuchKey, NoSuchVersion):
+                    self._announce(*stored, version_id)
             await send(message)
 
         await self._app(scope, receive, announce_then_send)
 
-    def _announce(self, bucket: str, key: str, reason: str) -> None:
-        event = object_created(bucket, self._storage.head_object(bucket, key), reason)
+    def _announce(self, bucket: str, key: str, reason: str, version_id: str) -> None:
+        version = self._storage.find(bucket, key, version_id)
+        info = self._storage.head_object(bucket, version.stored_name)
+        event = object_created(bucket, version, info, reason)
         # Named by time, so that they are delivered roughly in order of the uploads.
         path = self._folder / f"{event['time']}-{event['id']}.json"
         unfinished = path.with_suffix(".tmp")
@@ -60,8 +66,8 @@ class Announcements:
             os.write(self._wake_fd, b"\n")
 
 
-def object_created(bucket: str, info: ObjectInfo, reason: str) -> dict[str, Any]:
-    """The event of one object. `reason` is the S3 operation: PutObject or CompleteMultipartUpload.
+def object_created(bucket: str, version: Version, info: ObjectInfo, reason: str) -> dict[str, Any]:
+    """The event of one version. `reason` is the S3 operation: PutObject or CompleteMultipartUpload.
 
     Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html
     """
@@ -79,9 +85,10 @@ def object_created(bucket: str, info: ObjectInfo, reason: str) -> dict[str, Any]
             "version": "0",
             "bucket": {"name": bucket},
             "object": {
-                "key": info.key,
+                "key": version.key,
                 "size": info.size,
                 "etag": info.etag.strip('"'),
+                "version-id": version.id,
                 # Later uploads of one key compare greater, as S3 promises.
                 "sequencer": f"{int(now.timestamp() * 1_000_000):018X}",
             },

@@ -1,4 +1,7 @@
-"""The S3 application: nanio's routes and signature checks over our storage, with announcements."""
+"""The S3 application: nanio's signature checks, our requests and storage, and announcements.
+
+Every bucket keeps versions, as the template's does.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from nanio.storage.multipart import MultipartManager
 from starlette.types import ASGIApp
 
 from local.object_storage.announcements import Announcements
+from local.object_storage.requests import routes
 from local.object_storage.storage import Storage
 from local.template import REGION
 
@@ -35,6 +39,8 @@ def object_storage(
     )
     storage = Storage(folder, chunk_size=_CHUNK_BYTES)
     app.state.storage = storage
+    # Before nanio's own routes, and behind its check of signatures.
+    app.router.routes[:0] = routes()
     for bucket in buckets:
         try:
             storage.create_bucket(bucket)

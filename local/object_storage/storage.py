@@ -3,6 +3,9 @@
 An object exists with its metadata or not at all, even if the process is killed. Unfinished uploads never show in a
 listing. A reader keeps the object that it began to read. Parallel writes and deletions in one folder do not disturb
 each other. The disk is flushed in a thread, so that a large upload does not delay other requests.
+
+Every object is a version and never changes: to nanio it is an object of its own, named `<key>@<version>`
+(versions.py).
 """
 
 from __future__ import annotations
@@ -10,22 +13,32 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import threading
 import uuid
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from nanio.errors import BadDigest, InternalError, NoSuchKey
+from nanio.errors import BadDigest, NoSuchKey
 from nanio.etag import StreamingMd5, quote_etag
 from nanio.keys import validate_object_key
-from nanio.storage.backend import GetObjectResult, ObjectInfo
+from nanio.storage.backend import GetObjectResult, ListResult, ObjectInfo
 from nanio.storage.filesystem import FilesystemStorage, _b64md5_to_hex
 from nanio.storage.metadata import write_metadata
-from nanio.storage.paths import metadata_path, object_path
+from nanio.storage.paths import META_DIR_NAME, metadata_path, object_path
 
+from local.object_storage.versions import (
+    NULL_VERSION,
+    NoSuchVersion,
+    Version,
+    new_version,
+    parse_stored_name,
+)
+
+_VERSIONED = Path(".nanio") / "versioned"
+"""Exists when every object in the folder is a version."""
 _UNFINISHED = Path(".nanio") / "unfinished"
 _TRIES = 20
 _BLOCK_BYTES = 2**20
@@ -39,10 +52,73 @@ class Storage(FilesystemStorage):  # type: ignore[misc]  # nanio has no types
         super().__init__(folder, chunk_size=chunk_size)
         self._chunk_bytes = chunk_size
         self._folder: Path = self.data_dir
-        self._publishing = threading.Lock()
         # Uploads that were interrupted by a kill.
         shutil.rmtree(self._folder / _UNFINISHED, ignore_errors=True)
         (self._folder / _UNFINISHED).mkdir(parents=True)
+        if not (self._folder / _VERSIONED).exists():
+            self._make_all_versions()
+            (self._folder / _VERSIONED).touch()
+
+    def versions(self, bucket: str, key: str) -> list[Version]:
+        """The versions and delete markers of one key, newest first."""
+        validate_object_key(key)
+        path = object_path(self._folder, bucket, key)
+        try:
+            names = sorted(stored.name for stored in path.parent.iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        found = [parse_stored_name(key + name.removeprefix(path.name)) for name in names]
+        return [version for version in found if version is not None and version.key == key]
+
+    def find(self, bucket: str, key: str, version_id: str | None) -> Version:
+        """The version of this id, or the current one. Raises NoSuchKey, NoSuchVersion."""
+        versions = self.versions(bucket, key)
+        if version_id is None:
+            if not versions or versions[0].is_delete_marker:
+                raise NoSuchKey(resource=f"{bucket}/{key}")
+            return versions[0]
+        for version in versions:
+            if version.id == version_id:
+                return version
+        raise NoSuchVersion(resource=f"{bucket}/{key}")
+
+    def add_version(self, bucket: str, key: str) -> Version:
+        """Make a version of an object that nanio has stored under its key, as after a multipart upload."""
+        version = new_version(key)
+        self._rename(bucket, key, version)
+        return version
+
+    def add_delete_marker(self, bucket: str, key: str) -> Version:
+        self._require_bucket_dir(bucket)
+        marker = new_version(key, is_delete_marker=True)
+        path = object_path(self._folder, bucket, marker.stored_name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        return marker
+
+    def list_objects(self, bucket: str, **options: Any) -> ListResult:
+        """The current versions. A page may have fewer than `max_keys`."""
+        page = super().list_objects(bucket, **options)
+        page.contents = [
+            replace(info, key=version.key)
+            for info in page.contents
+            if (version := parse_stored_name(info.key)) is not None
+            and not version.is_delete_marker
+            and self.versions(bucket, version.key)[:1] == [version]
+        ]
+        return page
+
+    def list_versions(
+        self, bucket: str, *, prefix: str, after: str | None, limit: int
+    ) -> tuple[list[tuple[Version, ObjectInfo]], bool]:
+        """A page of all versions and delete markers by key, newest first, and whether more follow.
+
+        `after` is the stored name of the last version on the previous page.
+        """
+        page = super().list_objects(bucket, prefix=prefix, start_after=after, max_keys=limit)
+        named = [(parse_stored_name(info.key), info) for info in page.contents]
+        found = [(version, info) for version, info in named if version is not None]
+        return found, page.is_truncated
 
     async def put_object(
         self,
@@ -91,20 +167,13 @@ class Storage(FilesystemStorage):  # type: ignore[misc]  # nanio has no types
         range_start: int | None = None,
         range_end: int | None = None,
     ) -> GetObjectResult:
-        """The opened object. Deleting or replacing it afterwards does not affect the reader."""
-        for _ in range(_TRIES):
-            result = await super().get_object(
-                bucket, key, range_start=range_start, range_end=range_end
-            )
-            file = self._open(bucket, key)
-            if os.fstat(file.fileno()).st_size == result.info.size:
-                start = result.range_start or 0
-                end = result.info.size if result.range_end is None else result.range_end + 1
-                result.body = _send(file, start, end, self._chunk_bytes)
-                return result
-            # It was replaced between reading its metadata and opening it: read the new one.
-            file.close()
-        raise InternalError
+        """The opened object. Deleting it afterwards does not affect the reader."""
+        result = await super().get_object(bucket, key, range_start=range_start, range_end=range_end)
+        file = self._open(bucket, key)
+        start = result.range_start or 0
+        end = result.info.size if result.range_end is None else result.range_end + 1
+        result.body = _send(file, start, end, self._chunk_bytes)
+        return result
 
     def _open(self, bucket: str, key: str) -> BinaryIO:
         path = object_path(self._folder, bucket, key)
@@ -116,11 +185,28 @@ class Storage(FilesystemStorage):  # type: ignore[misc]  # nanio has no types
     def _publish(self, bucket: str, key: str, upload: Path, info: ObjectInfo) -> None:
         described = upload.with_suffix(".json")
         write_metadata(described, info)
-        # Two uploads to one key must not leave the metadata of one with the bytes of the other.
-        with self._publishing:
-            # Metadata first, because the object exists as soon as its own file does.
-            _move(described, metadata_path(self._folder, bucket, key))
-            _move(upload, object_path(self._folder, bucket, key))
+        # Metadata first, because the object exists as soon as its own file does.
+        _move(described, metadata_path(self._folder, bucket, key))
+        _move(upload, object_path(self._folder, bucket, key))
+
+    def _rename(self, bucket: str, key: str, version: Version) -> None:
+        described = metadata_path(self._folder, bucket, key)
+        if described.exists():
+            _move(described, metadata_path(self._folder, bucket, version.stored_name))
+        stored = object_path(self._folder, bucket, version.stored_name)
+        _move(object_path(self._folder, bucket, key), stored)
+
+    def _make_all_versions(self) -> None:
+        """Give every object from before versions the version `null`, as S3 does. Safe to repeat after a crash."""
+        for bucket in self.list_buckets():
+            root = self._folder / bucket.name
+            for folder, folders, names in os.walk(root):
+                if META_DIR_NAME in folders:
+                    folders.remove(META_DIR_NAME)
+                for name in names:
+                    key = (Path(folder) / name).relative_to(root).as_posix()
+                    if parse_stored_name(key) is None:
+                        self._rename(bucket.name, key, Version(key, NULL_VERSION))
 
 
 def _move(source: Path, target: Path) -> None:

@@ -1,7 +1,8 @@
 """`/_local/outbox` in front of the gateway, only for requests from this machine.
 
-Mail contains links that reset passwords. So the pages only respond to requests from this machine, under a host name
-that no other site can use. Listening on every address opens the cache to other machines, but not the mail.
+Mail contains links that reset passwords. So the pages only respond to requests from this machine. Listening on every
+address opens the cache to other machines, but not the mail. `OwnHosts` in front refuses the names of other sites, which
+could otherwise point at this machine.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import uuid
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -42,14 +43,13 @@ _BODY_POLICY = (
 class OutboxPages:
     """ASGI middleware: handles `/_local/outbox...` and passes the rest to `app`. `functions` run the reader."""
 
-    def __init__(self, app: ASGIApp, functions: FunctionPool, public_host: str) -> None:
+    def __init__(self, app: ASGIApp, functions: FunctionPool) -> None:
         self._app = app
         self._functions = functions
-        self._public_host = public_host
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         match = _match_path(scope)
-        if match is None or not self._is_local(scope):
+        if match is None or not _is_local(scope):
             await self._app(scope, receive, send)
             return
         try:
@@ -75,35 +75,19 @@ class OutboxPages:
         payload = json.dumps(event).encode("ascii")
         return json.loads(await self._functions.invoke(_READER, payload, str(uuid.uuid4())))
 
-    def _is_local(self, scope: Scope) -> bool:
-        """Whether the request comes from this machine, and not through another site's DNS name for it."""
-        if not (scope.get("client") and scope.get("server")):
-            return False  # The client has disconnected.
-        client, server = scope["client"][0], scope["server"][0]
-        if client != server and not ip_address(client).is_loopback:
-            return False
-        name = _host_name(scope)
-        if name in ("localhost", self._public_host) or name.endswith(".localhost"):
-            return True
-        try:
-            ip_address(name)
-        except ValueError:
-            return False
-        return True
+
+def _is_local(scope: Scope) -> bool:
+    """Whether the request comes from this machine."""
+    if not (scope.get("client") and scope.get("server")):
+        return False  # The client has disconnected.
+    client, server = scope["client"][0], scope["server"][0]
+    return client == server or ip_address(client).is_loopback
 
 
 def _match_path(scope: Scope) -> re.Match[str] | None:
     if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
         return None
     return _PATH.fullmatch(scope["path"])
-
-
-def _host_name(scope: Scope) -> str:
-    hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
-    try:
-        return urlsplit(f"//{hosts[0]}").hostname or "" if len(hosts) == 1 else ""
-    except ValueError:
-        return ""
 
 
 def _html(page: str, policy: str) -> Response:

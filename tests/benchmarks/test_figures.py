@@ -1,4 +1,4 @@
-"""What comes of the measurements of `make bench`."""
+"""The figures that `make bench` calculates from its measurements."""
 
 from dataclasses import replace
 
@@ -12,13 +12,13 @@ def outcome(*took_ms: float, seconds: float = 1.0, **failures: int) -> Outcome:
     return Outcome(seconds, took_ms, failures)
 
 
-def test_a_percentile_is_a_value_that_was_measured() -> None:
+def test_a_percentile_is_a_measured_value() -> None:
     assert percentile([4, 1, 3, 2], 50) == 2
     assert percentile([4, 1, 3, 2], 99) == 4
     assert percentile([], 50) == 0
 
 
-def test_a_rate_is_compared_within_its_round_and_the_median_counts() -> None:
+def test_rates_are_compared_within_each_round_and_the_median_is_reported() -> None:
     rounds = [
         (outcome(1, 1, 1, 1), outcome(1, 1)),
         (outcome(1, 1, 1), outcome(1, 1, 1)),
@@ -28,13 +28,13 @@ def test_a_rate_is_compared_within_its_round_and_the_median_counts() -> None:
     assert (row.rate, row.rate_least, row.rate_most) == (1.0, 0.125, 2.0)
 
 
-def test_percentiles_are_compared_over_all_rounds_together() -> None:
+def test_percentiles_are_compared_over_all_rounds() -> None:
     rounds = [(outcome(2, 2), outcome(4, 4)), (outcome(2, 8), outcome(4, 32))]
     row = compared("HEAD", 1, "peer", rounds)
     assert (row.p50, row.p99, row.larder_ms, row.peer_ms) == (0.5, 0.25, 2, 4)
 
 
-def test_cpu_is_that_of_one_answer() -> None:
+def test_cpu_is_given_per_reply() -> None:
     ours = [replace(outcome(1, 1, 1), cpu_ms=30), replace(outcome(1), cpu_ms=2)]
     theirs = [replace(outcome(1, 1), cpu_ms=2), replace(outcome(1, 1), cpu_ms=4)]
     row = compared("HEAD", 1, "peer", list(zip(ours, theirs, strict=True)))
@@ -42,7 +42,7 @@ def test_cpu_is_that_of_one_answer() -> None:
     assert alone("query", 1, "peer", ours).larder_cpu_ms == 8
 
 
-def test_failures_are_told_by_whose_they_are() -> None:
+def test_failures_are_reported_per_server() -> None:
     rounds = [
         (outcome(1, refused=1), outcome(1, late=2)),
         (outcome(1, refused=2), outcome(1)),
@@ -51,7 +51,7 @@ def test_failures_are_told_by_whose_they_are() -> None:
     assert row.failures == "Larder: 3 x refused, peer: 2 x late"
 
 
-def test_what_the_peer_does_not_have_has_no_ratio() -> None:
+def test_a_request_that_the_peer_lacks_has_no_ratio() -> None:
     row = alone("query", 1, "peer", [outcome(3, 1, 2)])
     assert (row.larder_ms, row.failures) == (2, "")
 
@@ -60,12 +60,12 @@ def test_a_build_is_compared_by_the_median_of_its_rounds() -> None:
     assert Build(30, "warm", ((1.0, 2.0), (3.0, 2.0), (2.0, 2.0))).ratio == 1.0
 
 
-def test_memory_grows_by_what_the_second_half_holds_more_than_the_first() -> None:
+def test_memory_growth_compares_the_second_half_with_the_first() -> None:
     memory = Memory(((0, 100), (400, 180), (500, 170), (900, 200), (1000, 150)))
     assert (memory.start_mb, memory.peak_mb, memory.passed_mb) == (100, 200, 1000)
     assert memory.growth_mb == pytest.approx(20)
 
 
-def test_processes_of_one_kind_are_one_row_with_the_largest_peak() -> None:
+def test_processes_of_one_kind_share_a_row_with_the_largest_peak() -> None:
     peaks = {"Larder": [("functions", 60.0), ("functions", 80.0), ("S3", 50.0)]}
     assert peaks_by_role(peaks) == [("Larder", "functions", 2, 80.0), ("Larder", "S3", 1, 50.0)]

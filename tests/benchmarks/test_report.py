@@ -38,50 +38,51 @@ RUN = Run(
 )
 
 
-def test_each_peer_has_a_table_of_its_own() -> None:
-    cache, _, accounts = page(RUN).partition(f"## Against {ACCOUNTS_PEER}")
+def test_each_peer_has_its_own_table() -> None:
+    cache, _, accounts = page(RUN).partition(f"## Comparison with {ACCOUNTS_PEER}")
     assert "| HEAD | 16 | 0.50 | 0.40–0.60 | 2.00 | 3.00 | 10.0 | 5.0 | 4.00 | 0.25 |  |" in cache  # noqa: RUF001
-    assert "| query of 100 | 1 |  |  |  |  | 4.0 |  | 7.50 |  | the peer has none |" in cache
+    assert "| query of 100 | 1 |  |  |  |  | 4.0 |  | 7.50 |  | not in the peer |" in cache
     assert "| sign-in | 16 |" in accounts
     assert "peer: 1 x status 500 |" in accounts
 
 
-def test_the_page_tells_builds_handlers_memory_and_the_environment() -> None:
+def test_the_page_shows_builds_handlers_memory_and_the_environment() -> None:
     text = page(RUN)
     assert "| 30 | warm | 0.50 | 1.0 / 2.0 |" in text
     assert "| HEAD | 1.30 | 1.30 | 1.00 | UpdateItem, BatchGetItem |" in text
-    assert "held 300 MB at the start and 320 MB at most" in text
-    assert "-10 MB beside that of the first" in text
+    assert "used 300 MB at the start and 320 MB at most" in text
+    assert "the peak of the second half changed by -10 MB" in text
     assert "memory 8 GiB" in text
     assert "tables in SQLite" in text
 
 
-def test_the_page_begins_with_what_is_aimed_at_and_whether_it_is_met() -> None:
+def test_the_page_begins_with_the_goals_and_whether_they_are_met() -> None:
     slow = replace(HEAD, case="GET 20 MB", rate=0.9)
-    told = page(replace(RUN, rows=[slow, replace(slow, clients=1, rate=1.5)]))
-    aims = told.partition("## What it aims at")[2].partition("##")[0]
-    assert "| turbo restores 30 packages no slower | 0.50 | yes |" in aims
-    assert "| GET 20 MB: more a second than the peer | 0.90, 1.50 | no |" in aims
-    assert "| HEAD: a handler takes at most twice the CPU of its bare calls | 1.30 | yes |" in aims
-    assert "| 200 MB pass, and memory stays flat | -10 MB | yes |" in aims
+    text = page(replace(RUN, rows=[slow, replace(slow, clients=1, rate=1.5)]))
+    aims = text.partition("## Goals")[2].partition("##")[0]
+    assert "| turbo restores 30 packages at least as fast | 0.50 | yes |" in aims
+    assert "| GET 20 MB: more requests per second than the peer | 0.90, 1.50 | no |" in aims
+    assert (
+        "| HEAD: the handler takes at most twice the CPU time of its calls to AWS | 1.30 | yes |"
+        in aims
+    )
+    assert "| 200 MB of artifacts: memory does not grow | -10 MB | yes |" in aims
 
 
-def test_the_page_tells_what_the_calls_of_a_handler_take_beside_a_whole_answer_of_the_peer() -> (
-    None
-):
-    told = " ".join(page(RUN).partition("## What it aims at")[0].split())
-    assert "take botocore 1.00 ms of CPU without any server" in told
-    assert f"{CACHE_PEER} takes 0.25 to 0.25 ms for its whole answer" in told
+def test_the_page_compares_the_calls_of_a_handler_with_a_complete_reply_of_the_peer() -> None:
+    text = " ".join(page(RUN).partition("## Goals")[0].split())
+    assert "take botocore 1.00 ms of CPU without a server" in text
+    assert f"{CACHE_PEER} takes 0.25 to 0.25 ms for its complete reply" in text
     assert "take botocore" not in page(replace(RUN, cpu=[]))
 
 
-def test_every_line_of_the_page_but_those_of_tables_is_short() -> None:
+def test_every_line_outside_of_tables_is_short() -> None:
     lines = page(RUN).splitlines()
     assert [line for line in lines if len(line) > 128 and not line.startswith("|")] == []
 
 
 def test_a_run_without_builds_says_so() -> None:
-    assert "This run built nothing." in page(replace(RUN, builds=[], memory=None))
+    assert "This run had no builds." in page(replace(RUN, builds=[], memory=None))
 
 
 def test_the_screen_shows_the_same_tables() -> None:

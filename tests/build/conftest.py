@@ -1,4 +1,4 @@
-"""What `make build` made, and a stand-in for the Lambda runtime that can import it."""
+"""The output of `make build`, and a replacement for the Lambda runtime that can import it."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ INSTALL = "pip install --quiet --only-binary :all: --python-version 3.13"
 
 @dataclass(frozen=True, slots=True)
 class BuiltFunction:
-    """One function as it is deployed: its handler and the folder that becomes /var/task."""
+    """A built function: its handler and the folder that becomes /var/task."""
 
     logical_id: str
     handler: str
@@ -28,13 +28,13 @@ class BuiltFunction:
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """A Python of Lambda's version; `search_path` stands in for /opt/python and the runtime's own packages."""
+    """A Python of Lambda's version. `search_path` replaces /opt/python and the packages of the runtime."""
 
     python: Path
     search_path: list[Path]
 
     def run(self, code: str, *arguments: str) -> Any:
-        """What `code` prints, as JSON. It sees no environment and no package but those of the search path."""
+        """Run `code` and parse the JSON that it prints. It sees no environment, and no packages but `search_path`."""
         done = subprocess.run(
             [self.python, "-I", "-S", "-B", "-c", code, *arguments],
             env={},
@@ -49,7 +49,7 @@ class Runtime:
 def elf_machine(path: Path) -> int:
     """The processor that a shared library is for, by its ELF header."""
     header = path.read_bytes()[:20]
-    assert header.startswith(b"\x7fELF"), f"{path.name} is no Linux library"
+    assert header.startswith(b"\x7fELF"), f"{path.name} is not a Linux library"
     return int.from_bytes(header[18:20], "little")
 
 
@@ -60,7 +60,7 @@ def uv(command: str, *arguments: str | Path) -> None:
 
 @pytest.fixture(scope="session")
 def built_template() -> dict[str, Any]:
-    assert (BUILT / "template.yaml").is_file(), "nothing is built: run `make build`"
+    assert (BUILT / "template.yaml").is_file(), "there is no build: run `make build`"
     return read_template(BUILT / "template.yaml")
 
 
@@ -93,8 +93,9 @@ def runtime_python() -> Path:
 
 @pytest.fixture(scope="session")
 def runtime(layer: Path, runtime_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Runtime:
-    """The layer, in front of it the few packages that hold arm64 libraries, in versions for this machine, and
-    behind it boto3, which Lambda brings itself. All in the lock file's versions."""
+    """The layer, preceded by this machine's versions of the packages that contain arm64 libraries, and followed by
+    boto3, which Lambda has. All have the versions of the lock file.
+    """
     folder = tmp_path_factory.mktemp("runtime")
     requirements, host, native = folder / "requirements.txt", folder / "host", folder / "native"
     uv(EXPORT, requirements)

@@ -1,5 +1,5 @@
-"""Every function of the template, cold and warm, as it was built: under AWS's runtime client, on local tables, in the
-template's memory, with its event of events/. `make bench-cold` does the measuring; here once, and without its figures.
+"""Every built function, cold and warm: under AWS's runtime client, on local tables, with the template's memory and its
+event from events/. `make bench-cold` measures. These tests run it once and do not check the times.
 """
 
 import json
@@ -25,7 +25,7 @@ CACHE_MODULES = [
     module for module, one in MODULES.items() if one["Handler"].startswith("artifacts.")
 ]
 MEMORY_MB = 512
-"""What Globals give."""
+"""The memory that Globals set."""
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +37,12 @@ def rows() -> dict[str, Any]:
     return {row["function"]: row for row in json.loads(done.stdout)["rows"]}
 
 
-def test_the_table_has_every_function_and_what_they_are_compared_with(rows: dict[str, Any]) -> None:
+def test_the_table_has_every_function_and_the_baselines(rows: dict[str, Any]) -> None:
     assert rows.keys() == {*MODULES, BARE, NOTHING}
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_a_function_answers_cold_and_warm_within_its_memory(
+def test_a_function_replies_cold_and_warm_within_its_memory(
     module: str, rows: dict[str, Any]
 ) -> None:
     row = rows[module]
@@ -53,20 +53,18 @@ def test_a_function_answers_cold_and_warm_within_its_memory(
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_a_function_knows_who_sends_its_sample_again_and_again(
+def test_a_function_accepts_the_credentials_of_repeated_samples(
     module: str, rows: dict[str, Any]
 ) -> None:
     replies = rows[module]["replies"].keys()
-    # Some refuse what their sample asks for, such as to delete the only owner of a team.
+    # Some refuse their sample, such as deleting the only owner of a team.
     assert all(reply == "done" or reply[0] in "234" for reply in replies)
     sample = (ROOT / "events" / f"{module}.json").read_text()
     assert "401" not in replies or "Bearer" not in sample
 
 
 @pytest.mark.parametrize("module", CACHE_MODULES)
-def test_a_function_of_the_cache_does_what_its_sample_asks_for(
-    module: str, rows: dict[str, Any]
-) -> None:
+def test_the_sample_of_a_cache_function_succeeds(module: str, rows: dict[str, Any]) -> None:
     (reply,) = rows[module]["replies"]
     assert reply in ("200", "202", "204", "done")
 
@@ -80,6 +78,6 @@ def test_every_figure_was_measured(module: str, rows: dict[str, Any]) -> None:
     assert all(ratio > 0 for ratio in row["ratios"].values())
 
 
-def test_an_unknown_function_is_told() -> None:
+def test_an_unknown_function_is_an_error() -> None:
     done = subprocess.run([*COMMAND, "put_artefact"], cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (1, "larder: no function is named put_artefact\n")

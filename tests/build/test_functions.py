@@ -1,4 +1,4 @@
-"""Every handler can be imported from what is deployed, under Lambda's version of Python."""
+"""Every built handler can be imported by Lambda's version of Python."""
 
 import json
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ print(json.dumps([importlib.util.MAGIC_NUMBER.hex(), importlib.util.cache_from_s
 """
 
 HASH_BASED_UNCHECKED = 0b01
-"""PEP 552: loaded whatever the source's date is."""
+"""PEP 552: Python loads it without comparing the date of the source."""
 
 
 @cache
@@ -47,7 +47,7 @@ def function(request: pytest.FixtureRequest, built_functions: list[BuiltFunction
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, indirect=True)
-def test_a_handler_imports_from_what_was_built_without_any_environment(
+def test_a_built_handler_imports_without_any_environment(
     function: BuiltFunction, runtime: Runtime, layer: Path
 ) -> None:
     search_path = [str(function.folder), *map(str, runtime.search_path)]
@@ -77,7 +77,7 @@ CACHE_FUNCTIONS = [
 
 
 @pytest.mark.parametrize("function", CACHE_FUNCTIONS, indirect=True)
-def test_a_function_of_the_cache_starts_without_what_it_can_do_without(
+def test_a_cache_function_starts_without_unneeded_packages(
     function: BuiltFunction, runtime: Runtime
 ) -> None:
     search_path = [str(function.folder), *map(str, runtime.search_path)]
@@ -87,7 +87,7 @@ def test_a_function_of_the_cache_starts_without_what_it_can_do_without(
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, indirect=True)
-def test_a_function_ships_the_source_tree_and_nothing_else(function: BuiltFunction) -> None:
+def test_a_built_function_contains_only_the_source_tree(function: BuiltFunction) -> None:
     def sources(folder: Path) -> dict[str, bytes]:
         return {
             str(path.relative_to(folder)): path.read_bytes()
@@ -103,7 +103,7 @@ def compiled_folders(layer: Path, built_functions: list[BuiltFunction]) -> Itera
     yield from (function.folder for function in built_functions)
 
 
-def test_every_module_ships_compiled_for_the_runtime(
+def test_every_built_module_is_compiled_for_the_runtime(
     layer: Path, built_functions: list[BuiltFunction], runtime: Runtime
 ) -> None:
     magic, cached = runtime.run(DESCRIBE_PYC)
@@ -119,7 +119,7 @@ def test_every_module_ships_compiled_for_the_runtime(
             assert int.from_bytes(header[4:], "little") == HASH_BASED_UNCHECKED
 
 
-def test_what_ships_does_not_tell_where_it_was_built(
+def test_the_build_does_not_contain_the_path_of_its_folder(
     layer: Path, built_functions: list[BuiltFunction]
 ) -> None:
     for folder in compiled_folders(layer, built_functions):
@@ -128,6 +128,6 @@ def test_what_ships_does_not_tell_where_it_was_built(
         ]
 
 
-def test_everything_that_the_template_names_was_built(built_template: dict[str, Any]) -> None:
+def test_everything_in_the_template_was_built(built_template: dict[str, Any]) -> None:
     assert built_template["Resources"].keys() == source_template().keys()
     assert {path.name for path in BUILT.iterdir() if path.is_dir()} == {*FUNCTIONS, "LarderLayer"}

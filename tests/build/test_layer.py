@@ -1,4 +1,4 @@
-"""The built layer is for Lambda: arm64, Python 3.13, what the lock file pins, no boto3."""
+"""The built layer fits Lambda: arm64, Python 3.13, the versions of the lock file, no boto3."""
 
 import re
 import tomllib
@@ -12,7 +12,7 @@ from tests.build.conftest import EM_AARCH64, ROOT, elf_machine
 pytestmark = pytest.mark.build
 
 MAX_UNPACKED_BYTES = 40_000_000
-"""Twice what it weighs: a dependency that doubles a cold start's reading should be noticed."""
+"""Twice the current size, to notice a dependency that doubles what a cold start reads."""
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -24,16 +24,16 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("package", ["boto3", "botocore", "s3transfer", "urllib3"])
-def test_what_the_runtime_brings_is_left_out(layer: Path, package: str) -> None:
+def test_packages_of_the_runtime_are_left_out(layer: Path, package: str) -> None:
     assert not list(layer.glob(f"{package}*"))
 
 
-def test_leaving_boto3_out_leaves_powertools_whole(layer: Path) -> None:
+def test_powertools_is_complete_without_boto3(layer: Path) -> None:
     assert (layer / "aws_lambda_powertools").is_dir()
     assert (layer / "jmespath").is_dir()
 
 
-def test_the_packages_are_those_of_the_lock_file(layer: Path) -> None:
+def test_the_packages_match_the_lock_file(layer: Path) -> None:
     lock = tomllib.loads((ROOT / "uv.lock").read_text())
     pinned = {
         package["name"]: package["version"] for package in lock["package"] if "version" in package
@@ -46,7 +46,7 @@ def test_the_packages_are_those_of_the_lock_file(layer: Path) -> None:
     assert installed == {name: pinned[name] for name in installed}
 
 
-def test_every_wheel_is_for_arm64_linux_or_for_any_machine(layer: Path) -> None:
+def test_every_wheel_is_for_arm64_linux_or_any_platform(layer: Path) -> None:
     tags = {
         path.parent.name: re.findall(r"^Tag: (\S+)$", path.read_text(), re.MULTILINE)
         for path in layer.glob("*.dist-info/WHEEL")
@@ -66,7 +66,7 @@ def test_every_library_is_for_arm64(layer: Path) -> None:
     assert {elf_machine(path) for path in libraries} == {EM_AARCH64}
 
 
-def test_the_code_is_that_of_the_source_tree(layer: Path) -> None:
+def test_the_code_equals_the_source_tree(layer: Path) -> None:
     assert files(layer / "larder") == files(ROOT / "layers" / "larder" / "src" / "larder")
 
 

@@ -1,4 +1,4 @@
-"""What `make package` makes of the build is what SAM takes: it uploads it to S3, here the local cloud's."""
+"""SAM accepts the output of `make package` and uploads it to S3, here of the local cloud."""
 
 import json
 import subprocess
@@ -36,7 +36,7 @@ def files(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
-def test_the_archives_hold_what_was_built(packed: Path) -> None:
+def test_the_archives_contain_the_build(packed: Path) -> None:
     assert set(ZipFile(packed / FUNCTIONS).namelist()) == files(BUILT / "GetStatus")
     assert set(ZipFile(packed / LAYER).namelist()) == files(BUILT / "LarderLayer")
 

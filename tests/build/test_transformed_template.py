@@ -1,4 +1,4 @@
-"""What SAM makes of the template: the parts that it adds by itself."""
+"""The parts that SAM adds to the template."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.sam import transformed_resources
 pytestmark = pytest.mark.build
 
 ROOM = 450
-"""Resources of CloudFormation's 500 from which on `make check` asks for a decision."""
+"""`make check` asks for a decision above this number of resources. CloudFormation allows 500."""
 
 
 @pytest.fixture(scope="module")
@@ -25,11 +25,11 @@ def of_type(resources: dict[str, Any], kind: str) -> dict[str, Any]:
     }
 
 
-def test_there_is_room_for_more(resources: dict[str, Any]) -> None:
+def test_the_stack_has_room_for_more_resources(resources: dict[str, Any]) -> None:
     assert len(resources) < ROOM
 
 
-def test_every_function_has_what_the_globals_say(resources: dict[str, Any]) -> None:
+def test_every_function_has_the_settings_of_globals(resources: dict[str, Any]) -> None:
     functions = of_type(resources, "AWS::Lambda::Function")
     assert len(functions) > 40
     for function in functions.values():
@@ -40,7 +40,7 @@ def test_every_function_has_what_the_globals_say(resources: dict[str, Any]) -> N
         assert 0 < function["Timeout"] <= 900
 
 
-def test_every_function_has_a_role_of_its_own(resources: dict[str, Any]) -> None:
+def test_every_function_has_its_own_role(resources: dict[str, Any]) -> None:
     functions = of_type(resources, "AWS::Lambda::Function")
     roles = [function["Role"]["Fn::GetAtt"] for function in functions.values()]
     assert sorted(role for role, _ in roles) == sorted(of_type(resources, "AWS::IAM::Role"))
@@ -49,14 +49,14 @@ def test_every_function_has_a_role_of_its_own(resources: dict[str, Any]) -> None
 @pytest.mark.parametrize(
     "function", [name for name, one in RESOURCES.items() if "Handler" in one.get("Properties", {})]
 )
-def test_a_role_allows_what_the_template_says_and_to_tell_of_failures(function: str) -> None:
+def test_a_role_allows_the_policies_of_the_template_and_reporting_failures(function: str) -> None:
     allowed = {permission.grant for permission in roles()[function].permissions()}
     queues = {grant for grant in allowed - grants(function) if grant[0] == "sqs:SendMessage"}
     assert allowed == grants(function) | queues
     assert len(queues) == ("EventInvokeConfig" in RESOURCES[function]["Properties"])
 
 
-def test_whoever_invokes_a_function_is_named(resources: dict[str, Any]) -> None:
+def test_every_permission_to_invoke_names_its_source(resources: dict[str, Any]) -> None:
     for permission in of_type(resources, "AWS::Lambda::Permission").values():
         assert permission["Action"] == "lambda:InvokeFunction"
         assert permission["Principal"] in ("apigateway.amazonaws.com", "events.amazonaws.com")
@@ -75,7 +75,7 @@ def test_every_route_uses_payload_format_2(resources: dict[str, Any]) -> None:
     assert {one["type"] for one in integrations} == {"aws_proxy"}
 
 
-def test_no_role_holds_more_than_logs_and_traces_from_amazons_policies(
+def test_amazons_policies_only_allow_logs_and_traces(
     resources: dict[str, Any],
 ) -> None:
     roles = [one["Properties"] for one in resources.values() if one["Type"] == "AWS::IAM::Role"]
@@ -89,7 +89,9 @@ def test_no_role_holds_more_than_logs_and_traces_from_amazons_policies(
     assert foreign == {"AWSLambdaBasicExecutionRole", "AWSXrayWriteOnlyAccess"}
 
 
-def test_a_failed_background_run_may_be_written_to_its_queue(resources: dict[str, Any]) -> None:
+def test_a_role_allows_sending_failed_background_runs_to_the_queue(
+    resources: dict[str, Any],
+) -> None:
     configured = of_type(resources, "AWS::Lambda::EventInvokeConfig")
     assert len(configured) >= 5
     for own in configured.values():
@@ -104,7 +106,7 @@ def test_a_failed_background_run_may_be_written_to_its_queue(resources: dict[str
         assert grant in statements
 
 
-def test_dead_letter_policies_name_the_rules_that_sam_makes(resources: dict[str, Any]) -> None:
+def test_dead_letter_policies_name_the_rules_that_sam_creates(resources: dict[str, Any]) -> None:
     rules = {name for name, one in resources.items() if one["Type"] == "AWS::Events::Rule"}
     named = [
         arn["Fn::GetAtt"][0]

@@ -4,7 +4,7 @@ import json
 import os
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from larder import aws
+from larder.accounts import repository
+from larder.accounts.service import read_account
 from larder_cli.main import cli
 from local.cloudformation import read_template
 from local.template import load_template, resource_name, template_path
+from tests.requests import Cloud
 
 from .fake_aws import FakeAws
 
@@ -87,6 +90,16 @@ def change_cloud_json(data: Path, **variables: str) -> None:
     cloud = json.loads((data / "cloud.json").read_text())
     cloud["environment"].update(variables)
     write_cloud_json(data, cloud)
+
+
+@pytest.fixture
+def cloud(cloud: Cloud) -> Cloud:
+    """The cloud of all tests, but its owner's address is proven, as `larder users create` makes it."""
+    account = read_account(cloud.user.id)
+    proven = replace(account.user, email_verified=True, proven=True)
+    stored = repository.change(account, replace(account, user=proven))
+    assert stored is not None
+    return replace(cloud, user=stored.user)
 
 
 @pytest.fixture

@@ -5,13 +5,13 @@ from datetime import timedelta
 import pytest
 
 from larder import clock
-from larder.accounts.service import remove_user
+from larder.accounts.service import delete_user
 from larder.artifacts import sweep
 from larder.artifacts.models import Totals
 from larder.artifacts.repository.totals import read_totals
 from larder.hashing import random_id
 from larder.settings import settings
-from larder.teams.service import leave_teams
+from larder.teams.members import leave_teams
 from tests.direct_uploads import offer
 from tests.invocations import handed_over
 from tests.requests import Cloud, Sender
@@ -141,7 +141,7 @@ def test_audit_shows_the_id_of_a_deleted_user(
     larder: Larder, stored: Cloud, manage: Sender
 ) -> None:
     manage("DELETE", "/v1/artifacts/a1")
-    remove_user(stored.user.id, now=clock.now())
+    delete_user(stored.user.id, now=clock.now())
     leave_teams(stored.user.id)
     (output,) = larder.json("artifacts", "audit", "acme")
     assert output["by"] == stored.user.id

@@ -137,8 +137,17 @@ def test_an_unknown_resource_causes_a_warning(
     assert larder("keys", "create", *ADA, "--permissions", "teams=read").stderr == ""
 
 
+def test_a_user_who_has_not_proven_the_address_gets_no_key(larder: Larder, cloud: Cloud) -> None:
+    """A stranger with the same account could write what the key reads."""
+    create_user("ci@acme.example", "CI", password="a long password", now=clock.now())
+    creating = ("keys", "create", "--user", "ci@acme.example")
+    assert "has not proven that the address is theirs" in larder.refusal(*creating)
+    assert larder.json("keys", "list", "--user", "ci@acme.example") == []
+    assert larder.json(*creating, "--unverified")["key"]
+
+
 def test_a_team_key_needs_a_member(larder: Larder, cloud: Cloud) -> None:
-    create_user("bob@acme.example", "Bob", now=clock.now())
+    create_user("bob@acme.example", "Bob", email_verified=True, now=clock.now())
     refusal = larder.refusal("keys", "create", "--user", "bob@acme.example", "--team", "acme")
     assert "bob@acme.example is not a member of acme" in refusal
     assert "larder teams add-member acme bob@acme.example" in refusal
@@ -428,7 +437,7 @@ def test_rotation_rejects_an_unreadable_overlap(
 def test_delete_expired_deletes_only_expired_keys_of_all_users(
     larder: Larder, cloud: Cloud
 ) -> None:
-    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    bob = create_user("bob@acme.example", "Bob", email_verified=True, now=clock.now())
     yesterday = clock.now() - timedelta(days=1)
     for user_id in (cloud.user.id, cloud.user.id, bob.id):
         create_key(NewKey(user_id=user_id, expires_in_s=60), now=yesterday)
@@ -450,7 +459,7 @@ def test_list_shows_when_a_key_was_last_used(larder: Larder, cloud: Cloud) -> No
 def test_list_says_when_a_user_has_no_keys_or_does_not_exist(
     larder: Larder, aws_in_memory: None
 ) -> None:
-    create_user("bob@acme.example", "Bob", now=clock.now())
+    create_user("bob@acme.example", "Bob", email_verified=True, now=clock.now())
     assert (
         "bob@acme.example has no keys"
         in larder("keys", "list", "--user", "bob@acme.example").stdout

@@ -8,7 +8,7 @@ from larder import aws, clock
 from larder.accounts.service import create_user
 from larder.errors import TryAgain
 from larder.settings import settings
-from larder.teams.service import create_team, find_team
+from larder.teams.teams import create_team, find_team
 from larder_cli.restore import TABLES, restore_table
 from local.template import load_template
 from tests.faults import answering, reply

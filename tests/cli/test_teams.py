@@ -7,14 +7,18 @@ from click.testing import CliRunner
 
 from larder import clock
 from larder.accounts.email_jobs import InviteToTeam, parse_job
-from larder.accounts.service import create_user, remove_user
-from larder.teams.management import deleted_teams
-from larder.teams.service import leave_teams
+from larder.accounts.links import follow_verification_token, issue_verification_token
+from larder.accounts.service import create_user, delete_user
+from larder.teams.members import leave_teams, role_of
+from larder.teams.teams import deleted_teams
+from larder_cli.mail_context import operator_mail_context
 from larder_cli.main import cli
 from tests.requests import Cloud, Sender
 
 from .conftest import Larder
 from .fake_aws import FakeAws
+
+PASSWORD = "correct horse battery staple"
 
 
 def put(cloud: Cloud, hash: str, body: bytes) -> int:
@@ -29,7 +33,7 @@ def test_create_adds_a_team_with_its_owner(larder: Larder) -> None:
     assert made["id"].startswith("team_")
     assert (made["slug"], made["name"]) == ("acme", "Acme")
     assert (made["caching"], made["status"], made["block"]) == ("enabled", "enabled", None)
-    assert (made["quota_bytes"], made["stored_bytes"], made["artifacts"]) == (None, 0, 0)
+    assert (made["quota_bytes"], made["stored_bytes"], made["artifacts"]) == (10**11, 0, 0)
     larder("keys", "create", "--user", "ada@acme.example", "--team", "acme")
 
 
@@ -107,6 +111,7 @@ def test_an_address_in_place_of_a_team_suggests_the_users_commands(
     assert "`larder usage eve@acme.example`" in output
 
 
+@pytest.mark.usefixtures("refusing")
 def test_show_prints_stored_bytes_and_the_status_that_clients_see(
     larder: Larder, cloud: Cloud
 ) -> None:
@@ -120,10 +125,11 @@ def test_show_prints_stored_bytes_and_the_status_that_clients_see(
     assert "1.5 kB" in larder("teams", "show", "acme").stdout
 
 
+@pytest.mark.usefixtures("refusing")
 def test_a_quota_stops_writes_until_the_default_is_back(larder: Larder, cloud: Cloud) -> None:
     larder("teams", "set", "acme", "--quota", "1KiB")
     assert put(cloud, "a1", b"x" * 1025) == 403
-    assert larder.json("teams", "set", "acme", "--default-quota")["quota_bytes"] is None
+    assert larder.json("teams", "set", "acme", "--default-quota")["quota_bytes"] == 10**11
     assert put(cloud, "a1", b"x" * 1025) == 202
 
 
@@ -162,6 +168,13 @@ def test_blocked_users_see_the_reason(
     # A new block does not keep the earlier reason.
     assert larder.json(*team)["block_reason"] is None
     assert "ask Eve" not in cloud.send("GET", "/v8/artifacts/status").message
+
+
+def test_the_block_is_next_to_the_status(larder: Larder, cloud: Cloud) -> None:
+    larder("teams", "set", "acme", "--block", "soft_block", "--reason", "ask Eve")
+    lines = [" ".join(line.split()) for line in larder("teams", "show", "acme").stdout.splitlines()]
+    start = lines.index("status enabled")
+    assert lines[start + 1 : start + 3] == ["block soft_block", "block reason ask Eve"]
 
 
 @pytest.mark.parametrize("reason", ["", " ", "x" * 201, "two\nlines", "\x1b[31mred"])
@@ -203,7 +216,7 @@ def test_set_rejects_a_zero_quota_and_an_unknown_team(larder: Larder, cloud: Clo
 
 
 def test_a_member_can_be_added_promoted_and_removed(larder: Larder, cloud: Cloud) -> None:
-    create_user("bob@acme.example", "Bob", now=clock.now())
+    create_user("bob@acme.example", "Bob", email_verified=True, now=clock.now())
     member = ("acme", "bob@acme.example")
     assert larder.json("teams", "add-member", *member, "--role", "viewer")["role"] == "VIEWER"
     token = larder.json("keys", "create", "--user", "bob@acme.example", "--team", "acme")["key"]
@@ -212,17 +225,47 @@ def test_a_member_can_be_added_promoted_and_removed(larder: Larder, cloud: Cloud
     assert larder.json("teams", "add-member", *member)["role"] == "MEMBER"
     assert put(bob, "a1", b"x") == 202
     assert larder.json("teams", "remove-member", *member)["removed"] is True
-    assert put(bob, "a1", b"x") == 403
+    assert put(bob, "a1", b"x") == 401  # the key was deleted with the membership
+
+
+def test_a_user_who_has_not_proven_the_address_is_not_added(larder: Larder, cloud: Cloud) -> None:
+    """A stranger may have signed up with the address."""
+    stranger = create_user("cto@acme.example", "CTO", password=PASSWORD, now=clock.now())
+    token = issue_verification_token(stranger, now=clock.now())
+    follow_verification_token(token, operator_mail_context("a scanner"), now=clock.now())
+    adding = ("teams", "add-member", "acme", "cto@acme.example", "--role", "OWNER")
+    refusal = larder.refusal(*adding)
+    assert "cto@acme.example has not proven that the address is theirs" in refusal
+    assert "`larder teams invite acme cto@acme.example --role OWNER`" in refusal
+    assert role_of(cloud.team.id, stranger.id) is None
+    assert larder.json(*adding, "--unverified")["role"] == "OWNER"
+    assert [one["proven"] for one in larder.json("teams", "members", "acme")] == [True, False]
+
+
+def test_a_user_who_has_not_proven_the_address_is_not_given_a_team(
+    larder: Larder, cloud: Cloud
+) -> None:
+    create_user("cto@acme.example", "CTO", password=PASSWORD, now=clock.now())
+    creating = ("teams", "create", "--name", "Web", "--slug", "web", "--owner", "cto@acme.example")
+    assert "has not proven that the address is theirs" in larder.refusal(*creating)
+    assert "there is no team web" in larder.refusal("teams", "show", "web")
+    assert larder.json(*creating, "--unverified")["slug"] == "web"
+
+
+def test_a_user_of_the_operator_can_be_added_at_once(larder: Larder, cloud: Cloud) -> None:
+    larder("users", "create", "--email", "bob@acme.example", "--name", "Bob")
+    assert larder.json("users", "show", "bob@acme.example")["proven"] is True
+    assert larder.json("teams", "add-member", "acme", "bob@acme.example")["role"] == "MEMBER"
 
 
 def test_only_a_member_can_be_removed(larder: Larder, cloud: Cloud) -> None:
-    create_user("bob@acme.example", "Bob", now=clock.now())
+    create_user("bob@acme.example", "Bob", email_verified=True, now=clock.now())
     refusal = larder.refusal("teams", "remove-member", "acme", "bob@acme.example")
     assert refusal == "bob@acme.example is not a member of acme"
 
 
 def test_members_are_listed_with_role_email_name_and_date(larder: Larder, cloud: Cloud) -> None:
-    create_user("bob@acme.example", "Bob", now=clock.now())
+    create_user("bob@acme.example", "Bob", email_verified=True, now=clock.now())
     larder("teams", "add-member", "acme", "bob@acme.example", "--role", "DEVELOPER")
     ada, bob = larder.json("teams", "members", "acme")
     assert (ada["role"], ada["email"], ada["user_id"]) == ("OWNER", cloud.user.email, cloud.user.id)
@@ -236,9 +279,9 @@ def test_members_are_listed_with_role_email_name_and_date(larder: Larder, cloud:
 def test_a_deleted_user_is_listed_until_the_membership_is_deleted(
     larder: Larder, cloud: Cloud
 ) -> None:
-    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    bob = create_user("bob@acme.example", "Bob", email_verified=True, now=clock.now())
     larder("teams", "add-member", "acme", "bob@acme.example")
-    remove_user(bob.id, now=clock.now())
+    delete_user(bob.id, now=clock.now())
     listed = larder.json("teams", "members", "acme")
     assert [(one["email"], one["name"]) for one in listed[1:]] == [(None, None)]
     assert leave_teams(bob.id)
@@ -263,7 +306,7 @@ def test_members_rejects_an_unknown_team(larder: Larder) -> None:
 def test_the_only_owner_cannot_leave_or_lose_the_role(
     larder: Larder, cloud: Cloud, change: tuple[str, ...]
 ) -> None:
-    create_user("bob@acme.example", "Bob", now=clock.now())
+    create_user("bob@acme.example", "Bob", email_verified=True, now=clock.now())
     command, *options = change
     arguments = ("teams", command, "acme", cloud.user.email, *options)
     refusal = larder.refusal(*arguments)

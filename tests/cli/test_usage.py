@@ -6,7 +6,7 @@ from datetime import date, timedelta
 import pytest
 
 from larder import clock
-from larder.teams.service import create_team
+from larder.teams.teams import create_team
 from larder.usage.models import Figures, Reporter, UsageEvent
 from larder.usage.repository import add_batch, set_uploads
 from larder.usage.uploads import Uploads
@@ -58,6 +58,7 @@ def test_the_days_and_their_total(larder: Larder, cloud: Cloud) -> None:
     assert today["time_saved_ms"] == 90_000
 
 
+@pytest.mark.usefixtures("refusing")
 def test_the_json_of_a_team_contains_all_figures(larder: Larder, cloud: Cloud) -> None:
     assert cloud.send("PUT", "/v8/artifacts/abc", body=b"12345").status == 202
     reported(cloud.team.id, remote_hits=3, remote_misses=1, ci="GITLAB")
@@ -100,7 +101,7 @@ def test_the_chart_shows_cached_and_built_tasks(larder: Larder, cloud: Cloud) ->
         "hits         80%",
         "time saved   2 d 4 h",
         "uploads      0, 0 B",
-        "stored       0 artifacts, 0 B",
+        "stored       0 artifacts, 0 B of 100.0 GB",
         "status       enabled",
         "",
         "day          tasks                         hits   time saved   uploaded",
@@ -210,6 +211,7 @@ def test_invalid_arguments_are_rejected(larder: Larder, cloud: Cloud) -> None:
         assert "give a TEAM, an EMAIL or --all" in refusal
 
 
+@pytest.mark.usefixtures("refusing")
 def test_an_address_shows_usage_without_a_team(
     larder: Larder, cloud: Cloud, personal: Sender
 ) -> None:

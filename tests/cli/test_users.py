@@ -17,10 +17,10 @@ from larder.accounts.models import User
 from larder.accounts.service import (
     check_credentials,
     create_user,
+    delete_user,
     deleted_users,
     find_user,
     find_user_by_email,
-    remove_user,
 )
 from larder.accounts.sessions import find_session, start_session
 from larder.api_keys.models import NewKey
@@ -33,8 +33,9 @@ from larder.errors import (
     TryAgain,
     VerifiedUserNotFound,
 )
+from larder.teams.members import add_member, remove_member, role_of
 from larder.teams.models import Role
-from larder.teams.service import add_member, create_team, remove_member, role_of
+from larder.teams.teams import create_team
 from larder.turbo_login import service as turbo_login
 from larder_cli.main import cli
 from tests.conftest import SetOption
@@ -115,10 +116,11 @@ def test_show_prints_the_users_cache_without_a_team(
 ) -> None:
     assert personal("PUT", "/v8/artifacts/abc", body=b"12345").status == 202
     shown = larder.json("users", "show", cloud.user.email)
-    assert (shown["stored_bytes"], shown["artifacts"], shown["quota_bytes"]) == (5, 1, None)
+    assert (shown["stored_bytes"], shown["artifacts"], shown["quota_bytes"]) == (5, 1, 5 * 10**9)
     assert (shown["caching"], shown["status"], shown["block"]) == ("enabled", "enabled", None)
 
 
+@pytest.mark.usefixtures("refusing")
 def test_quota_block_and_caching_of_a_user_do_not_affect_the_team(
     larder: Larder, cloud: Cloud, personal: Sender
 ) -> None:
@@ -183,7 +185,7 @@ def test_a_missing_option_is_a_usage_error(larder: Larder) -> None:
     assert "'--name'" in larder.refusal("users", "create", "--email", "a@b.example", status=2)
 
 
-def test_delete_ends_the_account_with_sessions_keys_and_memberships(
+def test_delete_deletes_the_account_with_sessions_keys_and_memberships(
     larder: Larder, cloud: Cloud, option: SetOption
 ) -> None:
     option("enable_delete_user", "false")  # this setting only affects users themselves
@@ -202,7 +204,7 @@ def test_delete_ends_the_account_with_sessions_keys_and_memberships(
     assert role_of(cloud.team.id, bob.id) is None
     # The hourly function deletes the rest of these users' data.
     assert [user_id for user_id, _ in deleted_users()] == [bob.id]
-    invoke("accounts.forget_deleted_users.handler", {})
+    invoke("accounts.sweep_deleted_users.handler", {})
     assert larder.json("artifacts", "list", cloud.user.email) == []
     assert "there is no user" in larder.refusal("users", "delete", "bob@acme.example", "--yes")
 
@@ -235,7 +237,7 @@ def test_delete_refuses_the_only_owner_of_a_team_and_suggests_commands(
     assert "larder teams delete acme" in refusal
     assert find_user(cloud.user.id) == cloud.user
     assert cloud.send("GET", "/v8/artifacts/status").status == 200
-    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    bob = create_user("bob@acme.example", "Bob", email_verified=True, now=clock.now())
     larder("teams", "add-member", "acme", bob.email, "--role", "OWNER")
     larder("teams", "delete", "beta", "--yes")
     assert larder.json("users", "delete", cloud.user.email, "--yes")["deleted"] is True
@@ -249,7 +251,7 @@ def test_delete_checks_owners_again_after_the_confirmation(
     add_member(cloud.team.id, bob.id, Role.OWNER, now=clock.now())
 
     def answered_late(*_: object, **__: object) -> bool:
-        remove_member(cloud.team.id, bob.id)
+        remove_member(cloud.team.id, bob.id, by=None)
         return True
 
     monkeypatch.setattr("click.confirm", answered_late)
@@ -264,7 +266,7 @@ def test_delete_reports_a_user_deleted_during_the_confirmation(
     bob = create_user("bob@acme.example", "Bob", now=clock.now())
 
     def answered_late(*_: object, **__: object) -> bool:
-        remove_user(bob.id, now=clock.now())
+        delete_user(bob.id, now=clock.now())
         return True
 
     monkeypatch.setattr("click.confirm", answered_late)
@@ -287,9 +289,9 @@ def test_an_interrupted_delete_says_what_may_remain(
         refusal = larder.refusal("users", "delete", "bob@acme.example", "--yes")
     assert refusal.startswith("bob@acme.example is deleted and their sessions have ended, but keys")
     assert "AWS did not answer in time" in refusal
-    assert f"ForgetDeletedUsers function deletes them. The user's id is {bob.id}" in refusal
+    assert f"SweepDeletedUsers function deletes them. The user's id is {bob.id}" in refusal
     assert find_user(bob.id) is None
-    invoke("accounts.forget_deleted_users.handler", {})
+    invoke("accounts.sweep_deleted_users.handler", {})
     assert list_keys(bob.id) == []
     assert role_of(cloud.team.id, bob.id) is None
 
@@ -298,7 +300,7 @@ def test_delete_says_when_a_membership_may_remain(
     larder: Larder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bob = create_user("bob@acme.example", "Bob", now=clock.now())
-    monkeypatch.setattr("larder.teams.service.leave_teams", lambda _: False)
+    monkeypatch.setattr("larder.teams.members.leave_teams", lambda _: False)
     refusal = larder.refusal("users", "delete", "bob@acme.example", "--yes")
     assert "keys or memberships may remain" in refusal
     assert find_user(bob.id) is None
@@ -310,7 +312,7 @@ def test_end_sessions_also_ends_change_links_and_login_codes(larder: Larder, clo
     tokens = [start_session(bob, now=clock.now())[1] for _ in range(2)]
     _, another = start_session(cloud.user, now=clock.now())
     link = issue_verification_token(bob, new_email="eve@acme.example", now=clock.now())
-    code = turbo_login.give(bob, turbo_login.Grant(sso_team="acme"), now=clock.now())
+    code = turbo_login.create_token(bob, turbo_login.Grant(sso_team="acme"), now=clock.now())
     assert larder.json("users", "end-sessions", "BOB@acme.example") == {
         "id": bob.id, "email": "bob@acme.example", "sessions_ended": True,
     }  # fmt: skip
@@ -362,7 +364,7 @@ def test_change_email_returns_an_account_to_the_owner_of_the_new_address(
         "email": "bob@acme.example",
         "former_email": "thief@evil.example",
         "email_verified": False,
-        "former_email_is_told": True,
+        "former_email_notified": True,
     }
     assert find_user_by_email("thief@evil.example") is None
     token = issue_reset_token(user_of("bob@acme.example"), now=clock.now())
@@ -379,7 +381,7 @@ def test_change_email_ends_all_access_of_the_thief(
     verification = issue_verification_token(stolen, now=now)
     change = issue_verification_token(stolen, new_email="other@evil.example", now=now)
     reset = issue_reset_token(stolen, now=now)
-    code = turbo_login.give(stolen, turbo_login.Grant(sso_team="acme"), now=now)
+    code = turbo_login.create_token(stolen, turbo_login.Grant(sso_team="acme"), now=now)
     larder(*CHANGE)
     assert find_session(session, now=now) is None
     for email in ("thief@evil.example", "bob@acme.example"):
@@ -424,7 +426,7 @@ def test_change_email_to_another_spelling_sends_no_notice(
 ) -> None:
     create_user("stra\u00dfe@acme.example", "Bob", now=clock.now())
     output = larder.json("users", "change-email", "strasse@acme.example", "strasse@acme.example")
-    assert (output["email"], output["former_email_is_told"]) == ("strasse@acme.example", False)
+    assert (output["email"], output["former_email_notified"]) == ("strasse@acme.example", False)
     assert mail_function.bodies == []
 
 
@@ -433,7 +435,7 @@ def test_change_email_succeeds_if_the_notice_cannot_be_sent(
 ) -> None:
     mail_function.status = 403
     result = larder(*CHANGE, "--json")
-    assert json.loads(result.stdout)["former_email_is_told"] is False
+    assert json.loads(result.stdout)["former_email_notified"] is False
     assert "Warning: could not notify thief@evil.example: " in result.stderr
     assert user_of("bob@acme.example").id == stolen.id
 

@@ -1,7 +1,7 @@
-"""A deployed stack in the place of a local cloud: the same address, log, team and key, for the tests of tests/e2e.
+"""A deployed stack that replaces a local cloud: the same address, log, team and key, for the tests of tests/e2e.
 
-Accounts are made as docs/operations.md says: by `larder --stack`. What reads the data folder of a local cloud (the
-tests, and `larder --local`) finds the same files, which lead to the stack's tables and bucket.
+`larder --stack` creates accounts, as in docs/operations.md. The tests and `larder --local` read the data folder of a
+local cloud. Here it has the same files, which lead to the stack's tables and bucket.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from tests.e2e.cloud import LocalCloud, run_larder
 OPERATOR = "operator@larder.local"
 TEAM = "my-team"
 TRIAL = {"Alarms": "false", "ProtectData": "false"}
-"""Those of `default` in samconfig.toml. The emulator knows no alarms that reckon with several metrics."""
+"""The parameters of `default` in samconfig.toml. The emulator does not support alarms that combine several metrics."""
 _OPTION = "LARDER_"
 
 
 @dataclass
 class DeployedCloud(LocalCloud):
-    """Made by `start` of tests/e2e/cloud.py where CLOUD says `deployed`. What it holds is gone when it stops."""
+    """`start` of tests/e2e/cloud.py creates it if CLOUD is `deployed`. Its data is lost when it stops."""
 
     parameters: Mapping[str, str] = field(default_factory=lambda: TRIAL)
     stack: Stack | None = None
@@ -38,14 +38,16 @@ class DeployedCloud(LocalCloud):
 
     def start(self) -> None:
         if self.stack is not None:
-            raise RuntimeError("a stack in an emulator does not outlive its stop")
+            raise RuntimeError("a stopped stack in an emulator cannot start again")
         emulator = Emulator(self.data.with_name(f"{self.data.name}-emulator"))
         self._open.callback(emulator.stop)
         try:
             emulator.wait_until_ready()
             folder = self.data.with_name(f"{self.data.name}-packed")
             self.stack = Stack(emulator, packed(folder))
-            self.stack.deploy({**self.parameters, **_parameters(dict(self.options))})
+            # As on a local cloud, everyone can sign up.
+            options = {"LARDER_SIGN_UP_POLICY": "open", **dict(self.options)}
+            self.stack.deploy({**self.parameters, **_parameters(options)})
             self._let_plain_http_in()
             self.open_front()
             self._begin()
@@ -58,7 +60,7 @@ class DeployedCloud(LocalCloud):
         self._open.enter_context(serving(self.stack, self.port, self.log_path))
 
     def _let_plain_http_in(self) -> None:
-        """The bucket's policy refuses whoever comes without TLS, and the emulator keeps to it, but here is no TLS."""
+        """Remove the bucket's policy. It refuses requests without TLS, and there is no TLS here."""
         assert self.stack is not None
         s3, bucket = self.stack.emulator.client("s3"), self.stack.physical("ArtifactsBucket")
         self.bucket_policy = s3.get_bucket_policy(Bucket=bucket)["Policy"]
@@ -71,7 +73,7 @@ class DeployedCloud(LocalCloud):
         self.stop()
 
     def operate(self, *arguments: str) -> Any:
-        """What `larder --stack` answers."""
+        """Run `larder --stack` and return its output."""
         assert self.stack is not None
         environment = {"PATH": os.environ["PATH"], **self.stack.emulator.variables}
         return run_larder("--stack", STACK, *arguments, timeout_s=600, environment=environment)
@@ -82,7 +84,7 @@ class DeployedCloud(LocalCloud):
             yield {**message, "to": message["recipient"]}
 
     def _begin(self) -> None:
-        """The first person, team and key, and the files that tell of them and of the stack."""
+        """Create the first user, team and key, and the files that describe them and the stack."""
         assert self.stack is not None
         named = ("--email", OPERATOR, "--name", "Operator")
         self.operate("users", "create", *named)
@@ -108,7 +110,7 @@ class DeployedCloud(LocalCloud):
 
 
 def _parameters(options: dict[str, str]) -> dict[str, str]:
-    """Variables of the functions as parameters of the template."""
+    """Convert variables of the functions to parameters of the template."""
     strange = [name for name in options if not name.startswith(_OPTION)]
     assert not strange, f"a deployed stack has no {strange}"
     return {

@@ -1,7 +1,7 @@
-"""ministack, asking for permissions, on the version of Python that runs the functions.
+"""ministack with checked permissions, on Lambda's version of Python.
 
-It runs them itself, as processes: the archive that was uploaded, the layer's archive, the role's own keys. So it stands
-in an environment of its own (`.tools/emulator`, tools/emulator-requirements.txt), whose Python is Lambda's.
+It runs the functions itself, as processes, from the uploaded archives and with the keys of the role. So it has its own
+environment (`.tools/emulator`, tools/emulator-requirements.txt) with Lambda's version of Python.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LOOK_PAUSE_S = 0.1
 
 
 class Emulator:
-    """The process, and clients of the account's root. All that it holds is gone when it ends."""
+    """The process, and clients of the account's root. All data is lost when it ends."""
 
     def __init__(self, folder: Path) -> None:
         assert PYTHON.is_file(), "the emulator is not installed: `make deployed` installs it"
@@ -63,7 +63,7 @@ class Emulator:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What has SAM, the operator's command and the functions speak to the emulator and to nobody else."""
+        """The variables with which SAM, the operator's command and the functions call only the emulator."""
         return {
             "AWS_ACCESS_KEY_ID": KEYS[0],
             "AWS_SECRET_ACCESS_KEY": KEYS[1],
@@ -73,7 +73,7 @@ class Emulator:
             "AWS_DEFAULT_REGION": REGION,
             "AWS_REGION": REGION,
             "AWS_ENDPOINT_URL": self.url,
-            # By which the functions also sign addresses of the bucket by path.
+            # The functions also sign URLs of the bucket in path style with it.
             "AWS_ENDPOINT_URL_S3": self.url,
             "NO_PROXY": "*",
             "no_proxy": "*",
@@ -86,10 +86,10 @@ class Emulator:
                 httpx.get(f"{self.url}/_ministack/health", timeout=2, trust_env=False)
                 return
             time.sleep(_LOOK_PAUSE_S)
-        raise RuntimeError(f"ministack does not start: {self.log.read_text()[-2_000:]}")
+        raise RuntimeError(f"ministack did not start: {self.log.read_text()[-2_000:]}")
 
     def client(self, service: str) -> Any:
-        """A client with the root's keys, which tries nothing twice."""
+        """A client with the root's keys. It does not retry."""
         if service not in self._clients:
             self._clients[service] = boto3.session.Session(*KEYS, region_name=REGION).client(  # type: ignore[call-overload]
                 service,

@@ -1,8 +1,8 @@
 """The HTTP API of a deployed stack.
 
-The emulator takes API and stage, but not the routes, which SAM writes into the API's body. They are read from the
-deployed template and answered by the local cloud's gateway, with its limits and its events in payload format 2.0. The
-functions run where they were deployed: by Lambda's Invoke, and with the permission that the stack gives the API.
+The emulator has the API and its stage, but not the routes, which SAM writes into the API's body. The local cloud's
+gateway reads them from the deployed template and serves them, with its limits and with events in payload format 2.0. It
+calls the deployed functions with Lambda's Invoke, if the stack permits the API to do so.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.deployed.stack import Stack
 _INTEGRATION = "x-amazon-apigateway-integration"
 _AT_ONCE = 32
 _PATIENCE_S = 240.0
-"""Longer than the gateway's own: at a function's first event the emulator unpacks its archives."""
+"""Longer than the gateway's limit, because the emulator unpacks a function's archives at its first event."""
 
 
 class NotPermitted(Exception):
@@ -64,7 +64,7 @@ def _function_of(integration: dict[str, Any]) -> str:
 def _check_permission(stack: Stack, name: str, api: str, method: str, path: str) -> None:
     lambda_ = stack.emulator.client("lambda")
     policy = json.loads(lambda_.get_policy(FunctionName=name)["Policy"])
-    # A parameter of a path is any text in a permission.
+    # In a permission, a path parameter stands for any text.
     asked = "/".join("x" if part.startswith("{") else part for part in path.split("/"))
     source = f"{api}/$default/{method}{asked}"
     for statement in policy["Statement"]:
@@ -77,11 +77,11 @@ def _check_permission(stack: Stack, name: str, api: str, method: str, path: str)
 
 
 class Invocations:
-    """`local.function_pool.FunctionPool`, by Lambda's Invoke."""
+    """Replaces `local.function_pool.FunctionPool`: uses Lambda's Invoke."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        # Kept for each request: asyncio's own threads would be too few for a client that asks for all at once.
+        # A thread for each request. asyncio's default pool is too small for a client with many parallel requests.
         self._threads = ThreadPoolExecutor(_AT_ONCE, "invoke")
 
     async def invoke(self, function: Function, event: bytes, request_id: str) -> bytes:
@@ -101,7 +101,7 @@ class Invocations:
 
 @contextmanager
 def serving(stack: Stack, port: int, log: Path) -> Iterator[None]:
-    """The API at this port of the loopback interface, for the time of a `with`. `log` gets a line for each request."""
+    """A context that serves the API at this port of the loopback interface. `log` gets a line for each request."""
     with log.open("a") as output, socket.create_server(("127.0.0.1", port)) as listener:
         screen = RequestLog(output)
         functions = Invocations(stack.emulator.client("lambda"))

@@ -1,4 +1,4 @@
-"""A stack that `sam deploy` makes of what `make package` packs, and what there is of it afterwards."""
+"""A stack that `sam deploy` creates from the output of `make package`, and its resources."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PATIENCE_S = 900
 
 
 def packed(folder: Path) -> Path:
-    """What `make package` packs, in `folder`; where this is no arm64, with the layer's libraries for it besides.
+    """Write the output of `make package` to `folder`. If this machine is not arm64, add the layer's libraries for it.
 
     Python chooses a library by its name, so the archive works on both.
     """
@@ -40,7 +40,7 @@ def packed(folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class Sent:
-    """What a run of SAM answered."""
+    """The result of a run of SAM."""
 
     status: int
     text: str
@@ -48,7 +48,7 @@ class Sent:
 
 @dataclass
 class Stack:
-    """The stack in the emulator. `folder` is what `packed` returned."""
+    """The stack in the emulator. `folder` is the one that `packed` returned."""
 
     emulator: Emulator
     folder: Path
@@ -56,7 +56,7 @@ class Stack:
     runs: list[Sent] = field(default_factory=list)
 
     def deploy(self, parameters: Mapping[str, str] | None = None) -> str:
-        """`sam deploy`, which must succeed. `parameters` come in the place of those in samconfig.toml."""
+        """Run `sam deploy`, which must succeed. `parameters` replace those in samconfig.toml."""
         given = [f"{name}={value}" for name, value in (parameters or {}).items()]
         overrides = ["--parameter-overrides", *given] if given else []
         quietly = ("--no-confirm-changeset", "--no-progressbar")
@@ -86,14 +86,14 @@ class Stack:
         self.runs.append(Sent(done.returncode, done.stdout + done.stderr))
         return self.runs[-1]
 
-    # ------------------------------------------------------------------------------ what is there
+    # ------------------------------------------------------------------------------ resources
 
     def described(self) -> dict[str, Any]:
         (stack,) = self.emulator.client("cloudformation").describe_stacks(StackName=STACK)["Stacks"]
         return dict(stack)
 
     def failures(self) -> str:
-        """What CloudFormation says about resources that it could not make."""
+        """CloudFormation's messages about resources that it could not create."""
         cloudformation = self.emulator.client("cloudformation")
         try:
             events = cloudformation.describe_stack_events(StackName=STACK)["StackEvents"]
@@ -106,7 +106,7 @@ class Stack:
         )
 
     def template(self) -> dict[str, Any]:
-        """The template as CloudFormation has made it of the one that was sent: without SAM's own types."""
+        """The template after CloudFormation's transformation, without SAM's own types."""
         body = self.emulator.client("cloudformation").get_template(
             StackName=STACK, TemplateStage="Processed"
         )["TemplateBody"]
@@ -114,7 +114,7 @@ class Stack:
         return read
 
     def resources(self) -> dict[str, dict[str, Any]]:
-        """What the stack consists of, by logical id."""
+        """The resources of the stack, by logical id."""
         pages = (
             self.emulator.client("cloudformation")
             .get_paginator("list_stack_resources")
@@ -133,7 +133,7 @@ class Stack:
         return Counter(one["ResourceType"] for one in self.resources().values())
 
     def variables(self) -> dict[str, str]:
-        """The variables of all functions together."""
+        """The variables of all functions, merged."""
         lambda_ = self.emulator.client("lambda")
         found: dict[str, str] = {}
         for page in lambda_.get_paginator("list_functions").paginate():

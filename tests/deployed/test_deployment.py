@@ -1,5 +1,5 @@
-"""One stack from its first deployment to its end, in this order: deployed, again, with an option changed, with another
-version of the code, deleted. What was stored at first is read after each.
+"""One stack from its first deployment to its deletion, in this order: first deployment, the same again, a changed
+option, another version of the code, deletion. The first data is read after each.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from botocore.exceptions import ClientError
 
 from local.schedules import scheduled_event
 from local.template import REGION
+from tests.catalogue import valid
 from tests.deployed.cloud import DeployedCloud
 from tests.deployed.emulator import ROOT
 from tests.deployed.stack import Stack
@@ -30,9 +31,9 @@ from tools.package import LAYER
 pytestmark = pytest.mark.e2e
 
 PROD = {"ProtectData": "true", "LogRetentionDays": "90", "Alarms": "false"}
-"""The parameters of `prod` in samconfig.toml, but for the alarms, which the emulator does not know."""
+"""The parameters of `prod` in samconfig.toml, except the alarms, which the emulator does not support."""
 LARGE = b"large artifact" * 500_000
-"""Seven megabytes: more than passes through a function."""
+"""Seven megabytes: too large to pass through a function."""
 PASSWORD = "correct horse battery"
 PATIENCE_S = 240
 WITHIN_S = 60
@@ -58,7 +59,7 @@ def stack(cloud: DeployedCloud) -> Stack:
 
 
 class Api:
-    """Asks the deployed API with the first key."""
+    """Sends requests to the deployed API with the first key."""
 
     def __init__(self, cloud: DeployedCloud) -> None:
         self._cloud = cloud
@@ -84,16 +85,16 @@ def api(cloud: DeployedCloud) -> Api:
 
 
 def eventually(look: Callable[[], Any], within_s: float = WITHIN_S) -> Any:
-    """What `look` returns as soon as it is something."""
+    """Call `look` until it returns something, and return that."""
     deadline = time.monotonic() + within_s
     while not (found := look()):
-        assert time.monotonic() < deadline, "it did not come"
+        assert time.monotonic() < deadline, "nothing arrived in time"
         time.sleep(0.2)
     return found
 
 
 def stored(cloud: DeployedCloud) -> dict[str, Any]:
-    """What must survive every later deployment, without what uses of a key change."""
+    """The data that must survive every later deployment, without the fields that uses of a key change."""
     return {
         "users": sorted(one["pk"] for one in cloud.items("LARDER_IDENTITY_TABLE")),
         "keys": sorted(one["key_hash"] for one in cloud.items("LARDER_API_KEYS_TABLE")),
@@ -114,15 +115,15 @@ def reads_everything(api: Api) -> None:
     assert httpx.get(large.headers["location"], trust_env=False).content == LARGE
 
 
-# ------------------------------------------------------------------------------ the first deployment
+# ------------------------------------------------------------------------------ first deployment
 
 
-def test_every_resource_of_the_template_is_made(stack: Stack) -> None:
+def test_every_resource_of_the_template_is_created(stack: Stack) -> None:
     described = stack.described()
     assert described["StackStatus"] == "CREATE_COMPLETE"
     made = {name: one["ResourceType"] for name, one in stack.resources().items()}
     wanted = stack.template()["Resources"]
-    # Alarms, which the emulator does not know, and a domain, which nobody has asked for here.
+    # The emulator does not support alarms, and no domain is set here.
     unasked = {name for name in wanted.keys() - made.keys() if "Condition" in wanted[name]}
     assert made == {name: one["Type"] for name, one in wanted.items() if name not in unasked}
     assert len(made) > 300
@@ -143,7 +144,7 @@ def test_a_small_artifact_passes_through_a_function(api: Api) -> None:
     assert (got.content, got.headers["x-artifact-duration"]) == (b"small artifact", "1200")
 
 
-def test_a_large_one_goes_to_s3_whose_event_makes_it_visible(
+def test_a_large_artifact_goes_to_s3_and_the_event_publishes_it(
     api: Api, cloud: DeployedCloud
 ) -> None:
     offered = api("OPTIONS", "/v8/artifacts/large", headers=ANNOUNCED)
@@ -152,15 +153,15 @@ def test_a_large_one_goes_to_s3_whose_event_makes_it_visible(
         offered.headers["location"], content=LARGE, trust_env=False, timeout=PATIENCE_S
     )
     assert sent.status_code == 200, sent.text
-    # Nobody asks the API for it meanwhile: the bucket's event reaches CommitUpload by its rule.
+    # No request asks for it meanwhile. The bucket's event reaches CommitUpload by its rule.
     eventually(lambda: "large" in stored(cloud)["artifacts"])
     reads_everything(api)
 
 
-def test_the_bucket_refuses_who_comes_without_tls(
+def test_the_bucket_refuses_requests_without_tls(
     api: Api, cloud: DeployedCloud, stack: Stack
 ) -> None:
-    """By its policy, which the cloud has taken away for all other tests, since there is no TLS on one machine."""
+    """Its policy does. The cloud removes it for all other tests, because there is no TLS on one machine."""
     bucket, s3 = stack.physical("ArtifactsBucket"), stack.emulator.client("s3")
     s3.put_bucket_policy(Bucket=bucket, Policy=cloud.bucket_policy)
     try:
@@ -174,7 +175,7 @@ def test_the_bucket_refuses_who_comes_without_tls(
     assert "explicit deny in a resource-based policy" in sent.text
 
 
-def test_somebody_signs_up_and_mail_follows_by_another_function(cloud: DeployedCloud) -> None:
+def test_after_a_sign_up_another_function_sends_mail(cloud: DeployedCloud) -> None:
     ada = {"email": "ada@acme.example", "password": PASSWORD, "name": "Ada"}
     page = {"origin": cloud.url}
     with httpx.Client(
@@ -182,8 +183,6 @@ def test_somebody_signs_up_and_mail_follows_by_another_function(cloud: DeployedC
     ) as browser:
         signed_up = browser.post("/api/auth/sign-up/email", json=ada)
         assert signed_up.status_code == 200, signed_up.text
-        asked = browser.post("/api/auth/send-verification-email", json={"email": ada["email"]})
-        assert asked.status_code == 200, asked.text
         (message,) = mail_to(cloud, ada["email"])
         assert browser.get(link_in(message)).status_code in (200, 302)
         session = browser.get("/api/auth/get-session").json()
@@ -191,19 +190,13 @@ def test_somebody_signs_up_and_mail_follows_by_another_function(cloud: DeployedC
 
 
 def test_events_are_counted(api: Api, cloud: DeployedCloud) -> None:
-    event = {
-        "sessionId": "7ad1cf8e-9b4b-4c6a-8d36-6ea8b4e3a0b5",
-        "source": "REMOTE",
-        "event": "HIT",
-        "hash": "small",
-        "duration": 100,
-    }
+    event = valid("POST /v8/artifacts/events", hash="small").json[0]
     assert api("POST", "/v8/artifacts/events", json=[event]).status_code == 200
     (day,) = [one for one in cloud.items("LARDER_USAGE_TABLE") if "#" not in one["day"]]
     assert (day["events"], day["hits"]) == (1, 1)
 
 
-def test_a_functions_keys_open_what_its_role_says_and_no_more(stack: Stack) -> None:
+def test_the_keys_of_a_function_allow_only_what_its_role_allows(stack: Stack) -> None:
     lambda_, sts = stack.emulator.client("lambda"), stack.emulator.client("sts")
     tables = {name: stack.physical(name) for name in ("TeamsTable", "IdentityTable")}
 
@@ -230,7 +223,7 @@ def test_a_functions_keys_open_what_its_role_says_and_no_more(stack: Stack) -> N
     assert not reads("GetOk", "IdentityTable")
 
 
-def test_what_fails_for_good_lies_in_the_queue(stack: Stack) -> None:
+def test_an_event_that_keeps_failing_goes_to_the_queue(stack: Stack) -> None:
     stack.emulator.client("lambda").invoke(
         FunctionName=stack.physical("RemoveArtifacts"),
         InvocationType="Event",
@@ -246,12 +239,12 @@ def test_what_fails_for_good_lies_in_the_queue(stack: Stack) -> None:
     assert json.loads(message["Body"])["requestPayload"] == {"no": "job"}
 
 
-HOURLY = ("SweepArtifacts", "RemoveExpiredKeys", "ForgetDeletedUsers", "ForgetDeletedTeams")
+HOURLY = ("SweepArtifacts", "SweepExpiredKeys", "SweepDeletedUsers", "SweepDeletedTeams")
 
 
 @pytest.mark.parametrize("function", HOURLY)
-def test_its_rule_runs_it_every_hour(stack: Stack, function: str) -> None:
-    """An hour is too long for a test: the rule is looked at, and the run that it would start is started."""
+def test_a_rule_runs_the_function_every_hour(stack: Stack, function: str) -> None:
+    """An hour is too long for a test. So this checks the rule and starts the run that it would start."""
     events = stack.emulator.client("events")
     rule = stack.physical(f"{function}{function}")
     assert events.describe_rule(Name=rule)["ScheduleExpression"] == "rate(1 hour)"
@@ -262,7 +255,7 @@ def test_its_rule_runs_it_every_hour(stack: Stack, function: str) -> None:
     assert "FunctionError" not in reply, reply["Payload"].read()
 
 
-def test_the_logs_are_where_the_template_says(stack: Stack) -> None:
+def test_the_logs_are_in_the_groups_of_the_template(stack: Stack) -> None:
     logs = stack.emulator.client("logs")
     group = stack.physical("SweepArtifactsLogGroup")
     lines = logs.filter_log_events(logGroupName=group)["events"]
@@ -271,14 +264,16 @@ def test_the_logs_are_where_the_template_says(stack: Stack) -> None:
     assert [one["retentionInDays"] for one in groups if one["logGroupName"] == group] == [90]
 
 
-# ------------------------------------------------------------------------------------- the same again
+# ------------------------------------------------------------------------------------- the same deployment again
 
 
-def test_the_same_again_changes_nothing(cloud: DeployedCloud, stack: Stack, api: Api) -> None:
+def test_the_same_deployment_again_changes_nothing(
+    cloud: DeployedCloud, stack: Stack, api: Api
+) -> None:
     before, resources = stored(cloud), stack.resources()
     updated = stack.described().get("LastUpdatedTime")
-    told = stack.deploy(PROD)
-    assert "No changes to deploy" in told
+    output = stack.deploy(PROD)
+    assert "No changes to deploy" in output
     assert stack.described().get("LastUpdatedTime") == updated
     assert {name: one["PhysicalResourceId"] for name, one in stack.resources().items()} == {
         name: one["PhysicalResourceId"] for name, one in resources.items()
@@ -287,10 +282,10 @@ def test_the_same_again_changes_nothing(cloud: DeployedCloud, stack: Stack, api:
     reads_everything(api)
 
 
-# -------------------------------------------------------------------------------- an option is changed
+# -------------------------------------------------------------------------------- changed option
 
 
-def test_another_option_is_taken_over_in_place(
+def test_a_changed_option_updates_the_functions_in_place(
     cloud: DeployedCloud, stack: Stack, api: Api
 ) -> None:
     before, resources = stored(cloud), stack.resources()
@@ -308,7 +303,7 @@ def test_another_option_is_taken_over_in_place(
 # --------------------------------------------------------------------------- another version of the code
 
 
-def test_another_version_reads_what_this_one_wrote(
+def test_another_version_reads_the_data_of_this_version(
     cloud: DeployedCloud, stack: Stack, api: Api, tmp_path: Path
 ) -> None:
     before, layer = stored(cloud), layers_of(stack)
@@ -323,25 +318,25 @@ def test_another_version_reads_what_this_one_wrote(
 
 
 def layers_of(stack: Stack) -> list[str]:
-    """The versions of the layer that a function runs on. SAM makes another resource of each."""
+    """The layer versions of a function. SAM creates a resource for each."""
     functions = stack.emulator.client("lambda")
     name = stack.physical("GetStatus")
     configuration = functions.get_function_configuration(FunctionName=name)
     return [one["Arn"] for one in configuration["Layers"]]
 
 
-# ---------------------------------------------------------------------------------------------- its end
+# ---------------------------------------------------------------------------------------------- deletion
 
 
 def test_a_deletion_leaves_nothing(stack: Stack) -> None:
-    """As docs/operations.md says it: empty the bucket, then delete. The emulator would delete a full one as well, and
-    protected tables, where CloudFormation refuses to.
+    """As docs/operations.md says: empty the bucket, then delete the stack. The emulator also deletes full buckets and
+    protected tables, which CloudFormation refuses.
     """
     resources = stack.resources()
     s3 = stack.emulator.client("s3")
     bucket = resources["ArtifactsBucket"]["PhysicalResourceId"]
-    for one in s3.list_objects_v2(Bucket=bucket)["Contents"]:
-        s3.delete_object(Bucket=bucket, Key=one["Key"])
+    for one in s3.list_object_versions(Bucket=bucket)["Versions"]:
+        s3.delete_object(Bucket=bucket, Key=one["Key"], VersionId=one["VersionId"])
     deleted = stack.delete()
     assert deleted.status == 0, deleted.text[-2_000:]
     assert bucket not in {one["Name"] for one in s3.list_buckets()["Buckets"]}

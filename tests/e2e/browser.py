@@ -1,4 +1,4 @@
-"""Chromium without a window, as the system's packages bring it, with a profile that outlives it."""
+"""Headless Chromium from the system's packages, with a profile that can be used again."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _DRIVERS = ("chromedriver",)
 _ARGUMENTS = (
     "--headless",
-    # It sees pages of this machine only, and its sandbox does not start for root or in a container.
+    # It opens only pages of this machine, and its sandbox does not start for root or in a container.
     "--no-sandbox",
     "--disable-dev-shm-usage",
     "--disable-gpu",
     "--no-first-run",
-    # Nobody else is asked for anything.
+    # No requests to other hosts.
     "--disable-background-networking",
     "--disable-component-update",
     "--no-proxy-server",
@@ -45,14 +45,14 @@ fetch(url, {credentials: "include", ...init}).then(
 
 @contextlib.contextmanager
 def opened(profile: Path) -> Iterator[Browser]:
-    """A browser for the time of a `with`. One that is opened later with the same profile has its lasting cookies."""
+    """A context with a browser. Another one with the same profile later has its persistent cookies."""
     home = profile.with_suffix(".home")
     home.mkdir(parents=True, exist_ok=True)
     options = ChromeOptions()
     options.binary_location = _installed(_BROWSERS)
     for argument in (*_ARGUMENTS, f"--user-data-dir={profile}"):
         options.add_argument(argument)
-    # Named, so that Selenium looks for none and downloads none.
+    # With a path, Selenium does not search or download one.
     service = ChromeService(
         _installed(_DRIVERS), env={"PATH": os.environ["PATH"], "HOME": str(home)}
     )
@@ -77,7 +77,7 @@ def _installed(names: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a page's script gets of a reply. `status` is 0 where the browser keeps it from the page."""
+    """The part of a reply that a page's script gets. `status` is 0 if the browser hides the reply from the page."""
 
     type: str
     status: int
@@ -96,19 +96,19 @@ class Browser:
         return self.driver.current_url
 
     def run(self, script: str) -> Any:
-        """What `script` returns, in the page or in the frame that is entered."""
+        """Run `script` in the page, or in the frame that was entered, and return its result."""
         return self.driver.execute_script(script)
 
     def fetch(self, url: str, **init: Any) -> Reply:
-        """The page's own `fetch(url, {credentials: "include", ...init})`."""
+        """Call the page's `fetch(url, {credentials: "include", ...init})`."""
         return Reply(**self.driver.execute_async_script(_FETCH, url, init))
 
     def cookies(self) -> dict[str, dict[str, Any]]:
-        """The cookies that the browser would send to the page's server, as it keeps them, by name."""
+        """The cookies that the browser would send to the page's server, by name."""
         return {cookie["name"]: cookie for cookie in self.driver.get_cookies()}
 
     def errors(self) -> list[str]:
-        """What the browser has complained of since it was last asked: refused by a policy, or raised by a script."""
+        """New errors in the browser's log: refused by a policy, or raised by a script."""
         return [
             entry["message"]
             for entry in self.driver.get_log("browser")  # type: ignore[no-untyped-call]
@@ -119,13 +119,13 @@ class Browser:
         return self.driver.find_element(By.TAG_NAME, "body").text
 
     def follow(self, link: str) -> None:
-        """Click the first link that has `link` in its text; wait until it has led to another page."""
+        """Click the first link that has `link` in its text, and wait for the next page."""
         before = self.url
         self._link(link).click()
         self._wait(lambda: self.url != before, f"the link {link} led nowhere")
 
     def follow_to_new_window(self, link: str) -> None:
-        """The same with a link that opens a window of its own, which is looked at from then on."""
+        """The same with a link that opens a new window. The next commands go to that window."""
         known = set(self.driver.window_handles)
         self._link(link).click()
         self._wait(lambda: set(self.driver.window_handles) - known, f"{link} opened no window")
@@ -134,7 +134,7 @@ class Browser:
         self._wait(lambda: self.url.startswith("http"), f"the link {link} led nowhere")
 
     def open_when_there(self, url: str, row: str, link: str) -> None:
-        """Load the list at `url` anew until a row of the cell `row` has a link with `link` in its text; follow it."""
+        """Reload the list at `url` until a row with the cell `row` has a link with `link` in its text. Follow it."""
         path = f"//tr[td[.='{row}']]//a[contains(., '{link}')]"
 
         def found() -> list[WebElement]:
@@ -146,11 +146,11 @@ class Browser:
         self._wait(lambda: self.url != url, f"{link} led nowhere")
 
     def enter_frame(self) -> None:
-        """Look into the page's only frame."""
+        """Enter the page's only frame."""
         self.driver.switch_to.frame(self.driver.find_element(By.TAG_NAME, "iframe"))
 
     def submit(self, action: str, fields: dict[str, str]) -> None:
-        """Send a form from the page, as a navigation; wait for what comes of it."""
+        """Submit a form from the page, as a navigation, and wait for the result."""
         before = self.url
         self.driver.execute_script(
             """
@@ -166,7 +166,7 @@ class Browser:
         self._wait(lambda: self.url != before, f"the form did not reach {action}")
 
     def heading(self) -> str:
-        """What the page says that it is about; nothing for one that says so nowhere."""
+        """The heading of the page, or an empty text if it has none."""
         shown = [one.text for one in self.driver.find_elements(By.TAG_NAME, "h1")]
         return next(filter(None, shown), "")
 
@@ -180,7 +180,7 @@ class Browser:
         self._wait(lambda: text in self.text(), lambda: f"no {text!r} in {self.text()!r}")
 
     def type(self, label: str, text: str) -> None:
-        """Into the field of this label that is shown."""
+        """Type into the visible field with this label."""
         field = self._shown(f"//*[@id = //label[normalize-space() = '{label}']/@for]")
         field.clear()
         field.send_keys(text)
@@ -193,11 +193,11 @@ class Browser:
         self._shown(f"//label[normalize-space() = '{label}']").click()
 
     def press(self, button: str) -> None:
-        """The button or link of this text that is shown."""
+        """Press the visible button or link with this text."""
         self._shown(f"//*[self::button or self::a][normalize-space() = '{button}']").click()
 
     def keys(self, *pressed: str) -> None:
-        """On the keyboard, to whatever has the focus."""
+        """Press keys. They go to the element with the focus."""
         self.driver.switch_to.active_element.send_keys(*pressed)
 
     def _shown(self, path: str) -> WebElement:

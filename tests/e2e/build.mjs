@@ -1,9 +1,9 @@
-// The build script of every package in the sample monorepo. What it writes to dist/:
+// The build script of every package in the sample monorepo. It writes to dist/:
 //   bundle.bin    <sample.outputBytes> bytes that do not compress and depend only on the package's name, source and dependencies
 //   index.js      the source under a banner
 //   bin/run.js    an executable, current.js a symbolic link: a cache must keep modes and links
-//   digest.txt    what dependents fold into their own output
-//   build-id.txt  new in every build, so that a restored output can be told from a rebuilt one
+//   digest.txt    a digest that dependents add to their own output
+//   build-id.txt  new in every build, to distinguish a restored output from a rebuilt one
 import { createCipheriv, createHash, randomUUID } from "node:crypto";
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync, symlinkSync, writeFileSync, writeSync } from "node:fs";
 

@@ -1,4 +1,4 @@
-"""A local cloud of the tests' own: `python -m local serve` on a free port with a data folder of its own."""
+"""A local cloud for tests: `python -m local serve` on a free port, with its own data folder."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ STOP_SECONDS = 20
 LOG_QUIET_SECONDS = 0.2
 
 _REQUEST = re.compile(r"\b(GET|HEAD|PUT|POST|OPTIONS)\s+(/\S*)\s.*?\b([1-5]\d\d)\b")
-# Settings of whoever runs the tests must not reach the server under test.
+# The environment of the test run must not configure the server under test.
 _FOREIGN_SETTINGS = ("LARDER_", "AWS_", "TURBO_")
 
 
 def start(root: Path, data: Path, **options: str) -> LocalCloud:
-    """Start a server of the source tree `root` that keeps everything in `data`; return when it answers.
+    """Start a server of the source tree `root` with the data folder `data`, and wait until it replies.
 
-    `options` are variables of the server's environment: `LARDER_RETENTION_DAYS="1"`.
+    `options` are environment variables of the server, such as `LARDER_RETENTION_DAYS="1"`.
     """
     data.mkdir(parents=True)
     cloud = _kind()(root=root, data=data, port=free_port(), options=options)
@@ -41,10 +41,10 @@ def start(root: Path, data: Path, **options: str) -> LocalCloud:
 
 
 def _kind() -> type[LocalCloud]:
-    """What CLOUD=deployed puts in the place of a local cloud: the stack, deployed into an emulator."""
+    """The stack in an emulator, which replaces the local cloud if CLOUD is `deployed`."""
     if os.environ.get("CLOUD") != "deployed":
         return LocalCloud
-    # Only there: it needs what `make deployed` builds and installs, and stands on this module.
+    # Imported here, because it needs what `make deployed` installs, and imports this module.
     from tests.deployed.cloud import DeployedCloud
 
     return DeployedCloud
@@ -52,7 +52,7 @@ def _kind() -> type[LocalCloud]:
 
 @contextlib.contextmanager
 def running(root: Path, data: Path, **options: str) -> Iterator[LocalCloud]:
-    """The same for the time of a `with`; what it kept is gone afterwards."""
+    """A context with a server. Its data is deleted at the end."""
     server = start(root, data, **options)
     try:
         yield server
@@ -64,7 +64,7 @@ def running(root: Path, data: Path, **options: str) -> Iterator[LocalCloud]:
 def run_larder(
     *arguments: str | Path, timeout_s: float, environment: Mapping[str, str] | None = None
 ) -> Any:
-    """What `larder ... --json` answers, in the caller's environment unless another is given."""
+    """Run `larder ... --json` and return its output. By default it has the caller's environment."""
     done = subprocess.run(
         [Path(sys.executable).with_name("larder"), *arguments, "--json"],
         env=environment,
@@ -77,7 +77,7 @@ def run_larder(
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """A port that no process listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -85,7 +85,7 @@ def free_port() -> int:
 
 @dataclass(frozen=True)
 class Request:
-    """One line of the server's request log. `path` is without the query; `line` is the whole of it."""
+    """One line of the server's request log. `path` is without the query. `line` is the complete line."""
 
     method: str
     path: str
@@ -121,7 +121,7 @@ class LocalCloud:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                # A group of its own, so that `kill` reaches what the server started.
+                # A separate process group, so that `kill` also ends the processes that the server started.
                 start_new_session=True,
             )
         deadline = time.monotonic() + START_SECONDS
@@ -132,7 +132,7 @@ class LocalCloud:
             time.sleep(0.1)
 
     def stop(self) -> None:
-        """What Ctrl-C does: SIGTERM, then wait until it is gone."""
+        """Send SIGTERM, and wait until the server has ended."""
         if self.process is None:
             return
         self.process.send_signal(signal.SIGTERM)
@@ -144,7 +144,7 @@ class LocalCloud:
         self.process = None
 
     def kill(self) -> None:
-        """kill -9 of the server and everything in its process group."""
+        """Send SIGKILL to the server and its process group."""
         if self.process is None:
             return
         with contextlib.suppress(ProcessLookupError):
@@ -182,11 +182,11 @@ class LocalCloud:
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
     def log_size(self) -> int:
-        """A mark for `requests_since`."""
+        """A position in the log, for `requests_since`."""
         return self.log_path.stat().st_size
 
     def requests_since(self, mark: int = 0) -> list[Request]:
-        """Requests that the log names after `mark` bytes. A request is logged shortly after its answer."""
+        """The requests in the log after `mark` bytes. A request is logged shortly after its reply."""
         size = -1
         while size != (size := self.log_size()):
             time.sleep(LOG_QUIET_SECONDS)
@@ -194,11 +194,11 @@ class LocalCloud:
         return list(_requests(text))
 
     def larder(self, *arguments: str) -> Any:
-        """What the operator's command answers."""
+        """Run the operator's command and return its output."""
         return run_larder("--local", self.data, *arguments, timeout_s=120)
 
     def mail(self) -> Iterator[dict[str, Any]]:
-        """The messages in the outbox, newest first, as somebody at this machine reads them."""
+        """The messages in the outbox, newest first, as a user of this machine reads them."""
         query: dict[str, str] = {}
         while True:
             outbox = f"{self.url}/_local/outbox.json"
@@ -213,7 +213,7 @@ class LocalCloud:
         return self.table(table_variable).scan(ConsistentRead=True)["Items"]
 
     def table(self, variable: str) -> Any:
-        """The table that the functions know by this environment variable."""
+        """The table in this environment variable of the functions."""
         environment = json.loads((self.data / "cloud.json").read_text())["environment"]
         dynamodb = boto3.resource(
             "dynamodb",

@@ -1,4 +1,4 @@
-"""docs/compatibility.md: the table that the client matrix writes and is compared with."""
+"""docs/compatibility.md: the table that the client matrix writes and compares with its results."""
 
 from __future__ import annotations
 
@@ -22,53 +22,52 @@ COLUMNS = (
 )
 
 INTRODUCTION = """\
-# Which turbo can do what
+# Compatibility with turbo versions
 
-The table below is not written by hand. Every row is a run of the test suite: the client from npm builds a monorepo of
-{packages} packages against a local Larder, its local cache and all outputs are deleted, and it builds again.
-`make compatibility` writes the table anew; an ordinary test run, with fewer packages, fails when what it sees differs
-from what stands here.
+Each row of the table is the result of a test: the client from npm builds a monorepo of {packages} packages with a local
+Larder, the test deletes the client's local cache and all outputs, and the client builds again. `make compatibility`
+updates the table. The usual test run uses fewer packages and fails if its results differ from the table.
 
-## How to read it
+## Columns
 
-- **Mode.** *normal* is turbo as it comes. *preflight* is `--preflight` (or `TURBO_PREFLIGHT=1`): the client asks where
-  to send an artifact before it sends it. *signature* is `"remoteCache": {{"signature": true}}` in turbo.json with a key
-  in `TURBO_REMOTE_CACHE_SIGNATURE_KEY`.
-- **Uploads go** *through the API* (at most about 4.5 MB each; the gateway refuses more with 413) or *straight to
-  storage* by a presigned URL (any size up to S3's 5 GB).
+- **Mode.** *normal* is turbo with its default settings. *preflight* is `--preflight` (or `TURBO_PREFLIGHT=1`): the
+  client asks where to send an artifact before it uploads it. *signature* is `"remoteCache": {{"signature": true}}` in
+  turbo.json with a key in `TURBO_REMOTE_CACHE_SIGNATURE_KEY`.
+- **Uploads go** *through the API* (at most about 4.5 MB each; the gateway refuses larger ones with 413) or *straight
+  to storage* with a presigned URL (any size up to S3's 5 GB).
 - **Warm run hits**: packages that the second build restored from the remote cache. The monorepo has one package with a
   20 MB output and one with 120 MB, both incompressible. The other outputs range from 1 KB to 4 MB.
-- **Restored outputs**: *byte-identical* when every restored file with its mode, and every link, equals what the first
-  build wrote.
-- **Dry run sees**: the remote hits that `turbo run build --dry=json` announces, and how it asks for them.
-- **Asks the status**: whether a build asks `GET /v8/artifacts/status` first. No version lets the answer stop it:
-  caching that is off, or over its limit, is enforced on every upload and download.
+- **Restored outputs**: *byte-identical* if every restored file, its mode and every link are the same as after the first
+  build.
+- **Dry run sees**: the remote hits that `turbo run build --dry=json` reports, and the requests that it sends for them.
+- **Asks the status**: whether a build sends `GET /v8/artifacts/status` first. No version stops because of the reply.
+  Larder enforces a disabled or paused cache on every upload and download.
 
-## The runs
+## Results
 
 """
 
 CONCLUSIONS = """
-## What follows
+## Conclusions
 
 - **Large artifacts need preflight and turbo 2.10.13 or newer.** Older clients add the team to the presigned URL, which
-  breaks its signature. Larder recognises them and lets them upload through the API instead: what fits is cached, a
-  larger artifact is refused with 413 and built again in every run. The build itself succeeds.
-- **Downloads have no such limit.** Every version in the table restores whatever is stored, with or without preflight.
-- **Signed artifacts travel through the API.** The signature comes and goes in a header that S3 does not keep. Without
-  preflight, signed artifacts up to about 4.5 MB hit in every version and larger ones are refused. With preflight, a
-  client of 2.10.13 or newer uploads straight to storage, the signature is lost, and every run builds everything again,
-  although a dry run announces hits. Do not combine the two.
-- **The time saved is incomplete for large artifacts.** turbo reads a build's duration from a header of the download,
-  and a download from storage carries none: such a hit counts as 0 ms in turbo's own summary and in the events that it
-  sends. For an artifact that was uploaded straight to storage the duration is not known at all.
-- turbo gives up on a download after 30 seconds and on an upload after 60. On a slow line raise
-  `TURBO_REMOTE_CACHE_TIMEOUT` and `TURBO_REMOTE_CACHE_UPLOAD_TIMEOUT` (seconds); the runs above used 240 for both.
+  breaks its signature. Larder recognises them and lets them upload through the API instead. Small artifacts are
+  cached. Larger ones are refused with 413 and built again in every run. The build itself succeeds.
+- **Downloads have no such limit.** Every version in the table restores all stored artifacts, with or without preflight.
+- **Do not combine signatures and preflight.** The signature is in a header that S3 does not store. Without preflight,
+  signed artifacts up to about 4.5 MB hit in every version, and larger ones are refused. With preflight, clients from
+  2.10.13 on upload straight to storage and lose the signature. Then every run builds everything again, although a dry
+  run reports hits.
+- **The time saved is incomplete for large artifacts.** turbo reads a build's duration from a header of the download.
+  A download from storage does not have it, so such a hit counts as 0 ms in turbo's own summary and in the events that
+  it sends. If an artifact was uploaded straight to storage, Larder does not know its duration.
+- turbo gives up on a download after 30 seconds and on an upload after 60. On a slow connection, increase
+  `TURBO_REMOTE_CACHE_TIMEOUT` and `TURBO_REMOTE_CACHE_UPLOAD_TIMEOUT` (seconds). The tests use 240 for both.
 """
 
 
 def read_rows(document: Path) -> tuple[Row, ...]:
-    """The rows of the committed table, in its order; none when it has other columns or is not there."""
+    """The rows of the committed table in order. Empty if it has other columns or does not exist."""
     if not document.exists():
         return ()
     header, *rows = [
@@ -80,7 +79,7 @@ def read_rows(document: Path) -> tuple[Row, ...]:
 
 
 def write_row(document: Path, row: Row, *, order: Sequence[tuple[str, str]], packages: int) -> None:
-    """Put the row in its place, keep the others of `order`, write the prose anew. Safe for parallel writers."""
+    """Insert or replace the row, keep the others of `order`, and write the text again. Safe for parallel use."""
     folder = os.open(document.parent, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
@@ -98,7 +97,7 @@ def write_row(document: Path, row: Row, *, order: Sequence[tuple[str, str]], pac
 
 @dataclass(frozen=True)
 class Row:
-    """One run of the matrix, in the words of the table; the fields stand in the order of COLUMNS."""
+    """One run of the matrix, in the words of the table. The fields have the order of COLUMNS."""
 
     turbo: str
     mode: str

@@ -34,10 +34,10 @@ def local_cloud(
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[cloud.LocalCloud]:
-    """The same for people at a browser, with the options that the module names as SERVER_OPTIONS."""
+    """The same for tests with browsers, with the module's SERVER_OPTIONS."""
     folder = tmp_path_factory.mktemp("cloud")
     options = getattr(request.module, "SERVER_OPTIONS", {})
-    # The tests sign in more often than one person does.
+    # The tests sign in more often than the limit allows.
     limits = {"LARDER_HTTP_RATE_LIMIT_ENABLED": "false"}
     with cloud.running(request.config.rootpath, folder / "data", **limits, **options) as running:
         yield running
@@ -45,7 +45,7 @@ def server(
 
 @pytest.fixture(scope="module")
 def other_port() -> Iterator[int]:
-    """The port of another server on this machine, whose pages are empty or frame what stands behind the `?`."""
+    """The port of another server on this machine. Its pages are empty, or show the address after `?` in a frame."""
     with neighbour.running() as port:
         yield port
 
@@ -60,7 +60,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def client(
     request: pytest.FixtureRequest, local_cloud: cloud.LocalCloud, home: Path
 ) -> Callable[..., turbo.Client]:
-    """Makes a turbo of any version that uses the local cloud with the lines that the cloud printed."""
+    """Creates a turbo of any version that uses the local cloud with the settings that the cloud printed."""
     tools = request.config.rootpath / ".tools" / "turbo"
 
     def make(version: str, **options: Any) -> turbo.Client:
@@ -94,7 +94,7 @@ def _generated(
 def fresh_monorepo(
     sample_monorepo: Path, tmp_path: Path, home: Path
 ) -> Iterator[Callable[..., Path]]:
-    """Makes a copy whose hashes no other copy has, and removes it after the test: outputs are large."""
+    """Creates a copy with unique hashes, and deletes it after the test, because outputs are large."""
     made: list[Path] = []
 
     def copy(

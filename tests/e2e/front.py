@@ -1,4 +1,4 @@
-"""A proxy of the operator's own in front of a Larder, and what such ones do wrong."""
+"""An operator's proxy in front of Larder, and typical faults of such proxies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OF_THE_CONNECTION = (b"connection", b"transfer-encoding", b"date", b"server")
 
 @dataclass
 class Passing:
-    """A request on its way in, or its answer on its way back. A fault changes it."""
+    """A request on its way in, or its reply on its way back. A fault changes it."""
 
     method: str
     path: str
@@ -33,7 +33,7 @@ class Passing:
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """What a front does wrong: `answers` by itself, changes what goes `inward`, or what comes `back`."""
+    """A fault of a proxy: it `answers` itself, or changes requests (`inward`) or replies (`back`)."""
 
     answers: Callable[[Passing], Passing | None] = field(default=lambda _: None)
     inward: Callable[[Passing], None] = field(default=lambda _: None)
@@ -75,7 +75,7 @@ class Front:
 
 @contextmanager
 def front(url: str, fault: Fault) -> Iterator[str]:
-    """The address of a front of the Larder at `url`, for the time of a `with`."""
+    """A context with a proxy in front of the Larder at `url`. Returns its address."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         config = uvicorn.Config(Front(url, fault), lifespan="off", log_level="error")
         server = uvicorn.Server(config)

@@ -1,4 +1,4 @@
-"""A real npm-workspaces monorepo, generated: packages that depend on each other and build in plain node."""
+"""A generated monorepo with npm workspaces: packages that depend on each other and build with node."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from pathlib import Path
 BUILD_SCRIPT = Path(__file__).with_name("build.mjs")
 LARGE_PACKAGES = {"large-20": 20_000_000, "large-120": 120_000_000}
 SIZED_PACKAGES = {"sized-1k": 1_000, "sized-300k": 300_000, "sized-4m": 4_000_000}
-# New in every build: equal only where the output was restored.
+# New in every build, so it is equal only if the output was restored.
 BUILD_ID = "dist/build-id.txt"
 
 
 def short_sample_packages() -> tuple[Package, ...]:
-    """Nine: few of the small ones, each of which takes npm's start to build."""
+    """Nine packages, few of them small, because each build starts npm."""
     return sample_packages(3)
 
 
 def sample_packages(small: int = 24) -> tuple[Package, ...]:
-    """Thirty: small ones in layers, three around the cache's thresholds, two far above its inline limit, an app."""
+    """Thirty packages: small ones in layers, three near the cache's thresholds, two above its inline limit, an app."""
     libs = [
         Package(f"lib-{number:02}", 2_000 + 500 * number, _dependencies_of(number))
         for number in range(small)
     ]
     sized = [Package(name, size, ("lib-00",)) for name, size in SIZED_PACKAGES.items()]
     large = [Package(name, size, ("lib-01",)) for name, size in LARGE_PACKAGES.items()]
-    # One package stands above the large ones: it can only build when they were built or restored.
+    # One package depends on the large ones, so it only builds after they were built or restored.
     app = Package("app", 10_000, (f"lib-{small - 1:02}", *LARGE_PACKAGES))
     return (*libs, *sized, *large, app)
 
 
 def generate(root: Path, packages: Iterable[Package], *, home: Path) -> None:
-    """Write the monorepo into `root` and let npm link its workspaces. No registry is asked."""
+    """Write the monorepo into `root` and let npm link its workspaces, without a registry."""
     npm_version = _run(["npm", "--version"], cwd=root.parent, home=home).strip()
     root.mkdir()
     _write_json(
@@ -72,7 +72,7 @@ def generate(root: Path, packages: Iterable[Package], *, home: Path) -> None:
 def copy_with_sources_of_its_own(
     template: Path, root: Path, *, seed: str, turbo_json: dict[str, object], home: Path
 ) -> None:
-    """Copy a generated monorepo, give it sources (and so hashes) that no other copy has, commit it to git."""
+    """Copy a generated monorepo, give it unique sources and so unique hashes, and commit it to git."""
     shutil.copytree(template, root, symlinks=True)
     for source in sorted(root.glob("packages/*/src/index.js")):
         source.write_text(f'{source.read_text()}export const seed = "{seed}";\n')
@@ -89,7 +89,7 @@ def head_commit(root: Path) -> str:
 
 
 def wipe_outputs_and_local_cache(root: Path) -> None:
-    """Leave only what a fresh clone with its dependencies installed would have."""
+    """Delete everything that a fresh clone with installed dependencies would not have."""
     shutil.rmtree(root / ".turbo", ignore_errors=True)
     shutil.rmtree(root / "node_modules" / ".cache", ignore_errors=True)
     for package in (root / "packages").iterdir():
@@ -98,7 +98,7 @@ def wipe_outputs_and_local_cache(root: Path) -> None:
 
 
 def output_digests(root: Path) -> dict[str, dict[str, str]]:
-    """What every package's build wrote: package name -> path in the package -> mode and SHA-256, or a link's target."""
+    """The outputs of all builds: package name -> path in the package -> mode and SHA-256, or a link's target."""
     return {
         package.name: {
             str(path.relative_to(package)): _digest(path)
@@ -110,7 +110,7 @@ def output_digests(root: Path) -> dict[str, dict[str, str]]:
 
 
 def without_build_ids(digests: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
-    """The part of the outputs that a second build of the same source reproduces."""
+    """The outputs that a second build of the same source reproduces."""
     return {
         package: {path: digest for path, digest in files.items() if path != BUILD_ID}
         for package, files in digests.items()
@@ -118,7 +118,7 @@ def without_build_ids(digests: dict[str, dict[str, str]]) -> dict[str, dict[str,
 
 
 def _dependencies_of(number: int) -> tuple[str, ...]:
-    """Each small package but the first five depends on two earlier ones: a graph about six layers deep."""
+    """Each small package except the first five depends on two earlier ones: a graph about six layers deep."""
     if number < 5:
         return ()
     return (f"lib-{number - 5:02}", f"lib-{(number * 7) % (number - 4):02}")
@@ -151,7 +151,7 @@ def _run(command: list[str], *, cwd: Path, home: Path) -> str:
 
 @dataclass(frozen=True)
 class Package:
-    """One workspace. `output_bytes` of its build do not compress."""
+    """One workspace. Its build writes `output_bytes` that do not compress."""
 
     name: str
     output_bytes: int

@@ -1,4 +1,4 @@
-"""Another server on this machine: what pages of other origins can do, they do from here."""
+"""Another server on this machine, for tests of pages of other origins."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @contextlib.contextmanager
 def running() -> Iterator[int]:
-    """Its port. The page at `/?<address>` has that address in a frame; without one it is empty."""
+    """A context with the server. Returns its port. The page at `/?<address>` shows the address in a frame."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -33,4 +33,4 @@ class Page(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_request(self, code: object = "-", size: object = "-") -> None:
-        """Says nothing."""
+        """Log nothing."""

@@ -1,4 +1,4 @@
-"""What node and npm are needed for: packages that npm installs once, and scripts that Python tells what to do."""
+"""Packages that npm installs once, and node scripts that Python controls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ END_SECONDS = 20
 
 
 def npm(*arguments: str, folder: Path | None = None, seconds: float = NPM_SECONDS) -> str:
-    """What npm prints; it must succeed."""
+    """Run npm, which must succeed, and return its output."""
     command = shutil.which("npm")
     if command is None:
         raise RuntimeError("node and npm must be on PATH")
@@ -36,7 +36,7 @@ def npm(*arguments: str, folder: Path | None = None, seconds: float = NPM_SECOND
 
 
 def made_once(target: Path, fill: Callable[[Path], object]) -> Path:
-    """The folder `target`, which is there whole or not at all. Safe to call from several processes at once."""
+    """Create the folder `target`, completely or not at all. Safe to call from several processes."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with target.with_name(f"{target.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -52,7 +52,7 @@ def made_once(target: Path, fill: Callable[[Path], object]) -> Path:
 def installed(
     source: Path, scripts: Sequence[Path], tools: Path, *options: str, seconds: float = NPM_SECONDS
 ) -> Path:
-    """The folder in `tools` with these scripts and the packages that package-lock.json in `source` names."""
+    """The folder in `tools` with these scripts and the packages of package-lock.json in `source`."""
     files = [source / "package.json", source / "package-lock.json", *scripts]
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
@@ -65,25 +65,25 @@ def installed(
 
 
 class Script:
-    """A running script, which reads lines of JSON and prints a line for each."""
+    """A running script that reads lines of JSON and prints a line for each."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
-    def tell(self, line: Mapping[str, Any]) -> None:
+    def send(self, line: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(line) + "\n")
         self._process.stdin.flush()
 
     def answer(self) -> str:
-        """The next line that it prints; empty when it has ended."""
+        """The next line that it prints. Empty after its end."""
         assert self._process.stdout is not None
         return self._process.stdout.readline()
 
 
 @contextlib.contextmanager
 def script(folder: Path, name: str) -> Iterator[Script]:
-    """One that runs for the time of a `with`: it ends with its input."""
+    """A context with a running script. The script ends with its input."""
     process = subprocess.Popen(
         ["node", name],
         cwd=folder,

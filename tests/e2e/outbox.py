@@ -1,4 +1,4 @@
-"""Mail that a local cloud has sent, read from its outbox as a user of this machine would."""
+"""Mail of a local cloud, read from its outbox."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LINK = re.compile(r"^https?://\S+$", re.MULTILINE)
 
 
 def mail_to(cloud: LocalCloud, address: str, *, count: int = 1) -> list[dict[str, Any]]:
-    """The messages to `address`, oldest first, once there are at least `count`; mail follows its request."""
+    """Wait for at least `count` messages to `address`, and return them, oldest first. Mail arrives after the reply."""
     deadline = time.monotonic() + ARRIVES_WITHIN_SECONDS
     while True:
         found = [message for message in cloud.mail() if message["to"] == address]
@@ -25,6 +25,6 @@ def mail_to(cloud: LocalCloud, address: str, *, count: int = 1) -> list[dict[str
 
 
 def link_in(message: dict[str, Any]) -> str:
-    """The one link of a message."""
+    """The only link of a message."""
     (link,) = _LINK.findall(message["text"])
     return str(link)

@@ -1,4 +1,4 @@
-"""The unmodified Better Auth client with its API key plugin makes, lists, gets, updates, verifies and deletes keys.
+"""The unmodified Better Auth client with its API key plugin creates, lists, gets, updates, verifies and deletes keys.
 
 Every test runs with each release in `better_auth.PACKAGES`.
 """
@@ -19,7 +19,7 @@ from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
 from larder.signing import sign
 from larder.teams.models import Team
-from larder.teams.service import create_team
+from larder.teams.teams import create_team
 from tests.layer_on import LayerOn, forget
 
 from . import better_auth
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture
 def grace(local_cloud: LocalCloud, environment: pytest.MonkeyPatch) -> Iterator[User]:
-    """Somebody new on the local cloud, whom the layer in this process has made."""
+    """A new user of the local cloud, created by the layer in this process."""
     LayerOn(environment)(local_cloud)
     address = f"grace-{secrets.token_hex(6)}@acme.example"
     yield create_user(address, "Grace", now=clock.now())
@@ -72,7 +72,7 @@ def cache_status(local_cloud: LocalCloud, key: str, team: Team) -> int:
     ).status_code
 
 
-def test_a_key_from_its_making_to_its_end(
+def test_a_key_from_creation_to_deletion(
     client: better_auth.Client, local_cloud: LocalCloud, grace: User, team: Team
 ) -> None:
     assert client.data("apiKey.list") == []
@@ -105,7 +105,9 @@ def test_a_key_from_its_making_to_its_end(
     assert cache_status(local_cloud, made["key"], team) == 401
 
 
-def test_metadata_permissions_and_a_team_come_back(client: better_auth.Client, team: Team) -> None:
+def test_metadata_permissions_and_the_team_are_returned(
+    client: better_auth.Client, team: Team
+) -> None:
     sent = {
         "metadata": {"repo": "web", "jobs": [1, 2]},
         "permissions": {"artifacts": ["read"]},
@@ -117,7 +119,7 @@ def test_metadata_permissions_and_a_team_come_back(client: better_auth.Client, t
     assert {name: got[name] for name in sent} == sent
 
 
-def test_errors_reach_the_page_with_their_codes(client: better_auth.Client) -> None:
+def test_the_page_gets_the_codes_of_errors(client: better_auth.Client) -> None:
     assert client.error("apiKey.create", remaining=5) == (400, "SERVER_ONLY_PROPERTY")
     assert client.error("apiKey.create", userId="A" * 32) == (401, "UNAUTHORIZED_SESSION")
     assert client.error("apiKey.create", name="n" * 33) == (400, "INVALID_NAME_LENGTH")
@@ -136,7 +138,7 @@ def test_401_without_a_session(open_client: Open) -> None:
         assert nobody.error("apiKey.create", name="ci") == (401, "UNAUTHORIZED_SESSION")
 
 
-def test_who_signs_up_and_in_by_the_client_makes_a_key(open_client: Open) -> None:
+def test_a_user_signs_up_and_in_and_creates_a_key(open_client: Open) -> None:
     email, password = f"hedy-{secrets.token_hex(6)}@acme.example", secrets.token_hex(12)
     with open_client({}) as page:
         page.data("signUp.email", name="Hedy", email=email, password=password)

@@ -24,7 +24,7 @@ SESSION = "better-auth.session_token"
 DONT_REMEMBER = "better-auth.dont_remember"
 WEEK_SECONDS = 7 * 86_400
 CLOCK_SECONDS = 120
-# Where the browser comes out after a mail's link: a page of Larder's own origin, as the integrator's would be.
+# The browser gets here after a link in mail: a page of Larder's own origin, like the page of an integrator.
 PAGE = "/api/auth/ok"
 
 
@@ -35,7 +35,7 @@ def profile(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=["localhost", "127.0.0.1"])
 def site(request: pytest.FixtureRequest, server: LocalCloud) -> str:
-    """The server's origin under one of its names."""
+    """The server's origin with one of its names."""
     return f"http://{request.param}:{server.port}"
 
 
@@ -51,14 +51,14 @@ class Person:
 
 
 def post(page: Browser, path: str, **body: Any) -> tuple[int, Any]:
-    """What the page's script gets for a JSON request to its own server."""
+    """The reply to the script of the page, for a JSON request to its own server."""
     headers = {"content-type": "application/json"}
     reply = page.fetch(path, method="POST", headers=headers, body=json.dumps(body))
     return reply.status, json.loads(reply.text)
 
 
 def signed_in_as(page: Browser) -> str | None:
-    """The address of whom the page's server sees, by the cookies that the browser sends."""
+    """The email of the user that the server sees from the browser's cookies."""
     reply = page.fetch("/api/auth/get-session")
     assert reply.status == 200
     session = json.loads(reply.text)
@@ -72,7 +72,7 @@ def sign_in(page: Browser, person: Person, **options: Any) -> None:
 
 
 def sign_up_and_verify(page: Browser, site: str, person: Person) -> None:
-    """To the end: the link of the mail is clicked in the frame that shows the mail as its reader sees it."""
+    """Click the link in the frame that shows the mail to its reader."""
     page.open(site + PAGE)
     new = {"name": "Ada", "email": person.email, "password": person.password, "callbackURL": PAGE}
     status, answer = post(page, "/api/auth/sign-up/email", **new)
@@ -82,12 +82,12 @@ def sign_up_and_verify(page: Browser, site: str, person: Person) -> None:
     assert page.run("return self.origin") == "null"
     assert f"the address {person.email}" in page.text()
     page.follow_to_new_window("Verify your address")
-    # The new window is free of the frame's sandbox, and is not told where its visitor comes from.
+    # The new window does not have the frame's sandbox, and gets no referrer.
     assert page.run("return [self.origin, document.referrer, self.opener]") == [site, "", None]
     assert page.url == site + PAGE
 
 
-def test_who_signs_up_stays_signed_in_until_the_password_is_reset(
+def test_a_session_lasts_until_the_password_is_reset(
     server: LocalCloud, profile: Path, site: str, person: Person
 ) -> None:
     with browser.opened(profile) as page:
@@ -137,7 +137,7 @@ def test_who_signs_up_stays_signed_in_until_the_password_is_reset(
         assert signed_in_as(page) is None
 
 
-def test_a_session_that_is_not_to_be_remembered_ends_with_the_browser(
+def test_a_session_without_remember_me_ends_with_the_browser(
     server: LocalCloud, profile: Path, person: Person
 ) -> None:
     site = f"http://localhost:{server.port}"
@@ -157,10 +157,10 @@ def test_a_session_that_is_not_to_be_remembered_ends_with_the_browser(
         assert signed_in_as(page) is None
 
 
-def test_pages_of_other_origins_can_do_nothing_with_the_cookies(
+def test_pages_of_other_origins_cannot_use_the_cookies(
     server: LocalCloud, profile: Path, person: Person, other_port: int
 ) -> None:
-    """Another port is of the same site, so the browser sends the cookies along; another name is another site."""
+    """Another port belongs to the same site, so the browser sends the cookies. Another name is another site."""
     site = f"http://localhost:{server.port}"
     neighbour, stranger = f"http://localhost:{other_port}", f"http://127.0.0.1:{other_port}"
     with browser.opened(profile) as page:
@@ -172,12 +172,12 @@ def test_pages_of_other_origins_can_do_nothing_with_the_cookies(
             page.open(other)
             assert page.cookies() == carried
             assert page.fetch(f"{site}/api/auth/get-session").type == "error"
-            # A script may send this without being asked for permission first; only the server can refuse.
+            # A script can send this without a CORS preflight. Only the server can refuse it.
             mark = server.log_size()
             for path in ("sign-out", "revoke-sessions"):
                 sent = page.fetch(f"{site}/api/auth/{path}", method="POST", mode="no-cors")
                 assert (sent.type, sent.text) == ("opaque", "")
-            # For JSON the browser asks, and Larder gives no permission.
+            # JSON needs a CORS preflight, which Larder refuses.
             as_json = {
                 "headers": {"content-type": "application/json"},
                 "body": '{"name":"Mallory"}',

@@ -1,7 +1,7 @@
-"""Old and new clients in every mode that they have. What they do is docs/compatibility.md's table.
+"""Old and new clients in every mode. docs/compatibility.md has the results.
 
-Written, the table is of the whole sample monorepo. It is compared with a run on the short one, whose packages differ in
-the same ways: a cell says how many of them are missed, never how many there are.
+The table is written from the complete sample monorepo and compared with a run on the short one. Its packages differ in
+the same ways, and a cell has the number of misses and not the number of packages.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 
 from . import turbo
 from .cloud import LocalCloud, Request
-from .compatibility import Row, read_rows, write_row
+from .compatibility import CONCLUSIONS, INTRODUCTION, Row, read_rows, write_row
 from .monorepo import (
     output_digests,
     sample_packages,
@@ -45,7 +45,7 @@ def matrix_monorepo(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.mark.parametrize(("version", "mode"), CELLS)
-def test_client_behaves_as_the_compatibility_table_says(
+def test_the_client_matches_the_compatibility_table(
     version: str,
     mode: str,
     client: Callable[..., turbo.Client],
@@ -116,7 +116,7 @@ def test_client_behaves_as_the_compatibility_table_says(
         assert row == committed.get((version, mode))
 
 
-def test_the_table_has_a_row_for_every_version_and_mode_and_no_other(
+def test_the_table_has_exactly_one_row_for_each_version_and_mode(
     request: pytest.FixtureRequest,
 ) -> None:
     if request.config.getoption("write_compatibility", default=False):
@@ -125,6 +125,13 @@ def test_the_table_has_a_row_for_every_version_and_mode_and_no_other(
     rows = read_rows(request.config.rootpath / "docs" / "compatibility.md")
 
     assert [(row.turbo, row.mode) for row in rows] == CELLS
+
+
+def test_the_page_has_the_texts_of_its_template(request: pytest.FixtureRequest) -> None:
+    page = (request.config.rootpath / "docs" / "compatibility.md").read_text()
+
+    assert page.startswith(INTRODUCTION.format(packages=len(sample_packages())))
+    assert page.endswith(CONCLUSIONS)
 
 
 def _share(hits: int, packages: int) -> str:

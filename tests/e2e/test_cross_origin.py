@@ -1,4 +1,4 @@
-"""A page of another, trusted origin signs a person in with the browser's own fetch; one of no trusted origin cannot."""
+"""A page of another, trusted origin can sign a user in with the browser's fetch. A page that is not trusted cannot."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ JSON = {"content-type": "application/json"}
 def trusting(
     request: pytest.FixtureRequest, tmp_path: Path, other_port: int
 ) -> Iterator[LocalCloud]:
-    """A Larder that trusts the pages of the other server under the name localhost."""
+    """A Larder that trusts the pages of the other server on localhost."""
     options = {"LARDER_TRUSTED_ORIGINS": f"http://localhost:{other_port}"}
     with cloud.running(request.config.rootpath, tmp_path / "data", **options) as running:
         yield running
 
 
-def test_a_trusted_page_signs_up_stays_signed_in_and_reads_refusals(
+def test_a_trusted_page_signs_up_and_reads_errors(
     trusting: LocalCloud, tmp_path: Path, other_port: int
 ) -> None:
     auth = f"http://localhost:{trusting.port}/api/auth"
@@ -47,11 +47,11 @@ def test_a_trusted_page_signs_up_stays_signed_in_and_reads_refusals(
             "INVALID_EMAIL_OR_PASSWORD",
         )
         asked = [one.status for one in trusting.requests_since(0) if one.method == "OPTIONS"]
-        # The browser keeps an answer by the URL: one for each that takes JSON.
+        # The browser caches preflights by URL: one for each URL that takes JSON.
         assert asked == [204, 204]
 
 
-def test_a_page_that_is_not_trusted_sends_nothing_and_reads_nothing(
+def test_an_untrusted_page_cannot_send_or_read(
     trusting: LocalCloud, tmp_path: Path, other_port: int
 ) -> None:
     auth = f"http://localhost:{trusting.port}/api/auth"

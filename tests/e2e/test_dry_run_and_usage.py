@@ -1,4 +1,4 @@
-"""What turbo announces in a dry run and reports as events, compared with what the server stored."""
+"""The results of turbo's dry run and its events, compared with the data on the server."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def cold_dry_and_warm(
     home: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Runs]:
-    """A build, then with wiped outputs and local cache a dry run and a second build. Nothing has a preflight."""
+    """A build, then a dry run and a second build without outputs and local cache. No run uses preflights."""
     newest, root = client(turbo.NEWEST), tmp_path_factory.mktemp("runs") / "monorepo"
     copy_with_sources_of_its_own(
         short_monorepo, root, seed="runs", turbo_json=turbo.turbo_json(turbo.NEWEST), home=home
@@ -79,7 +79,7 @@ def test_a_dry_run_shows_the_remote_hits_from_queries_alone(cold_dry_and_warm: R
     runs = cold_dry_and_warm
 
     requests = [(each.method, each.path, each.status) for each in runs.asked]
-    # turbo gathers hashes for a moment before it asks; on a busy machine they come in more than one moment.
+    # turbo collects hashes for a moment before each query. On a busy machine there are several queries.
     assert 1 <= requests.count(("POST", "/v8/artifacts", 200)) <= 3
     assert not [method for method, _, _ in requests if method == "HEAD"]
     by_status = {
@@ -95,7 +95,7 @@ def test_a_dry_run_shows_the_time_saved(cold_dry_and_warm: Runs) -> None:
 
     announced = {task.package: task.time_saved_ms for task in runs.announced if task.remote}
     assert min(announced.values()) > 0
-    # A run reads the duration from the final response of a download, and S3's carries none.
+    # A run reads the duration from the final response of a download. S3's responses have none.
     assert {task.package: task.time_saved_ms for task in runs.restored} == {
         package: 0 if package in runs.redirected else saved for package, saved in announced.items()
     }
@@ -108,7 +108,7 @@ def test_a_hit_through_the_api_names_the_commit_that_was_built(cold_dry_and_warm
     assert commits == {runs.commit}
 
 
-# With preflight the client sends its events authorised only if the preflight of the events says so.
+# With preflight, the client sends its events with the token only if their preflight allows it.
 @pytest.mark.parametrize("preflight", [False, True], ids=["normal", "preflight"])
 def test_the_usage_of_a_day_counts_what_turbo_reports(
     preflight: bool,
@@ -153,29 +153,31 @@ def test_the_usage_of_a_day_counts_what_turbo_reports(
     assert _usage_once_it_is(expected, local_cloud) == expected
 
 
-def test_the_usage_of_a_ci_is_told_apart_and_members_read_it(
+def test_usage_of_a_ci_is_counted_separately_and_members_read_it(
     client: Callable[..., turbo.Client],
     fresh_monorepo: Callable[..., Path],
     short_monorepo: Path,
     local_cloud: LocalCloud,
 ) -> None:
-    before = _told(local_cloud)
+    before = _report(local_cloud)
     on_github = {"CI": "true", "GITHUB_ACTIONS": "true"}
     root = fresh_monorepo(turbo.NEWEST, seed="usage of a CI", template=short_monorepo)
     turbo.build(client(turbo.NEWEST, ci=on_github), root)
     packages, uploads = len(EVERY_PACKAGE), len(INLINE_PACKAGES)
     deadline = time.monotonic() + EVENTS_SECONDS
-    while (told := _told(local_cloud))["total"] == before["total"] and time.monotonic() < deadline:
+    while (usage := _report(local_cloud))["total"] == before[
+        "total"
+    ] and time.monotonic() < deadline:
         time.sleep(0.2)
-    by_ci = {part["ci"]: part for part in told["ci"]}
+    by_ci = {part["ci"]: part for part in usage["ci"]}
     assert by_ci["GITHUB_ACTIONS"]["misses"] == by_ci["GITHUB_ACTIONS"]["events"] == 2 * packages
     assert by_ci[None] == before["ci"][-1]
-    assert told["total"]["uploads"] == before["total"]["uploads"] + uploads
-    assert told["artifacts"] == before["artifacts"] + uploads
+    assert usage["total"]["uploads"] == before["total"]["uploads"] + uploads
+    assert usage["artifacts"] == before["artifacts"] + uploads
 
 
-def _told(server: LocalCloud) -> dict[str, Any]:
-    """What the team's own key is told, of two days: a run may cross midnight."""
+def _report(server: LocalCloud) -> dict[str, Any]:
+    """The usage that the team's key gets, of two days because a run can cross midnight."""
     api, token = server.turbo_environment["TURBO_API"], server.turbo_environment["TURBO_TOKEN"]
     yesterday = datetime.now(UTC).date() - timedelta(days=1)
     reply = httpx.get(
@@ -184,12 +186,12 @@ def _told(server: LocalCloud) -> dict[str, Any]:
         headers={"authorization": f"Bearer {token}"},
     )
     assert reply.status_code == 200, reply.text
-    told: dict[str, Any] = reply.json()
-    return told
+    usage: dict[str, Any] = reply.json()
+    return usage
 
 
 def _usage(server: LocalCloud) -> dict[str, int]:
-    """The roll-ups of every day, added: a run may cross midnight. The only team of the server owns them all."""
+    """The sum of the figures of all days, because a run can cross midnight. The server has only one team."""
     days = [
         item for item in server.items("LARDER_USAGE_TABLE") if len(item["day"]) == len("2000-01-01")
     ]
@@ -197,7 +199,7 @@ def _usage(server: LocalCloud) -> dict[str, int]:
 
 
 def _usage_once_it_is(expected: dict[str, int], server: LocalCloud) -> dict[str, int]:
-    """turbo does not wait for the answer to its events: the usage, when it is as expected or after a while."""
+    """Wait for the expected usage, and return the last one. turbo does not wait for the reply to its events."""
     deadline = time.monotonic() + EVENTS_SECONDS
     while (usage := _usage(server)) != expected and time.monotonic() < deadline:
         time.sleep(0.2)
@@ -213,7 +215,7 @@ def _sum(usage: dict[str, int], counted: dict[str, int], **more: int) -> dict[st
 class Runs:
     """`announced` and `asked`: the dry run's tasks and requests. `restored`: the second build's remote hits.
 
-    `redirected`: packages among them that came from storage. `commit`: what git says of the monorepo.
+    `redirected`: the packages among them that came from S3. `commit`: the commit of the monorepo.
     """
 
     announced: tuple[turbo.Task, ...]

@@ -19,14 +19,14 @@ pytestmark = pytest.mark.e2e
 
 @dataclass(frozen=True)
 class Laptop:
-    """A monorepo, a turbo that finds its token in the user's home folder, and no team in its environment."""
+    """A monorepo, and a turbo with its token in the user's home folder and no team in its environment."""
 
     client: turbo.Client
     monorepo: Path
 
     @property
     def stored_token(self) -> str | None:
-        """What turbo keeps of a login."""
+        """The data of a login that turbo keeps."""
         token: str | None = json.loads(self._kept.read_text()).get("token")
         return token
 
@@ -59,7 +59,7 @@ def laptop(
     return Laptop(client, fresh_monorepo(turbo.NEWEST, seed="link", template=template))
 
 
-def test_who_links_the_team_builds_with_its_cache_until_they_log_out(
+def test_a_linked_monorepo_uses_the_cache_until_logout(
     laptop: Laptop, local_cloud: LocalCloud
 ) -> None:
     token = local_cloud.token
@@ -82,7 +82,7 @@ def test_who_links_the_team_builds_with_its_cache_until_they_log_out(
     assert (cold.cached, warm.remote_hits) == (0, frozenset({"one"}))
 
     mark = local_cloud.log_size()
-    # Whoever has a token is asked for no other.
+    # With a token, turbo does not ask for another.
     assert "Using existing login" in laptop.asks("login", "--login", local_cloud.url)
     again = {request.path: request.status for request in local_cloud.requests_since(mark)}
     assert again["/v5/user/tokens/current"] == 200

@@ -1,7 +1,6 @@
-"""`turbo login`, `link`, builds and `logout`, with real clients and a person at a real browser.
+"""`turbo login`, `link`, builds and `logout`, with real clients and a real browser.
 
-turbo opens the browser by itself: BROWSER names a script that notes the address, which the browser under test then
-opens as the person's own would.
+turbo opens the browser itself. BROWSER names a script that records the address, and the browser under test opens it.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ VERSIONS = (turbo.NEWEST, "2.8.21")
 PACKAGES = frozenset({"one", "two"})
 TURBO_SECONDS = 60
 LISTENS_AT = "127.0.0.1:9789"
-"""Where every turbo waits for its token; so only one login at a time is under way on this computer."""
+"""Every turbo waits for its token at this port, so only one login at a time is possible on this computer."""
 
 
 @pytest.fixture
@@ -66,7 +65,7 @@ def laptop(
     template: Path,
     tmp_path: Path,
 ) -> Callable[..., Laptop]:
-    """Makes a computer with a turbo of some version, where nobody is logged in."""
+    """Creates a computer with a turbo of some version and no login."""
 
     def make(version: str, site: str | None = None) -> Laptop:
         own = tmp_path / f"laptop-{version}"
@@ -91,7 +90,7 @@ class Person:
 
 @dataclass(frozen=True)
 class Laptop:
-    """A monorepo, and a turbo that knows nothing but the address of its cache."""
+    """A monorepo, and a turbo that only knows the address of its cache."""
 
     command: Path
     version: str
@@ -107,7 +106,7 @@ class Laptop:
 
     @property
     def stored_token(self) -> str | None:
-        """What turbo keeps of a login."""
+        """The data of a login that turbo keeps."""
         kept = self.folder / "home" / ".config" / "turborepo" / "config.json"
         token: str | None = json.loads(kept.read_text()).get("token") if kept.exists() else None
         return token
@@ -117,7 +116,7 @@ class Laptop:
 
     @contextlib.contextmanager
     def logging_in(self, *arguments: str) -> Iterator[Login]:
-        """`turbo login`, under way for the time of a `with`."""
+        """A context with a running `turbo login`."""
         opened, script = self.folder / "opened", self.folder / "browser"
         opened.unlink(missing_ok=True)
         script.write_text(
@@ -130,7 +129,7 @@ class Laptop:
                 login.wait_for_page()
                 yield login
             finally:
-                # npm's command is a script that starts the real one.
+                # npm installs a script that starts the real command.
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(login.process.pid, signal.SIGKILL)
                 login.process.wait()
@@ -177,7 +176,7 @@ class Login:
 
     @property
     def url(self) -> str:
-        """The page that turbo has opened."""
+        """The page that turbo opened."""
         return self.opened.read_text()
 
     @property
@@ -205,7 +204,7 @@ def sign_in(page: Browser, email: str, password: str) -> None:
 
 
 def keys_of(page: Browser) -> list[dict[str, Any]]:
-    """The keys of who is signed in at the page."""
+    """The keys of the user who is signed in at the page."""
     reply = page.fetch("/api/auth/api-key/list")
     assert reply.status == 200
     listed: list[dict[str, Any]] = json.loads(reply.text)
@@ -213,9 +212,11 @@ def keys_of(page: Browser) -> list[dict[str, Any]]:
 
 
 def make_team(server: LocalCloud, owner: Person) -> str:
-    """The slug of a new team. The operator makes it."""
+    """The slug of a new team that the operator creates."""
     slug = f"team-{secrets.token_hex(4)}"
-    server.larder("teams", "create", "--name", "Acme", "--slug", slug, "--owner", owner.email)
+    server.larder(
+        "teams", "create", "--name", "Acme", "--slug", slug, "--owner", owner.email, "--unverified"
+    )
     return slug
 
 
@@ -226,13 +227,13 @@ def make_user(server: LocalCloud, person: Person) -> None:
 
 
 def status_of(server: LocalCloud, token: str) -> int:
-    """What the cache answers to whoever presents this token."""
+    """The cache's reply to a request with this token."""
     headers = {"Authorization": f"Bearer {token}"}
     return httpx.get(f"{server.url}/v2/user", headers=headers, trust_env=False).status_code
 
 
 def logged(server: LocalCloud) -> str:
-    """All that the local cloud has written down."""
+    """All logs of the local cloud."""
     logs = (server.data / "logs").rglob("*")
     return server.log_text() + "".join(
         log.read_text(errors="replace") for log in logs if log.is_file()
@@ -240,7 +241,7 @@ def logged(server: LocalCloud) -> str:
 
 
 def build_twice(laptop: Laptop, team: str) -> tuple[turbo.Run, turbo.Run]:
-    """Link the monorepo to the team and build it; again with nothing left of the first build on this computer."""
+    """Link the monorepo to the team and build it twice, without local data of the first build the second time."""
     runs = []
     for _ in range(2):
         wipe_outputs_and_local_cache(laptop.monorepo)
@@ -251,7 +252,7 @@ def build_twice(laptop: Laptop, team: str) -> tuple[turbo.Run, turbo.Run]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
-def test_who_logs_in_builds_with_the_teams_cache_until_they_log_out(
+def test_a_login_gives_access_to_the_cache_until_logout(
     server: LocalCloud,
     page: Browser,
     ada: Person,
@@ -263,7 +264,7 @@ def test_who_logs_in_builds_with_the_teams_cache_until_they_log_out(
     with mine.logging_in() as login:
         asked = parse_qs(urlsplit(login.url).query)
         assert asked["redirect_uri"] == [f"http://{LISTENS_AT}"]
-        # Older clients send none, and get none.
+        # Older clients send no state, and get none.
         assert ("state" in asked) is (version == turbo.NEWEST)
         page.open(login.url)
         page.wait_for_heading("Sign in")
@@ -311,7 +312,7 @@ def test_who_logs_in_builds_with_the_teams_cache_until_they_log_out(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_login_for_a_team_gets_a_key_of_that_team_alone(
+def test_a_login_for_a_team_gets_a_key_for_only_that_team(
     server: LocalCloud, page: Browser, ada: Person, laptop: Callable[..., Laptop], version: str
 ) -> None:
     make_user(server, ada)
@@ -347,7 +348,7 @@ def test_a_login_for_a_team_gets_a_key_of_that_team_alone(
     assert status_of(server, token) == 401
 
 
-def test_who_is_not_in_the_team_gets_nothing_and_may_come_as_somebody_else(
+def test_a_non_member_gets_no_key_and_can_sign_in_as_another_user(
     server: LocalCloud, page: Browser, ada: Person, laptop: Callable[..., Laptop]
 ) -> None:
     make_user(server, ada)
@@ -369,7 +370,7 @@ def test_who_is_not_in_the_team_gets_nothing_and_may_come_as_somebody_else(
         login.succeeds(ada)
 
 
-def test_who_cancels_gives_nothing_and_may_think_again(
+def test_a_cancelled_login_creates_no_key_and_can_be_repeated(
     server: LocalCloud, page: Browser, ada: Person, laptop: Callable[..., Laptop]
 ) -> None:
     make_user(server, ada)
@@ -394,7 +395,7 @@ def test_who_cancels_gives_nothing_and_may_think_again(
     assert mine.stored_token is None
 
 
-def test_a_code_that_was_used_is_told_in_the_terminal(
+def test_a_used_code_is_an_error_in_the_terminal(
     server: LocalCloud, page: Browser, ada: Person, laptop: Callable[..., Laptop]
 ) -> None:
     make_user(server, ada)

@@ -1,4 +1,4 @@
-"""The newest turbo builds the sample monorepo twice, its local cache and outputs wiped in between."""
+"""The newest turbo builds the sample monorepo twice. Its local cache and outputs are deleted in between."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_newest_turbo_of_these_tests_is_npms_latest() -> None:
     latest = turbo.newest_on_npm()
 
     if latest != turbo.NEWEST:
-        # No failure: a release elsewhere breaks nothing here. The summary of the run shows it.
+        # Not a failure, because a new release breaks nothing here. The summary of the run shows it.
         pytest.skip(f"npm's latest turbo is {latest}, these tests run {turbo.NEWEST}")
 
 
@@ -54,11 +54,11 @@ def test_with_preflight_the_second_run_is_full_turbo_and_every_output_is_byte_id
     assert (cold.cached, cold.total) == (0, len(EVERY_PACKAGE))
     assert warm.full_turbo
     assert warm.remote_hits == EVERY_PACKAGE
-    # Build ids differ between builds, so equality shows that nothing was built again.
+    # Each build has another id, so equal outputs were restored.
     assert output_digests(root) == built
 
 
-def test_without_preflight_everything_hits_but_the_two_large_ones_which_the_gateway_refused(
+def test_without_preflight_all_but_the_two_too_large_artifacts_hit(
     client: Callable[..., turbo.Client],
     fresh_monorepo: Callable[..., Path],
     local_cloud: LocalCloud,
@@ -92,7 +92,7 @@ def test_without_preflight_everything_hits_but_the_two_large_ones_which_the_gate
     assert without_build_ids(restored) == without_build_ids(built)
 
 
-def test_a_kill_of_the_server_between_the_runs_loses_no_artifact_and_no_key(
+def test_killing_the_server_between_runs_loses_no_artifact_or_key(
     client: Callable[..., turbo.Client],
     fresh_monorepo: Callable[..., Path],
     local_cloud: LocalCloud,

@@ -1,4 +1,4 @@
-"""The pages in a browser: what mail leads to, by keyboard alone, and what other sites can do with them."""
+"""The pages in a browser: links in mail, use with only the keyboard, and attacks of other sites."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ pytestmark = pytest.mark.e2e
 SERVER_OPTIONS = {"LARDER_REQUIRE_EMAIL_VERIFICATION": "true"}
 
 ASKED = urlencode({"redirect_uri": "http://127.0.0.1:9", "state": "a b&c=<d>"})
-"""Nobody listens there: these tests give nothing to anybody."""
+"""No process listens at this address. These tests do not give keys to turbo."""
 CONSENT = "Let turbo use your cache?"
 
 
 @pytest.fixture
 def page(tmp_path: Path) -> Iterator[Browser]:
-    """A browser that must have had nothing to complain of when the test ends."""
+    """A browser whose log must have no errors at the end of the test."""
     with browser.opened(tmp_path / "profile") as opened:
         yield opened
         assert opened.errors() == []
@@ -44,7 +44,7 @@ def email() -> str:
 
 
 def sign_up(page: Browser, server: LocalCloud, site: str, email: str, password: str) -> None:
-    """On the page of `turbo login`, by way of the mail, which leads back there with all that turbo had asked for."""
+    """Sign up at the page of `turbo login`, and open the link in the mail, which keeps the parameters of turbo."""
     page.open(f"{site}/turborepo/token?{ASKED}")
     fill_in_sign_up(page, email, password)
     (message,) = mail_to(server, email)
@@ -72,7 +72,7 @@ def sign_in(page: Browser, email: str, password: str) -> None:
     page.press("Sign in")
 
 
-def test_who_signs_up_verifies_consents_and_resets_a_forgotten_password(
+def test_sign_up_verification_consent_and_password_reset(
     server: LocalCloud, page: Browser, site: str, email: str
 ) -> None:
     password = secrets.token_hex(12)
@@ -89,7 +89,7 @@ def test_who_signs_up_verifies_consents_and_resets_a_forgotten_password(
     page.wait_for_heading("Check your email")
     page.open(link_in(mail_to(server, email, count=2)[1]))
     page.wait_for_heading("Choose a password")
-    # The token is in the script alone.
+    # Only the script has the token.
     assert page.url == f"{site}/reset-password"
     changed = secrets.token_hex(12)
     page.type("New password", changed)
@@ -103,7 +103,7 @@ def test_who_signs_up_verifies_consents_and_resets_a_forgotten_password(
     page.wait_for_heading(CONSENT)
 
 
-def test_links_that_are_spent_or_broken_say_so_and_offer_another(
+def test_used_or_broken_links_are_errors_and_offer_a_new_one(
     server: LocalCloud, page: Browser, site: str, email: str
 ) -> None:
     password = secrets.token_hex(12)
@@ -136,7 +136,7 @@ def test_everything_can_be_done_by_keyboard(
     page.keys(password, Keys.TAB)
     page.keys(Keys.SPACE, Keys.ENTER)
     page.wait_for_heading(CONSENT)
-    # The heading has the focus, so that it is read out; the next stop is the way out.
+    # The heading has the focus, so that screen readers read it. The next stop is the link to leave.
     assert page.run("return document.activeElement.textContent") == CONSENT
     stops = []
     for _ in range(4):
@@ -151,7 +151,7 @@ def test_everything_can_be_done_by_keyboard(
     "redirect_uri",
     ["https://evil.example", "http://127.0.0.1:9@evil.example", "javascript:alert(1)", ""],
 )
-def test_an_address_that_is_not_this_computers_is_refused_before_anybody_signs_in(
+def test_a_callback_to_another_computer_is_refused_before_sign_in(
     page: Browser, server: LocalCloud, redirect_uri: str
 ) -> None:
     page.open(f"{server.url}/turborepo/token?{urlencode({'redirect_uri': redirect_uri})}")
@@ -159,7 +159,7 @@ def test_an_address_that_is_not_this_computers_is_refused_before_anybody_signs_i
     assert "No token was created" in page.text()
 
 
-def test_a_page_goes_to_where_the_deployment_is_at_home_before_anybody_signs_in(
+def test_a_page_redirects_to_the_base_url_before_sign_in(
     request: pytest.FixtureRequest, page: Browser, tmp_path: Path
 ) -> None:
     port = cloud.free_port()
@@ -175,10 +175,10 @@ def test_a_page_goes_to_where_the_deployment_is_at_home_before_anybody_signs_in(
         home.stop()
 
 
-def test_pages_of_other_origins_cannot_consent_for_their_visitor(
+def test_pages_of_other_origins_cannot_consent_for_a_user(
     server: LocalCloud, tmp_path: Path, email: str, other_port: int
 ) -> None:
-    """Another port is of the same site, so the browser sends the cookies along; another name is another site."""
+    """Another port belongs to the same site, so the browser sends the cookies. Another name is another site."""
     site, password = f"http://localhost:{server.port}", secrets.token_hex(12)
     body = json.dumps({"redirectUri": "http://127.0.0.1:9", "name": "mine"})
     with browser.opened(tmp_path / "profile") as page:
@@ -191,7 +191,7 @@ def test_pages_of_other_origins_cannot_consent_for_their_visitor(
             address = f"{site}/api/auth/turbo-login"
             assert page.fetch(f"{address}?{ASKED}").type == "error"
             as_json = {"headers": {"content-type": "application/json"}, "body": body}
-            # The browser asks whether it may send JSON, and may not; text it sends without asking.
+            # JSON needs a CORS preflight, which is refused. Text is sent without one.
             assert page.fetch(address, method="POST", **as_json).type == "error"
             page.fetch(address, method="POST", mode="no-cors", body=body)
             posts = [one for one in server.requests_since(mark) if one.method == "POST"]
@@ -204,7 +204,7 @@ def test_pages_of_other_origins_cannot_consent_for_their_visitor(
         assert page.fetch("/api/auth/api-key/list").text == "[]"
 
 
-def test_who_is_invited_signs_up_and_joins(
+def test_an_invited_user_signs_up_and_joins(
     server: LocalCloud, page: Browser, email: str, tmp_path: Path
 ) -> None:
     password = secrets.token_hex(12)
@@ -219,6 +219,15 @@ def test_who_is_invited_signs_up_and_joins(
     page.wait_for_heading("Join the team?")
     assert email in page.text()
 
+    # No session was in the browser when it opened that link, so the address is not proven.
+    page.press("Join the team")
+    page.wait_for_heading("Confirm your email address")
+    assert email in page.text()
+    page.press("Send a link")
+    page.wait_for_heading("Check your email")
+    page.open(link_in(mail_to(server, email, count=3)[2]))
+    page.wait_for_heading("Join the team?")
+
     page.press("Join the team")
 
     page.wait_for_heading("Welcome to the team")
@@ -230,7 +239,7 @@ def test_who_is_invited_signs_up_and_joins(
     page.wait_for_heading("This invitation does not work")
 
 
-def test_an_invitation_for_somebody_else_is_refused_and_says_why(
+def test_an_invitation_of_another_address_is_refused_with_the_reason(
     server: LocalCloud, page: Browser, site: str, email: str
 ) -> None:
     other, password = f"bob-{secrets.token_hex(6)}@acme.example", secrets.token_hex(12)

@@ -1,4 +1,4 @@
-"""Signed artifacts: `remoteCache.signature` makes the client check an HMAC that the cache must give back unchanged."""
+"""Signed artifacts: with `remoteCache.signature`, the client checks an HMAC that the cache must return unchanged."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .monorepo import Package, generate, output_digests, wipe_outputs_and_local_
 
 pytestmark = pytest.mark.e2e
 
-# Both sides of the size above which an unsigned download is redirected, and of the inline limit of about 4.5 MB.
+# Sizes below and above the limit for redirected unsigned downloads, and the inline limit of about 4.5 MB.
 UP_TO_THE_INLINE_LIMIT = {"1-kb": 1_000, "300-kb": 300_000, "4-mb": 4_000_000, "4.5-mb": 4_500_000}
-# The first is refused because of the function's limit, the second because of the gateway's.
+# The function's limit refuses the first, the gateway's limit the second.
 ABOVE_IT = {"5-mb": 5_000_000, "20-mb": 20_000_000}
 EVERY_PACKAGE = UP_TO_THE_INLINE_LIMIT.keys() | ABOVE_IT.keys()
 
@@ -87,7 +87,7 @@ def test_with_preflight_signed_artifacts_of_any_size_are_stored_but_never_hit(
     signed_monorepo: Callable[[str], Path],
     local_cloud: LocalCloud,
 ) -> None:
-    """S3 keeps no `x-artifact-tag`, and the preflight does not say whether the client signs."""
+    """S3 does not store `x-artifact-tag`, and the preflight does not show whether the client signs."""
     newest, root = client(turbo.NEWEST, preflight=True), signed_monorepo("preflight")
     mark = local_cloud.log_size()
     turbo.build(newest, root)

@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from . import cloud
 from .cloud import LocalCloud
 from .front import Fault, Passing, front
 
@@ -49,6 +51,16 @@ def smoke(url: str, key: str, team: str | None = None) -> dict[str, dict[str, An
     assert report["failed"] == len(failed)
     assert key not in done.stdout + done.stderr
     return failed
+
+
+@pytest.fixture(scope="module")
+def local_cloud(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalCloud]:
+    """One that refuses uploads above the quota, so that a team can be over it."""
+    data = tmp_path_factory.mktemp("cloud") / "data"
+    with cloud.running(request.config.rootpath, data, LARDER_OVER_QUOTA="refuse") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The real `turbo` client: installed from npm once per version, run against a remote cache, its report parsed."""
+"""The real `turbo` client: installed from npm once per version, and run with a remote cache. Its report is parsed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any
 
 from . import node
 
-# npm's `latest` when the suite was last brought up to date; the end of a run says when npm has a newer one.
+# npm's `latest` at the last update of the tests. The end of a run says if npm has a newer one.
 NEWEST = "2.11.11"
-# Any text does: turbo uses it as the HMAC key of `remoteCache.signature`.
+# Any text. turbo uses it as the HMAC key of `remoteCache.signature`.
 SIGNATURE_KEY = "a signature key of the sample monorepo"
 # Versions whose `turbo run` starts a background process by default.
 DAEMON_VERSIONS = ("1.", "2.0.")
@@ -36,19 +36,19 @@ def installed(version: str, tools: Path) -> Path:
 
 
 def newest_on_npm() -> str:
-    """The version that npm calls `latest` now."""
+    """The current `latest` version of npm."""
     return node.npm("view", "turbo", "version").strip()
 
 
 def turbo_json(version: str, *, signature: bool = False) -> dict[str, object]:
-    """The monorepo's turbo.json in the shape that this version reads."""
+    """The monorepo's turbo.json in the format of this version."""
     build = {"dependsOn": ["^build"], "outputs": ["dist/**"]}
     tasks = "pipeline" if version.startswith("1.") else "tasks"
     return {tasks: {"build": build}, "remoteCache": {"signature": signature}}
 
 
 def build(client: Client, monorepo: Path) -> Run:
-    """`turbo run build`, which must succeed whatever the remote cache answers."""
+    """Run `turbo run build`, which must succeed for any reply of the remote cache."""
     summaries = monorepo / ".turbo" / "runs"
     before = set(summaries.glob("*.json"))
     started = time.monotonic()
@@ -70,7 +70,7 @@ def build(client: Client, monorepo: Path) -> Run:
 
 
 def dry_run(client: Client, monorepo: Path) -> tuple[Task, ...]:
-    """`turbo run build --dry=json`: what turbo believes it would restore."""
+    """Run `turbo run build --dry=json`, which lists what turbo would restore."""
     done = _run(client, monorepo, "--dry=json")
     if done.returncode != 0:
         raise AssertionError(
@@ -80,7 +80,7 @@ def dry_run(client: Client, monorepo: Path) -> tuple[Task, ...]:
 
 
 def command(client: Client, monorepo: Path, *arguments: str) -> str:
-    """Any other command of turbo, which must succeed; returns what it prints."""
+    """Run any other command of turbo, which must succeed, and return its output."""
     done = _turbo(client, monorepo, *arguments)
     text = _ANSI.sub("", done.stdout + done.stderr)
     if done.returncode != 0:
@@ -112,7 +112,7 @@ def _run(client: Client, monorepo: Path, *flags: str) -> subprocess.CompletedPro
 
 
 def _turbo(client: Client, monorepo: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Nothing of the caller's environment reaches turbo except PATH: no CI detection, no user's configuration."""
+    """turbo gets only PATH from the caller's environment, so that it detects no CI and no configuration of a user."""
     return subprocess.run(
         [str(client.command), *arguments],
         cwd=monorepo,
@@ -123,7 +123,7 @@ def _turbo(client: Client, monorepo: Path, *arguments: str) -> subprocess.Comple
             "TURBO_TELEMETRY_DISABLED": "1",
             "TURBO_NO_UPDATE_NOTIFIER": "1",
             "TURBO_REMOTE_CACHE_SIGNATURE_KEY": client.signature_key,
-            # Generous, so that a busy machine does not turn the large artifacts into misses.
+            # Long, so that large artifacts do not become misses on a busy machine.
             "TURBO_REMOTE_CACHE_TIMEOUT": "240",
             "TURBO_REMOTE_CACHE_UPLOAD_TIMEOUT": "240",
             **client.remote_cache,
@@ -138,8 +138,8 @@ def _turbo(client: Client, monorepo: Path, *arguments: str) -> subprocess.Comple
 
 @dataclass(frozen=True)
 class Client:
-    """An installed turbo and how it is run. `remote_cache` holds TURBO_API, TURBO_TOKEN and TURBO_TEAM, `ci` what a CI
-    sets in the environment of its jobs.
+    """An installed turbo and its options. `remote_cache` has TURBO_API, TURBO_TOKEN and TURBO_TEAM. `ci` has the
+    variables that a CI sets in its jobs.
     """
 
     command: Path
@@ -165,7 +165,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Run:
-    """What turbo reported about one `turbo run build`."""
+    """turbo's report about one `turbo run build`."""
 
     text: str = field(repr=False)
     cached: int
@@ -176,5 +176,5 @@ class Run:
 
     @property
     def remote_hits(self) -> frozenset[str]:
-        """Packages whose outputs came from the remote cache."""
+        """The packages whose outputs came from the remote cache."""
         return frozenset(task.package for task in self.tasks if task.remote)

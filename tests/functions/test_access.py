@@ -2,12 +2,10 @@
 
 The tables are the contract; turbo reacts to the codes (docs/clients/turbo.md#status-codes).
 
-A new endpoint gets a row in TABLE, a row in docs/caching-status.md, and its request in REQUESTS if the route alone is
-not enough to send one.
+A new endpoint gets a row in TABLE and a row in docs/caching-status.md. Its request comes from tests/catalogue.py.
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -19,16 +17,18 @@ from larder import clock
 from larder.accounts import repository as accounts
 from larder.accounts.models import User
 from larder.accounts.service import create_user, read_account
-from larder.accounts.sessions import end_sessions, start_session
+from larder.accounts.sessions import revoke_sessions, start_session
 from larder.api_keys import repository as key_store
 from larder.api_keys.models import ARTIFACT_ACTIONS, TEAM_ACTIONS, NewKey, Permissions
-from larder.api_keys.service import create_key, revoke_key
+from larder.api_keys.service import create_key, prepare_key, revoke_key, store_key
 from larder.hashing import random_id
+from larder.teams.members import add_member, remove_member
 from larder.teams.models import Block, CachingStatus, Role
-from larder.teams.service import add_member, change_state, create_team, remove_member
+from larder.teams.state import change_state
+from larder.teams.teams import create_team
 from local.template import DEFAULT_PATH, load_template
+from tests.catalogue import valid
 from tests.conftest import BeginWith
-from tests.direct_uploads import PREFLIGHT as ANNOUNCED
 from tests.requests import Cloud, Reply, Sender
 
 TABLE = """
@@ -60,6 +60,8 @@ POST    /v2/teams/{idOrSlug}/members        yes yes role role role   | yes     y
 POST    /v1/teams/{idOrSlug}/members        yes yes role role role   | yes     yes      yes    yes        | 402
 PATCH   /v1/teams/{idOrSlug}/members/{uid}  yes yes role role role   | yes     yes      yes    yes        | yes
 DELETE  /v1/teams/{idOrSlug}/members/{uid}  yes yes role role role   | yes     yes      yes    yes        | yes
+GET     /v1/teams/{idOrSlug}/keys           yes yes role role role   | yes     yes      yes    yes        | yes
+DELETE  /v1/teams/{idOrSlug}/keys/{keyId}   yes yes role role role   | yes     yes      yes    yes        | yes
 DELETE  /v1/teams/{idOrSlug}     yes   role  role   role      role   | yes     yes      yes    yes        | 402
 """
 """The outcome of a request for each role, and for an owner in each caching status and when blocked for either reason.
@@ -99,39 +101,8 @@ MANAGES = [SET_STATUS, LIST, INSPECT, DELETE, DELETE_WRITTEN]
 ENDPOINTS = [PUT, PREFLIGHT, GET, HEAD, QUERY, EVENTS, STATUS, *MANAGES, USAGE]
 """Endpoints that check the token and act for the team in the query."""
 
-SESSION = "4f9d1c1e-6a5b-4d4e-9c57-0a2f6d1e8b11"
-EVENT = {"sessionId": SESSION, "source": "LOCAL", "event": "HIT", "hash": "abc"}
+SPARE_KEY = "SpareKey" * 4
 
-REQUESTS: dict[str, Callable[[Sender], Reply]] = {
-    PUT: lambda send: send("PUT", "/v8/artifacts/abc", body=b"artifact"),
-    PREFLIGHT: lambda send: send("OPTIONS", "/v8/artifacts/abc", headers=ANNOUNCED),
-    GET: lambda send: send("GET", "/v8/artifacts/abc"),
-    HEAD: lambda send: send("HEAD", "/v8/artifacts/abc"),
-    QUERY: lambda send: send("POST", "/v8/artifacts", json_body={"hashes": ["abc"]}),
-    EVENTS: lambda send: send("POST", "/v8/artifacts/events", json_body=[EVENT]),
-    SET_STATUS: lambda send: send("PUT", "/v1/artifacts/status", json_body={"status": "enabled"}),
-    INSPECT: lambda send: send("GET", "/v1/artifacts/abc"),
-    DELETE: lambda send: send("DELETE", "/v1/artifacts/abc"),
-    DELETE_WRITTEN: lambda send: send("DELETE", f"/v1/artifacts?writer={random_id()}"),
-    "GET /v2/teams/{idOrSlug}": lambda send: send("GET", "/v2/teams/acme"),
-    "PATCH /v2/teams/{idOrSlug}": lambda send: send(
-        "PATCH", "/v2/teams/acme", json_body={"name": "Acme, Inc."}
-    ),
-    "GET /v3/teams/{idOrSlug}/members": lambda send: send("GET", "/v3/teams/acme/members"),
-    "POST /v2/teams/{idOrSlug}/members": lambda send: send(
-        "POST", "/v2/teams/acme/members", json_body={"email": "new@b.example"}
-    ),
-    "POST /v1/teams/{idOrSlug}/members": lambda send: send(
-        "POST", "/v1/teams/acme/members", json_body={"email": "new@b.example"}
-    ),
-    "PATCH /v1/teams/{idOrSlug}/members/{uid}": lambda send: send(
-        "PATCH", "/v1/teams/acme/members/someone", json_body={"role": "MEMBER"}
-    ),
-    "DELETE /v1/teams/{idOrSlug}/members/{uid}": lambda send: send(
-        "DELETE", "/v1/teams/acme/members/someone"
-    ),
-    "DELETE /v1/teams/{idOrSlug}": lambda send: send("DELETE", "/v1/teams/acme"),
-}
 ALL: Permissions = {"artifacts": ARTIFACT_ACTIONS, "teams": TEAM_ACTIONS}
 
 
@@ -147,7 +118,9 @@ def refusal(word: str, state: str) -> tuple[int, str] | None:
 
 
 def ask(send: Sender, endpoint: str) -> Reply:
-    return REQUESTS[endpoint](send) if endpoint in REQUESTS else send(*endpoint.split())
+    key_id = SPARE_KEY if "{keyId}" in endpoint else random_id()
+    request = valid(endpoint, hash="abc", member="someone", key_id=key_id, caching="enabled")
+    return request(send)
 
 
 def success(endpoint: str) -> int:
@@ -160,7 +133,7 @@ def success(endpoint: str) -> int:
 def stored(begin_with: BeginWith, cloud: Cloud, removal_jobs: object, mailbox: object) -> Cloud:
     """The team and its owner each have an artifact `abc`. The key has every permission in the team.
 
-    The user `someone` is also a member.
+    The user `someone` is also a member. The owner has another key of the team, `SPARE_KEY`.
     """
     return begin_with(store, cloud)
 
@@ -169,6 +142,8 @@ def store(cloud: Cloud) -> Cloud:
     add_member(cloud.team.id, "someone", Role.VIEWER, now=clock.now())
     new = NewKey(user_id=cloud.user.id, team_id=cloud.team.id, permissions=ALL)
     key, token = create_key(new, now=clock.now())
+    spare, _ = prepare_key(new, now=clock.now())
+    store_key(replace(spare, id=SPARE_KEY))
     stored = replace(cloud, key=key, token=token, send=Sender(token, slug="acme"))
     for send in (stored.send, session_of(cloud.user)):
         assert ask(send, PUT).status == 202
@@ -230,6 +205,7 @@ def bring_into(state: str, owner: str) -> None:
             change_state(owner, caching=CachingStatus(state))
 
 
+@pytest.mark.usefixtures("refusing")
 @pytest.mark.parametrize("scope", ["team", "person"])
 @pytest.mark.parametrize("by", ["key", "session"])
 @pytest.mark.parametrize("state", [*CachingStatus, *Block])
@@ -267,7 +243,7 @@ def test_every_endpoint_is_in_the_table() -> None:
 def documented() -> dict[str, list[str]]:
     """The rows of the table in docs/caching-status.md: for each endpoint, the effect of each state."""
     page = Path(__file__).parents[2] / "docs" / "caching-status.md"
-    _, _, section = page.read_text().partition("## What each endpoint does")
+    _, _, section = page.read_text().partition("## Behavior of each endpoint")
     lines = re.findall(r"^\| `([A-Z]+ /\S+)` \|(.*)\|$", section, re.MULTILINE)
     return {endpoint: [cell.strip() for cell in cells.split("|")] for endpoint, cells in lines}
 
@@ -321,7 +297,7 @@ def test_401_for_a_key_that_is(stored: Cloud, endpoint: str, kind: str) -> None:
         token = token[:-1] + ("a" if token[-1] != "a" else "b")
     if kind == "revoked":
         assert ask(Sender(token, slug="acme"), endpoint).status == success(endpoint)
-        assert revoke_key(key.id)
+        assert revoke_key(key)
     if kind == "disabled":
         key_store.delete(key.key_hash)
         key_store.add(replace(key, enabled=False))
@@ -456,7 +432,7 @@ def test_leaving_a_team_takes_effect_at_the_next_request(stored: Cloud, endpoint
     assert ask(sender, endpoint).status == 403
     add_member(stored.team.id, member.id, Role.OWNER, now=now)
     assert ask(sender, endpoint).status == success(endpoint)
-    remove_member(stored.team.id, member.id)
+    remove_member(stored.team.id, member.id, by=None)
     assert outcome(ask(sender, endpoint)) == (403, "not_a_team_member")
 
 
@@ -501,10 +477,10 @@ def test_401_for_a_session_that_is(
             send = Sender("A" * 32, slug=slug)
         case "ended":
             assert ask(replace(send, slug="acme"), endpoint).status == success(endpoint)
-            end_sessions(stored.user.id)
+            revoke_sessions(stored.user.id)
         case "of a deleted user":
             assert ask(replace(send, slug="acme"), endpoint).status == success(endpoint)
-            assert accounts.remove(read_account(stored.user.id), now=clock.now())
+            assert accounts.delete(read_account(stored.user.id), now=clock.now())
     assert outcome(ask(send, endpoint)) == (401, "unauthorized")
 
 

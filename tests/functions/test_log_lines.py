@@ -8,11 +8,17 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from larder import clock
+from larder.accounts.links import issue_reset_token
+from larder.accounts.sessions import start_session
 from local.template import Function, load_template
+from tests.catalogue import NAMES
 from tests.functions.test_sample_events import arrive, run, sample
 from tests.mailbox import Mailbox
-from tests.requests import Cloud, Context, invoke
+from tests.requests import Browser, Cloud, Context, Sender, invoke
 
+KEYS = "/api/auth/api-key"
+AUDITED = ("action", "user_id", "credential_id", "owner", "subject")
 FUNCTIONS = load_template(environ={}).functions
 BEFORE = {
     "fetch_artifact": ["put_artifact"],
@@ -95,6 +101,43 @@ def test_a_line_has_the_key_and_the_team(name: str, cloud: Cloud, log: StringIO)
     line = json.loads(log.getvalue())
     assert line["key_id"] == cloud.key.id
     assert line["owner"] == cloud.team.id
+
+
+@pytest.mark.parametrize("name", ["put_artifact", "fetch_artifact"])
+def test_a_line_has_the_hash_of_the_artifact(name: str, cloud: Cloud, log: StringIO) -> None:
+    run(name, cloud)
+    line = json.loads(log.getvalue())
+    assert line["hash"] == NAMES.hash
+
+
+def test_the_log_says_who_signed_in_and_changed_which_key(
+    cloud: Cloud, log: StringIO, mailbox: Mailbox
+) -> None:
+    session, token = start_session(cloud.user, now=clock.now())
+    send = Sender(token)
+    key_id = send("POST", f"{KEYS}/create", json_body={"name": "ci"}).json["id"]
+    send("POST", f"{KEYS}/update", json_body={"keyId": key_id, "enabled": False})
+    send("POST", f"{KEYS}/delete", json_body={"keyId": key_id})
+    body = {"email": "bob@acme.example", "password": "correct horse", "name": "Bob"}
+    user_id = Browser().post("/sign-up/email", body).json["user"]["id"]
+    Browser().post("/sign-in/email", {name: body[name] for name in ("email", "password")})
+    token = issue_reset_token(cloud.user, now=clock.now())
+    Browser().post("/reset-password", {"newPassword": "another horse", "token": token})
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
+    audited = [
+        tuple(line.get(name) for name in AUDITED) for line in lines if line["message"] == "audit"
+    ]
+    ada = cloud.user.id
+    assert audited == [
+        ("key_created", ada, session.id, ada, key_id),
+        ("key_changed", ada, session.id, ada, key_id),
+        ("key_deleted", ada, session.id, ada, key_id),
+        ("signed_up", None, None, user_id, user_id),
+        ("signed_in", None, None, user_id, user_id),
+        ("password_reset", None, None, ada, ada),
+    ]
+    answered = [line for line in lines if line.get("route") == f"POST {KEYS}/create"]
+    assert {(line["user_id"], line["session_id"]) for line in answered} == {(ada, session.id)}
 
 
 def test_a_line_has_the_error_code_and_nothing_of_the_previous_request(

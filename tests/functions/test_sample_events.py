@@ -8,18 +8,19 @@ from unittest.mock import ANY
 
 import pytest
 
-from larder import aws, clock
+from larder import clock
 from larder.accounts.models import User
 from larder.accounts.sessions import start_session
-from larder.artifacts.models import PendingUpload, parse_object_key
+from larder.artifacts.models import ArtifactHash, PendingUpload, parse_object_key
 from larder.artifacts.repository import index
-from larder.settings import settings
 from local.template import load_template
+from tests.catalogue import NAMES
 from tests.conftest import SetOption
+from tests.direct_uploads import put_object
 from tests.functions.api_keys.people import verified
 from tests.mailbox import Mailbox
 from tests.requests import Cloud, invoke
-from tools.generate.events import FOLDER, KEY, KEY_ID, OWNER, SESSION
+from tools.generate.events import FOLDER, OWNER
 
 TEMPLATE = load_template(environ={})
 EVENTS = sorted(path.stem for path in FOLDER.iterdir())
@@ -29,12 +30,12 @@ TESTED_BELOW = Path(__file__).read_text()
 def sample(name: str, cloud: Cloud) -> dict[str, Any]:
     """The event with the tokens, key and team of `cloud`."""
     text = (FOLDER / f"{name}.json").read_text()
-    if SESSION in text:
-        text = text.replace(SESSION, session_token(cloud.user))
+    if NAMES.session in text:
+        text = text.replace(NAMES.session, session_token(cloud.user))
     # The sample of the id starts with the sample of the key.
     for sample, real in (
-        (KEY_ID, cloud.key.id),
-        (KEY, cloud.token),
+        (NAMES.key_id, cloud.key.id),
+        (NAMES.key, cloud.token),
         (OWNER, cloud.team.id),
     ):
         text = text.replace(sample, real)
@@ -138,8 +139,10 @@ def test_a_read_settles_an_upload_that_has_arrived(cloud: Cloud, name: str) -> N
 
 
 def test_commit_upload(cloud: Cloud) -> None:
-    hash = arrive(cloud)
-    run("commit_upload", cloud)
+    hash, version = arrive(cloud)
+    event = sample("commit_upload", cloud)
+    event["detail"]["object"]["version-id"] = version
+    invoke("artifacts.commit_upload.handler", event)
     artifact = index.read_entry(cloud.team.id, hash).artifact
     assert artifact is not None
     assert artifact.size_bytes == 22
@@ -247,7 +250,7 @@ def test_update_team(cloud: Cloud) -> None:
 
 def test_delete_team(cloud: Cloud) -> None:
     assert answer("delete_team", cloud) == {"id": cloud.team.id}
-    run("forget_deleted_teams", cloud)
+    run("sweep_deleted_teams", cloud)
 
 
 def test_list_members(cloud: Cloud) -> None:
@@ -403,11 +406,10 @@ def test_send_account_email(cloud: Cloud, mailbox: Mailbox) -> None:
     assert message.to == cloud.user.email
 
 
-def arrive(cloud: Cloud) -> Any:
-    """Offer the direct upload of the sample S3 event and store its object. Return the hash."""
+def arrive(cloud: Cloud) -> tuple[ArtifactHash, str]:
+    """Offer the direct upload of the sample S3 event and store its object. Return the hash and the object's version."""
     key = sample("commit_upload", cloud)["detail"]["object"]["key"]
     upload = parse_object_key(key)
     assert upload is not None
     index.put_pending(PendingUpload(upload=upload, created_at=clock.now()))
-    aws.s3().put_object(Bucket=settings().artifacts_bucket, Key=key, Body=b"x" * 22)
-    return upload.hash
+    return upload.hash, put_object(key, b"x" * 22)

@@ -8,12 +8,12 @@ import pytest
 from larder import clock
 from larder.accounts import repository as accounts
 from larder.accounts.service import read_account
-from larder.accounts.sessions import end_sessions, start_session
+from larder.accounts.sessions import revoke_sessions, start_session
 from larder.api_keys import repository as key_store
 from larder.api_keys.models import NewKey, RateLimit
 from larder.api_keys.service import create_key, find_key
 from larder.teams.models import Block
-from larder.teams.service import change_state
+from larder.teams.state import change_state
 from tests.requests import Cloud, Sender
 
 ENDPOINTS = [
@@ -100,9 +100,9 @@ def test_401_for_a_session_that_is(cloud: Cloud, method: str, path: str, kind: s
     since = clock.now() - timedelta(days=8) if kind == "expired" else clock.now()
     token = start_session(cloud.user, now=since)[1]
     if kind == "ended":
-        end_sessions(cloud.user.id)
+        revoke_sessions(cloud.user.id)
     if kind == "of a deleted user":
-        assert accounts.remove(read_account(cloud.user.id), now=clock.now())
+        assert accounts.delete(read_account(cloud.user.id), now=clock.now())
     reply = Sender(token)(method, path)
     assert (reply.status, reply.code) == (401, "unauthorized")
 

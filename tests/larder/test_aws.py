@@ -6,7 +6,7 @@ import pytest
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 
 from larder import aws
-from larder.errors import Throttled, TryAgain
+from larder.errors import TryAgain
 from larder.settings import settings
 from larder.teams.models import Role
 from tests.faults import answering, error, unreachable
@@ -23,9 +23,9 @@ def read(table: str) -> object:
     return aws.dynamodb().get_item(TableName=table, Key=aws.serialize(KEY))
 
 
-def test_a_throttled_store_is_reported_as_throttled(table: str) -> None:
+def test_a_throttled_store_is_reported_as_try_again(table: str) -> None:
     busy = error("ThrottlingException")
-    with answering("dynamodb", "GetItem", busy), pytest.raises(Throttled):
+    with answering("dynamodb", "GetItem", busy), pytest.raises(TryAgain):
         read(table)
 
 

@@ -25,7 +25,7 @@ from larder.conditions import (
     one_of,
     size_below,
 )
-from larder.errors import Contention, Throttled, TryAgain
+from larder.errors import Contention, TryAgain
 from larder.settings import settings
 from larder.tables import (
     ARTIFACTS,
@@ -392,8 +392,9 @@ class TestContention:
     @pytest.mark.parametrize("reason", ["ThrottlingError", "ProvisionedThroughputExceeded"])
     def test_a_throttled_table_is_not_a_failed_condition(self, reason: str) -> None:
         busy = cancelled("None", reason)
-        with answering("dynamodb", "TransactWriteItems", busy), pytest.raises(Throttled):
+        with answering("dynamodb", "TransactWriteItems", busy), pytest.raises(TryAgain) as raised:
             commit(*together())
+        assert not isinstance(raised.value, Contention)
 
     def test_a_throttled_transaction_is_tried_three_times(self) -> None:
         body = {
@@ -402,15 +403,18 @@ class TestContention:
         }
         with (
             refusing("dynamodb", "TransactWriteItems", 400, body) as tries,
-            pytest.raises(Throttled),
+            pytest.raises(TryAgain) as raised,
         ):
             commit(*together())
+        assert not isinstance(raised.value, Contention)
         assert len(tries) == 3
 
-    def test_a_transaction_in_progress_is_reported_as_throttled(self) -> None:
+    def test_a_transaction_in_progress_is_no_conflict(self) -> None:
         under_way = error("TransactionInProgressException")
-        with answering("dynamodb", "TransactWriteItems", under_way), pytest.raises(Throttled):
+        failing = answering("dynamodb", "TransactWriteItems", under_way)
+        with failing, pytest.raises(TryAgain) as raised:
             commit(*together())
+        assert not isinstance(raised.value, Contention)
 
 
 RENAMED = {"remaining": "left", "left": "remaining", "permissions": "rights"}

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 from local.cold_starts.figures import Figures, Life, Ratios, figures
 from local.cold_starts.report import Run, as_json, as_page, as_table
+from local.cold_starts.samples import EVENTS, make_sample_user, replacements
+from tests.catalogue import NAMES
 
 
 def life(function: str, init_ms: float = 100.0, **more: object) -> Life:
@@ -103,3 +105,15 @@ def test_the_json_contains_every_figure() -> None:
     (put,) = (one for one in report["rows"] if one["function"] == "put_artifact")
     assert put["ratios"]["init"] == 1.5
     assert put["replies"] == {"200": 3}
+
+
+def test_every_replaced_sample_is_in_an_event(aws_in_memory: None) -> None:
+    texts = "".join(path.read_text() for path in EVENTS.iterdir())
+    samples = dict(replacements(make_sample_user(has_artifact=False), is_new=False))
+    assert [sample for sample in samples if sample not in texts] == []
+
+
+def test_every_sample_of_the_catalogue_that_must_exist_is_replaced(aws_in_memory: None) -> None:
+    samples = dict(replacements(make_sample_user(has_artifact=False), is_new=False))
+    exist = {NAMES.key, NAMES.key_id, NAMES.session, NAMES.other_session, NAMES.email}
+    assert exist | {NAMES.reset_token, NAMES.verification_token} <= samples.keys()

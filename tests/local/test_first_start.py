@@ -19,7 +19,7 @@ from larder.api_keys.models import NewKey
 from larder.api_keys.rules import check_name, check_prefix
 from larder.api_keys.service import create_key, list_keys
 from larder.settings import Settings, environment_name
-from larder.teams.service import find_team
+from larder.teams.teams import find_team
 from local.environment import OPERATOR_EMAIL
 from local.first_start import KEY_NAME, KEY_PREFIX, TEAM_SLUG, handler
 from local.option_check import FUNCTIONS, check_options
@@ -101,7 +101,7 @@ def integrator(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     module.anything = lambda *_, **__: True
     monkeypatch.setitem(sys.modules, "integrator", module)
     yield module
-    extensions.forget_functions()
+    extensions.clear_functions()
 
 
 def ask(token: str) -> int:
@@ -142,8 +142,9 @@ def test_it_starts_with_all_numbers_at_one_extreme(
 ) -> None:
     for name, bounds in BOUNDS.items():
         option(name, bounds[extreme])
-    for name in ("require_key_name", "disable_custom_key_expiry", "disable_sign_up"):
+    for name in ("require_key_name", "disable_custom_key_expiry"):
         option(name, "true")
+    option("sign_up_policy", "closed")
     for name in ("enable_key_metadata", "enable_email_and_password"):
         option(name, "false")
     with time_machine.travel(NOW, tick=False):

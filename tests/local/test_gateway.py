@@ -5,6 +5,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -152,13 +153,13 @@ def test_an_endless_chunked_body_is_rejected_at_the_limit(client: httpx.Client) 
 
 
 def test_a_client_with_expect_100_does_not_send_a_body_that_is_too_large(cloud: StubCloud) -> None:
-    head = b"PUT /echo/a HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 20000000\r\n\r\n"
+    head = b"PUT /echo/a HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 20000000\r\n\r\n"
     assert raw_exchange(cloud, head).startswith(b"HTTP/1.1 413 ")
 
 
 def test_a_client_with_expect_100_gets_continue(cloud: StubCloud) -> None:
     head = (
-        b"PUT /echo/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+        b"PUT /echo/a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
         b"Expect: 100-continue\r\nContent-Length: 3\r\n\r\n"
     )
     answer = raw_exchange(cloud, head, then_body=b"abc")
@@ -293,7 +294,62 @@ def test_the_log_shows_where_a_redirect_leads_without_its_signature(
 def test_a_strange_request_line_does_no_harm(
     client: httpx.Client, cloud: StubCloud, request_line: bytes
 ) -> None:
-    answer = raw_exchange(cloud, request_line + b"\r\nHost: x\r\nConnection: close\r\n\r\n")
+    answer = raw_exchange(cloud, request_line + b"\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     assert answer[9:12] in (b"200", b"400", b"404")
     assert "\x1b" not in cloud.screen
     assert client.get("/echo/a").status_code == 200
+
+
+# Host header -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["localhost", "LOCALHOST:1", "cache.localhost", "127.0.0.1", "127.1.2.3:80", "[::1]:3000"],
+)
+def test_loopback_names_are_accepted_with_any_port(client: httpx.Client, host: str) -> None:
+    event = echo(client.get("/echo/a", headers={"host": host}))["event"]
+    assert event["requestContext"]["domainName"] == host
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "evil.example:3000",
+        "localhost.evil.example",
+        "127.0.0.1@evil.example",
+        "127.0.0.1:3000@evil.example",
+        "evil.example@localhost",
+        "localhost/evil",
+        "127.0.0.1.evil.example",
+        "192.0.2.7",
+        "[::2]",
+        "[",
+        "",
+    ],
+)
+def test_other_hosts_get_403_that_names_the_option(
+    cloud: StubCloud, client: httpx.Client, host: str
+) -> None:
+    reply = client.get("/echo/a", headers={"host": host})
+    assert reply.status_code == 403
+    assert "PUBLIC_HOST" in reply.json()["message"]
+    assert on_screen(cloud, "GET /echo/a  403  the Host header does not name this machine")
+
+
+def test_two_host_headers_are_refused(cloud: StubCloud) -> None:
+    request = b"GET /echo/a HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
+    assert b" 200 " not in raw_exchange(cloud, request).splitlines()[0]
+
+
+def test_the_public_host_and_the_address_of_the_connection_are_accepted(tmp_path: Path) -> None:
+    cloud = StubCloud(tmp_path, HOST="0.0.0.0", PUBLIC_HOST="cache.example.com")
+    try:
+        port = urlsplit(cloud.url).port
+        for host, status in (("Cache.Example.com", 200), ("127.0.0.1", 200), ("192.0.2.7", 403)):
+            url = f"http://127.0.0.1:{port}/echo/a"
+            reply = httpx.get(url, headers={"host": host}, trust_env=False, timeout=40)
+            assert reply.status_code == status, host
+    finally:
+        cloud.stop()

@@ -6,13 +6,20 @@ import os
 import subprocess
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
 
 import httpx
 import pytest
 from botocore.exceptions import ClientError
+from nanio.storage.backend import ObjectInfo
+from nanio.storage.filesystem import FilesystemStorage
+from nanio.storage.metadata import write_metadata
+from nanio.storage.paths import metadata_path
 
+from local.object_storage.storage import Storage
 from tests.local.stub_service import BUCKET, StubCloud, eventually
 
 
@@ -27,10 +34,10 @@ def http() -> Iterator[httpx.Client]:
         yield client
 
 
-def presign(s3: Any, operation: str, key: str, seconds: int = 60) -> str:
+def presign(s3: Any, operation: str, key: str, seconds: int = 60, **parameters: str) -> str:
     return str(
         s3.generate_presigned_url(
-            operation, Params={"Bucket": BUCKET, "Key": key}, ExpiresIn=seconds
+            operation, Params={"Bucket": BUCKET, "Key": key, **parameters}, ExpiresIn=seconds
         )
     )
 
@@ -89,6 +96,121 @@ def test_the_etag_depends_on_the_content(s3: Any) -> None:
     assert s3.head_object(Bucket=BUCKET, Key="a/tagged")["ETag"] == second != first
 
 
+def test_a_version_stays_when_its_key_is_overwritten_or_deleted(
+    s3: Any, http: httpx.Client
+) -> None:
+    key = "versions/one"
+    first = s3.put_object(Bucket=BUCKET, Key=key, Body=b"first")["VersionId"]
+    url = presign(s3, "get_object", key, VersionId=first)
+    second = s3.put_object(Bucket=BUCKET, Key=key, Body=b"another")["VersionId"]
+    assert s3.get_object(Bucket=BUCKET, Key=key)["VersionId"] == second != first
+    assert http.get(url).content == b"first"
+    marker = s3.delete_object(Bucket=BUCKET, Key=key)["VersionId"]
+    with pytest.raises(ClientError, match="404"):
+        s3.head_object(Bucket=BUCKET, Key=key)
+    assert s3.list_objects_v2(Bucket=BUCKET, Prefix=key)["KeyCount"] == 0
+    head = s3.head_object(Bucket=BUCKET, Key=key, VersionId=first)
+    assert (head["ContentLength"], head["VersionId"]) == (5, first)
+    assert http.get(url).headers["x-amz-version-id"] == first
+    assert versions_of(s3, key) == [marker, second, first]
+    s3.delete_object(Bucket=BUCKET, Key=key, VersionId=marker)
+    assert s3.get_object(Bucket=BUCKET, Key=key)["Body"].read() == b"another"
+
+
+def test_deletes_one_version(s3: Any) -> None:
+    key = "versions/deleted"
+    first, second = (
+        s3.put_object(Bucket=BUCKET, Key=key, Body=body)["VersionId"] for body in (b"1", b"2")
+    )
+    s3.delete_object(Bucket=BUCKET, Key=key, VersionId=second)
+    assert s3.get_object(Bucket=BUCKET, Key=key)["Body"].read() == b"1"
+    s3.delete_object(Bucket=BUCKET, Key=key, VersionId=first)
+    assert versions_of(s3, key) == []
+    with pytest.raises(ClientError, match="NoSuchVersion"):
+        s3.get_object(Bucket=BUCKET, Key=key, VersionId=first)
+    s3.delete_object(Bucket=BUCKET, Key=key, VersionId=first)
+
+
+def test_lists_all_versions_page_by_page_the_newest_of_a_key_first(s3: Any) -> None:
+    stored = [
+        (key, s3.put_object(Bucket=BUCKET, Key=key, Body=b"1")["VersionId"])
+        for key in ("pages/a", "pages/b", "pages/c")
+        for _ in range(3)
+    ]
+    pages = s3.get_paginator("list_object_versions").paginate(
+        Bucket=BUCKET, Prefix="pages/", PaginationConfig={"PageSize": 2}
+    )
+    listed = [
+        (one["Key"], one["VersionId"], one["IsLatest"], one["Size"])
+        for page in pages
+        for one in page["Versions"]
+    ]
+    newest_first = sorted(stored, key=lambda one: (one[0], -stored.index(one)))
+    assert listed == [
+        (key, version, number % 3 == 0, 1) for number, (key, version) in enumerate(newest_first)
+    ]
+
+
+def test_an_object_from_before_versions_is_the_version_null(tmp_path: Path) -> None:
+    before = FilesystemStorage(tmp_path)
+    before.create_bucket(BUCKET)
+    info = ObjectInfo(key="a/b", size=3, etag='"1"', last_modified=datetime.now(tz=UTC))
+    (tmp_path / BUCKET / "a").mkdir()
+    (tmp_path / BUCKET / "a" / "b").write_bytes(b"old")
+    write_metadata(metadata_path(tmp_path, BUCKET, "a/b"), info)
+    for _ in range(2):
+        storage = Storage(tmp_path, chunk_size=1000)
+        version = storage.find(BUCKET, "a/b", "null")
+        assert version == storage.find(BUCKET, "a/b", None)
+        assert storage.head_object(BUCKET, version.stored_name).etag == '"1"'
+        assert [one.key for one in storage.list_objects(BUCKET).contents] == ["a/b"]
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        {"operation": "copy_object", "Key": "a/x", "CopySource": f"{BUCKET}/a/up"},
+        {"operation": "delete_objects", "Delete": {"Objects": [{"Key": "a/up"}]}},
+    ],
+    ids=lambda refused: refused["operation"],
+)
+def test_refuses_what_it_cannot_do_with_versions(s3: Any, refused: dict[str, Any]) -> None:
+    call = getattr(s3, refused["operation"])
+    with pytest.raises(ClientError, match="NotImplemented"):
+        call(Bucket=BUCKET, **{name: refused[name] for name in refused if name != "operation"})
+
+
+def test_a_signed_download_sets_headers_of_its_reply(s3: Any, http: httpx.Client) -> None:
+    s3.put_object(
+        Bucket=BUCKET,
+        Key="a/page",
+        Body=b"<script>",
+        ContentType="text/html",
+        ContentDisposition="inline",
+        CacheControl="public",
+    )
+    url = presign(
+        s3,
+        "get_object",
+        "a/page",
+        ResponseContentType="application/octet-stream",
+        ResponseContentDisposition="attachment",
+        ResponseCacheControl="no-store",
+    )
+    reply = http.get(url)
+    assert reply.headers["content-type"] == "application/octet-stream"
+    assert reply.headers["content-disposition"] == "attachment"
+    assert reply.headers["cache-control"] == "no-store"
+    assert http.get(with_query(url, **{"response-cache-control": "public"})).status_code == 403
+
+
+def versions_of(s3: Any, key: str) -> list[str]:
+    """The versions and delete markers of a key, newest first."""
+    listing = s3.list_object_versions(Bucket=BUCKET, Prefix=key)
+    listed = listing.get("DeleteMarkers", []) + listing.get("Versions", [])
+    return [one["VersionId"] for one in listed]
+
+
 def test_reads_any_part_of_a_large_object(s3: Any) -> None:
     body = os.urandom(1_300_000)
     s3.put_object(Bucket=BUCKET, Key="a/parts", Body=body)
@@ -107,7 +229,7 @@ def test_sends_the_function_an_event_for_every_object_under_its_prefix(
     cloud: StubCloud, s3: Any
 ) -> None:
     s3.put_object(Bucket=BUCKET, Key="elsewhere/one", Body=b"1")
-    s3.put_object(Bucket=BUCKET, Key="artifacts/o/h/one", Body=b"12345")
+    stored = s3.put_object(Bucket=BUCKET, Key="artifacts/o/h/one", Body=b"12345")
 
     def heard() -> list[dict[str, Any]]:
         return [
@@ -121,6 +243,7 @@ def test_sends_the_function_an_event_for_every_object_under_its_prefix(
     assert (event["source"], event["detail-type"]) == ("aws.s3", "Object Created")
     assert event["detail"]["bucket"] == {"name": BUCKET}
     assert event["detail"]["object"]["size"] == 5
+    assert event["detail"]["object"]["version-id"] == stored["VersionId"]
     keys = {event["detail"]["object"]["key"] for event in cloud.arrived()}
     assert not any(key.startswith("elsewhere/") for key in keys)
 

@@ -115,7 +115,7 @@ def integrator(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     module = ModuleType("integrator")
     monkeypatch.setitem(sys.modules, "integrator", module)
     yield module
-    extensions.forget_functions()
+    extensions.clear_functions()
 
 
 FITTING: dict[str, list[Callable[..., object]]] = {
@@ -144,7 +144,7 @@ def test_a_function_with_matching_parameters_passes(
     for function in FITTING[name]:
         integrator.function = function  # type: ignore[attr-defined]
         option(name, "integrator:function")
-        extensions.forget_functions()
+        extensions.clear_functions()
         check_options(loads=True)
 
 

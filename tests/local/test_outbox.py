@@ -194,18 +194,17 @@ def ask(
     answer: Any = None,
     *,
     client: str = "127.0.0.1",
-    host: str = "localhost:3000",
     method: str = "GET",
     reader: Reader | None = None,
 ) -> httpx.Response:
     """Send a request to the pages. 418 means that they passed it to the gateway."""
     gateway = PlainTextResponse("the gateway", 418)
-    pages = OutboxPages(gateway, reader or Reader(answer), "cache.lan")
+    pages = OutboxPages(gateway, reader or Reader(answer))
 
     async def send() -> httpx.Response:
         transport = httpx.ASGITransport(pages, client=(client, 1234))
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
-            return await http.request(method, path, headers={"host": host})
+            return await http.request(method, path)
 
     return asyncio.run(send())
 
@@ -260,20 +259,9 @@ def test_a_failure_to_read_the_outbox_is_reported() -> None:
     assert (shown.status_code, "took longer" in shown.text) == (502, True)
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        "localhost",
-        "localhost:3000",
-        "127.0.0.1:3000",
-        "[::1]:3000",
-        "a.localhost",
-        "cache.lan:3000",
-    ],
-)
 @pytest.mark.parametrize("client", ["127.0.0.1", "127.1.2.3", "::1"])
-def test_the_machine_itself_can_read_the_outbox(client: str, host: str) -> None:
-    assert ask("/_local/outbox.json", PAGE, client=client, host=host).json() == PAGE
+def test_the_machine_itself_can_read_the_outbox(client: str) -> None:
+    assert ask("/_local/outbox.json", PAGE, client=client).json() == PAGE
 
 
 @pytest.mark.parametrize("client", ["192.0.2.7", "10.0.0.1", "2001:db8::1"])
@@ -281,9 +269,23 @@ def test_another_machine_cannot_read_it(client: str) -> None:
     assert ask("/_local/outbox.json", PAGE, client=client).status_code == 418
 
 
-@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "[", "", "a@b:c:d"])
-def test_another_site_cannot_read_it_under_its_own_name(host: str) -> None:
-    assert ask("/_local/outbox.json", PAGE, host=host).status_code == 418
+@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example"])
+def test_another_site_cannot_read_it_under_its_own_name(outbox: StubCloud, host: str) -> None:
+    assert get(outbox, "/_local/outbox.json").status_code == 200
+    assert get(outbox, "/_local/outbox.json", host=host).status_code == 403
+
+
+def test_no_host_header_puts_another_site_into_a_reset_link(outbox: StubCloud) -> None:
+    def request(**headers: str) -> int:
+        body = {"email": OPERATOR_EMAIL}
+        url = f"{outbox.url}/api/auth/request-password-reset"
+        return httpx.post(url, json=body, headers=headers, trust_env=False, timeout=30).status_code
+
+    sent = len(messages(outbox))
+    assert {request(host=host) for host in ("evil.example", "127.0.0.1@evil.example")} == {403}
+    assert request() == 200
+    assert eventually(lambda: len(messages(outbox)) == sent + 1)
+    assert not any("evil.example" in message["text"] for message in messages(outbox))
 
 
 @pytest.mark.parametrize(

@@ -198,6 +198,7 @@ def test_the_first_start_makes_a_key_and_later_ones_keep_it(tmp_path: Path) -> N
             assert eventually(lambda name=name: f"{name}={first[name]}" in cloud.screen)
         assert "--preflight" in cloud.screen
         assert "Created: the operator operator@larder.local" in cloud.screen
+        assert "can sign up (LARDER_SIGN_UP_POLICY=open)" in cloud.screen
         assert cloud.description["environment"]["LARDER_OPERATOR_EMAILS"] == "operator@larder.local"
         assert cache_status(first) == 200
         assert cache_status({**first, "TURBO_TOKEN": first["TURBO_TOKEN"][:-1] + "_"}) == 401
@@ -236,7 +237,12 @@ def test_the_screen_says_whether_the_user_is_an_operator(
 ) -> None:
     turbo = TurboEnv("http://127.0.0.1:3000", "larder_x", "my-team", "id")
     assert expected in banner(
-        turbo.api_url, tmp_path, turbo, first_start=True, operator_emails=operators
+        turbo.api_url,
+        tmp_path,
+        turbo,
+        first_start=True,
+        operator_emails=operators,
+        sign_up_policy="open",
     )
 
 

@@ -26,9 +26,9 @@ def test_reads_every_trigger_of_the_repositorys_own_template() -> None:
     assert [rule.function.logical_id for rule in template.event_rules] == ["CommitUpload"]
     assert [(s.function.logical_id, s.every) for s in template.schedules] == [
         ("SweepArtifacts", timedelta(hours=1)),
-        ("RemoveExpiredKeys", timedelta(hours=1)),
-        ("ForgetDeletedUsers", timedelta(hours=1)),
-        ("ForgetDeletedTeams", timedelta(hours=1)),
+        ("SweepExpiredKeys", timedelta(hours=1)),
+        ("SweepDeletedUsers", timedelta(hours=1)),
+        ("SweepDeletedTeams", timedelta(hours=1)),
     ]
     assert template.environment["LARDER_ARTIFACTS_BUCKET"] == template.buckets[0]
     assert {table.ttl_attribute for table in template.tables} == {"expires_at", None}

@@ -16,8 +16,10 @@ from larder.api_keys.service import create_key
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitee
 from larder.settings import settings
+from larder.teams.members import add_member
 from larder.teams.models import Role, Team
-from larder.teams.service import add_member, create_team
+from larder.teams.teams import create_team
+from tests.catalogue import Names
 from tests.conftest import SetOption
 from tests.mailbox import Mailbox
 from tests.requests import Sender
@@ -25,6 +27,7 @@ from tools.openapi.files import document
 
 EVERYTHING: Permissions = {"artifacts": ("read", "write", "manage"), "teams": ("read", "write")}
 HASH = "deadbeefdeadbeef"
+PASSWORD = "a good one"
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,21 @@ class Person:
     @property
     def by_session(self) -> Sender:
         return Sender(self.session)
+
+    @property
+    def names(self) -> Names:
+        """The names of the user's data, for requests of the catalogue."""
+        return Names(
+            team=self.team.id,
+            hash=HASH,
+            member=self.member_id,
+            key=self.key,
+            key_id=self.key_id,
+            session=self.session,
+            other_session=self.session,
+            email=self.user.email,
+            password=PASSWORD,
+        )
 
     @property
     def traces(self) -> list[str]:
@@ -76,13 +94,13 @@ def mallory(ada: Person) -> Person:
 
 def person(name: str) -> Person:
     now = clock.now()
-    user = create_user(f"{name}@{name}.example", name.title(), password="a good one", now=now)
+    user = create_user(f"{name}@{name}.example", name.title(), password=PASSWORD, now=now)
     team = create_team(f"Team of {name}", f"team-of-{name}", owner_user_id=user.id, now=now)
     member = create_user(f"member-of-{name}@{name}.example", "Member", now=now)
     add_member(team.id, member.id, Role.MEMBER, now=now)
     invited = f"invited-by-{name}@{name}.example"
     invitee = Invitee(email=invited, address=invited, role=Role.ADMIN)
-    (invitation,) = invitations.invite(team.id, [invitee], by=None, now=now)
+    (invitation,) = invitations.create_invitations(team.id, [invitee], by=None, now=now)
     key, raw = create_key(NewKey(user_id=user.id, name=name, permissions=EVERYTHING), now=now)
     session = start_session(user, now=now)[1]
     made = Person(user, team, member.id, invitation.id, key.id, raw, session)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
@@ -12,9 +13,10 @@ import pytest
 
 from larder import clock
 from larder.accounts.links import issue_verification_token
-from larder.accounts.sessions import end_sessions, start_session
+from larder.accounts.sessions import revoke_sessions, start_session
 from larder.signing import sign
-from tests.owasp.conftest import HASH, Person, operations
+from tests.catalogue import valid
+from tests.owasp.conftest import Person, operations
 from tests.requests import SESSION_COOKIE, Browser, Sender
 
 BODY = {"sample": "body"}
@@ -23,7 +25,7 @@ BODY = {"sample": "body"}
 def paths(scheme: str) -> list[tuple[str, str]]:
     """The operations that require credentials and accept this kind of them."""
     return [
-        (method, path.format(hash=HASH, idOrSlug="team-of-ada", uid="someone", token="A" * 32))
+        (method, valid(f"{method} {path}").path)
         for (method, path), operation in operations().items()
         if any(scheme in way for way in operation["security"]) and {} not in operation["security"]
     ]
@@ -133,6 +135,53 @@ def test_a_cookie_without_the_secure_prefix_is_ignored_over_https(ada: Person) -
     assert not is_signed_in(browser)
 
 
+def both(first: Person, second: Person, **headers: str) -> dict[str, str]:
+    """Headers with the session cookies of two people, as a browser sends them after a sibling domain set one."""
+    values = [quote(f"{who.session}.{sign(who.session)}", safe="") for who in (first, second)]
+    return {"cookie": "; ".join(f"{SESSION_COOKIE}={value}" for value in values), **headers}
+
+
+def test_two_session_cookies_sign_no_one_in(ada: Person, mallory: Person) -> None:
+    for first, second in ((mallory, ada), (ada, mallory), (ada, ada)):
+        headers = both(first, second)
+        assert Browser().get("/get-session", headers=headers).json is None
+        assert Browser().get("/api-key/list", headers=headers).status == 401
+        assert Browser().post("/api-key/create", {}, headers=headers).status == 401
+    bearer = {"authorization": f"Bearer {ada.session}"}
+    assert Browser().get("/get-session", headers=both(mallory, ada, **bearer)).json is not None
+
+
+def deleted(cookies: Sequence[str]) -> set[tuple[str, str]]:
+    """Domain and path of each session cookie that a browser deletes because of these Set-Cookie headers."""
+    found = set()
+    for line in cookies:
+        (name, value), *attributes = [part.partition("=")[::2] for part in line.split("; ")]
+        given = dict(attributes)
+        if (name, value, given.get("Max-Age")) == (SESSION_COOKIE, "", "0"):
+            assert "Secure" in given  # Browsers do not let other cookies replace a secure one.
+            found.add((given.get("Domain", ""), given["Path"]))
+    return found
+
+
+def test_two_session_cookies_are_deleted_whatever_their_domain_and_path(
+    ada: Person, mallory: Person
+) -> None:
+    reply = Browser().get("/get-session", headers=both(mallory, ada))
+    paths = ("/", "/api", "/api/", "/api/auth", "/api/auth/", "/api/auth/get-session")
+    domains = ("", "cache.example.com", "example.com")
+    assert deleted(reply.cookies) == {(domain, path) for domain in domains for path in paths}
+    assert len(Browser().post("/sign-out", headers=both(mallory, ada)).cookies) > len(paths)
+    assert Browser().get("/get-session", headers=both(ada, ada)).cookies == reply.cookies
+
+
+def test_a_sign_in_replaces_two_session_cookies(ada: Person, mallory: Person) -> None:
+    body = {"email": ada.user.email, "password": "a good one"}
+    reply = Browser().post("/sign-in/email", body, headers=both(mallory, ada))
+    assert ("example.com", "/api/auth") in deleted(reply.cookies)
+    # Browsers apply them in order, so the new cookie has to be the last.
+    assert reply.cookies[-1].startswith(f"{SESSION_COOKIE}={reply.json['token']}.")
+
+
 def segment(value: dict[str, Any]) -> str:
     return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
 
@@ -165,10 +214,10 @@ def test_a_link_for_one_address_does_not_verify_another(ada: Person, mallory: Pe
 
 
 @pytest.mark.parametrize("ended", ["ended", "expired"])
-def test_an_ended_session_is_refused_everywhere(ended: str, ada: Person) -> None:
+def test_a_revoked_session_is_refused_everywhere(ended: str, ada: Person) -> None:
     token = ada.session
     if ended == "ended":
-        end_sessions(ada.user.id)
+        revoke_sessions(ada.user.id)
     else:
         token = start_session(ada.user, now=clock.now() - timedelta(days=8))[1]
     assert Sender(token)("GET", "/v2/user").status == 401

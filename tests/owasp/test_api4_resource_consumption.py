@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import time
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
@@ -14,12 +15,12 @@ import pytest
 from local.gateway.app import Gateway
 from local.request_log import RequestLog
 from local.template import load_template
+from tests.catalogue import valid
 from tests.conftest import SetOption
 from tests.owasp.conftest import HASH, Person, operations
 from tests.requests import Sender
 
-SESSION = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
-EVENT = {"sessionId": SESSION, "source": "LOCAL", "event": "HIT", "hash": HASH}
+EVENT = valid("POST /v8/artifacts/events").json[0]
 DEEP = {
     "lists": b"[" * 100_000,
     "objects": b'{"a":' * 100_000,
@@ -36,9 +37,9 @@ def test_a_body_that_is_slow_to_parse_is_refused_quickly(deep: str, ada: Person)
     for method, path in WITH_BODY:
         if path == "/v8/artifacts/{hash}":
             continue
-        filled = path.format(idOrSlug=ada.team.id, uid=ada.member_id)
-        headers = {"content-type": "application/json", "origin": "https://cache.example.com"}
-        reply = ada.by_session(method, filled, body=DEEP[deep], headers=headers)
+        request = valid(f"{method} {path}", ada.names)
+        headers = {**request.headers, "content-type": "application/json"}
+        reply = replace(request, json=None, body=DEEP[deep], headers=headers)(ada.by_session)
         # A body with only unknown properties is accepted and changes nothing.
         assert reply.status in (200, 400, 403, 404), (method, path, reply.status)
     assert time.process_time() - began < 0.5 * len(WITH_BODY)
@@ -96,8 +97,9 @@ def test_compressed_data_is_stored_unchanged_and_never_decompressed(ada: Person)
     assert ada.by_key("GET", "/v8/artifacts/bomb").body == packed
 
 
+@pytest.mark.usefixtures("refusing")
 def test_a_quota_holds_for_any_number_of_requests(ada: Person, option: SetOption) -> None:
-    option("default_quota_bytes", 1000)
+    option("personal_quota_bytes", 1000)
     statuses = [
         ada.by_key("PUT", f"/v8/artifacts/part{number}", body=b"x" * 300).status
         for number in range(8)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from larder import clock
@@ -10,9 +12,11 @@ from larder.accounts.service import find_user
 from larder.accounts.sessions import start_session
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key
+from larder.teams.members import add_member, list_members
 from larder.teams.models import Role
-from larder.teams.service import add_member, find_team, members
-from tests.owasp.conftest import HASH, Person, stored
+from larder.teams.teams import find_team
+from tests.catalogue import Request, valid
+from tests.owasp.conftest import Person, stored
 from tests.requests import Sender
 
 FOR_OPERATORS = "/api/auth/api-key/delete-all-expired-api-keys"
@@ -39,17 +43,22 @@ def test_no_header_changes_the_method_or_path(headers: dict[str, str], ada: Pers
 
 
 BY_OWNERS = [
-    ("PUT", "/v1/artifacts/status?slug=team-of-ada", {"status": "disabled"}),
-    ("PATCH", "/v2/teams/team-of-ada", {"name": "Another"}),
-    ("PATCH", "/v2/teams/team-of-ada", {"remoteCaching": {"enabled": False}}),
-    ("DELETE", "/v1/teams/team-of-ada", None),
-    ("POST", "/v2/teams/team-of-ada/members", {"email": "a@b.example"}),
-    ("PATCH", "/v1/teams/team-of-ada/members/ADA", {"role": "VIEWER"}),
-    ("DELETE", "/v1/teams/team-of-ada/members/ADA", None),
-    ("GET", "/v1/artifacts?slug=team-of-ada", None),
-    ("DELETE", f"/v1/artifacts/{HASH}?slug=team-of-ada", None),
-    ("DELETE", "/v1/artifacts?slug=team-of-ada&writer=ADA", None),
+    "PUT /v1/artifacts/status",
+    "PATCH /v2/teams/{idOrSlug}",
+    "DELETE /v1/teams/{idOrSlug}",
+    "POST /v2/teams/{idOrSlug}/members",
+    "PATCH /v1/teams/{idOrSlug}/members/{uid}",
+    "DELETE /v1/teams/{idOrSlug}/members/{uid}",
+    "GET /v1/artifacts",
+    "DELETE /v1/artifacts/{hash}",
+    "DELETE /v1/artifacts",
 ]
+
+
+def requests_of_owners(ada: Person) -> list[Request]:
+    requests = [valid(one, ada.names, member=ada.user.id) for one in BY_OWNERS]
+    pause = valid("PATCH /v2/teams/{idOrSlug}", ada.names)
+    return [*requests, replace(pause, json={"remoteCaching": {"enabled": False}})]
 
 
 @pytest.mark.parametrize("role", [Role.MEMBER, Role.DEVELOPER, Role.VIEWER])
@@ -57,19 +66,19 @@ def test_a_member_cannot_do_what_owners_and_admins_can(role: Role, ada: Person) 
     add_member(ada.team.id, ada.member_id, role, now=clock.now())
     token = start_session(_user(ada.member_id), now=clock.now())[1]
     before = stored()
-    for method, path, body in BY_OWNERS:
-        reply = Sender(token)(method, path.replace("ADA", ada.user.id), json_body=body)
-        assert (reply.status, reply.code) == (403, "missing_role"), (method, path)
+    for request in requests_of_owners(ada):
+        reply = request(Sender(token, slug=ada.team.slug))
+        assert (reply.status, reply.code) == (403, "missing_role"), request
     assert stored() == before
 
 
 def test_an_owners_key_has_only_its_own_permissions(ada: Person) -> None:
     reads = NewKey(user_id=ada.user.id, permissions={"artifacts": ("read",)})
-    send = Sender(create_key(reads, now=clock.now())[1])
-    for method, path, body in BY_OWNERS:
-        reply = send(method, path.replace("ADA", ada.user.id), json_body=body)
-        assert (reply.status, reply.code) == (403, "missing_permission"), (method, path)
-    put = send("PUT", f"/v8/artifacts/{HASH}", body=b"poison")
+    send = Sender(create_key(reads, now=clock.now())[1], slug=ada.team.slug)
+    for request in requests_of_owners(ada):
+        reply = request(send)
+        assert (reply.status, reply.code) == (403, "missing_permission"), request
+    put = valid("PUT /v8/artifacts/{hash}", ada.names)(send)
     assert (put.status, put.code) == (403, "read_only")
 
 
@@ -79,7 +88,7 @@ def test_a_user_cannot_change_their_own_role(ada: Person) -> None:
         "PATCH", f"/v1/teams/team-of-ada/members/{ada.member_id}", json_body={"role": "OWNER"}
     )
     assert (reply.status, reply.code) == (403, "missing_role")
-    assert {one.role for one in members(ada.team.id) if one.user_id == ada.member_id} == {
+    assert {one.role for one in list_members(ada.team.id) if one.user_id == ada.member_id} == {
         Role.MEMBER
     }
 

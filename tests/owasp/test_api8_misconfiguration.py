@@ -9,11 +9,11 @@ from urllib.parse import quote
 import pytest
 
 from larder import aws
-from larder.errors import InternalError
+from larder.web.errors import InternalError
 from tests.conftest import SetOption
 from tests.mailbox import Mailbox
 from tests.owasp.conftest import HASH, Person, json_body, operations
-from tests.requests import Sender
+from tests.requests import Reply, Sender
 
 EVIL = {
     "host": "evil.example",
@@ -53,10 +53,34 @@ def test_no_header_changes_where_a_reply_leads(ada: Person) -> None:
 def test_other_origins_cannot_read_replies(ada: Person) -> None:
     headers = {"origin": "https://evil.example"}
     for method, path in operations():
-        filled = path.format(hash=HASH, idOrSlug="team-of-ada", uid="x", token="A" * 32)
+        filled = path.format(hash=HASH, idOrSlug="team-of-ada", uid="x", keyId="x", token="A" * 32)
         reply = Sender(None)(method, filled, headers=headers)
         allowed = {name for name in reply.headers if name.startswith("access-control-")}
         assert allowed <= {"access-control-allow-headers"}, (method, path)
+
+
+def security_headers(reply: Reply) -> tuple[str | None, ...]:
+    names = ("cache-control", "x-content-type-options", "strict-transport-security")
+    return tuple(reply.headers.get(name) for name in names)
+
+
+def test_every_reply_forbids_caching_sniffing_and_plain_http(ada: Person) -> None:
+    https = {"x-forwarded-proto": "https"}
+    for send in (Sender(None), ada.by_key, ada.by_session):
+        for method, path in [*operations(), ("GET", "/nothing"), ("OPTIONS", "/api/auth/any")]:
+            filled = path.format(
+                hash=HASH, idOrSlug="team-of-ada", uid="x", keyId="x", token="A" * 32
+            )
+            cached = "public, max-age=300" if path == "/openapi.json" else "no-store"
+            reply = send(method, filled, headers=https)
+            assert security_headers(reply) == (cached, "nosniff", "max-age=31536000"), path
+
+
+def test_over_plain_http_no_reply_claims_https(ada: Person) -> None:
+    http = {"x-forwarded-proto": "http"}
+    for path in (f"/v8/artifacts/{HASH}", "/api/auth/get-session", "/turborepo/token", "/nothing"):
+        reply = ada.by_key("GET", path, headers=http)
+        assert security_headers(reply) == ("no-store", "nosniff", None), path
 
 
 def test_an_unexpected_error_reveals_no_internals(
@@ -90,7 +114,7 @@ def test_no_client_text_breaks_or_forges_a_log_line(
     for (method, path), operation in operations().items():
         body = json_body(operation)
         part = quote(encoded, safe="")
-        filled = path.format(hash=part, idOrSlug=part, uid=part, token=part)
+        filled = path.format(hash=part, idOrSlug=part, uid=part, keyId=part, token=part)
         json_values = None
         if body and isinstance(body["example"], dict):
             json_values = dict.fromkeys(body["schema"].get("properties", {}), breaking) | {

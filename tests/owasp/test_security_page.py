@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from larder.api_keys.service import revoke_key
+from larder.api_keys.service import find_key, revoke_key
 from tests.conftest import SetOption
 from tests.owasp.conftest import Person
 
@@ -29,6 +29,13 @@ def test_tests_named_on_the_page_exist(name: str) -> None:
     assert f"def {name}(" in TESTS
 
 
+@pytest.mark.parametrize(
+    ("path", "name"), sorted(set(re.findall(r"`(tests/[\w/.]+)::(\w+)`", PAGE)))
+)
+def test_tests_named_with_their_file_exist(path: str, name: str) -> None:
+    assert f"def {name}(" in (ROOT / path).read_text()
+
+
 def test_a_presigned_url_stays_valid_after_its_key_but_not_after_its_expiry(
     ada: Person, option: SetOption
 ) -> None:
@@ -37,7 +44,9 @@ def test_a_presigned_url_stays_valid_after_its_key_but_not_after_its_expiry(
     reply = ada.by_key("GET", "/v8/artifacts/deadbeefdeadbeef")
     assert reply.status == 302
     query = parse_qs(urlsplit(reply.headers["location"]).query)
-    assert revoke_key(ada.key_id)
+    key = find_key(ada.key_id)
+    assert key is not None
+    assert revoke_key(key)
     assert ada.by_key("GET", "/v8/artifacts/deadbeefdeadbeef").status == 401
     # The URL contains nothing of the API key. S3 checks only the signature and the expiry.
     assert query["X-Amz-Expires"] == ["120"]

@@ -1,7 +1,7 @@
-"""Somebody with everything that the API can be asked about, and what of it a request may name.
+"""A user with all kinds of data in the API, and the values of it that a request can contain.
 
-A request that hypothesis draws from a schema names nothing that exists. Some of its values are therefore replaced by
-those of this scene: own and others' ids, tokens that are good for once, passwords that are right.
+A request that hypothesis generates from a schema contains no ids that exist. So some of its values are replaced by
+those of this scene: ids of the user and of others, single-use tokens, and correct passwords.
 """
 
 from __future__ import annotations
@@ -20,21 +20,23 @@ from larder.accounts.models import Credential, User
 from larder.accounts.passwords import hash_password
 from larder.accounts.service import new_account
 from larder.accounts.sessions import start_session
+from larder.actor import Actor
 from larder.api_keys.models import NewKey, Permissions
 from larder.api_keys.service import create_key
 from larder.artifacts import service as artifacts
-from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Writer
+from larder.artifacts.models import ArtifactHash, ArtifactMetadata
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitation, Invitee
 from larder.signing import sign
+from larder.teams.members import add_member
 from larder.teams.models import Role, Team
-from larder.teams.service import add_member, create_team
+from larder.teams.teams import create_team
 from larder.turbo_login import service as turbo_login
 from larder.turbo_login.service import Grant
 
 PASSWORD = "correct horse battery staple"
 MARK = "OF-ANOTHER-OWNER"
-"""Stands in the names of everything that is not the caller's."""
+"""Part of the name of everything that belongs to another user."""
 
 EVERYTHING: Permissions = {
     "artifacts": ("read", "write", "manage"),
@@ -42,12 +44,12 @@ EVERYTHING: Permissions = {
 }
 HASHES = ("deadbeefdeadbeef", "0123456789abcdef")
 ORIGIN = "ORIGIN"
-"""Stands for the address of the deployment in what a request is to hold."""
+"""A placeholder for the address of the deployment."""
 
 
 @dataclass(frozen=True)
 class Stranger:
-    """Somebody else, with a team, a key and an invitation of their own, none of which may show."""
+    """Another user with a team, a key and an invitation, none of which may appear in a reply."""
 
     user: User
     team: Team
@@ -58,7 +60,7 @@ class Stranger:
 
 @dataclass
 class Scene:
-    """What the requests of one operation are about. `renew` makes what a request may have used up."""
+    """The data for the requests of one operation. `renewed` restores what a request has used up."""
 
     stranger: Stranger
     _credentials: dict[str, str] = field(default_factory=dict)
@@ -73,7 +75,7 @@ class Scene:
             store(self.user.id, hash, self.user)
 
     def renewed(self, operation_id: str) -> Scene:
-        """Before each request: whatever the one before has ended is there again."""
+        """Restore what the previous request has deleted or revoked."""
         if operation_id in _ENDS_THE_USER:
             self.user = new_user("ada")
         if operation_id == "delete_team":
@@ -82,10 +84,10 @@ class Scene:
             self._credentials.clear()
         return self
 
-    # Who asks ---------------------------------------------------------------------------------
+    # Callers ---------------------------------------------------------------------------------
 
     def credentials(self, kind: str) -> dict[str, str]:
-        """The headers by which somebody says who they are."""
+        """The headers that authenticate a kind of caller."""
         match kind:
             case "nobody":
                 return {}
@@ -126,15 +128,15 @@ class Scene:
         return start_session(viewer, now=clock.now())[1]
 
     def new_key(self, permissions: Permissions) -> tuple[str, str]:
-        """The id, and the key itself."""
+        """Returns the id and the key."""
         new = NewKey(user_id=self.user.id, name="fuzz", permissions=permissions)
         key, raw = create_key(new, now=clock.now())
         return key.id, raw
 
-    # What a request may name ----------------------------------------------------------------------
+    # Values of a request ----------------------------------------------------------------------
 
     def values(self, name: str, operation_id: str) -> Sequence[Callable[[], object]]:
-        """What may stand for a property or parameter of this name, none of it made before it is chosen."""
+        """Functions that return a value for a property or parameter of this name. Each creates its data when called."""
         if name in ("token", "inviteCode"):
             return self._tokens(operation_id)
         known: dict[str, Sequence[Callable[[], object]]] = {
@@ -187,7 +189,7 @@ class Scene:
             "follow_reset_link": [lambda: issue_reset_token(self.user, now=now)],
             "revoke_session": [lambda: self.session, lambda: self.stranger.session],
             "exchange_login_code": [
-                lambda: turbo_login.give(self.user, Grant(sso_team=self.team.id), now=now)
+                lambda: turbo_login.create_token(self.user, Grant(sso_team=self.team.id), now=now)
             ],
             "join_team": [self.invitation],
             "join_team_of_team": [self.invitation],
@@ -200,7 +202,7 @@ class Scene:
         return member.id
 
     def invitation(self) -> str:
-        """The token of an invitation of the caller's to somebody's team."""
+        """The token of an invitation of the user to another user's team."""
         inviting = create_team(
             "Inviting", slug(), owner_user_id=new_user("host").id, now=clock.now()
         )
@@ -242,7 +244,7 @@ def new_stranger() -> Stranger:
 
 
 def new_user(name: str) -> User:
-    """With a verified address and a password that is known."""
+    """Create a user with a verified address and the password PASSWORD."""
     email = f"{name}-{secrets.token_hex(6)}@fuzz.example"
     account = new_account(email, name, email_verified=True, now=clock.now())
     accounts.add(replace(account, credential=_credential()))
@@ -250,13 +252,13 @@ def new_user(name: str) -> User:
 
 
 def store(owner: str, hash: str, user: User, *, now: datetime | None = None) -> None:
-    """An artifact that is there for whoever asks."""
+    """Store an artifact that requests can read."""
     artifacts.store(
         owner,
         ArtifactHash(hash),
         b"an artifact" * 10,
         ArtifactMetadata(duration_ms=1234, tag="dGFn", sha="abc123"),
-        writer=Writer("fuzz", user.id),
+        writer=Actor("fuzz", user.id),
         replaces=None,
         quota_bytes=None,
         now=now or clock.now(),
@@ -265,7 +267,7 @@ def store(owner: str, hash: str, user: User, *, now: datetime | None = None) -> 
 
 def _invited(team: Team, email: str) -> Invitation:
     invitee = Invitee(email=email, address=email, role=Role.MEMBER)
-    (invitation,) = invitations.invite(team.id, [invitee], by=None, now=clock.now())
+    (invitation,) = invitations.create_invitations(team.id, [invitee], by=None, now=clock.now())
     return invitation
 
 
@@ -274,7 +276,7 @@ def slug() -> str:
 
 
 def address() -> str:
-    return f"somebody-{secrets.token_hex(6)}@fuzz.example"
+    return f"user-{secrets.token_hex(6)}@fuzz.example"
 
 
 @cache

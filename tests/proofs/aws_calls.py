@@ -1,9 +1,9 @@
 """Counts the calls to AWS that a request waits for, one after another.
 
-Told by cause and effect, not by the clock, so that a busy machine changes nothing: each thread carries the number of
-calls that lie behind what it does now. A call adds one; what is handed to a background thread begins with the number
-of whoever handed it over; who takes a result takes over its number when that is higher. The highest number is the
-length of the longest chain of calls of which each could only begin when the one before was over.
+The count follows cause and effect and not the clock, so a busy machine does not change it. Each thread has the number
+of sequential calls before its current work. A call adds one. A job in a background thread starts with the number of the
+thread that submitted it, and a thread that takes a result takes its number if that is higher. The highest number is the
+length of the longest chain of calls that had to wait for each other.
 """
 
 import threading
@@ -21,7 +21,7 @@ from tests.hooks import hooked
 
 @dataclass(frozen=True)
 class Call:
-    """One HTTP request to AWS, a repeated one included. `step` is its place in its chain, from 1."""
+    """One HTTP request to AWS, also a retry. `step` is its place in its chain, from 1."""
 
     operation: str
     step: int
@@ -29,7 +29,7 @@ class Call:
 
 @dataclass
 class Calls:
-    """What was called, filled while `counted` is open."""
+    """The calls that `counted` has seen."""
 
     made: list[Call] = field(default_factory=list)
 
@@ -39,7 +39,7 @@ class Calls:
 
     @property
     def steps(self) -> list[list[str]]:
-        """The names of the operations, those of one step together."""
+        """The names of the operations, grouped by step."""
         return [
             sorted(call.operation for call in self.made if call.step == step)
             for step in range(1, self.sequential + 1)
@@ -47,14 +47,14 @@ class Calls:
 
 
 class _Behind(threading.local):
-    """How many sequential calls lie behind what this thread does."""
+    """The number of sequential calls before the current work of this thread."""
 
     calls = 0
 
 
 @contextmanager
 def counted() -> Iterator[Calls]:
-    """Counts what the layer's clients send while this is open."""
+    """A context that counts the requests of the layer's clients."""
     calls = Calls()
     behind = _Behind()
     reached_by: WeakKeyDictionary[Future[Any], list[int]] = WeakKeyDictionary()
@@ -89,7 +89,7 @@ def counted() -> Iterator[Calls]:
             behind.calls = max(behind.calls, *reached_by.get(future, [0]))
 
     with (
-        # First of all: moto answers in the same event, and whoever answers ends it.
+        # First, because moto replies in the same event, and a reply ends the event.
         hooked("before-send", before_send, aws.dynamodb(), aws.s3()),
         patch.object(ThreadPoolExecutor, "submit", carrying_submit),
         patch.object(Future, "result", carrying_result),

@@ -14,7 +14,7 @@ from larder.accounts.service import create_user
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key
 from larder.settings import region
-from larder.teams.service import create_team
+from larder.teams.teams import create_team
 from tests.e2e import cloud as local_clouds
 from tests.layer_on import LayerOn, forget
 from tests.moto_stores import Stores
@@ -22,7 +22,7 @@ from tests.rehearsal.acting import Rehearsal
 from tests.requests import Cloud, Sender
 
 ROUND = 20
-"""Requests to the handlers, until what they stored is checked and gone."""
+"""The number of requests to the handlers after which the stores are checked and reset."""
 
 REPORT = pytest.StashKey[list[str]]()
 
@@ -30,19 +30,19 @@ REPORT = pytest.StashKey[list[str]]()
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     kept = terminalreporter.config.stash.get(REPORT, [])
     lines = [*kept]
-    # What comes by record_property comes from other processes, too.
+    # Unlike the stash, properties also come from the workers of pytest-xdist.
     for outcome in ("passed", "failed"):
         for report in terminalreporter.stats.get(outcome, []):
-            lines += [str(told) for name, told in report.user_properties if name == "told"]
+            lines += [str(line) for name, line in report.user_properties if name == "report_line"]
     if lines:
-        terminalreporter.section("what the proofs saw")
+        terminalreporter.section("results of the proofs")
         for line in lines:
             terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")
-def told(request: pytest.FixtureRequest) -> list[str]:
-    """Lines that are shown at the end of the run, whatever its outcome."""
+def report_lines(request: pytest.FixtureRequest) -> list[str]:
+    """Lines that pytest prints at the end of the run, even if a test fails."""
     return request.config.stash.setdefault(REPORT, [])
 
 
@@ -50,16 +50,16 @@ def told(request: pytest.FixtureRequest) -> list[str]:
 def local_cloud(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[local_clouds.LocalCloud]:
-    """A running local cloud that the proofs share; each works with teams of its own."""
+    """A running local cloud that the proofs share. Each proof uses its own teams."""
     folder = tmp_path_factory.mktemp("cloud")
     with local_clouds.running(request.config.rootpath, folder / "data") as server:
         yield server
 
 
 class Rounds:
-    """Requests in rounds, each of which begins with the stores as they are now.
+    """Requests in rounds. Each round starts with the current contents of the stores.
 
-    A transaction of moto copies its tables as a whole. Without an end each request would be slower than the one before.
+    A transaction in moto copies complete tables, so without rounds each request would be slower than the one before.
     """
 
     def __init__(self, check: Callable[[], None], *, in_moto: bool) -> None:
@@ -68,7 +68,7 @@ class Rounds:
         self._sent = 0
 
     def count(self) -> None:
-        """One more was sent. After the last of a round the stores are checked and put back."""
+        """Count a request. After the last one of a round, check and reset the stores."""
         self._sent += 1
         if self._stores is not None and self._sent % ROUND == 0:
             self._check()
@@ -82,31 +82,31 @@ BeginRounds = Callable[[Callable[[], None]], Rounds]
 def begin_rounds(
     aws_in_memory: None, dynamodb_local: str | None, rehearsed: Rehearsal | None
 ) -> BeginRounds:
-    """Begins rounds that end with `check`: `begin_rounds(check)`. Without moto there is one alone, which never ends."""
+    """Start rounds that end with `check`: `begin_rounds(check)`. Without moto, there is one round, which never ends."""
     return partial(Rounds, in_moto=not (dynamodb_local or rehearsed))
 
 
 @pytest.fixture
 def layer_on(environment: pytest.MonkeyPatch) -> Iterator[LayerOn]:
-    """Lets the layer in this process work on the tables and the bucket of a running local cloud."""
+    """Connects the layer in this process to the tables and the bucket of a running local cloud."""
     yield LayerOn(environment)
     forget()
 
 
 @pytest.fixture
 def on_the_local_server(local_cloud: local_clouds.LocalCloud, layer_on: LayerOn) -> None:
-    """The layer in this process works on the local cloud."""
+    """Connects the layer in this process to the shared local cloud."""
     layer_on(local_cloud)
 
 
 @pytest.fixture
 def new_team(on_the_local_server: None) -> Cloud:
-    """A team of its own on the local cloud, with its owner and a key that is bound to it."""
+    """A new team on the local cloud, with its owner and a key for the team."""
     return make_team()
 
 
 def make_team() -> Cloud:
-    """A team with a slug that no other has, its owner, and a key that is bound to it."""
+    """Create a team with a unique slug, its owner, and a key for the team."""
     now, slug = clock.now(), f"proof-{secrets.token_hex(6)}"
     owner = create_user(f"{slug}@proofs.example", "Owner", now=now)
     team = create_team(slug, slug, owner_user_id=owner.id, now=now)

@@ -1,6 +1,6 @@
-"""What wakes functions without a route comes at least once, in any order, sometimes twice at a time, sometimes never.
+"""Events and invocations of functions without a route: twice, at the same time, out of order, or lost.
 
-Each delivery is a function of the world that checks what its first line says; docs/faults.md shows that line.
+Each delivery is a function that checks what its docstring says. docs/faults.md shows that text.
 """
 
 from collections.abc import Callable
@@ -9,15 +9,16 @@ from datetime import timedelta
 from functools import partial
 
 from larder import clock
-from larder.accounts.service import remove_user
+from larder.accounts.service import delete_user
 from larder.api_keys import repository as key_store
 from larder.api_keys import service as keys
 from larder.api_keys.models import NewKey
 from larder.artifacts.repository import index
-from larder.teams import management
+from larder.teams import teams
+from larder.teams.members import role_of
 from larder.teams.models import Role
 from larder.teams.repository import read_places
-from larder.teams.service import change_state, role_of
+from larder.teams.state import change_state
 from tests.proofs.fault_scenarios import (
     COMMIT,
     REMOVE,
@@ -25,6 +26,7 @@ from tests.proofs.fault_scenarios import (
     SWEEP,
     arrive,
     artifacts_seen,
+    check_artifact,
     created,
     evicting,
     expired_key,
@@ -38,7 +40,6 @@ from tests.proofs.fault_scenarios import (
     stored_by,
     sweep_on,
     totals_of,
-    whole,
 )
 from tests.proofs.fault_world import Subject, World, function, in_hours, later
 from tests.proofs.overlapping import Overlap, all_at_once
@@ -48,7 +49,7 @@ AT_ONCE = 4
 
 @dataclass(frozen=True)
 class Delivery:
-    """`how` something reaches `function`, and what comes of it."""
+    """How AWS delivers something to a function, and the result."""
 
     function: str
     how: str
@@ -71,7 +72,7 @@ def delivery(function: str, how: str) -> Callable[[Callable[[Subject], None]], N
 
 
 def run(world: World, one: Delivery) -> Subject:
-    """Raises AssertionError when something else comes of it."""
+    """Raises AssertionError if the result is another."""
     world.handed_over.clear()
     subject = Subject(world)
     one.check(subject)
@@ -79,7 +80,7 @@ def run(world: World, one: Delivery) -> Subject:
 
 
 def at_once(handler: str, event: object = None, *, held_calls: int = 0) -> None:
-    """Four runs that begin together; none of the first `held_calls` of each leaves before all are about to."""
+    """Run a function AT_ONCE times in parallel. The first `held_calls` calls of each run wait for the others."""
     overlap = Overlap(held=bool(held_calls), seed=0)
     runs = [partial(function, handler, event)] * AT_ONCE
     done = all_at_once(runs, overlap, held_calls=held_calls)
@@ -100,58 +101,58 @@ def twice(handler: str, event: object = None) -> None:
 
 @delivery("CommitUpload", "twice")
 def commit_twice(s: Subject) -> None:
-    """The second one finds the upload settled: it is counted once."""
+    """The second event finds the upload published. It is counted once."""
     body = made(2_000, signed=False)
     event = arrive(s, body[0])
     twice(COMMIT, event)
-    whole(s, body)
+    check_artifact(s, body)
     assert totals_of(s) == (2_000, 1)
 
 
 @delivery("CommitUpload", "overlapping")
 def commit_at_once(s: Subject) -> None:
-    """One of them publishes the upload, and it is counted once."""
+    """One run publishes the upload. It is counted once."""
     body = made(2_000, signed=False)
     event = arrive(s, body[0])
-    # Its quota, and what stands in the index: all of them see the same before any of them acts.
+    # The quota and the index entry: all runs read the same before any of them writes.
     at_once(COMMIT, event, held_calls=2)
-    whole(s, body)
+    check_artifact(s, body)
     assert totals_of(s) == (2_000, 1)
 
 
 @delivery("CommitUpload", "out of order")
 def commit_out_of_order(s: Subject) -> None:
-    """The later upload stays, whichever event comes first; the earlier one's object is discarded."""
+    """The later upload stays, whichever event comes first. The earlier upload is discarded."""
     earlier, later_one = made(1_000, signed=False), made(2_000, signed=False)
     first, second = arrive(s, earlier[0]), arrive(s, later_one[0])
     assert function(COMMIT, second).status == 200
-    whole(s, later_one)
+    check_artifact(s, later_one)
     assert function(COMMIT, first).status == 200
-    whole(s, later_one)
+    check_artifact(s, later_one)
     assert totals_of(s) == (2_000, 1)
 
 
 @delivery("CommitUpload", "out of order, after a removal")
 def commit_after_removal(s: Subject) -> None:
-    """What was deleted before the event came does not come back."""
+    """The event does not restore an artifact that was deleted before it arrived."""
     event = arrive(s, made(2_000, signed=False)[0])
     assert s.send("DELETE", f"/v1/artifacts/{s.hash}").status == 200
     assert function(COMMIT, event).status == 200
-    whole(s, None)
+    check_artifact(s, None)
 
 
-@delivery("CommitUpload", "never; somebody reads")
+@delivery("CommitUpload", "never, and a client reads")
 def commit_lost_and_read(s: Subject) -> None:
-    """The first reader settles the upload."""
+    """The first read publishes the upload."""
     body = made(2_000, signed=False)
     arrive(s, body[0])
-    whole(s, body)
+    check_artifact(s, body)
     assert totals_of(s) == (2_000, 1)
 
 
-@delivery("CommitUpload", "never; nobody reads")
+@delivery("CommitUpload", "never, and no client reads")
 def commit_lost(s: Subject) -> None:
-    """The sweep settles the upload a day after it was offered."""
+    """The sweep publishes the upload a day after the client got its URL."""
     body = made(2_000, signed=False)
     arrive(s, body[0])
     with later(in_hours(25)):
@@ -162,12 +163,13 @@ def commit_lost(s: Subject) -> None:
 
 @delivery("CommitUpload", "of an upload through a function, late and twice")
 def commit_inline(s: Subject) -> None:
-    """The function has published it: the events change nothing."""
+    """The function has published the upload, so the events change nothing."""
     artifact = made()
     stored_before(s, artifact)
     (name,) = s.world.objects_of(s.team.id)
-    twice(COMMIT, created(f"artifacts/{s.team.id}/{name}", 3_000))
-    whole(s, artifact)
+    key, version = name.rsplit("@", 1)
+    twice(COMMIT, created(f"artifacts/{s.team.id}/{key}", 3_000, version))
+    check_artifact(s, artifact)
     assert totals_of(s) == (3_000, 1)
 
 
@@ -176,23 +178,23 @@ def commit_inline(s: Subject) -> None:
 
 @delivery("RemoveArtifacts", "twice")
 def remove_twice(s: Subject) -> None:
-    """The second run finds nothing left; the totals are exact."""
+    """The second run finds nothing to delete. The totals are exact."""
     twice(REMOVE, removal_job(s))
-    whole(s, None)
+    check_artifact(s, None)
     assert totals_of(s) == (0, 0)
 
 
 @delivery("RemoveArtifacts", "overlapping")
 def remove_at_once(s: Subject) -> None:
-    """Each artifact is removed, and counted out, by one of them."""
+    """One of the runs deletes each artifact and counts it out."""
     at_once(REMOVE, removal_job(s))
-    whole(s, None)
+    check_artifact(s, None)
     assert totals_of(s) == (0, 0)
 
 
 @delivery("RemoveArtifacts", "never")
 def remove_lost(s: Subject) -> None:
-    """The sweep finds what was asked for after twenty minutes, and does it."""
+    """The sweep finds the requested removal after twenty minutes, and does it."""
     removal_job(s)
     with later(in_hours(1)):
         assert function(SWEEP).status == 200
@@ -202,7 +204,7 @@ def remove_lost(s: Subject) -> None:
 
 @delivery("RemoveArtifacts", "to make room, overlapping")
 def evict_at_once(s: Subject) -> None:
-    """Together they evict no more than one would have."""
+    """Together the runs evict no more than one would have."""
     change_state(s.team.id, quota_bytes=10_000)
     with evicting(s):
         for number in range(3):
@@ -213,21 +215,21 @@ def evict_at_once(s: Subject) -> None:
 
 @delivery("SendAccountEmail", "twice")
 def mail_twice(s: Subject) -> None:
-    """Two messages go out, and both links work."""
+    """Larder sends two messages, and both links work."""
     twice(SEND, mail_job(s, "verify_email"))
     assert mail_to(s.user.email) == 2
 
 
 @delivery("SendAccountEmail", "overlapping")
 def mail_at_once(s: Subject) -> None:
-    """As many messages go out as there are runs."""
+    """Each run sends a message."""
     at_once(SEND, mail_job(s, "reset_password"))
     assert mail_to(s.user.email) >= AT_ONCE
 
 
 @delivery("SendAccountEmail", "never")
 def mail_lost(s: Subject) -> None:
-    """No mail goes out. Whoever waits for it asks again, and gets one."""
+    """Larder sends no mail. The user asks again, and gets a message."""
     assert mail_to(s.user.email) == 0
     reply = s.ask("POST", "/send-verification-email", {"email": s.user.email})
     assert reply.status == 200
@@ -261,7 +263,7 @@ def sweep_twice(s: Subject) -> None:
 
 @delivery("SweepArtifacts", "overlapping")
 def sweep_at_once(s: Subject) -> None:
-    """Each item is dealt with once; the totals are exact."""
+    """Each item is handled once. The totals are exact."""
     to_be_swept(s)
     for hours in (25, 26, 28):
         with later(in_hours(hours)):
@@ -271,7 +273,7 @@ def sweep_at_once(s: Subject) -> None:
 
 @delivery("SweepArtifacts", "not for days")
 def sweep_late(s: Subject) -> None:
-    """Readers see no difference; the next run catches up."""
+    """Clients see no difference. The next run catches up."""
     stored_before(s, made())
     with later(timedelta(days=40)):
         assert s.send("GET", f"/v8/artifacts/{s.hash}").status == 404
@@ -282,26 +284,26 @@ def sweep_late(s: Subject) -> None:
 
 def _check_expired(s: Subject, run_it: Callable[[str], None]) -> None:
     gone = expired_key(s)
-    run_it("api_keys.remove_expired_keys.handler")
+    run_it("api_keys.sweep_expired_keys.handler")
     assert key_store.get(gone) is None
     assert key_store.get(s.key.key_hash) is not None
 
 
-@delivery("RemoveExpiredKeys", "twice")
+@delivery("SweepExpiredKeys", "twice")
 def expire_twice(s: Subject) -> None:
     """The second run finds nothing to do."""
     _check_expired(s, twice)
 
 
-@delivery("RemoveExpiredKeys", "overlapping")
+@delivery("SweepExpiredKeys", "overlapping")
 def expire_at_once(s: Subject) -> None:
-    """Keys that count are left alone."""
+    """Keys that have not expired stay."""
     _check_expired(s, at_once)
 
 
-@delivery("RemoveExpiredKeys", "not for days")
+@delivery("SweepExpiredKeys", "not for days")
 def expire_late(s: Subject) -> None:
-    """An expired key is refused all the same."""
+    """Larder refuses expired keys, whether or not they are deleted."""
     _, token = keys.create_key(
         NewKey(user_id=s.user.id, expires_in_s=1), now=clock.now() - timedelta(seconds=2)
     )
@@ -312,63 +314,63 @@ def _check_user_gone(s: Subject, run_it: Callable[[str], None]) -> None:
     bob = member_of(s, Role.OWNER)
     key, token = keys.create_key(NewKey(user_id=bob.id), now=clock.now())
     stored_by(s, bob, token)
-    remove_user(bob.id, now=clock.now())
+    delete_user(bob.id, now=clock.now())
     for hours in (1, 26):
         with later(in_hours(hours)):
-            run_it("accounts.forget_deleted_users.handler")
+            run_it("accounts.sweep_deleted_users.handler")
     assert key_store.get(key.key_hash) is None
     assert role_of(s.team.id, bob.id) is None
     assert read_places(s.team.id).owners == 1
     assert list(index.stored_by(bob.id)) == []
 
 
-@delivery("ForgetDeletedUsers", "twice")
-def forget_users_twice(s: Subject) -> None:
+@delivery("SweepDeletedUsers", "twice")
+def sweep_users_twice(s: Subject) -> None:
     """The second run finds nothing to do."""
     _check_user_gone(s, twice)
 
 
-@delivery("ForgetDeletedUsers", "overlapping")
-def forget_users_at_once(s: Subject) -> None:
-    """Keys and memberships end, and what the user stored is removed, once; the team's count of owners is exact."""
+@delivery("SweepDeletedUsers", "overlapping")
+def sweep_users_at_once(s: Subject) -> None:
+    """Keys, memberships and the user's artifacts are deleted once. The team's count of owners is exact."""
     _check_user_gone(s, at_once)
 
 
-@delivery("ForgetDeletedUsers", "not for days")
-def forget_users_late(s: Subject) -> None:
-    """Sessions of a deleted user do not count, nor may a key of theirs act for a team without a member."""
+@delivery("SweepDeletedUsers", "not for days")
+def sweep_users_late(s: Subject) -> None:
+    """Larder refuses the sessions of a deleted user, and their keys for a team."""
     bob = member_of(s)
     session = s.session(bob)
-    remove_user(bob.id, now=clock.now())
+    delete_user(bob.id, now=clock.now())
     assert s.ask("GET", "/get-session", token=session).body == b"null"
 
 
 def _check_team_gone(s: Subject, run_it: Callable[[str], None]) -> None:
     stored_before(s, made())
     invited(s)
-    management.delete_team(s.team.id, by=None, now=clock.now())
+    teams.delete_team(s.team.id, by=None, now=clock.now())
     for hours in (1, 26):
         with later(in_hours(hours)):
-            run_it("teams.forget_deleted_teams.handler")
+            run_it("teams.sweep_deleted_teams.handler")
     assert artifacts_seen(s) is None
     assert role_of(s.team.id, s.user.id) is None
 
 
-@delivery("ForgetDeletedTeams", "twice")
-def forget_teams_twice(s: Subject) -> None:
+@delivery("SweepDeletedTeams", "twice")
+def sweep_teams_twice(s: Subject) -> None:
     """The second run finds nothing to do."""
     _check_team_gone(s, twice)
 
 
-@delivery("ForgetDeletedTeams", "overlapping")
-def forget_teams_at_once(s: Subject) -> None:
-    """What the team stored is removed once."""
+@delivery("SweepDeletedTeams", "overlapping")
+def sweep_teams_at_once(s: Subject) -> None:
+    """The team's artifacts are deleted once."""
     _check_team_gone(s, at_once)
 
 
-@delivery("ForgetDeletedTeams", "not for days")
-def forget_teams_late(s: Subject) -> None:
-    """The team is gone for everybody at once; what it stored is left, and nobody reads it."""
+@delivery("SweepDeletedTeams", "not for days")
+def sweep_teams_late(s: Subject) -> None:
+    """The team is gone for all clients at once. Its artifacts are left, but no one can read them."""
     stored_before(s, made())
-    management.delete_team(s.team.id, by=None, now=clock.now())
+    teams.delete_team(s.team.id, by=None, now=clock.now())
     assert s.send("GET", f"/v8/artifacts/{s.hash}").status in (401, 403)

@@ -1,8 +1,8 @@
-"""Runs the scenarios of fault_scenarios against every fault at every call, and writes docs/faults.md.
+"""Runs each scenario of fault_scenarios with every fault at every call, and writes docs/faults.md.
 
     python -m tests.proofs.fault_matrix --write docs/faults.md --workers 2
 
-A run fails with the first cells that have no explained outcome; it tells all of them.
+A run prints every cell that has none of the outcomes of fault_page, and then fails.
 """
 
 import argparse
@@ -52,7 +52,7 @@ from tests.proofs.stored import index_sizes
 from tests.requests import Reply
 
 _SLACK_S = 1.5
-"""What a busy machine may take besides, unscaled."""
+"""Extra time for a busy machine. SCALE does not shorten it."""
 
 CRASHES = (
     Fault("crash before", Way.RESET, carried_out=False),
@@ -68,19 +68,19 @@ OUTCOMES = {
     "no answer",
     "no answer, done",
 }
-"""What may become of a request; fault_page explains them."""
+"""The outcomes of a request. fault_page explains them."""
 
 
 class Crash(BaseException):
-    """The function's process ends here: nothing of it runs any more that could be seen outside."""
+    """The function's process ends here. Nothing that it does later reaches a store."""
 
 
 class NotMade(Exception):
-    """The call that was to fail was not made."""
+    """The request did not make the call that has the fault."""
 
 
 class Unexplained(Exception):
-    """A cell without an outcome of the list."""
+    """A cell that has none of OUTCOMES."""
 
 
 @dataclass
@@ -98,14 +98,14 @@ class Result:
     cells: list[Cell] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    """Those that it was run with."""
+    """The faults of this run."""
     took_s: float = 0
 
 
-def befalls(fault: Fault, call: Call) -> bool:
+def applies(fault: Fault, call: Call) -> bool:
     if fault.operations and call.operation not in fault.operations:
         return False
-    # HEAD has no body that could break off, and no head is sent in halves.
+    # Replies to these have no body, and the proxy must not cut the head of a HEAD reply.
     return not (fault.way is Way.CUT and call.operation in ("HeadObject", "DeleteObject", "Invoke"))
 
 
@@ -114,25 +114,25 @@ def _is_slow(fault: Fault) -> bool:
 
 
 def limit_s(scenario: Scenario) -> int:
-    """What the function has before Lambda ends it. The gateway gives up after 30 s, clients after 30 or 60."""
+    """The time limit of the function. The gateway gives up after 30 s, clients after 30 or 60."""
     template = load_template(environ={})
     own = [one.timeout_s for one in template.functions if one.logical_id == scenario.route]
     return own[0] if own else FUNCTION_S
 
 
 def cells_of(calls: list[Call]) -> list[tuple[Call, Fault]]:
-    """Of calls that are alike, such as the pages of a query, the first two and the last."""
+    """The cells of a request: of similar calls, such as the pages of a query, the first two and the last."""
     numbers = Counter((call.service, call.operation, call.target) for call in calls)
     some = [
         call
         for call in calls
         if call.number in (1, 2, numbers[call.service, call.operation, call.target])
     ]
-    return [(call, fault) for call in some for fault in (*FAULTS, *CRASHES) if befalls(fault, call)]
+    return [(call, fault) for call in some for fault in (*FAULTS, *CRASHES) if applies(fault, call)]
 
 
 def explore(world: World, scenario: Scenario) -> tuple[list[Call], Reply, Subject]:
-    """The calls of a run without a fault, and its reply. Raises Unexplained when that fails."""
+    """Run without a fault. Returns the calls and the reply. Raises Unexplained if the run fails."""
     subject = _subject(world, scenario)
     try:
         play = scenario.play(subject)
@@ -149,10 +149,10 @@ def explore(world: World, scenario: Scenario) -> tuple[list[Call], Reply, Subjec
         except StopIteration:
             pass
         else:
-            raise AssertionError("the scenario goes on")
+            raise AssertionError("the scenario yields a third time")
     except Exception as error:
-        raise Unexplained(f"{scenario} fails without a fault: {_told(error)}") from error
-    if reply.status >= 400 and not scenario.variant.startswith("of nothing"):
+        raise Unexplained(f"{scenario} fails without a fault: {_described(error)}") from error
+    if reply.status >= 400 and not scenario.variant.startswith("not found"):
         raise Unexplained(f"{scenario} without a fault: {reply}")
     return list(dict.fromkeys(plan.calls)), reply, subject
 
@@ -166,7 +166,7 @@ def run_cell(
     *,
     tries_left: int = 4,
 ) -> tuple[str, Subject]:
-    """Play the scenario with the fault, and again without if its client would. Raises Unexplained."""
+    """Run the scenario with the fault, and repeat the request without it if a client would. Raises Unexplained."""
     subject = _subject(world, scenario)
     subject.disturbed = True
     play = scenario.play(subject)
@@ -207,8 +207,8 @@ def run_cell(
                 elif again not in ("as ever", "without it"):
                     raise AssertionError(f"the repeated request gets {_shown(replies[-1])}")
             if outcome.endswith("done"):
-                # Its answer is the first one's, which got lost; the end is checked without it.
-                subject.told_done = True
+                # The first reply got lost, so the scenario checks its end without one.
+                subject.refused_as_done = True
             with suppress(StopIteration):
                 play.send(replies)
             if took_s > limit_s(scenario) / (SCALE if _is_slow(fault) else 1) + _SLACK_S:
@@ -218,13 +218,13 @@ def run_cell(
         except NotMade as error:
             if not (_is_slow(fault) and tries_left):
                 raise Unexplained(
-                    f"{scenario} | {call} | {fault.name} is not made: {error}"
+                    f"{scenario} | {call} | {fault.name}: the call is not made: {error}"
                 ) from None
-            # On a busy machine, a deadline that is ten times shorter ends before it.
+            # On a busy machine, the shortened deadline can end before the call.
             play.close()
             return run_cell(world, scenario, call, fault, usual, tries_left=tries_left - 1)
         except Exception as error:
-            raise Unexplained(f"{scenario} | {call} | {fault.name}: {_told(error)}") from error
+            raise Unexplained(f"{scenario} | {call} | {fault.name}: {_described(error)}") from error
     finally:
         play.close()
     return outcome, subject
@@ -242,13 +242,13 @@ def _outcome_of(scenario: Scenario, reply: Reply | None, usual: Reply, fault: Fa
         if scenario.in_part(reply):
             return "in part"
         if reply.status == 302 and "error" in reply.headers.get("location", ""):
-            raise AssertionError(f"is sent on to {reply.headers['location']}")
+            raise AssertionError(f"redirected to {reply.headers['location']}")
         return "without it" if fault.every_try and fault.way is not Way.LATE else "as ever"
     if reply.status == 503 and (code == "try_again" or not reply.body):
         if "retry-after" not in reply.headers:
             raise AssertionError("503 without Retry-After")
         return "503"
-    raise AssertionError(f"answered with {_shown(reply)}")
+    raise AssertionError(f"the reply is {_shown(reply)}")
 
 
 def code_of(reply: Reply) -> str:
@@ -268,7 +268,7 @@ def _shown(reply: Reply) -> str:
     return f"{reply.status} {reply.body[:300].decode(errors='replace')}"
 
 
-def _told(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     where = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {str(error) or where.line} ({Path(where.filename).name}:{where.lineno})"
 
@@ -276,7 +276,7 @@ def _told(error: BaseException) -> str:
 def _subject(world: World, scenario: Scenario) -> Subject:
     world.handed_over.clear()
     restart()
-    # Expired keys are removed by one request in ten seconds: by each, here.
+    # One request in ten seconds deletes expired keys. Here, each request does.
     aws.dynamodb().delete_item(
         TableName=settings().api_keys_table, Key=aws.serialize({"key_hash": "#clean-up"})
     )
@@ -287,7 +287,7 @@ def _subject(world: World, scenario: Scenario) -> Subject:
 
 @contextmanager
 def _crashing(world: World, call: Call, fault: Fault) -> Iterator[Plan]:
-    """Within, the process ends before, or after, one call; whatever still runs of it reaches nobody."""
+    """A context in which the process ends before or after one call. Its other threads reach no store."""
     current = local()
     over: list[bool] = []
     clients: dict[str, Any] = {
@@ -331,15 +331,15 @@ def _crashing(world: World, call: Call, fault: Fault) -> Iterator[Plan]:
         finally:
             for client, event, hook in hooks:
                 client.meta.events.unregister(event, hook)
-    assert over, f"the call was not made; made were {[str(one) for one in plan.calls]}"
+    assert over, f"the call was not made, but {[str(one) for one in plan.calls]}"
 
 
-# What is left, and the sweeps --------------------------------------------------------------------
+# Cleanup and sweeps --------------------------------------------------------------------
 
 
 def sweep_and_check(world: World, subjects: list[Subject]) -> list[str]:
-    """Deliver all events, out of order, and what functions handed over; let the schedules run for two days. Returns
-    what is not clean then.
+    """Deliver all events out of order, run all jobs, and run the schedules for two days. Returns what is wrong
+    after that.
     """
     world.deliver_events()
     world.run_jobs()
@@ -352,9 +352,9 @@ def sweep_and_check(world: World, subjects: list[Subject]) -> list[str]:
                     return [f"{handler} answers {reply.status}"]
     owners = [owner for subject in subjects for owner in subject.owners]
     problems = [problem for owner in owners for problem in _unclean(world, owner)]
-    problems += [f"a note of a deletion stays: {key}" for key in _deletion_notes()]
+    problems += [f"the record of a deletion is left: {key}" for key in _deletion_notes()]
     for owner in owners:
-        _forget(owner)
+        _delete_index_entries(owner)
     return problems
 
 
@@ -368,7 +368,7 @@ def _unclean(world: World, owner: str) -> Iterator[str]:
         yield f"{owner}: {len(objects)} objects for {len(sizes)} artifacts"
     notes = [key for key in _index_of(owner) if "#" in key and key != "#totals"]
     if notes:
-        yield f"{owner}: notes stay: {notes}"
+        yield f"{owner}: notes are left: {notes}"
 
 
 def _index_of(owner: str) -> list[str]:
@@ -382,18 +382,18 @@ def _deletion_notes() -> list[str]:
     return notes
 
 
-def _forget(owner: str) -> None:
-    """Those of other scenarios are not swept along."""
+def _delete_index_entries(owner: str) -> None:
+    """Delete the index entries of an owner, so that later sweeps do not handle them."""
     for hash in _index_of(owner):
         commit(ARTIFACTS.delete(owner, hash))
 
 
-# The whole ---------------------------------------------------------------------------------------
+# Runs ---------------------------------------------------------------------------------------
 
 
 @contextmanager
 def _logging_to(text: StringIO) -> Iterator[None]:
-    """Powertools' Logger writes to the standard output of its first use, metrics to the present one."""
+    """Write logs and metrics to `text`. Powertools' Logger keeps its first standard output, so replace it."""
     (handler,) = logger().handlers
     before = handler.setStream(text)  # type: ignore[attr-defined]
     try:
@@ -410,7 +410,7 @@ def run_scenario(
     *,
     leaves: list[Subject] | None = None,
 ) -> Result:
-    """Run the cells that are chosen, and the sweeps; with `leaves`, these are the caller's to run, for those in it."""
+    """Run the chosen cells, and then the sweeps. With `leaves`, the caller runs the sweeps for the subjects in it."""
     began = time.monotonic()
     log = StringIO()
     result = Result(str(scenario), [])
@@ -444,7 +444,7 @@ def run_scenario(
 
 _opened = ExitStack()
 _worlds: list[World] = []
-"""This process's own, opened when it begins."""
+"""The one world of this process, opened when the process starts."""
 
 
 def _begin(folder: str) -> None:
@@ -462,26 +462,35 @@ def _run(number: int, faults: frozenset[str]) -> Result:
 
 
 def _deliver(number: int) -> str:
-    """What went wrong; empty for nothing."""
+    """Returns the failure, or an empty string."""
     one = DELIVERIES[number]
     try:
         with _logging_to(StringIO()):
             subject = deliver(_worlds[0], one)
             problems = sweep_and_check(_worlds[0], [subject])
     except AssertionError as error:
-        return f"{one}: {_told(error)}"
+        return f"{one}: {_described(error)}"
     return f"{one} after the sweeps: {problems}" if problems else ""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", type=Path, help="the page")
+    parser.add_argument("--write", type=Path, help="the page to write")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--only", default="", help="scenarios whose name holds this: their rows")
     parser.add_argument(
-        "--fault", action="append", choices=list(COLUMNS), help="this one alone; may be repeated"
+        "--only",
+        default="",
+        help="run only scenarios whose name contains this, and keep the other rows",
     )
-    parser.add_argument("--results", type=Path, help="kept here; what is, is not run again")
+    parser.add_argument(
+        "--fault",
+        action="append",
+        choices=list(COLUMNS),
+        help="run only this fault; can be repeated",
+    )
+    parser.add_argument(
+        "--results", type=Path, help="file that keeps results; results in it are not run again"
+    )
     arguments = parser.parse_args()
     began = time.monotonic()
     results = _kept(arguments.results)
@@ -492,7 +501,7 @@ def main() -> int:
         if arguments.only in str(one)
     }
     if not to_do:
-        parser.error(f"no scenario's name holds {arguments.only!r}: docs/faults.md has their names")
+        parser.error(f"no scenario has a name with {arguments.only!r}: docs/faults.md lists them")
     failures = []
     with tempfile.TemporaryDirectory() as folder:
         context = multiprocessing.get_context("spawn")
@@ -506,7 +515,7 @@ def main() -> int:
                     with arguments.results.open("a") as file:
                         file.write(json.dumps(asdict(result)) + "\n")
                 _add(results, running[one], result)
-            failures += [told for told in pool.map(_deliver, range(len(DELIVERIES))) if told]
+            failures += filter(None, pool.map(_deliver, range(len(DELIVERIES))))
     cells = [cell for result in results.values() for cell in result.cells]
     print(*failures, sep="\n")
     print(f"{len(cells)} cells, {dict(Counter(cell.outcome for cell in cells))}")
@@ -519,7 +528,7 @@ def main() -> int:
 
 
 def _kept(file: Path | None) -> dict[int, Result]:
-    """The results of runs that were cut off, or had some faults alone, by the number of their scenario."""
+    """The results of runs that were interrupted or had only some faults, by the number of the scenario."""
     numbers = {str(scenario): number for number, scenario in enumerate(SCENARIOS)}
     kept: dict[int, Result] = {}
     for line in file.read_text().splitlines() if file is not None and file.exists() else ():
@@ -545,7 +554,7 @@ def _report(result: Result) -> None:
 
 
 def _page(results: list[Result], kept: Mapping[str, str]) -> str:
-    """The page of these results, and of the rows that are kept. Raises KeyError for a scenario that is in neither."""
+    """Render the page from these results and the kept rows. Raises KeyError if a scenario is in neither."""
     cells: dict[str, dict[str, Counter[str]]] = {result.scenario: {} for result in results}
     for result in results:
         for cell in result.cells:

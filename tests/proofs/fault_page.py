@@ -1,4 +1,4 @@
-"""docs/faults.md, as a run of the whole matrix makes it."""
+"""Renders docs/faults.md from the results of a run of the fault matrix."""
 
 import re
 from collections import Counter
@@ -8,149 +8,153 @@ from pathlib import Path
 from tests.proofs.fault_deliveries import Delivery
 
 COLUMNS = {
-    "throttled": ("throttled", "The store says that it is too busy, to every try."),
+    "throttled": ("throttled", "Every attempt gets a throttling error."),
     "throttled within": (
         "part",
-        "A part is too busy: a transaction is cancelled for it, or a batch of reads leaves its keys, at every try.",
+        "Every attempt is throttled in part: a transaction is cancelled, or a batch read returns keys unprocessed.",
     ),
-    "500": ("500", "Every try is answered 500, and nothing is done."),
-    "503": ("503", "The same with 503."),
+    "500": ("500", "Every attempt gets 500. The store does not carry it out."),
+    "503": ("503", "The same, with 503."),
     "no answer": (
         "silent",
-        "No try is answered, and nothing is done: each waits for its time-out.",
+        "No attempt gets a reply or is carried out. Each waits for its time-out.",
     ),
     "reset before": (
         "reset",
-        "Every try's connection is reset before it is carried out; an upload's in the middle of its body.",
+        "The connection of every attempt is reset before the call is carried out. For an upload, this is in its body.",
     ),
-    "reset once": ("reset 1x", "The same of the first try alone."),
-    "late": ("late", "Every answer comes late, before the time-out."),
+    "reset once": ("reset 1x", "The same, for the first attempt only."),
+    "late": ("late", "Every reply comes late, but before the time-out."),
     "lost reply once": (
         "lost 1x",
-        "The first try is carried out, and its connection reset in place of a reply.",
+        "The first attempt is carried out, but its connection is reset instead of a reply.",
     ),
-    "lost replies": ("lost", "The same of every try."),
-    "no answer, done": ("silent, done", "Every try is carried out, and none is answered."),
-    "500 once, done": ("500 1x, done", "The first try is carried out, and answered 500."),
-    "cut reply": ("cut", "Every try is carried out, and its reply breaks off in the middle."),
-    "crash before": ("crash before", "The function's process ends before the call leaves."),
-    "crash after": ("crash after", "It ends when the call is carried out, before it learns so."),
+    "lost replies": ("lost", "The same, for every attempt."),
+    "no answer, done": ("silent, done", "Every attempt is carried out, but none gets a reply."),
+    "500 once, done": ("500 1x, done", "The first attempt is carried out, but gets 500."),
+    "cut reply": ("cut", "Every attempt is carried out, but its reply ends in the middle."),
+    "crash before": ("crash before", "The function's process ends before it sends the call."),
+    "crash after": (
+        "crash after",
+        "The process ends after the call was carried out, before it reads the reply.",
+    ),
 }
-"""By the name of a fault: the title of its column, and what happens."""
+"""By fault: the title of its column, and what happens."""
 
 SIGNS = {
     "as ever": (
         "ok",
-        "Answered as without the fault: the client of AWS has tried again, or has waited.",
+        "The same reply as without the fault. The AWS client retried or waited.",
     ),
     "without it": (
         "without",
-        """The same, although the call failed for good. The answer does not rest on it: a limit on requests that cannot
-        be counted lets them pass, and so does the limit of a key without an allowance, with a metric; a look at the
-        slug, a note of the last use, the removal of expired keys, a request to make room, or the mail that tells of a
-        changed password is left out; a sweep leaves the item to the next one.""",
+        """The same reply, although the call failed for good, because the request can do without it. If Larder cannot
+        count requests, it lets them through and writes a metric; the same is true for the rate limit of a key
+        with unlimited uses. It skips the lookup of a slug, the time of the last use, the deletion of expired keys, a
+        request to evict artifacts, or the notice of a changed password. A sweep leaves the item to its next run.""",
     ),
     "503": (
         "503",
-        """503 `try_again` with `Retry-After`, and repeated it succeeds. A function without a route raises instead, and
-        is invoked again.""",
+        """503 `try_again` with `Retry-After`. A repeated request succeeds. A function without a route raises an error
+        instead, and Lambda invokes it again.""",
     ),
     "503, done": (
         "503 done",
-        "503, but the request was carried out. Repeated, it is refused for what is done: the table below tells how.",
+        "503, but the request was carried out. A repeated request is refused because of that, as in the table below.",
     ),
     "done": (
         "done",
-        """The request is refused for what it has done itself: its first try was carried out, and its second, of which
-        alone the reply came, found that. As in the table below.""",
+        """The request is refused because of its own first attempt: the store carried that out without a reply, and the
+        second attempt found the change. As in the table below.""",
     ),
     "in part": (
         "in part",
-        "A query tells of some hashes that they could not be looked up; the client takes them for missing.",
+        "The reply to a query says that some hashes could not be looked up. The client treats them as missing.",
     ),
     "no answer": (
         "none",
-        "The process ended. The gateway answers 500 in its place; the repeated request, or event, succeeds.",
+        "The process ended, and the gateway replies 500. The repeated request or event succeeds.",
     ),
     "no answer, done": (
         "none, done",
-        "The same, and the repeated request is refused for what is done.",
+        "The same, but the repeated request is refused because the first was carried out.",
     ),
 }
-"""By outcome: how a cell shows it, and what it means."""
+"""By outcome: its text in a cell, and what it means."""
 
 NOT_RUN = "not run"
 
 _HEAD = """\
 # Faults
 
-What happens when DynamoDB, S3, Lambda, Secrets Manager or SES fail in the middle of a request, or the function does.
-`make faults` makes this page. It puts a proxy between the handlers and the local stores, records the calls that each
-request makes, and then lets every one of them fail in every way below: {cells} cells in the last run. A cell that is
-none of the outcomes below fails the run, a 500 among them.
+This page shows what happens if DynamoDB, S3, Lambda, Secrets Manager, SES or the function itself fails in the middle
+of a request. `make faults` writes the page. It puts a proxy between the handlers and the local stores, records the
+calls that each request makes, and then makes each call fail in every way below: {cells} cells in the last run. The run
+fails if a cell has an outcome that is not listed below, such as a 500.
 
-After each cell it is checked that
+After each cell, the run checks that
 
-- the client got an answer with a code of [errors.md](errors.md) in less time than a function has;
-- readers meet nothing half, and nothing with another's tag: the artifact from before, the new one, or none, by GET
-  and by HEAD;
-- the repeated request ends in what was wanted;
-- counts are off by nothing but what stands under [What may be off](#what-may-be-off);
-- when all events have come, out of order, and the schedules have run for two days, each owner's totals equal the index,
-  there is one object for each artifact, and no note, key or membership of what is gone is left.
+- the client got a reply with a code from [errors.md](errors.md) within the time limit of the function;
+- readers get the previous artifact, the new one or a 404, with GET and with HEAD, but never a partial artifact or the
+  tag of another;
+- the repeated request has the result that the client asked for;
+- counts are exact, except for the [known inaccuracies](#known-inaccuracies);
+- after all events have arrived out of order and the schedules have run for two days, each owner's totals equal the
+  index, each artifact has one object, and no record, key or membership of a deleted item is left.
 
-[Decision 31](decisions/0031-answers-before-the-function-ends.md) tells what is promised and how it is kept.
+[Decision 31](decisions/0031-answers-before-the-function-ends.md) says what Larder guarantees, and how.
 
 ## The faults
 
-A *call* is one operation of a store with all its tries: three, by the layer's clients. Of calls that are alike, such
-as the pages of a query or the artifacts of a removal, the first two and the last are failed.
+A *call* is one operation of a store, with all its attempts: the layer's clients make up to three. If a request makes
+several similar calls, such as the pages of a query or the deletions of a removal, the run makes the first two and the
+last fail.
 
-| Column | What befalls one call |
+| Column | What happens to one call |
 |---|---|
 """
 
 _OUTCOMES = """
 ## The outcomes
 
-Numbers in the table count calls of the request.
+A number in the table is how many calls of the request have this outcome.
 
 | Cell | Meaning |
 |---|---|
 """
 
 _DONE = """
-## Refused for what is done
+## Repeated requests that are refused
 
-A reply can get lost after the request was carried out. No store can tell its client so, and no client can know. What
-is repeated then finds what it wanted, and is refused in its usual way:
+A reply can get lost after the request was carried out. The client cannot know that. A repeated request then finds its
+own change, and gets the usual error for it:
 
-| Request | The repeated one gets | It means |
+| Request | Reply to the repeated request | Meaning |
 |---|---|---|
 {rows}
 
-## What may be off
+## Known inaccuracies
 
-- **An allowance.** A verification whose reply got lost on the way from DynamoDB is made again, and takes a further
-  use, three at most; the count of a rate limit the same. No use ever comes back, and the last one never passes
-  twice.
-- **A limit on requests.** While its table fails, requests pass uncounted; the metric `RateLimitStoreFailures` tells.
-  A reply that got lost counts twice.
-- **Usage figures.** A batch of events is kept and counted once, or not at all. A client that reports it again,
-  because the reply got lost, has it counted again: clients send no id by which it could be known.
-- **Totals.** A crash, or a lost reply, between counting and publishing leaves them too high by one artifact, by
-  three at most, and what the quota has room for too low. A reply that gets lost while one is counted out leaves them
-  too low by as much. The [sweep](architecture.md#what-a-crash-leaves) takes either off within two days.
-- **Keys, sessions and codes that nobody has.** Whoever asked for one and got no reply asks again and gets another.
-  The first is listed, and ends in its time.
-- **Mail.** May come twice, and not at all when its job got lost: ask again. The notice of a changed password, or
-  address, is not sent when the reply of the change got lost.
-- **Objects.** One whose upload was cut off, and whose event got lost too, stays in the bucket till its lifecycle
-  ends it. Nobody reads it.
+- **Remaining uses of a key.** If DynamoDB's reply to a verification gets lost, the client retries, and each retry takes
+  another use: three at most. The same is true for the count of a key's rate limit. No use is ever given back, and the
+  last use never succeeds twice.
+- **Rate limits.** While their table fails, Larder does not count requests. The metric `RateLimitStoreFailures` shows
+  this. A request whose reply from the table got lost counts twice.
+- **Usage figures.** A batch of events is stored and counted once, or not at all. If the reply got lost and the client
+  reports the batch again, it counts twice, because clients send no id for a batch.
+- **Totals.** A crash or a lost reply between counting and publishing leaves the totals too high by one artifact, at
+  most three, so the quota has less room. A lost reply while Larder counts an artifact out leaves them too low by as
+  much. The [sweep](architecture.md#what-a-crash-leaves) corrects both within two days.
+- **Unused keys, sessions and codes.** If the reply with a new one got lost, the client asks again and gets another.
+  The first one is listed, and expires in its time.
+- **Mail.** A message can arrive twice. If its job got lost, it does not arrive, and the user asks again. Larder does
+  not send the notice of a changed password or address if the reply to the change got lost.
+- **Objects.** If an upload was interrupted and its event got lost too, the object stays in the bucket until a lifecycle
+  rule deletes it. No one can read it.
 
-Time-outs of a silent store are shortened for the run, tenfold, and one test waits for the real ones: a request is
-answered within 17 seconds while DynamoDB is silent, and within 22 while S3 is; a function has 25. An answer that
-keeps trickling is not silent: Lambda ends the function, as in a crash.
+For the run, the time-outs of a silent store are ten times shorter. One test waits for the real ones: a request gets a
+reply within 17 seconds while DynamoDB is silent, and within 22 while S3 is. A function has 25. A store that sends its
+reply slowly is not silent: Lambda ends the function, as in a crash.
 
 ## Requests
 
@@ -161,28 +165,29 @@ keeps trickling is not silent: Lambda ends the function, as in a crash.
 _DELIVERIES = """
 ## Events, invocations and schedules
 
-They come at least once: twice, two at a time ({at_once} in the run), in any order, and now and then not at all.
+AWS delivers these at least once: sometimes twice, several at the same time ({at_once} in the run), in any order, and
+now and then not at all.
 
-| Function | It comes | What comes of it |
+| Function | Delivery | Result |
 |---|---|---|
 """
 
 DONE = {
-    (200, "usage_exceeded"): "the key's last use is taken, by the first",
-    (200, "invalid_api_key"): "the key's last use is taken, by the first, and the key is gone",
-    (400, "invalid_password"): "the password is the new one",
-    (400, "invalid_token"): "the link is used, the password is the new one",
-    (401, "unauthorized"): "the session, the key or the user is gone",
+    (200, "usage_exceeded"): "the first request took the key's last use",
+    (200, "invalid_api_key"): "the first request took the key's last use, and the key is deleted",
+    (400, "invalid_password"): "the password is changed",
+    (400, "invalid_token"): "the link is used, and the password is changed",
+    (401, "unauthorized"): "the session or key is revoked, or the user is deleted",
     (
         401,
         "invalid_login_code",
-    ): "the code is spent; its key is listed and ends in its time. Log in again",
-    (404, "key_not_found"): "the key is gone",
-    (404, "team_not_found"): "the team is gone",
-    (404, "member_not_found"): "the member, or the invitation, is gone",
-    (404, "invitation_not_found"): "the invitation is used: who was invited is a member",
-    (409, "slug_taken"): "the team is there, and the caller owns it",
-    (422, "user_already_exists_use_another_email"): "the user is there: sign in",
+    ): "the code is used; its key is listed, and expires in its time. Log in again",
+    (404, "key_not_found"): "the key is deleted",
+    (404, "team_not_found"): "the team is deleted",
+    (404, "member_not_found"): "the member is removed, or the invitation withdrawn",
+    (404, "invitation_not_found"): "the invitation is accepted, and the user is a member",
+    (409, "slug_taken"): "the team exists, and the caller owns it",
+    (422, "user_already_exists_use_another_email"): "the user exists: sign in",
 }
 
 
@@ -195,9 +200,9 @@ def render(
     at_once: int,
     kept: Mapping[str, str],
 ) -> str:
-    """`calls` and `cells` are by the name of a scenario, cells by fault, each with how often an outcome came.
+    """Render the page. `calls` and `cells` are by scenario; `cells` then has the number of each outcome, by fault.
 
-    `kept` has the rows of the others, as an earlier run made them.
+    `kept` has the rows of the other scenarios, from an earlier run.
     """
     rows = dict(kept)
     for name, row in cells.items():
@@ -229,7 +234,7 @@ def render(
 
 
 def rows_of(page: Path) -> dict[str, str]:
-    """The rows of cells that the page has, by the request."""
+    """The rows of the page's table of requests, by scenario."""
     _, _, section = page.read_text().partition("## Requests\n")
     section, _, _ = section.partition("\n## ")
     return {
@@ -241,7 +246,7 @@ def rows_of(page: Path) -> dict[str, str]:
 
 
 def deliveries_of(page: Path) -> list[tuple[str, str, str]]:
-    """Function, how and outcome of each row of the last table."""
+    """Function, delivery and result of each row of the last table."""
     _, _, section = page.read_text().partition("## Events, invocations and schedules\n")
     rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+) \|$", section, re.MULTILINE)
     return [(function, how, outcome) for function, how, outcome in rows]
@@ -253,7 +258,7 @@ def _shown(name: str) -> str:
 
 
 def _counted(row: str) -> int:
-    """The cells of the matrix that a row tells of: what stands behind each outcome."""
+    """The number of cells of the matrix in a row: the sum of the numbers behind its outcomes."""
     _, _, _, *shown, _ = row.split("|")
     return sum(int(times) for cell in shown for times in re.findall(r" (\d+)(?=,| $)", cell))
 

@@ -1,8 +1,8 @@
 """A proxy between the layer's clients and the stores that fails on purpose: HTTP over real sockets, on loopback.
 
-What a function asks for is a *call*: one operation with all of botocore's own tries, which carry one id. A call is
-named by its operation and what it is done to, and by how often that came before. So the calls of a faultless run can be
-named again, side by side as some of them are. A rule then says what becomes of one of them.
+A *call* is one operation with all of botocore's attempts, which share an id. Its name has the operation, the target,
+and a number if the request has made the same call before. So a call of a run without faults has the same name in the
+next run, even if calls run in parallel. A rule says which fault one of them gets.
 """
 
 import http.client
@@ -25,7 +25,7 @@ _MOST_SILENCE_S = 60
 
 
 class Way(Enum):
-    """What the client meets."""
+    """What the client sees."""
 
     ANSWER = "an answer"
     SILENCE = "no answer"
@@ -36,8 +36,8 @@ class Way(Enum):
 
 @dataclass(frozen=True)
 class Fault:
-    """One way to fail. `carried_out` is whether the store does what it is asked; `every_try` whether a client that
-    tries again meets the same. `answers` has status and code by service, for an answer.
+    """One way to fail. With `carried_out`, the store carries the call out. With `every_try`, each retry fails too.
+    `answers` has the status and code of an error reply, by service.
     """
 
     name: str
@@ -46,12 +46,12 @@ class Fault:
     every_try: bool = True
     answers: dict[str, tuple[int, str]] = field(default_factory=dict)
     operations: tuple[str, ...] = ()
-    """Those that it can befall; all when it is empty."""
+    """The operations that it applies to. Empty means all."""
 
 
 @dataclass(frozen=True, order=True)
 class Call:
-    """The `number`th of its name, from 1."""
+    """The `number`th call with this operation and target, from 1."""
 
     service: str
     operation: str
@@ -82,17 +82,17 @@ class Reply:
 
 @dataclass
 class Plan:
-    """What becomes of the calls from now on, and what was seen of them. `late_s` is how late a late answer comes."""
+    """The fault for the calls from now on, and the calls seen. `late_s` is the delay of a late reply."""
 
     late_s: float
     rule: tuple[Call, Fault] | None = None
     calls: list[Call] = field(default_factory=list)
     carried_out: Counter[Call] = field(default_factory=Counter)
-    """How often the store did what was asked, and said so."""
+    """How often the store replied that it carried out a call."""
     met: int = 0
-    """How many tries met the fault."""
+    """How many attempts had the fault."""
     silent: str = ""
-    """A service that answers nothing."""
+    """A service that does not reply."""
     _by_id: dict[str, Call] = field(default_factory=dict)
     _named: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -129,7 +129,7 @@ class Plan:
 
 
 def describe(service: str, request: Request) -> tuple[str, str]:
-    """Operation and target, as a person would name them."""
+    """The operation and the target, as names for people."""
     if service in ("dynamodb", "secretsmanager"):
         operation = request.headers["x-amz-target"].rpartition(".")[2]
         return operation, _tables_of(operation, json.loads(request.body or b"{}"))
@@ -160,7 +160,7 @@ def _tables_of(operation: str, body: dict[str, object]) -> str:
 
 
 def _note_of(key: object) -> str:
-    """What kind of note it is that is named, for items that are no artifact and no key: `#totals`, `#clean-up`."""
+    """The kind of an item that is neither an artifact nor a key: `#totals`, `#clean-up`."""
     assert isinstance(key, dict)
     for name in ("hash", "key_hash"):
         text = key.get(name, {}).get("S", "")
@@ -171,7 +171,7 @@ def _note_of(key: object) -> str:
 
 
 class Proxy:
-    """Listens on a port for each service. `upstream` tells where DynamoDB and S3 are; `answers` answers the others."""
+    """Listens on a port for each service. `upstream` has the ports of DynamoDB and S3, `answers` the other services."""
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ class Proxy:
     def failing(
         self, rule: tuple[Call, Fault] | None = None, *, silent: str = ""
     ) -> Iterator[Plan]:
-        """Within, calls are named anew, and one of them meets a fault, or all of one service are not answered."""
+        """A context that numbers calls from 1 and gives one of them a fault, or silences a service."""
         before, self.watches = self.plan, True
         self.plan = Plan(self._late_s, rule, silent=silent)
         try:
@@ -240,14 +240,14 @@ class Proxy:
         head: tuple[str, str, list[tuple[str, str]]],
         upstream: http.client.HTTPConnection | None,
     ) -> bool:
-        """Serve one request; False when the connection is over."""
+        """Serve one request. Returns False if the connection has ended."""
         method, path, fields = head
         headers = {name.lower(): value for name, value in fields}
         plan = self.plan
         size = int(headers.get("content-length", 0))
         if "100-continue" in headers.get("expect", ""):
             connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
-        # What is asked of S3 stands in the head, so that its body can break off.
+        # The head of a request to S3 names the call, so the body can be cut.
         early = Request(method, path, headers, b"", fields) if service == "s3" else None
         call = plan.name(service, early) if early else None
         fault = plan.fault_of(call) if call else None
@@ -277,7 +277,7 @@ class Proxy:
                 _send(connection, method, reply)
                 return True
             case Way.SILENCE:
-                # Until the client has given up.
+                # Wait until the client gives up.
                 select.select([connection], [], [], _MOST_SILENCE_S)
                 return False
             case Way.CUT:
@@ -295,7 +295,7 @@ class Proxy:
             try:
                 return _forward(upstream, request)
             except (ConnectionError, http.client.BadStatusLine):
-                # A connection that was kept and has ended meanwhile: nothing was sent by it.
+                # A kept connection that has ended in the meantime: nothing was sent on it.
                 upstream.close()
                 if attempt:
                     raise
@@ -337,7 +337,7 @@ def _send(connection: socket.socket, method: str, reply: Reply, *, cut: bool = F
     head = ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
     body = b"" if method == "HEAD" else reply.body
     if cut:
-        # A reply without a body breaks off in its head.
+        # A reply without a body is cut in its head.
         whole = head + body
         connection.sendall(head + body[: len(body) // 2] if body else whole[: len(whole) // 2])
         time.sleep(0.02)
@@ -376,7 +376,7 @@ def _json(status: int, body: object, code: str = "") -> Reply:
 
 
 def json_reply(status: int, body: object) -> Reply:
-    """What a service answers that is not behind the proxy but a part of it."""
+    """A JSON reply of a service that the proxy itself plays."""
     return _json(status, body)
 
 

@@ -1,9 +1,13 @@
-"""What the fault matrix asks for: of each route, and of each function without one, what is there before, the request,
-and what must hold once a client has repeated it.
+"""The scenarios of the fault matrix: for each route, and each function without one, the data before, the request, and
+what must hold after a client has repeated it.
 
-A scenario is a generator. It arranges; yields the request; gets the first reply, or None from a function that crashed,
-and checks what readers meet meanwhile; yields; gets all replies, the repeat's last, and checks the end. `done_before`
-tells what a repeat may be answered because the first request was carried out, although its client did not learn it.
+A scenario is a generator:
+
+1. It sets up its data and yields the request.
+2. It gets the first reply, or None if the function crashed, checks what readers see now, and yields again.
+3. It gets all replies, the last one of the repeated request, and checks the result.
+
+`done_before` has the errors that a repeated request can get because the first was carried out and its reply got lost.
 """
 
 import secrets
@@ -34,12 +38,15 @@ from larder.errors import LarderError
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitation, Invitee
 from larder.settings import settings
-from larder.teams import management
-from larder.teams.models import Actor, CachingStatus, Role
+from larder.teams import members, teams
+from larder.teams.members import add_member, role_of
+from larder.teams.models import CachingStatus, Member, Role
 from larder.teams.repository import read_places
-from larder.teams.service import add_member, change_state, find_team, role_of
-from larder.turbo_login.service import Grant, give
+from larder.teams.state import change_state
+from larder.teams.teams import find_team
+from larder.turbo_login.service import Grant, create_token
 from local.template import load_template
+from tests.catalogue import valid
 from tests.direct_uploads import PREFLIGHT
 from tests.proofs.fault_world import Subject, function, in_hours, later
 from tests.requests import Reply, Sender
@@ -74,8 +81,8 @@ def scenario(
     succeeds: Callable[[Reply], bool] | None = None,
 ) -> Callable[[Callable[[Subject], Play]], Callable[[Subject], Play]]:
     def add(play: Callable[[Subject], Play]) -> Callable[[Subject], Play]:
-        told = (done_before or {}).items()
-        done = frozenset((status, code) for status, codes in told for code in codes.split())
+        errors = (done_before or {}).items()
+        done = frozenset((status, code) for status, codes in errors for code in codes.split())
         SCENARIOS.extend(
             Scenario(route, variant, play, done, in_part, succeeds) for route in routes
         )
@@ -107,7 +114,7 @@ def stored_before(s: Subject, artifact: Stored, hash: str = "") -> None:
 
 
 def stored_by(s: Subject, user: User, token: str) -> None:
-    """Stored before, without a team, with a key of the user's."""
+    """Store an artifact of a user, without a team, with their key."""
     s.owners.append(user.id)
     reply = Sender(token)("PUT", f"/v8/artifacts/{s.hash}", body=made()[0])
     assert reply.status == 202, reply
@@ -115,7 +122,7 @@ def stored_by(s: Subject, user: User, token: str) -> None:
 
 
 def read(s: Subject, hash: str = "") -> Stored | None:
-    """What a reader gets by GET, whose HEAD must tell the same; None for nothing."""
+    """The artifact that GET returns, or None. HEAD must agree with it."""
     path = f"/v8/artifacts/{hash or s.hash}"
     head, reply = s.send("HEAD", path), s.send("GET", path)
     if reply.status == 404:
@@ -124,29 +131,32 @@ def read(s: Subject, hash: str = "") -> Stored | None:
     body = reply.body
     if reply.status == 302:
         download = httpx.get(reply.headers["location"], trust_env=False)
-        assert download.status_code == 200, "the redirect leads nowhere"
+        assert download.status_code == 200, "the redirect does not work"
         body = download.content
     assert reply.status in (200, 302), reply
     assert head.status == 200, "GET finds what HEAD does not"
-    assert int(head.headers["content-length"]) == len(body), "HEAD tells another size"
+    assert int(head.headers["content-length"]) == len(body), "HEAD returns another size"
     return body, reply.headers.get("x-artifact-tag")
 
 
-def whole(s: Subject, *may_be: Stored | None, hash: str = "") -> None:
-    """What readers get is one of these, whole and with its own tag."""
+def check_artifact(s: Subject, *may_be: Stored | None, hash: str = "") -> None:
+    """Readers get one of these artifacts, complete and with its own tag."""
     found = read(s, hash)
     assert found in may_be, f"a wrong artifact: {found and (len(found[0]), found[1])}"
 
 
 def offer(s: Subject, hash: str = "") -> str:
-    """The address of a direct upload."""
+    """Request a direct upload. Returns its URL."""
     reply = s.send("OPTIONS", f"/v8/artifacts/{hash or s.hash}", headers=PREFLIGHT)
     assert reply.status == 204, reply
     return reply.headers["location"]
 
 
-def upload(location: str, body: bytes) -> None:
-    assert httpx.put(location, content=body, trust_env=False).status_code == 200
+def upload(location: str, body: bytes) -> str:
+    """Upload an object. Returns its version."""
+    reply = httpx.put(location, content=body, trust_env=False)
+    assert reply.status_code == 200
+    return reply.headers["x-amz-version-id"]
 
 
 def totals_of(s: Subject) -> tuple[int, int]:
@@ -163,19 +173,19 @@ HEAD = "HEAD /v8/artifacts/{hash}"
 def put_artifact(s: Subject) -> Play:
     artifact = made(150_000)
     yield lambda: put(s, artifact)
-    whole(s, None, artifact)
+    check_artifact(s, None, artifact)
     yield None
-    whole(s, artifact)
+    check_artifact(s, artifact)
 
 
-@scenario(PUT, variant="in place of another")
+@scenario(PUT, variant="that replaces another")
 def put_in_place(s: Subject) -> Play:
     before, after = made(), made(150_000)
     stored_before(s, before)
     yield lambda: put(s, after)
-    whole(s, before, after)
+    check_artifact(s, before, after)
     yield None
-    whole(s, after)
+    check_artifact(s, after)
 
 
 @scenario(PUT, variant="with a quota")
@@ -183,9 +193,9 @@ def put_with_quota(s: Subject) -> Play:
     change_state(s.team.id, quota_bytes=20_000)
     artifact = made()
     yield lambda: put(s, artifact)
-    whole(s, None, artifact)
+    check_artifact(s, None, artifact)
     yield None
-    whole(s, artifact)
+    check_artifact(s, artifact)
 
 
 @contextmanager
@@ -197,7 +207,7 @@ def evicting(s: Subject) -> Generator[None]:
         s.world.option("over_quota", "refuse")
 
 
-@scenario(PUT, variant="making room")
+@scenario(PUT, variant="that makes room")
 def put_making_room(s: Subject) -> Play:
     change_state(s.team.id, quota_bytes=10_000)
     with evicting(s):
@@ -205,9 +215,9 @@ def put_making_room(s: Subject) -> Play:
         for number, one in enumerate(old):
             stored_before(s, one, f"{s.tag}{number}")
         yield lambda: put(s, artifact)
-        whole(s, None, artifact)
+        check_artifact(s, None, artifact)
         yield None
-        whole(s, artifact)
+        check_artifact(s, artifact)
         kept = [read(s, f"{s.tag}{number}") for number in range(2)]
         assert all(one in (None, was) for one, was in zip(kept, old, strict=True))
 
@@ -217,7 +227,7 @@ def fetch_inline(s: Subject) -> Play:
     artifact = made()
     stored_before(s, artifact)
     yield lambda: s.send("GET", f"/v8/artifacts/{s.hash}")
-    whole(s, artifact)
+    check_artifact(s, artifact)
     replies = yield None
     assert isinstance(replies, list)
     assert replies[-1].body == artifact[0]
@@ -239,28 +249,28 @@ def fetch_large(s: Subject) -> Play:
     stored_before(s, artifact)
     yield lambda: s.send("GET", f"/v8/artifacts/{s.hash}")
     yield None
-    whole(s, artifact)
+    check_artifact(s, artifact)
 
 
-@scenario(GET, variant="where uses are noted")
+@scenario(GET, variant="where uses are recorded")
 def fetch_noting(s: Subject) -> Play:
     artifact = made()
     stored_before(s, artifact)
     with evicting(s):
         yield lambda: s.send("GET", f"/v8/artifacts/{s.hash}")
         yield None
-        whole(s, artifact)
+        check_artifact(s, artifact)
 
 
-@scenario(GET, variant="of an upload that has just come")
+@scenario(GET, variant="of an upload that has just arrived")
 def fetch_settling(s: Subject) -> Play:
     artifact = made(2_000, signed=False)
     upload(offer(s), artifact[0])
     s.lose_events()
     yield lambda: s.send("GET", f"/v8/artifacts/{s.hash}")
-    whole(s, artifact)
+    check_artifact(s, artifact)
     yield None
-    whole(s, artifact)
+    check_artifact(s, artifact)
 
 
 @scenario(HEAD)
@@ -270,19 +280,19 @@ def exists(s: Subject) -> Play:
     yield None
 
 
-@scenario(HEAD, variant="of an upload that has just come, in place of another")
+@scenario(HEAD, variant="of an upload that has just arrived and replaces another")
 def exists_settling(s: Subject) -> Play:
     before, after = made(), made(2_000, signed=False)
     stored_before(s, before)
     upload(offer(s), after[0])
     s.lose_events()
     yield lambda: s.send("HEAD", f"/v8/artifacts/{s.hash}")
-    whole(s, before, after)
+    check_artifact(s, before, after)
     yield None
-    whole(s, after)
+    check_artifact(s, after)
 
 
-@scenario(HEAD, variant="of nothing")
+@scenario(HEAD, variant="not found")
 def exists_not(s: Subject) -> Play:
     yield lambda: s.send("HEAD", f"/v8/artifacts/{s.hash}")
     yield None
@@ -300,30 +310,21 @@ def query(s: Subject) -> Play:
     s.lose_events()
     hashes = [s.hash, f"{s.tag}01", f"{s.tag}02"]
     yield lambda: s.send("POST", "/v8/artifacts", json_body={"hashes": hashes})
-    whole(s, stored)
+    check_artifact(s, stored)
     replies = yield None
     assert isinstance(replies, list)
     sizes = [entry and entry["size"] for entry in replies[-1].json.values()]
     assert sizes == [3_000, 2_000, None]
 
 
-EVENT = {
-    "sessionId": "4f9d1c1e-6a5b-4d4e-9c57-0a2f6d1e8b11",
-    "source": "REMOTE",
-    "event": "HIT",
-    "duration": 100,
-}
-
-
 @scenario("POST /v8/artifacts/events")
 def events(s: Subject) -> Play:
-    batch = [{**EVENT, "hash": s.hash}] * 3
+    batch = [valid("POST /v8/artifacts/events", hash=s.hash).json[0]] * 3
     yield lambda: s.send("POST", "/v8/artifacts/events", json_body=batch)
     replies = yield None
     assert isinstance(replies, list)
-    told = s.send("GET", "/v1/usage").json["total"]
-    # Both figures and batches, or neither; a request that is repeated may count again, and no further.
-    counted = told["events"]
+    # Larder stores a batch and its figures together. Each repeated request can count once more.
+    counted = s.send("GET", "/v1/usage").json["total"]["events"]
     assert counted in {3 * count for count in range(1, len(replies) + 1 + s.crashes)}, counted
 
 
@@ -356,7 +357,7 @@ def preflight(s: Subject) -> Play:
     replies = yield None
     assert isinstance(replies, list)
     upload(replies[-1].headers["location"], artifact[0])
-    whole(s, artifact)
+    check_artifact(s, artifact)
 
 
 @scenario("OPTIONS /v8/artifacts", "OPTIONS /v8/artifacts/events", "OPTIONS /v8/artifacts/status")
@@ -407,22 +408,22 @@ def delete_artifact(s: Subject) -> Play:
     artifact = made()
     stored_before(s, artifact)
     yield lambda: s.send("DELETE", f"/v1/artifacts/{s.hash}")
-    whole(s, artifact, None)
+    check_artifact(s, artifact, None)
     yield None
-    whole(s, None)
+    check_artifact(s, None)
 
 
-@scenario("DELETE /v1/artifacts/{hash}", variant="and what was offered")
+@scenario("DELETE /v1/artifacts/{hash}", variant="with an open upload")
 def delete_offered(s: Subject) -> Play:
     artifact = made()
     stored_before(s, artifact)
     location = offer(s)
     yield lambda: s.send("DELETE", f"/v1/artifacts/{s.hash}")
-    whole(s, artifact, None)
+    check_artifact(s, artifact, None)
     yield None
     upload(location, b"too late")
     s.world.deliver_events()
-    whole(s, None)
+    check_artifact(s, None)
 
 
 @scenario("DELETE /v1/artifacts")
@@ -430,13 +431,13 @@ def delete_written(s: Subject) -> Play:
     artifact = made()
     stored_before(s, artifact)
     yield lambda: s.send("DELETE", f"/v1/artifacts?writer={s.user.id}")
-    whole(s, artifact, None)
+    check_artifact(s, artifact, None)
     yield None
     s.world.run_jobs()
-    # A job that was not handed over is the sweep's.
+    # If the job was not invoked, the sweep does it.
     with later(in_hours(1)):
         function("artifacts.sweep_artifacts.handler")
-    whole(s, None)
+    check_artifact(s, None)
 
 
 @scenario("GET /v1/usage")
@@ -453,11 +454,11 @@ def usage(s: Subject) -> Play:
 KEY = "/api-key"
 
 
-def check_uses(s: Subject, key_hash: str, begun_with: int) -> None:
-    """As many uses are gone as the store was told to take, a lost reply's among them; none came back."""
+def check_uses(s: Subject, key_hash: str, initial_uses: int) -> None:
+    """The key has lost exactly the uses that the store took, including calls whose reply got lost."""
     key = key_store.get(key_hash)
     assert key is not None
-    assert key.remaining == begun_with - s.uses_taken(), "uses are off"
+    assert key.remaining == initial_uses - s.uses_taken(), "the remaining uses are wrong"
 
 
 def _valid(reply: Reply) -> bool:
@@ -487,7 +488,7 @@ def verify_allowance(s: Subject) -> Play:
 
 @scenario(
     VERIFY,
-    variant="its last use",
+    variant="the last use",
     succeeds=_valid,
     done_before={200: "usage_exceeded invalid_api_key"},
 )
@@ -496,9 +497,9 @@ def verify_last_use(s: Subject) -> Play:
     yield lambda: verify(s, token)
     replies = yield None
     assert isinstance(replies, list)
-    assert sum(map(_valid, replies)) <= 1, "one use has passed twice"
+    assert sum(map(_valid, replies)) <= 1, "one use succeeded twice"
     assert not _valid(verify(s, token))
-    assert key_store.get(key.key_hash) is None, "a key that is used up for good stays"
+    assert key_store.get(key.key_hash) is None, "a key without uses or a refill is not deleted"
 
 
 @scenario(VERIFY, variant="a refill is due", succeeds=_valid)
@@ -521,7 +522,7 @@ def verify_rate(s: Subject) -> Play:
     yield None
     stored = key_store.get(key.key_hash)
     assert stored is not None
-    assert stored.request_count == s.uses_taken(), "the count of the window is off"
+    assert stored.request_count == s.uses_taken(), "the count of the window is wrong"
 
 
 @scenario(f"POST /api/auth{KEY}/create")
@@ -531,7 +532,7 @@ def create_key(s: Subject) -> Play:
     replies = yield None
     assert isinstance(replies, list)
     named = [key for key in keys.list_keys(s.user.id) if key.name == "new"]
-    # One whose reply was lost is there too: nobody has it, and it is listed.
+    # A key whose reply got lost exists and is listed, but no one has its token.
     assert 1 <= len(named) <= s.times_sent
     assert _valid(verify(s, replies[-1].json["key"]))
 
@@ -579,7 +580,7 @@ def expired_key(s: Subject) -> str:
 
 @scenario(f"POST /api/auth{KEY}/delete-all-expired-api-keys")
 def delete_expired(s: Subject) -> Play:
-    s.verify_address()
+    s.prove_address()
     token, gone = s.session(), expired_key(s)
     s.world.option("operator_emails", s.user.email)
     yield lambda: s.ask("POST", f"{KEY}/delete-all-expired-api-keys", token=token)
@@ -587,7 +588,7 @@ def delete_expired(s: Subject) -> Play:
     assert key_store.get(gone) is None
 
 
-# People ------------------------------------------------------------------------------------------
+# Users ------------------------------------------------------------------------------------------
 
 FIRST, SECOND = "the first password", "the second password"
 
@@ -627,7 +628,7 @@ def sign_up_verifying(s: Subject) -> Play:
         yield lambda: s.ask("POST", "/sign-up/email", body)
         yield None
         assert find_user_by_email(email) is not None
-        assert s.world.handed_over, "no mail is on its way"
+        assert s.world.handed_over, "no mail job"
     finally:
         s.world.option("require_email_verification", "false")
 
@@ -639,7 +640,7 @@ def sign_in_(s: Subject) -> Play:
     replies = yield None
     assert isinstance(replies, list)
     assert find_session(replies[-1].json["token"], now=clock.now()) is not None
-    # A session whose reply was lost is there too: nobody has its token, and it is listed.
+    # A session whose reply got lost exists and is listed, but no one has its token.
     assert 1 <= len(list_sessions(s.user, now=clock.now())) <= s.times_sent
 
 
@@ -660,7 +661,7 @@ def get_session(s: Subject) -> Play:
     assert replies[-1].json["user"]["id"] == s.user.id
 
 
-@scenario("GET /api/auth/get-session", variant="that begins anew")
+@scenario("GET /api/auth/get-session", variant="that extends the session")
 def extend_session(s: Subject) -> Play:
     token = s.session()
     with later(timedelta(days=2)):
@@ -737,7 +738,7 @@ def update_user(s: Subject) -> Play:
 def request_verification(s: Subject) -> Play:
     yield lambda: s.ask("POST", "/send-verification-email", {"email": s.user.email})
     yield None
-    assert s.world.handed_over, "no mail is on its way"
+    assert s.world.handed_over, "no mail job"
 
 
 @scenario("GET /api/auth/verify-email")
@@ -762,7 +763,7 @@ def verify_new_email(s: Subject) -> Play:
 def request_reset(s: Subject) -> Play:
     yield lambda: s.ask("POST", "/request-password-reset", {"email": s.user.email})
     yield None
-    assert s.world.handed_over, "no mail is on its way"
+    assert s.world.handed_over, "no mail job"
 
 
 @scenario("GET /api/auth/reset-password/{token}")
@@ -784,7 +785,9 @@ def reset_password(s: Subject) -> Play:
     assert signs_in(s, SECOND)
     assert not signs_in(s, FIRST)
     assert find_session(session, now=clock.now()) is None
-    assert keys.list_keys(s.user.id) == [], "a key of who had the account before is left"
+    # The schedule finishes what the request left.
+    assert function("accounts.sweep_deleted_users.handler").status == 200
+    assert keys.list_keys(s.user.id) == [], "a key from before the reset is left"
 
 
 @scenario("POST /api/auth/change-password", done_before={400: "invalid_password"})
@@ -799,7 +802,7 @@ def change_password(s: Subject) -> Play:
 
 @scenario(
     "POST /api/auth/change-password",
-    variant="and the end of other sessions",
+    variant="and revoke other sessions",
     done_before={401: "unauthorized"},
 )
 def change_password_everywhere(s: Subject) -> Play:
@@ -817,7 +820,7 @@ def change_email(s: Subject) -> Play:
     body = {"newEmail": s.email("lovelace")}
     yield lambda: s.ask("POST", "/change-email", body, token=token)
     yield None
-    assert s.world.handed_over, "no mail is on its way"
+    assert s.world.handed_over, "no mail job"
 
 
 @scenario("POST /api/auth/delete-user", done_before={401: "unauthorized"})
@@ -831,8 +834,8 @@ def delete_user(s: Subject) -> Play:
     yield None
     assert find_user(leaver.id) is None
     assert find_session(session, now=clock.now()) is None
-    # What the request did not get to is the schedule's.
-    assert function("accounts.forget_deleted_users.handler").status == 200
+    # The schedule finishes what the request left.
+    assert function("accounts.sweep_deleted_users.handler").status == 200
     assert key_store.get(key.key_hash) is None
     assert role_of(s.team.id, leaver.id) is None
     assert s.sender(token)("GET", "/v8/artifacts/status").status == 401
@@ -882,7 +885,7 @@ def member_of(s: Subject, role: Role = Role.MEMBER, name: str = "bob") -> User:
 
 def invited(s: Subject, name: str = "bob") -> tuple[Invitation, str]:
     invitee = Invitee(email=s.email(name), address=s.email(name), role=Role.MEMBER)
-    (invitation,) = invitations.invite(s.team.id, [invitee], by=None, now=clock.now())
+    (invitation,) = invitations.create_invitations(s.team.id, [invitee], by=None, now=clock.now())
     return invitation, invitations.issue_token(invitation)
 
 
@@ -918,7 +921,7 @@ def update_team(s: Subject) -> Play:
     team = find_team(f"m-{s.tag}")
     assert team is not None
     assert (team.id, team.name) == (s.team.id, "Renamed")
-    assert find_team(s.team.slug) == team, "the former slug leads elsewhere"
+    assert find_team(s.team.slug) == team, "the former slug does not find the team"
 
 
 @scenario("DELETE /v1/teams/{idOrSlug}", done_before={404: "team_not_found"})
@@ -940,6 +943,23 @@ def list_members(s: Subject) -> Play:
     assert len(replies[-1].json["members"]) == 2
 
 
+@scenario("GET /v1/teams/{idOrSlug}/keys")
+def list_team_keys(s: Subject) -> Play:
+    key, _ = keys.create_key(NewKey(user_id=s.user.id, team_id=s.team.id), now=clock.now())
+    yield lambda: s.send("GET", f"/v1/teams/{s.team.slug}/keys")
+    replies = yield None
+    assert isinstance(replies, list)
+    assert key.id in [one["id"] for one in replies[-1].json["keys"]]
+
+
+@scenario("DELETE /v1/teams/{idOrSlug}/keys/{keyId}", done_before={404: "key_not_found"})
+def delete_team_key(s: Subject) -> Play:
+    key, _ = keys.create_key(NewKey(user_id=s.user.id, team_id=s.team.id), now=clock.now())
+    yield lambda: s.send("DELETE", f"/v1/teams/{s.team.slug}/keys/{key.id}")
+    yield None
+    assert keys.find_key(key.id) is None
+
+
 @scenario("POST /v1/teams/{idOrSlug}/members", "POST /v2/teams/{idOrSlug}/members")
 def invite(s: Subject) -> Play:
     path = s.route.split()[1].replace("{idOrSlug}", s.team.slug)
@@ -947,8 +967,8 @@ def invite(s: Subject) -> Play:
     yield None
     open_ones = invitations.open_invitations(s.team.id, now=clock.now())
     assert [one.email for one in open_ones] == [s.email("bob")]
-    told = [payload["invitation_id"] for _, payload in s.world.handed_over]
-    assert open_ones[0].id in told, "no mail is on its way"
+    mailed = [payload["invitation_id"] for _, payload in s.world.handed_over]
+    assert open_ones[0].id in mailed, "no mail job"
 
 
 @scenario("PATCH /v1/teams/{idOrSlug}/members/{uid}")
@@ -958,14 +978,14 @@ def change_member(s: Subject) -> Play:
     yield lambda: s.send("PATCH", path, json_body={"role": "OWNER"})
     yield None
     assert role_of(s.team.id, bob.id) is Role.OWNER
-    # The count that keeps the last owner is right: of two, one may go, and the other may not.
-    management.remove_member(s.team.id, bob.id, by=_actor(s))
+    # The count of owners is exact, because one of two owners can be removed.
+    members.remove_member(s.team.id, bob.id, by=_actor(s))
     places_of = read_places(s.team.id)
     assert places_of.owners == 1
 
 
-def _actor(s: Subject) -> Actor:
-    return Actor(user_id=s.user.id, role=Role.OWNER)
+def _actor(s: Subject) -> Member:
+    return Member(user_id=s.user.id, role=Role.OWNER, joined_at=clock.now())
 
 
 @scenario("DELETE /v1/teams/{idOrSlug}/members/{uid}", done_before={404: "member_not_found"})
@@ -997,7 +1017,7 @@ def withdraw(s: Subject) -> Play:
     done_before={404: "invitation_not_found"},
 )
 def join(s: Subject) -> Play:
-    bob = create_user(s.email("bob"), "Bob", password=FIRST, now=clock.now())
+    bob = create_user(s.email("bob"), "Bob", email_verified=True, now=clock.now())
     _, token = invited(s)
     send = s.sender(s.session(bob))
     path = s.route.split()[1].replace("{idOrSlug}", s.team.slug)
@@ -1024,7 +1044,7 @@ def page(s: Subject) -> Play:
     yield None
 
 
-@scenario("$default", variant="of nothing that exists")
+@scenario("$default", variant="not found")
 def unknown(s: Subject) -> Play:
     yield lambda: s.send("GET", "/nowhere")
     replies = yield None
@@ -1070,21 +1090,21 @@ def start_sso(s: Subject) -> Play:
 
 @scenario("GET /registration/verify", done_before={401: "invalid_login_code"})
 def exchange_code(s: Subject) -> Play:
-    code = give(s.user, Grant(sso_team=s.team.slug), now=clock.now())
+    code = create_token(s.user, Grant(sso_team=s.team.slug), now=clock.now())
     sender = s.sender(None)
     path = f"/registration/verify?token={code}&tokenName=x"
     yield lambda: sender("GET", path, headers=s.from_its_address())
     yield None
     made_of_it = [key for key in keys.list_keys(s.user.id) if key.name != s.key.name]
-    assert len(made_of_it) == 1, "a code gives one key"
+    assert len(made_of_it) == 1, "a code must create exactly one key"
 
 
 # Functions without a route -------------------------------------------------------------------------
 
 
-def created(key: str, size_bytes: int) -> dict[str, object]:
-    """S3's event of a finished object."""
-    stored = {"key": key, "size": size_bytes}
+def created(key: str, size_bytes: int, version: str) -> dict[str, object]:
+    """The event that S3 sends for a new object."""
+    stored = {"key": key, "size": size_bytes, "version-id": version}
     detail = {"bucket": {"name": settings().artifacts_bucket}, "object": stored}
     return {"source": "aws.s3", "detail-type": "Object Created", "detail": detail}
 
@@ -1096,10 +1116,10 @@ REMOVE = "artifacts.remove_artifacts.handler"
 
 def arrive(s: Subject, body: bytes) -> dict[str, object]:
     location = offer(s)
-    upload(location, body)
+    version = upload(location, body)
     s.lose_events()
     key = urlsplit(location).path.removeprefix(f"/{settings().artifacts_bucket}/")
-    return created(key, len(body))
+    return created(key, len(body), version)
 
 
 @scenario("CommitUpload")
@@ -1107,12 +1127,12 @@ def commit(s: Subject) -> Play:
     artifact = made(2_000, signed=False)
     event = arrive(s, artifact[0])
     yield lambda: function(COMMIT, event)
-    whole(s, artifact)
+    check_artifact(s, artifact)
     yield None
-    whole(s, artifact)
+    check_artifact(s, artifact)
 
 
-@scenario("CommitUpload", variant="in place of another")
+@scenario("CommitUpload", variant="that replaces another")
 def commit_in_place(s: Subject) -> Play:
     before, after = made(), made(2_000, signed=False)
     stored_before(s, before)
@@ -1121,7 +1141,7 @@ def commit_in_place(s: Subject) -> Play:
     index_before = artifacts_seen(s)
     assert index_before in (3_000, 2_000)
     yield None
-    whole(s, after)
+    check_artifact(s, after)
 
 
 def artifacts_seen(s: Subject) -> int | None:
@@ -1129,24 +1149,24 @@ def artifacts_seen(s: Subject) -> int | None:
     return None if artifact is None else artifact.size_bytes
 
 
-@scenario("CommitUpload", variant="past the quota")
+@scenario("CommitUpload", variant="over the quota")
 def commit_past_quota(s: Subject) -> Play:
     event = arrive(s, made(2_000, signed=False)[0])
     change_state(s.team.id, quota_bytes=1_000)
     yield lambda: function(COMMIT, event)
     assert artifacts_seen(s) is None
     yield None
-    whole(s, None)
+    check_artifact(s, None)
 
 
-def the_next_hour(s: Subject, handler: str = SWEEP) -> None:
-    """An item that fails is left to the next run."""
+def run_again_after_a_fault(s: Subject, handler: str = SWEEP) -> None:
+    """Run the function again after a fault, because it leaves a failed item to its next run."""
     if s.disturbed:
         function(handler)
 
 
 def sweep_on(s: Subject, since: timedelta) -> None:
-    """The next hours: objects wait for who may be reading them, and totals for a second look the next day."""
+    """Run the next sweeps: objects are kept for downloads in progress, and totals are corrected a day later."""
     for hours in (1, 26, 28, 30):
         with later(since + in_hours(hours)):
             assert function(SWEEP).status == 200
@@ -1164,20 +1184,20 @@ def sweep(s: Subject) -> Play:
     with later(in_hours(25)):
         yield lambda: function(SWEEP)
         yield None
-        the_next_hour(s)
+        run_again_after_a_fault(s)
     assert artifacts_seen(s) == 3_000
     assert index.read_entry(s.team.id, ArtifactHash(gone)).pending is None
     assert index.read_entry(s.team.id, ArtifactHash(came)).artifact is not None
 
 
-@scenario("SweepArtifacts", variant="of what has expired")
+@scenario("SweepArtifacts", variant="of expired artifacts")
 def sweep_expired(s: Subject) -> Play:
     stored_before(s, made())
     with later(timedelta(days=31)):
         yield lambda: function(SWEEP)
         yield None
-        the_next_hour(s)
-        whole(s, None)
+        run_again_after_a_fault(s)
+        check_artifact(s, None)
         assert artifacts_seen(s) is None
     sweep_on(s, timedelta(days=31))
 
@@ -1190,12 +1210,12 @@ def sweep_removal(s: Subject) -> Play:
     with later(in_hours(1)):
         yield lambda: function(SWEEP)
         yield None
-        the_next_hour(s)
+        run_again_after_a_fault(s)
     assert artifacts_seen(s) is None
 
 
 def removal_job(s: Subject) -> object:
-    """What is handed over when two artifacts are to be removed."""
+    """Request the removal of two artifacts. Returns the payload of its job."""
     stored_before(s, made())
     stored_before(s, made(), f"{s.tag}01")
     ask_removal(s.team.id, s.user.id, by=None, now=clock.now())
@@ -1210,10 +1230,10 @@ def remove_artifacts(s: Subject) -> Play:
     yield lambda: function(REMOVE, job)
     yield None
     if s.disturbed:
-        # It notes itself what it did not get to, and the sweep does that.
+        # The removal is recorded, so the sweep finishes what is left.
         with later(in_hours(1)):
             function(SWEEP)
-    whole(s, None)
+    check_artifact(s, None)
     assert totals_of(s)[1] == 0 or s.disturbed
 
 
@@ -1230,43 +1250,43 @@ def evict(s: Subject) -> Play:
         assert totals_of(s) == (6_400, 2)
 
 
-@scenario("RemoveExpiredKeys")
+@scenario("SweepExpiredKeys")
 def remove_expired(s: Subject) -> Play:
     gone = expired_key(s)
-    yield lambda: function("api_keys.remove_expired_keys.handler")
+    yield lambda: function("api_keys.sweep_expired_keys.handler")
     yield None
     assert key_store.get(gone) is None
     assert key_store.get(s.key.key_hash) is not None
 
 
-@scenario("ForgetDeletedUsers")
-def forget_users(s: Subject) -> Play:
-    from larder.accounts.service import remove_user
+@scenario("SweepDeletedUsers")
+def sweep_users(s: Subject) -> Play:
+    from larder.accounts.service import delete_user
 
     bob = member_of(s)
     key, token = keys.create_key(NewKey(user_id=bob.id), now=clock.now())
     stored_by(s, bob, token)
     s.session(bob)
-    remove_user(bob.id, now=clock.now())
+    delete_user(bob.id, now=clock.now())
     with later(in_hours(26)):
-        yield lambda: function("accounts.forget_deleted_users.handler")
+        yield lambda: function("accounts.sweep_deleted_users.handler")
         yield None
-        the_next_hour(s, "accounts.forget_deleted_users.handler")
+        run_again_after_a_fault(s, "accounts.sweep_deleted_users.handler")
     assert key_store.get(key.key_hash) is None
     assert role_of(s.team.id, bob.id) is None
     assert list(index.stored_by(bob.id)) == []
     assert accounts.list_sessions(bob.id) == []
 
 
-@scenario("ForgetDeletedTeams")
-def forget_teams(s: Subject) -> Play:
+@scenario("SweepDeletedTeams")
+def sweep_teams(s: Subject) -> Play:
     stored_before(s, made())
     invited(s)
-    management.delete_team(s.team.id, by=None, now=clock.now())
+    teams.delete_team(s.team.id, by=None, now=clock.now())
     with later(in_hours(26)):
-        yield lambda: function("teams.forget_deleted_teams.handler")
+        yield lambda: function("teams.sweep_deleted_teams.handler")
         yield None
-        the_next_hour(s, "teams.forget_deleted_teams.handler")
+        run_again_after_a_fault(s, "teams.sweep_deleted_teams.handler")
     assert artifacts_seen(s) is None
     assert role_of(s.team.id, s.user.id) is None
 
@@ -1316,7 +1336,7 @@ def send_change(s: Subject) -> Play:
     assert mail_to(new) >= 1
 
 
-@scenario("SendAccountEmail", variant="of an address that was changed")
+@scenario("SendAccountEmail", variant="of a changed address")
 def send_notice(s: Subject) -> Play:
     left = s.email("left")
     job = mail_job(
@@ -1359,7 +1379,7 @@ def send_by_ses(s: Subject) -> Play:
         s.world.option("email_sender", "")
 
 
-# Routes without a scenario of their own ------------------------------------------------------------
+# All other GET routes ------------------------------------------------------------
 
 
 def _read_with_a_session(path: str) -> Callable[[Subject], Play]:

@@ -1,8 +1,8 @@
-"""The stores of a local cloud with the proxy in front, and the handlers in this process on them.
+"""The stores of a local cloud behind the proxy, and handlers in this process that use them.
 
-The layer's own clients, with all their tries, which follow one another at once. While a store is silent, their
-time-outs are divided by SCALE, so that silence costs half a second and not five. test_faults has the real
-figures.
+The layer's own clients make their usual attempts, without a pause between them. While a store is silent, their
+time-outs are divided by SCALE, so that a call takes half a second and not five. test_faults waits for the real
+time-outs.
 """
 
 import http.client
@@ -35,7 +35,8 @@ from larder.errors import TryAgain
 from larder.instance import restart
 from larder.settings import settings
 from larder.teams.models import Team
-from larder.teams.service import create_team
+from larder.teams.teams import create_team
+from larder.web.replies.errors import code_of
 from local.child_processes import ChildProcesses
 from local.environment import cloud_environment, process_environment
 from local.http_server import listen
@@ -46,14 +47,14 @@ from tests.requests import Browser, Context, Sender, browser_of, invoke
 from tests.requests import Reply as ClientReply
 
 SCALE = 10
-"""What the layer's time-outs and deadlines are divided by."""
+"""The divisor for the layer's time-outs and deadlines."""
 
 FUNCTION_S = 25
-"""What a function of the API has before Lambda ends it."""
+"""The time limit of a function of the API."""
 
 _START_S = 60
 _LATE_S = 0.1
-"""How late a late answer comes: sooner than the layer gives up."""
+"""The delay of a late reply: shorter than the layer's time-outs."""
 _ROOT = Path(__file__).resolve().parents[2]
 _SECRET_ARN = "arn:aws:secretsmanager:eu-central-1:000000000000:secret:larder-signing-secret"
 _INVOCATION = re.compile(r"/2015-03-31/functions/([^/]+)/invocations")
@@ -63,16 +64,17 @@ _INVOCATION = re.compile(r"/2015-03-31/functions/([^/]+)/invocations")
 class World:
     proxy: Proxy
     objects: Path
-    """Where S3 keeps what is stored, a file for each object."""
+    """The folder with a file for each object in S3."""
     events: Path
-    """Where S3 puts what it announces."""
+    """The folder in which S3 writes its events."""
     handed_over: list[tuple[str, dict[str, object]]] = field(default_factory=list)
-    """What functions have handed over to one another: by name, with the payload."""
+    """The asynchronous invocations: the name of the function, and the payload."""
     mail: list[str] = field(default_factory=list)
-    """The subjects of what SES took."""
+    """The subjects of the messages that SES accepted."""
     patched: pytest.MonkeyPatch = field(default_factory=pytest.MonkeyPatch)
 
     def objects_of(self, owner: str) -> list[str]:
+        """The names of all versions: `<hash>/<upload id>@<version>`."""
         folder = self.objects / "artifacts" / owner
         return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
@@ -81,14 +83,14 @@ class World:
         settings.cache_clear()
 
     def deliver_events(self) -> None:
-        """Hand S3's announcements that wait over to their function, the oldest last."""
+        """Invoke the function with the waiting events of S3, the oldest last."""
         for file in sorted(self.events.glob("*.json"), reverse=True):
             event = json.loads(file.read_text())
             file.unlink()
             function("artifacts.commit_upload.handler", event)
 
     def run_jobs(self) -> None:
-        """Have the functions do what was handed over to them."""
+        """Carry out the asynchronous invocations."""
         while self.handed_over:
             name, payload = self.handed_over.pop(0)
             handler = {
@@ -100,18 +102,18 @@ class World:
 
 SCHEDULED = (
     "artifacts.sweep_artifacts.handler",
-    "accounts.forget_deleted_users.handler",
-    "api_keys.remove_expired_keys.handler",
-    "teams.forget_deleted_teams.handler",
+    "accounts.sweep_deleted_users.handler",
+    "api_keys.sweep_expired_keys.handler",
+    "teams.sweep_deleted_teams.handler",
 )
 
 
 def function(handler: str, event: object = None) -> ClientReply:
-    """Invoke a function that has no route. TryAgain is an answer, upon which Lambda invokes it again."""
+    """Invoke a function that has no route. Returns 503 for TryAgain, after which Lambda would invoke it again."""
     try:
         invoke(handler, event or {}, Context(remaining_ms=250_000))  # type: ignore[arg-type]
     except TryAgain as error:
-        body = json.dumps({"code": error.code}).encode()
+        body = json.dumps({"code": code_of(error)}).encode()
         return ClientReply(
             503, {"retry-after": "by Lambda", "content-type": "application/json"}, body
         )
@@ -120,7 +122,7 @@ def function(handler: str, event: object = None) -> ClientReply:
 
 @contextmanager
 def later(by: timedelta) -> Iterator[None]:
-    """The layer's clock is on. There is no other way to let a day pass: the stores' own clocks do not move."""
+    """A context in which the layer's clock is ahead. The clocks of the stores stay the same."""
     now = clock.now
     with patch.object(clock, "now", lambda: now() + by):
         yield
@@ -128,7 +130,7 @@ def later(by: timedelta) -> Iterator[None]:
 
 @contextmanager
 def running(folder: Path) -> Iterator[World]:
-    """Start stores below `folder`, which is made, and lead the layer to them through the proxy."""
+    """Create `folder`, start stores in it, and connect the layer to them through the proxy."""
     folder.mkdir(parents=True)
     events = folder / "events"
     (template_bucket,) = load_template(environ={}).buckets
@@ -171,6 +173,7 @@ def running(folder: Path) -> Iterator[World]:
         "AWS_ENDPOINT_URL_SECRETS_MANAGER": urls["secretsmanager"],
         "AWS_ENDPOINT_URL_SESV2": urls["sesv2"],
         "LARDER_SCRYPT_COST": "1024",
+        "LARDER_SIGN_UP_POLICY": "open",
         "LARDER_TRUSTED_PROXY_HOPS": "1",
     }
     template = ["--template", str(_ROOT / "template.yaml")]
@@ -196,16 +199,16 @@ def running(folder: Path) -> Iterator[World]:
     for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
         world.patched.delenv(name, raising=False)
     world.patched.setattr(ExponentialBackoff, "delay_amount", lambda *_: 0)
-    # A client that has met many failures stops trying again. Each case is to meet its own alone.
+    # A client stops retrying after many failures. Each cell must see only its own failures.
     world.patched.setattr(RetryQuota, "acquire", lambda *_: True)
-    _forget_everything()
+    _reset_layer()
     for service, client in (("dynamodb", aws.dynamodb()), ("s3", aws.s3())):
-        _lead_past(proxy, client, service, ports[service])
+        _bypass_unwatched(proxy, client, service, ports[service])
     try:
         yield world
     finally:
         world.patched.undo()
-        _forget_everything()
+        _reset_layer()
         proxy.close()
         children.kill_all()
         for listener in listeners.values():
@@ -222,7 +225,7 @@ def _wait_until_ready(port: int) -> None:
             asking.request("GET", "/")
             asking.getresponse().read()
         except OSError:
-            assert time.monotonic() < deadline, "a store does not start"
+            assert time.monotonic() < deadline, "a store did not start in time"
             time.sleep(0.1)
         else:
             return
@@ -230,21 +233,21 @@ def _wait_until_ready(port: int) -> None:
             asking.close()
 
 
-def _lead_past(proxy: Proxy, client: Any, service: str, port: int) -> None:
-    """Have what nobody watches go to the store itself: what a scenario arranges and checks is most of it."""
+def _bypass_unwatched(proxy: Proxy, client: Any, service: str, port: int) -> None:
+    """Send calls outside of `failing` directly to the store, because most calls only set up and check a scenario."""
     watched = f"http://127.0.0.1:{proxy.ports[service]}"
 
-    def lead(request: Any, **_: object) -> None:
+    def bypass(request: Any, **_: object) -> None:
         if not proxy.watches:
             request.headers["Host"] = watched.removeprefix("http://")
             request.url = request.url.replace(watched, f"http://127.0.0.1:{port}", 1)
 
-    client.meta.events.register_first("before-send", lead)
+    client.meta.events.register_first("before-send", bypass)
 
 
 @contextmanager
 def hasty() -> Iterator[None]:
-    """Within, the layer's clients wait SCALE times shorter than they do."""
+    """A context in which the time-outs of the layer's clients are SCALE times shorter."""
     clients = (aws.dynamodb(), aws.s3(), aws.lambda_(), aws.secrets_manager(), aws.sesv2())
     begins_none_after_s = FUNCTION_S - deadline.KEPT_BACK_S
     try:
@@ -261,7 +264,7 @@ def hasty() -> Iterator[None]:
 
 
 def _wait(client: Any, factor: float) -> None:
-    """Have a client, and the connections that it has made, wait so many times as long as its configuration says."""
+    """Multiply the configured time-outs of a client, and of its open connections, by `factor`."""
     config, manager = client.meta.config, client._endpoint.http_session._manager
     waits = Timeout(connect=config.connect_timeout * factor, read=config.read_timeout * factor)
     manager.connection_pool_kw["timeout"] = waits
@@ -269,13 +272,13 @@ def _wait(client: Any, factor: float) -> None:
         manager.pools[key].timeout = waits
 
 
-def _forget_everything() -> None:
+def _reset_layer() -> None:
     restart()
     forget()
 
 
 class Subject:
-    """Somebody of whom nobody else in this world has anything: a user, a team, a key, an address. And what was sent."""
+    """A user, team, key and address that no other cell uses, and the requests that were sent with them."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -284,7 +287,7 @@ class Subject:
         self.times_sent = 0
         self.crashes = 0
         self.disturbed = False
-        self.told_done = False
+        self.refused_as_done = False
         self.tag = secrets.token_hex(6)
         self.hash = f"{self.tag}abcdef"
         self.address = f"2001:db8:{self.tag[:4]}:{self.tag[4:8]}::1"
@@ -307,11 +310,11 @@ class Subject:
         return Sender(token, slug=self.team.slug)
 
     def session(self, user: User | None = None) -> str:
-        """The token of a session that has just begun."""
+        """Start a session. Returns its token."""
         return start_session(user or self.user, now=clock.now())[1]
 
     def lose_events(self) -> None:
-        """What S3 has announced of theirs reaches nobody."""
+        """Delete the waiting events for objects of these owners."""
         for file in self.world.events.glob("*.json"):
             if any(f"artifacts/{owner}/" in file.read_text() for owner in self.owners):
                 file.unlink()
@@ -322,7 +325,7 @@ class Subject:
     def ask(
         self, method: str, path: str, body: object = None, *, token: str | None = None
     ) -> ClientReply:
-        """A request to `/api/auth` as a program makes it, by a session's token."""
+        """Send a request to `/api/auth` as a program does, with the token of a session."""
         send, headers = Sender(token), self.from_its_address()
         if method == "GET":
             return send(method, f"/api/auth{path}", headers=headers)
@@ -331,20 +334,20 @@ class Subject:
     def browser(self) -> Browser:
         return browser_of(self.user)
 
-    def verify_address(self) -> None:
-        """An operator's has to be verified."""
+    def prove_address(self) -> None:
+        """Mark the user's address as proven, as operators need."""
         account = read_account(self.user.id)
-        verified = replace(account, user=replace(account.user, email_verified=True))
-        stored = accounts.change(account, verified)
+        proven = replace(account, user=replace(account.user, email_verified=True, proven=True))
+        stored = accounts.change(account, proven)
         assert stored is not None
         self.user = stored.user
 
     def uses_taken(self) -> int:
-        """How often the store took a use of a key, a lost reply's included."""
+        """How often the store took a use of a key, including calls whose reply got lost."""
         return self.tries_of("UpdateItem api-keys")
 
     def tries_of(self, name: str) -> int:
-        """How often the store has done what calls of this name asked for."""
+        """How often the store carried out calls of this name."""
         return sum(
             times
             for plan in self.plans

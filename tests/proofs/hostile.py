@@ -1,6 +1,6 @@
-"""Requests that mean harm, as hypothesis draws them: valid ones with up to three things wrong.
+"""Hostile requests that hypothesis generates: valid ones with up to three mutations.
 
-A request that is wrong in everything is refused at the first look; these get further in.
+The first check refuses a request where everything is wrong. These pass it.
 """
 
 import base64
@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from hypothesis import strategies as st
 
+from tests.catalogue import Request, valid
 from tests.proofs.raw_http import RawRequest
 
 Headers = tuple[tuple[bytes, bytes], ...]
@@ -21,7 +22,7 @@ Mutation = Callable[[RawRequest], RawRequest]
 
 @dataclass(frozen=True)
 class Names:
-    """What an attacker knows: own tokens, and everybody's ids, slugs and hashes."""
+    """The values that an attacker knows: own tokens, and the ids, slugs and hashes of all users."""
 
     tokens: tuple[str, ...]
     own_ids: tuple[str, ...]
@@ -31,13 +32,7 @@ class Names:
     hashes: tuple[str, ...]
 
 
-EVENT = {
-    "sessionId": "00000000-0000-4000-8000-000000000007",
-    "source": "REMOTE",
-    "event": "HIT",
-    "hash": "abc123",
-    "duration": 5,
-}
+EVENT = valid("POST /v8/artifacts/events").json[0]
 TRICKS = [
     "..", "../", "..%2f", "%2e%2e%2f", "%2e%2e/", "%252e%252e%252f", "..%5c", "..%c0%af", "%c0%ae%c0%ae/", "....//",
     "/", "//", "%2f", "%252f", "\\", "%5c", ".", "%2e", "~", "%00", "%0d%0ax-injected:%201", "%0a", "%09", "%7f",
@@ -134,7 +129,7 @@ EVENT_LITERALS = ["NaN", "Infinity", "-Infinity", "1e400", "-1e400", "1E+2", "1"
 
 
 def text_bytes(text: str) -> bytes:
-    """Latin-1 where that holds the text, else UTF-8: both occur on the wire."""
+    """Latin-1 if it can encode the text, otherwise UTF-8. Both occur on the wire."""
     try:
         return text.encode("latin-1")
     except UnicodeEncodeError:
@@ -146,34 +141,34 @@ def one_line(value: bytes) -> bytes:
 
 
 def in_target(value: bytes) -> bytes:
-    """What may stand in the request's line without ending it."""
+    """The bytes without those that would end the request line."""
     return value.translate(None, b"\r\n ")
 
 
-def valid(names: Names) -> st.SearchStrategy[RawRequest]:
-    """A request that is in order."""
-    requests: list[tuple[str, str, Any, list[tuple[str, str]]]] = []
-    for hash in names.hashes:
-        path = f"/v8/artifacts/{hash}"
-        announced = [("access-control-request-method", "PUT"), ("user-agent", "turbo 2.11.11")]
-        tagged = [("x-artifact-duration", "5"), ("x-artifact-tag", "dGFn")]
-        requests += [
-            ("GET", path, None, []),
-            ("HEAD", path, None, []),
-            ("OPTIONS", path, None, announced),
-            ("PUT", path, b"\x28\xb5\x2f\xfd body", tagged),
-            ("GET", f"/v1/artifacts/{hash}", None, []),
-            ("DELETE", f"/v1/artifacts/{hash}", None, []),
-        ]
-    requests += [
-        ("GET", "/v8/artifacts/status", None, []),
-        ("GET", "/v1/artifacts", None, []),
-        ("OPTIONS", "/v8/artifacts/events", None, []),
-        ("POST", "/v8/artifacts", {"hashes": list(names.hashes)}, []),
-        ("POST", "/v8/artifacts/events", [EVENT], []),
-        ("GET", "/v1/usage", None, []),
-        ("PUT", "/v1/artifacts/status", {"status": "paused"}, []),
-    ]
+ABOUT_A_HASH = [
+    "GET /v8/artifacts/{hash}",
+    "HEAD /v8/artifacts/{hash}",
+    "OPTIONS /v8/artifacts/{hash}",
+    "PUT /v8/artifacts/{hash}",
+    "GET /v1/artifacts/{hash}",
+    "DELETE /v1/artifacts/{hash}",
+]
+ABOUT_A_TEAM = [
+    "GET /v8/artifacts/status",
+    "GET /v1/artifacts",
+    "OPTIONS /v8/artifacts/events",
+    "POST /v8/artifacts/events",
+    "GET /v1/usage",
+    "PUT /v1/artifacts/status",
+]
+
+
+def valid_requests(names: Names) -> st.SearchStrategy[RawRequest]:
+    """Valid requests."""
+    requests = [valid(one, hash=hash) for hash in names.hashes for one in ABOUT_A_HASH]
+    requests += [valid(one) for one in ABOUT_A_TEAM]
+    query = valid("POST /v8/artifacts")
+    requests.append(replace(query, json={"hashes": list(names.hashes)}))
     teams = [
         None,
         *(f"teamId={id}" for id in names.own_ids),
@@ -184,29 +179,24 @@ def valid(names: Names) -> st.SearchStrategy[RawRequest]:
     )
 
 
-def _request(
-    what: tuple[str, str, Any, list[tuple[str, str]]], team: str | None, token: str
-) -> RawRequest:
-    method, path, content, headers = what
-    body = (
-        content
-        if isinstance(content, bytes)
-        else b""
-        if content is None
-        else json.dumps(content).encode()
-    )
-    media_type = "application/octet-stream" if isinstance(content, bytes) else "application/json"
+def _request(request: Request, team: str | None, token: str) -> RawRequest:
+    body = request.body if request.json is None else json.dumps(request.json).encode()
+    media_type = "application/octet-stream" if request.body else "application/json"
     sent = [
-        ("host", "cache.example"),
+        ("host", "localhost"),
         ("authorization", f"Bearer {token}"),
         ("content-type", media_type),
-        *headers,
+        *request.headers.items(),
     ]
     if body:
         sent.append(("content-length", str(len(body))))
-    target = path + (f"?{team}" if team else "")
+    query = "&".join(part for part in (team, request.query) if part)
+    target = request.path + (f"?{query}" if query else "")
     return RawRequest(
-        method.encode(), target.encode(), tuple((n.encode(), v.encode()) for n, v in sent), body
+        request.method.encode(),
+        target.encode(),
+        tuple((n.encode(), v.encode()) for n, v in sent),
+        body,
     )
 
 
@@ -288,7 +278,7 @@ def teams(names: Names) -> st.SearchStrategy[Mutation]:
         st.lists(pair, min_size=1, max_size=5),
         st.sampled_from(["&", "&", "&", ";", "&&", "%26", "&amp;", "?"]),
     ).map(lambda drawn: drawn[1].join(drawn[0]))
-    # In perfect order, but for somebody else's team, or for one's own besides.
+    # Valid parameters, but of another team, or of another team and the own one.
     plain = [f"teamId={id}" for id in ids] + [f"slug={slug}" for slug in slugs]
     foreign = st.lists(st.sampled_from(plain), min_size=1, max_size=3).map("&".join)
     return st.one_of(strange, foreign).map(
@@ -301,11 +291,11 @@ def _with_query(request: RawRequest, query: bytes) -> RawRequest:
 
 
 def days() -> st.SearchStrategy[Mutation]:
-    """The figures of days, of none, and of too many."""
+    """The figures of days, of no days, and of too many."""
     day = st.one_of(
         st.sampled_from([*DAYS, *NUMBERS]), st.dates().map(str), st.text(max_size=12)
     ).map(lambda text: quote(text.encode("utf-8", "surrogatepass"), safe=""))
-    name = st.sampled_from(["from", "to", "from", "to", "From", "from[]", "fro%6d"])
+    name = st.sampled_from(["from", "to", "from", "to", "From", "from[]", "%66rom"])
     query = st.lists(st.tuples(name, day).map("=".join), max_size=4).map("&".join)
     return query.map(lambda drawn: partial(_with_days, query=drawn.encode()))
 
@@ -315,7 +305,7 @@ def _with_days(request: RawRequest, query: bytes) -> RawRequest:
 
 
 def headers(names: Names) -> st.SearchStrategy[Mutation]:
-    """More headers, or others in place of the valid ones."""
+    """Additional headers, or other values for the valid ones."""
     token, foreign = names.tokens[0], names.others_ids[0]
     values: dict[str, list[str]] = {
         "x-artifact-duration": NUMBERS,
@@ -378,7 +368,7 @@ def _with_headers(request: RawRequest, more: Headers, in_place: bool) -> RawRequ
 
 
 def many_headers() -> st.SearchStrategy[Mutation]:
-    """More and larger headers than the gateway takes."""
+    """More and larger headers than the gateway accepts."""
     drawn = st.tuples(st.sampled_from([10, 90, 300]), st.sampled_from([0, 10, 100, 9_000, 70_000]))
     return drawn.map(
         lambda sizes: partial(
@@ -392,7 +382,7 @@ def many_headers() -> st.SearchStrategy[Mutation]:
 
 
 def bodies() -> st.SearchStrategy[Mutation]:
-    """Another body: JSON that is none, that is too deep, too long or of other types, and bytes of any kind."""
+    """Another body: invalid JSON, JSON that is too deep, too long or of other types, and any bytes."""
     names = sorted(EVENT)
     changed = st.tuples(
         st.sampled_from([*names, "more", "\ud800"]), st.sampled_from(EVENT_VALUES)
@@ -437,7 +427,7 @@ def _with_body(request: RawRequest, body: bytes, as_post: bool) -> RawRequest:
 
 
 def framing() -> st.SearchStrategy[Mutation]:
-    """A length that is not the body's, said twice, in no number, or beside chunks."""
+    """A wrong, repeated or malformed content-length, or one together with chunks."""
     lengths = st.sampled_from(
         [*NUMBERS, "3", "5", "13", "14", "4700000", "10000001", "99999999999999999999"]
     )
@@ -479,7 +469,7 @@ def _with_method(request: RawRequest, method: bytes) -> RawRequest:
 
 
 def targets(names: Names) -> st.SearchStrategy[Mutation]:
-    """Another path altogether."""
+    """A different path."""
     path = st.sampled_from([
         "*", "/", "//v8/artifacts/status", "/v8", "/v8/", "/V8/artifacts/status", "/v8/artifacts/",
         "/v8/artifacts/a/", "/v8/artifacts/a/b",
@@ -498,7 +488,9 @@ def _with_target(request: RawRequest, target: bytes) -> RawRequest:
 
 def mutated(names: Names, *kinds: st.SearchStrategy[Mutation]) -> st.SearchStrategy[RawRequest]:
     """Valid requests with one to three mutations of these kinds."""
-    return st.tuples(valid(names), st.lists(st.one_of(*kinds), min_size=1, max_size=3)).map(_apply)
+    return st.tuples(
+        valid_requests(names), st.lists(st.one_of(*kinds), min_size=1, max_size=3)
+    ).map(_apply)
 
 
 def _apply(drawn: tuple[RawRequest, list[Mutation]]) -> RawRequest:

@@ -1,8 +1,8 @@
-"""Work that really overlaps: threads that start together, and calls to DynamoDB that wait for one another.
+"""Jobs that really overlap: threads that start together, and calls to DynamoDB that wait for each other.
 
-*Held*: no thread's first call leaves before every thread is about to send its own, and no second before all are about
-to send a second; so all of them read the same state before any of them acts on it. Chance plays no part. *Staggered*:
-the threads start together, each waits some thousandths of a second that the seed chooses, and nothing holds them.
+*Held*: no thread sends its first call before every thread is ready to send its own, and the same for the second call.
+So all threads read the same state before one of them acts on it, every time. *Staggered*: the threads start together,
+and each waits for some milliseconds that the seed chooses. Nothing else holds them.
 """
 
 import os
@@ -24,20 +24,20 @@ from tests.hooks import hooked
 R = TypeVar("R")
 
 Job = Callable[[], str]
-"""Work whose answer is its `outcome`."""
+"""A job whose result is its `outcome`."""
 
 PATIENCE_S = 60
-"""More than any of it takes; whoever waits longer fails."""
+"""Longer than any job takes. A thread that waits longer fails."""
 
 READ_THEN_WRITTEN = 2
-"""The calls that are held of work that reads once and then writes: all of it has read before any of it writes."""
+"""The held calls of a job that reads once and then writes: all jobs have read before one writes."""
 
 _STAGGER_S = 0.02
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """One way to make threads meet; `seed` also chooses the order in which they start and the times that they claim."""
+    """A way to make threads overlap. `seed` also chooses their order at the start and their clocks."""
 
     held: bool
     seed: int
@@ -49,7 +49,7 @@ class Overlap:
 SEEDS = int(os.environ.get("OVERLAP_SEEDS") or 1)
 OVERLAPS = [
     *(Overlap(True, seed) for seed in range(SEEDS)),
-    # One more: here chance does play a part.
+    # One more, because here the result depends on chance.
     *(Overlap(False, seed) for seed in range(SEEDS, 2 * SEEDS + 1)),
 ]
 
@@ -58,7 +58,7 @@ every_overlap = pytest.mark.parametrize("overlap", OVERLAPS, ids=str)
 
 @dataclass(frozen=True)
 class Done(Generic[R]):
-    """What one piece of work answered, and when it was under way (monotonic seconds)."""
+    """The result of a job, and the time in which it ran (monotonic seconds)."""
 
     answer: R
     began: float
@@ -68,10 +68,10 @@ class Done(Generic[R]):
 def all_at_once(
     jobs: Sequence[Callable[[], R]], overlap: Overlap, *, held_calls: int = 1
 ) -> list[Done[R]]:
-    """Run every job in a thread of its own; the answers stand in the order of the jobs.
+    """Run each job in its own thread, and return the results in the order of the jobs.
 
-    Of a held overlap the first `held_calls` calls of each job wait for those of all others. Raises what the first job
-    that failed raised.
+    In a held overlap, the first `held_calls` calls of each job wait for those of all others. Raises the error of the
+    first job that failed.
     """
     source = random.Random(overlap.seed)
     start = threading.Barrier(len(jobs), timeout=PATIENCE_S)
@@ -84,7 +84,10 @@ def all_at_once(
         return Done(answer, began, time.monotonic())
 
     order = source.sample(range(len(jobs)), len(jobs))
-    with _held(len(jobs), held_calls if overlap.held else 0), ThreadPoolExecutor(len(jobs)) as pool:
+    with (
+        _held(len(jobs), held_calls if overlap.held else 0),
+        ThreadPoolExecutor(len(jobs), thread_name_prefix=_JOB) as pool,
+    ):
         running = {}
         for number in order:
             pause_s = 0 if overlap.held else source.uniform(0, _STAGGER_S)
@@ -93,7 +96,7 @@ def all_at_once(
 
 
 def outcome(work: Callable[[], object]) -> Job:
-    """The name of what the work answers with: `done`, or the error that it raises."""
+    """The result of the job as a text: `done`, or the name of the error that it raises."""
 
     def run() -> str:
         try:
@@ -106,7 +109,7 @@ def outcome(work: Callable[[], object]) -> Job:
 
 
 def most_under_way(done: Sequence[Done[R]]) -> int:
-    """How many of them were under way at one moment, at most."""
+    """The largest number of jobs that ran at the same time."""
     edges = [(one.began, 1) for one in done] + [(one.ended, -1) for one in done]
     under_way = most = 0
     for _, step in sorted(edges):
@@ -115,12 +118,18 @@ def most_under_way(done: Sequence[Done[R]]) -> int:
     return most
 
 
+_JOB = "job-"
+"""How the names of the threads of jobs begin."""
+
+
 @contextmanager
 def _held(parties: int, calls: int) -> Iterator[None]:
     barriers = [threading.Barrier(parties, timeout=PATIENCE_S) for _ in range(calls)]
     sent = threading.local()
 
     def meet(**_: object) -> None:
+        if not threading.current_thread().name.startswith(_JOB):
+            return  # a call that a job makes concurrently with another one
         number = getattr(sent, "calls", 0)
         sent.calls = number + 1
         if number < calls:

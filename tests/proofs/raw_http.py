@@ -1,4 +1,4 @@
-"""HTTP as an attacker writes it: byte for byte, also what no client library lets through."""
+"""HTTP as an attacker writes it, byte for byte, including requests that no client library sends."""
 
 import contextlib
 import http.client
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 PATIENCE_S = 30
-"""The gateway's own limit; a reply that takes longer than this is none."""
+"""The gateway's own limit. A later reply counts as missing."""
 
 
 @dataclass(frozen=True)
 class RawRequest:
-    """One request. The length is told by a `content-length` among the headers, true or not."""
+    """One request. Only a `content-length` in the headers announces a length, which can be wrong."""
 
     method: bytes
     target: bytes
@@ -26,10 +26,10 @@ class RawRequest:
 
     @property
     def is_cut_short(self) -> bool:
-        """Whether the server waits for more than it will get."""
-        told = [value for name, value in self.headers if name.lower() == b"content-length"]
+        """Whether the server waits for more bytes than the request has."""
+        lengths = [value for name, value in self.headers if name.lower() == b"content-length"]
         chunked = any(name.lower() == b"transfer-encoding" for name, _ in self.headers)
-        return chunked or (told != [str(len(self.body)).encode()] and bool(told))
+        return chunked or (lengths != [str(len(self.body)).encode()] and bool(lengths))
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class RawReply:
     body: bytes
 
     def header(self, name: str) -> str | None:
-        """The value of a header, of all of them joined when it is repeated."""
+        """The value of a header. The values of a repeated header are joined."""
         values = [value for known, value in self.headers if known.lower() == name]
         return ", ".join(values) if values else None
 
@@ -50,11 +50,11 @@ class RawReply:
 
 
 def exchange(server: str, request: RawRequest) -> RawReply | None:
-    """The first reply of the server at this URL, or None when it hangs up without one. Raises TimeoutError."""
+    """The first reply of the server at this URL, or None if it closes the connection. Raises TimeoutError."""
     address = urlsplit(server)
     assert address.hostname is not None
     with socket.create_connection((address.hostname, address.port or 80), PATIENCE_S) as connection:
-        # A server that refuses a request before its end may be gone by then.
+        # The server can refuse a request before its end and close the connection.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             connection.sendall(request.encoded())
             if request.is_cut_short:

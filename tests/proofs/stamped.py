@@ -1,4 +1,4 @@
-"""Artifacts that tell what must come with them: tag and duration follow from the body, so that a mix of two shows."""
+"""Artifacts whose tag and duration follow from the body, so that a mix of two artifacts is noticed."""
 
 import base64
 import hashlib
@@ -21,7 +21,7 @@ CHUNK_BYTES = 256 * 1024
 
 
 class Way(Enum):
-    """How an artifact is uploaded, which decides what is kept beside its bytes."""
+    """How an artifact is uploaded, which decides the metadata that is stored with it."""
 
     SIGNED = "inline, with a tag"
     PLAIN = "inline, without a tag"
@@ -30,7 +30,7 @@ class Way(Enum):
 
 @dataclass(frozen=True)
 class Stamped:
-    """One body and the way that it goes. `digest` is its SHA-256."""
+    """One body and how it is uploaded. `digest` is its SHA-256."""
 
     way: Way
     size_bytes: int
@@ -39,7 +39,7 @@ class Stamped:
 
     @property
     def tag(self) -> str | None:
-        """What a reader must be given as the tag: S3 keeps none."""
+        """The tag that a reader must get. S3 stores none."""
         return self.own_tag if self.way is Way.SIGNED else None
 
     @property
@@ -48,7 +48,7 @@ class Stamped:
 
     @property
     def duration_ms(self) -> int:
-        """What a reader must be given as the duration: S3 keeps none."""
+        """The duration that a reader must get. S3 stores none."""
         return 0 if self.way is Way.DIRECT else self.own_duration_ms
 
     @property
@@ -63,7 +63,7 @@ def stamp(way: Way, size_bytes: int, source: random.Random) -> Stamped:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a reader got, by GET."""
+    """The reply to a GET."""
 
     digest: str
     tag: str | None
@@ -75,11 +75,11 @@ class Seen:
 
 
 class Torn(AssertionError):
-    """A reader got what nobody ever wrote."""
+    """A reader got data that no client wrote."""
 
 
 class Written:
-    """Every artifact that was ever sent for one hash, acknowledged or not, without its bytes. Safe across threads."""
+    """Every artifact that was sent for one hash, acknowledged or not, without its bytes. Thread-safe."""
 
     def __init__(self) -> None:
         self._by_digest: dict[str, Stamped] = {}
@@ -90,16 +90,16 @@ class Written:
             self._by_digest[artifact.digest] = replace(artifact, body=b"")
 
     def find(self, seen: Seen) -> Stamped:
-        """The artifact that a reader got, whole and with its own tag and duration. Raises Torn."""
+        """Find the artifact that a reader got, complete and with its own tag and duration. Raises Torn."""
         artifact = self._by_digest.get(seen.digest)
         if artifact is None:
-            raise Torn(f"a body that nobody wrote: {seen}")
+            raise Torn(f"a body that no client wrote: {seen}")
         if (seen.tag, seen.duration_ms) != (artifact.tag, artifact.duration_ms):
             raise Torn(f"{artifact} with another's tag or duration: {seen}")
         return artifact
 
     def check_described(self, size: int, tag: str | None, duration_ms: int) -> None:
-        """Size, tag and duration, as HEAD and query tell them, must be those of one artifact. Raises Torn."""
+        """Size, tag and duration of a HEAD or query must belong to one artifact. Raises Torn otherwise."""
         with self._lock:
             known = {(a.size_bytes, a.tag, a.duration_ms) for a in self._by_digest.values()}
         if (size, tag, duration_ms) not in known:
@@ -108,7 +108,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Client:
-    """A client of the cache API that acts for one team. Errors of the connection are httpx's."""
+    """A client of the cache API for one team. It raises httpx's errors of the connection."""
 
     http: httpx.Client
     api: str
@@ -118,12 +118,12 @@ class Client:
     def put(
         self, hash: str, artifact: Stamped, *, on_sent: Callable[[], None] = lambda: None
     ) -> httpx.Response:
-        """Through the API. `on_sent` is called when the last byte is on its way."""
+        """Upload through the API. Calls `on_sent` when the last byte is sent."""
         content = _pieces(artifact.body, on_sent)
         return self._send("PUT", f"/{hash}", content=content, headers=_headers(artifact))
 
     def offer(self, hash: str) -> str:
-        """Where a direct upload of the hash goes."""
+        """The URL for a direct upload of the hash."""
         reply = self._send("OPTIONS", f"/{hash}", headers=PREFLIGHT)
         assert reply.status_code == 204, (reply.status_code, reply.text)
         return reply.headers["location"]
@@ -131,12 +131,12 @@ class Client:
     def put_to(
         self, location: str, artifact: Stamped, *, on_sent: Callable[[], None] = lambda: None
     ) -> httpx.Response:
-        """Straight to S3, with all the headers that S3 forgets; `on_sent` as for `put`."""
+        """Upload to S3, with all the headers that S3 does not store. `on_sent` works as in `put`."""
         content = _pieces(artifact.body, on_sent)
         return self.http.put(location, content=content, headers=_headers(artifact))
 
     def get(self, hash: str) -> Seen | None:
-        """The artifact, from wherever the API sends; None for a miss."""
+        """Get the artifact from the API or from its redirect. None for a miss."""
         reply = self._send("GET", f"/{hash}")
         if reply.status_code == 404:
             return None
@@ -178,7 +178,7 @@ class Client:
 
 
 def http_client(connections: int) -> httpx.Client:
-    """Speaks to this machine alone, whatever proxy is set."""
+    """A client that connects only to this machine and ignores proxies."""
     limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
     return httpx.Client(verify=False, trust_env=False, timeout=60, limits=limits)
 

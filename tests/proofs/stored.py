@@ -1,4 +1,4 @@
-"""What lies in the tables and the bucket of a local cloud, read through the layer's own clients."""
+"""The contents of the tables and the bucket of a local cloud, read with the layer's own clients."""
 
 import time
 from datetime import datetime, timedelta
@@ -12,12 +12,12 @@ DELIVERY_S = 60
 
 
 def wait_for_events(data: Path, *, within_s: float = DELIVERY_S) -> None:
-    """Until every event of a finished object has been delivered."""
+    """Wait until every event of a finished object has been delivered."""
     _wait_until_done(data / "events", "events of finished objects are not delivered", within_s)
 
 
 def wait_for_jobs(data: Path, *, within_s: float = DELIVERY_S) -> None:
-    """Until all that functions have handed to one another has been done."""
+    """Wait until all background jobs of functions are done."""
     _wait_until_done(data / "invocations", "what was handed over is not done", within_s)
 
 
@@ -31,7 +31,7 @@ def _wait_until_done(folder: Path, otherwise: str, within_s: float) -> None:
 
 
 def sweep_all(now: datetime) -> None:
-    """As the schedule would: once when offers that never came are given up, and again when what they left may go."""
+    """Sweep as the schedule does: once when unused offers expire, and again when their remains can be deleted."""
     for hours in (25, 26):
         report = sweep.sweep(now=now + timedelta(hours=hours))
         assert report.finished
@@ -56,17 +56,23 @@ def index_sizes(owner: str) -> dict[str, int]:
 
 
 def object_keys(owner: str = "") -> list[str]:
-    """The keys of every object, or of one owner's."""
+    """The keys of all versions of all objects, or of one owner's objects."""
+    return [key for key, _ in stored_versions(owner)]
+
+
+def stored_versions(owner: str = "") -> list[tuple[str, int]]:
+    """The key and size of all versions of all objects, or of one owner's objects."""
     pages = (
         aws.s3()
-        .get_paginator("list_objects_v2")
+        .get_paginator("list_object_versions")
         .paginate(Bucket=settings().artifacts_bucket, Prefix=f"artifacts/{owner}/" if owner else "")
     )
-    return [listed["Key"] for page in pages for listed in page.get("Contents", [])]
+    listed = [listed for page in pages for listed in page.get("Versions", [])]
+    return [(one["Key"], one["Size"]) for one in listed]
 
 
 def index_keys() -> list[tuple[str, str]]:
-    """Owner and sort key of everything in the index."""
+    """Owner and sort key of every item in the index."""
     pages = (
         aws.dynamodb()
         .get_paginator("scan")

@@ -1,6 +1,6 @@
-"""What may happen once to an account happens once, however many requests ask: on the local DynamoDB server.
+"""Parallel requests about one account: what can succeed only once succeeds once. On the local DynamoDB server.
 
-The same way of making requests meet as for keys (test_key_exactness.py): held ones all read before any of them writes.
+Requests overlap as in test_key_exactness.py: held requests all read before any of them writes.
 """
 
 from collections import Counter
@@ -12,8 +12,14 @@ import pytest
 from larder import clock
 from larder.accounts import links, service, sessions
 from larder.accounts.models import Account, PasswordChange, User
+from larder.accounts.sign_in import SignIn, sign_in
 from larder.api_keys.service import delete_keys_of
-from larder.errors import InvalidEmailOrPassword, InvalidLinkToken, InvalidPassword
+from larder.errors import (
+    InvalidEmailOrPassword,
+    InvalidLinkToken,
+    InvalidPassword,
+    TooManyWrongPasswords,
+)
 from larder.hashing import random_id
 from tests.conftest import SetOption
 from tests.functions.accounts.conftest import MAIL_CONTEXT, PASSWORD
@@ -77,7 +83,7 @@ def test_two_links_of_one_user_change_the_password_once(overlap: Overlap) -> Non
 
 
 @every_overlap
-def test_of_changes_with_one_old_password_one_succeeds(overlap: Overlap) -> None:
+def test_of_parallel_password_changes_one_succeeds(overlap: Overlap) -> None:
     ada = make()
 
     def change(number: int) -> Job:
@@ -91,7 +97,30 @@ def test_of_changes_with_one_old_password_one_succeeds(overlap: Overlap) -> None
 
 
 @every_overlap
-def test_no_change_is_lost_when_several_come_at_once(overlap: Overlap) -> None:
+@pytest.mark.parametrize("known", [True, False], ids=["known address", "unknown address"])
+def test_of_parallel_guesses_from_many_addresses_ten_are_answered(
+    overlap: Overlap, known: bool
+) -> None:
+    email = make().email if known else f"{random_id(12)}@example.com"
+
+    def guess(number: int) -> Job:
+        context = replace(
+            MAIL_CONTEXT, request=replace(MAIL_CONTEXT.request, ip_address=f"203.0.113.{number}")
+        )
+        given = SignIn(email=email, password=f"guess {number}")
+        return outcome(lambda: sign_in(given, context, now=clock.now()))
+
+    done = all_at_once([guess(number) for number in range(60)], overlap)
+    assert Counter(one.answer for one in done) == {
+        InvalidEmailOrPassword.__name__: 10,
+        TooManyWrongPasswords.__name__: 50,
+    }
+    with pytest.raises(TooManyWrongPasswords):
+        sign_in(SignIn(email=email, password=PASSWORD), MAIL_CONTEXT, now=clock.now())
+
+
+@every_overlap
+def test_no_parallel_change_of_a_user_is_lost(overlap: Overlap) -> None:
     ada = make()
 
     def dotted(account: Account) -> Account:
@@ -103,8 +132,8 @@ def test_no_change_is_lost_when_several_come_at_once(overlap: Overlap) -> None:
 
 
 @every_overlap
-def test_no_session_outlives_the_end_of_all(overlap: Overlap) -> None:
-    """Sessions that begin while all are ended: none that began with the user as they were before counts."""
+def test_no_session_outlives_the_revocation_of_all(overlap: Overlap) -> None:
+    """Sessions start while all are revoked: none that started from the old user is valid."""
     ada = make()
     tokens: list[str] = []
 
@@ -113,12 +142,12 @@ def test_no_session_outlives_the_end_of_all(overlap: Overlap) -> None:
         return None
 
     all_at_once(
-        [outcome(begin)] * 5 + [outcome(lambda: sessions.end_sessions(ada.id))] * 3, overlap
+        [outcome(begin)] * 5 + [outcome(lambda: sessions.revoke_sessions(ada.id))] * 3, overlap
     )
     assert [sessions.find_session(token, now=clock.now()) for token in tokens] == [None] * 5
 
 
-def test_a_password_that_was_changed_signs_nobody_in_any_more() -> None:
+def test_the_old_password_no_longer_signs_in() -> None:
     ada = make()
     token = links.issue_reset_token(ada, now=clock.now())
     reset(token, "another password")

@@ -1,8 +1,8 @@
-"""How long an answer takes does not tell whether an address is known: measured side by side, on the local server.
+"""The time of a reply does not reveal whether an address is known, measured on the local server.
 
-The handlers run in this process. Each round asks once for every kind of address, in an order that changes, so that
-whatever else the machine does meets all kinds alike. What is compared is the median: of the processor's time closely,
-of the clock's with more room, because a busy machine moves it.
+The handlers run in this process. Each round sends one request for every kind of address, in changing order, so that
+other load of the machine affects all kinds equally. The medians are compared: CPU time with a small tolerance, and
+elapsed time with a larger one, because a busy machine changes it.
 """
 
 import os
@@ -24,14 +24,14 @@ pytestmark = pytest.mark.slow
 
 ROUNDS = int(os.environ.get("TIMING_ROUNDS") or 15)
 CPU_TOLERANCE, CLOCK_TOLERANCE = 0.1, 0.3
-"""Of a median. An answer without a hash would take a tenth of the time, one with a second hash twice as long."""
+"""The tolerance of a median. A reply without a hash would take a tenth of the time, one with two hashes twice."""
 
 PASSWORD = "correct horse battery staple"
 
 
 @pytest.fixture
 def known(on_the_local_server: None, option: SetOption) -> Iterator[str]:
-    """The address of somebody who has a password; mail goes nowhere."""
+    """The address of a user with a password. No mail is sent."""
     option("http_rate_limit_enabled", "false")
     email = f"{secrets.token_hex(6)}@known.example"
     create_user(email, "Ada", password=PASSWORD, now=clock.now())
@@ -40,11 +40,11 @@ def known(on_the_local_server: None, option: SetOption) -> Iterator[str]:
 
 
 def new_address() -> str:
-    # As long as the one that is known.
+    # As long as the known address.
     return f"{secrets.token_hex(6)}@other.example"
 
 
-def check_alike(what: str, kinds: dict[str, Callable[[], object]], told: list[str]) -> None:
+def check_alike(what: str, kinds: dict[str, Callable[[], object]], report_lines: list[str]) -> None:
     clock_ms: dict[str, list[float]] = {kind: [] for kind in kinds}
     cpu_ms: dict[str, list[float]] = {kind: [] for kind in kinds}
     source = random.Random(1)
@@ -60,12 +60,12 @@ def check_alike(what: str, kinds: dict[str, Callable[[], object]], told: list[st
     ):
         medians = {kind: statistics.median(times) for kind, times in taken.items()}
         shown = ", ".join(f"{kind} {ms:.1f} ms" for kind, ms in medians.items())
-        told.append(f"{what}, medians of {ROUNDS} {measured}: {shown}")
+        report_lines.append(f"{what}, medians of {ROUNDS} {measured}: {shown}")
         most = max(medians.values())
         assert most - min(medians.values()) < tolerance * most, shown
 
 
-def test_a_refused_sign_in(known: str, told: list[str]) -> None:
+def test_a_refused_sign_in(known: str, report_lines: list[str]) -> None:
     without = f"{secrets.token_hex(6)}@empty.example"
     create_user(without, "Made by command", now=clock.now())
 
@@ -81,11 +81,11 @@ def test_a_refused_sign_in(known: str, told: list[str]) -> None:
         "unknown address": refused(new_address),
         "no password": refused(lambda: without),
     }
-    check_alike("a refused sign-in", kinds, told)
+    check_alike("a refused sign-in", kinds, report_lines)
 
 
 def test_a_sign_up_with_required_verification(
-    known: str, option: SetOption, told: list[str]
+    known: str, option: SetOption, report_lines: list[str]
 ) -> None:
     option("require_email_verification", "true")
 
@@ -97,4 +97,4 @@ def test_a_sign_up_with_required_verification(
         return ask
 
     kinds = {"new address": answered(new_address), "taken address": answered(lambda: known)}
-    check_alike("a sign-up", kinds, told)
+    check_alike("a sign-up", kinds, report_lines)

@@ -1,7 +1,7 @@
-"""What each request takes of each table: the figures that `make cost` and `make growth` use.
+"""The capacity that each request takes from each table, for `make cost` and `make growth`.
 
-Only AWS's own engine counts capacity as AWS does: ENGINE=dynamodb-local, as `make capacity` sets it. An item that is
-asked for and is not there counts as one read, which that engine leaves out of a batch.
+Only AWS's own engine counts capacity as AWS does: ENGINE=dynamodb-local, which `make capacity` sets. A request for a
+missing item counts as one read, which that engine does not count in a batch.
 """
 
 import os
@@ -16,6 +16,7 @@ import pytest
 from larder import aws
 from larder.settings import settings
 from local.data_folder import DYNAMODB_LOCAL
+from tests.catalogue import valid
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, offer, put_object
 from tests.hooks import hooked
@@ -31,20 +32,14 @@ pytestmark = [
 ]
 
 Units = dict[tuple[str, str], float]
-"""Units of capacity by table and by what they are: `reads`, or `writes`, those of its indexes included."""
+"""Units of capacity by table and kind: `reads`, or `writes` including those of indexes."""
 
-EVENT = {
-    "sessionId": "7ad1cf8e-9b4b-4c6a-8d36-6ea8b4e3a0b5",
-    "source": "REMOTE",
-    "event": "HIT",
-    "duration": 100,
-}
-BUILD = [{**EVENT, "hash": f"{number:016x}"} for number in range(50)]
+BUILD = [valid("POST /v8/artifacts/events", hash=f"{number:016x}").json[0] for number in range(50)]
 
 
 @contextmanager
 def measured() -> Iterator[Units]:
-    """Filled by the calls that are made while this is open."""
+    """A context that counts the units of its calls."""
     units: Units = defaultdict(float)
     asked: dict[str, int] = {}
     lock = Lock()
@@ -84,7 +79,7 @@ def taken(act: Callable[[], object]) -> Units:
 
 @pytest.fixture
 def requests(cloud: Cloud, option: SetOption) -> dict[str, Units]:
-    """What each kind of request takes of an instance that knows the key."""
+    """The units of each kind of request, in an instance that knows the key."""
     send = cloud.send
     send("PUT", "/v8/artifacts/small", body=b"small")
     send("PUT", "/v8/artifacts/large", body=bytes(300_000))
@@ -104,8 +99,8 @@ def requests(cloud: Cloud, option: SetOption) -> dict[str, Units]:
     return found
 
 
-def test_requests_take_of_each_table_what_is_reckoned(
-    requests: dict[str, Units], told: list[str]
+def test_requests_take_the_units_that_the_cost_model_expects(
+    requests: dict[str, Units], report_lines: list[str]
 ) -> None:
     options, takes = settings(), read_limits().takes
     tables = {
@@ -116,14 +111,14 @@ def test_requests_take_of_each_table_what_is_reckoned(
     }
     differing = []
     for kind, units in requests.items():
-        told.append(
+        report_lines.append(
             f"{kind:16} " + " ".join(f"{k[0]}:{k[1]}={v:g}" for k, v in sorted(units.items()))
         )
         for name, table in sorted(tables):
             for what in ("reads", "writes"):
-                reckoned = takes.get(f"{name}_{what}", {}).get(kind, 0)
-                if units.get((table, what), 0) != reckoned:
-                    differing.append((kind, name, what, units.get((table, what), 0), reckoned))
+                expected = takes.get(f"{name}_{what}", {}).get(kind, 0)
+                if units.get((table, what), 0) != expected:
+                    differing.append((kind, name, what, units.get((table, what), 0), expected))
         uses = read_book().uses["requests"][kind]
         for what in ("reads", "writes"):
             whole = sum(amount for (_, of), amount in units.items() if of == what)

@@ -1,9 +1,9 @@
-"""Every operation of the OpenAPI document, asked over HTTP as schemathesis draws requests from it: half of them as the
-document wants them, half of them not.
+"""Every operation of the OpenAPI document over HTTP, with requests that schemathesis generates from it. Half of them
+follow the document, and half of them do not.
 
-Each reply is held to the document: its status, content type, headers and body; none is a server error; data that the
-document forbids is refused; nothing is answered without the credentials that it asks for; and nothing of somebody
-else's shows. API_EXAMPLES is the number of requests to each operation, FUZZ_SEED draws others.
+Each reply must have a status, content type, headers and body of the document. None is a server error. Larder refuses
+data that the document forbids, and requests without the required credentials. No reply has data of another user.
+API_EXAMPLES is the number of requests to each operation. FUZZ_SEED selects others.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ EXAMPLES = int(os.environ.get("API_EXAMPLES") or 6)
 SEED = int(os.environ.get("FUZZ_SEED") or 0)
 
 OPTIONS = {
-    # All requests come from one address.
+    # All requests have the same address, so the rate limits would refuse them.
     "LARDER_HTTP_RATE_LIMIT_ENABLED": "false",
     "LARDER_MAX_TEAMS_PER_USER": "0",
     "LARDER_MAX_OPEN_INVITATIONS": "500",
@@ -49,7 +49,7 @@ OPTIONS = {
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "docs" / "openapi.json").read_text())
 SCHEMA = schemathesis.openapi.from_dict(DOCUMENT)
-# Who asks is the scene's.
+# The scene provides the credentials.
 SCHEMA.config.generation.with_security_parameters = False
 OPERATIONS = {
     operation.definition.raw["operationId"]: operation
@@ -67,7 +67,7 @@ CHECKS = [
     checks.negative_data_rejection,
 ]
 AUTH_PROBES = 3
-"""Successes of an operation that are asked for again without credentials and with wrong ones."""
+"""The number of successful requests of an operation that are sent again without credentials and with wrong ones."""
 
 LOCATIONS = {
     "path_parameters": ParameterLocation.PATH,
@@ -79,7 +79,7 @@ LOCATIONS = {
 text = st.text(
     st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f"), max_size=40
 ).map(str.strip)
-besides = st.fixed_dictionaries(
+other_headers = st.fixed_dictionaries(
     {"x-request": st.integers(0, 2**40).map(str)},
     optional={
         "x-forwarded-for": st.sampled_from(["127.0.0.1", "::1", "' OR 1=1", "a, b, c"]) | text,
@@ -89,7 +89,7 @@ besides = st.fixed_dictionaries(
         "accept-language": text,
     },
 )
-"""Headers of which the document says nothing: they change nothing. The number makes each request another one."""
+"""Headers that are not in the document and must change nothing. The number makes each request different."""
 
 PEOPLE = [*["key", "session"] * 2, "cookie", "x-api-key", "reader", "viewer", "unknown", "nobody"]
 
@@ -104,7 +104,7 @@ def server(
 
 
 @pytest.mark.parametrize("operation_id", OPERATIONS)
-def test_whatever_is_asked_is_answered_as_documented(
+def test_every_reply_is_as_documented(
     operation_id: str,
     server: local_clouds.LocalCloud,
     layer_on: LayerOn,
@@ -125,12 +125,12 @@ def test_whatever_is_asked_is_answered_as_documented(
             name: value.replace(ORIGIN, server.url)
             for name, value in {**more, **own, **scene.credentials(who)}.items()
         }
-        # What case and chance both have is the document's.
+        # If both have a header, the one of the document counts.
         given = {name.lower() for name in case.headers or {}}
         headers = {name: value for name, value in headers.items() if name.lower() not in given}
         response = case.call(base_url=server.url, session=session, headers=headers)
         statuses[response.status_code] += 1
-        # What announces anything but an upload is let through unread (docs/decisions/0010).
+        # A preflight for another method than PUT is accepted without a check (docs/decisions/0010).
         is_unread = operation_id == "preflight" and response.status_code == 204
         asked = [
             one for one in CHECKS if one is not checks.negative_data_rejection or not is_unread
@@ -153,13 +153,13 @@ def test_whatever_is_asked_is_answered_as_documented(
         _attack(operation, mode, examples, ask)
     line = f"{operation.label:<58} {sum(statuses.values()):>6}  "
     line += "  ".join(f"{status}: {count}" for status, count in sorted(statuses.items()))
-    record_property("told", f"{line}  failures: {len(found)}")
+    record_property("report_line", f"{line}  failures: {len(found)}")
     assert not found, "\n\n".join(found.values())
     assert sum(statuses.values()) >= EXAMPLES
 
 
 def _shares(operation: APIOperation[Any, Any, Any, Any]) -> list[tuple[GenerationMode, int]]:
-    """Half of the requests break the document, where there is something to break."""
+    """Half of the requests do not follow the document, if it has any rule to break."""
     definition = operation.definition.raw
     can_break = any(_has_rules(one) for one in definition.get("parameters", []))
     if not can_break and not operation.body:
@@ -181,12 +181,16 @@ def _attack(operation: Any, mode: GenerationMode, examples: int, ask: Any) -> No
     @seed(SEED)
     @settings(
         max_examples=examples,
-        deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),
         phases=[Phase.generate],
     )
-    @given(operation.as_strategy(generation_mode=mode), st.sampled_from(PEOPLE), besides, st.data())
+    @given(
+        operation.as_strategy(generation_mode=mode),
+        st.sampled_from(PEOPLE),
+        other_headers,
+        st.data(),
+    )
     def attack(case: Case, who: str, more: dict[str, str], data: st.DataObject) -> None:
         ask(case, who, more, data)
 
@@ -194,7 +198,7 @@ def _attack(operation: Any, mode: GenerationMode, examples: int, ask: Any) -> No
 
 
 def _fill_in(case: Case, scene: Scene, operation_id: str, data: st.DataObject) -> None:
-    """Put what exists in place of what was drawn, but where what was drawn is meant to be wrong."""
+    """Replace generated values by existing ones, except those that are wrong on purpose."""
     for name, location in LOCATIONS.items():
         container = getattr(case, name)
         if not isinstance(container, dict) and not hasattr(container, "keys"):
@@ -204,13 +208,13 @@ def _fill_in(case: Case, scene: Scene, operation_id: str, data: st.DataObject) -
         known = _properties(case, location)
         for key in known:
             values = scene.values(key, operation_id)
-            # Nine in ten of what is drawn names nothing.
+            # Generated values match nothing that exists, so nine in ten are replaced.
             if values and data.draw(st.integers(0, 9)) < (7 if key in container else 3):
                 container[key] = data.draw(st.sampled_from(values))()
 
 
 def _properties(case: Case, location: ParameterLocation) -> list[str]:
-    """The names that the document knows at a place, in a JSON body that is an object."""
+    """The names that the document has at a place of the request, or in a JSON body that is an object."""
     definition = case.operation.definition.raw
     if location is not ParameterLocation.BODY:
         place = {"PATH": "path", "QUERY": "query", "HEADER": "header"}[location.name]

@@ -1,13 +1,12 @@
-"""Uploads, replacements, reads and deletions of one team, all at once, on the local DynamoDB and S3 servers: the team's
-totals end as what its index holds and, after the sweep, as what lies in its bucket; and the index never holds more than
-the quota.
+"""Parallel uploads, replacements, reads and deletions of one team, on the local DynamoDB and S3 servers. At the end,
+the team's totals equal its index and, after the sweep, its objects in the bucket. The index never exceeds the quota.
 
-One thing is left to the sweep: boto3 sends a write again when its reply is lost, and DynamoDB then counts twice. A test
-that saw that happen, because the machine was busy for seconds, only asks that the sweep takes it off.
+There is one exception. If a reply gets lost, boto3 sends the write again, and DynamoDB counts twice. If a test sees
+this, because the machine was busy for seconds, it only requires that the sweep corrects the totals.
 
-Whatever meets, meets here: events of S3 with the functions that stored the objects, replacements with deletions of the
-same hash, removals of all that a writer wrote with that writer's uploads, evictions with uses. COUNTED_CHANGES is how
-many requests that are (150); COUNTED_SEED draws others.
+All kinds of changes overlap: S3 events with the functions that stored the objects, replacements with deletions of the
+same hash, removals of a writer's artifacts with uploads of that writer, and evictions with reads. COUNTED_CHANGES is
+the number of requests (150). COUNTED_SEED selects others.
 """
 
 import os
@@ -27,16 +26,18 @@ import httpx
 import pytest
 
 from larder import aws, clock
+from larder.actor import Actor
 from larder.artifacts import delete_by_writer, eviction, service
 from larder.artifacts.management import delete_artifact
-from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload, Writer
+from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload
 from larder.artifacts.repository import index
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import add_to_totals, read_totals
 from larder.errors import ArtifactNotFound, LarderError
 from larder.hashing import time_ordered_id
 from larder.settings import settings
-from larder.teams.service import change_state
+from larder.teams.state import change_state
+from larder.web.replies.errors import code_of
 from tests.e2e import cloud as local_clouds
 from tests.e2e.cloud import LocalCloud
 from tests.layer_on import LayerOn
@@ -51,7 +52,7 @@ CHANGES = int(os.environ.get("COUNTED_CHANGES") or 150)
 SEED = int(os.environ.get("COUNTED_SEED") or secrets.randbelow(10**9))
 AT_ONCE = 32
 PATIENCE_S = 60 + CHANGES
-WRITERS = [Writer(f"key{number}", f"user{number % 3}") for number in range(6)]
+WRITERS = [Actor(f"key{number}", f"user{number % 3}") for number in range(6)]
 SIZE = (1_000, 40_000)
 HASHES = max(20, CHANGES // 4)
 
@@ -62,7 +63,7 @@ Work = Callable[[], None]
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LocalCloud]:
-    """A local cloud that refuses or evicts when a quota is full; its functions, too."""
+    """A local cloud whose functions refuse or evict if a quota is full."""
     data = tmp_path_factory.mktemp("counted") / "data"
     options = {"LARDER_OVER_QUOTA": request.param}
     with local_clouds.running(request.config.rootpath, data, **options) as server:
@@ -77,7 +78,7 @@ def team(server: LocalCloud, layer_on: LayerOn) -> Cloud:
 
 @dataclass
 class Watched:
-    """What the index held, looked at again and again while the requests went on."""
+    """Reads the index repeatedly while the requests run."""
 
     owner: str
     most_bytes: int = 0
@@ -85,7 +86,7 @@ class Watched:
     _over: Event = field(default_factory=Event)
 
     def look(self) -> None:
-        # Small enough for one page, which is of one moment.
+        # The index fits into one page, so a read shows one point in time.
         self.most_bytes = max(self.most_bytes, sum(index_sizes(self.owner).values()))
         self.looks += 1
 
@@ -105,7 +106,7 @@ class Watched:
 
 @contextmanager
 def sent_again() -> Iterator[list[str]]:
-    """The writes of this process to the tables that were sent more than once while this was open."""
+    """A context that records the writes to the tables that this process sent more than once."""
     again: list[str] = []
 
     def look(parsed: dict[str, Any], model: Any, **_: object) -> None:
@@ -121,7 +122,7 @@ def sent_again() -> Iterator[list[str]]:
 
 
 class Requests:
-    """The requests of a team's clients and managers, as work that can be done at the same time."""
+    """The requests of a team's clients and managers, as jobs that can run in parallel."""
 
     def __init__(self, cloud: Cloud, quota_bytes: int, http: httpx.Client) -> None:
         self._owner = cloud.team.id
@@ -142,7 +143,9 @@ class Requests:
             "direct": lambda: self._direct(hash, body, writer),
             "delete": lambda: self._delete(hash),
             "read": lambda: self._read(hash),
-            "remove": lambda: self._remove(source.choice([writer.id, writer.user_id or ""])),
+            "remove": lambda: self._remove(
+                source.choice([writer.credential_id, writer.user_id or ""])
+            ),
         }
         return lambda: self._counted(kind, work[kind])
 
@@ -152,11 +155,11 @@ class Requests:
         except ArtifactNotFound:
             self.outcomes[f"{kind} missed"] += 1
         except LarderError as error:
-            self.outcomes[f"{kind} {error.code}"] += 1
+            self.outcomes[f"{kind} {code_of(error)}"] += 1
         else:
             self.outcomes[kind] += 1
 
-    def _upload(self, hash: ArtifactHash, body: bytes, writer: Writer) -> None:
+    def _upload(self, hash: ArtifactHash, body: bytes, writer: Actor) -> None:
         service.store(
             self._owner,
             hash,
@@ -168,7 +171,7 @@ class Requests:
             now=clock.now(),
         )
 
-    def _direct(self, hash: ArtifactHash, body: bytes, writer: Writer) -> None:
+    def _direct(self, hash: ArtifactHash, body: bytes, writer: Actor) -> None:
         url = service.offer_upload(self._owner, hash, writer=writer, now=clock.now())
         assert self._http.put(url, content=body).status_code == 200
 
@@ -183,7 +186,7 @@ class Requests:
         )
 
     def _read(self, hash: ArtifactHash) -> None:
-        # The next day, so that where uses count each read is one.
+        # The next day, so that each read records a use if the team evicts.
         now = clock.now()
         artifact = service.find(read_entry(self._owner, hash), quota_bytes=self._quota, now=now)
         service.fetch(artifact, now=now + timedelta(days=1))
@@ -192,9 +195,11 @@ class Requests:
         delete_by_writer.ask_removal(self._owner, writer, by=self._by, now=clock.now())
 
 
-def test_the_counters_end_exact(server: LocalCloud, team: Cloud, told: list[str]) -> None:
+def test_totals_are_exact_after_parallel_changes(
+    server: LocalCloud, team: Cloud, report_lines: list[str]
+) -> None:
     source, owner = random.Random(SEED), team.team.id
-    # Room for about half of the hashes.
+    # The quota has room for about half of the hashes.
     quota_bytes = HASHES * sum(SIZE) // 4
     change_state(owner, quota_bytes=quota_bytes)
     began = time.monotonic()
@@ -216,17 +221,17 @@ def test_the_counters_end_exact(server: LocalCloud, team: Cloud, told: list[str]
     sweep_all(clock.now())
     left = check_books(owner)
     assert left.artifacts == len(object_keys(owner))
-    told.append(
+    report_lines.append(
         f"{CHANGES} changes of {HASHES} hashes, {settings().over_quota}, seed {SEED}: {took_s:.0f} s,"
         f" {dict(sorted(requests.outcomes.items()))};"
-        f" at most {watched.most_bytes / quota_bytes:.1%} of the quota in {watched.looks} looks,"
+        f" at most {watched.most_bytes / quota_bytes:.1%} of the quota in {watched.looks} reads,"
         f" {left.artifacts} artifacts in the end; {len(again)} calls sent again, {drift.size_bytes} B drift"
     )
     assert requests.outcomes["upload"] > CHANGES // 10
 
 
 def drift_of(owner: str) -> Totals:
-    """What the totals have too much."""
+    """The totals minus the index."""
     sizes, totals = index_sizes(owner), read_totals(owner)
     return Totals(
         size_bytes=totals.size_bytes - sum(sizes.values()), artifacts=totals.artifacts - len(sizes)
@@ -234,7 +239,7 @@ def drift_of(owner: str) -> Totals:
 
 
 def check_books(owner: str) -> Totals:
-    """The totals are what the index holds, and no object is missing."""
+    """Check that the totals equal the index and that no object is missing."""
     sizes, totals = index_sizes(owner), read_totals(owner)
     assert drift_of(owner) == Totals()
     stored = {tuple(key.split("/")[2:]) for key in object_keys(owner)}
@@ -250,7 +255,7 @@ EVICTORS = 24
 
 @pytest.mark.usefixtures("on_the_local_server")
 @pytest.mark.parametrize("seed", range(4))
-def test_evictions_that_meet_free_no_more_than_one_would(seed: int) -> None:
+def test_parallel_evictions_free_no_more_than_one_would(seed: int) -> None:
     source, owner = random.Random(seed), make_team().team.id
     sizes = fill(owner, source)
     quota_bytes = sum(sizes.values())
@@ -262,13 +267,13 @@ def test_evictions_that_meet_free_no_more_than_one_would(seed: int) -> None:
     totals = read_totals(owner)
     assert drift_of(owner) == Totals()
     assert aim_bytes - max(sizes.values()) < totals.size_bytes <= aim_bytes
-    # What was used longest ago went, and nothing else.
+    # Only the least recently used artifacts are evicted.
     assert list(index_sizes(owner)) == list(sizes)[-totals.artifacts :]
     assert sum(one.answer.artifacts for one in done) == len(sizes) - totals.artifacts
 
 
 def fill(owner: str, source: random.Random) -> dict[str, int]:
-    """Artifacts in the order of their last use, which is that of their hashes; their objects do not matter."""
+    """Index entries without objects. The order of their hashes is the order of their last use."""
     now, sizes = clock.now(), {}
     for number in range(150):
         hash, size = ArtifactHash(f"{number:04}"), source.randrange(*SIZE)

@@ -1,7 +1,7 @@
-"""What a client meets when a store, or the function itself, fails in the middle of its request.
+"""Tests that a store or the function fails in the middle of a request.
 
-`make faults` runs every fault at every call of every request, and writes docs/faults.md. Here every request meets a few
-of them, which FAULT_SEED chooses, and everything that wakes a function without a route comes as it should not.
+`make faults` runs every fault at every call of every request, and writes docs/faults.md. Here every request gets a few
+faults, which FAULT_SEED chooses. Events and invocations come twice, at the same time, out of order or not at all.
 """
 
 import os
@@ -18,13 +18,13 @@ import pytest
 from larder.instance import restart
 from local.template import load_template
 from tests.proofs import fault_page
-from tests.proofs.fault_deliveries import DELIVERIES, Delivery, run
+from tests.proofs.fault_deliveries import AT_ONCE, DELIVERIES, Delivery, run
 from tests.proofs.fault_matrix import OUTCOMES, run_scenario, sweep_and_check
 from tests.proofs.fault_proxy import FAULTS, SILENT, Call, Fault
 from tests.proofs.fault_scenarios import SCENARIOS, Scenario, made, put
 from tests.proofs.fault_world import FUNCTION_S, Subject, World, running
 
-# Connections that broke off are closed by the collector, whenever it comes.
+# The garbage collector closes broken connections at an unknown time.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
@@ -37,35 +37,33 @@ PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
 SCHEDULED = {one.function.logical_id for one in load_template(environ={}).schedules}
 
 _SLOW = {"no answer", "no answer, done", "late"}
-"""They are for the long run, and for the tests at the end of this module."""
+"""Faults for `make faults`, and for the tests at the end of this module."""
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory, told: list[str]) -> Iterator[World]:
-    told.append(f"faults: FAULT_SEED={SEED}")
+def world(tmp_path_factory: pytest.TempPathFactory, report_lines: list[str]) -> Iterator[World]:
+    report_lines.append(f"faults: FAULT_SEED={SEED}")
     with running(tmp_path_factory.mktemp("faults") / "world") as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def left(world: World) -> Iterator[list[Subject]]:
-    """Whom the tests of this module leave behind. At the end the sweeps clean up after all of them."""
+    """The subjects that the tests of this module leave. At the end, the sweeps clean up after all of them."""
     subjects: list[Subject] = []
     yield subjects
     assert sweep_and_check(world, subjects) == []
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
-def test_a_request_that_meets_a_fault(
-    scenario: Scenario, world: World, left: list[Subject]
-) -> None:
+def test_request_with_a_fault(scenario: Scenario, world: World, left: list[Subject]) -> None:
     def some(cells: list[tuple[Call, Fault]]) -> list[tuple[Call, Fault]]:
         quick = [(call, fault) for call, fault in cells if fault.name not in _SLOW]
         return random.Random(f"{SEED}/{scenario}").sample(quick, min(CELLS_EACH, len(quick)))
 
     leaves: list[Subject] | None = left
     if scenario.route in SCHEDULED:
-        # Its calls depend on what others have left.
+        # The calls of a schedule depend on the data of other tests.
         assert sweep_and_check(world, left) == []
         left.clear()
         leaves = None
@@ -75,9 +73,7 @@ def test_a_request_that_meets_a_fault(
 
 
 @pytest.mark.parametrize("one", DELIVERIES, ids=str)
-def test_what_comes_twice_or_late_or_never(
-    one: Delivery, world: World, left: list[Subject]
-) -> None:
+def test_delivery(one: Delivery, world: World, left: list[Subject]) -> None:
     left.append(run(world, one))
 
 
@@ -98,11 +94,17 @@ def test_every_route_and_function_has_a_scenario(name: str) -> None:
 
 
 def test_the_page_has_a_row_for_every_scenario() -> None:
-    """`make faults` writes it."""
     assert list(fault_page.rows_of(PAGE)) == [str(scenario) for scenario in SCENARIOS]
 
 
-def test_no_fault_was_left_out_when_the_page_was_made() -> None:
+def test_the_page_has_the_texts_of_its_template() -> None:
+    rows = fault_page.rows_of(PAGE)
+    refusals = {str(one): sorted(one.done_before) for one in SCENARIOS if one.done_before}
+    page = fault_page.render(rows, {}, {}, refusals, DELIVERIES, AT_ONCE, rows)
+    assert PAGE.read_text() == page
+
+
+def test_the_page_has_no_cell_that_was_not_run() -> None:
     rows = fault_page.rows_of(PAGE).values()
     assert [row for row in rows if "| ? " in row] == []
 
@@ -134,8 +136,8 @@ def test_the_cells_are_counted_from_all_rows() -> None:
 
 
 def test_the_page_has_every_delivery() -> None:
-    told = [(one.function, one.how, one.outcome) for one in DELIVERIES]
-    assert fault_page.deliveries_of(PAGE) == told
+    deliveries = [(one.function, one.how, one.outcome) for one in DELIVERIES]
+    assert fault_page.deliveries_of(PAGE) == deliveries
 
 
 def test_every_fault_and_every_outcome_is_explained() -> None:
@@ -148,12 +150,12 @@ def test_every_fault_and_every_outcome_is_explained() -> None:
 # The real time-outs ------------------------------------------------------------------------------
 
 ENDS_WITHIN_S = {"dynamodb": 17, "s3": 22}
-"""What is left of 25 s for a try that begins a moment before the deadline."""
+"""The longest time to a reply, of a function's 25 s, if the last attempt starts just before the deadline."""
 
 
 @pytest.mark.parametrize("service", ENDS_WITHIN_S)
 def test_a_request_is_answered_in_time_while_a_store_is_silent(service: str, world: World) -> None:
-    """An upload, and at DynamoDB a sign-in: its limit on requests is asked first, and gives up before the rest does."""
+    """Send an upload, or a sign-in while DynamoDB is silent: its rate limit is read first, and gives up early."""
     subject = Subject(world)
     body = {"email": subject.user.email, "password": "the first password"}
     restart()

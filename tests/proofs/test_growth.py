@@ -1,9 +1,9 @@
-"""What a request costs when much is stored: as much as when little is.
+"""Requests cost the same with much stored data as with little.
 
-Each request of the table is sent twice by one instance, with few artifacts, keys, members, sessions and events stored
-and with many, and the capacity that the second one consumes is compared. `make capacity` runs it on AWS's DynamoDB
-Local, which counts capacity as AWS does, at 100 and at 100,000 of each, and prints the table; the short form counts the
-calls and the items that they bring on moto, whose capacity means nothing.
+One instance sends each request of the table twice, with few stored artifacts, keys, members, sessions and events and
+with many. The test compares the capacity of the second request. `make capacity` runs it on AWS's DynamoDB Local, which
+counts capacity as AWS does, with 100 and with 100,000 of each, and prints the table. The short form uses moto and
+counts the calls and the items that they return, because moto does not count capacity as AWS does.
 """
 
 import os
@@ -25,11 +25,12 @@ from larder.conditions import begins_with, equals
 from larder.hashing import random_id
 from larder.settings import settings
 from larder.tables import IDENTITY
+from larder.teams.members import add_member
 from larder.teams.models import Role
-from larder.teams.service import add_member
+from tests.catalogue import Names, valid
 from tests.conftest import SetOption
 from tests.hooks import hooked
-from tests.requests import Browser, Cloud, Reply, Sender, browser_of
+from tests.requests import Cloud, Reply, Sender
 
 pytestmark = pytest.mark.slow
 
@@ -39,19 +40,11 @@ MANY = int(os.environ.get("GROWTH_ITEMS", "500"))
 PASSWORD = "correct horse battery staple"
 HASH = "0123456789abcdef"
 STORED = [f"{number:016x}" for number in range(100)]
-EVENT = {
-    "sessionId": "7ad1cf8e-9b4b-4c6a-8d36-6ea8b4e3a0b5",
-    "source": "REMOTE",
-    "event": "HIT",
-    "hash": HASH,
-    "duration": 100,
-}
-ANNOUNCED = {"access-control-request-method": "PUT", "user-agent": "turbo 2.11.11"}
 
 
 @dataclass
 class Cost:
-    """What a request took of DynamoDB: its calls, the items that they brought or looked at, units of capacity."""
+    """A request's calls to DynamoDB, the items that they returned or read, and the units of capacity."""
 
     calls: int = 0
     items: int = 0
@@ -60,79 +53,61 @@ class Cost:
 
 @dataclass(frozen=True)
 class People:
-    """Who sends the requests of the table."""
+    """The callers of the requests in the table."""
 
     cloud: Cloud
     manage: Sender
-    """The owner, by a session: the key of a build may not manage."""
-    browser: Browser
-    key_id: str
-
-    @property
-    def send(self) -> Sender:
-        return self.cloud.send
+    """The owner with a session, because the key of a build cannot manage teams."""
+    names: Names
 
 
-Ask = Callable[[People], Reply]
-
-REQUESTS: dict[str, Ask] = {
-    "GET /v8/artifacts/{hash}, a hit": lambda by: by.send("GET", f"/v8/artifacts/{HASH}"),
-    "GET /v8/artifacts/{hash}, a miss": lambda by: by.send("GET", "/v8/artifacts/beef"),
-    "HEAD /v8/artifacts/{hash}": lambda by: by.send("HEAD", f"/v8/artifacts/{HASH}"),
-    "PUT /v8/artifacts/{hash}": lambda by: by.send("PUT", f"/v8/artifacts/{HASH}", body=b"body"),
-    "OPTIONS /v8/artifacts/{hash}": lambda by: by.send(
-        "OPTIONS", f"/v8/artifacts/{random_id(16)}", headers=ANNOUNCED
-    ),
-    "POST /v8/artifacts, 100 hashes": lambda by: by.send(
-        "POST", "/v8/artifacts", json_body={"hashes": STORED}
-    ),
-    "POST /v8/artifacts/events": lambda by: by.send(
-        "POST", "/v8/artifacts/events", json_body=[EVENT]
-    ),
-    "GET /v8/artifacts/status": lambda by: by.send("GET", "/v8/artifacts/status"),
-    "GET /v1/artifacts, a page": lambda by: by.manage("GET", "/v1/artifacts?limit=20"),
-    "GET /v1/artifacts/{hash}": lambda by: by.manage("GET", f"/v1/artifacts/{HASH}"),
-    "PUT /v1/artifacts/status": lambda by: by.manage(
-        "PUT", "/v1/artifacts/status", json_body={"status": "enabled"}
-    ),
-    "DELETE /v1/artifacts?writer=": lambda by: by.manage(
-        "DELETE", f"/v1/artifacts?writer={by.key_id}"
-    ),
-    "GET /v1/usage, 30 days": lambda by: by.send("GET", "/v1/usage"),
-    "GET /v2/user": lambda by: by.send("GET", "/v2/user"),
-    "GET /v2/teams, a page": lambda by: by.send("GET", "/v2/teams?limit=20"),
-    "GET /v2/teams/{idOrSlug}": lambda by: by.send("GET", "/v2/teams/acme"),
-    "PATCH /v2/teams/{idOrSlug}": lambda by: by.manage(
-        "PATCH", "/v2/teams/acme", json_body={"name": "Acme"}
-    ),
-    "POST /v2/teams/{id}/members": lambda by: by.manage(
-        "POST", "/v2/teams/acme/members", json_body={"email": "new@example.com", "role": "MEMBER"}
-    ),
-    "GET /v3/teams/{id}/members, a page": lambda by: by.manage(
-        "GET", "/v3/teams/acme/members?limit=20"
-    ),
-    "GET /v5/user/tokens/current": lambda by: by.send("GET", "/v5/user/tokens/current"),
-    "POST sign-in/email": lambda by: Browser().post(
-        "/sign-in/email", {"email": by.cloud.user.email, "password": PASSWORD}
-    ),
-    "POST sign-up/email": lambda by: Browser().post(
-        "/sign-up/email",
-        {"email": f"{random_id(12)}@new.example", "name": "New", "password": PASSWORD},
-    ),
-    "GET get-session": lambda by: by.browser.get("/get-session"),
-    "POST update-user": lambda by: by.browser.post("/update-user", {"name": "Ada"}),
-    "POST api-key/create": lambda by: by.browser.post("/api-key/create", {"name": "ci"}),
-    "GET api-key/get": lambda by: by.browser.get(f"/api-key/get?id={by.key_id}"),
-    "POST api-key/update": lambda by: by.browser.post(
-        "/api-key/update", {"keyId": by.key_id, "name": "renamed"}
-    ),
-    "POST api-key/verify": lambda by: by.browser.post("/api-key/verify", {"key": by.cloud.token}),
+REQUESTS: dict[str, dict[str, Any]] = {
+    "GET /v8/artifacts/{hash}, a hit": {},
+    "GET /v8/artifacts/{hash}, a miss": {"path": "/v8/artifacts/beef"},
+    "HEAD /v8/artifacts/{hash}": {},
+    "PUT /v8/artifacts/{hash}": {},
+    "OPTIONS /v8/artifacts/{hash}": {},
+    "POST /v8/artifacts, 100 hashes": {"json": {"hashes": STORED}},
+    "POST /v8/artifacts/events": {},
+    "GET /v8/artifacts/status": {},
+    "GET /v1/artifacts, a page": {"query": "limit=20"},
+    "GET /v1/artifacts/{hash}": {},
+    "PUT /v1/artifacts/status": {},
+    "DELETE /v1/artifacts": {},
+    "GET /v1/usage, 30 days": {"query": ""},
+    "GET /v2/user": {},
+    "GET /v2/teams, a page": {"query": "limit=20"},
+    "GET /v2/teams/{idOrSlug}": {},
+    "PATCH /v2/teams/{idOrSlug}": {"json": {"name": "Acme"}},
+    "POST /v2/teams/{idOrSlug}/members": {},
+    "GET /v3/teams/{idOrSlug}/members, a page": {"query": "limit=20"},
+    "GET /v5/user/tokens/current": {},
+    "POST /api/auth/sign-in/email": {},
+    "POST /api/auth/sign-up/email": {},
+    "GET /api/auth/get-session": {},
+    "POST /api/auth/update-user": {},
+    "POST /api/auth/api-key/create": {},
+    "GET /api/auth/api-key/get": {},
+    "POST /api/auth/api-key/update": {},
+    "POST /api/auth/api-key/verify": {},
 }
+"""The requests, and what each changes in the request of the catalogue."""
+
+
+def ask(name: str, people: People) -> Reply:
+    operation = name.partition(",")[0]
+    names = people.names
+    if operation.endswith("sign-up/email"):
+        names = replace(names, email=f"{random_id(12)}@new.example")
+    if operation.startswith("OPTIONS"):
+        names = replace(names, hash=random_id(16))
+    request = replace(valid(operation, names), **REQUESTS[name])
+    return request(people.manage if request.by == "session" else people.cloud.send)
 
 
 @pytest.fixture
 def people(cloud: Cloud, mailbox: object, removal_jobs: object, option: SetOption) -> People:
-    """Ada of the tests' team, with a password and a second key."""
+    """The people of the tests, where Ada has a password and a second key."""
     option("scrypt_cost", 1024)
     now = clock.now()
     ada = create_user("ada@growth.example", "Ada", password=PASSWORD, now=now)
@@ -142,28 +117,36 @@ def people(cloud: Cloud, mailbox: object, removal_jobs: object, option: SetOptio
     return People(
         cloud=replace(cloud, user=ada, key=key, token=token, send=Sender(token, slug="acme")),
         manage=Sender(session, slug="acme"),
-        browser=browser_of(ada, token=session),
-        key_id=create_key(NewKey(user_id=ada.id), now=now)[0].id,
+        names=Names(
+            hash=HASH,
+            email=ada.email,
+            password=PASSWORD,
+            key=token,
+            key_id=create_key(NewKey(user_id=ada.id), now=now)[0].id,
+            caching="enabled",
+        ),
     )
 
 
-def test_no_request_costs_more_when_much_is_stored(people: People, told: list[str]) -> None:
+def test_no_request_costs_more_with_much_stored_data(
+    people: People, report_lines: list[str]
+) -> None:
     stored = 0
     costs: dict[int, dict[str, Cost]] = {}
     for number in (FEW, MANY):
         grow(people, stored, number)
         stored = number
-        costs[number] = {name: cost_of(ask, people) for name, ask in REQUESTS.items()}
-    told.extend(table(costs[FEW], costs[MANY]))
+        costs[number] = {name: cost_of(name, people) for name in REQUESTS}
+    report_lines.extend(table(costs[FEW], costs[MANY]))
     assert costs[MANY] == costs[FEW]
 
 
 def grow(people: People, stored: int, number: int) -> None:
-    """Have as many artifacts, keys, members, sessions and reported batches of the team and of Ada as `number`."""
+    """Store `number` artifacts, keys, members, sessions and batches of events for the team and for Ada."""
     if not stored:
         for hash in (HASH, *STORED):
-            people.send("PUT", f"/v8/artifacts/{hash}", body=b"body")
-        people.send("POST", "/v8/artifacts/events", json_body=[EVENT])
+            valid("PUT /v8/artifacts/{hash}", hash=hash)(people.cloud.send)
+        valid("POST /v8/artifacts/events")(people.cloud.send)
     for table, key, varied in copies(people):
         reply = aws.dynamodb().get_item(TableName=table, Key=aws.serialize(key))
         item = aws.deserialize(reply["Item"])
@@ -171,7 +154,7 @@ def grow(people: People, stored: int, number: int) -> None:
 
 
 def copies(people: People) -> Iterator[tuple[str, aws.Item, Callable[[int], aws.Item]]]:
-    """What to copy: the table, the key of an item, and what makes the copy of each number another one."""
+    """The items to copy: the table, the key of an item, and the attributes that differ in each copy."""
     owner, user = people.cloud.team.id, people.cloud.user.id
     options = settings()
     today = clock.now().date().isoformat()
@@ -217,18 +200,18 @@ def put_all(table: str, items: Iterator[aws.Item]) -> None:
         assert not reply["UnprocessedItems"]
 
 
-def cost_of(ask: Ask, people: People) -> Cost:
-    """What the request takes of an instance that has answered it before."""
-    assert ask(people).status < 500
+def cost_of(name: str, people: People) -> Cost:
+    """The units of the request on an instance that has handled it before."""
+    assert ask(name, people).status < 500
     with measured() as cost:
-        reply = ask(people)
+        reply = ask(name, people)
     assert reply.status < 400 or reply.status == 404, reply
     return cost
 
 
 @contextmanager
 def measured() -> Iterator[Cost]:
-    """Filled by the calls that are made while this is open."""
+    """A context that records its calls."""
     cost = Cost()
     lock = Lock()
 
@@ -253,7 +236,7 @@ def measured() -> Iterator[Cost]:
 
 
 def table(few: dict[str, Cost], many: dict[str, Cost]) -> Iterator[str]:
-    yield f"{'request':34} {'calls':>6} {f'units at {FEW}':>14} {f'units at {MANY}':>16}"
+    yield f"{'request':42} {'calls':>6} {f'units at {FEW}':>14} {f'units at {MANY}':>16}"
     for name in REQUESTS:
         cells = f"{few[name].calls:6} {few[name].units:14.1f} {many[name].units:16.1f}"
-        yield f"{name:34} {cells}"
+        yield f"{name:42} {cells}"

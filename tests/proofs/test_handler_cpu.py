@@ -1,6 +1,6 @@
-"""What a warm request costs in CPU, beside what its calls to AWS cost alone: at most twice as much.
+"""A warm request takes at most twice the CPU time of its calls to AWS alone.
 
-The bar is on GET by redirect, HEAD, status and events. `make bench` shows the figures of a longer run.
+The limit applies to GET by redirect, HEAD, status and events. `make bench` shows the figures of a longer run.
 """
 
 import pytest
@@ -14,8 +14,10 @@ CASES = ("GET redirect", "HEAD", "status", "events of 80", "event")
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("on_the_local_server")
-def test_a_warm_request_costs_at_most_twice_its_bare_calls(told: list[str]) -> None:
+def test_a_warm_request_costs_at_most_twice_its_bare_calls(report_lines: list[str]) -> None:
     figures = [measure(case, turns=6, calls_a_turn=30) for case in requests_of_a_new_team()]
-    told.extend(f"CPU of {figure.name}: {figure.ratio:.2f} x its calls" for figure in figures)
+    report_lines.extend(
+        f"CPU of {figure.name}: {figure.ratio:.2f} x its calls" for figure in figures
+    )
     assert {figure.name for figure in figures if figure.ratio > BAR} == set()
     assert tuple(figure.name for figure in figures) == CASES

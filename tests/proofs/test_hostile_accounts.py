@@ -1,8 +1,8 @@
-"""Hostile requests to `/api/auth` never get a 5xx, a header of their own making, a way to another site, or anything of
-another user's: as hypothesis draws them, to the handlers through the template's routes.
+"""Hostile requests to `/api/auth` never get a 5xx, an injected header, a redirect to another site, or data of another
+user. hypothesis generates them, and the handlers get them through the template's routes.
 
-A request is a valid one with some of its fields, cookies and headers replaced, so that it gets further than the first
-look. FUZZ_EXAMPLES is the number of requests to each endpoint, FUZZ_SEED draws others.
+A request is a valid one with some fields, cookies and headers replaced, so that it passes the first checks.
+FUZZ_EXAMPLES is the number of requests to each endpoint. FUZZ_SEED selects others.
 """
 
 import json
@@ -10,6 +10,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -25,6 +26,8 @@ from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, list_keys
 from larder.hashing import random_id
 from larder.signing import sign
+from local.template import load_template
+from tests.catalogue import Names, valid
 from tests.conftest import SetOption
 from tests.mailbox import Mailbox
 from tests.proofs.conftest import BeginRounds
@@ -39,56 +42,31 @@ PASSWORD = "correct horse battery staple"
 EVIL = "evil.example"
 MARK = "<script>alert(document.domain)</script>"
 
-ADAS_KEY, ADAS_KEY_ID, BOBS_KEY_ID = "adas-key", "adas-key-id", "bobs-key-id"
-"""Stand for what is only known once it is made."""
+BOBS_KEY_ID = "bobs-key-id"
+"""A placeholder for the id of Bob's key, which does not exist yet."""
 
-BODIES: dict[tuple[str, str], dict[str, Any]] = {
-    ("POST", "/sign-up/email"): {
-        "name": "Eve", "email": "eve@example.com", "password": PASSWORD, "image": None,
-        "callbackURL": "/", "rememberMe": True,
-    },
-    ("POST", "/sign-in/email"): {
-        "email": "ada@example.com", "password": PASSWORD, "callbackURL": "/", "rememberMe": False,
-    },
-    ("POST", "/sign-out"): {},
-    ("GET", "/get-session"): {},
-    ("GET", "/list-sessions"): {},
-    ("GET", "/list-accounts"): {},
-    ("POST", "/revoke-session"): {"token": "A" * 32},
-    ("POST", "/revoke-other-sessions"): {},
-    ("POST", "/revoke-sessions"): {},
-    ("POST", "/verify-password"): {"password": PASSWORD},
-    ("POST", "/update-user"): {"name": "Ada", "image": "https://pictures.example/ada.png"},
-    ("GET", "/ok"): {},
-    ("POST", "/send-verification-email"): {"email": "ada@example.com", "callbackURL": "/"},
-    ("GET", "/verify-email"): {},
-    ("POST", "/request-password-reset"): {"email": "ada@example.com", "redirectTo": "/"},
-    ("GET", f"/reset-password/{'A' * 24}"): {},
-    ("POST", "/reset-password"): {"newPassword": PASSWORD, "token": "A" * 24},
-    ("POST", "/change-password"): {"newPassword": PASSWORD, "currentPassword": PASSWORD},
-    ("POST", "/change-email"): {"newEmail": "ada@elsewhere.example", "callbackURL": "/"},
-    ("POST", "/delete-user"): {"password": PASSWORD},
-    ("POST", "/api-key/create"): {
-        "name": "ci", "prefix": "larder_", "expiresIn": 86_400, "metadata": {"a": [1]},
-        "permissions": {"artifacts": ["read"]},
-    },
-    ("POST", "/api-key/verify"): {"key": ADAS_KEY, "permissions": {"artifacts": ["read"]}},
-    ("GET", f"/api-key/get?id={ADAS_KEY_ID}"): {},
-    ("GET", f"/api-key/get?id={BOBS_KEY_ID}"): {},
-    ("GET", "/api-key/list"): {},
-    ("POST", "/api-key/update"): {"keyId": ADAS_KEY_ID, "name": "renamed"},
-    ("POST", "/api-key/delete"): {"keyId": ADAS_KEY_ID},
-    ("POST", "/api-key/delete-all-expired-api-keys"): {},
-    ("GET", "/turbo-login?redirect_uri=http://127.0.0.1:9789"): {},
-    ("POST", "/turbo-login"): {
-        "redirectUri": "http://127.0.0.1:9789", "state": "abc", "name": "turbo", "teamId": None,
-    },
-    ("GET", "/sso?teamId=acme&mode=login&next=http://127.0.0.1:9789"): {},
-}  # fmt: skip
+OPERATIONS = [
+    f"{route.method} {route.path}"
+    for route in load_template(environ={}).routes
+    if route.path.startswith("/api/auth/") and route.method != "OPTIONS"
+]
+OF_BOBS_KEY = "GET /api/auth/api-key/get, with the id of Bob's key"
+MORE: dict[str, dict[str, Any]] = {
+    "POST /api/auth/sign-up/email": {"image": None, "callbackURL": "/", "rememberMe": True},
+    "POST /api/auth/sign-in/email": {"callbackURL": "/", "rememberMe": False},
+    "POST /api/auth/update-user": {"image": "https://pictures.example/ada.png"},
+    # The next request needs the same password.
+    "POST /api/auth/change-password": {"newPassword": PASSWORD, "revokeOtherSessions": False},
+    "POST /api/auth/delete-user": {"password": PASSWORD},
+    "POST /api/auth/api-key/create": {"prefix": "larder_", "metadata": {"a": [1]}},
+    "POST /api/auth/turbo-login": {"teamId": None},
+}
+"""Fields that requests of the catalogue do not have, or have with another value."""
+
 FURTHER_BY_LUCK_ONLY = {
-    "/reset-password",  # no reset token is good
-    f"/api-key/get?id={BOBS_KEY_ID}",  # it is not Ada's
-    "/api-key/delete-all-expired-api-keys",  # she is no operator
+    "POST /api/auth/reset-password",  # no reset token is valid
+    OF_BOBS_KEY,  # it is not Ada's
+    "POST /api/auth/api-key/delete-all-expired-api-keys",  # she is not an operator
 }
 
 URLS = [
@@ -163,19 +141,13 @@ queries = st.one_of(
 
 @pytest.fixture
 def bob(aws_in_memory: None, option: SetOption) -> User:
-    """Somebody whom all of it must leave alone."""
+    """A user whose data no request may change."""
     option("scrypt_cost", 1024)
     return create_user("bob@private.example", "Bob", password=PASSWORD, now=clock.now())
 
 
-def valid_body(method: str, path: str) -> dict[str, Any]:
-    body = BODIES[method, path]
-    # Each sign-up has an address of its own, so that what is wrong else decides.
-    return {**body, "email": f"{random_id(8)}@example.com"} if path == "/sign-up/email" else body
-
-
 def user_with_address(email: str) -> User:
-    """The user, made anew after a request has deleted them."""
+    """The user, created again after a request has deleted them."""
     now = clock.now()
     return find_user_by_email(email) or create_user(
         email, "Ada", password=PASSWORD, email_verified=True, now=now
@@ -205,44 +177,42 @@ def check_reply(reply: Reply) -> None:
         assert len(reply.body) < 1000
 
 
-@pytest.mark.parametrize(("method", "path"), BODIES, ids=lambda part: part.strip("/"))
-def test_whatever_is_sent(
-    method: str,
-    path: str,
+@pytest.mark.parametrize("operation", [*OPERATIONS, OF_BOBS_KEY])
+def test_hostile_account_requests(
+    operation: str,
     bob: User,
     mailbox: Mailbox,
     begin_rounds: BeginRounds,
-    told: list[str],
+    report_lines: list[str],
 ) -> None:
-    attack_endpoint(method, path, bob, mailbox, begin_rounds, told)
+    attack_endpoint(operation, bob, mailbox, begin_rounds, report_lines)
 
 
 @pytest.mark.parametrize("path", ["/sign-up/email", "/sign-in/email"])
-def test_whatever_is_sent_where_addresses_must_be_verified(
+def test_hostile_requests_with_required_verification(
     path: str,
     bob: User,
     option: SetOption,
     mailbox: Mailbox,
     begin_rounds: BeginRounds,
-    told: list[str],
+    report_lines: list[str],
 ) -> None:
     option("require_email_verification", "true")
-    attack_endpoint("POST", path, bob, mailbox, begin_rounds, told)
+    attack_endpoint(f"POST /api/auth{path}", bob, mailbox, begin_rounds, report_lines)
 
 
 def attack_endpoint(
-    method: str,
-    path: str,
+    operation: str,
     bob: User,
     mailbox: Mailbox,
     begin_rounds: BeginRounds,
-    told: list[str],
+    report_lines: list[str],
 ) -> None:
     _, bobs_key = create_key(NewKey(user_id=bob.id, name="bob's"), now=clock.now())
     before, keys_before = find_user(bob.id), list_keys(bob.id)
 
     def check_stores() -> None:
-        """Every mail that was asked for can be sent, and Bob is who he was."""
+        """Every requested mail can be sent, and Bob's data is unchanged."""
         mailbox.deliver()
         assert find_user(bob.id) == before
         assert list_keys(bob.id) == keys_before
@@ -250,13 +220,9 @@ def attack_endpoint(
 
     rounds = begin_rounds(check_stores)
     statuses = Counter[int]()
-    asked_for = path
-    path, _, own_query = path.partition("?")
 
     @seed(SEED)
-    @settings(
-        max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck)
-    )
+    @settings(max_examples=EXAMPLES, database=None, suppress_health_check=list(HealthCheck))
     @given(fields, st.one_of(st.none(), st.none(), st.none(), raw_bodies), headers,
            st.one_of(st.none(), st.none(), cookie_values), queries)  # fmt: skip
     @example({}, None, {}, None, "")
@@ -270,24 +236,29 @@ def attack_endpoint(
     ) -> None:
         ada, now = user_with_address("ada@example.com"), clock.now()
         _, token = start_session(ada, now=now)
-        stands_for = {BOBS_KEY_ID: keys_before[0].id}
-        if path.startswith("/api-key/"):
+        names = Names(email=ada.email, password=PASSWORD)
+        if "/api-key/" in operation:
             key, raw_key = create_key(NewKey(user_id=ada.id), now=now)
-            stands_for |= {ADAS_KEY_ID: key.id, ADAS_KEY: raw_key}
-        sent = {"x-forwarded-proto": "https", "origin": f"https://{DOMAIN}"}
+            names = replace(names, key=raw_key, key_id=key.id)
+        if operation == OF_BOBS_KEY:
+            names = replace(names, key_id=keys_before[0].id)
+        if operation == "POST /api/auth/sign-up/email":
+            # A new address for each sign-up, so that the reply depends on the rest.
+            names = replace(names, email=f"{random_id(8)}@example.com")
+        request = valid(operation.partition(",")[0], names)
+        sent = {"x-forwarded-proto": "https", "origin": f"https://{DOMAIN}", **request.headers}
         value = quote(f"{token}.{sign(token)}", safe="") if cookie is None else cookie
         sent["cookie"] = f"{SESSION_COOKIE}={value}"
         body = b""
-        if method == "POST":
+        if request.method == "POST":
             sent["content-type"] = "application/json"
-            body = (
-                json.dumps({**valid_body(method, path), **changed}).encode() if raw is None else raw
-            )
+            fields = {**request.json, **MORE.get(operation, {}), **changed}
+            body = json.dumps(fields).encode() if raw is None else raw
+            body = body.replace(BOBS_KEY_ID.encode(), keys_before[0].id.encode())
+        # The generated queries have their own callback URL.
+        own_query = "" if "callbackURL" in request.query else request.query
         asked = "&".join(part for part in (own_query, query) if part)
-        for placeholder, value in stands_for.items():
-            body = body.replace(placeholder.encode(), value.encode())
-            asked = asked.replace(placeholder, value)
-        reply = deliver(method, f"/api/auth{path}", asked, list({**sent, **more}.items()), body)
+        reply = deliver(request.method, request.path, asked, list({**sent, **more}.items()), body)
         statuses[reply.status] += 1
         check_reply(reply)
         assert bobs_key.encode() not in reply.body
@@ -296,5 +267,5 @@ def attack_endpoint(
     attack()
     check_stores()
     further = min(statuses) < 400
-    assert further or asked_for in FURTHER_BY_LUCK_ONLY, "none got further than the first look"
-    told.append(f"hostile {path}: {dict(sorted(statuses.items()))}")
+    assert further or operation in FURTHER_BY_LUCK_ONLY, "no request passed the first checks"
+    report_lines.append(f"hostile {operation}: {dict(sorted(statuses.items()))}")

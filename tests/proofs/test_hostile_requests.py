@@ -1,9 +1,9 @@
 """Hostile requests never get a 5xx, another owner's data, or an object outside their own owner's prefix.
 
-Two teams store artifacts under the same hashes; one attacks with its own keys, the other's content carries marks that
-no reply may hold. On the local cloud the requests go over sockets, byte for byte; in this process, where more of them
-fit into the same time, they go to the handlers through the template's routes. FUZZ_EXAMPLES is the number of requests
-to the local cloud (150), and of those to the handlers of each kind that can be tried there. FUZZ_SEED draws others.
+Two teams store artifacts with the same hashes. One attacks with its own keys. The content of the other has marks that
+no reply may contain. The local cloud gets the requests over sockets, byte for byte. The handlers in this process get
+more requests in the same time, through the template's routes. FUZZ_EXAMPLES is the number of requests to the local
+cloud (150), and to the handlers for each kind of request. FUZZ_SEED selects others.
 """
 
 import base64
@@ -25,8 +25,8 @@ from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key
 from larder.artifacts.models import HASH_PATTERN, UPLOAD_ID_PATTERN
 from larder.settings import s3_endpoint
+from larder.teams.members import add_member
 from larder.teams.models import Role
-from larder.teams.service import add_member
 from local.gateway import limits
 from local.gateway.routing import Routes
 from local.template import load_template
@@ -45,16 +45,17 @@ SHARED, PRIVATE = "deadbeefdeadbeef", "b0b0b0b0b0b0b0b0"
 INDEX_KEY = re.compile(rf"{HASH_PATTERN}(#pending)?|#discarded#{UPLOAD_ID_PATTERN}|#totals")
 OF_THE_GATEWAY = {
     400: "Bad Request",
+    403: limits.FOREIGN_HOST.message,
     413: "Request Entity Too Large",
     431: "Request Header Fields Too Large",
 }
 OF_THE_SERVER = b"Invalid HTTP request received."
-"""What the HTTP server in front says when what came is no HTTP."""
+"""The replies of the HTTP server to requests that are not valid HTTP."""
 
 
 @dataclass(frozen=True)
 class Secret:
-    """What the other team stores, recognisable in every part."""
+    """The other team's artifact, with a mark in every part."""
 
     mark: str = field(default_factory=lambda: "OF-ANOTHER-OWNER-" + secrets.token_hex(8))
     size_bytes: int = 104_729
@@ -80,7 +81,7 @@ class Secret:
 
 @dataclass(frozen=True)
 class Scene:
-    """The attacking team, the other one, and what there was before."""
+    """The attacking team, the other team, and their data before the attack."""
 
     attacker: Cloud
     other: Cloud
@@ -91,7 +92,7 @@ class Scene:
 
     @property
     def own(self) -> tuple[str, str]:
-        """Whom the attacker's keys act for: the team, or the person."""
+        """The owners that the attacker's keys act for: the team and the user."""
         return self.attacker.team.id, self.attacker.user.id
 
     @property
@@ -141,7 +142,7 @@ def check_reply(scene: Scene, request: RawRequest, reply: RawReply, *, s3: str) 
 
 
 def check_error_body(reply: RawReply) -> None:
-    """The documented shape, unless the gateway or its HTTP server refused by itself."""
+    """Errors have the documented shape, except those of the gateway and its HTTP server."""
     if reply.status == 400 and reply.body == OF_THE_SERVER:
         return
     body = json.loads(reply.body)
@@ -155,7 +156,7 @@ def check_error_body(reply: RawReply) -> None:
 
 
 def check_stores(scene: Scene) -> None:
-    """Nothing was written outside the attacker's own owners, and the other's artifacts are what they were."""
+    """All writes belong to the attacker's own owners, and the other team's artifacts are unchanged."""
     own = "|".join(scene.own)
     for key in set(object_keys()) - scene.objects:
         assert re.fullmatch(rf"artifacts/({own})/{HASH_PATTERN}/{UPLOAD_ID_PATTERN}", key), key
@@ -177,7 +178,6 @@ def try_all(
     @seed(SEED)
     @settings(
         max_examples=examples,
-        deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),
     )
@@ -197,7 +197,7 @@ def scene_on_local_cloud(new_team: Cloud) -> Scene:
 @pytest.mark.slow
 @pytest.mark.parametrize("aspect", ASPECTS)
 def test_hostile_requests_over_the_wire(
-    aspect: str, scene_on_local_cloud: Scene, local_cloud: LocalCloud, told: list[str]
+    aspect: str, scene_on_local_cloud: Scene, local_cloud: LocalCloud, report_lines: list[str]
 ) -> None:
     scene, statuses = scene_on_local_cloud, Counter[str]()
 
@@ -205,7 +205,7 @@ def test_hostile_requests_over_the_wire(
         reply = exchange(local_cloud.url, request)
         statuses["hung up" if reply is None else str(reply.status)] += 1
         if reply is None:
-            # Only whoever does not send what was announced is left without an answer.
+            # Only a request that is shorter than announced gets no reply.
             assert request.is_cut_short, request
             return
         check_reply(
@@ -213,12 +213,12 @@ def test_hostile_requests_over_the_wire(
         )
 
     try_all(aspect, scene, max(1, EXAMPLES // len(ASPECTS)), attempt)
-    told.append(f"hostile {aspect}: {dict(sorted(statuses.items()))}")
+    report_lines.append(f"hostile {aspect}: {dict(sorted(statuses.items()))}")
 
 
 @pytest.mark.parametrize("aspect", [aspect for aspect in ASPECTS if aspect != "framing"])
 def test_hostile_requests_to_the_handlers(
-    aspect: str, cloud: Cloud, begin_rounds: BeginRounds, told: list[str]
+    aspect: str, cloud: Cloud, begin_rounds: BeginRounds, report_lines: list[str]
 ) -> None:
     scene, routes = arrange(cloud, make_team()), Routes(load_template(environ={}).routes)
     rounds = begin_rounds(lambda: check_stores(scene))
@@ -237,7 +237,7 @@ def test_hostile_requests_to_the_handlers(
         rounds.count()
 
     try_all(aspect, scene, EXAMPLES, attempt)
-    told.append(f"hostile {aspect}, to the handlers: {dict(sorted(statuses.items()))}")
+    report_lines.append(f"hostile {aspect}, to the handlers: {dict(sorted(statuses.items()))}")
 
 
 def raw(reply: Reply) -> RawReply:
@@ -254,7 +254,7 @@ CHANGES: dict[str, Callable[[str, str, str], str]] = {
     "encoded path up": lambda url, own, other: url.replace(f"{own}/", f"{own}/%2e%2e/{other}/"),
     "bucket": lambda url, own, _: url.replace(f"/artifacts/{own}", f"-2/artifacts/{own}"),
     "upload id": lambda url, *_: re.sub(r"/[0-9a-f]{28}\.", "/" + "0" * 28 + ".", url),
-    "writer": lambda url, *_: re.sub(r"(/[0-9a-f]{28})[^?]*", r"\1.somebody.else", url),
+    "writer": lambda url, *_: re.sub(r"(/[0-9a-f]{28})[^?]*", r"\1.someone.else", url),
     "no writer": lambda url, *_: re.sub(r"(/[0-9a-f]{28})[^?]*", r"\1", url),
     "no signature": lambda url, *_: url.partition("?")[0],
     "lifetime": lambda url, *_: url.replace("X-Amz-Expires=", "X-Amz-Expires=9"),
@@ -266,7 +266,7 @@ CHANGES: dict[str, Callable[[str, str, str], str]] = {
     "garbage": lambda url, *_: url + "%00%ff&%zz=\xe9",
 }
 REFUSED = frozenset(CHANGES) - {"repeated", "multipart"}
-"""nanio, unlike S3, forgives what these two add to the query; they leave the object where it was offered."""
+"""nanio, unlike S3, accepts the query parameters that these add. The object is still stored in the offered place."""
 
 UPLOAD_HEADERS: st.SearchStrategy[Headers] = st.lists(
     st.tuples(
@@ -292,9 +292,9 @@ UPLOAD_HEADERS: st.SearchStrategy[Headers] = st.lists(
 
 @pytest.mark.slow
 def test_hostile_uploads_to_an_offered_place(
-    scene_on_local_cloud: Scene, local_cloud: LocalCloud, told: list[str]
+    scene_on_local_cloud: Scene, local_cloud: LocalCloud, report_lines: list[str]
 ) -> None:
-    """Whatever is changed in a presigned URL and comes with it, S3 stores it where it was offered or nowhere."""
+    """If an attacker changes a presigned URL, S3 stores the object in the offered place or refuses it."""
     scene, statuses = scene_on_local_cloud, Counter[str]()
     s3 = s3_endpoint()
     assert s3 is not None
@@ -303,7 +303,6 @@ def test_hostile_uploads_to_an_offered_place(
     @seed(SEED)
     @settings(
         max_examples=max(10, EXAMPLES // 6),
-        deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),
     )
@@ -334,7 +333,7 @@ def test_hostile_uploads_to_an_offered_place(
 
     attack()
     check_stores(scene)
-    told.append(f"hostile uploads: {dict(sorted(statuses.items()))}")
+    report_lines.append(f"hostile uploads: {dict(sorted(statuses.items()))}")
 
 
 def test_the_proof_notices_a_leak(cloud: Cloud) -> None:

@@ -1,13 +1,14 @@
-"""Hostile requests about teams never get a 5xx, and never learn of, or change, a team that is not the caller's: as
-hypothesis draws them, to the handlers through the template's routes.
+"""Hostile requests about teams never get a 5xx, and never reveal or change a team of another user. hypothesis generates
+them, and the handlers get them through the template's routes.
 
-A request is a valid one with its names, fields and query replaced, so that it gets further than the first look.
-FUZZ_EXAMPLES is the number of requests to each endpoint, FUZZ_SEED draws others.
+A request is a valid one with its names, fields and query replaced, so that it passes the first checks.
+FUZZ_EXAMPLES is the number of requests to each endpoint. FUZZ_SEED selects others.
 """
 
 import json
 import os
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -16,11 +17,15 @@ from hypothesis import HealthCheck, example, given, seed, settings
 from hypothesis import strategies as st
 
 from larder import clock
+from larder.accounts import repository as accounts
+from larder.accounts.service import read_account
 from larder.hashing import random_id
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitee
+from larder.teams.members import add_member, list_members
 from larder.teams.models import Role
-from larder.teams.service import add_member, create_team, find_team, members
+from larder.teams.teams import create_team, find_team
+from tests.catalogue import valid
 from tests.conftest import SetOption
 from tests.functions.teams.people import Person, newcomer, signed_in
 from tests.mailbox import Mailbox
@@ -32,21 +37,25 @@ pytestmark = pytest.mark.slow
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES") or 25)
 SEED = int(os.environ.get("FUZZ_SEED") or 0)
 
-ENDPOINTS: dict[tuple[str, str], Any] = {
-    ("POST", "/v1/teams"): {"slug": "SLUG", "name": "New"},
-    ("GET", "/v2/teams/TEAM"): None,
-    ("PATCH", "/v2/teams/TEAM"): {
-        "name": "New", "slug": "SLUG", "formerSlugs": [], "remoteCaching": {"enabled": True}
-    },
-    ("DELETE", "/v1/teams/TEAM"): None,
-    ("GET", "/v3/teams/TEAM/members"): None,
-    ("POST", "/v1/teams/TEAM/members"): {"email": "EMAIL", "role": "ADMIN"},
-    ("POST", "/v2/teams/TEAM/members"): [{"email": "EMAIL", "role": "OWNER"}],
-    ("PATCH", "/v1/teams/TEAM/members/MEMBER"): {"role": "VIEWER"},
-    ("DELETE", "/v1/teams/TEAM/members/MEMBER"): None,
-    ("POST", "/v1/teams/join"): {"token": "TOKEN"},
-    ("POST", "/v1/teams/TEAM/members/teams/join"): {"inviteCode": "TOKEN"},
-}  # fmt: skip
+OPERATIONS = [
+    "POST /v1/teams",
+    "GET /v2/teams/{idOrSlug}",
+    "PATCH /v2/teams/{idOrSlug}",
+    "DELETE /v1/teams/{idOrSlug}",
+    "GET /v3/teams/{idOrSlug}/members",
+    "POST /v1/teams/{idOrSlug}/members",
+    "POST /v2/teams/{idOrSlug}/members",
+    "PATCH /v1/teams/{idOrSlug}/members/{uid}",
+    "DELETE /v1/teams/{idOrSlug}/members/{uid}",
+    "POST /v1/teams/join",
+    "POST /v1/teams/{idOrSlug}/members/teams/join",
+]
+
+MORE: dict[str, dict[str, Any]] = {
+    "PATCH /v2/teams/{idOrSlug}": {"formerSlugs": [], "remoteCaching": {"enabled": True}},
+    "POST /v1/teams/{idOrSlug}/members": {"role": "ADMIN"},
+    "POST /v2/teams/{idOrSlug}/members": {"role": "OWNER"},
+}
 
 MARK = "private-to-bob"
 
@@ -96,44 +105,44 @@ queries = st.one_of(
 
 
 def of_bob() -> tuple[Person, str]:
-    """Somebody whose team all of it must leave alone, and the team's id."""
+    """A user whose team no request may change, and the team's id."""
     bob = newcomer("bob")
     team = create_team(MARK, MARK, owner_user_id=bob.user.id, now=clock.now())
     invitee = Invitee(email=f"{MARK}@b.example", address=f"{MARK}@b.example", role=Role.OWNER)
-    invitations.invite(team.id, [invitee], by=None, now=clock.now())
+    invitations.create_invitations(team.id, [invitee], by=None, now=clock.now())
     return bob, team.id
 
 
-@pytest.mark.parametrize(("method", "path"), ENDPOINTS, ids=lambda part: part.strip("/"))
-def test_whatever_is_sent(
-    method: str,
-    path: str,
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_hostile_team_requests(
+    operation: str,
     cloud: Cloud,
     mailbox: Mailbox,
     option: SetOption,
     begin_rounds: BeginRounds,
-    told: list[str],
+    report_lines: list[str],
 ) -> None:
     option("max_teams_per_user", 0)
     option("max_open_invitations", 500)
-    ada = signed_in(cloud.user)
+    account = read_account(cloud.user.id)
+    proven = accounts.change(account, replace(account, user=replace(account.user, proven=True)))
+    assert proven is not None
+    ada = signed_in(proven.user)
     _, bobs = of_bob()
     began = clock.now()
-    before = (find_team(bobs), members(bobs), invitations.open_invitations(bobs, now=began))
+    before = (find_team(bobs), list_members(bobs), invitations.open_invitations(bobs, now=began))
 
     def check_stores() -> None:
-        """Every mail that was asked for can be sent, and Bob's team is what it was."""
+        """Every requested mail can be sent, and Bob's team is unchanged."""
         mailbox.deliver()
-        after = (find_team(bobs), members(bobs), invitations.open_invitations(bobs, now=began))
+        after = (find_team(bobs), list_members(bobs), invitations.open_invitations(bobs, now=began))
         assert after == before
 
     rounds = begin_rounds(check_stores)
     statuses = Counter[int]()
 
     @seed(SEED)
-    @settings(
-        max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck)
-    )
+    @settings(max_examples=EXAMPLES, database=None, suppress_health_check=list(HealthCheck))
     @given(fields, st.one_of(st.none(), st.none(), st.none(), raw_bodies), names, names, queries)
     @example({}, None, None, None, "")
     @example({}, None, "BOBS", None, "")
@@ -143,33 +152,38 @@ def test_whatever_is_sent(
     ) -> None:
         now = clock.now()
         own = create_team("Own", random_id(12).lower(), owner_user_id=ada.user.id, now=now)
-        add_member(own.id, "somebody", Role.MEMBER, now=now)
+        add_member(own.id, "member", Role.MEMBER, now=now)
         invitee = Invitee(email=ada.user.email, address=ada.user.email, role=Role.VIEWER)
-        (invitation,) = invitations.invite(own.id, [invitee], by=None, now=now)
-        stands_for = {
-            "TEAM": (team or own.id).replace("BOBS", bobs),
-            "MEMBER": member or "somebody",
-            "SLUG": random_id(12).lower(),
-            "EMAIL": f"{random_id(8)}@c.example",
-            "TOKEN": invitations.issue_token(invitation),
-            "BOBS": bobs,
-        }
-        asked, sent = path, json.dumps(_changed(ENDPOINTS[method, path], changed))
-        for placeholder, value in stands_for.items():
-            asked, sent = asked.replace(placeholder, value), sent.replace(placeholder, value)
-        body = sent.encode() if raw is None else raw
+        (invitation,) = invitations.create_invitations(own.id, [invitee], by=None, now=now)
+        request = valid(
+            operation,
+            team=(team or own.id).replace("BOBS", bobs),
+            member=(member or "member").replace("BOBS", bobs),
+            new_slug=random_id(12).lower(),
+            renamed_slug=random_id(12).lower(),
+            invited_email=f"{random_id(8)}@c.example",
+            invitation_token=invitations.issue_token(invitation),
+        )
+        sent: Any = {**(request.json or {}), **MORE.get(operation, {}), **changed}
+        if operation == "POST /v2/teams/{idOrSlug}/members":
+            sent = [sent]
+        body = json.dumps(sent).encode() if raw is None else raw
         headers = [
             ("authorization", f"Bearer {ada.send.token}"),
             ("content-type", "application/json"),
             ("x-forwarded-proto", "https"),
         ]
         reply = deliver(
-            method, asked, query.replace("BOBS", bobs), headers, b"" if method == "GET" else body
+            request.method,
+            request.path,
+            query.replace("BOBS", bobs),
+            headers,
+            b"" if request.method == "GET" else body,
         )
         statuses[reply.status] += 1
         assert reply.status < 500, reply
         assert reply.headers["content-type"] == "application/json"
-        # A slug that somebody asks for, and cannot have, stands in the refusal; nothing else of Bob's does.
+        # The error about a taken slug contains the slug. No other data of Bob's is in a reply.
         assert MARK.encode() not in reply.body or MARK in f"{changed}{team}{raw!r}"
         assert bobs.encode() not in reply.body
         if reply.status >= 400:
@@ -179,11 +193,5 @@ def test_whatever_is_sent(
 
     attack()
     check_stores()
-    assert min(statuses) < 400, "none got further than the first look"
-    told.append(f"hostile {method} {path}: {dict(sorted(statuses.items()))}")
-
-
-def _changed(body: Any, changed: dict[str, Any]) -> Any:
-    if isinstance(body, list):
-        return [{**one, **changed} for one in body]
-    return {**(body or {}), **changed}
+    assert min(statuses) < 400, "no request passed the first checks"
+    report_lines.append(f"hostile {operation}: {dict(sorted(statuses.items()))}")

@@ -1,5 +1,5 @@
-"""A key changes while it is used, ends while it changes, and is never made for a user who is gone: on the local
-DynamoDB server, with requests that overlap.
+"""Parallel changes, uses and deletions of a key, and new keys for a user who is being deleted. On the local DynamoDB
+server.
 """
 
 import pytest
@@ -8,11 +8,11 @@ from larder import clock
 from larder.accounts import repository as accounts
 from larder.accounts.service import read_account
 from larder.api_keys import repository
-from larder.api_keys.grants import Grantor
-from larder.api_keys.manage import create_key, update_key
+from larder.api_keys.manage import grant_key, update_key
 from larder.api_keys.models import KeyChanges, NewKey
 from larder.api_keys.service import find_key, list_keys, verify
-from larder.errors import InvalidRequest, KeyNotFound
+from larder.errors import InvalidValue, KeyNotFound
+from tests.principals import by_session
 from tests.proofs.overlapping import Overlap, all_at_once, every_overlap
 from tests.requests import Cloud
 
@@ -23,13 +23,13 @@ USES, CHANGES, MAKERS = 30, 10, 12
 
 
 @every_overlap
-def test_changes_and_uses_at_once_lose_nothing_of_each_other(
+def test_parallel_changes_and_uses_do_not_overwrite_each_other(
     overlap: Overlap, new_team: Cloud
 ) -> None:
-    ada = Grantor(user_id=new_team.user.id)
-    operator = Grantor(user_id="A" * 32, is_operator=True)
+    ada = by_session(new_team.user.id)
+    operator = by_session("A" * 32, is_operator=True)
     new = NewKey(user_id=new_team.user.id, remaining=100)
-    key, _ = create_key(operator, new, now=clock.now())
+    key, _ = grant_key(operator, new, now=clock.now())
 
     def use() -> bool:
         return verify(key.key_hash, READ, now=clock.now()).valid
@@ -50,10 +50,8 @@ def test_changes_and_uses_at_once_lose_nothing_of_each_other(
 
 
 @every_overlap
-def test_a_key_that_is_deleted_while_it_changes_is_not_brought_back(
-    overlap: Overlap, new_team: Cloud
-) -> None:
-    ada = Grantor(user_id=new_team.user.id)
+def test_an_update_does_not_restore_a_deleted_key(overlap: Overlap, new_team: Cloud) -> None:
+    ada = by_session(new_team.user.id)
 
     def change() -> bool:
         try:
@@ -71,19 +69,19 @@ def test_a_key_that_is_deleted_while_it_changes_is_not_brought_back(
 
 
 @every_overlap
-def test_no_key_is_made_after_its_user_was_deleted(overlap: Overlap, new_team: Cloud) -> None:
-    """What was made before the deletion had answered is there to be found by who removes the user's keys."""
+def test_no_key_is_created_after_its_user_was_deleted(overlap: Overlap, new_team: Cloud) -> None:
+    """Keys that were created before the deletion returned are listed, so the sweep can delete them."""
     user_id = new_team.user.id
-    ada = Grantor(user_id=user_id)
+    ada = by_session(user_id)
 
     def make() -> str | None:
         try:
-            return create_key(ada, NewKey(user_id=user_id), now=clock.now())[0].id
-        except InvalidRequest:
+            return grant_key(ada, NewKey(user_id=user_id), now=clock.now())[0].id
+        except InvalidValue:
             return None
 
     def delete() -> str | None:
-        assert accounts.remove(read_account(user_id), now=clock.now())
+        assert accounts.delete(read_account(user_id), now=clock.now())
         return None
 
     *made, deleted = all_at_once([*[make] * MAKERS, delete], overlap)

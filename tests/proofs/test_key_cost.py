@@ -1,9 +1,9 @@
-"""What a verification costs: one DynamoDB call whatever its outcome, two when it begins a window, refills or is the
-last use of a key, and one write unit.
+"""The cost of a verification: one DynamoDB call for any result, two if it starts a window, refills or takes the last
+use of a key, and one write unit.
 
-Calls are counted where the client sends them, a repeated one included. In memory (moto) and, marked slow, on the local
-DynamoDB server, which also tells what a write would have been charged, by the size of the item and by the indexes that
-it changes.
+Calls are counted where the client sends them, including retries. The tests run in memory (moto) and, marked slow, on
+the local DynamoDB server. That server also returns the units that a write would cost, by the size of the item and the
+indexes that it changes.
 """
 
 import os
@@ -49,7 +49,7 @@ def minutely(amount: int) -> Refill:
 
 @dataclass(frozen=True)
 class Case:
-    """One verification: of a key made with `properties` whose record then has `changed`, `after` its making."""
+    """A verification of a key with `properties` and then `changed` in its record, `after` its creation."""
 
     calls: list[str]
     refusal: Refusal | None = None
@@ -183,8 +183,8 @@ def test_an_unknown_key_costs_one_call_on_the_local_server(new_team: Cloud) -> N
     check_unknown()
 
 
-def use_in_a_row(team: Cloud, where: str, told: list[str]) -> None:
-    """A key with an allowance of exactly so many uses, which the last one ends."""
+def use_in_a_row(team: Cloud, where: str, report_lines: list[str]) -> None:
+    """Use up a key with exactly TIMES remaining uses."""
     case = Case(ONE, properties={"remaining": TIMES, "rate_limit": limit(TIMES, 10**9)})
     key, now = make(team, case), clock.now()
     began = time.monotonic()
@@ -194,13 +194,13 @@ def use_in_a_row(team: Cloud, where: str, told: list[str]) -> None:
         assert Counter(call.operation for call in calls.made) == {"UpdateItem": TIMES - 1}
         assert verify(key.key_hash, READ, now=now).valid
     assert Counter(call.operation for call in calls.made) == {"UpdateItem": TIMES, "DeleteItem": 1}
-    told.append(
-        f"one key {TIMES} times in a row, {where}: {TIMES} calls and 1 to remove it, "
+    report_lines.append(
+        f"one key {TIMES} times in a row, {where}: {TIMES} calls and 1 to delete it, "
         f"{took_s:.1f} s, {took_s / TIMES * 1000:.2f} ms each"
     )
 
 
-def refuse_in_a_row(team: Cloud, where: str, told: list[str]) -> None:
+def refuse_in_a_row(team: Cloud, where: str, report_lines: list[str]) -> None:
     case = Case(
         ONE,
         properties={"remaining": 7, "rate_limit": limit(1, 10**9)},
@@ -214,28 +214,32 @@ def refuse_in_a_row(team: Cloud, where: str, told: list[str]) -> None:
     took_s = time.monotonic() - began
     assert Counter(call.operation for call in calls.made) == {"UpdateItem": TIMES}
     assert repository.get(key.key_hash) == key
-    told.append(f"one key refused {TIMES} times in a row, {where}: {TIMES} calls, {took_s:.1f} s")
+    report_lines.append(
+        f"one key refused {TIMES} times in a row, {where}: {TIMES} calls, {took_s:.1f} s"
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("run", [use_in_a_row, refuse_in_a_row])
-def test_as_many_in_a_row_cost_as_many_calls(
-    run: Callable[[Cloud, str, list[str]], None], cloud: Cloud, told: list[str]
+def test_sequential_verifications_cost_one_call_each(
+    run: Callable[[Cloud, str, list[str]], None], cloud: Cloud, report_lines: list[str]
 ) -> None:
-    run(cloud, "in memory", told)
+    run(cloud, "in memory", report_lines)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("run", [use_in_a_row, refuse_in_a_row])
-def test_as_many_in_a_row_cost_as_many_calls_on_the_local_server(
-    run: Callable[[Cloud, str, list[str]], None], new_team: Cloud, told: list[str]
+def test_sequential_verifications_cost_one_call_each_on_the_local_server(
+    run: Callable[[Cloud, str, list[str]], None], new_team: Cloud, report_lines: list[str]
 ) -> None:
-    run(new_team, "on the local server", told)
+    run(new_team, "on the local server", report_lines)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["unlimited", "with everything", "refused: rate limited"])
-def test_64_at_once_cost_one_call_each(name: str, new_team: Cloud, told: list[str]) -> None:
+def test_64_parallel_verifications_cost_one_call_each(
+    name: str, new_team: Cloud, report_lines: list[str]
+) -> None:
     case, uses = CASES[name], AT_ONCE * USES_EACH
     if name == "with everything":
         case = replace(
@@ -254,7 +258,7 @@ def test_64_at_once_cost_one_call_each(name: str, new_team: Cloud, told: list[st
     took_s = time.monotonic() - began
     assert {refusal for one in done for refusal in one.answer} == {case.refusal}
     assert Counter(call.operation for call in calls.made) == {"UpdateItem": uses}
-    told.append(
+    report_lines.append(
         f"{AT_ONCE} threads, {USES_EACH} verifications each ({name}): {uses} calls, "
         f"{took_s:.1f} s, {uses / took_s:.0f} a second"
     )
@@ -262,11 +266,11 @@ def test_64_at_once_cost_one_call_each(name: str, new_team: Cloud, told: list[st
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["begins a window", "refills", "begins a window and refills"])
-def test_64_at_once_that_all_find_it_due_cost_two_calls_for_one_and_three_for_the_others(
-    name: str, new_team: Cloud, told: list[str]
+def test_64_parallel_verifications_of_a_due_window_or_refill_cost_at_most_three_calls(
+    name: str, new_team: Cloud, report_lines: list[str]
 ) -> None:
-    """The worst that can be: held back until each has seen that it is due. Who is overtaken then takes a use of what
-    the winner began, which is a third call."""
+    """The worst case: all have read that it is due before one writes. The others then need a third call to take a use
+    from what the first one started."""
     case = CASES[name]
     case = replace(case, properties={**case.properties, **ample(case)})
     for overlap in (Overlap(held=True, seed=1), Overlap(held=False, seed=2)):
@@ -279,14 +283,14 @@ def test_64_at_once_that_all_find_it_due_cost_two_calls_for_one_and_three_for_th
         with counted() as calls:
             done = all_at_once([use] * AT_ONCE, overlap, held_calls=2)
         assert all(one.answer for one in done)
-        # Each thread makes its calls one after another: the steps count the threads that made so many.
+        # Each thread makes its calls in sequence, so a step counts the threads that made at least so many calls.
         first, second, third = (len(calls_of(calls, step)) for step in (1, 2, 3))
         assert (first, second - third) == (AT_ONCE, 1)
         assert calls.sequential <= 3
         if overlap.held:
             assert third == AT_ONCE - 1
-        told.append(
-            f"{AT_ONCE} at once, {name}, {'held' if overlap.held else 'free'}: "
+        report_lines.append(
+            f"{AT_ONCE} in parallel, {name}, {'held' if overlap.held else 'free'}: "
             f"{first - second} with one call, 1 with two, {third} with three"
         )
 
@@ -296,7 +300,7 @@ def calls_of(calls: Calls, step: int) -> list[Call]:
 
 
 def ample(case: Case) -> dict[str, Any]:
-    """Limits that let all of them pass."""
+    """Limits that refuse none of the verifications."""
     properties: dict[str, Any] = {}
     if "refill" in case.properties:
         properties["refill"] = minutely(AT_ONCE)
@@ -305,12 +309,12 @@ def ample(case: Case) -> dict[str, Any]:
     return properties
 
 
-# What DynamoDB would charge -----------------------------------------------------------------------
+# Charged units -----------------------------------------------------------------------
 
 
 @contextmanager
 def charged() -> Iterator[list[dict[str, Any]]]:
-    """Asks, with every update, for what it consumes, which the layer does not ask for."""
+    """Adds ReturnConsumedCapacity to every update. The layer does not set it."""
     seen: list[dict[str, Any]] = []
 
     def ask(params: dict[str, Any], **_: object) -> None:
@@ -336,15 +340,17 @@ def test_a_valid_use_is_charged_one_write_unit_and_writes_to_no_index(
     key = make(new_team, case)
     with charged() as seen:
         assert verify(key.key_hash, case.needs, now=key.created_at + case.after).valid
-    # A failed condition is charged too, as one unit for an item up to 1 KB, but its answer does not tell.
+    # A failed condition also costs a unit for an item up to 1 KB, but the reply does not include it.
     assert len(seen) == 1
     assert seen[0]["CapacityUnits"] == 1
     assert "GlobalSecondaryIndexes" not in seen[0]
 
 
 @pytest.mark.slow
-def test_the_server_tells_charges_by_size_and_by_index(new_team: Cloud, told: list[str]) -> None:
-    """So that the one unit above means something; and large metadata make every use of their key dearer."""
+def test_the_server_returns_units_by_size_and_index(
+    new_team: Cloud, report_lines: list[str]
+) -> None:
+    """Shows that the one unit above is measured. Large metadata makes each use of a key more expensive."""
     units = {}
     for metadata_bytes in (0, 1_000, 9_000):
         key = make(new_team, Case(ONE, properties={"metadata": "x" * metadata_bytes}))
@@ -356,7 +362,7 @@ def test_the_server_tells_charges_by_size_and_by_index(new_team: Cloud, told: li
     assert list(seen[0]["GlobalSecondaryIndexes"]) == ["by_expiry"]
     assert units[0] == 1
     assert all(units[size] > size / 1024 for size in units)
-    told.append(
+    report_lines.append(
         "write units of a use by bytes of metadata: "
         + ", ".join(f"{size}: {unit:g}" for size, unit in units.items())
     )

@@ -1,8 +1,8 @@
-"""Counts of a key are exact under parallel requests, and a deleted key never passes: on the local DynamoDB server.
+"""Counts of a key are exact with parallel requests, and a deleted key is never valid. On the local DynamoDB server.
 
-The layer runs in this process, many threads at once. That server carries out one request after another, as DynamoDB
-does for one item; what is proved is that no gap between the layer's requests loses or invents a use. Answers tell more
-than the end: no two valid ones may show the same count, for each took a use of its own.
+The layer runs in many threads of this process. The server carries out one request after another, as DynamoDB does for
+one item. The tests show that no use is lost or added between two requests of the layer. They also compare the replies:
+no two valid ones can have the same count, because each took its own use.
 """
 
 import os
@@ -49,7 +49,7 @@ VALID = "valid"
 
 
 def make(team: Cloud, *, age: timedelta = timedelta(), **properties: Any) -> ApiKey:
-    """A key of the team's owner, made `age` ago."""
+    """A key of the team's owner, created `age` ago."""
     new = NewKey(user_id=team.user.id, team_id=team.team.id, **properties)
     return create_key(new, now=clock.now() - age)[0]
 
@@ -61,7 +61,7 @@ def limit(most: int, window_ms: int = DAY_MS) -> RateLimit:
 def verify_at_once(
     key: ApiKey, times: int, overlap: Overlap, *, held_calls: int = 1
 ) -> list[Done[Verification]]:
-    """Verify a key in `times` threads, whose clocks differ by up to as many milliseconds."""
+    """Verify a key in `times` threads, whose clocks differ by up to `times` milliseconds."""
     now = clock.now()
     skews = random.Random(overlap.seed).sample(range(times), times)
 
@@ -79,7 +79,7 @@ def outcomes(done: list[Done[Verification]]) -> Counter[str]:
 
 
 def records(done: list[Done[Verification]]) -> list[ApiKey]:
-    """The key as each valid answer shows it."""
+    """The key in each valid reply."""
     return [one.answer.key for one in done if one.answer.valid and one.answer.key is not None]
 
 
@@ -90,7 +90,7 @@ def stored(key: ApiKey) -> ApiKey:
 
 
 @every_overlap
-def test_five_remaining_and_40_at_once_five_pass_and_the_key_is_gone(
+def test_of_40_parallel_requests_five_take_the_five_remaining_uses(
     overlap: Overlap, new_team: Cloud
 ) -> None:
     key = make(new_team, remaining=5)
@@ -104,7 +104,7 @@ def test_five_remaining_and_40_at_once_five_pass_and_the_key_is_gone(
 
 
 @every_overlap
-def test_a_limit_of_20_and_100_at_once_20_pass_and_the_refused_take_nothing(
+def test_of_100_parallel_requests_20_pass_a_limit_of_20_and_the_others_take_no_use(
     overlap: Overlap, new_team: Cloud
 ) -> None:
     key = make(new_team, remaining=50, rate_limit=limit(20))
@@ -116,7 +116,7 @@ def test_a_limit_of_20_and_100_at_once_20_pass_and_the_refused_take_nothing(
 
 @pytest.mark.parametrize("most", [20, 39, 40, 1_000])
 @every_overlap
-def test_the_window_is_over_and_40_at_once_one_begins_the_next(
+def test_one_of_40_parallel_requests_starts_a_new_window(
     overlap: Overlap, most: int, new_team: Cloud
 ) -> None:
     key = make(new_team, age=MINUTE, rate_limit=limit(most, MINUTE_MS // 2))
@@ -126,16 +126,14 @@ def test_the_window_is_over_and_40_at_once_one_begins_the_next(
     done = verify_at_once(key, 40, overlap, held_calls=2)
     passed = min(most, 40)
     assert outcomes(done) == Counter({VALID: passed, Refusal.RATE_LIMITED: 40 - passed})
-    # Two that begin it would both show 1, or tell two different ends of it.
+    # If two requests started it, both would show 1, or two different ends.
     assert sorted(record.request_count for record in records(done)) == list(range(1, passed + 1))
     assert {record.window_ends_at for record in records(done)} == {stored(key).window_ends_at}
     assert stored(key).request_count == passed
 
 
 @every_overlap
-def test_a_refill_is_due_and_40_at_once_it_is_refilled_once(
-    overlap: Overlap, new_team: Cloud
-) -> None:
+def test_one_of_40_parallel_requests_refills_the_key(overlap: Overlap, new_team: Cloud) -> None:
     key = make(
         new_team, age=MINUTE, remaining=3, refill=Refill(interval_ms=MINUTE_MS * 2 // 3, amount=100)
     )
@@ -147,7 +145,7 @@ def test_a_refill_is_due_and_40_at_once_it_is_refilled_once(
 
 
 @every_overlap
-def test_three_refills_are_due_and_40_at_once_all_three_are_added_once(
+def test_three_due_refills_are_added_once_for_40_parallel_requests(
     overlap: Overlap, new_team: Cloud
 ) -> None:
     refill = Refill(interval_ms=MINUTE_MS * 2 // 7, amount=100)
@@ -161,7 +159,7 @@ def test_three_refills_are_due_and_40_at_once_all_three_are_added_once(
 
 
 @every_overlap
-def test_a_refill_smaller_than_the_crowd_lets_exactly_its_amount_pass(
+def test_a_refill_admits_exactly_its_amount_of_parallel_requests(
     overlap: Overlap, new_team: Cloud
 ) -> None:
     key = make(
@@ -173,9 +171,7 @@ def test_a_refill_smaller_than_the_crowd_lets_exactly_its_amount_pass(
 
 
 @every_overlap
-def test_a_refill_and_a_window_are_due_and_each_turns_once(
-    overlap: Overlap, new_team: Cloud
-) -> None:
+def test_a_due_refill_and_a_due_window_each_start_once(overlap: Overlap, new_team: Cloud) -> None:
     key = make(
         new_team,
         age=MINUTE,
@@ -192,10 +188,10 @@ def test_a_refill_and_a_window_are_due_and_each_turns_once(
 
 
 @every_overlap
-def test_a_refill_that_comes_due_between_the_claimed_times_is_made_once(
+def test_a_refill_due_between_different_clocks_is_made_once(
     overlap: Overlap, new_team: Cloud
 ) -> None:
-    """Clocks differ: for about half of the threads the refill is due, for the others it is not yet."""
+    """The clocks differ: the refill is due for about half of the threads, and not yet for the others."""
     age = MINUTE - timedelta(milliseconds=20)
     key = make(new_team, age=age, remaining=100, refill=Refill(interval_ms=MINUTE_MS, amount=1_000))
     due = key.created_at + MINUTE
@@ -209,7 +205,7 @@ def test_a_refill_that_comes_due_between_the_claimed_times_is_made_once(
     assert outcomes(done) == {VALID: 40}
     before = [record for record in records(done) if record.last_refill_at is None]
     after = [record for record in records(done) if record.last_refill_at is not None]
-    # Those whose clocks are behind use what is left on either side of the refill.
+    # Threads with a slow clock use what is left before or after the refill.
     left = [record.remaining or 0 for record in records(done)]
     assert len({*left}) == 40
     assert all(60 <= uses < 100 for uses in (record.remaining or 0 for record in before))
@@ -218,8 +214,8 @@ def test_a_refill_that_comes_due_between_the_claimed_times_is_made_once(
     assert {record.last_refill_at for record in after} == {stored(key).last_refill_at}
 
 
-def test_the_proof_fails_a_counter_that_reads_and_then_writes(new_team: Cloud) -> None:
-    """The same crowd on the same server, verified as one would without a condition: it grants uses twice."""
+def test_the_proof_finds_a_counter_that_reads_and_then_writes(new_team: Cloud) -> None:
+    """The same parallel requests on the same server, but without a conditional write: uses are granted twice."""
     key = make(new_team, remaining=5)
 
     def read_then_write() -> Verification:
@@ -242,7 +238,7 @@ def test_the_proof_fails_a_counter_that_reads_and_then_writes(new_team: Cloud) -
 
 
 class Users:
-    """Threads that verify one key without a pause, and note of each verification when it began and what it told."""
+    """Threads that verify one key without a pause, and record the start and the result of each verification."""
 
     def __init__(self, key_hash: str, threads: int = HOT_THREADS) -> None:
         self.seen: list[Done[Verification]] = []
@@ -262,10 +258,10 @@ class Users:
         assert not any(thread.is_alive() for thread in self._threads)
 
     def wait_for(self, verifications: int) -> None:
-        """Until so many more have been answered."""
+        """Wait until `verifications` more have returned."""
         deadline, target = time.monotonic() + PATIENCE_S, len(self.seen) + verifications
         while len(self.seen) < target:
-            assert time.monotonic() < deadline, "no verification is answered"
+            assert time.monotonic() < deadline, "no verification returns"
             time.sleep(0.001)
 
     def _use(self) -> None:
@@ -291,27 +287,29 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def race_of_delete(key: ApiKey, source: random.Random) -> tuple[int, int]:
-    """Delete a key that is in use. Returns how many passed, and how many of those ended after the delete answered."""
+    """Delete a key that is in use. Returns how many verifications succeeded, and how many of those ended after the
+    delete.
+    """
     with Users(key.key_hash) as users:
         users.wait_for(source.randrange(1, 20))
-        assert revoke_key(key.id)
+        assert revoke_key(key)
         answered = time.monotonic()
         users.wait_for(2 * HOT_THREADS)
     late = [one for one in users.valid if one.began >= answered]
-    assert not late, f"{len(late)} verifications passed that began after delete had answered"
+    assert not late, f"{len(late)} verifications succeeded that started after the delete returned"
     assert users.valid, "the key was never used"
-    assert repository.get(key.key_hash) is None, "a verification brought the key back"
+    assert repository.get(key.key_hash) is None, "a verification restored the key"
     return len(users.valid), sum(one.ended >= answered for one in users.valid)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_verification_passes_that_began_after_delete_had_answered(
-    kind: str, new_team: Cloud, told: list[str]
+def test_no_verification_succeeds_after_delete_has_returned(
+    kind: str, new_team: Cloud, report_lines: list[str]
 ) -> None:
     source = random.Random(kind)
     began = time.monotonic()
     races = [race_of_delete(make(new_team, **KINDS[kind]), source) for _ in range(RACES)]
-    told.append(
+    report_lines.append(
         f"delete against {HOT_THREADS} threads, a key {kind}: {RACES} races in "
         f"{time.monotonic() - began:.1f} s, {sum(passed for passed, _ in races)} passed before, "
         f"{sum(late for _, late in races)} of them answered after it, none that began after it"
@@ -319,10 +317,8 @@ def test_no_verification_passes_that_began_after_delete_had_answered(
 
 
 @every_overlap
-def test_a_key_deleted_while_a_crowd_begins_its_window_is_not_brought_back(
-    overlap: Overlap, new_team: Cloud
-) -> None:
-    """All of them have read that the window is over; one deletes the key while the others try to begin the next."""
+def test_a_new_window_does_not_restore_a_deleted_key(overlap: Overlap, new_team: Cloud) -> None:
+    """All threads have read that the window is over. One deletes the key while the others try to start a new window."""
     key = make(new_team, age=MINUTE, remaining=5, rate_limit=limit(100, MINUTE_MS // 2))
 
     def begin_window() -> bool:
@@ -336,7 +332,7 @@ def test_a_key_deleted_while_a_crowd_begins_its_window_is_not_brought_back(
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_key_in_use_is_rotated_and_no_use_is_refused_during_the_overlap(
+def test_rotating_a_key_in_use_refuses_no_use_during_the_overlap(
     seed: int, new_team: Cloud
 ) -> None:
     key = make(new_team, remaining=10**6, rate_limit=limit(10**6))
@@ -354,9 +350,7 @@ def test_a_key_in_use_is_rotated_and_no_use_is_refused_during_the_overlap(
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_key_in_use_is_rotated_without_overlap_and_passes_no_more(
-    seed: int, new_team: Cloud
-) -> None:
+def test_rotating_a_key_in_use_without_overlap_ends_the_old_one(seed: int, new_team: Cloud) -> None:
     key = make(new_team)
     with Users(key.key_hash) as users:
         users.wait_for(random.Random(seed).randrange(1, 20))
@@ -373,7 +367,7 @@ def test_a_key_in_use_is_rotated_without_overlap_and_passes_no_more(
 
 
 def get_at_once(cloud: LocalCloud, team: Cloud, token: str, times: int) -> list[httpx.Response]:
-    """As many GETs of an artifact that does not exist, each on a connection of its own."""
+    """Parallel GETs of an artifact that does not exist, each on its own connection."""
     with http_client(times) as http:
 
         def get() -> httpx.Response:
@@ -388,7 +382,7 @@ def get_at_once(cloud: LocalCloud, team: Cloud, token: str, times: int) -> list[
     return [one.answer for one in done]
 
 
-def test_five_remaining_and_40_requests_at_once_five_are_let_in(
+def test_of_40_parallel_http_requests_five_take_the_five_remaining_uses(
     local_cloud: LocalCloud, new_team: Cloud
 ) -> None:
     for _ in range(3):
@@ -399,7 +393,7 @@ def test_five_remaining_and_40_requests_at_once_five_are_let_in(
         assert repository.get(key.key_hash) is None
 
 
-def test_a_limit_of_20_and_100_requests_at_once_20_are_let_in(
+def test_of_100_parallel_http_requests_20_pass_a_limit_of_20(
     local_cloud: LocalCloud, new_team: Cloud
 ) -> None:
     new = NewKey(

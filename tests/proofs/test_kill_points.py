@@ -1,10 +1,10 @@
-"""kill -9 in the middle of uploads, then a start on the same data: an upload is there whole or not at all.
+"""kill -9 during uploads, then a restart with the same data: each upload is complete or absent.
 
-Four kill points by default; KILL_POINTS=50 for the full proof, KILL_SEED to draw the same moments again (what the
-machine does in them is never quite the same). At each, writers and readers work through the API and straight to S3
-until the server dies. Afterwards every hash that was touched is read (every one ever written after the last kill): at
-once, when the events that the crash held up are delivered, after a sweep, and after the operator's rebuild of the
-index, which also sets right what crashes leave in the totals.
+There are four kill points by default, and 50 with KILL_POINTS=50. KILL_SEED repeats the same moments, but what the
+machine does in them differs. At each kill point, writers and readers use the API and S3 until the server is killed.
+Then the test reads every hash that could have changed (after the last kill, every hash ever written): at once, after
+the delayed events were delivered, after a sweep, and after the operator's rebuild of the index, which also corrects the
+totals.
 """
 
 import os
@@ -26,7 +26,7 @@ import pytest
 from larder import clock
 from larder.artifacts import rebuild_index
 from larder.artifacts.repository.totals import read_totals
-from larder.teams.service import find_team
+from larder.teams.teams import find_team
 from tests.e2e import cloud as local_clouds
 from tests.e2e.cloud import LocalCloud
 from tests.layer_on import LayerOn
@@ -40,15 +40,15 @@ SEED = int(os.environ.get("KILL_SEED") or secrets.randbelow(10**9))
 SHARED_HASHES = [f"5eed{number:012x}" for number in range(4)]
 INLINE_WRITERS, DIRECT_WRITERS, READERS = 3, 2, 2
 MOMENTS = {"begin": 1.0, "inline sent": 0.1, "direct sent": 0.2, "stored": 1.0}
-"""The kill comes up to so many seconds after the work began, after the last byte of the first inline or direct upload
-was sent, or after the first one was acknowledged."""
+"""The longest time to the kill, after the start of the work, after the last byte of the first inline or direct upload,
+or after the first acknowledged upload."""
 
 PATIENCE_S = 20
 OUTCOMES = (
     "acknowledged",
-    "inline whole",
+    "inline complete",
     "inline absent",
-    "direct whole",
+    "direct complete",
     "direct absent",
     "another kept",
 )
@@ -60,7 +60,7 @@ SIZES = {
 
 
 class LeftBehind(NamedTuple):
-    """What crashes leave that readers do not see: what is counted too much, and objects that nobody knows."""
+    """What crashes leave that readers do not see: totals that are too high, and unknown objects."""
 
     bytes_counted: int
     artifacts_counted: int
@@ -75,7 +75,7 @@ NOTHING = LeftBehind(0, 0, 0)
 
 @dataclass
 class Attempt:
-    """One upload. `ended` is when it was acknowledged, or when the server died on it."""
+    """One upload. `ended` is the time of its reply, or of the kill."""
 
     point: int
     hash: str
@@ -87,7 +87,7 @@ class Attempt:
 
 @dataclass
 class History:
-    """Every upload since the data folder was made."""
+    """Every upload since the data folder was created."""
 
     attempts: dict[str, list[Attempt]] = field(default_factory=lambda: defaultdict(list))
     written: dict[str, Written] = field(default_factory=lambda: defaultdict(Written))
@@ -103,7 +103,7 @@ class History:
         return attempt
 
     def hashes(self, point: int | None = None) -> list[str]:
-        """Every hash that an upload was begun for, or those that could have changed at one kill point."""
+        """Every hash with an upload, or only those that could have changed at one kill point."""
         with self.lock:
             return [
                 hash
@@ -112,7 +112,7 @@ class History:
             ]
 
     def check(self, hash: str, seen: Seen | None) -> Attempt | None:
-        """What a reader got must be one whole upload, and none older than an acknowledged one. Returns that upload."""
+        """A reader must get one complete upload, not older than an acknowledged one. Returns that upload."""
         attempts = self.attempts[hash]
         acknowledged = [attempt for attempt in attempts if attempt.acknowledged]
         if seen is None:
@@ -121,13 +121,13 @@ class History:
         found = self.written[hash].find(seen)
         visible = next(one for one in attempts if one.artifact.digest == found.digest)
         newer = [one for one in acknowledged if visible.ended and one.began > visible.ended]
-        assert not newer, f"{hash}: {visible} is there in place of acknowledged {newer[-1]}"
+        assert not newer, f"{hash}: {visible} replaces the acknowledged {newer[-1]}"
         return visible
 
 
 @dataclass
 class Doomed:
-    """The work that goes on when the server is killed."""
+    """The requests that run when the server is killed."""
 
     client: Client
     history: History
@@ -168,12 +168,12 @@ class Doomed:
                 if attempt.acknowledged:
                     self.happened["stored"].set()
                 if status != expected and not self.dying.is_set():
-                    self.failures.append(AssertionError(f"{way} answered {status}"))
+                    self.failures.append(AssertionError(f"{way} got {status}"))
 
         return write
 
     def _upload(self, attempt: Attempt) -> int | None:
-        """The status, or None when the connection broke."""
+        """Returns the status, or None if the connection broke."""
         try:
             if attempt.artifact.way is Way.DIRECT:
                 location = self.client.offer(attempt.hash)
@@ -196,7 +196,7 @@ class Doomed:
                     self.history.written[hash].find(seen)
                     self.reads += 1
             except (httpx.HTTPError, AssertionError) as error:
-                # What breaks off or answers with an error is told apart by the reader; what is torn is not.
+                # Readers notice an error or a broken connection. They do not notice a mixed artifact.
                 if isinstance(error, Torn) or not self.dying.is_set():
                     self.failures.append(error)
 
@@ -218,26 +218,26 @@ def doomed_cloud(
 
 
 @pytest.fixture(scope="module")
-def history(told: list[str]) -> Iterator[History]:
-    told.append(f"kill points: {KILL_POINTS}, KILL_SEED={SEED}")
-    told.append(
-        f"   no  killed after                  {'  '.join(OUTCOMES)}  reads  counted too much, unknown"
+def history(report_lines: list[str]) -> Iterator[History]:
+    report_lines.append(f"kill points: {KILL_POINTS}, KILL_SEED={SEED}")
+    report_lines.append(
+        f"   no  killed after                  {'  '.join(OUTCOMES)}  reads  totals too high, unknown objects"
     )
     made = History()
     yield made
-    told.append(f"  in all: {dict(made.outcomes)}")
+    report_lines.append(f"  total: {dict(made.outcomes)}")
 
 
 @pytest.mark.parametrize("number", range(KILL_POINTS))
-def test_after_a_kill_each_upload_is_whole_or_absent_and_none_acknowledged_is_lost(
+def test_after_a_kill_each_upload_is_complete_or_absent_and_none_acknowledged_is_lost(
     number: int,
     doomed_cloud: LocalCloud,
     history: History,
     layer_on: LayerOn,
-    told: list[str],
+    report_lines: list[str],
 ) -> None:
     chance = random.Random(f"{SEED}/{number}")
-    # Any four in a row have every moment and both ways to die, any eight both ways at each moment.
+    # Four kill points in a row cover every moment and both kills. Eight cover both kills at each moment.
     moment = list(MOMENTS)[number % len(MOMENTS)]
     everything = (number + number // len(MOMENTS)) % 2 == 0
     wait_s = chance.uniform(0, MOMENTS[moment])
@@ -272,11 +272,11 @@ def test_after_a_kill_each_upload_is_whole_or_absent_and_none_acknowledged_is_lo
         look_at(hashes, client, history)
     assert check_index(doomed_cloud.team, history) == NOTHING
     killed = f"{'all' if everything else 'parent':6} {moment:11} {wait_s * 1000:+5.0f} ms"
-    told.append(f"  {number:3}  {killed}  {what_became}  {work.reads:4}  {left_behind}")
+    report_lines.append(f"  {number:3}  {killed}  {what_became}  {work.reads:4}  {left_behind}")
 
 
 def kill(server: LocalCloud, *, everything: bool) -> None:
-    """kill -9 of the server: alone, so that its children must see for themselves, or of all its processes at once."""
+    """kill -9 the server alone, so that its children must notice it, or all of its processes."""
     assert server.process is not None
     pids = [server.process.pid, *(children(server.process.pid) if everything else [])]
     for pid in pids:
@@ -293,7 +293,7 @@ def children(pid: int) -> list[int]:
 
 
 def look_at(hashes: list[str], client: Client, history: History) -> None:
-    """Read these hashes by all three ways of asking, and ask whether every other one is what it was."""
+    """Read these hashes with GET, HEAD and a query, and check with a query that all others are unchanged."""
     for hash in hashes:
         attempt = history.check(hash, client.get(hash))
         head = client.head(hash)
@@ -314,7 +314,7 @@ def look_at(hashes: list[str], client: Client, history: History) -> None:
 
 
 def check_index(slug: str, history: History) -> LeftBehind:
-    """The index holds what readers see. Tells what the crashes left in the totals and in the bucket."""
+    """Check the index against what readers see. Returns what the crashes left in the totals and in the bucket."""
     team = find_team(slug)
     assert team is not None
     sizes = index_sizes(team.id)
@@ -328,7 +328,7 @@ def check_index(slug: str, history: History) -> LeftBehind:
 
 
 def outcome(history: History, point: int) -> str:
-    """What became of the uploads that the kill cut off, and how many were acknowledged before."""
+    """The results of the uploads that the kill interrupted, and the number that were acknowledged before."""
     attempts = [one for some in history.attempts.values() for one in some if one.point == point]
     kinds = Counter(dict.fromkeys(OUTCOMES, 0))
     for one in attempts:
@@ -336,7 +336,7 @@ def outcome(history: History, point: int) -> str:
         if one.acknowledged:
             kinds["acknowledged"] += 1
         elif history.visible.get(one.hash) is one:
-            kinds[f"{way} whole"] += 1
+            kinds[f"{way} complete"] += 1
         elif one.hash in history.visible:
             kinds["another kept"] += 1
         else:

@@ -1,4 +1,4 @@
-"""A code of `turbo login --sso-team` gives one key, however many requests bring it: on the local DynamoDB server."""
+"""A code of `turbo login --sso-team` creates one key for parallel requests, on the local DynamoDB server."""
 
 from collections import Counter
 
@@ -18,8 +18,10 @@ PARALLEL = 20
 
 
 @every_overlap
-def test_a_code_gives_one_key(new_team: Cloud, overlap: Overlap) -> None:
-    code = turbo_login.give(new_team.user, Grant(sso_team=new_team.team.id), now=clock.now())
+def test_a_code_creates_one_key(new_team: Cloud, overlap: Overlap) -> None:
+    code = turbo_login.create_token(
+        new_team.user, Grant(sso_team=new_team.team.id), now=clock.now()
+    )
     before = len(list_keys(new_team.user.id))
     done = all_at_once(
         [outcome(lambda: turbo_login.exchange_code(code, "", now=clock.now()))] * PARALLEL, overlap

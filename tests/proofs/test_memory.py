@@ -1,6 +1,6 @@
-"""The local server passes artifacts on; it never holds one.
+"""The local server streams artifacts and never keeps one in memory.
 
-`make proofs` sends 2 GB; without PASSING_MB it is less, in a few artifacts of the same size. `make bench` draws it.
+`make proofs` sends 2 GB. Without PASSING_MB it is a few artifacts of the same size. `make bench` draws a chart.
 """
 
 import os
@@ -17,14 +17,14 @@ from tests.e2e.cloud import LocalCloud
 
 MAY_GROW_MB = 25
 MAY_HOLD_MB = 50
-"""Beyond what is held when nothing passes: less than a half of an artifact."""
+"""The allowed growth above the idle process: less than half of an artifact."""
 
 _PIECE = bytes(256 * 1024)
 
 
 @pytest.mark.slow
-def test_memory_stays_flat_while_large_artifacts_pass(
-    local_cloud: LocalCloud, tmp_path: Path, told: list[str]
+def test_memory_does_not_grow_with_large_artifacts(
+    local_cloud: LocalCloud, tmp_path: Path, report_lines: list[str]
 ) -> None:
     passing_bytes = int(os.environ.get("PASSING_MB", "480")) * 1_000_000
     assert local_cloud.process is not None
@@ -38,7 +38,7 @@ def test_memory_stays_flat_while_large_artifacts_pass(
             passing_bytes=passing_bytes,
             say=lambda _: None,
         )
-    told.append(
+    report_lines.append(
         f"memory: {held.passed_mb:,.0f} MB passed, {held.start_mb:.0f} MB held before, {held.peak_mb:.0f} at most, "
         f"{held.growth_mb:+.0f} from the first half to the second"
     )
@@ -47,7 +47,7 @@ def test_memory_stays_flat_while_large_artifacts_pass(
 
 
 def send(client: httpx.Client, request: Request) -> None:
-    """As a build client sends it, a piece at a time."""
+    """The body in pieces, as a build client sends it."""
     if request.method == "PUT":
         asks = {"access-control-request-method": "PUT", **request.headers}
         preflight = client.request("OPTIONS", request.path, headers=asks)

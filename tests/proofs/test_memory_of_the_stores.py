@@ -1,4 +1,4 @@
-"""The stores of the tests hold what is in them once, however many requests made it: thousands of hostile ones fit."""
+"""The stores of the tests keep no copies of their data, so that they have room for thousands of hostile requests."""
 
 import gc
 import os
@@ -8,7 +8,7 @@ from moto.dynamodb.models.dynamo_type import Item
 from moto.s3.models import FakeKey
 
 from larder import clock
-from larder.teams.service import create_team
+from larder.teams.teams import create_team
 from tests.proofs.conftest import ROUND, BeginRounds
 from tests.proofs.stored import object_keys
 from tests.requests import Cloud
@@ -25,9 +25,7 @@ def test_transactions_leave_no_copies_of_their_tables(cloud: Cloud) -> None:
     assert items_held() - before < 10 * before
 
 
-def test_a_round_ends_with_the_stores_that_it_began_with(
-    cloud: Cloud, begin_rounds: BeginRounds
-) -> None:
+def test_a_round_resets_the_stores(cloud: Cloud, begin_rounds: BeginRounds) -> None:
     checked: list[int] = []
     rounds = begin_rounds(lambda: checked.append(len(list(object_keys()))))
     for number in range(2 * ROUND):

@@ -1,7 +1,8 @@
-"""The S3 event of an inline upload may arrive before the function that wrote the object has published it.
+"""The S3 event of an inline upload can arrive before the function that wrote the object has published it.
 
-The event then publishes in its place, if the quota has room for both counts: the slower one takes its count back.
-Without that room it leaves the artifact to the function, and comes again; what a function left behind is settled then.
+If the quota has room for both counts, the function of the event publishes the artifact, and the slower one takes its
+count back. Otherwise the event leaves the artifact to the other function and is delivered again. By then, Larder
+publishes or discards an upload whose function ended early.
 """
 
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import add_to_totals, read_totals
 from larder.errors import CachingOverLimit, TryAgain
 from larder.hashing import time_ordered_id
-from larder.teams.service import change_state
+from larder.teams.state import change_state
 from tests.direct_uploads import announce, object_keys
 from tests.requests import Cloud
 
@@ -41,7 +42,7 @@ def store(cloud: Cloud, quota: int | None, body: bytes = BODY) -> Artifact:
 
 
 def before_the_next(operation: str, deliver: Callable[[], None]) -> None:
-    """Let something happen just before the layer's next call of this DynamoDB operation."""
+    """Run a function just before the layer's next call of this DynamoDB operation."""
     events, name = aws.dynamodb().meta.events, f"before-call.dynamodb.{operation}"
 
     def once(**_: object) -> None:
@@ -58,12 +59,12 @@ def newest_object_is_announced() -> None:
 
 @pytest.mark.parametrize("quota", [None, 150, 200])
 @pytest.mark.parametrize("replacing", [False, True])
-def test_the_event_comes_first_and_the_artifact_stays(
+def test_an_early_event_keeps_the_artifact(
     cloud: Cloud, quota: int | None, replacing: bool
 ) -> None:
     if replacing:
         store(cloud, None, b"an older artifact")
-    # What makes an upload visible: a single write for a new hash, a transaction for a replaced one.
+    # A single write publishes a new hash. A transaction publishes a replacement.
     operation = "TransactWriteItems" if replacing else "PutItem"
     before_the_next(operation, newest_object_is_announced)
     stored = store(cloud, quota)
@@ -74,7 +75,8 @@ def test_the_event_comes_first_and_the_artifact_stays(
     assert (reply.status, reply.body) == (200, BODY)
 
 
-def test_the_event_comes_first_and_the_quota_refuses_all_the_same(cloud: Cloud) -> None:
+@pytest.mark.usefixtures("refusing")
+def test_an_early_event_does_not_bypass_the_quota(cloud: Cloud) -> None:
     before_the_next("TransactWriteItems", newest_object_is_announced)
     with pytest.raises(CachingOverLimit):
         store(cloud, 99)
@@ -84,7 +86,8 @@ def test_the_event_comes_first_and_the_quota_refuses_all_the_same(cloud: Cloud) 
     assert object_keys() == []
 
 
-def test_the_event_finds_room_where_the_function_found_none_and_the_client_has_stored_it(
+@pytest.mark.usefixtures("refusing")
+def test_an_event_publishes_once_the_quota_has_room(
     cloud: Cloud,
 ) -> None:
     add_to_totals(cloud.team.id, 100, 1, quota_bytes=None)
@@ -93,7 +96,7 @@ def test_the_event_finds_room_where_the_function_found_none_and_the_client_has_s
         add_to_totals(cloud.team.id, -100, -1, quota_bytes=None)
         newest_object_is_announced()
 
-    # The function has been refused by then, and discards its object.
+    # By then, the function was refused and has discarded its object.
     before_the_next("TransactWriteItems", others_go_and_the_event_comes)
     stored = store(cloud, 150)
     assert object_keys() == [stored.upload.object_key]
@@ -101,23 +104,22 @@ def test_the_event_finds_room_where_the_function_found_none_and_the_client_has_s
     assert read_totals(cloud.team.id) == Totals(size_bytes=100, artifacts=1)
 
 
+@pytest.mark.usefixtures("refusing")
 class TestAFunctionThatCrashedBetweenStoringAndPublishing:
     @pytest.fixture
     def left(self, cloud: Cloud) -> Upload:
-        """Its object; a hundred bytes are counted in for it, and stay so until the totals are compared."""
+        """Its object. Its hundred bytes stay in the totals until the sweep compares them."""
         upload = Upload(owner=cloud.team.id, hash=HASH, id=time_ordered_id(clock.now()))
         storage.put(upload, BODY, ArtifactMetadata(), cloud.writer)
         add_to_totals(cloud.team.id, 100, 1, quota_bytes=None)
         return upload
 
-    def test_its_artifact_is_published_where_there_is_room(
-        self, cloud: Cloud, left: Upload
-    ) -> None:
+    def test_its_artifact_is_published_if_there_is_room(self, cloud: Cloud, left: Upload) -> None:
         change_state(cloud.team.id, quota_bytes=200)
         assert finalize.commit(left, now=clock.now()) is not None
         assert cloud.send("GET", f"/v8/artifacts/{HASH}").body == BODY
 
-    def test_without_room_it_is_waited_for_and_then_discarded(
+    def test_without_room_the_event_waits_and_then_discards_it(
         self, cloud: Cloud, left: Upload
     ) -> None:
         change_state(cloud.team.id, quota_bytes=199)

@@ -1,4 +1,4 @@
-"""Many writers and readers of one hash at the same time: each reader gets one of the written artifacts, whole."""
+"""Many writers and readers of one hash at the same time: each reader gets one of the written artifacts, complete."""
 
 import os
 import random
@@ -10,8 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from larder import clock
+from larder.actor import Actor
 from larder.artifacts import service
-from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals, Writer
+from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
 from tests.e2e.cloud import LocalCloud
@@ -25,7 +26,7 @@ AT_ONCE = 64
 HASH = "5eedc0ffee5eedc0"
 SEED = 20_261_121
 ROUNDS = int(os.environ.get("PARALLEL_ROUNDS") or 2)
-"""How often each of them writes or reads."""
+"""The number of writes or reads of each thread."""
 
 Work = Callable[[], None]
 
@@ -37,14 +38,14 @@ def client(local_cloud: LocalCloud, new_team: Cloud) -> Iterator[Client]:
 
 
 def all_at_once(jobs: list[Work]) -> None:
-    """Run every job in a thread of its own. Raises what the first failed one raised."""
+    """Run each job in its own thread. Raises the error of the first one that fails."""
     with ThreadPoolExecutor(max_workers=len(jobs)) as pool:
         for done in [pool.submit(job) for job in jobs]:
             done.result()
 
 
 def size(way: Way, source: random.Random) -> int:
-    """Small ones are answered by the function, larger ones without a tag by S3."""
+    """The function returns small artifacts. S3 returns larger ones without a tag."""
     if way is Way.DIRECT:
         return source.randrange(1, 3_000_000)
     return source.choice([source.randrange(1, 5_000), source.randrange(300_000, 900_000)])
@@ -104,7 +105,7 @@ def test_every_read_is_one_written_artifact_with_its_own_tag_and_duration(
     client: Client,
     local_cloud: LocalCloud,
     new_team: Cloud,
-    told: list[str],
+    report_lines: list[str],
 ) -> None:
     written, seen = Written(), Counter[str]()
     jobs = []
@@ -120,15 +121,15 @@ def test_every_read_is_one_written_artifact_with_its_own_tag_and_duration(
     written.find(last)
     left_behind = check_books_and_sweep(new_team.team.id)
     assert client.get(HASH) == last
-    told.append(
-        f"{AT_ONCE} at once ({', '.join(way.value for way in ways)}), {took_s:.0f} s: "
-        f"{AT_ONCE // 2 * ROUNDS} writes, {sum(seen.values())} whole reads {dict(seen)}, "
+    report_lines.append(
+        f"{AT_ONCE} in parallel ({', '.join(way.value for way in ways)}), {took_s:.0f} s: "
+        f"{AT_ONCE // 2 * ROUNDS} writes, {sum(seen.values())} complete reads {dict(seen)}, "
         f"{left_behind} objects swept"
     )
 
 
 def test_64_writers_and_readers_inside_the_service(new_team: Cloud) -> None:
-    """The functions' own work without the workers of the local cloud, which let only a few run side by side."""
+    """The functions without the local cloud, whose workers run only a few of them in parallel."""
     owner, hash, written = new_team.team.id, ArtifactHash(HASH), Written()
 
     def write_all(number: int) -> Work:
@@ -166,7 +167,7 @@ def store(owner: str, artifact: Stamped) -> None:
         hash,
         artifact.body,
         ArtifactMetadata(duration_ms=artifact.duration_ms, tag=artifact.tag),
-        writer=Writer("a-key"),
+        writer=Actor("a-key"),
         replaces=read_entry(owner, hash).artifact,
         quota_bytes=None,
         now=clock.now(),
@@ -174,8 +175,8 @@ def store(owner: str, artifact: Stamped) -> None:
 
 
 def check_books_and_sweep(owner: str) -> int:
-    """One artifact in the index, totals that say so, and after the sweeps no object but its own. Returns the objects
-    that were swept.
+    """Check that the index has one artifact, that the totals match, and that the sweeps leave only its object. Returns
+    the number of deleted objects.
     """
     entry = read_entry(owner, ArtifactHash(HASH))
     assert entry.artifact is not None
@@ -188,7 +189,7 @@ def check_books_and_sweep(owner: str) -> int:
     return before - 1
 
 
-def test_the_proof_tells_a_mixed_artifact_from_a_whole_one() -> None:
+def test_the_proof_finds_a_mixed_artifact() -> None:
     source, written = random.Random(SEED), Written()
     one, other = stamp(Way.SIGNED, 1000, source), stamp(Way.SIGNED, 1001, source)
     written.add(one)

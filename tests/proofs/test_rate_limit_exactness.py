@@ -1,4 +1,4 @@
-"""The HTTP rate limit is exact under parallel requests: on the local DynamoDB server, as test_key_exactness has it."""
+"""The HTTP rate limit is exact for parallel requests, on the local DynamoDB server as in test_key_exactness."""
 
 import secrets
 from datetime import timedelta
@@ -20,9 +20,7 @@ AT_ONCE = 100
 
 @pytest.mark.parametrize("most", [1, 3, 99, 100, 1000])
 @every_overlap
-def test_of_100_requests_at_once_as_many_pass_as_the_limit_says(
-    most: int, overlap: Overlap
-) -> None:
+def test_of_100_parallel_requests_only_the_limit_passes(most: int, overlap: Overlap) -> None:
     what, limit, now = secrets.token_hex(8), Limit(most=most, window_s=3600), clock.now()
 
     def ask() -> bool:

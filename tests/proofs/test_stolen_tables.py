@@ -25,7 +25,7 @@ READ = {"artifacts": ("read",)}
 START_LENGTH = 6
 """Characters after the prefix that the table keeps in `start`."""
 RUN = re.compile(rf"[A-Za-z0-9_-]{{{START_LENGTH + 1},}}")
-"""What keys are made of; they have no other character."""
+"""A run of characters that a key can contain, longer than `start`."""
 PREFIXES = (None, "ci_", "a-prefix-of-32-characters-length", "k")
 KINDS: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -39,7 +39,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 class Secrets:
-    """Every key that a test made. Only its `start` may be found: the prefix and the first characters after it."""
+    """Every key that a test creates. Only its `start` may be found: the prefix and the first characters after it."""
 
     def __init__(self) -> None:
         self.raw: list[tuple[str, str | None]] = []
@@ -49,7 +49,7 @@ class Secrets:
         return raw
 
     def found_in(self, text: str) -> list[str]:
-        """What of the keys stands in `text`."""
+        """The parts of the keys that `text` contains."""
         length = START_LENGTH + 1
         pieces = {
             run[at : at + length]
@@ -60,7 +60,7 @@ class Secrets:
         return found + [word for word in self._other_writings() if word in text]
 
     def _pieces(self) -> Iterator[str]:
-        """Every run of seven characters that has one beyond `start`: the prefix and the first six after it."""
+        """Every run of seven characters with at least one after `start`, the prefix and the six characters after it."""
         length = START_LENGTH + 1
         for raw, prefix in self.raw:
             assert RUN.fullmatch(raw), raw
@@ -89,7 +89,7 @@ def make_and_use(team: Cloud, secrets: Secrets) -> None:
         if rotated is not None:
             secrets.made(rotated[1], prefix)
             if kind == "plain":
-                revoke_key(rotated[0].id)
+                revoke_key(rotated[0])
 
 
 def stolen() -> list[dict[str, Any]]:
@@ -141,7 +141,7 @@ def test_the_tables_hold_no_key(cloud: Cloud) -> None:
     assert tries_every_string(cloud.send) > 50
 
 
-def test_the_proof_finds_a_key_whole_in_parts_and_in_other_writings() -> None:
+def test_the_proof_finds_a_key_in_full_in_parts_and_encoded() -> None:
     secrets, raw = Secrets(), "ci_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
     secrets.made(raw, "ci_")
     for leak in (
@@ -159,9 +159,9 @@ def test_the_proof_finds_a_key_whole_in_parts_and_in_other_writings() -> None:
 
 @pytest.mark.slow
 def test_the_tables_files_and_logs_of_the_local_cloud_hold_no_key(
-    local_cloud: LocalCloud, new_team: Cloud, told: list[str]
+    local_cloud: LocalCloud, new_team: Cloud, report_lines: list[str]
 ) -> None:
-    """Keys are made by the layer in this process and used over HTTP, well and badly, so that every error is logged."""
+    """The layer in this process creates keys. Valid and invalid requests use them over HTTP, to log all errors."""
     secrets = Secrets()
     secrets.made(new_team.token, None)
     make_and_use(new_team, secrets)
@@ -179,10 +179,10 @@ def test_the_tables_files_and_logs_of_the_local_cloud_hold_no_key(
     assert new_team.key.id in log, "these requests are not in the log"
     tables = [path for path in files if path.parent.name == "dynamodb"]
     assert any(new_team.key.key_hash in path.read_text(errors="replace") for path in tables), (
-        "what the tables are kept in is not among these files"
+        "the file of the tables is not among these files"
     )
     assert secrets.found_in(local_cloud.log_text()) == []
-    told.append(
+    report_lines.append(
         f"{len(secrets.raw)} keys, {len(replies)} replies: none of them in {number} items, "
         f"{len(files)} files with {sum(path.stat().st_size for path in files)} bytes, "
         f"{len(log.splitlines())} lines of the functions' log"
@@ -190,7 +190,7 @@ def test_the_tables_files_and_logs_of_the_local_cloud_hold_no_key(
 
 
 def verify_bodies(raw: str) -> list[bytes]:
-    """A key in the body of POST /api/auth/api-key/verify: in its place, and where it makes an error."""
+    """A key in the body of POST /api/auth/api-key/verify, in the right place and in places that cause an error."""
     bodies: list[Any] = [
         {"key": raw},
         {"key": raw, "permissions": {"artifacts": ["administer"]}},
@@ -238,7 +238,7 @@ def post_verify(body: bytes) -> Reply:
 
 
 def failures() -> list[AbstractContextManager[object]]:
-    """The keys' table too busy, refusing, and out of reach, for writes and altogether."""
+    """The table of keys throttles, refuses or cannot be reached, for writes or for all calls."""
     return [
         answering("dynamodb", "UpdateItem", error("ThrottlingException")),
         answering("dynamodb", "UpdateItem", error("ValidationException")),
@@ -250,15 +250,15 @@ def failures() -> list[AbstractContextManager[object]]:
 def test_log_lines_of_every_logger_and_error_bodies_hold_no_key(
     cloud: Cloud, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Every logger of the process at its most talkative, AWS's own included, with AWS failing in between."""
+    """All loggers of the process log at their lowest level, including those of boto3, and some calls to AWS fail."""
     caplog.set_level(logging.DEBUG)
     secrets = Secrets()
     secrets.made(cloud.token, None)
     make_and_use(cloud, secrets)
     replies: list[Reply] = []
 
-    # Before the cache's own requests: a refused one of those may still read in the background after its answer, and
-    # that must not be taken for a call of the function that is asked next.
+    # Before the requests to the cache: after a refused one, a read can still run in the background, and must not count
+    # as a call of the next function.
     for raw, _ in secrets.raw:
         replies += [post_verify(body) for body in verify_bodies(raw)]
     for failing in failures():
@@ -277,5 +277,5 @@ def test_log_lines_of_every_logger_and_error_bodies_hold_no_key(
         assert secrets.found_in(reply.body.decode() + repr(reply.headers)) == []
     written = capfd.readouterr()
     assert cloud.key.id in written.out + caplog.text
-    assert hash_key(cloud.token) in caplog.text, "what is sent to AWS is not in this log"
+    assert hash_key(cloud.token) in caplog.text, "the log does not have the calls to AWS"
     assert secrets.found_in(caplog.text + written.out + written.err) == []

@@ -1,7 +1,7 @@
-"""Teams are made, renamed, joined and deleted by requests that overlap, and stay whole: on the local DynamoDB server.
+"""Parallel requests create, rename, join and delete teams, and leave consistent data. On the local DynamoDB server.
 
-The same way of making requests meet as for owners (test_team_owners.py). What is checked afterwards is the state: each
-slug leads to the team that lists it, and to no other; nobody is in a team that is gone; nothing is counted twice.
+Requests overlap as in test_team_owners.py. The tests then check the data: each slug finds the team that lists it and no
+other, a deleted team has no members, and nothing is counted twice.
 """
 
 from collections import Counter
@@ -25,9 +25,9 @@ from larder.invitations import service as invitations
 from larder.invitations.models import Invitation, Invitee
 from larder.settings import settings
 from larder.tables import TEAMS
-from larder.teams import management
-from larder.teams.models import Actor, Role, Team, TeamChange
-from larder.teams.service import add_member, create_team, find_team, members, role_of
+from larder.teams.members import add_member, change_role, list_members, remove_member, role_of
+from larder.teams.models import Member, Role, Team, TeamChange
+from larder.teams.teams import change_team, create_team, delete_team, delete_team_items, find_team
 from tests.proofs.overlapping import (
     READ_THEN_WRITTEN,
     Job,
@@ -46,34 +46,36 @@ def slug() -> str:
     return random_id(12).lower()
 
 
-def make() -> tuple[Team, Actor]:
+def make() -> tuple[Team, Member]:
     """A team and its owner."""
     owner = random_id()
     team = create_team("Team", slug(), owner_user_id=owner, now=clock.now())
-    return team, Actor(user_id=owner, role=Role.OWNER)
+    return team, Member(user_id=owner, role=Role.OWNER, joined_at=clock.now())
 
 
-def join(team: Team, role: Role) -> Actor:
+def join(team: Team, role: Role) -> Member:
     user = random_id()
     add_member(team.id, user, role, now=clock.now())
-    return Actor(user_id=user, role=role)
+    return Member(user_id=user, role=role, joined_at=clock.now())
 
 
-def renaming(team: Team, becomes: str, by: Actor | None = None) -> Job:
+def renaming(team: Team, becomes: str, by: Member | None = None) -> Job:
     change = TeamChange(slug=becomes)
-    return outcome(lambda: management.change_team(team.id, change, by=by, now=clock.now()))
+    return outcome(lambda: change_team(team.id, change, by=by, now=clock.now()))
 
 
-def deletion(team: Team, by: Actor | None = None) -> Job:
-    return outcome(lambda: management.delete_team(team.id, by=by, now=clock.now()))
+def deletion(team: Team, by: Member | None = None) -> Job:
+    return outcome(lambda: delete_team(team.id, by=by, now=clock.now()))
 
 
 def invitee(name: str, role: Role = Role.MEMBER) -> Invitee:
     return Invitee(email=f"{name}@b.example", address=f"{name}@b.example", role=role)
 
 
-def invited(team: Team, by: Actor | None = None, role: Role = Role.MEMBER) -> Invitation:
-    (made,) = invitations.invite(team.id, [invitee(slug(), role)], by=by, now=clock.now())
+def invited(team: Team, by: Member | None = None, role: Role = Role.MEMBER) -> Invitation:
+    (made,) = invitations.create_invitations(
+        team.id, [invitee(slug(), role)], by=by, now=clock.now()
+    )
     return made
 
 
@@ -81,19 +83,19 @@ def acceptance(invitation: Invitation, user_id: str) -> Job:
     return outcome(lambda: invitations.accept(invitation, user_id, now=clock.now()))
 
 
-def withdrawal(invitation: Invitation, by: Actor) -> Job:
+def withdrawal(invitation: Invitation, by: Member) -> Job:
     return outcome(
         lambda: invitations.withdraw(invitation.team_id, invitation.id, by=by, now=clock.now())
     )
 
 
 def stored(team_id: str) -> list[str]:
-    """The sort keys of everything that lies under the team."""
+    """The sort keys of all items of the team."""
     return sorted(item["sk"] for item in TEAMS.query(equals(pk=team_id)))
 
 
 def lead_where_they_are_listed(teams: list[Team], slugs: list[str]) -> bool:
-    """Whether each of the slugs leads to the team that lists it, and to none when none does."""
+    """Whether each slug finds the team that lists it, or no team if none lists it."""
     listed = {
         one: found.id
         for team in teams
@@ -104,7 +106,7 @@ def lead_where_they_are_listed(teams: list[Team], slugs: list[str]) -> bool:
 
 
 @every_overlap
-def test_of_many_teams_that_want_a_slug_at_once_one_gets_it(overlap: Overlap) -> None:
+def test_one_of_many_parallel_teams_gets_a_slug(overlap: Overlap) -> None:
     teams, wanted = [make()[0] for _ in range(CROWD)], slug()
     done = all_at_once(
         [renaming(team, wanted) for team in teams], overlap, held_calls=READ_THEN_WRITTEN
@@ -118,13 +120,15 @@ def test_of_many_teams_that_want_a_slug_at_once_one_gets_it(overlap: Overlap) ->
 
 
 @every_overlap
-def test_teams_that_are_made_and_renamed_to_one_slug_at_once(overlap: Overlap) -> None:
+def test_parallel_creations_and_renames_to_one_slug(overlap: Overlap) -> None:
     teams, wanted = [make()[0] for _ in range(CROWD // 2)], slug()
     users = [random_id() for _ in range(CROWD // 2)]
     jobs = [renaming(team, wanted) for team in teams]
     jobs += [
         outcome(
-            lambda user=user: management.make_team("New", wanted, user_id=user, now=clock.now())  # type: ignore[misc]
+            lambda user=user: create_team(
+                "New", wanted, owner_user_id=user, limited=True, now=clock.now()
+            )  # type: ignore[misc]
         )
         for user in users
     ]
@@ -134,7 +138,7 @@ def test_teams_that_are_made_and_renamed_to_one_slug_at_once(overlap: Overlap) -
 
 
 @every_overlap
-def test_one_team_that_gets_many_slugs_at_once_keeps_a_whole_list(overlap: Overlap) -> None:
+def test_parallel_renames_of_one_team_keep_all_its_slugs(overlap: Overlap) -> None:
     team, _ = make()
     wanted = [slug() for _ in range(4)]
     done = all_at_once(
@@ -149,14 +153,14 @@ def test_one_team_that_gets_many_slugs_at_once_keeps_a_whole_list(overlap: Overl
 
 
 @every_overlap
-def test_teams_that_swap_slugs_at_once_never_share_one(overlap: Overlap) -> None:
-    """Each wants what the other has, gives up what it had, and renames back."""
+def test_teams_that_swap_slugs_never_share_one(overlap: Overlap) -> None:
+    """Each takes the other's slug, releases its own former slug, and renames back."""
     (one, _), (other, _) = make(), make()
     slugs = [one.slug, other.slug]
 
     def moving(team: Team, becomes: str) -> Job:
         change = TeamChange(slug=becomes, former_slugs=())
-        return outcome(lambda: management.change_team(team.id, change, by=None, now=clock.now()))
+        return outcome(lambda: change_team(team.id, change, by=None, now=clock.now()))
 
     free = [slug() for _ in range(2)]
     jobs = [moving(one, free[0]), moving(other, free[1])] * 2
@@ -170,9 +174,7 @@ def test_teams_that_swap_slugs_at_once_never_share_one(overlap: Overlap) -> None
 
 @every_overlap
 @pytest.mark.parametrize("role", [Role.MEMBER, Role.OWNER])
-def test_one_invitation_lets_in_once_however_often_it_is_accepted_at_once(
-    overlap: Overlap, role: Role
-) -> None:
+def test_parallel_acceptances_of_an_invitation_succeed_once(overlap: Overlap, role: Role) -> None:
     team, owner = make()
     invitation, user = invited(team, owner, role), random_id()
     done = all_at_once(
@@ -180,14 +182,14 @@ def test_one_invitation_lets_in_once_however_often_it_is_accepted_at_once(
     )
     answers = Counter(one.answer for one in done)
     assert answers == {"done": 1, InvitationNotFound.__name__: CROWD - 1}
-    assert [member.role for member in members(team.id) if member.user_id == user] == [role]
+    assert [member.role for member in list_members(team.id) if member.user_id == user] == [role]
     item = TEAMS.get(team.id, "team")
     assert item is not None
     assert item["owners"] == 1 + (role is Role.OWNER)
 
 
 @every_overlap
-def test_an_invitation_that_is_accepted_and_withdrawn_at_once_is_one_of_them(
+def test_an_invitation_is_either_accepted_or_withdrawn(
     overlap: Overlap,
 ) -> None:
     team, owner = make()
@@ -203,14 +205,16 @@ def test_an_invitation_that_is_accepted_and_withdrawn_at_once_is_one_of_them(
 
 
 @every_overlap
-def test_an_invitation_that_is_replaced_and_accepted_at_once_leaves_one_place(
+def test_an_invitation_that_is_replaced_and_accepted_counts_once(
     overlap: Overlap,
 ) -> None:
     team, owner = make()
     first, user = invited(team, owner), random_id()
     again = Invitee(email=first.email, address=first.address, role=Role.VIEWER)
     jobs = [acceptance(first, user)] * 4
-    jobs += [outcome(lambda: invitations.invite(team.id, [again], by=owner, now=clock.now()))] * 4
+    jobs += [
+        outcome(lambda: invitations.create_invitations(team.id, [again], by=owner, now=clock.now()))
+    ] * 4
     done = all_at_once(jobs, overlap)
     joined = Counter(one.answer for one in done[:4])
     assert joined["done"] in (0, 1)
@@ -220,7 +224,7 @@ def test_an_invitation_that_is_replaced_and_accepted_at_once_leaves_one_place(
 
 
 @every_overlap
-def test_no_more_invitations_are_open_than_may_be(
+def test_parallel_invitations_stay_within_the_limit(
     overlap: Overlap, environment: pytest.MonkeyPatch
 ) -> None:
     environment.setenv("LARDER_MAX_OPEN_INVITATIONS", "5")
@@ -229,7 +233,9 @@ def test_no_more_invitations_are_open_than_may_be(
 
     def inviting(*names: str) -> Job:
         wanted = [invitee(name) for name in names]
-        return outcome(lambda: invitations.invite(team.id, wanted, by=owner, now=clock.now()))
+        return outcome(
+            lambda: invitations.create_invitations(team.id, wanted, by=owner, now=clock.now())
+        )
 
     jobs = [inviting(slug()) for _ in range(4)] + [inviting(slug(), slug()) for _ in range(3)]
     done = all_at_once(jobs, overlap, held_calls=READ_THEN_WRITTEN)
@@ -240,7 +246,7 @@ def test_no_more_invitations_are_open_than_may_be(
 
 
 @every_overlap
-def test_nobody_makes_more_teams_than_they_may(
+def test_parallel_creations_stay_within_the_limit_of_teams(
     overlap: Overlap, environment: pytest.MonkeyPatch
 ) -> None:
     environment.setenv("LARDER_MAX_TEAMS_PER_USER", "3")
@@ -248,7 +254,7 @@ def test_nobody_makes_more_teams_than_they_may(
     user, slugs = random_id(), [slug() for _ in range(8)]
     jobs = [
         outcome(
-            lambda one=one: management.make_team("T", one, user_id=user, now=clock.now())  # type: ignore[misc]
+            lambda one=one: create_team("T", one, owner_user_id=user, limited=True, now=clock.now())  # type: ignore[misc]
         )
         for one in slugs
     ]
@@ -258,7 +264,7 @@ def test_nobody_makes_more_teams_than_they_may(
 
 
 @every_overlap
-def test_a_team_that_is_deleted_while_people_come_holds_nobody(overlap: Overlap) -> None:
+def test_a_team_that_is_deleted_while_users_join_has_no_members(overlap: Overlap) -> None:
     team, owner = make()
     invitation = invited(team, owner)
     newcomers = [random_id() for _ in range(4)]
@@ -269,35 +275,41 @@ def test_a_team_that_is_deleted_while_people_come_holds_nobody(overlap: Overlap)
     ]
     jobs += [acceptance(invitation, random_id()), acceptance(invitation, random_id())]
     jobs += [
-        outcome(lambda: invitations.invite(team.id, [invitee(slug())], by=owner, now=clock.now()))
+        outcome(
+            lambda: invitations.create_invitations(
+                team.id, [invitee(slug())], by=owner, now=clock.now()
+            )
+        )
     ] * 2
     jobs += [renaming(team, slug(), owner), renaming(team, slug(), owner)]
-    jobs += [
-        outcome(lambda: management.change_member(team.id, owner.user_id, Role.ADMIN, by=owner))
-    ]
+    jobs += [outcome(lambda: change_role(team.id, owner.user_id, Role.ADMIN, by=owner))]
     done = all_at_once(jobs, overlap)
     if done[0].answer == MissingRole.__name__:
-        # Another owner has come, and who was to delete it is none any more: the team is whole.
+        # Another owner has joined, and the caller is no longer an owner, so the team is not deleted.
         assert done[-1].answer == "done"
         assert find_team(team.id) is not None
         return
     assert done[0].answer == "done"
     assert find_team(team.id) is None
     assert find_team(team.slug) is None
-    # Whoever came before is cleared away; who comes afterwards is refused.
-    assert management.clear_team(team.id, has_time=lambda: True)
+    # The sweep deletes memberships from before the deletion. Later requests to join are refused.
+    assert delete_team_items(team.id, has_time=lambda: True)
     assert stored(team.id) == []
     late = [
         acceptance(invitation, random_id()),
         renaming(team, slug(), owner),
-        outcome(lambda: invitations.invite(team.id, [invitee(slug())], by=owner, now=clock.now())),
+        outcome(
+            lambda: invitations.create_invitations(
+                team.id, [invitee(slug())], by=owner, now=clock.now()
+            )
+        ),
     ]
     assert {job() for job in late} <= {InvitationNotFound.__name__, TeamNotFound.__name__}
     assert stored(team.id) == []
 
 
 @every_overlap
-def test_a_team_that_is_deleted_and_renamed_at_once_leaves_no_slug_behind(
+def test_a_team_that_is_deleted_and_renamed_leaves_no_slug_behind(
     overlap: Overlap,
 ) -> None:
     team, owner = make()
@@ -307,13 +319,13 @@ def test_a_team_that_is_deleted_and_renamed_at_once_leaves_no_slug_behind(
     assert done[0].answer == "done"
     assert {one.answer for one in done[1:]} <= {"done", TeamNotFound.__name__}
     assert all(find_team(one) is None for one in (team.id, team.slug, *wanted))
-    # And each of them can be taken.
+    # Other teams can take each slug.
     for one in (team.slug, *wanted):
         create_team("Other", one, owner_user_id=random_id(), now=clock.now())
 
 
 @every_overlap
-def test_a_team_that_is_deleted_many_times_at_once_is_deleted_once(overlap: Overlap) -> None:
+def test_parallel_deletions_of_a_team_succeed_once(overlap: Overlap) -> None:
     team, owner = make()
     done = all_at_once([deletion(team, owner)] * CROWD, overlap, held_calls=READ_THEN_WRITTEN)
     answers = Counter(one.answer for one in done)
@@ -321,16 +333,16 @@ def test_a_team_that_is_deleted_many_times_at_once_is_deleted_once(overlap: Over
 
 
 @every_overlap
-def test_of_admins_who_all_remove_each_other_at_once_one_is_left(overlap: Overlap) -> None:
+def test_of_admins_who_remove_each_other_one_is_left(overlap: Overlap) -> None:
     team, _ = make()
     admins = [join(team, Role.ADMIN) for _ in range(5)]
     jobs = [
         outcome(
-            lambda by=by, whom=whom: management.remove_member(team.id, whom.user_id, by=by)  # type: ignore[misc]
+            lambda by=by, target=target: remove_member(team.id, target.user_id, by=by)  # type: ignore[misc]
         )
         for by in admins
-        for whom in admins
-        if by is not whom
+        for target in admins
+        if by is not target
     ]
     done = all_at_once(jobs, overlap, held_calls=READ_THEN_WRITTEN)
     answers = Counter(one.answer for one in done)
@@ -341,16 +353,12 @@ def test_of_admins_who_all_remove_each_other_at_once_one_is_left(overlap: Overla
 
 
 @every_overlap
-def test_an_admin_never_changes_somebody_whom_an_owner_makes_an_owner(overlap: Overlap) -> None:
+def test_an_admin_cannot_change_a_member_who_becomes_an_owner(overlap: Overlap) -> None:
     team, owner = make()
     admin, bob = join(team, Role.ADMIN), join(team, Role.MEMBER)
-    promotion = outcome(
-        lambda: management.change_member(team.id, bob.user_id, Role.OWNER, by=owner)
-    )
-    demotion = outcome(
-        lambda: management.change_member(team.id, bob.user_id, Role.VIEWER, by=admin)
-    )
-    removal = outcome(lambda: management.remove_member(team.id, bob.user_id, by=admin))
+    promotion = outcome(lambda: change_role(team.id, bob.user_id, Role.OWNER, by=owner))
+    demotion = outcome(lambda: change_role(team.id, bob.user_id, Role.VIEWER, by=admin))
+    removal = outcome(lambda: remove_member(team.id, bob.user_id, by=admin))
     done = all_at_once(
         [promotion, demotion, removal, demotion, removal], overlap, held_calls=READ_THEN_WRITTEN
     )
@@ -362,13 +370,13 @@ def test_an_admin_never_changes_somebody_whom_an_owner_makes_an_owner(overlap: O
 
 
 @every_overlap
-def test_an_invitation_is_worth_nothing_the_moment_that_who_made_it_is_removed(
+def test_an_invitation_is_invalid_once_its_creator_is_removed(
     overlap: Overlap,
 ) -> None:
     team, owner = make()
     admin = join(team, Role.ADMIN)
     invitation, user = invited(team, admin), random_id()
-    removal = outcome(lambda: management.remove_member(team.id, admin.user_id, by=owner))
+    removal = outcome(lambda: remove_member(team.id, admin.user_id, by=owner))
     done = all_at_once(
         [acceptance(invitation, user), removal], overlap, held_calls=READ_THEN_WRITTEN
     )
@@ -380,19 +388,19 @@ def test_an_invitation_is_worth_nothing_the_moment_that_who_made_it_is_removed(
 
 
 @every_overlap
-def test_the_last_owner_stays_whoever_acts(overlap: Overlap) -> None:
+def test_the_last_owner_stays(overlap: Overlap) -> None:
     team, owner = make()
     others = [join(team, Role.OWNER) for _ in range(3)]
     owners = [owner, *others]
     jobs = [
         outcome(
-            lambda by=by, whom=whom: management.change_member(  # type: ignore[misc]
-                team.id, whom.user_id, Role.VIEWER, by=by
+            lambda by=by, target=target: change_role(  # type: ignore[misc]
+                team.id, target.user_id, Role.VIEWER, by=by
             )
         )
         for by in owners
-        for whom in owners
+        for target in owners
     ]
     done = all_at_once(jobs, overlap, held_calls=READ_THEN_WRITTEN)
     assert {one.answer for one in done} <= {"done", LastOwner.__name__, MissingRole.__name__}
-    assert [member.role for member in members(team.id)].count(Role.OWNER) == 1
+    assert [member.role for member in list_members(team.id)].count(Role.OWNER) == 1

@@ -1,4 +1,4 @@
-"""How many times the calls of `turbo login`, `link` and `logout` wait for AWS, whatever else is stored."""
+"""How many times the calls of `turbo login`, `link` and `logout` wait for AWS, with any amount of stored data."""
 
 import pytest
 
@@ -7,8 +7,9 @@ from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key
+from larder.teams.members import add_member
 from larder.teams.models import Role
-from larder.teams.service import add_member, create_team
+from larder.teams.teams import create_team
 from tests.proofs.aws_calls import counted
 from tests.requests import Cloud, Sender
 

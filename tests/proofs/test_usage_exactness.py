@@ -1,4 +1,4 @@
-"""Builds that end at the same time, each with figures of its own: the day counts all of them, and stays small."""
+"""Builds that end at the same time with different figures: the day counts all of them, and its item stays small."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +20,7 @@ VENDORS, BATCHES_EACH, AT_ONCE = 20, 12, 12
 
 
 def reporting(owner: str, vendor: int) -> Callable[[], int]:
-    """A build that reports as often as it takes, as no client does. Returns its number of events."""
+    """A build that reports until it succeeds, which no client does. Returns its number of events."""
     events = [HIT] * (1 + vendor)
     reporter = Reporter(key_id="key", ci=f"VENDOR_{vendor}", interactive=None)
 
@@ -36,7 +36,7 @@ def reporting(owner: str, vendor: int) -> Callable[[], int]:
     return report
 
 
-def test_a_day_counts_every_batch_once_in_all_and_by_ci(new_team: Cloud) -> None:
+def test_a_day_counts_every_batch_once_in_total_and_by_ci(new_team: Cloud) -> None:
     owner = new_team.team.id
     jobs = [reporting(owner, vendor) for _ in range(BATCHES_EACH) for vendor in range(VENDORS)]
     with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:

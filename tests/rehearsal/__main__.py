@@ -1,10 +1,12 @@
-"""`python -m tests.rehearsal`: each function under its own role, and each permission of each role taken away in turn.
+"""`python -m tests.rehearsal`: run each function under its own role, then without each permission in turn.
 
-1. The functions' tests run in an emulator that asks for permissions; what a role lacks fails a test by name.
-2. A permission that no test uses is listed. `unused.toml` says of each that stays all the same why.
-3. Every other permission is taken from its function's role, and a test that uses it runs again: it has to fail.
+1. The tests of the functions run in an emulator that checks permissions. A missing permission fails a test, which names
+   it.
+2. Permissions that no test uses are listed. `unused.toml` gives the reason for each one that stays.
+3. Every other permission is removed from the role of its function, and a test that uses it runs again. It has to fail.
 
-Exit status 1 when a test fails in the first step or none in the third, and when an unused permission is not explained.
+The exit status is 1 if a test fails in the first step, if none fails in the third, or if an unused permission has no
+reason.
 """
 
 import argparse
@@ -30,15 +32,14 @@ ROOT = Path(__file__).resolve().parents[2]
 UNUSED = Path(__file__).with_name("unused.toml")
 
 Uses = dict[Permission, list[str]]
-"""The tests that use a permission, the quickest first."""
+"""The tests that use a permission, fastest first."""
 
 _ALL_TESTS = ("tests/rehearsal", "tests/functions")
 _FEW_TESTS = ("tests/rehearsal", "tests/functions/test_sample_events.py")
 _RESOURCES = "resources.json"
 _WORTH_WORKERS = 50
 _TRIES = 12
-"""Tests that are tried for one permission: what one of them does may depend on the moment, and the cases of a test that
-uses one in passing are quick, and many."""
+"""How many tests are tried for one permission. One is not enough, because a test may use it only sometimes."""
 
 
 def main() -> int:
@@ -95,7 +96,7 @@ def _pytest(
 
 
 def _findings(folder: Path) -> Iterator[dict[str, Any]]:
-    """What the processes of a run wrote down; the next run begins with none."""
+    """What the processes of a run recorded. The records are deleted for the next run."""
     for file in folder.glob("*.jsonl"):
         for line in file.read_text().splitlines():
             yield json.loads(line)
@@ -110,7 +111,7 @@ def _uses(findings: Iterable[dict[str, Any]]) -> Iterator[tuple[Permission, list
         yield permission, sorted(tests, key=lambda test: tests[test])
 
 
-# ------------------------------------------------------------------------------------ what nobody uses
+# ------------------------------------------------------------------------------------ unused permissions
 
 
 def _unexplained(used: Iterable[Permission]) -> Iterator[str]:
@@ -127,11 +128,11 @@ def _unexplained(used: Iterable[Permission]) -> Iterator[str]:
         yield f"{UNUSED.name} explains {_words(permission)}, which is used or not there"
 
 
-# ------------------------------------------------------------------------------------ taking away
+# ------------------------------------------------------------------------------------ removing permissions
 
 
 def _one_function_a_domain(uses: Uses) -> Uses:
-    """The permissions of the function that uses the most of them, in each folder of functions/."""
+    """In each folder of functions/, the permissions of the function that uses the most."""
     most: dict[str, list[Permission]] = {}
     for function in sorted({permission.function for permission in uses}):
         domain = RESOURCES[function]["Properties"]["Handler"].partition(".")[0]
@@ -142,7 +143,7 @@ def _one_function_a_domain(uses: Uses) -> Uses:
 
 
 def _take_away(uses: Uses, folder: Path, workers: str) -> dict[Permission, str]:
-    """The test that failed without a permission, for each of which one did."""
+    """For each permission that a test failed without, that test."""
     failing: dict[Permission, str] = {}
     for attempt in range(_TRIES):
         removals: dict[str, list[dict[str, str]]] = {}
@@ -154,12 +155,12 @@ def _take_away(uses: Uses, folder: Path, workers: str) -> dict[Permission, str]:
         (folder / REMOVALS).write_text(json.dumps(removals))
         chosen = folder / "tests"
         chosen.write_text("\n".join(removals))
-        # Workers take as long to begin as a few dozen of these runs.
+        # Workers take as long to start as a few dozen of these runs.
         few = sum(map(len, removals.values())) < _WORTH_WORKERS
         done = _pytest(folder, [f"@{chosen}"], "0" if few else workers, quiet=True)
         found = list(_findings(folder))
         if len(found) != sum(map(len, removals.values())):
-            raise SystemExit(f"the run broke off:\n{done.stdout.decode()[-4_000:]}")
+            raise SystemExit(f"the run stopped:\n{done.stdout.decode()[-4_000:]}")
         for one in found:
             if one["failed"]:
                 failing[Permission(**one["permission"])] = one["test"]

@@ -1,7 +1,7 @@
-"""Every function under its own role: which of its permissions it uses, and what is refused.
+"""Every function under its own role: the permissions that it uses, and the calls that are refused.
 
-The emulator refuses by itself whatever it asks about. Two things it does not ask (docs/decisions/0023), so they are
-asked here, of the same policies: whether one may tell that an object is missing, and whom mail is from.
+The emulator refuses most calls itself. It does not check two permissions (docs/decisions/0023), so this module checks
+them with the same policies: to learn that an object is missing, and to send mail from an address.
 """
 
 import os
@@ -25,16 +25,18 @@ from tests.rehearsal.roles import REGION, Permission
 from tests.rehearsal.stack import Keys, Stack
 
 ROLES = "roles"
-"""What the variable ENGINE says for a rehearsal."""
+"""The value of the variable ENGINE for a rehearsal."""
 
 _CALL = "larder_call"
 _READS = ("GetObject", "HeadObject")
+_LISTING = ("s3:ListBucket", "s3:ListBucketVersions")
+"""Without it, S3 refuses to say that an object or a version is missing."""
 _REFUSALS = ("AccessDenied", "AccessDeniedException")
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A call that a function's role did not allow: one of `grants` is missing."""
+    """A call that the role of a function did not allow, because one of `grants` is missing."""
 
     function: str
     operation: str
@@ -50,19 +52,19 @@ class Refusal:
 
 @dataclass(slots=True)
 class Rehearsal:
-    """A running emulator, and what the functions did in it."""
+    """A running emulator, and the calls of the functions to it."""
 
     emulator: Emulator
     stack: Stack
     acting: str | None = None
     used: dict[Permission, set[str]] = field(default_factory=dict)
-    """Which tests used a permission, by their node ids."""
+    """For each permission, the node ids of the tests that used it."""
     refused: list[Refusal] = field(default_factory=list)
 
     def call(
         self, function: str, service: str, operation: str, grant: Grant, **parameters: object
     ) -> None:
-        """A call that Lambda makes with a function's role, not the function. Fails when it is refused."""
+        """Make a call as Lambda does with the role of a function. Fails if it is refused."""
         self.note_use(function, frozenset([grant]))
         client = self.stack.client(service, self.stack.keys_of(function))
         try:
@@ -71,7 +73,7 @@ class Rehearsal:
             self.refuse(Refusal(function, operation, frozenset([grant]), str(error)))
 
     def may_send(self, function: str, resource: str, sender: str) -> bool:
-        """Whether a function may send mail from this address, as SES asks for one of its resources."""
+        """Whether a function may send mail from this address. SES checks it for one of its resources."""
         arn = f"arn:aws:ses:{REGION}:{ACCOUNT_ID}:{resource}"
         return self.stack.allows(function, "ses:SendEmail", arn, {"ses:fromaddress": sender})
 
@@ -87,7 +89,7 @@ class Rehearsal:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call of a function's, from its parameters to its reply."""
+    """A call of a function, from its parameters to its reply."""
 
     function: str
     operation: str
@@ -103,10 +105,10 @@ _now: Rehearsal | None = None
 
 @contextmanager
 def rehearsal(folder: Path) -> Iterator[Rehearsal]:
-    """An emulator that all clients of this process talk to, and the stack in it."""
-    global _now  # noqa: PLW0603 - the hooks below are the process's too
+    """An emulator with the stack, and all clients of this process connected to it."""
+    global _now  # noqa: PLW0603 - the hooks below are global too
     emulator = Emulator(folder)
-    # Clients made before have no hooks, and other keys.
+    # Existing clients have no hooks, and other keys.
     aws.reset()
     try:
         emulator.wait_until_ready()
@@ -125,9 +127,9 @@ def rehearsing() -> Rehearsal | None:
 
 @contextmanager
 def under_its_role(handler: str) -> Iterator[None]:
-    """Within, the layer's clients have the keys of this function's role. Fails when a call is refused.
+    """A context in which the layer's clients have the keys of this function's role. Fails if a call is refused.
 
-    Does nothing where nothing is rehearsed.
+    Does nothing outside of a rehearsal.
     """
     if _now is None:
         yield
@@ -146,7 +148,7 @@ def under_its_role(handler: str) -> Iterator[None]:
 
 @contextmanager
 def _presenting(keys: Keys) -> Iterator[None]:
-    # One object that every client of the session signs with.
+    # Every client of the session signs with this object.
     presented: Any = aws._session().get_credentials()
     before = presented.access_key, presented.secret_key, presented.token
     presented.access_key, presented.secret_key, presented.token = keys
@@ -157,26 +159,29 @@ def _presenting(keys: Keys) -> Iterator[None]:
 
 
 def follow(url: str, method: str, body: bytes = b"") -> int:
-    """Ask for an address that a function signed, as its client does; the status of the reply.
+    """Request a URL that a function signed, as its client does. Returns the status of the reply.
 
-    Fails when the function's role, by whose keys it is signed, does not allow it.
+    Fails if the function's role, whose keys signed it, does not allow it.
     """
     assert _now is not None
     address = urlsplit(url)
     (credential,) = parse_qs(address.query)["X-Amz-Credential"]
     function = _now.stack.holder_of(credential.partition("/")[0])
     operation = {"GET": "GetObject", "PUT": "PutObject"}[method]
-    needed = needs(operation, {"Key": address.path.removeprefix("/")})
-    grants = frozenset(one for one in needed if one[0] == f"s3:{operation}")
+    arguments = {"Key": address.path.removeprefix("/")}
+    if version := parse_qs(address.query).get("versionId"):
+        arguments["VersionId"] = version[0]
+    needed = needs(operation, arguments)
+    grants = frozenset(one for one in needed if one[0] not in _LISTING)
     _now.note_use(function, grants)
     reply = _now.emulator.ask(method, url, body=body, headers={})
-    # A broken signature is another matter.
+    # An invalid signature is a different error.
     if b"<Code>AccessDenied</Code>" in reply.read():
         _now.refuse(Refusal(function, f"sign an address for {method}", grants, "AccessDenied"))
     return reply.status
 
 
-# Hooks of botocore, in the order in which a call meets them.
+# Hooks of botocore, in the order of a call.
 
 
 def _begin(
@@ -195,7 +200,7 @@ def _begin(
 
 
 def _leave(request: AWSRequest, **_: object) -> None:
-    # What a test answers in Amazon's place does not come this far.
+    # A reply that a test gives instead of Amazon does not get here.
     call: _Call | None = request.context.get(_CALL)
     if _now is not None and call is not None:
         _now.note_use(call.function, call.grants - _asked_when_missing(call))
@@ -223,14 +228,14 @@ def _end(
     if http_response.status_code == 404 and (asked := _asked_when_missing(call)):
         _now.note_use(call.function, asked)
         bucket = f"arn:aws:s3:::{call.parameters['Bucket']}"
-        if not _now.stack.allows(call.function, "s3:ListBucket", bucket):
+        if not all(_now.stack.allows(call.function, action, bucket) for action, _ in asked):
             _now.refused.append(call.refused("S3 answers 403 and not 404"))
 
 
 def _asked_when_missing(call: _Call) -> frozenset[Grant]:
     if call.operation not in _READS:
         return frozenset()
-    return frozenset(grant for grant in call.grants if grant[0] == "s3:ListBucket")
+    return frozenset(grant for grant in call.grants if grant[0] in _LISTING)
 
 
 BUILTIN_HANDLERS.extend(

@@ -1,7 +1,7 @@
-"""ministack asking for permissions, as a process, and every client's requests led to it.
+"""ministack as a process that checks permissions, and the redirection of all requests to it.
 
-Clients are those of the cloud, with Amazon's own addresses: what they have signed for these is sent to the emulator as
-it is, which checks each signature by them. Who presents the access key `ROOT` is the account's root.
+Clients sign their requests for Amazon's own addresses. The requests go to the emulator unchanged, and it checks each
+signature for these addresses. The access key `ROOT` is that of the account's root.
 """
 
 import time
@@ -26,10 +26,10 @@ _LOOK_PAUSE_S = 0.05
 
 
 class Emulator:
-    """The process. `send` may be called by many threads at once."""
+    """The process. `send` is safe to call from many threads."""
 
     def __init__(self, folder: Path) -> None:
-        """Start it; what it prints goes to a file in `folder`."""
+        """Start it. Its output goes to a file in `folder`."""
         self._port = free_port()
         self._log = folder / "ministack.log"
         self._children = ChildProcesses()
@@ -62,16 +62,16 @@ class Emulator:
                 self._pool.request("GET", "/_ministack/health", retries=False, timeout=2)
                 return
             time.sleep(_LOOK_PAUSE_S)
-        raise RuntimeError(f"ministack does not start: {self._log.read_text()[-2_000:]}")
+        raise RuntimeError(f"ministack did not start: {self._log.read_text()[-2_000:]}")
 
     def stop(self) -> None:
         self._pool.close()
         self._children.kill_all()
 
     def send(self, request: AWSPreparedRequest) -> AWSResponse:
-        """Hand over a request that was made for Amazon, and return the reply."""
+        """Send a request that was made for Amazon, and return the reply."""
         headers = dict(request.headers.items())
-        # Head and body leave together here; nobody waits for leave to send the second.
+        # Headers and body are sent together, without waiting for a 100.
         headers.pop("Expect", None)
         reply: Any = self.ask(request.method, request.url, body=request.body, headers=headers)
         return AWSResponse(request.url, reply.status, reply.headers, reply)
@@ -79,7 +79,7 @@ class Emulator:
     def ask(
         self, method: str, url: str, *, body: Any, headers: dict[str, Any]
     ) -> urllib3.BaseHTTPResponse:
-        """Any HTTP request, to the host that `url` names. The reply's body is still to be read."""
+        """Send any HTTP request to the host of `url`. The body of the reply is not read yet."""
         address = urlsplit(url)
         target = address.path or "/"
         return self._pool.urlopen(

@@ -1,8 +1,8 @@
-"""For pytest (`-p tests.rehearsal.plugin`): notes which permissions each test uses, or runs tests without one of them.
+"""A plugin for pytest (`-p tests.rehearsal.plugin`): records the permissions of each test, or runs tests without one.
 
-The folder that REHEARSAL names holds what each process found, a file of JSON lines each. When it holds `removals.json`,
-permissions by the node id of the test that uses them, each of these tests is run once for each of its permissions,
-without that one, and passes when it fails for this reason.
+Each process writes a file of JSON lines to the folder in REHEARSAL. If the folder has `removals.json`, with permissions
+by the node id of a test that uses them, each of these tests runs once without each of its permissions. It passes if it
+fails for this reason.
 """
 
 import json
@@ -24,7 +24,7 @@ REMOVALS = "removals.json"
 
 @dataclass(slots=True)
 class _Run:
-    """This process's. Hooks and fixtures of pytest have no other place in common."""
+    """The state of this process. Hooks and fixtures of pytest share no other object."""
 
     uses: dict[Permission, set[str]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -49,7 +49,7 @@ def _removals() -> dict[str, list[dict[str, str]]]:
 
 @pytest.fixture(autouse=True)
 def lacking(rehearsed: Rehearsal) -> Iterator[None]:
-    """Takes away the permission without which this run of the test is to fail."""
+    """Removes the permission without which this run of the test has to fail."""
     _run.uses = rehearsed.used
     if _run.removed is None:
         yield
@@ -68,7 +68,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     needless = []
     for removal in removals:
-        # Of the nodes above the test, the module is the next one as long as the test is to run again.
+        # Keep the fixtures of the module and above until the last run of the test.
         following: Any = nextitem if removal is removals[-1] else item.parent
         failed = _fails_without(removal, item, following)
         needless += [] if failed else [removal]
@@ -107,7 +107,7 @@ def pytest_runtest_makereport(
 
 
 def pytest_sessionfinish() -> None:
-    """Write down what this process found."""
+    """Write the records of this process."""
     lines = _run.outcomes or [
         {
             "permission": asdict(permission),

@@ -1,4 +1,4 @@
-"""The roles that SAM makes for the functions: each permission in them, and the documents that an account would hold."""
+"""The roles that SAM creates for the functions: each permission in them, and the policies of an account."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -29,12 +29,12 @@ _ARNS = {
 }
 
 Document = dict[str, Any]
-"""A policy as IAM takes it."""
+"""A policy in the format of IAM."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Permission:
-    """One action on one resource that a function may do. `target` is the resource as the template writes it."""
+    """One action that a function may perform on one resource. `target` is the resource as written in the template."""
 
     function: str
     action: str
@@ -47,7 +47,7 @@ class Permission:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A permission as a policy states it: statements of many actions and resources are taken apart."""
+    """A permission in a policy. Statements with many actions and resources are split."""
 
     action: str
     target: str
@@ -61,9 +61,9 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A function's role: its own policy, and the shared ones that it names.
+    """The role of a function: its own policy, and the shared policies that it names.
 
-    What Amazon's own policies add, writing logs and traces, Lambda does and not the function: they are left out.
+    Amazon's own policies are left out. They allow writing logs and traces, which Lambda does and not the function.
     """
 
     function: str
@@ -76,7 +76,7 @@ class Role:
         return f"{self.function}Role"
 
     def holders(self) -> Iterator[tuple[str, Statement]]:
-        """Every statement, and the function or shared policy that holds it."""
+        """Every statement, and the function or shared policy that has it."""
         for statement in self.own:
             yield self.function, statement
         for policy in self.shared:
@@ -92,7 +92,7 @@ class Role:
 
 @cache
 def roles() -> dict[str, Role]:
-    """By the logical id of the function."""
+    """The roles, by the logical id of the function."""
     found = {}
     for logical_id, resource in transformed_resources().items():
         if resource["Type"] != "AWS::Lambda::Function":
@@ -113,7 +113,7 @@ def roles() -> dict[str, Role]:
 
 @cache
 def shared_policies() -> dict[str, tuple[Statement, ...]]:
-    """By logical id."""
+    """The shared policies, by logical id."""
     return {
         logical_id: tuple(_statements(resource["Properties"]["PolicyDocument"]))
         for logical_id, resource in transformed_resources().items()
@@ -131,12 +131,12 @@ class Account:
     """The names that the resources have in one account, so that policies can name them."""
 
     def __init__(self, secrets: Mapping[str, str], environ: Mapping[str, str]) -> None:
-        """`secrets` are ARNs by logical id; parameters have the values of their variables in `environ`."""
+        """`secrets` are ARNs by logical id. Parameters have the values of their variables in `environ`."""
         self._secrets = secrets
         self._environ = environ
 
     def document(self, statements: tuple[Statement, ...]) -> Document:
-        """The policy of these statements."""
+        """A policy with these statements."""
         return {
             "Version": "2012-10-17",
             "Statement": [
@@ -179,6 +179,8 @@ class Account:
 
 def _statements(document: Document) -> Iterator[Statement]:
     for statement in document["Statement"]:
+        # A conditional statement counts as granted: the tests also cover what needs it.
+        _, statement, _ = statement.get("Fn::If", (None, statement, None))  # noqa: PLW2901
         # The rules of the template (tests/test_template.py) allow nothing else.
         assert statement["Effect"] == "Allow"
         for action in _as_list(statement["Action"]):
@@ -187,7 +189,7 @@ def _statements(document: Document) -> Iterator[Statement]:
 
 
 def _target(resource: Any) -> str:
-    """As the template writes it; SAM takes `!GetAtt Table.Arn` apart."""
+    """The value as written in the template. SAM splits `!GetAtt Table.Arn`."""
     if isinstance(resource, str):
         return resource
     (value,) = resource.values()

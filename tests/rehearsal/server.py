@@ -1,4 +1,4 @@
-"""`python -m tests.rehearsal.server`: ministack asking for permissions, as a process that ends with its parent."""
+"""`python -m tests.rehearsal.server`: ministack with checked permissions, as a process that ends with its parent."""
 
 from local.child_processes import end_with_parent
 

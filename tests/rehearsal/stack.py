@@ -1,4 +1,4 @@
-"""The template's stack in the emulator: tables, bucket, queues and secrets, and the roles as SAM makes them."""
+"""The template's stack in the emulator: tables, bucket, queues and secrets, and the roles that SAM creates."""
 
 import io
 import json
@@ -36,7 +36,7 @@ _READS = ("BatchGet", "Describe", "Get", "List", "Query")
 
 
 class Stack:
-    """What the template describes. Its methods act as the account's root."""
+    """The resources of the template. The methods act as the account's root."""
 
     def __init__(self, emulator: Emulator) -> None:
         self._emulator = emulator
@@ -81,19 +81,19 @@ class Stack:
     def queue_url(self, logical_id: str) -> str:
         return f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT_ID}/{self._account.name(logical_id)}"
 
-    # -------------------------------------------------------------------------------------- the data
+    # -------------------------------------------------------------------------------------- data
 
     def note_write(self, request: AWSPreparedRequest) -> None:
-        """Remember what a request may change, so that only that is made anew."""
+        """Remember the tables, buckets and secrets that a request changes. `empty` empties only these."""
         operation = _text(request.headers.get("X-Amz-Target", "")).rpartition(".")[2]
         if request.method in ("GET", "HEAD") or operation.startswith(_READS):
             return
-        told = _text(request.body) if operation else request.url
+        text = _text(request.body) if operation else request.url
         names = (*self._tables, *self._buckets, *self.secrets.values(), _MAIL)
-        self._written.update(name for name in names if name in told)
+        self._written.update(name for name in names if name in text)
 
     def empty(self) -> None:
-        """Take out whatever was written since the last time."""
+        """Delete everything that was written since the last time."""
         for name in self._tables.keys() & self._written:
             self.client("dynamodb").delete_table(TableName=name)
             self.client("dynamodb").create_table(**self._tables[name])
@@ -108,7 +108,7 @@ class Stack:
         self._written.clear()
 
     def sent_by_ses(self) -> list[SimpleNamespace]:
-        """What SES took since the last time, with moto's names."""
+        """The messages that SES accepted since the last time, with moto's names."""
         return [
             SimpleNamespace(
                 id=mail["MessageId"],
@@ -127,8 +127,9 @@ class Stack:
 
     def _empty_bucket(self, bucket: str) -> None:
         s3 = self.client("s3")
-        for listed in s3.list_objects_v2(Bucket=bucket).get("Contents", []):
-            s3.delete_object(Bucket=bucket, Key=listed["Key"])
+        listing = s3.list_object_versions(Bucket=bucket)
+        for listed in listing.get("Versions", []) + listing.get("DeleteMarkers", []):
+            s3.delete_object(Bucket=bucket, Key=listed["Key"], VersionId=listed["VersionId"])
 
     def _make_data(self) -> None:
         for table in self._tables.values():
@@ -137,11 +138,14 @@ class Stack:
             self.client("s3").create_bucket(
                 Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION}
             )
+            self.client("s3").put_bucket_versioning(
+                Bucket=bucket, VersioningConfiguration={"Status": "Enabled"}
+            )
         for name in _of_type("AWS::SQS::Queue"):
             self.client("sqs").create_queue(QueueName=self._account.name(name))
 
     def _make_functions(self) -> None:
-        # Those that others invoke by a name; nobody runs them here.
+        # Functions that others invoke by name. They do not run here.
         code = io.BytesIO()
         with zipfile.ZipFile(code, "w") as archive:
             archive.writestr("nothing.py", "")
@@ -155,10 +159,10 @@ class Stack:
                     Code={"ZipFile": code.getvalue()},
                 )
 
-    # ------------------------------------------------------------------------------------- the roles
+    # ------------------------------------------------------------------------------------- roles
 
     def keys_of(self, function: str) -> Keys:
-        """Keys of the function's role, as Lambda gives them to it."""
+        """Keys of the function's role, as Lambda gives them to the function."""
         if function not in self._keys:
             arn = _role_arn(self._role(function))
             made = self.client("sts").assume_role(RoleArn=arn, RoleSessionName=function)
@@ -171,12 +175,12 @@ class Stack:
         return self._keys[function]
 
     def holder_of(self, access_key_id: str) -> str:
-        """The function whose role has these keys. Raises KeyError."""
+        """The function whose role has these keys. Raises KeyError if there is none."""
         return {keys[0]: function for function, keys in self._keys.items()}[access_key_id]
 
     @contextmanager
     def without(self, permission: Permission) -> Iterator[None]:
-        """Within, one function lacks one permission; those that share a policy with it keep theirs."""
+        """A context in which one function lacks one permission. Functions that share a policy with it keep theirs."""
         before = self._lacking
         self._lack(permission)
         try:
@@ -187,9 +191,9 @@ class Stack:
     def allows(
         self, function: str, action: str, resource: str, context: Mapping[str, str] | None = None
     ) -> bool:
-        """Whether the function's role allows it, by the emulator's rules: for what its services do not ask.
+        """Whether the function's role allows an action, by the emulator's rules, for actions that its services skip.
 
-        `context` are the request's condition keys, in lower case.
+        `context` has the request's condition keys in lower case.
         """
         role = roles()[function]
         lacking = self._lacking if self._lacking and self._lacking.function == function else None
@@ -211,7 +215,7 @@ class Stack:
         return bool(evaluate(asked, [policy]).decision == "Allow")
 
     def _role(self, function: str) -> Role:
-        """The function's role, made when it is first needed."""
+        """The function's role, created when it is first needed."""
         role = roles()[function]
         if function not in self._made:
             self._make_role(role)
@@ -233,7 +237,7 @@ class Stack:
             self._take_away(permission)
 
     def _take_away(self, permission: Permission) -> None:
-        """Put a policy that lacks the permission in the place of each that holds it."""
+        """Replace each policy that has the permission with one that lacks it."""
         role = self._role(permission.function)
         for holder, statements in _holders(role, permission).items():
             if holder != role.function:
@@ -253,7 +257,7 @@ class Stack:
             self.client("iam").attach_role_policy(RoleName=role.name, PolicyArn=_policy_arn(holder))
 
     def _put(self, role: Role, name: str, statements: tuple[Statement, ...]) -> None:
-        """Give the role a policy of its own; none of that name when there are no statements, as IAM wants it."""
+        """Set a policy of the role. Without statements, delete it, because IAM allows no empty policy."""
         policy = {"RoleName": role.name, "PolicyName": name}
         if statements:
             document = self._policy(statements)
@@ -263,7 +267,7 @@ class Stack:
                 self.client("iam").delete_role_policy(**policy)
 
     def _policy(self, statements: tuple[Statement, ...]) -> str:
-        """What the emulator is given. It asks SES about `*` and knows nothing of whom mail is from (see `acting`)."""
+        """The policy for the emulator, which checks SES for `*` and does not know the sender of mail (see `acting`)."""
         document = self._account.document(statements)
         for statement in document["Statement"]:
             if statement["Action"] == "ses:SendEmail":
@@ -273,7 +277,7 @@ class Stack:
 
 
 def _holders(role: Role, permission: Permission) -> dict[str, tuple[Statement, ...]]:
-    """The policies that give a role this permission, each with all of its statements."""
+    """The policies that give a role this permission, each with all its statements."""
     names = {name for name, one in role.holders() if one.grant == permission.grant}
     return {name: role.own if name == role.function else shared_policies()[name] for name in names}
 

@@ -1,6 +1,6 @@
-"""What the emulator refuses by itself, and what it does not: the rehearsal is worth as much as that.
+"""The calls that the emulator refuses, and its gaps. The rehearsal is only as good as these.
 
-What is said here of the second kind is what `acting` makes up for. A release that closes a gap fails a test.
+`acting` closes the gaps. If a release of the emulator closes one, a test fails here.
 """
 
 from typing import Any
@@ -11,17 +11,18 @@ from botocore.exceptions import ClientError
 from larder.settings import settings
 from tests.conftest import SetOption
 from tests.direct_uploads import offer
+from tests.permissions import allows, asks
 from tests.rehearsal.acting import Rehearsal
 from tests.rehearsal.roles import Permission, roles
 from tests.requests import Cloud
 
 NO_RIGHTS = "GetOk"
-"""A function that may do nothing but count requests."""
+"""A function that may only count requests."""
 
 
 @pytest.fixture
 def powerless(aws_in_memory: None, rehearsed: Rehearsal) -> Any:
-    """Makes clients that have the keys of a function which may do nothing that is tried here."""
+    """Creates clients with the keys of a function that has no permission for the calls of these tests."""
     keys = rehearsed.stack.keys_of(NO_RIGHTS)
     return lambda service: rehearsed.stack.client(service, keys)
 
@@ -41,7 +42,10 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("s3", "get_object", {"Bucket": "larder-artifacts-bucket", "Key": "artifacts/1"}),
     ("s3", "head_object", {"Bucket": "larder-artifacts-bucket", "Key": "artifacts/1"}),
     ("s3", "put_object", {"Bucket": "larder-artifacts-bucket", "Key": "artifacts/1"}),
-    ("s3", "delete_object", {"Bucket": "larder-artifacts-bucket", "Key": "artifacts/1"}),
+    ("s3", "get_object",
+     {"Bucket": "larder-artifacts-bucket", "Key": "artifacts/1", "VersionId": "null"}),
+    ("s3", "delete_object",
+     {"Bucket": "larder-artifacts-bucket", "Key": "artifacts/1", "VersionId": "null"}),
     ("lambda", "invoke", {"FunctionName": "larder-send-account-email", "InvocationType": "DryRun"}),
     ("secretsmanager", "get_secret_value", {"SecretId": "SigningSecret"}),
     ("sesv2", "send_email", {"FromEmailAddress": "larder@acme.example", "Content": {}}),
@@ -51,11 +55,11 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
       "MessageBody": "{}"}),
 ]  # fmt: skip
 ENFORCED = {{"sesv2": "ses"}.get(service, service) for service, _, _ in CALLS}
-"""The services that the emulator was seen to refuse something of, as policies name them."""
+"""The services whose calls the emulator refuses in these tests, by their names in policies."""
 
 
 @pytest.mark.parametrize(("service", "operation", "parameters"), CALLS)
-def test_it_refuses_what_a_role_does_not_allow(
+def test_it_refuses_calls_that_a_role_does_not_allow(
     powerless: Any, service: str, operation: str, parameters: dict[str, Any]
 ) -> None:
     with pytest.raises(ClientError) as refused:
@@ -76,14 +80,29 @@ def test_it_refuses_a_wrong_signature(aws_in_memory: None, rehearsed: Rehearsal)
 # ------------------------------------------------------------------------------------ its gaps
 
 
-def test_what_is_asked_here_are_the_services_and_conditions_of_the_template() -> None:
-    """A permission of another service, or with another condition, needs a look at what the emulator makes of it."""
+def test_the_template_uses_only_services_and_conditions_tested_here() -> None:
+    """Before using a permission of another service or with another condition, check that the emulator supports it."""
     held = [statement for role in roles().values() for _, statement in role.holders()]
     assert {statement.action.partition(":")[0] for statement in held} <= ENFORCED
-    assert {statement.action for statement in held if statement.condition} == {"ses:SendEmail"}
+    assert {statement.action for statement in held if statement.condition} == {
+        "dynamodb:PutItem",
+        "s3:ListBucket",
+        "s3:ListBucketVersions",
+        "ses:SendEmail",
+    }
 
 
-def test_it_tells_anybody_that_an_object_is_missing_and_the_rehearsal_does_not(
+def test_the_emulator_ignores_partition_keys_and_the_guard_of_the_tests_does_not(
+    aws_in_memory: None, rehearsed: Rehearsal
+) -> None:
+    client = rehearsed.stack.client("dynamodb", rehearsed.stack.keys_of("SendAccountEmail"))
+    put = {"TableName": "larder-identity-table", "Item": {**KEY, "pk": {"S": "user#1"}}}
+    client.put_item(**put)
+    ((grant, context),) = asks("PutItem", put)
+    assert not allows("SendAccountEmail", grant, context)
+
+
+def test_the_emulator_reveals_missing_objects_to_all_and_the_rehearsal_does_not(
     cloud: Cloud, rehearsed: Rehearsal
 ) -> None:
     offer(cloud.send, "abc")
@@ -97,7 +116,7 @@ def test_it_tells_anybody_that_an_object_is_missing_and_the_rehearsal_does_not(
     assert cloud.send("GET", "/v8/artifacts/abc").status == 404
 
 
-def test_it_asks_ses_about_everything_and_the_rehearsal_about_the_sender(
+def test_the_emulator_checks_ses_for_any_sender_and_the_rehearsal_for_the_given_one(
     aws_in_memory: None, rehearsed: Rehearsal, option: SetOption
 ) -> None:
     option("email_sender", "larder@acme.example")

@@ -12,11 +12,11 @@ QUEUES = {
     for name, resource in RESOURCES.items()
     if "EventInvokeConfig" in resource.get("Properties", {})
 }
-"""What the template sets as the destination, by function: `QueueName.Arn`."""
+"""The destination in the template, by function: `QueueName.Arn`."""
 
 
 @pytest.mark.parametrize(("function", "target"), QUEUES.items(), ids=QUEUES)
-def test_a_failed_run_may_be_told_to_the_queue(
+def test_a_role_allows_sending_a_failed_run_to_its_queue(
     environment: object, rehearsed: Rehearsal, function: str, target: str
 ) -> None:
     rehearsed.call(

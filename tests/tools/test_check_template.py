@@ -1,4 +1,4 @@
-"""An exception to a rule of the template is needed, and has a reason."""
+"""Every exception to a rule of the template is needed and has a reason."""
 
 import pytest
 
@@ -19,20 +19,20 @@ ANY_QUEUE = Exemption("CKV_AWS_27", ("AWS::SQS::Queue.*",), "It is.")
 USAGE_ALONE = Exemption("CKV_AWS_28", ("AWS::DynamoDB::Table.UsageTable",), "Of no use for long.")
 
 
-def test_an_exemption_covers_its_resources_and_its_rule_alone() -> None:
+def test_an_exemption_covers_only_its_resources_and_its_rule() -> None:
     assert unexplained([QUEUE, TABLE], [ANY_QUEUE, USAGE_ALONE]) == [TABLE]
     assert unexplained([QUEUE, TABLE], []) == [QUEUE, TABLE]
     every_rule_but_this = Exemption("CKV_AWS_27", ("*",), "Whatever it is.")
     assert unexplained([TABLE], [every_rule_but_this]) == [TABLE]
 
 
-def test_an_exemption_that_covers_nothing_is_told() -> None:
+def test_an_exemption_that_covers_nothing_is_an_error() -> None:
     assert stale([QUEUE], [ANY_QUEUE, USAGE_ALONE]) == [
         "CKV_AWS_28 AWS::DynamoDB::Table.UsageTable"
     ]
 
 
-def test_a_report_of_checkov_is_read() -> None:
+def test_a_report_of_checkov_is_parsed() -> None:
     failed = {"check_id": TABLE.check, "check_name": TABLE.rule, "resource": TABLE.resource}
     summary = {"passed": 3, "parsing_errors": 0}
     assert findings_of({"summary": summary, "results": {"failed_checks": [failed]}}) == [TABLE]
@@ -41,14 +41,14 @@ def test_a_report_of_checkov_is_read() -> None:
 @pytest.mark.parametrize(
     "summary", [{"passed": 0, "parsing_errors": 0}, {"passed": 3, "parsing_errors": 1}]
 )
-def test_a_template_that_checkov_cannot_read_is_no_template_without_findings(
+def test_a_template_that_checkov_cannot_parse_is_an_error(
     summary: dict[str, int],
 ) -> None:
     with pytest.raises(SystemExit):
         findings_of({"summary": summary, "results": {"failed_checks": []}})
 
 
-def test_every_exception_has_a_reason_and_names_what_is_there() -> None:
+def test_every_exception_has_a_reason_and_names_existing_resources() -> None:
     exemptions = read_exemptions(EXCEPTIONS.read_text())
     checks = [one.check for one in exemptions]
     assert len(checks) == len(set(checks))

@@ -1,4 +1,4 @@
-"""The steps of CONTRIBUTING.md for an endpoint and for an option, taken in a copy of the repository."""
+"""The steps of CONTRIBUTING.md for an endpoint and for an option, in a copy of the repository."""
 
 import os
 import re
@@ -50,7 +50,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "tests/functions/api_keys/test_count_api_keys.py").write_text(test)
     insert(
         folder / "layers/larder/src/larder/settings.py",
-        "    default_key_length: int = ",
+        "    sign_up_policy: str = ",
         textwrap.indent(example("## Add an option", "python"), "    "),
     )
     run(folder, "tools.generate")
@@ -58,7 +58,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(folder: Path, *module: str) -> str:
-    """What `python -m` prints in the copy, of its own packages."""
+    """Run `python -m` in the copy, with the copy's packages, and return the output."""
     paths = os.pathsep.join(str(folder / package) for package in PACKAGES)
     done = subprocess.run(
         [sys.executable, "-m", *module],
@@ -71,7 +71,7 @@ def run(folder: Path, *module: str) -> str:
     return done.stdout
 
 
-def test_the_endpoint_is_where_a_reader_looks_for_it(copy: Path) -> None:
+def test_the_endpoint_is_in_the_template_and_the_documentation(copy: Path) -> None:
     template = (copy / "template.yaml").read_text()
     assert "Method: GET, Path: /api/auth/api-key/count}" in template
     assert "\n  CountApiKeysLogGroup:\n" in template
@@ -80,11 +80,11 @@ def test_the_endpoint_is_where_a_reader_looks_for_it(copy: Path) -> None:
         assert "/api/auth/api-key/count" in (copy / page).read_text()
 
 
-def test_the_option_is_where_a_reader_looks_for_it(copy: Path) -> None:
+def test_the_option_is_in_the_template_and_the_documentation(copy: Path) -> None:
     template = (copy / "template.yaml").read_text()
-    assert "\n  MaxKeysPerUser:\n    Type: Number\n    Default: 0\n" in template
-    assert "LARDER_MAX_KEYS_PER_USER: !Ref MaxKeysPerUser" in template
-    row = "| `MaxKeysPerUser` | `LARDER_MAX_KEYS_PER_USER` | 0 | 0 to 1000 | How many API keys"
+    assert "\n  MaxSessionsPerUser:\n    Type: Number\n    Default: 0\n" in template
+    assert "LARDER_MAX_SESSIONS_PER_USER: !Ref MaxSessionsPerUser" in template
+    row = "| `MaxSessionsPerUser` | `LARDER_MAX_SESSIONS_PER_USER` | 0 | 0 to 1000 | How many sessions"
     assert row in (copy / "docs" / "configuration.md").read_text()
 
 

@@ -1,4 +1,4 @@
-"""`make generate`: what follows from the code is written from it, and `make check` fails when it is stale."""
+"""`make generate` writes what follows from the code, and `make check` fails if it is stale."""
 
 from pathlib import Path
 
@@ -7,12 +7,12 @@ import pytest
 from tools.generate.__main__ import ROOT, main, marked_files, renew
 
 
-def test_nothing_that_is_generated_is_stale() -> None:
+def test_no_generated_part_is_stale() -> None:
     assert main(["--check"]) == 0
 
 
 @pytest.mark.parametrize("page", marked_files(ROOT), ids=lambda page: str(page.name))
-def test_a_generated_part_that_was_changed_by_hand_is_stale(
+def test_a_manual_change_of_a_generated_part_is_an_error(
     page: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     before, marker, after = page.read_text().partition(" >>>")

@@ -29,22 +29,22 @@ def limits() -> Limits:
     return read_limits()
 
 
-def test_the_company_stores_what_it_is_said_to() -> None:
+def test_the_company_stores_the_documented_amount() -> None:
     team = COMPANY.team
     assert team.stored_artifacts == pytest.approx(10_000_000, rel=0.001)
     assert team.stored_artifacts * team.average_bytes == pytest.approx(50e12, rel=0.001)
 
 
-def test_the_peak_is_of_requests_to_the_api(book: Book) -> None:
+def test_the_peak_counts_requests_to_the_api(book: Book) -> None:
     by_kind = rates(COMPANY, book)
     api = [kind for kind, uses in book.uses["requests"].items() if uses.get("api")]
     assert sum(by_kind[kind] for kind in api) == pytest.approx(2_000)
-    # What S3 tells of an upload comes with it; what expires comes evenly, a month later.
+    # S3 sends its event with each upload. Artifacts expire evenly, a month later.
     assert by_kind["commit"] == by_kind["offer"]
     assert by_kind["expiry"] == pytest.approx(10_000_000 / 30 / 24 / 3600)
 
 
-def test_loads_are_what_one_calculates_by_hand(limits: Limits, book: Book) -> None:
+def test_loads_match_a_manual_calculation(limits: Limits, book: Book) -> None:
     by_kind = rates(COMPANY, book)
     found = {load.bound.name: load.amount for load in loads(COMPANY, limits, book)}
     with_a_key = sum(by_kind[kind] for kind in by_kind if kind in limits.takes["one_key"])
@@ -58,7 +58,7 @@ def test_loads_are_what_one_calculates_by_hand(limits: Limits, book: Book) -> No
     assert found[limits.bounds["sweep"].name] == pytest.approx(10_000_000 / 30 / 24)
 
 
-def test_what_is_reached_first_stands_first(limits: Limits, book: Book) -> None:
+def test_limits_are_listed_in_the_order_they_are_reached(limits: Limits, book: Book) -> None:
     found = loads(COMPANY, limits, book)
     shares = [load.share for load in found]
     assert shares == sorted(shares, reverse=True)
@@ -74,7 +74,7 @@ def test_what_is_reached_first_stands_first(limits: Limits, book: Book) -> None:
         assert share == pytest.approx(1, rel=0.02)
 
 
-def test_options_are_those_of_the_template(limits: Limits) -> None:
+def test_options_match_the_template(limits: Limits) -> None:
     assert limits.bounds["throttling_rate"].most == int(PARAMETERS["ThrottlingRate"])
     assert limits.bounds["table_writes"].most == int(PARAMETERS["TableWriteUnits"])
     assert limits.bounds["table_reads"].most == int(PARAMETERS["TableReadUnits"])
@@ -89,8 +89,8 @@ def test_options_are_those_of_the_template(limits: Limits) -> None:
     assert "rate(1 hour)" in json.dumps(TEMPLATE["Resources"]["SweepArtifacts"])
 
 
-def test_what_requests_take_comes_to_what_they_cost(limits: Limits, book: Book) -> None:
-    """Tables and hot items are parts of the reads and writes that `make cost` uses."""
+def test_the_use_of_tables_matches_the_cost(limits: Limits, book: Book) -> None:
+    """Tables and hot items add up to the reads and writes that `make cost` uses."""
     takes = limits.takes
     for kind, uses in book.uses["requests"].items():
 
@@ -102,7 +102,7 @@ def test_what_requests_take_comes_to_what_they_cost(limits: Limits, book: Book) 
         assert taken("one_key") <= taken("keys_writes") + taken("usage_writes")
 
 
-def test_every_limit_says_what_to_do_and_where_it_is_from(limits: Limits) -> None:
+def test_every_limit_has_a_remedy_and_a_source(limits: Limits) -> None:
     text = (ROOT / "tools" / "growth" / "limits.toml").read_text()
     assert {bound.kind for bound in limits.bounds.values()} == {
         "option",
@@ -118,7 +118,7 @@ def test_every_limit_says_what_to_do_and_where_it_is_from(limits: Limits) -> Non
     assert text.count("https://docs.aws.amazon.com/") == len(named)
 
 
-def test_the_documentation_shows_what_the_command_says() -> None:
+def test_the_documentation_has_the_output_of_the_command() -> None:
     documented = (ROOT / "docs" / "growth.md").read_text()
     table = documented.partition("<!-- make growth -->")[2].partition("<!-- end -->")[0]
     report = json.loads(run(growth, "--json"))
@@ -143,7 +143,7 @@ def test_the_documentation_shows_what_the_command_says() -> None:
     }
 
 
-def test_the_documentation_says_what_to_do_about_each_limit(limits: Limits) -> None:
+def test_the_documentation_has_a_remedy_for_each_limit(limits: Limits) -> None:
     documented = " ".join((ROOT / "docs" / "growth.md").read_text().split())
     for bound in limits.bounds.values():
         if bound.kind in ("option", "design"):

@@ -1,4 +1,4 @@
-"""What `make package` packs, and what `make release` asks for."""
+"""The output of `make package`, and the checks of `make release`."""
 
 import hashlib
 import subprocess
@@ -29,7 +29,7 @@ Resources:
 
 @pytest.fixture
 def built(tmp_path: Path) -> Path:
-    """What SAM would have built of two functions and the layer."""
+    """A build of two functions and the layer, as SAM would create it."""
     folder = tmp_path / "build"
     for name in ("GetOk", "GetStatus", "LarderLayer/python/larder"):
         (folder / name).mkdir(parents=True)
@@ -38,7 +38,9 @@ def built(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_package_is_the_template_two_archives_and_their_sums(built: Path, tmp_path: Path) -> None:
+def test_a_package_has_the_template_two_archives_and_their_checksums(
+    built: Path, tmp_path: Path
+) -> None:
     files = package(built, tmp_path / "dist")
     assert [path.name for path in files] == ["LICENSE", FUNCTIONS, LAYER, SETTINGS, TEMPLATE, SUMS]
     template = (tmp_path / "dist" / TEMPLATE).read_text()
@@ -51,9 +53,7 @@ def test_a_package_is_the_template_two_archives_and_their_sums(built: Path, tmp_
         assert hashlib.sha256((tmp_path / "dist" / name).read_bytes()).hexdigest() == digest
 
 
-def test_the_same_files_make_the_same_archives_whatever_their_dates(
-    built: Path, tmp_path: Path
-) -> None:
+def test_archives_do_not_depend_on_the_dates_of_files(built: Path, tmp_path: Path) -> None:
     package(built, tmp_path / "one")
     for path in built.rglob("*.py"):
         path.write_text(path.read_text())
@@ -62,7 +62,7 @@ def test_the_same_files_make_the_same_archives_whatever_their_dates(
     assert (tmp_path / "one" / SUMS).read_text() == (tmp_path / "other" / SUMS).read_text()
 
 
-def test_what_an_earlier_package_left_is_gone(built: Path, tmp_path: Path) -> None:
+def test_files_of_an_earlier_package_are_deleted(built: Path, tmp_path: Path) -> None:
     (tmp_path / "dist").mkdir()
     (tmp_path / "dist" / "old.zip").write_text("")
     package(built, tmp_path / "dist")
@@ -75,7 +75,7 @@ def test_functions_of_different_code_are_not_packed(built: Path, tmp_path: Path)
         package(built, tmp_path / "dist")
 
 
-def test_nothing_is_packed_of_nothing(tmp_path: Path) -> None:
+def test_packing_without_a_build_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(Unbuilt, match="make build"):
         package(tmp_path, tmp_path / "dist")
 
@@ -112,18 +112,18 @@ def test_a_complete_tree_can_be_released(tree: Path) -> None:
     ("version", "words"),
     [("1.2", "three numbers"), ("1.2.4", "no heading"), ("1.2.4", "make record-release")],
 )
-def test_a_version_that_nothing_was_done_for_cannot(tree: Path, version: str, words: str) -> None:
+def test_an_incomplete_version_cannot_be_released(tree: Path, version: str, words: str) -> None:
     assert any(words in problem for problem in problems(tree, version))
 
 
-def test_a_version_is_released_once_and_as_it_is_committed(tree: Path) -> None:
+def test_a_version_is_released_once_and_only_as_committed(tree: Path) -> None:
     git(tree, "tag", "v1.2.3")
     assert ["raise the version" in one for one in problems(tree, "1.2.3")] == [True]
     (tree / "docs" / "changelog.md").write_text("## 1.2.4 (2026-12-02)\n")
     assert any("not committed" in problem for problem in problems(tree, "1.2.4"))
 
 
-def test_the_version_is_in_one_place() -> None:
+def test_only_one_file_has_the_version() -> None:
     root = Path(__file__).resolve().parents[2]
     for project in ("pyproject.toml", "cli/pyproject.toml"):
         assert (

@@ -1,4 +1,4 @@
-"""`make template-diff`: whether a change of the template changes what is deployed."""
+"""`make template-diff` reports whether a change of the template changes the deployment."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def test_a_changed_value_is_a_difference(
     assert not is_description(found)
 
 
-def test_the_description_of_a_parameter_is_listed_apart() -> None:
+def test_changed_descriptions_are_listed_separately() -> None:
     (found,) = differences(BASE, changed("Parameters", "Days", "Description", to="How many days."))
     assert is_description(found)
 

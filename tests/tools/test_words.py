@@ -10,7 +10,7 @@ ENTRIES = [line.split("->")[0] for line in (ROOT / "tools" / "words.txt").read_t
 
 
 def found_in(text: str, folder: Path) -> list[str]:
-    """What codespell reports in the text, with the settings of pyproject.toml."""
+    """codespell's findings in the text, with the settings of pyproject.toml."""
     page = folder / "page"
     page.write_text(text)
     command = [sys.executable, "-m", "codespell_lib", str(page)]

@@ -14,9 +14,11 @@ from larder.accounts.service import create_user
 from larder.api_keys.models import NewKey, RateLimit, Refill
 from larder.api_keys.service import create_key
 from larder.settings import settings
-from larder.teams import management
+from larder.teams import teams
+from larder.teams.members import add_member
 from larder.teams.models import CachingStatus, Role, TeamChange
-from larder.teams.service import add_member, change_state, create_team
+from larder.teams.state import change_state
+from larder.teams.teams import create_team
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, offer, upload
 from tests.invocations import handed_over
@@ -28,8 +30,15 @@ TAG = "Tc0BmHvJYMIYJ62/zx87YqO0Flxk+5Ovip25NY825CQ="
 SMALL, TAGGED, REPLACED, DIRECT, UNSETTLED, NEVER_UPLOADED, LEAKED, DELETED = (
     f"{n:016x}" for n in range(1, 9)
 )
-OPTIONS = {"inline_download_bytes": 100, "http_rate_limit_enabled": "true", "scrypt_cost": 1024}
-"""Options of the deployment: artifacts of more than 100 bytes count as large, and password hashes are quick."""
+OPTIONS = {
+    "inline_download_bytes": 100,
+    "http_rate_limit_enabled": "true",
+    "over_quota": "refuse",
+    "scrypt_cost": 1024,
+}
+"""Options of the deployment: artifacts of more than 100 bytes count as large, and password hashes are quick. A read
+changes nothing, because only `evict` notes the last use.
+"""
 LARGE = bytes(range(200))
 
 Question = dict[str, Any]
@@ -66,10 +75,10 @@ def live(option: SetOption, mailbox: Mailbox) -> Past:
         create_team("Idle", "idle", owner_user_id=ada, now=now).id, caching=CachingStatus.PAUSED
     )
     change_state(ada, quota_bytes=500_000)
-    other = management.make_team("Made", "made", user_id=ada, now=now)
-    management.change_team(other.id, TeamChange(slug="renamed"), by=None, now=now)
+    other = teams.create_team("Made", "made", owner_user_id=ada, limited=True, now=now)
+    teams.change_team(other.id, TeamChange(slug="renamed"), by=None, now=now)
     gone = create_team("Gone", "gone", owner_user_id=ada, now=now)
-    management.delete_team(gone.id, by=None, now=now)
+    teams.delete_team(gone.id, by=None, now=now)
     keys = {
         "ci": NewKey(user_id=ada, team_id=acme.id, name="ci", prefix="ci_"),
         "personal": NewKey(user_id=ada, metadata={"repo": "web"}, expires_in_s=31_536_000),

@@ -1,4 +1,4 @@
-"""`make cost`: what a month costs, by Amazon's published prices.
+"""`make cost`: estimate the monthly cost from Amazon's published prices.
 
 prices.toml   the prices, and how much of each a request uses
 bill.py       multiplies the two

@@ -141,6 +141,7 @@ def bill(team: Team, book: Book) -> Bill:
         + book.price("dynamodb_writes", used("writes"))
         + book.price("dynamodb_gb_months", index_gb),
         "requests to the bucket": book.price("s3_puts", used("s3_puts"))
+        + book.price("s3_lists", used("s3_lists"))
         + book.price("s3_gets", used("s3_gets"))
         + book.price("s3_events", used("s3_events")),
         "stored artifacts": book.price("s3_gb_months", stored_gb),

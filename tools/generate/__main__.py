@@ -1,4 +1,4 @@
-"""`python -m tools.generate` renews every generated part; with --check it names the files that are stale."""
+"""`python -m tools.generate` updates every generated part; with --check it lists the stale files."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 from cogapp import Cog
 
 from tools.generate import events
-from tools.openapi import __main__ as openapi
+from tools.openapi import Undocumented, files
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PROLOGUE = "from tools.generate import commands, endpoints, errors, functions, options"
+PROLOGUE = "from tools.generate import commands, endpoints, functions, options"
 MARKERS = "<<<cog >>> <<<end>>>"
-"""Not cog's own: `]]]` ends many a line of the template."""
-STALE = "stale: run `make generate` and commit what it changes"
+"""Not cog's defaults, because some lines of the template end with `]]]`."""
+STALE = "stale: run `make generate` and commit the changes"
 
 
 def marked_files(root: Path) -> list[Path]:
@@ -24,7 +24,7 @@ def marked_files(root: Path) -> list[Path]:
 
 
 def renew(path: Path, *, check: bool) -> int:
-    """Run cog over a file. Returns its exit status: with `check` it writes nothing and fails if the file is stale."""
+    """Run cog over a file. Returns the exit status. With `check`, it writes nothing and fails if the file is stale."""
     mode = ["--check", "--diff", f"--check-fail-msg={STALE}"] if check else ["-r"]
     arguments = [*mode, "-P", "--verbosity=1", f"--markers={MARKERS}", "-p", PROLOGUE, str(path)]
     status: int = Cog().main(["cog", *arguments])
@@ -32,7 +32,7 @@ def renew(path: Path, *, check: bool) -> int:
 
 
 def renew_events(*, check: bool) -> int:
-    """Write events/. Returns the exit status: with `check` it writes nothing and fails if a file is stale."""
+    """Write events/. Returns the exit status. With `check`, it writes nothing and fails if a file is stale."""
     if not check:
         events.write()
         return 0
@@ -41,11 +41,26 @@ def renew_events(*, check: bool) -> int:
     return int(bool(stale))
 
 
+def renew_openapi(*, check: bool) -> int:
+    """Write the OpenAPI document and the methods of each path. Returns the exit status, as `renew_events` does."""
+    try:
+        if not check:
+            files.write()
+            return 0
+        stale = files.differing()
+    except Undocumented as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    for path in stale:
+        print(f"{path} is {STALE}", file=sys.stderr)
+    return int(bool(stale))
+
+
 def main(arguments: list[str]) -> int:
     check = "--check" in arguments
     template, *pages = marked_files(ROOT)
-    # In this order: the OpenAPI document has routes of the template and examples of events/, and pages have its tables.
-    statuses = [renew(template, check=check), renew_events(check=check), openapi.main(arguments)]
+    # In this order: the OpenAPI document reads the template and events/, and the pages read the OpenAPI document.
+    statuses = [renew(template, check=check), renew_events(check=check), renew_openapi(check=check)]
     statuses += [renew(page, check=check) for page in pages]
     return max(statuses)
 

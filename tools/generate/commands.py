@@ -1,4 +1,4 @@
-"""From the operator's command: the tables of options in docs/operator-cli.md."""
+"""The tables of options in docs/operator-cli.md, from the commands of `larder`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _placeholder(option: click.Option) -> str:
 
 
 def _meaning(option: click.Option) -> Iterator[str]:
-    """The help text, and what click adds to it."""
+    """The help text, and the parts that click adds to it."""
     yield option.help or ""
     if isinstance(option.type, click.Choice):
         yield f"One of {', '.join(f'`{choice}`' for choice in option.type.choices)}."

@@ -1,4 +1,4 @@
-"""From docs/openapi.json: tables of endpoints, with what they take and answer, and of their parameters."""
+"""Tables of endpoints with their fields, replies and errors, and of parameters, from docs/openapi.json."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ COMMON = {
     *("invalid_error_callback_url", "invalid_new_user_callback_url"),
     *("rate_limited", "usage_exceeded", "too_many_requests", "internal_error", "try_again"),
 }
-"""Refusals that most endpoints have. The pages explain them once."""
+"""Errors that most endpoints have. The pages explain them once."""
 
-MANY_PROPERTIES = 5
-"""An answer with more is shown by its name."""
+MAX_LISTED_PROPERTIES = 5
+"""A reply with more properties is shown by its name."""
 
 Schema = dict[str, Any]
 
 
 def table(tag: str, under: str = "/") -> None:
     """The operations of a folder of functions/, for paths that begin with `under`."""
-    print(table_row("Request", "What it does", "Takes", "Answers", "Its own refusals"))
+    print(table_row("Request", "What it does", "Fields", "Reply", "Errors"))
     print("|---|---|---|---|---|")
     for path, method, operation in _operations():
         if operation["tags"] == [tag] and path.startswith(under):
@@ -108,7 +108,11 @@ def _shape(schema: Schema) -> str:
         return ""
     name = schema["$ref"].rpartition("/")[2]
     properties = _document()["components"]["schemas"][name]["properties"]
-    return f"`{{{', '.join(properties)}}}`" if len(properties) <= MANY_PROPERTIES else f"`{name}`"
+    return (
+        f"`{{{', '.join(properties)}}}`"
+        if len(properties) <= MAX_LISTED_PROPERTIES
+        else f"`{name}`"
+    )
 
 
 def _refusals(operation: Schema) -> Iterator[str]:
@@ -119,7 +123,7 @@ def _refusals(operation: Schema) -> Iterator[str]:
 
 
 def _codes(value: Any) -> list[str]:
-    """The codes that a response enumerates, however deep."""
+    """The codes that a response lists, at any depth."""
     if isinstance(value, list):
         return [code for one in value for code in _codes(one)]
     if not isinstance(value, dict):

@@ -1,7 +1,7 @@
-"""From the modules of functions/: what the template says of a function that its module says already.
+"""The properties of functions in the template, and tables of functions, from the modules of functions/.
 
-A module has the name of its function. Its routes are the arguments of its decorators; of a page, which has none, the
-module's docstring is the route. The docstring of its function says what it does.
+A module has the name of its function. Its routes are the arguments of its decorators. A page has no decorator: its
+route is the module's docstring. The docstring of the function is its summary.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ EVENT_NAMES = {
     ("OPTIONS", "/v8/artifacts/status"): "PreflightStatus",
     ("OPTIONS", "/v8/artifacts/{hash}"): "PreflightArtifact",
 }
-"""The events of functions with several routes. All others are named as their function."""
+"""The events of functions with several routes. All others have the name of their function."""
 
 _ROUTE = re.compile(r"(?P<method>[A-Z]+) (?P<path>/\S*)")
 _PLACEHOLDERS = {"artifact_hash": "hash", "id_or_slug": "idOrSlug"}
 
 
 class Undeclared(Exception):
-    """A module does not say what its function needs."""
+    """A module lacks a docstring or a function with its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One route of a function, as the template spells it, and what a request does there."""
+    """One route of a function, as the template spells it, with a summary of what a request does."""
 
     method: str
     path: str
@@ -62,7 +62,7 @@ class Function:
 
 
 def function(name: str) -> None:
-    """The beginning of a function: all that its module says. Policies and the like follow by hand."""
+    """The beginning of a function's resource, from its module. You write the rest, such as policies, by hand."""
     domain, _, module = name.partition(".")
     one = next((one for one in functions() if (one.domain, one.module) == (domain, module)), None)
     if one is None:
@@ -84,6 +84,20 @@ def function(name: str) -> None:
         print(
             f"          Properties: {{ApiId: !Ref HttpApi, Method: {route.method}, Path: {path}}}"
         )
+
+
+def account_throttling() -> None:
+    """Throttling of each route of `/api/auth`, so that requests for accounts do not take the share of builds."""
+    routes = sorted(
+        (route for one in functions() for route in one.routes), key=lambda one: one.path
+    )
+    for route in routes:
+        if route.path.startswith("/api/auth/"):
+            print(
+                f'"{route.method} {route.path}":'
+                " {ThrottlingRateLimit: !Ref AccountThrottlingRate,"
+                " ThrottlingBurstLimit: !Ref AccountThrottlingBurst}"
+            )
 
 
 def log_groups() -> None:
@@ -124,7 +138,7 @@ def table() -> None:
 
 @cache
 def functions() -> list[Function]:
-    """Every function, by domain and route; those without one stand last."""
+    """Every function, by domain and route; those without a route come last."""
     found = [_read(path) for path in FOLDER.glob("*/*.py") if not path.name.startswith("__")]
     return sorted(
         found,
@@ -170,7 +184,7 @@ def _declared(handler: ast.FunctionDef) -> Iterator[tuple[str, str]]:
 
 
 def _path(pattern: str) -> str:
-    """A path as the template spells it: `<team_id>` is `{teamId}`, and `.+` what is left of the path."""
+    """A path as the template spells it: `<team_id>` is `{teamId}`, and `.+` is `{proxy+}`, the rest of the path."""
 
     def named(match: re.Match[str]) -> str:
         words = camel_case(match[1])

@@ -1,4 +1,4 @@
-"""From `larder.settings.Settings`: parameters, variables and outputs of the template, and the tables of options."""
+"""Parameters, variables and outputs of the template, and tables of options, from `larder.settings.Settings`."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from larder.settings import Settings, environment_name
 from tools.generate.text import camel_case, quoted, table_row
 
 GROUPS = {
-    "cache": "What the cache keeps and serves.",
-    "keys": "What new API keys are like.",
-    "accounts": "Rules for sign-up and sign-in.",
-    "teams": "Teams that people create and join.",
-    "mail": "Mail: its sender, and functions of your own that deliver it.",
-    "requests": "Where people sign in from, and how often they may try.",
+    "cache": "Storage and retention of artifacts.",
+    "keys": "Defaults and rules for API keys.",
+    "accounts": "Sign-up and sign-in.",
+    "teams": "Teams and invitations.",
+    "mail": "The sender of mail, and your own functions that deliver it.",
+    "requests": "Trusted origins and rate limits.",
 }
-"""The groups that an option of `Settings` may name. Each is a table of docs/configuration.md."""
+"""The groups that an option of `Settings` may name. Each has a table in docs/configuration.md."""
 
 INVOKED = {"email_function": "send_account_email", "removal_function": "remove_artifacts"}
-"""Which function an option names. A `!Ref` would be circular, because this function gets the variables too."""
+"""The function that an option names. A `!Ref` would be circular, because that function has these variables too."""
 
 Option = Field[Any]
 
@@ -37,7 +37,7 @@ def parameters() -> None:
 
 
 def variables() -> None:
-    """The variables that tell the functions the options."""
+    """The environment variables that pass the options to the functions."""
     for option in fields(Settings):
         value = f"!Ref {camel_case(option.name)}"
         if option.name in INVOKED:

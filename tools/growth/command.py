@@ -81,7 +81,7 @@ def growth(
 ) -> None:
     """Estimate which limit a large company reaches first, and what a month costs.
 
-    Uses the limits that Amazon publishes, those of the template, and what a request takes of each. Needs no deployment
+    Uses Amazon's published limits, the limits of the template, and how much of each a request uses. Needs no deployment
     and no AWS account.
     """
     company = Company(
@@ -115,7 +115,7 @@ def growth(
 
 
 def growth_rows(found: list[Load]) -> list[Record]:
-    """A row for each limit, the one reached first at the top. A full bar is the limit."""
+    """A row for each limit, sorted by which is reached first. A full bar is the limit."""
     return [
         {
             "limit": load.bound.name,

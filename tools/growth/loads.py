@@ -27,7 +27,7 @@ class Company:
 
     @property
     def team(self) -> Team:
-        """The team for `make cost` whose builds store as many artifacts and bytes."""
+        """A team for `make cost` whose builds store this many artifacts and bytes."""
         usual = Team(engineers=self.engineers, hit_share=self.hit_share)
         uploads = self.artifacts * DAYS_A_MONTH / usual.retention_days
         tasks_a_day = uploads / (1 - self.hit_share) / (usual.tasks / usual.tasks_a_day)
@@ -64,7 +64,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a company takes of one limit at its peak."""
+    """How much of one limit a company uses at its peak."""
 
     bound: Bound
     amount: float
@@ -100,7 +100,7 @@ def expiries_an_hour(company: Company) -> float:
 
 
 def loads(company: Company, limits: Limits, book: Book) -> list[Load]:
-    """What is taken of each limit, the one reached first at the top."""
+    """How much of each limit is used, sorted by which is reached first."""
     by_kind = rates(company, book)
     uses: Mapping[str, Mapping[str, float]] = book.uses["requests"]
 

@@ -1,19 +1,19 @@
-"""Makes the OpenAPI document of the whole API from the template, the handlers and what these name.
+"""Generates the OpenAPI document of the API from the template, the handlers and the types that handlers use.
 
 | In the document | From |
 |---|---|
 | paths and methods | template.yaml |
 | summaries, operation ids | the handlers' docstrings and names |
-| who can call | the caller types in the handlers' signatures |
-| JSON bodies of requests | the pydantic models that the dependencies parse with |
-| headers, queries, bodies that are parsed by hand | `requests.py`, with the parsers' own patterns and limits |
-| replies | the handlers' return types (`replies.py`), and the TypedDicts that these name (`shapes.py`) |
-| errors | the classes of larder.errors that the handlers can raise, followed through what they call (`failures.py`) |
+| who can call | the principals in the handlers' signatures |
+| JSON bodies of requests | the pydantic models of the dependencies |
+| headers, queries and bodies that are parsed by hand | `requests.py`, with the parsers' own patterns and limits |
+| replies | the handlers' return types (`replies.py`), and the TypedDicts in them (`shapes.py`) |
+| errors | the classes of larder.errors that handlers and the functions they call can raise (`failures.py`) |
 | examples | events/ |
 
-What the code does not say is an Undocumented error, and no document is made.
+If the code lacks something that the document needs, the generator raises Undocumented and writes nothing.
 """
 
 
 class Undocumented(Exception):
-    """The code has something that the generator cannot read, or lacks a declaration."""
+    """The generator cannot read something in the code, or a declaration is missing."""

@@ -1,4 +1,4 @@
-"""The document: every route of the template, with what its handler says of itself."""
+"""The OpenAPI document: every route of the template, described from its handler."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from urllib.parse import parse_qsl
 
 from aws_lambda_powertools.event_handler.depends import Depends
 
-from larder import errors
-from larder.errors import LarderError
+from larder.errors import DeleteUserDisabled, LarderError
 from larder.web import parameters
-from larder.web.callers import cache as cache_callers
-from larder.web.callers import session as session_callers
+from larder.web.errors import InternalError, InvalidRequest, PathNotFound
 from larder.web.guards import BODYLESS, check_rate, guard_request
 from larder.web.origins import check_callbacks
-from larder.web.replies.errors import AuthErrorJson, ErrorJson
+from larder.web.principals import cache as cache_principals
+from larder.web.principals import session as session_principals
+from larder.web.replies.errors import REPLIES, AuthErrorJson, ErrorJson, auth_code
 from local.template import DEFAULT_PATH, Route, Template
 from tools.openapi import Undocumented
 from tools.openapi.failures import Errors, raised_by
@@ -39,31 +39,34 @@ TAGS = {
     "artifacts": "The cache, and management of what it stores.",
     "usage": "Cache hits and misses, and storage.",
     "teams": "Teams, members and invitations, named as in the hosted service's REST API.",
-    "accounts": "People: sign-up, sign-in, sessions, passwords, addresses.",
+    "accounts": "Users: sign-up, sign-in, sessions, passwords, email addresses.",
     "api_keys": "API keys, for the Better Auth client.",
-    "pages": "Pages for people, `turbo login`, and this document.",
+    "pages": "Web pages, `turbo login`, and this document.",
 }
 
 _ABOUT = """\
-A remote build cache that a team owns. It serves Turborepo, the Better Auth client, and any other client.
+A self-hosted remote build cache. It serves Turborepo, the Better Auth client, and any other client.
 
-This document is made from the code. It has every reply; each 4xx and 5xx lists the codes that it can have. \
+This document is generated from the code. It lists every reply, and the error codes of each 4xx and 5xx. \
 docs/errors.md says what to do about each code.
 
-A request to the cache is for the team that `teamId` or `slug` names, else for the team that the key is bound to, \
-else for the user.
+A request to the cache applies to the team that `teamId` or `slug` names. Without both, it applies to the team that \
+the key is bound to, and for an unbound key to the user.
 
 OPTIONS on any path of `/api/auth` answers CORS preflights of trusted origins.
 
-Another method of a path in this document is answered with 405 `method_not_allowed` and `Allow`. Any other path is \
-answered with 404: `not_found`, without a body under `/api/auth`, and a page for browsers.
+Every reply has `Cache-Control: no-store` and `X-Content-Type-Options: nosniff`, and over https \
+`Strict-Transport-Security`. Only this document can be cached, for five minutes.
+
+A wrong method for a path in this document gets 405 `method_not_allowed` with `Allow`. An unknown path gets 404 \
+`not_found`: without a body under `/api/auth`, and as a page in a browser.
 """
 
 _SCHEMES: dict[str, Schema] = {
     "bearer": {
         "type": "http",
         "scheme": "bearer",
-        "description": "An API key, of 64 characters or more, or the token of a session, of 32.",
+        "description": "An API key (64 characters or more) or the token of a session (32 characters).",
     },
     "sessionToken": {
         "type": "http",
@@ -74,8 +77,8 @@ _SCHEMES: dict[str, Schema] = {
         "type": "apiKey",
         "in": "cookie",
         "name": "__Secure-better-auth.session_token",
-        "description": "The signed cookie that a sign-in sets. On plain http, which only the local cloud has, its name "
-        "lacks `__Secure-`. Requests that change something need the `Origin` of a trusted page.",
+        "description": "The signed cookie that a sign-in sets. Over plain HTTP, as in the local cloud, "
+        "its name has no `__Secure-`. Requests that change data need the `Origin` of a trusted page.",
     },
     "apiKey": {
         "type": "apiKey",
@@ -90,26 +93,26 @@ _IN_PERSON = [{"sessionCookie": list[str]()}, {"sessionToken": list[str]()}]
 _BY_KEY = [*_IN_PERSON, {"apiKey": list[str]()}]
 _NOBODY: Schema = {}
 
-# Who may call, by the dependency that finds out. Of several, the strictest decides.
-_CALLERS: dict[Callable[..., Any], list[Schema]] = {
-    session_callers.signed_in_in_person: _IN_PERSON,
-    session_callers.operator: _IN_PERSON,
-    session_callers.signed_in: _BY_KEY,
-    session_callers.key_maker: _BY_KEY,
-    session_callers.maybe_signed_in_in_person: [*_IN_PERSON, _NOBODY],
-    session_callers.maybe_signed_in: [*_BY_KEY, _NOBODY],
-    cache_callers.announced_writer: [*_BEARER, _NOBODY],
+# The credentials that each dependency accepts, strictest first: the first one found decides.
+_PRINCIPALS: dict[Callable[..., Any], list[Schema]] = {
+    session_principals.signed_in_in_person: _IN_PERSON,
+    session_principals.operator: _IN_PERSON,
+    session_principals.signed_in: _BY_KEY,
+    session_principals.key_maker: _BY_KEY,
+    session_principals.maybe_signed_in_in_person: [*_IN_PERSON, _NOBODY],
+    session_principals.maybe_signed_in: [*_BY_KEY, _NOBODY],
+    cache_principals.announced_writer: [*_BEARER, _NOBODY],
     parameters.bearer_token: _BEARER,
 }
 
 _GATEWAYS: dict[str, tuple[str, str]] = {
     "413": (
         "TooLarge",
-        "The body is larger than about 4.5 MB. Upload it straight to storage: send OPTIONS first.",
+        "The body is larger than about 4.5 MB. Upload it directly to storage: send OPTIONS first.",
     ),
     "429": ("TooMany", "More requests per second than the stack's throttling allows."),
     "431": ("HeadersTooLarge", "The headers are larger than 10,240 bytes."),
-    "503": ("Unavailable", "The function did not answer within 30 seconds."),
+    "503": ("Unavailable", "The function did not reply within 30 seconds."),
 }
 
 _METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
@@ -148,7 +151,7 @@ def make_document(template: Template) -> Schema:
 
 
 def is_operation(route: Route) -> bool:
-    """Whether a route is of one path, not of all that begin alike, where browsers ask by CORS, and not `$default`."""
+    """Whether a route has one path. Excludes the greedy route for CORS preflights, and `$default`."""
     return not route.path.endswith("+}") and route.path != DEFAULT_PATH
 
 
@@ -167,7 +170,7 @@ def _of_the_gateway(description: str) -> Schema:
 _GATEWAY_REFERENCE: Schema = {"$ref": "#/components/schemas/GatewayError"}
 _GATEWAY_ERROR: Schema = {
     "type": "object",
-    "description": "An error of the gateway in front of the functions.",
+    "description": "An error of the API gateway in front of the functions.",
     "properties": {"message": {"type": "string"}},
     "required": ["message"],
 }
@@ -175,7 +178,7 @@ _GATEWAY_ERROR: Schema = {
 
 @dataclass
 class _Operation:
-    """One route, and the function that answers it."""
+    """One route, and the function that handles it."""
 
     route: Route
     components: Components
@@ -192,7 +195,7 @@ class _Operation:
             if self.route.method in methods and _unnamed(one.path) == pattern:
                 function: Callable[..., Any] = one.func
                 return function
-        raise Undocumented("no function of the module takes it")
+        raise Undocumented("no function of the module handles this route")
 
     @cached_property
     def module(self) -> ModuleType:
@@ -230,7 +233,7 @@ class _Operation:
 
     @property
     def _operation_id(self) -> str:
-        """The name of the handler, with a suffix if it answers several routes."""
+        """The name of the handler, with a suffix if it handles several routes."""
         name = self.handler.__name__
         version = re.match(r"/(v\d+)/", self.route.path)
         twin = {"invite_members": version and version[1], "join_team": None}.get(name)
@@ -246,7 +249,7 @@ class _Operation:
 
     @cached_property
     def dependencies(self) -> list[Callable[..., Any]]:
-        """Every function that the signature leads to, in the order in which they run."""
+        """Every dependency of the handler, in the order in which they run."""
         found: list[Callable[..., Any]] = []
         for one in _dependencies(inspect.unwrap(self.handler)):
             if one not in found:
@@ -307,7 +310,7 @@ class _Operation:
         }
 
     def _security(self) -> list[Schema]:
-        for dependency, schemes in _CALLERS.items():
+        for dependency, schemes in _PRINCIPALS.items():
             if dependency in self.dependencies:
                 return schemes
         return []
@@ -341,43 +344,43 @@ class _Operation:
         }
 
     def _errors(self) -> dict[int, Errors]:
-        """What can be raised on the way to the handler and in it, by status."""
+        """The errors that the handler and everything before it can raise, by status."""
         functions = [self.handler, *self.dependencies]
         if self._is_auth and self.route.method in BODYLESS:
             functions += [check_rate, check_callbacks]
         elif self._is_auth:
             functions.append(guard_request)
-        raised = frozenset[type[LarderError]]({errors.InternalError}).union(
+        raised = frozenset[type[LarderError]]({InternalError}).union(
             *(raised_by(function) for function in functions)
         )
         if not self._is_auth and "{" in self.route.path:
             raised |= {self._no_route()}
-        if self._is_auth and errors.InvalidRequest in raised:
-            raised |= {errors.InvalidBody}
         return {
-            status: frozenset(error for error in raised if error.status == status)
-            for status in sorted({error.status for error in raised})
+            status: frozenset(error for error in raised if REPLIES[error].status == status)
+            for status in sorted({REPLIES[error].status for error in raised})
         }
 
     def _no_route(self) -> type[LarderError]:
-        """What cache_api() raises for a path with characters that the parameter cannot have."""
-        error: type[LarderError] = self._given_to_app("no_route") or errors.InvalidRequest
+        """The error of the app for a path parameter with invalid characters."""
+        if hasattr(self.module, "cache_api"):
+            return InvalidRequest
+        error: type[LarderError] = self._given_to_app("no_route") or PathNotFound
         return error
 
     def _given_to_app(self, argument: str) -> Any:
-        """The constant that the module makes its app with; None where it names none."""
+        """The constant that the module passes to its app as this argument, or None."""
         named = re.search(rf"{argument}=(\w+)", inspect.getsource(self.module))
         return getattr(self.module, named[1]) if named else None
 
     def _failed(self, raised: Errors) -> Schema:
         codes = sorted({self._code(error) for error in raised})
         response: Schema = {"description": ", ".join(f"`{code}`" for code in codes)}
-        sent = [{*_headers_of(error), *self._error_headers} for error in raised]
+        sent = [{*REPLIES[error].headers, *self._error_headers} for error in raised]
         if names := set[str]().union(*sent):
-            is_ours = not {str(error.status) for error in raised} & _GATEWAYS.keys()
+            is_ours = not {str(REPLIES[error].status) for error in raised} & _GATEWAYS.keys()
             always = set.intersection(*sent) if is_ours else set[str]()
             response["headers"] = headers(names, always)
-        if self.route.method == "HEAD" or raised == {errors.DeleteUserDisabled}:
+        if self.route.method == "HEAD" or raised == {DeleteUserDisabled}:
             return response
         base = self.components.schema_of(AuthErrorJson if self._is_auth else ErrorJson)
         schema: Schema = {"allOf": [base, {"properties": {"code": {"enum": codes}}}]}
@@ -385,18 +388,11 @@ class _Operation:
 
     @property
     def _error_headers(self) -> list[str]:
-        """What cache_api() adds to every error reply."""
+        """The headers that cache_api() adds to every error reply."""
         return list(self._given_to_app("error_headers") or ())
 
     def _code(self, error: type[LarderError]) -> str:
-        return error.code.upper() if self._is_auth else error.code
-
-
-def _headers_of(error: type[LarderError]) -> list[str]:
-    """The class says them, or its initializer sets them."""
-    if error in (errors.RateLimited, errors.TooManyRequests):
-        return list(error(1).headers)
-    return list(error.headers)
+        return auth_code(error) if self._is_auth else REPLIES[error].code
 
 
 def _unnamed(path: str) -> str:
@@ -409,7 +405,7 @@ def _dependencies(function: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
             if isinstance(part, Depends):
                 yield from _dependencies(part.dependency)
                 yield part.dependency
-    # Some call others themselves, because only they know whether they need them.
+    # Some functions call a dependency themselves, because they do not always need it.
     for named in named_in(function):
         if callable(named) and (named in PARAMETERS or named is parameters.bearer_token):
             yield named

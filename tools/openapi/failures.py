@@ -1,4 +1,4 @@
-"""Which errors a function can raise: followed through everything of ours that it names."""
+"""The errors that a function can raise, found in its code and in the code of every function of Larder that it names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TO_DYNAMODB_OR_S3 = "larder.aws"
 
 
 def raised_by(function: Callable[..., Any]) -> Errors:
-    """The errors that leave the function. More than there are, rather than fewer: a branch counts as taken."""
+    """The errors that can leave the function. Every branch counts, so there can be too many, but not too few."""
     return _raised_by(_plain(function))
 
 
@@ -37,7 +37,7 @@ _known: dict[FunctionType, Errors] = {}
 
 def _raised_by(function: FunctionType) -> Errors:
     if function not in _known:
-        # What a function calls by way of itself adds nothing that is not found elsewhere.
+        # Ends recursion: a function that calls itself adds no errors of its own.
         _known[function] = frozenset()
         tree = _tree(function)
         if tree is not None:
@@ -56,7 +56,7 @@ def _tree(function: FunctionType) -> ast.FunctionDef | None:
 
 
 class _Names:
-    """What the names in a function stand for."""
+    """Resolves the names in a function."""
 
     def __init__(self, function: FunctionType, tree: ast.FunctionDef) -> None:
         self._globals: Mapping[str, Any] = function.__globals__
@@ -75,7 +75,7 @@ class _Names:
 
 
 def _imports(tree: ast.FunctionDef) -> Iterator[tuple[str, Any]]:
-    """What the function itself imports, for a quicker start of those that never come there."""
+    """The imports inside the function, which keep cold starts of other callers short."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("larder"):
             name = str(node.module)
@@ -116,7 +116,7 @@ def _of_node(node: ast.AST, names: _Names) -> Errors:
 
 def _of_name(named: Any) -> Errors:
     if isinstance(named, Table):
-        # Each read and each write of a table may fail, in the client's own code.
+        # Each read and write of a table can fail in the client, whose code is not followed.
         return frozenset({errors.TryAgain})
     if isinstance(named, type) and issubclass(named, LarderError):
         return frozenset({named})
@@ -132,7 +132,7 @@ def _of_name(named: Any) -> Errors:
     if not isinstance(function, FunctionType) or not function.__module__.startswith(_OURS):
         return frozenset()
     if function.__module__ == _TO_DYNAMODB_OR_S3:
-        # Every call of a client that lies behind may fail, in the client's own code.
+        # Every call of a client can fail in the client, whose code is not followed.
         return frozenset({errors.TryAgain}) | _raised_by(function)
     return _raised_by(function)
 

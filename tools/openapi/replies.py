@@ -8,26 +8,25 @@ from dataclasses import dataclass, replace
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from larder.web import responses
 from larder.web.pages import Page
-from larder.web.responses import MayHave
+from larder.web.responses import DeclaredResponse, MayHave
 from tools.openapi import Undocumented
 from tools.openapi.shapes import Components, Schema, union
 
 _DESCRIPTIONS = {
     200: "OK",
-    202: "Accepted. It is done later.",
+    202: "Accepted. The work is done later.",
     204: "No content.",
-    302: "Go on to `Location`.",
+    302: "Redirect to `Location`.",
 }
 
 _HEADERS = {
-    "Access-Control-Allow-Headers": "Makes build clients send their token with the request itself.",
-    "Cache-Control": "How long the reply may be kept. `no-store`: it is for the caller only.",
+    "Access-Control-Allow-Headers": "Lets build clients send their token with the request that follows.",
     "Content-Length": "The size of the artifact in bytes.",
-    "Location": "Where to go on to.",
-    "Referrer-Policy": "`no-referrer`: the address may hold a token.",
-    "Retry-After": "Seconds after which to try again.",
+    "Link": 'The URL of the next page, with `rel="next"`. The last page has none.',
+    "Location": "The URL to follow.",
+    "Referrer-Policy": "`no-referrer`, because the URL can contain a token.",
+    "Retry-After": "Seconds to wait before a retry.",
     "Set-Cookie": "The session's cookies.",
     "WWW-Authenticate": "`Bearer`",
     "X-Retry-After": "The same as `Retry-After`, for the Better Auth client.",
@@ -40,7 +39,7 @@ _HEADERS = {
 
 @dataclass(frozen=True)
 class _Reply:
-    """`headers` are always there, `optional` ones are not."""
+    """A reply always has `headers`, and can have `optional` ones."""
 
     status: int
     headers: frozenset[str] = frozenset()
@@ -49,40 +48,21 @@ class _Reply:
     schema: Schema | None = None
 
 
-_ARTIFACT = frozenset(
-    {"x-artifact-duration", "x-artifact-tag", "x-artifact-sha", "x-artifact-dirty-hash"}
-)
+_SCHEMAS: dict[str | None, Schema] = {
+    "application/octet-stream": {"type": "string", "format": "binary"}
+}
 
-_BYTES: Schema = {"type": "string", "format": "binary"}
-
-# What each class of larder.web.responses sends, and what functions of larder.web.pages return.
-# Every reply in the tests is held to it: tests/documented.py.
-_REPLIES: dict[Any, _Reply] = {
-    responses.JsonResponse: _Reply(200, media_type="application/json"),
-    responses.AcceptedResponse: _Reply(202, media_type="application/json"),
-    responses.PrivateResponse: _Reply(
-        200, frozenset({"Cache-Control"}), media_type="application/json"
-    ),
-    responses.EmptyResponse: _Reply(200),
-    responses.PreflightResponse: _Reply(204, frozenset({"Access-Control-Allow-Headers"})),
-    responses.UploadOffer: _Reply(204, frozenset({"Location"})),
-    responses.ArtifactResponse: _Reply(
-        200, optional=_ARTIFACT, media_type="application/octet-stream", schema=_BYTES
-    ),
-    responses.ArtifactHead: _Reply(200, frozenset({"Content-Length"}), _ARTIFACT),
-    responses.ArtifactRedirect: _Reply(302, frozenset({"Location", "Cache-Control"}), _ARTIFACT),
-    responses.PageRedirect: _Reply(
-        302, frozenset({"Location", "Cache-Control", "Referrer-Policy"})
-    ),
+# The replies of functions of larder.web.pages. tests/documented.py compares every reply in the tests with them and with
+# the classes of larder.web.responses.
+_OF_PAGES: dict[Any, _Reply] = {
     Page: _Reply(
         200,
-        frozenset({"Cache-Control", "Referrer-Policy"}),
+        frozenset({"Referrer-Policy"}),
         media_type="text/html; charset=utf-8",
         schema={"type": "string"},
     ),
     str: _Reply(
         200,
-        frozenset({"Cache-Control"}),
         media_type="application/json",
         schema={"type": "object"},
     ),
@@ -90,7 +70,7 @@ _REPLIES: dict[Any, _Reply] = {
 
 
 def replies_of(handler: Callable[..., Any], components: Components) -> dict[str, Schema]:
-    """The Response Objects, by status. Raises Undocumented for a return type that names no reply."""
+    """The Response Objects, by status. Raises Undocumented if the return type names no reply."""
     hint = get_type_hints(inspect.unwrap(handler), include_extras=True).get("return")
     found: dict[int, list[_Reply]] = {}
     for reply in _replies(hint, components):
@@ -107,15 +87,22 @@ def _replies(hint: Any, components: Components) -> Iterator[_Reply]:
     if get_origin(hint) is Annotated:
         hint, *more = get_args(hint)
         optional = frozenset(str(one) for one in more if isinstance(one, MayHave))
-    reply = _REPLIES.get(get_origin(hint) or hint)
+    reply = _reply(get_origin(hint) or hint)
     if reply is None:
-        raise Undocumented(f"{hint} is no reply of larder.web.responses")
+        raise Undocumented(f"{hint} is not a reply of larder.web.responses")
     shapes = get_args(hint)
     yield replace(
         reply,
         optional=reply.optional | optional,
         schema=components.schema_of(shapes[0]) if shapes else reply.schema,
     )
+
+
+def _reply(named: Any) -> _Reply | None:
+    if isinstance(named, type) and issubclass(named, DeclaredResponse):
+        schema = _SCHEMAS.get(named.media_type)
+        return _Reply(named.status, named.always, named.optional, named.media_type, schema)
+    return _OF_PAGES.get(named)
 
 
 def headers(names: Iterable[str], always: Container[str]) -> dict[str, Schema]:
@@ -131,7 +118,7 @@ def headers(names: Iterable[str], always: Container[str]) -> dict[str, Schema]:
 
 
 def _described(status: int, ways: list[_Reply]) -> Schema:
-    """What several ways to answer with the same status have in common."""
+    """One Response Object for all replies of a handler with the same status."""
     response: Schema = {"description": _DESCRIPTIONS[status]}
     always = frozenset.intersection(*(way.headers for way in ways))
     names = frozenset[str]().union(*(way.headers | way.optional for way in ways))

@@ -1,7 +1,7 @@
-"""What requests carry that the handlers' dependencies parse by hand.
+"""The parameters and bodies of requests that the handlers' dependencies parse by hand.
 
-No rule is written twice: patterns, limits and choices are those of the parsers. A declaration that names what its
-parser does not read, or lacks what it reads, is an Undocumented error.
+Patterns, limits and choices come from the parsers, so no rule is written twice. A declaration must list exactly the
+parameters that its parser reads; otherwise the generator raises Undocumented.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from pydantic import BaseModel, TypeAdapter
 from larder.artifacts.models import HASH_PATTERN
 from larder.hashing import RANDOM_ID
 from larder.settings import settings
-from larder.teams import service as teams
+from larder.teams import teams
 from larder.usage.models import UsageEvent
 from larder.web import parameters
 from larder.web.bodies import api_keys as api_key_bodies
 from larder.web.bodies import cache as cache_bodies
 from larder.web.bodies import credentials as credential_bodies
 from larder.web.bodies import teams as team_bodies
-from larder.web.callers import cache as cache_callers
+from larder.web.principals import cache as cache_principals
+from larder.web.queries import api_keys as api_key_query
 from larder.web.queries import artifacts as artifact_query
 from larder.web.queries import teams as team_query
 from larder.web.queries import usage as usage_query
@@ -74,9 +75,9 @@ def _header(name: str, schema: Schema, description: str) -> Parameter:
 
 
 def matching(pattern: str | re.Pattern[str], *, empty: bool = False) -> Schema:
-    """A text that matches as a whole."""
+    """A string that matches the pattern completely."""
     text = pattern if isinstance(pattern, str) else pattern.pattern
-    # JSON Schema knows no names of groups; none of ours repeats one.
+    # JSON Schema has no named groups. No pattern refers back to one, so the names can go.
     text = re.sub(r"\(\?P<\w+>", "(?:", text)
     return {"type": "string", "pattern": f"^(?:{text}){'?' if empty else ''}$"}
 
@@ -95,13 +96,13 @@ HASH: Schema = matching(HASH_PATTERN)
 _REVISION = matching(parameters.REVISION)
 _ANY_TEXT: Schema = {"type": "string"}
 
-# What each parser reads, by the parser.
+# The parameters that each parser reads.
 PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
     parameters.team_query: (
         _query(
             "teamId",
             matching(teams.TEAM_ID, empty=True),
-            "The id of the team to act for. Empty for none. It goes before `slug`.",
+            "The id of the team to act for. Empty for no team. Takes precedence over `slug`.",
         ),
         _query("slug", matching(teams.SLUG, empty=True), "The slug of the team to act for."),
     ),
@@ -130,28 +131,28 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
                 "minLength": 1,
                 "maxLength": parameters.MAX_TAG_LENGTH,
             },
-            "A signature. It is returned as it was sent.",
+            "A signature. Larder returns it unchanged with the artifact.",
         ),
         _header("x-artifact-sha", _REVISION, "The commit that the artifact was built from."),
         _header("x-artifact-dirty-hash", _REVISION, "The hash of uncommitted changes."),
     ),
-    cache_callers.announced_writer: (
+    cache_principals.announced_writer: (
         _header(
             "access-control-request-method",
             _ANY_TEXT,
-            "The method of the request that follows. For `PUT` the reply has an address in storage to upload to.",
+            "The method of the request that follows. For `PUT`, the reply has a presigned URL to upload to.",
         ),
         _header(
             "user-agent",
             _ANY_TEXT,
-            "Build clients that break presigned addresses get none.",
+            "Versions of turbo that break presigned URLs get no URL.",
         ),
     ),
     artifact_query.artifacts_query: (
         _query(
             "limit",
             _number(1, artifact_query.MAX_ARTIFACTS, artifact_query.DEFAULT_ARTIFACTS),
-            "The most artifacts to return.",
+            "The maximum number of artifacts to return.",
         ),
         _query("cursor", _ANY_TEXT, "`next` of the previous page."),
     ),
@@ -163,11 +164,23 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
             required=True,
         ),
     ),
+    api_key_query.keys_query: (
+        _query(
+            "limit",
+            _number(1, api_key_query.MAX_KEYS, api_key_query.MAX_KEYS),
+            "The maximum number of keys to return.",
+        ),
+        _query(
+            "offset",
+            _number(0, api_key_query.MAX_OFFSET, 0),
+            "The number of keys to skip.",
+        ),
+    ),
     team_query.teams_query: (
         _query(
             "limit",
             _number(1, team_query.MAX_LIMIT, team_query.DEFAULT_LIMIT),
-            "The most teams to return.",
+            "The maximum number of teams to return.",
         ),
         _query("until", matching(teams.TEAM_ID), "`next` of the previous page."),
     ),
@@ -175,7 +188,7 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
         _query(
             "limit",
             _number(1, team_query.MAX_LIMIT, team_query.DEFAULT_LIMIT),
-            "The most members to return.",
+            "The maximum number of members to return.",
         ),
         _query(
             "since",
@@ -187,6 +200,14 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
             _number(0, 10**14 - 1),
             "Only members who joined before this time: `next` of the previous page.",
         ),
+    ),
+    team_query.team_keys_query: (
+        _query(
+            "limit",
+            _number(1, team_query.MAX_LIMIT, team_query.DEFAULT_LIMIT),
+            "The maximum number of keys to return.",
+        ),
+        _query("offset", _number(0, team_query.MAX_OFFSET, 0), "`next` of the previous page."),
     ),
     usage_query.period_query: (
         _query("from", {"type": "string", "format": "date"}, "The first day, in UTC."),
@@ -200,9 +221,11 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
     credential_bodies.verification_link: (
         _query("token", _ANY_TEXT, "The token of the link.", required=True),
         _query("callbackURL", _ANY_TEXT, "The page to redirect to."),
+        _query("callback", _ANY_TEXT, "The same as a signed token, in the links of emails."),
     ),
     credential_bodies.reset_page: (
-        _query("callbackURL", _ANY_TEXT, "The page that asks for the new password."),
+        _query("callbackURL", _ANY_TEXT, "The page on which the user enters the new password."),
+        _query("callback", _ANY_TEXT, "The same as a signed token, in the links of emails."),
     ),
     api_key_bodies.queried_key: (
         _query("id", _ANY_TEXT, "The id of a key."),
@@ -212,20 +235,20 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
         _query(
             "redirect_uri",
             matching(loopback.ADDRESS),
-            "Where the build client waits for its token.",
+            "The URL on which the build client waits for its token.",
             required=True,
         ),
         _query("team", {"type": "string", "minLength": 1}, "The team that the login is for."),
-        _header("user-agent", _ANY_TEXT, "The default name of the key is made from it."),
+        _header("user-agent", _ANY_TEXT, "The default name of the key is derived from it."),
     ),
     login_parameters.sso_page: (
         _query("teamId", _ANY_TEXT, "The id or slug of the team that the login is for."),
         _query("slug", _ANY_TEXT, "Another name for `teamId`."),
-        _query("next", _ANY_TEXT, "Where the build client waits for its token."),
-        _query("state", _ANY_TEXT, "Returned to the client as it was sent."),
+        _query("next", _ANY_TEXT, "The URL on which the build client waits for its token."),
+        _query("state", _ANY_TEXT, "Returned to the client unchanged."),
     ),
     login_code.sent_code: (
-        _query("token", _ANY_TEXT, "The code that the login ended with."),
+        _query("token", _ANY_TEXT, "The code from the end of the login."),
         _query("tokenName", _ANY_TEXT, "The name of the client."),
     ),
 }
@@ -233,6 +256,7 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
 PATHS: dict[str, tuple[Schema, str]] = {
     "hash": (HASH, "The hash of the artifact."),
     "idOrSlug": (_ANY_TEXT, "The id or slug of the team."),
+    "keyId": (_ANY_TEXT, "The id of a key that is bound to the team."),
     "uid": (_ANY_TEXT, "The id of a member or of an open invitation."),
     "token": (_ANY_TEXT, "The token of the link."),
 }
@@ -299,27 +323,27 @@ BODIES: dict[Callable[..., Any], Callable[[], Body]] = {
 
 
 def parameters_of(dependency: Callable[..., Any]) -> Sequence[Parameter]:
-    """What the dependency reads of query and headers. Raises Undocumented where the declaration is not its code's."""
+    """The query parameters and headers that the dependency reads. Raises Undocumented if its code reads others."""
     declared = PARAMETERS.get(dependency, ())
     read = set(_read_by(dependency))
     named = {one.name for one in declared}
     if read != named:
         raise Undocumented(
-            f"{dependency.__module__}.{dependency.__name__} reads {sorted(read)} and is said to "
-            f"read {sorted(named)}: tools/openapi/requests.py"
+            f"{dependency.__module__}.{dependency.__name__} reads {sorted(read)}, but "
+            f"tools/openapi/requests.py declares {sorted(named)}"
         )
     return declared
 
 
-_TOLD_ELSEWHERE = frozenset({"authorization", "content-length", "origin", "sec-fetch-site"})
-"""What says who calls, and from which page, which security schemes tell; and what HTTP itself has said of a body."""
+_DOCUMENTED_ELSEWHERE = frozenset({"authorization", "content-length", "origin", "sec-fetch-site"})
+"""Headers that the security schemes describe, and the length of a body, which HTTP defines."""
 
 
 _SOURCES = ("headers", "request.headers", "query", "request.query_parameters or {}")
 
 
 def _read_by(dependency: Callable[..., Any]) -> Iterator[str]:
-    """The names that stand in `headers.get("...")`, `query["..."]`, and where a helper is handed the request."""
+    """The names in `headers.get("...")`, in `query["..."]`, and in calls of helpers that get the request."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(dependency)))
     for node in ast.walk(tree):
         texts: list[ast.expr] = []
@@ -336,12 +360,12 @@ def _read_by(dependency: Callable[..., Any]) -> Iterator[str]:
                 texts = [name]
         for text in texts:
             read = text.value if isinstance(text, ast.Constant) else None
-            if isinstance(read, str) and read not in _TOLD_ELSEWHERE:
+            if isinstance(read, str) and read not in _DOCUMENTED_ELSEWHERE:
                 yield read
 
 
 def named_in(function: Callable[..., Any]) -> Iterator[Any]:
-    """What of its module a function names."""
+    """The globals of its module that a function names."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     (definition,) = tree.body
     assert isinstance(definition, ast.FunctionDef)
@@ -352,7 +376,7 @@ def named_in(function: Callable[..., Any]) -> Iterator[Any]:
 
 
 def body_of(dependency: Callable[..., Any]) -> Body | None:
-    """The body that the dependency parses: by hand, or with a pydantic model that it names."""
+    """The body that the dependency parses, by hand or with a pydantic model."""
     if dependency in BODIES:
         return BODIES[dependency]()
     models = list(named_in(dependency))
@@ -362,11 +386,11 @@ def body_of(dependency: Callable[..., Any]) -> Body | None:
         if isinstance(one, TypeAdapter) or _is_model_of(dependency.__module__, one)
     ]
     if len(parsers) > 1:
-        raise Undocumented(f"{dependency.__name__} parses with several models: {parsers}")
+        raise Undocumented(f"{dependency.__name__} parses the body with several models: {parsers}")
     if not parsers:
         return None
     schema = _schema_of_model(parsers[0])
-    # Without a body, `/api/auth` takes an object without properties.
+    # Under `/api/auth`, a missing body counts as an empty object.
     return Body("application/json", schema, required=bool(schema.get("required")))
 
 
@@ -382,7 +406,7 @@ def _schema_of_model(model: Any) -> Schema:
 
 
 def _inlined(schema: Any, definitions: dict[str, Schema]) -> Any:
-    """Without references and without the titles that pydantic makes of names."""
+    """The schema without references, and without the titles that pydantic derives from names."""
     if isinstance(schema, list):
         return [_inlined(one, definitions) for one in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""JSON Schemas of the types that replies are declared with: TypedDicts, and what stands in them."""
+"""JSON Schemas of the types of replies: TypedDicts, and the types of their fields."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _TYPES: dict[Any, Schema] = {
 
 
 class Components:
-    """The schemas that the document names: one for each TypedDict."""
+    """The named schemas of the document: one for each TypedDict."""
 
     def __init__(self) -> None:
         self.schemas: dict[str, Schema] = {}
         self._shapes: dict[str, Any] = {}
 
     def schema_of(self, hint: Any) -> Schema:
-        """Raises Undocumented for a type that replies do not have."""
+        """Raises Undocumented for an unsupported type."""
         if hint in _TYPES:
             return dict(_TYPES[hint])
         if isinstance(hint, NewType):
@@ -61,7 +61,7 @@ class Components:
             return {"type": "array", "items": self.schema_of(arguments[0])}
         if origin is dict:
             return {"type": "object", "additionalProperties": self.schema_of(arguments[1])}
-        raise Undocumented(f"replies have no schema for {hint}")
+        raise Undocumented(f"there is no schema for the type {hint}")
 
     def _reference(self, shape: Any) -> Schema:
         name = shape.__name__.removesuffix("Json")
@@ -85,7 +85,7 @@ class Components:
 
 
 def union(schemas: Iterable[Schema]) -> Schema:
-    """One of these; null stands last, and `string or null` is a type of two names."""
+    """A schema that accepts any of these. Null comes last, and `string or null` becomes a list of two types."""
     distinct: list[Schema] = []
     for schema in schemas:
         for one in schema["anyOf"] if set(schema) == {"anyOf"} else [schema]:

@@ -34,7 +34,7 @@ def _record(artifact: "Artifact") -> Record:
         "dirty_hash": metadata.dirty_hash,
         "ci": metadata.ci,
         "interactive": metadata.interactive,
-        "writer": None if writer is None else writer.id,
+        "writer": None if writer is None else writer.credential_id,
         "user_id": None if writer is None else writer.user_id,
     }
 
@@ -49,7 +49,7 @@ def _record(artifact: "Artifact") -> Record:
     ),
 )
 def artifacts() -> None:
-    """List, show and delete the artifacts of a team or a user, and show who deleted what.
+    """Manage the artifacts of a team or a user.
 
     TEAM is a slug or an id. EMAIL stands for the artifacts that the user stores without a team.
     """
@@ -73,7 +73,7 @@ def artifacts() -> None:
 )
 @json_option
 def list_(owner: str, limit: int, as_json: bool) -> None:
-    """List what TEAM or EMAIL stores, by hash."""
+    """List the artifacts of TEAM or EMAIL, by hash."""
     found = require_owner(owner)
     print_table(
         [_record(artifact) for artifact in _first(found.id, limit)],
@@ -151,7 +151,7 @@ def delete(owner: str, hashes: Sequence[str], writer: str | None, as_json: bool)
 )
 @json_option
 def audit(owner: str, limit: int, as_json: bool) -> None:
-    """Show who deleted what from TEAM or EMAIL, newest first."""
+    """Show deletions from TEAM or EMAIL, newest first."""
     found = require_owner(owner)
     print_table(
         _audit_records(_newest(found.id, limit)),
@@ -194,9 +194,9 @@ def _delete(owner: str, hashes: Sequence[str], quota_bytes: int | None) -> list[
 
 
 def _delete_written(owner: Owner, writer: str, *, as_json: bool) -> None:
-    from larder.artifacts.delete_by_writer import remove_now
+    from larder.artifacts.delete_by_writer import delete_written_now
 
-    report = remove_now(owner.id, writer, now=clock.now())
+    report = delete_written_now(owner.id, writer, now=clock.now())
     if report.finished and not report.artifacts and not report.offers:
         click.echo(f"{owner.name} has no artifacts from {writer}.", err=True)
     record = {
@@ -212,13 +212,13 @@ def _delete_written(owner: Owner, writer: str, *, as_json: bool) -> None:
 def _writer_id(writer: str) -> str:
     """The id of a key, session or user. Raises UsageError if `writer` is not a valid id."""
     from larder.artifacts.models import parse_writer_id
-    from larder.errors import InvalidRequest
+    from larder.errors import InvalidValue
 
     if "@" in writer:
         return require_user(writer).id
     try:
         return parse_writer_id(writer)
-    except InvalidRequest as error:
+    except InvalidValue as error:
         raise click.UsageError(
             f"--writer {error.rule}, or a user's email address:"
             " `larder artifacts list` and `larder keys list --user EMAIL` show the ids"
@@ -243,11 +243,11 @@ def _audit_records(entries: Sequence["Entry"]) -> list[Record]:
     """`by` is the user's email address, or the id of a user who no longer exists."""
     from larder.accounts.service import find_users
 
-    ids = {entry.actor.user_id for entry in entries if entry.actor.user_id is not None}
-    users = find_users(sorted(ids))
+    ids = {entry.actor.user_id for entry in entries if entry.actor}
+    users = find_users(sorted(id for id in ids if id is not None))
     records: list[Record] = []
     for entry in entries:
-        id = entry.actor.user_id
+        id = entry.actor.user_id if entry.actor else None
         known = None if id is None else users.get(id)
         records.append(
             {
@@ -258,7 +258,7 @@ def _audit_records(entries: Sequence["Entry"]) -> list[Record]:
                 "size_bytes": entry.size_bytes,
                 "by": "operator" if id is None else id if known is None else known.email,
                 "user_id": id,
-                "credential_id": entry.actor.credential_id,
+                "credential_id": entry.actor.credential_id if entry.actor else None,
             }
         )
     return records

@@ -1,7 +1,6 @@
 """`larder rebuild-index` and `larder sweep`: the index of stored artifacts."""
 
 import time
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -13,9 +12,10 @@ from larder_cli.progress import counting
 
 if TYPE_CHECKING:
     from larder.artifacts.rebuild_index import RebuildReport
+    from larder.artifacts.sweep import SweepReport
 
 
-def _record(report: "RebuildReport", seconds: float) -> Record:
+def _rebuild_record(report: "RebuildReport", seconds: float) -> Record:
     return {
         "objects": report.objects,
         "indexed": report.indexed,
@@ -23,6 +23,24 @@ def _record(report: "RebuildReport", seconds: float) -> Record:
         "expired_or_refused": report.expired,
         "replaced": report.replaced,
         "seconds": round(seconds, 1),
+    }
+
+
+def _sweep_record(report: "SweepReport") -> Record:
+    return {
+        "expired_artifacts": report.expired,
+        "objects_deleted": report.objects_deleted,
+        "uploads_published": report.uploads_settled,
+        "uploads_never_received": report.uploads_given_up,
+        "removals_finished": report.removals,
+        "totals_checked": report.totals_checked,
+        "totals_to_check_again": report.totals_drifting,
+        "totals_not_checked": report.totals_too_large,
+        "totals_corrected": report.totals_corrected,
+        "corrected_size_bytes": report.corrected_bytes,
+        "corrected_artifacts": report.corrected_artifacts,
+        "failed": report.failed,
+        "finished": report.finished,
     }
 
 
@@ -48,7 +66,7 @@ def rebuild_index(as_json: bool) -> None:
         report = rebuild_index.rebuild_index(
             now=clock.now(), on_progress=lambda report: count(report.objects)
         )
-    print_record(_record(report, time.monotonic() - began), as_json=as_json)
+    print_record(_rebuild_record(report, time.monotonic() - began), as_json=as_json)
 
 
 @click.command("sweep", cls=TargetCommand, epilog=examples("larder --stack larder sweep"))
@@ -60,4 +78,4 @@ def sweep(as_json: bool) -> None:
     """
     from larder.artifacts import sweep
 
-    print_record(asdict(sweep.sweep(now=clock.now())), as_json=as_json)
+    print_record(_sweep_record(sweep.sweep(now=clock.now())), as_json=as_json)

@@ -15,7 +15,7 @@ from larder.api_keys.models import (
     RateLimit,
     Refill,
 )
-from larder.errors import InvalidRequest
+from larder.errors import InvalidValue
 from larder.settings import SettingsError
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.output import Record, print_json, print_record, print_table
@@ -28,18 +28,18 @@ from larder_cli.quantities import (
     seconds_or_none,
 )
 from larder_cli.teams import require_team
-from larder_cli.users import require_user
+from larder_cli.users import require_proven_user, require_user, unverified_option
 
 if TYPE_CHECKING:
     from larder.teams.models import Team
 
 _OPTIONS = {
-    "userId": "--user",
-    "expiresIn": "--expires-in",
-    "refillAmount": "--refill-amount",
-    "refillInterval": "--refill-interval",
-    "rateLimitMax": "--rate-limit-max",
-    "rateLimitTimeWindow": "--rate-limit-window",
+    "user_id": "--user",
+    "expires_in": "--expires-in",
+    "refill_amount": "--refill-amount",
+    "refill_interval": "--refill-interval",
+    "rate_limit_max": "--rate-limit-max",
+    "rate_limit_time_window": "--rate-limit-window",
 }
 """The fields of a key whose command-line options have another name."""
 
@@ -100,10 +100,10 @@ def _every(count: int, duration_ms: int) -> str:
 
 
 def _team_slugs(keys: Iterable[ApiKey]) -> dict[str, str]:
-    from larder.teams import service
+    from larder.teams.teams import find_team
 
     team_ids = {key.team_id for key in keys if key.team_id is not None}
-    found = {team_id: service.find_team(team_id) for team_id in team_ids}
+    found = {team_id: find_team(team_id) for team_id in team_ids}
     return {team_id: team.slug for team_id, team in found.items() if team is not None}
 
 
@@ -112,10 +112,10 @@ def _team_slug(key: ApiKey) -> str | None:
 
 
 def _team_of_member(id_or_slug: str, email: str, user_id: str) -> "Team":
-    from larder.teams import service
+    from larder.teams.members import role_of
 
     team = require_team(id_or_slug)
-    if service.role_of(team.id, user_id) is None:
+    if role_of(team.id, user_id) is None:
         raise click.ClickException(
             f"{email} is not a member of {team.slug}, so the key could not be used:"
             f" `larder teams add-member {team.slug} {email}` makes them one"
@@ -197,7 +197,7 @@ def _print_raw(raw: str) -> None:
     ),
 )
 def keys() -> None:
-    """API keys, which clients present as TURBO_TOKEN."""
+    """Manage API keys, which clients send as TURBO_TOKEN."""
 
 
 @keys.command(
@@ -226,7 +226,7 @@ def keys() -> None:
 )
 @click.option(
     "--prefix",
-    help="What the key begins with: letters, digits, underscores and hyphens. The deployment sets its "
+    help="The first characters of the key: letters, digits, underscores and hyphens. The deployment sets its "
     "length, by default 1 to 32.",
 )
 @click.option(
@@ -240,7 +240,7 @@ def keys() -> None:
     type=permission,
     multiple=True,
     metavar="RESOURCE=ACTIONS",
-    help="What the key may do, given once for each resource: artifacts with read, write and manage, teams "
+    help="What the key can do. Repeat the option for each resource: artifacts with read, write and manage, teams "
     "with read and write, or a resource that DefaultKeyPermissions names. "
     f"By default, artifacts={','.join(CACHE_ACTIONS)}.",
 )
@@ -255,8 +255,8 @@ def keys() -> None:
     type=click.IntRange(min=0),
     metavar="N",
     help=(
-        "How many uses the key has. The last one deletes it, unless it is refilled. 0 without a "
-        "refill makes a key that is refused. By default, uses are not limited."
+        "How many uses the key has. The last one deletes it, unless it is refilled. With 0 and no "
+        "refill, Larder always rejects the key. By default, uses are not limited."
     ),
 )
 @click.option(
@@ -292,6 +292,7 @@ def keys() -> None:
         "Needs --rate-limit-max."
     ),
 )
+@unverified_option
 @json_option
 def create(
     user: str,
@@ -306,14 +307,20 @@ def create(
     refill_interval: int | None,
     rate_limit_max: int | None,
     rate_limit_window: int | None,
+    unverified: bool,
     as_json: bool,
 ) -> None:
-    """Create a key and print it. The key is shown only once, because only its hash is stored."""
+    """Create a key and print it. The key is shown only once."""
     from larder.api_keys import service
 
     refill = _refill(remaining, refill_amount, refill_interval)
     rate_limit = _rate_limit(rate_limit_max, rate_limit_window)
-    owner = require_user(user)
+    # Someone who signed up with the address could write what the key reads.
+    owner = require_proven_user(
+        user,
+        instead="ask them to sign in and open the link to verify their address",
+        unverified=unverified,
+    )
     bound_to = None if team is None else _team_of_member(team, owner.email, owner.id)
     new = NewKey(
         user_id=owner.id,
@@ -329,10 +336,9 @@ def create(
     )
     try:
         key, raw = service.create_key(new, now=clock.now())
-    except InvalidRequest as refused:
+    except InvalidValue as refused:
         option = _OPTIONS.get(refused.field, f"--{refused.field}")
-        rule = refused.message.removeprefix(refused.field)
-        raise click.ClickException(f"{option}{rule}") from refused
+        raise click.ClickException(f"{option}: {refused.rule}") from refused
     _warn_of_unknown(key)
     slug = None if bound_to is None else bound_to.slug
     if as_json:
@@ -346,7 +352,7 @@ def create(
 @click.option("--user", required=True, metavar="EMAIL", help="The user who owns the keys.")
 @json_option
 def list_(user: str, as_json: bool) -> None:
-    """List a user's keys, oldest first. The keys themselves are not stored; `start` shows how each begins."""
+    """List a user's keys, oldest first. `start` shows how each key begins; Larder does not show complete keys."""
     from larder.api_keys import service
 
     owner = require_user(user)
@@ -368,7 +374,7 @@ def list_(user: str, as_json: bool) -> None:
 @click.argument("key_id", metavar="KEY_ID")
 @json_option
 def show(key_id: str, as_json: bool) -> None:
-    """Show the key with the id KEY_ID, with all its limits. The key itself is not stored."""
+    """Show the key with the id KEY_ID, with all its limits. Larder does not show the key itself."""
     from larder.api_keys import service
 
     key = service.find_key(key_id)
@@ -394,8 +400,8 @@ def show(key_id: str, as_json: bool) -> None:
     show_default=True,
     metavar="TIME",
     help=(
-        "How long the old key still works: 90s, 30m, 12h, 30d. Each key gets what is left of an "
-        "allowance. 0 ends the old key at once."
+        "How long the old key still works: 90s, 30m, 12h, 30d. If the key has an allowance, both "
+        "keys get its remaining uses. 0 ends the old key at once."
     ),
 )
 @json_option
@@ -438,6 +444,7 @@ def revoke(key_id: str, as_json: bool) -> None:
     """Delete the key with the id KEY_ID. Larder rejects it from the next request on."""
     from larder.api_keys import service
 
-    if not service.revoke_key(key_id):
+    key = service.find_key(key_id)
+    if key is None or not service.revoke_key(key):
         raise _no_such_key(key_id)
     print_record({"id": key_id, "revoked": True}, as_json=as_json)

@@ -26,9 +26,10 @@ def _headers(stored: "StoredMessage") -> Record:
     epilog=examples("larder outbox list", "larder outbox show 01a1fe00189f3d14cce097faeb24"),
 )
 def outbox() -> None:
-    """Read mail that was not sent, because the deployment has no email sender.
+    """Read mail that was stored instead of sent.
 
-    Anyone who can read it can follow its links, for example to verify an address or reset a password.
+    A deployment without an email sender stores its mail in the outbox. If you can read it, you can follow its links,
+    for example to verify an address or reset a password.
     """
 
 

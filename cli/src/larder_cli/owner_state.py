@@ -44,7 +44,7 @@ _OPTIONS = (
     click.option(
         "--default-quota",
         is_flag=True,
-        help="Use the deployment's default quota (DefaultQuotaBytes).",
+        help="Use the deployment's default quota (DefaultQuotaBytes for a team, PersonalQuotaBytes for a user).",
     ),
 )
 
@@ -85,10 +85,10 @@ def check_change(change: StateChange) -> None:
 
 
 def change_state(owner: str, change: StateChange) -> None:
-    """Takes effect at the owner's next request. Raises InvalidRequest."""
-    from larder.teams import service
+    """Takes effect at the owner's next request. Raises InvalidValue."""
+    from larder.teams import state
 
-    service.change_state(
+    state.change_state(
         owner,
         caching=None if change.caching is None else CachingStatus(change.caching),
         block=None if change.block is None else Block(change.block),
@@ -107,9 +107,10 @@ def state_record(owner: str, state: OwnerState) -> Record:
     totals = read_totals(owner)
     return {
         "caching": state.caching.value,
-        **block_record(state),
         "quota_bytes": state.quota_bytes,
         "status": caching_status(state, totals).value,
+        # Next to the status, because clients of a blocked owner get 402 instead of it.
+        **block_record(state),
         **stored_record(totals),
     }
 

@@ -36,7 +36,7 @@ def require_owner(team_or_email: str) -> Owner:
     if "@" not in team_or_email:
         team = require_team(team_or_email)
         return Owner(id=team.id, slug=team.slug, state=team.state)
-    from larder.teams.repository import read_state
+    from larder.teams.state import read_state
 
     user = require_user(team_or_email)
     return Owner(id=user.id, email=user.email, state=read_state(user.id))

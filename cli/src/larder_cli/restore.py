@@ -33,7 +33,7 @@ _ATTEMPTS = 10
 )
 @json_option
 def restore_table(table: str, source: str, as_json: bool) -> None:
-    """Copy every item of a recovered table into the stack's TABLE.
+    """Copy a recovered table into the stack's TABLE.
 
     An item of the recovered table replaces the stack's item with the same key. Items added since then stay. You can
     run the command again.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from larder import clock
-from larder.errors import LastOwner
+from larder.errors import LastOwner, MemberNotFound
 from larder.teams.models import Role, TeamChange
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.mail_context import operator_mail_context
@@ -20,9 +20,10 @@ from larder_cli.owner_state import (
     state_record,
     stored_record,
 )
-from larder_cli.users import require_user
+from larder_cli.users import require_proven_user, require_user, unverified_option
 
 if TYPE_CHECKING:
+    from larder.artifacts.models import Totals
     from larder.invitations.models import Invitation
     from larder.teams.models import Team
 
@@ -37,9 +38,9 @@ _role_option = click.option(
 
 def require_team(id_or_slug: str) -> "Team":
     """The team with this slug or id. Raises ClickException."""
-    from larder.teams import service
+    from larder.teams.teams import find_team
 
-    team = service.find_team(id_or_slug)
+    team = find_team(id_or_slug)
     if team is None:
         raise click.ClickException(f"there is no team {id_or_slug}: {_meant(id_or_slug)}")
     return team
@@ -61,10 +62,17 @@ def _record(team: "Team") -> Record:
         "slug": team.slug,
         "name": team.name,
         "former_slugs": list(team.former_slugs),
+        "created_at": team.created_at,
+    }
+
+
+def _list_record(team: "Team", totals: "Totals") -> Record:
+    return {
+        **_record(team),
         "caching": team.state.caching.value,
         "block": None if team.state.block is None else team.state.block.value,
         "quota_bytes": team.state.quota_bytes,
-        "created_at": team.created_at,
+        **stored_record(totals),
     }
 
 
@@ -103,7 +111,7 @@ def _print_team(team: "Team", *, as_json: bool) -> None:
     ),
 )
 def teams() -> None:
-    """Manage teams, their members, invitations, quotas and blocks.
+    """Manage teams, members, invitations and limits.
 
     TEAM is a slug or an id.
     """
@@ -123,15 +131,19 @@ def teams() -> None:
     ),
 )
 @click.option("--owner", required=True, metavar="EMAIL", help="The user who owns the team.")
+@unverified_option
 @json_option
-def create(name: str, slug: str, owner: str, as_json: bool) -> None:
+def create(name: str, slug: str, owner: str, unverified: bool, as_json: bool) -> None:
     """Create a team with its first owner."""
-    from larder.teams import service
+    from larder.teams.teams import create_team
 
-    user = require_user(owner)
-    team = service.create_team(name, slug, owner_user_id=user.id, now=clock.now())
-    # Read it again, because only reading fills in the deployment's default quota.
-    _print_team(require_team(team.id), as_json=as_json)
+    user = require_proven_user(
+        owner,
+        instead="create the team with another owner, and invite them with `larder teams invite`",
+        unverified=unverified,
+    )
+    team = create_team(name, slug, owner_user_id=user.id, now=clock.now())
+    _print_team(team, as_json=as_json)
 
 
 @teams.command("list", epilog=examples("larder teams list", "larder teams list --json"))
@@ -139,12 +151,12 @@ def create(name: str, slug: str, owner: str, as_json: bool) -> None:
 def list_(as_json: bool) -> None:
     """List all teams, and how much each stores."""
     from larder.artifacts.repository.totals import read_totals_of
-    from larder.teams import service
+    from larder.teams.teams import list_teams
 
-    found = service.list_teams()
+    found = list_teams()
     stored = read_totals_of([team.id for team in found])
     print_table(
-        [{**_record(team), **stored_record(stored[team.id])} for team in found],
+        [_list_record(team, stored[team.id]) for team in found],
         ("slug", "name", "id", "caching", "block", "stored_bytes", "quota_bytes", "created_at"),
         empty="there are no teams: create one with `larder teams create`",
         as_json=as_json,
@@ -187,13 +199,13 @@ def rename(
     team: str, name: str | None, slug: str | None, free_former_slugs: bool, as_json: bool
 ) -> None:
     """Change the name or the slug of TEAM."""
-    from larder.teams import management
+    from larder.teams.teams import change_team
 
     if name is None and slug is None and not free_former_slugs:
         raise click.UsageError("nothing to change: give --name, --slug or --free-former-slugs")
     found = require_team(team)
     change = TeamChange(name=name, slug=slug, former_slugs=() if free_former_slugs else None)
-    management.change_team(found.id, change, by=None, now=clock.now())
+    change_team(found.id, change, by=None, now=clock.now())
     _print_team(require_team(found.id), as_json=as_json)
 
 
@@ -205,7 +217,7 @@ def rename(
 @json_option
 def delete(team: str, yes: bool, as_json: bool) -> None:
     """Delete TEAM. All access ends at once; its artifacts are deleted within hours."""
-    from larder.teams import management
+    from larder.teams.teams import delete_team
 
     found = require_team(team)
     if not yes:
@@ -214,7 +226,7 @@ def delete(team: str, yes: bool, as_json: bool) -> None:
             abort=True,
             err=True,
         )
-    management.delete_team(found.id, by=None, now=clock.now())
+    delete_team(found.id, by=None, now=clock.now())
     print_record({"id": found.id, "slug": found.slug, "deleted": True}, as_json=as_json)
 
 
@@ -224,10 +236,10 @@ def delete(team: str, yes: bool, as_json: bool) -> None:
 def members(team: str, as_json: bool) -> None:
     """List the members of TEAM, with their roles."""
     from larder.accounts.service import find_users
-    from larder.teams import service
+    from larder.teams.members import list_members
 
     found = require_team(team)
-    there = service.members(found.id)
+    there = list_members(found.id)
     users = find_users([member.user_id for member in there])
     records: list[Record] = []
     for member in there:
@@ -238,13 +250,14 @@ def members(team: str, as_json: bool) -> None:
                 "role": member.role.value,
                 "email": None if user is None else user.email,
                 "name": None if user is None else user.name,
+                "proven": None if user is None else user.proven,
                 "user_id": member.user_id,
                 "joined_at": member.joined_at,
             }
         )
     print_table(
         records,
-        ("role", "email", "name", "joined_at"),
+        ("role", "email", "name", "proven", "joined_at"),
         empty=f"{found.slug} has no members: add one with `larder teams add-member {found.slug}`",
         as_json=as_json,
     )
@@ -257,14 +270,20 @@ def members(team: str, as_json: bool) -> None:
 @click.argument("team", metavar="TEAM")
 @click.argument("email", metavar="EMAIL")
 @_role_option
+@unverified_option
 @json_option
-def add_member(team: str, email: str, role: str, as_json: bool) -> None:
+def add_member(team: str, email: str, role: str, unverified: bool, as_json: bool) -> None:
     """Make the user EMAIL a member of TEAM, or change a member's role."""
-    from larder.teams import service
+    from larder.teams import members
 
-    found, user = require_team(team), require_user(email)
+    found = require_team(team)
+    user = require_proven_user(
+        email,
+        instead=f"invite them with `larder teams invite {found.slug} {email} --role {role}`",
+        unverified=unverified,
+    )
     with _explain_last_owner(found, user.email):
-        service.add_member(found.id, user.id, Role(role), now=clock.now())
+        members.add_member(found.id, user.id, Role(role), now=clock.now())
     print_record({"team": found.slug, "email": user.email, "role": role}, as_json=as_json)
 
 
@@ -276,14 +295,14 @@ def add_member(team: str, email: str, role: str, as_json: bool) -> None:
 @_role_option
 @json_option
 def invite(team: str, email: str, role: str, as_json: bool) -> None:
-    """Email EMAIL a link to join TEAM. It works once, within seven days.
+    """Send EMAIL a link to join TEAM. It works once, within seven days.
 
     The recipient signs in or signs up with that address. An earlier invitation to TEAM ends.
     """
     from larder.accounts import team_members
 
     found = require_team(team)
-    (made,) = team_members.invite(
+    (made,) = team_members.send_invitations(
         found.id,
         [team_members.InvitationWanted(email=email, role=Role(role))],
         operator_mail_context("larder teams invite"),
@@ -333,14 +352,17 @@ def withdraw(team: str, email: str, as_json: bool) -> None:
 @click.argument("email", metavar="EMAIL")
 @json_option
 def remove_member(team: str, email: str, as_json: bool) -> None:
-    """Remove the user EMAIL from TEAM. Their keys stop working for TEAM at once."""
-    from larder.teams import service
+    """Remove the user EMAIL from TEAM. Their keys stop working for TEAM at once, and those bound to it are deleted."""
+    from larder.api_keys.service import delete_keys_of_member
+    from larder.teams import members
 
     found, user = require_team(team), require_user(email)
-    if service.role_of(found.id, user.id) is None:
-        raise click.ClickException(f"{user.email} is not a member of {found.slug}")
-    with _explain_last_owner(found, user.email):
-        service.remove_member(found.id, user.id)
+    try:
+        with _explain_last_owner(found, user.email):
+            members.remove_member(found.id, user.id, by=None)
+            delete_keys_of_member(found.id, user.id)
+    except MemberNotFound:
+        raise click.ClickException(f"{user.email} is not a member of {found.slug}") from None
     print_record({"team": found.slug, "email": user.email, "removed": True}, as_json=as_json)
 
 

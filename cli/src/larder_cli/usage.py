@@ -69,12 +69,12 @@ class _OwnerUsage:
 )
 @json_option
 def usage(owner: str | None, of_all: bool, days: int, as_json: bool) -> None:
-    """Show cache usage of TEAM, of EMAIL, or of all teams.
+    """Show the cache usage of a team or a user.
 
     Shows hits, misses and time saved as clients reported them, as a chart and by CI; uploads; and how much is stored
-    now. TEAM is a slug or an id. EMAIL stands for what the user does without a team.
+    now. TEAM is a slug or an id. EMAIL stands for the user's usage without a team.
     """
-    from larder.teams.service import list_teams
+    from larder.teams.teams import list_teams
 
     if (owner is None) is not of_all:
         raise click.UsageError("give a TEAM, an EMAIL or --all")

@@ -38,12 +38,34 @@ def require_user(email: str) -> "User":
     return user
 
 
+unverified_option = click.option(
+    "--unverified",
+    is_flag=True,
+    help="Accept a user who has not proven that the email address is theirs.",
+)
+
+
+def require_proven_user(email: str, *, instead: str, unverified: bool) -> "User":
+    """The user with this address, unless someone else may have signed up with it. Raises ClickException.
+
+    `instead` is what the operator can do, for the message. `unverified` accepts any user.
+    """
+    user = require_user(email)
+    if not (user.proven or unverified):
+        raise click.ClickException(
+            f"{user.email} has not proven that the address is theirs, and someone else may have signed up with it:"
+            f" {instead}, or give --unverified if you know the user"
+        )
+    return user
+
+
 def _record(user: "User") -> Record:
     return {
         "id": user.id,
         "email": user.email,
         "name": user.name,
         "email_verified": user.email_verified,
+        "proven": user.proven,
         "created_at": user.created_at,
     }
 
@@ -92,7 +114,7 @@ def _why(error: Exception) -> str | None:
 def _partial_deletion(user: "User", why: str = "") -> click.ClickException:
     return click.ClickException(
         f"{user.email} is deleted and their sessions have ended, but keys or memberships may remain{why}. The hourly"
-        f" ForgetDeletedUsers function deletes them. The user's id is {user.id}"
+        f" SweepDeletedUsers function deletes them. The user's id is {user.id}"
     )
 
 
@@ -138,7 +160,7 @@ def list_(as_json: bool) -> None:
     fullest_first = sorted(found, key=lambda user: -stored[user.id].size_bytes)
     print_table(
         [{**_record(user), **stored_record(stored[user.id])} for user in fullest_first],
-        ("email", "id", "email_verified", "created_at", "stored_bytes", "artifacts"),
+        ("email", "id", "proven", "created_at", "stored_bytes", "artifacts"),
         empty="there are no users: create one with `larder users create`",
         as_json=as_json,
     )
@@ -193,7 +215,7 @@ def delete(email: str, yes: bool, as_json: bool) -> None:
     """
     from larder.accounts import service, sign_in
     from larder.api_keys.service import delete_keys_of
-    from larder.teams.service import leave_teams
+    from larder.teams.members import leave_teams
 
     user = require_user(email)
     with _explain_deleted_user(user), _explain_only_owner(user):
@@ -207,7 +229,7 @@ def delete(email: str, yes: bool, as_json: bool) -> None:
             )
             # Another owner may have left while the question was open.
             sign_in.check_teams_keep_an_owner(user.id)
-        service.remove_user(user.id, now=clock.now())
+        service.delete_user(user.id, now=clock.now())
     with _explain_partial_deletion(user):
         keys = delete_keys_of(user.id)
         if not leave_teams(user.id):
@@ -235,7 +257,7 @@ def end_sessions(email: str, as_json: bool) -> None:
 
     user = require_user(email)
     with _explain_deleted_user(user):
-        sessions.end_sessions(user.id)
+        sessions.revoke_sessions(user.id)
     print_record({"id": user.id, "email": user.email, "sessions_ended": True}, as_json=as_json)
     if not as_json:
         click.echo(f"\nThe password and API keys stay valid. {_how_to_revoke_keys(user.email)}")
@@ -270,7 +292,7 @@ def change_email(email: str, new: str, as_json: bool) -> None:
         "email": becomes.email,
         "former_email": was.email,
         "email_verified": becomes.email_verified,
-        "former_email_is_told": _notify_of_new_email(was, becomes, now),
+        "former_email_notified": _notify_of_new_email(was, becomes, now),
     }
     print_record(record, as_json=as_json)
     if not as_json:
@@ -287,7 +309,7 @@ def _notify_of_new_email(was: "User", becomes: "User", now: datetime) -> bool:
 
     mail_context = operator_mail_context("larder users change-email")
     try:
-        return links.tell_of_new_email(was, becomes, mail_context, by_operator=True, now=now)
+        return links.notify_previous_address(was, becomes, mail_context, by_operator=True, now=now)
     except Exception as error:
         why = _why(error)
         if why is None:
@@ -301,6 +323,6 @@ def _how_to_revoke_keys(email: str) -> str:
 
 
 def _print_user(user: "User", *, as_json: bool) -> None:
-    from larder.teams.repository import read_state
+    from larder.teams.state import read_state
 
     print_record({**_record(user), **state_record(user.id, read_state(user.id))}, as_json=as_json)

@@ -35,7 +35,7 @@ def client(
 ) -> Iterator[Client]:
     """A client of the server at `url` with these headers, and the Origin of a page, which Node's fetch leaves out."""
     with node.script(folder, "call.mjs") as script:
-        script.tell({**_where(url, headers), "keyPlugin": KEY_PLUGINS[release]})
+        script.send({**_where(url, headers), "keyPlugin": KEY_PLUGINS[release]})
         yield Client(script)
 
 
@@ -43,7 +43,7 @@ def client(
 def page(folder: Path, url: str) -> Iterator[Page]:
     """A client as on a page of the server at `url`, in a browser of its own that holds no cookie yet."""
     with node.script(folder, "page.mjs") as script:
-        script.tell(_where(url, {}))
+        script.send(_where(url, {}))
         yield Page(script)
 
 
@@ -57,7 +57,7 @@ class Client:
 
     def __call__(self, method: str, **argument: Any) -> dict[str, Any]:
         """`{"data", "error"}`, as the client gives it to a page; `error` has the reply's code and status."""
-        self._script.tell({"method": method, "argument": argument})
+        self._script.send({"method": method, "argument": argument})
         line = self._script.answer()
         assert line, f"the client ended at {method}"
         answer: dict[str, Any] = json.loads(line, object_hook=_dated)

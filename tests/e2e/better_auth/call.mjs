@@ -1,5 +1,5 @@
-// The unmodified Better Auth client. Each line of standard input is a call, each line of standard output what it gave:
-// {"method": "apiKey.create", "argument": {...}} -> {"data": ..., "error": ...}. The first line tells where and as whom.
+// The unmodified Better Auth client. Each line of standard input is a call, each line of standard output its result:
+// {"method": "apiKey.create", "argument": {...}} -> {"data": ..., "error": ...}. The first line has the address and the headers.
 import { createInterface } from "node:readline";
 import { createAuthClient } from "better-auth/client";
 

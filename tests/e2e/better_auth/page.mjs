@@ -1,8 +1,8 @@
 // The unmodified Better Auth client as on a page: with cookies, which Node's fetch does not keep, an address to move on
-// from, and the session's store in use. Lines are those of call.mjs, besides
-// - "browser.state" tells {"cookies", "address", "store"}, "browser.restart" forgets the cookies that end with it;
-// - a Date comes as {"$date": ...}, so that it can be told from text;
-// - a refusal comes with `retryAfter`, read as Better Auth's documentation has pages read it.
+// from, and the session's store in use. Lines are those of call.mjs, and also:
+// - "browser.state" returns {"cookies", "address", "store"}, "browser.restart" forgets the cookies that end with it;
+// - a Date comes as {"$date": ...}, to distinguish it from text;
+// - an error comes with `retryAfter`, read as in Better Auth's documentation.
 import { createInterface } from "node:readline";
 
 const cookies = new Map();
@@ -49,7 +49,7 @@ const browser = {
   },
 };
 
-function told(key, value) {
+function withDates(key, value) {
   return this[key] instanceof Date ? { $date: value } : value;
 }
 
@@ -61,6 +61,6 @@ for await (const line of createInterface({ input: process.stdin })) {
     retryAfter = null;
     const root = sent.method.startsWith("browser.") ? { browser } : client;
     const call = sent.method.split(".").reduce((object, name) => object[name], root);
-    console.log(JSON.stringify({ ...(await call(sent.argument)), retryAfter }, told));
+    console.log(JSON.stringify({ ...(await call(sent.argument)), retryAfter }, withDates));
   }
 }

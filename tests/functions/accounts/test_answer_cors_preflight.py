@@ -32,7 +32,7 @@ def test_trusted_origins_can_send_json_and_cookies(origin: str, path: str) -> No
         "access-control-allow-credentials": "true",
         "access-control-allow-methods": "GET, POST",
         "access-control-allow-headers": "Content-Type, Authorization, x-api-key",
-        "access-control-expose-headers": "Retry-After, X-Retry-After",
+        "access-control-expose-headers": "Link, Retry-After, X-Retry-After",
         "access-control-max-age": "7200",
     }
     assert reply.headers["vary"] == "Origin"

@@ -28,7 +28,7 @@ def test_other_sessions_stay_valid_by_default(ada: User, browser: Browser) -> No
     assert elsewhere.get("/get-session").json is not None
 
 
-def test_other_sessions_end_on_request(ada: User, browser: Browser) -> None:
+def test_other_sessions_are_revoked_on_request(ada: User, browser: Browser) -> None:
     elsewhere, before = browser_of(ada), browser_of(ada)
     before.cookies = dict(browser.cookies)
     reply = browser.post(PATH, {**CHANGE, "revokeOtherSessions": True})

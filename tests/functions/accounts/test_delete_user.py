@@ -11,8 +11,9 @@ from larder.accounts.service import create_user, find_user, find_user_by_email
 from larder.accounts.sessions import start_session
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, list_keys
+from larder.teams.members import add_member, remove_member, role_of
 from larder.teams.models import Role
-from larder.teams.service import add_member, create_team, remove_member, role_of
+from larder.teams.teams import create_team
 from tests.conftest import SetOption
 from tests.faults import just_before, unreachable
 from tests.functions.accounts.conftest import PASSWORD
@@ -83,7 +84,7 @@ def test_an_owner_who_becomes_the_last_one_during_the_request_is_deleted(
     add_member(team.id, bob.id, Role.OWNER, now=now)
 
     def bob_leaves() -> None:
-        remove_member(team.id, bob.id)
+        remove_member(team.id, bob.id, by=None)
 
     with just_before("dynamodb", "TransactWriteItems", bob_leaves):
         assert browser.post(PATH).status == 200
@@ -93,7 +94,7 @@ def test_an_owner_who_becomes_the_last_one_during_the_request_is_deleted(
     assert role_of(team.id, bob.id) is Role.OWNER
 
 
-def test_memberships_that_cannot_be_ended_are_left_to_the_hourly_run(
+def test_memberships_that_cannot_be_removed_are_left_to_the_hourly_run(
     ada: User, bob: User, browser: Browser
 ) -> None:
     now = clock.now()
@@ -108,7 +109,7 @@ def test_memberships_that_cannot_be_ended_are_left_to_the_hourly_run(
             assert browser.post(PATH).status == 200
     assert find_user(ada.id) is None
     assert role_of(team.id, ada.id) is Role.MEMBER
-    invoke("accounts.forget_deleted_users.handler", {})
+    invoke("accounts.sweep_deleted_users.handler", {})
     assert role_of(team.id, ada.id) is None
 
 

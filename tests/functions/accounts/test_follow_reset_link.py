@@ -5,9 +5,10 @@ from datetime import timedelta
 import pytest
 
 from larder import clock
-from larder.accounts.links import issue_reset_token, reset_password
+from larder.accounts.links import issue_callback_token, issue_reset_token, reset_password
 from larder.accounts.models import User
 from larder.api_keys.service import delete_keys_of
+from tests.conftest import SetOption
 from tests.functions.accounts.conftest import MAIL_CONTEXT
 from tests.mailbox import Mailbox
 from tests.requests import DOMAIN, Browser
@@ -44,7 +45,31 @@ def test_an_expired_used_or_unknown_token_redirects_with_an_error(
         assert reply.headers["location"] == f"https://{DOMAIN}/reset?a=b&error=INVALID_TOKEN"
 
 
-@pytest.mark.parametrize("query", ["", "?callbackURL="])
+def test_the_link_in_the_mail_leads_to_the_page_after_its_use_too(
+    ada: User, mailbox: Mailbox
+) -> None:
+    Browser().post("/request-password-reset", {"email": ada.email, "redirectTo": "/reset?a=b"})
+    link = mailbox.link().removeprefix("/api/auth")
+    token = link.partition("?")[0].rpartition("/")[2]
+    new = "another correct horse"
+    reset_password(token, new, MAIL_CONTEXT, end_keys=delete_keys_of, now=clock.now())
+    location = Browser().get(link).headers["location"]
+    assert location == f"https://{DOMAIN}/reset?a=b&error=INVALID_TOKEN"
+
+
+def test_the_page_of_a_mail_must_still_be_trusted(ada: User, option: SetOption) -> None:
+    token = issue_reset_token(ada, now=clock.now())
+    url = "https://app.example.org/reset"
+    link = f"/reset-password/{token}?callback={issue_callback_token(url, now=clock.now())}"
+    option("trusted_origins", "https://app.example.org")
+    assert Browser().get(link).headers["location"] == f"{url}?token={token}"
+    option("trusted_origins", "")
+    assert Browser().get(link).refusal == (403, "INVALID_CALLBACK_URL")
+
+
+@pytest.mark.parametrize(
+    "query", ["", "?callbackURL=", "?callback=", "?callback=x", "?callback=a.b.c"]
+)
 def test_without_a_callback_it_redirects_to_the_page_of_larder(ada: User, query: str) -> None:
     token = issue_reset_token(ada, now=clock.now())
     reply = Browser().get(f"/reset-password/{token}{query}")

@@ -7,7 +7,7 @@ import pytest
 
 from larder import clock
 from larder.accounts.models import User
-from larder.accounts.sessions import end_session, find_session, start_session
+from larder.accounts.sessions import find_session, revoke_session, start_session
 from larder.instance import restart
 from larder.signing import sign
 from tests.conftest import SetOption
@@ -143,22 +143,22 @@ def test_a_bearer_token_or_a_forged_cookie_is_not_signed_again(
 # Expiry ------------------------------------------------------------------------------------------
 
 
-def test_a_session_ends_after_seven_days_without_use(ada: User) -> None:
+def test_a_session_expires_after_seven_days_without_use(ada: User) -> None:
     assert signed_in(ada, 7 * DAY - HOUR).get("/get-session").json["user"]["id"] == ada.id
     assert has_no_session(signed_in(ada, 7 * DAY).get("/get-session"))
 
 
-def test_a_session_that_is_not_remembered_ends_after_a_day(ada: User) -> None:
+def test_a_session_that_is_not_remembered_expires_after_a_day(ada: User) -> None:
     assert signed_in(ada, DAY - HOUR, remembered=False).get("/get-session").json
     assert has_no_session(signed_in(ada, DAY, remembered=False).get("/get-session"))
 
 
-def test_an_ended_session_is_refused_by_another_instance_at_the_next_request(
+def test_a_revoked_session_is_refused_by_another_instance_at_the_next_request(
     ada: User, browser: Browser
 ) -> None:
     token, _ = cookie(browser)
     assert browser.get("/get-session").json
-    end_session(ada.id, token)
+    revoke_session(ada.id, token)
     assert has_no_session(browser.get("/get-session"))
     restart()
     assert has_no_session(browser.get("/get-session"))

@@ -26,6 +26,6 @@ def test_a_session_returns_its_user(cloud: Cloud) -> None:
 
 
 def test_401_for_a_key_of_a_deleted_user(cloud: Cloud) -> None:
-    assert repository.remove(read_account(cloud.user.id), now=clock.now())
+    assert repository.delete(read_account(cloud.user.id), now=clock.now())
     reply = cloud.send("GET", "/v2/user")
     assert (reply.status, reply.code) == (401, "unauthorized")

@@ -4,7 +4,8 @@ import pytest
 
 from larder.accounts.email_jobs import VerifyEmail
 from larder.accounts.models import User
-from tests.functions.accounts.conftest import verify
+from larder.accounts.service import find_user
+from tests.functions.accounts.conftest import prove, verify
 from tests.functions.accounts.hostile import NOT_TEXTS
 from tests.mailbox import Mailbox
 from tests.proofs.aws_calls import counted
@@ -39,9 +40,20 @@ def test_unknown_verified_and_unverified_addresses_get_the_same_reply(
 def test_a_signed_in_user_is_informed_that_the_address_is_verified(
     ada: User, browser: Browser
 ) -> None:
-    verify(ada)
+    prove(ada)
     reply = browser.post(PATH, {"email": ada.email})
     assert reply.refusal == (400, "EMAIL_ALREADY_VERIFIED")
+
+
+def test_a_signed_in_user_can_prove_a_verified_address(
+    ada: User, browser: Browser, mailbox: Mailbox
+) -> None:
+    verify(ada)
+    assert browser.post(PATH, {"email": ada.email}).status == 200
+    browser.get(mailbox.link().removeprefix("/api/auth"))
+    stored = find_user(ada.id)
+    assert stored is not None
+    assert stored.proven
 
 
 def test_a_signed_in_user_can_only_request_it_for_their_own_address(

@@ -29,7 +29,7 @@ def test_it_deletes_only_the_key_of_the_request(cloud: Cloud) -> None:
         assert Sender(token)("GET", "/v2/user").status == 200
 
 
-def test_it_ends_only_the_session_of_the_request(cloud: Cloud) -> None:
+def test_it_revokes_only_the_session_of_the_request(cloud: Cloud) -> None:
     now = clock.now()
     session, token = start_session(cloud.user, now=now)
     other = start_session(cloud.user, now=now)[1]

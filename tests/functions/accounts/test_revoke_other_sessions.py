@@ -7,7 +7,7 @@ from tests.requests import Browser, browser_of
 PATH = "/revoke-other-sessions"
 
 
-def test_every_other_session_of_the_caller_ends(ada: User, browser: Browser) -> None:
+def test_every_other_session_of_the_caller_is_revoked(ada: User, browser: Browser) -> None:
     others = [browser_of(ada) for _ in range(3)]
     for one in others:
         assert one.get("/get-session").json

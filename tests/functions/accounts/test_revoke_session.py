@@ -20,7 +20,7 @@ def is_done(reply: Reply) -> bool:
 
 
 @pytest.mark.parametrize("by", ["token", "the id from the list"])
-def test_a_session_ends_on_every_instance_at_the_next_request(
+def test_a_session_is_revoked_on_every_instance_at_the_next_request(
     ada: User, browser: Browser, by: str
 ) -> None:
     session, token = start_session(ada, now=clock.now())
@@ -52,7 +52,7 @@ def test_another_users_session_stays_valid_and_is_not_revealed(
 
 
 @pytest.mark.parametrize("token", TEXTS, ids=lambda text: ascii(text[:12]))
-def test_a_malformed_token_ends_no_session(browser: Browser, token: str) -> None:
+def test_a_malformed_token_revokes_no_session(browser: Browser, token: str) -> None:
     assert is_done(browser.post(PATH, {"token": token}))
     assert browser.get("/get-session").json
 
@@ -64,7 +64,7 @@ def test_a_token_of_the_wrong_type_is_refused(browser: Browser, value: Any) -> N
     assert reply.json["message"].startswith("[body.token] ")
 
 
-def test_a_lone_surrogate_is_refused_or_ends_no_session(browser: Browser) -> None:
+def test_a_lone_surrogate_is_refused_or_revokes_no_session(browser: Browser) -> None:
     assert browser.post(PATH, raw=with_lone_surrogate({}, "token")).status in (200, 400)
     assert browser.get("/get-session").json
 
@@ -79,7 +79,7 @@ def test_a_bad_body_is_reported_before_a_missing_session(aws_in_memory: None) ->
     assert Browser().post(PATH, {"token": "x"}).refusal == (401, "UNAUTHORIZED")
 
 
-def test_a_cross_site_request_ends_no_session(ada: User, browser: Browser) -> None:
+def test_a_cross_site_request_revokes_no_session(ada: User, browser: Browser) -> None:
     _, token = start_session(ada, now=clock.now())
     reply = browser.post(PATH, {"token": token}, headers={"origin": "https://evil.example"})
     assert reply.refusal == (403, "INVALID_ORIGIN")

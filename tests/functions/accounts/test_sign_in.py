@@ -228,7 +228,7 @@ def test_signing_in_can_be_disabled(ada: User, option: SetOption) -> None:
 
 
 def test_existing_users_can_sign_in_when_sign_up_is_disabled(ada: User, option: SetOption) -> None:
-    option("disable_sign_up", "true")
+    option("sign_up_policy", "closed")
     option("allowed_email_domains", "elsewhere.example")
     assert sign_in().status == 200
 

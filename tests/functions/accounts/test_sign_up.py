@@ -3,24 +3,31 @@
 import json
 import re
 from collections import Counter
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
-from larder import aws
+from larder import aws, clock
+from larder.accounts.addresses import canonical
 from larder.accounts.email_jobs import VerifyEmail
 from larder.accounts.models import User
 from larder.accounts.service import check_credentials, find_user_by_email, read_account
+from larder.invitations import repository
+from larder.invitations.models import LIFETIME, Invitation, Invitee
+from larder.invitations.service import accept, create_invitations, withdraw
 from larder.settings import settings
 from larder.signing import sign
-from tests.conftest import SetOption
-from tests.faults import answering, error
+from larder.teams.models import Role
+from larder.teams.teams import create_team, delete_team
+from tests.conftest import SetOption, template
+from tests.faults import answering, error, unreachable
 from tests.functions.accounts.conftest import PASSWORD
 from tests.functions.accounts.hostile import BODIES, NOT_TEXTS, TEXTS, with_lone_surrogate
-from tests.mailbox import Mailbox
+from tests.mailbox import Mailbox, link_in
 from tests.proofs.aws_calls import counted
-from tests.requests import DOMAIN, Browser, Reply
+from tests.requests import DOMAIN, Browser, Cloud, Reply, invoke
 
 PATH = "/sign-up/email"
 EVE = {"name": "Eve", "email": "eve@example.com", "password": PASSWORD}
@@ -80,7 +87,7 @@ def test_over_http_the_cookie_has_no_prefix_and_no_secure_attribute(aws_in_memor
     assert rest.partition("; ")[2] == "Path=/; Max-Age=604800; HttpOnly; SameSite=Lax"
 
 
-def test_a_session_that_is_not_remembered_ends_with_the_browser(aws_in_memory: None) -> None:
+def test_a_session_without_remember_me_ends_with_the_browser(aws_in_memory: None) -> None:
     reply = sign_up(rememberMe=False)
     assert len(reply.cookies) == 2
     assert not [cookie for cookie in reply.cookies if "Max-Age" in cookie]
@@ -193,7 +200,7 @@ def test_a_password_matches_in_every_unicode_form(aws_in_memory: None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("disable_sign_up", "true"), ("enable_email_and_password", "false")]
+    ("name", "value"), [("sign_up_policy", "closed"), ("enable_email_and_password", "false")]
 )
 def test_signing_up_can_be_disabled(
     aws_in_memory: None, option: SetOption, name: str, value: str
@@ -227,6 +234,155 @@ def test_only_addresses_of_allowed_domains_can_sign_up(
     }
 
 
+@pytest.fixture
+def invited_only(option: SetOption) -> None:
+    option("sign_up_policy", "invited")
+
+
+def invite(
+    team_id: str, email: str = "eve@example.com", *, now: datetime | None = None
+) -> Invitation:
+    invitee = Invitee(email=email, address=canonical(email), role=Role.MEMBER)
+    (made,) = create_invitations(team_id, [invitee], by=None, now=now or clock.now())
+    return made
+
+
+def test_a_stranger_cannot_sign_up_at_a_new_deployment() -> None:
+    """The default of the template, which the environment of the tests replaces."""
+    assert template().environment["LARDER_SIGN_UP_POLICY"] == "invited"
+
+
+def test_without_an_invitation_no_one_signs_up(cloud: Cloud, invited_only: None) -> None:
+    invite(cloud.team.id, "bob@example.com")
+    reply = sign_up()
+    assert reply.refusal == (400, "EMAIL_PASSWORD_SIGN_UP_DISABLED")
+    assert "Ask an owner of a team to invite you" in reply.json["message"]
+    assert find_user_by_email("eve@example.com") is None
+
+
+def test_a_refusal_does_not_reveal_who_has_an_account(cloud: Cloud, invited_only: None) -> None:
+    unknown, known = sign_up(), sign_up(email=cloud.user.email)
+    assert (unknown.status, unknown.body) == (known.status, known.body)
+
+
+@pytest.mark.parametrize("spelling", ["eve@example.com", "EVE@Example.com", " eve@example.com "])
+def test_an_invited_person_can_sign_up(cloud: Cloud, invited_only: None, spelling: str) -> None:
+    invite(cloud.team.id)
+    assert sign_up(email=spelling).status == 200
+
+
+def test_an_address_of_an_allowed_domain_needs_no_invitation(
+    cloud: Cloud, invited_only: None, option: SetOption
+) -> None:
+    option("allowed_email_domains", "example.com")
+    assert sign_up().status == 200
+    other = {"email": "eve@elsewhere.example"}
+    assert sign_up(**other).refusal == (400, "EMAIL_PASSWORD_SIGN_UP_DISABLED")
+    invite(cloud.team.id, other["email"])
+    assert sign_up(**other).status == 200
+
+
+def test_an_expired_invitation_does_not_count(cloud: Cloud, invited_only: None) -> None:
+    invite(cloud.team.id, now=clock.now() - LIFETIME)
+    assert sign_up().refusal == (400, "EMAIL_PASSWORD_SIGN_UP_DISABLED")
+
+
+def test_a_withdrawn_invitation_does_not_count(cloud: Cloud, invited_only: None) -> None:
+    made = invite(cloud.team.id)
+    withdraw(cloud.team.id, made.id, by=None, now=clock.now())
+    assert sign_up().refusal == (400, "EMAIL_PASSWORD_SIGN_UP_DISABLED")
+
+
+def test_an_accepted_invitation_does_not_count(cloud: Cloud, invited_only: None) -> None:
+    accept(invite(cloud.team.id), "someone", now=clock.now())
+    assert sign_up().refusal == (400, "EMAIL_PASSWORD_SIGN_UP_DISABLED")
+
+
+def test_an_invitation_of_a_second_team_counts_after_the_first_is_withdrawn(
+    cloud: Cloud, invited_only: None
+) -> None:
+    other = create_team("Other", "other", owner_user_id=cloud.user.id, now=clock.now())
+    first, _ = invite(cloud.team.id), invite(other.id)
+    withdraw(cloud.team.id, first.id, by=None, now=clock.now())
+    assert sign_up().status == 200
+
+
+def test_a_new_invitation_of_the_address_replaces_the_first(
+    cloud: Cloud, invited_only: None
+) -> None:
+    """A request that withdraws the first one at the same moment does not end the second."""
+    first, _ = invite(cloud.team.id), invite(cloud.team.id)
+    assert not repository.delete(first, by=None)
+    assert sign_up().status == 200
+
+
+def test_the_invitations_of_a_deleted_team_do_not_count(cloud: Cloud, invited_only: None) -> None:
+    invite(cloud.team.id)
+    delete_team(cloud.team.id, by=None, now=clock.now())
+    invoke("teams.sweep_deleted_teams.handler", {})
+    assert sign_up().refusal == (400, "EMAIL_PASSWORD_SIGN_UP_DISABLED")
+
+
+def test_the_check_for_an_invitation_is_one_read(cloud: Cloud, invited_only: None) -> None:
+    with counted() as calls:
+        sign_up()
+    assert [call.operation for call in calls.made] == ["Query"]
+
+
+# The link to verify the address -----------------------------------------------------------------
+
+
+@pytest.fixture
+def link_sent(option: SetOption, mailbox: Mailbox) -> Mailbox:
+    option("send_verification_on_sign_up", "true")
+    return mailbox
+
+
+def test_a_link_is_sent_by_default() -> None:
+    """The environment of the tests replaces this default."""
+    assert template().environment["LARDER_SEND_VERIFICATION_ON_SIGN_UP"] == "true"
+
+
+def test_a_link_is_sent_that_proves_the_address(link_sent: Mailbox) -> None:
+    browser = Browser()
+    assert sign_up(browser, callbackURL="/welcome").json["token"]
+    (message,) = link_sent.deliver()
+    assert (message.to, message.subject) == ("eve@example.com", "Larder: Verify your address")
+    reply = browser.get(link_in(message).removeprefix("/api/auth"))
+    assert (reply.status, reply.headers["location"]) == (302, "/welcome")
+    user = find_user_by_email("eve@example.com")
+    assert user is not None
+    assert user.proven
+
+
+def test_no_link_is_sent_if_the_option_says_so(link_sent: Mailbox, option: SetOption) -> None:
+    option("send_verification_on_sign_up", "false")
+    assert sign_up().status == 200
+    assert link_sent.jobs == []
+
+
+def test_no_link_is_sent_to_a_taken_address(ada: User, link_sent: Mailbox) -> None:
+    assert sign_up(email=ada.email).status == 422
+    assert link_sent.jobs == []
+
+
+@pytest.mark.parametrize("sends", ["true", "false"])
+def test_sending_the_link_takes_no_additional_round_trip(
+    link_sent: Mailbox, option: SetOption, sends: str
+) -> None:
+    option("send_verification_on_sign_up", sends)
+    with counted() as calls:
+        sign_up()
+    assert calls.sequential == 2, calls.steps
+
+
+def test_the_user_is_signed_in_even_if_the_link_cannot_be_sent(link_sent: Mailbox) -> None:
+    browser = Browser()
+    with unreachable("lambda", "Invoke"):
+        assert sign_up(browser).status == 200
+    assert browser.get("/get-session").json is not None
+
+
 # With required verification, replies do not reveal whether an address is taken -------------------
 
 
@@ -255,7 +411,7 @@ def test_no_session_before_the_address_is_verified(
     )
     (message,) = mailbox.deliver()
     assert message.to == "eve@example.com"
-    assert "callbackURL=%2Fwelcome" in message.text
+    assert "&callback=" in message.text
 
 
 def test_a_taken_address_gets_the_same_reply(

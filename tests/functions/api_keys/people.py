@@ -9,8 +9,8 @@ from larder.accounts.models import User
 from larder.accounts.service import create_user, read_account
 from larder.accounts.sessions import start_session
 from larder.settings import settings
+from larder.teams.members import add_member
 from larder.teams.models import Role
-from larder.teams.service import add_member
 from tests.requests import Cloud, Reply, Sender
 
 API = "/api/auth/api-key"
@@ -29,9 +29,9 @@ def member(cloud: Cloud, role: Role) -> User:
 
 
 def verified(user: User) -> User:
-    """The same user with a verified address."""
+    """The same user with a proven address."""
     account = read_account(user.id)
-    changed = replace(account, user=replace(account.user, email_verified=True))
+    changed = replace(account, user=replace(account.user, email_verified=True, proven=True))
     stored = repository.change(account, changed)
     assert stored is not None
     return stored.user

@@ -78,6 +78,7 @@ def test_the_callers_own_user_id_is_accepted(ada: Sender, cloud: Cloud) -> None:
     assert made(create(ada, userId=cloud.user.id))["userId"] == cloud.user.id
 
 
+@pytest.mark.usefixtures("mailbox")
 def test_only_an_operator_creates_keys_for_other_users(
     ada: Sender, operator: Sender, cloud: Cloud
 ) -> None:
@@ -273,6 +274,7 @@ def test_a_key_used_as_a_session_creates_keys_within_its_own_permissions(
 # Operators ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("mailbox")
 def test_an_operator_creates_a_key_with_limits_for_any_user(operator: Sender, cloud: Cloud) -> None:
     record = made(
         create(
@@ -321,6 +323,7 @@ def test_400_for_a_number_that_is_not_whole(operator: Sender, number: Any) -> No
         assert reply.json["message"].startswith(f"[body.{field}] ")
 
 
+@pytest.mark.usefixtures("mailbox")
 def test_an_operator_creates_a_key_with_0_uses(operator: Sender) -> None:
     record = made(create(operator, remaining=0))
     assert record["remaining"] == 0
@@ -329,6 +332,7 @@ def test_an_operator_creates_a_key_with_0_uses(operator: Sender) -> None:
     assert find_key(record["id"]) is None
 
 
+@pytest.mark.usefixtures("mailbox")
 def test_an_operator_can_disable_the_default_rate_limit(
     operator: Sender, option: SetOption
 ) -> None:
@@ -348,6 +352,7 @@ def test_an_operator_cannot_create_a_key_for_an_unknown_user(
     assert stored_keys() == before
 
 
+@pytest.mark.usefixtures("mailbox")
 def test_an_operators_team_key_must_belong_to_a_member(operator: Sender, cloud: Cloud) -> None:
     reply = create(operator, teamId=cloud.team.id)
     assert refused(reply) == (403, "NOT_A_TEAM_MEMBER")
@@ -391,7 +396,7 @@ def test_it_reads_the_session_and_writes_one_transaction(ada: Sender, cloud: Clo
         ["TransactWriteItems"],
         [
             "UpdateItem"
-        ],  # the time of the last removal of expired keys, which runs once in ten seconds
+        ],  # the time of the last deletion of expired keys, which runs once in ten seconds
         ["Query"],
     ]
     with counted() as calls:

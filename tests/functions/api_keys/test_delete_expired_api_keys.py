@@ -12,7 +12,7 @@ from tests.requests import Cloud, Sender
 PATH = f"{API}/delete-all-expired-api-keys"
 
 
-def test_only_the_expired_keys_of_all_users_are_removed(operator: Sender, cloud: Cloud) -> None:
+def test_only_the_expired_keys_of_all_users_are_deleted(operator: Sender, cloud: Cloud) -> None:
     now = clock.now()
     new = NewKey(user_id=cloud.user.id, expires_in_s=3600)
     ended, _ = create_key(new, now=now - timedelta(hours=2))

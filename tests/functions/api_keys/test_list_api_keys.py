@@ -1,10 +1,15 @@
 """GET /api/auth/api-key/list"""
 
+import json
 from datetime import timedelta
+
+import pytest
 
 from larder import clock
 from larder.api_keys.models import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.rules import MAX_GRANTED, MAX_METADATA_LENGTH
+from larder.api_keys.service import create_key, list_keys
+from tests.conftest import SetOption
 from tests.functions.api_keys.people import API, refused
 from tests.proofs.aws_calls import counted
 from tests.requests import Cloud, Sender
@@ -32,11 +37,59 @@ def test_keys_of_other_users_are_not_listed(
     assert operator("GET", PATH).json == []
 
 
-def test_listing_removes_expired_keys(ada: Sender, cloud: Cloud) -> None:
+def test_listing_deletes_expired_keys(ada: Sender, cloud: Cloud) -> None:
     long_ago = clock.now() - timedelta(days=1)
     expired, _ = create_key(NewKey(user_id=cloud.user.id, expires_in_s=60), now=long_ago)
     ada("GET", PATH)
     assert expired.id not in [key["id"] for key in ada("GET", PATH).json]
+
+
+def test_more_than_a_hundred_keys_take_several_pages(
+    ada: Sender, cloud: Cloud, option: SetOption
+) -> None:
+    option("max_keys_per_user", "1000")
+    for second in range(1, 103):
+        later = clock.now() + timedelta(seconds=second)
+        create_key(NewKey(user_id=cloud.user.id), now=later)
+    every = [key.id for key in list_keys(cloud.user.id)]
+    first = ada("GET", PATH)
+    assert [key["id"] for key in first.json] == every[:100]
+    assert first.headers["link"] == f'<{PATH}?limit=100&offset=100>; rel="next"'
+    last = ada("GET", f"{PATH}?limit=100&offset=100")
+    assert [key["id"] for key in last.json] == every[100:]
+    assert "link" not in last.headers
+    middle = ada("GET", f"{PATH}?limit=2&offset=50")
+    assert [key["id"] for key in middle.json] == every[50:52]
+    assert middle.headers["link"] == f'<{PATH}?limit=2&offset=52>; rel="next"'
+    assert ada("GET", f"{PATH}?offset=103").json == []
+
+
+def test_a_page_of_the_largest_keys_fits_into_a_reply_of_lambda(ada: Sender, cloud: Cloud) -> None:
+    words = [f"{number:064}" for number in range(MAX_GRANTED)]
+    largest = NewKey(
+        user_id=cloud.user.id,
+        metadata="é" * (MAX_METADATA_LENGTH // 6 - 1),
+        permissions={word: (word,) for word in words},
+    )
+    create_key(largest, now=clock.now())
+    _, key = ada("GET", PATH).json
+    assert 100 * len(json.dumps(key)) < 6_000_000
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("limit=0", "[query.limit] must be a whole number from 1 to 100"),
+        ("limit=101", "[query.limit] must be a whole number from 1 to 100"),
+        ("limit=", "[query.limit] must be a whole number from 1 to 100"),
+        ("offset=-1", "[query.offset] must be a whole number from 0 to 99999"),
+        ("offset=100000", "[query.offset] must be a whole number from 0 to 99999"),
+    ],
+)
+def test_400_for_a_page_that_cannot_be(ada: Sender, query: str, message: str) -> None:
+    reply = ada("GET", f"{PATH}?{query}")
+    assert refused(reply) == (400, "VALIDATION_ERROR")
+    assert reply.json["message"] == message
 
 
 def test_401_without_a_session(cloud: Cloud) -> None:

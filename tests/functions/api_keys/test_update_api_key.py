@@ -8,8 +8,8 @@ import pytest
 from larder import clock
 from larder.api_keys.models import ApiKey, NewKey, Refill, Refusal
 from larder.api_keys.service import create_key, find_key, revoke_key, stored_form, verify
+from larder.teams.members import add_member, remove_member
 from larder.teams.models import Role
-from larder.teams.service import add_member, remove_member
 from tests.conftest import SetOption
 from tests.faults import just_before
 from tests.functions.api_keys import hostile
@@ -146,7 +146,7 @@ def test_404_for_another_users_key(mallory: Sender, cloud: Cloud) -> None:
 
 def test_404_for_a_key_that_is_deleted_during_the_request(ada: Sender, cloud: Cloud) -> None:
     def end() -> None:
-        assert revoke_key(cloud.key.id)
+        assert revoke_key(cloud.key)
 
     with just_before("dynamodb", "UpdateItem", end):
         reply = update(ada, cloud.key, name="late")
@@ -160,7 +160,7 @@ def test_permissions_cannot_exceed_the_role_in_the_keys_team(ada: Sender, cloud:
     both = {"artifacts": ["read", "write"]}
     assert refused(update(ada, cloud.key, permissions=both)) == (403, "PERMISSION_NOT_HELD")
     assert update(ada, cloud.key, permissions={"artifacts": ["read"]}).status == 200
-    remove_member(cloud.team.id, cloud.user.id)
+    remove_member(cloud.team.id, cloud.user.id, by=None)
     reply = update(ada, cloud.key, permissions={"artifacts": ["read"]})
     assert refused(reply) == (403, "NOT_A_TEAM_MEMBER")
     assert update(ada, cloud.key, name="still mine").status == 200
@@ -225,7 +225,7 @@ def test_a_concurrent_refill_is_not_lost(operator: Sender, cloud: Cloud) -> None
     assert stored(key).refill_due_at == changed_at + timedelta(minutes=1)
 
 
-def test_an_operator_ends_a_key_by_setting_its_uses_to_0(operator: Sender, cloud: Cloud) -> None:
+def test_an_operator_revokes_a_key_by_setting_its_uses_to_0(operator: Sender, cloud: Cloud) -> None:
     assert update(operator, cloud.key, remaining=0).json["remaining"] == 0
     assert cloud.send("GET", "/v8/artifacts/status").status == 401
     assert refused(update(operator, cloud.key, remaining=5)) == (404, "KEY_NOT_FOUND")

@@ -89,7 +89,7 @@ def test_a_refusal_has_a_code(cloud: Cloud) -> None:
     limited = make(cloud, rate_limit=RateLimit(enabled=True, window_ms=60_000, max_requests=1))
     assert verify(used_up).json["valid"]
     assert verify(limited).json["valid"]
-    # Create it after the first verification, which would have removed it.
+    # Create it after the first verification, which would have deleted it.
     new, then = NewKey(user_id=cloud.user.id, expires_in_s=1), clock.now() - timedelta(minutes=1)
     expired = create_key(new, now=then)[1]
     assert verify("unknown").json["error"]["code"] == "INVALID_API_KEY"
@@ -154,7 +154,7 @@ def test_415_for_another_content_type(cloud: Cloud, content_type: str) -> None:
     assert (reply.status, reply.json["code"]) == (415, "UNSUPPORTED_MEDIA_TYPE")
 
 
-def test_any_verification_removes_expired_keys_at_most_once_in_ten_seconds(
+def test_any_verification_deletes_expired_keys_at_most_once_in_ten_seconds(
     cloud: Cloud,
 ) -> None:
     long_ago = clock.now() - timedelta(days=1)
@@ -167,7 +167,7 @@ def test_any_verification_removes_expired_keys_at_most_once_in_ten_seconds(
     assert repository.get(second.key_hash) is not None
 
 
-def test_a_failed_clean_up_does_not_fail_the_verification(cloud: Cloud) -> None:
+def test_a_failed_deletion_of_expired_keys_does_not_fail_the_verification(cloud: Cloud) -> None:
     with unreachable("dynamodb", "Query"):
         assert verify(cloud.token).json["valid"] is True
 

@@ -15,7 +15,7 @@ from larder.artifacts.repository.totals import read_totals
 from larder.audit.models import Action, Entry
 from larder.audit.service import read_entries
 from larder.teams.models import CachingStatus
-from larder.teams.service import change_state
+from larder.teams.state import change_state
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload
 from tests.faults import answering, error, just_before
@@ -108,6 +108,7 @@ def test_the_audit_log_records_user_artifact_and_time(
     assert (entry.action, entry.subject) == (Action.ARTIFACT_DELETED, "abc")
     assert (entry.artifacts, entry.size_bytes) == (1, 8)
     assert before <= entry.at <= clock.now()
+    assert entry.actor is not None
     assert entry.actor.user_id == stored.user.id
     (line,) = (record.__dict__ for record in caplog.records if record.message == "audit")
     assert line["credential_id"] == entry.actor.credential_id
@@ -197,7 +198,7 @@ def test_an_expired_artifact_that_is_not_swept_yet_is_deleted(
 ) -> None:
     artifact = read_entry(stored.team.id, HASH).artifact
     assert artifact is not None
-    index.remove(artifact, now=clock.now())
+    index.delete(artifact, now=clock.now())
     older = replace(artifact, created_at=clock.now() - timedelta(days=31))
     index.publish(older, replaces=None, now=clock.now())
     assert manage("DELETE", "/v1/artifacts/abc").json["deleted"] is True

@@ -18,8 +18,8 @@ from larder.artifacts.sweep import SweepReport
 from larder.audit.models import Action
 from larder.audit.service import read_entries
 from larder.hashing import random_id
+from larder.teams.members import add_member
 from larder.teams.models import Role
-from larder.teams.service import add_member
 from tests.faults import unreachable
 from tests.proofs.aws_calls import counted
 from tests.requests import Cloud, Reply, Sender, invoke
@@ -173,6 +173,7 @@ def test_the_audit_log_records_the_request_and_its_outcome(
     assert (done.action, done.subject) == (Action.REMOVAL_DONE, bob.key.id)
     assert (done.artifacts, done.size_bytes) == (2, 16)
     assert request.actor == done.actor
+    assert request.actor is not None
     assert request.actor.user_id == stored.user.id
     lines = {record.message: record.__dict__ for record in caplog.records}
     line = lines["audit"]

@@ -12,7 +12,7 @@ from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
 from larder.audit.models import Action
 from larder.audit.service import read_entries
-from larder.teams.service import change_state
+from larder.teams.state import change_state
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, put_object, upload
 from tests.requests import Cloud, invoke

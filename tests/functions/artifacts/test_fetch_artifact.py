@@ -20,7 +20,15 @@ from larder.artifacts.repository.totals import read_totals
 from larder.settings import settings
 from larder.web.parameters import MAX_CI_LENGTH, MAX_TAG_LENGTH
 from tests.conftest import SetOption
-from tests.direct_uploads import announce, object_keys, offer, put_object, upload
+from tests.direct_uploads import (
+    announce,
+    keeping_no_versions,
+    object_keys,
+    offer,
+    put_object,
+    upload,
+    versions,
+)
 from tests.faults import answering, error
 from tests.hooks import hooked
 from tests.requests import Cloud, Sender
@@ -32,8 +40,8 @@ TAG = "Tc0BmHvJYMIYJ62/zx87YqO0Flxk+5Ovip25NY825CQ="
 
 
 def delete_every_object() -> None:
-    for key in object_keys():
-        aws.s3().delete_object(Bucket=settings().artifacts_bucket, Key=key)
+    for one in versions():
+        aws.s3().delete_object(Bucket=settings().artifacts_bucket, Key=one.key, VersionId=one.id)
 
 
 def test_200_with_the_body_for_a_small_artifact(send: Sender) -> None:
@@ -106,10 +114,23 @@ def test_302_to_s3_for_an_artifact_above_the_inline_size(send: Sender, option: S
     assert location.netloc == f"{settings().artifacts_bucket}.s3.eu-central-1.amazonaws.com"
     assert location.path.removeprefix("/") in object_keys()
     signature = parse_qs(location.query)
+    assert [signature["versionId"][0]] == [one.id for one in versions()]
     assert signature["X-Amz-Algorithm"] == ["AWS4-HMAC-SHA256"]
     assert signature["X-Amz-SignedHeaders"] == ["host"]
     assert signature["X-Amz-Expires"] == ["600"]
     assert reply.body == b""
+
+
+def test_a_redirect_has_the_headers_of_a_download_whatever_the_upload_had(
+    cloud: Cloud, option: SetOption
+) -> None:
+    """Otherwise an upload could be a page on the address of the bucket. S3 signs the parameters, too."""
+    option("inline_download_bytes", 1)
+    cloud.send("PUT", "/v8/artifacts/abc", body=b"<script>")
+    query = parse_qs(urlsplit(cloud.send("GET", "/v8/artifacts/abc").headers["location"]).query)
+    assert query["response-content-type"] == ["application/octet-stream"]
+    assert query["response-content-disposition"] == ["attachment"]
+    assert query["response-cache-control"] == ["no-store"]
 
 
 def test_200_for_all_that_fits_into_a_reply_if_the_option_says_so(
@@ -254,10 +275,12 @@ def test_404_and_a_clean_index_if_the_object_is_missing(cloud: Cloud) -> None:
 
 
 def test_404_and_a_clean_index_if_the_object_has_another_size(cloud: Cloud) -> None:
-    """The object is not read: anyone with the upload URL can have put any size there."""
-    key = upload(cloud.send, "abc", b"x" * LARGER)
+    """The object is not read. With 0.1.0, a client could put any size in place of a published object."""
+    with keeping_no_versions():
+        key = upload(cloud.send, "abc", b"x" * LARGER)
     announce(key)
-    put_object(key, b"x" * 2 * LARGER)
+    with keeping_no_versions():
+        put_object(key, b"x" * 2 * LARGER)
 
     def refuse_to_be_read(parsed: dict[str, Any], **_: object) -> None:
         parsed["Body"].read = lambda: pytest.fail("the object was read")

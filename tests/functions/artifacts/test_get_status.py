@@ -3,7 +3,7 @@
 import pytest
 
 from larder.teams.models import Block, CachingStatus
-from larder.teams.service import change_state
+from larder.teams.state import change_state
 from tests.conftest import SetOption
 from tests.requests import Cloud, Sender
 
@@ -19,12 +19,14 @@ def test_the_status_that_was_set_for_the_team(cloud: Cloud, status: CachingStatu
     assert cloud.send("GET", "/v8/artifacts/status").json == {"status": status.value}
 
 
+@pytest.mark.usefixtures("refusing")
 def test_over_limit_if_the_quota_is_used_up(cloud: Cloud) -> None:
     change_state(cloud.team.id, quota_bytes=8)
     cloud.send("PUT", "/v8/artifacts/abc", body=b"8 bytes.")
     assert cloud.send("GET", "/v8/artifacts/status").json == {"status": "over_limit"}
 
 
+@pytest.mark.usefixtures("refusing")
 def test_over_limit_by_the_default_quota_of_the_deployment(send: Sender, option: SetOption) -> None:
     option("default_quota_bytes", 8)
     send("PUT", "/v8/artifacts/abc", body=b"8 bytes.")

@@ -71,7 +71,7 @@ def test_every_property_of_each_artifact(cloud: Cloud, manage: Sender) -> None:
         "interactive": False,
         "writer": {"id": cloud.key.id, "userId": cloud.user.id},
         "expiresAt": created_at + 30 * 24 * 3600 * 1000,
-        "lastUsedAt": None,
+        "lastUsedAt": created_at,
     }
 
 

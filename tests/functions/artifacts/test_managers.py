@@ -11,8 +11,9 @@ from larder.accounts.sessions import start_session
 from larder.api_keys.models import NewKey, Permissions
 from larder.api_keys.service import create_key
 from larder.hashing import random_id
+from larder.teams.members import add_member
 from larder.teams.models import Role
-from larder.teams.service import add_member, create_team
+from larder.teams.teams import create_team
 from tests.requests import Cloud, Reply, Sender
 
 pytestmark = pytest.mark.usefixtures("removal_jobs")

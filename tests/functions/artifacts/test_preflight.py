@@ -8,7 +8,7 @@ from larder.artifacts.models import ArtifactHash
 from larder.artifacts.repository.index import read_entry
 from larder.settings import settings
 from larder.teams.models import CachingStatus
-from larder.teams.service import change_state
+from larder.teams.state import change_state
 from tests.direct_uploads import PREFLIGHT, offer, put_object
 from tests.requests import Cloud, Sender
 
@@ -91,6 +91,7 @@ def test_a_refused_preflight_allows_the_token_so_that_the_put_gets_the_reason(
     assert reply.headers[ALLOWED] == "Authorization"
 
 
+@pytest.mark.usefixtures("refusing")
 def test_403_over_limit_before_the_upload_starts(cloud: Cloud) -> None:
     change_state(cloud.team.id, quota_bytes=4)
     cloud.send("PUT", "/v8/artifacts/a1", body=b"full")

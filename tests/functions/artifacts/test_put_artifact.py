@@ -8,7 +8,7 @@ from larder.api_keys.service import create_key
 from larder.artifacts.models import ArtifactHash, Totals
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
-from larder.teams.service import change_state
+from larder.teams.state import change_state
 from tests.conftest import SetOption
 from tests.direct_uploads import object_keys, offer, put_object
 from tests.faults import answering, error
@@ -234,6 +234,7 @@ def test_403_read_only_for_a_viewer(cloud: Cloud, viewer_token: str) -> None:
     assert (reply.status, reply.code) == (403, "read_only")
 
 
+@pytest.mark.usefixtures("refusing")
 def test_403_over_limit_if_the_artifact_would_exceed_the_quota(cloud: Cloud) -> None:
     change_state(cloud.team.id, quota_bytes=100)
     assert cloud.send("PUT", "/v8/artifacts/a1", body=b"x" * 60).status == 202

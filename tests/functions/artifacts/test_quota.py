@@ -1,19 +1,24 @@
 """The quota at its limits: which uploads fit, and the status that clients get."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from larder import clock
+from larder.accounts.models import User
+from larder.accounts.repository import change, get_account
 from larder.artifacts import sweep
 from larder.artifacts.models import Totals
 from larder.artifacts.repository.totals import read_totals
-from larder.teams.service import change_state
+from larder.teams.state import change_state, read_state
 from tests.conftest import SetOption
 from tests.direct_uploads import PREFLIGHT, announce, offer, put_object
 from tests.requests import Cloud, Sender
 
 OVER = "remote_caching_over_limit"
+
+pytestmark = pytest.mark.usefixtures("refusing")
 
 
 def put(send: Sender, hash: str, size_bytes: int) -> str:
@@ -29,6 +34,12 @@ def announced(send: Sender) -> str:
 
 def status(send: Sender) -> str:
     return str(send("GET", "/v8/artifacts/status").json["status"])
+
+
+def prove_address(user: User) -> None:
+    account = get_account(user.email)
+    assert account is not None
+    assert change(account, replace(account, user=replace(account.user, proven=True)))
 
 
 @pytest.fixture
@@ -138,10 +149,71 @@ def test_returning_to_the_default_quota_takes_effect_at_once(
 def test_a_user_and_their_team_have_separate_quotas(
     cloud: Cloud, hundred: Sender, personal: Sender, option: SetOption
 ) -> None:
-    option("default_quota_bytes", 50)
+    option("personal_quota_bytes", 50)
     assert put(hundred, "a", 100) == "stored"
     assert put(personal, "a", 51) == OVER
     assert put(personal, "a", 50) == "stored"
     change_state(cloud.user.id, quota_bytes=200)
     assert put(personal, "b", 150) == "stored"
     assert (status(hundred), status(personal)) == ("over_limit", "over_limit")
+
+
+def test_the_defaults_of_a_deployment_are_100_gb_for_a_team_and_5_gb_for_a_user(
+    cloud: Cloud,
+) -> None:
+    assert read_state(cloud.team.id).quota_bytes == 100 * 10**9
+    prove_address(cloud.user)
+    assert read_state(cloud.user.id).quota_bytes == 5 * 10**9
+
+
+def test_no_personal_quota_is_no_limit(cloud: Cloud, personal: Sender, option: SetOption) -> None:
+    option("default_quota_bytes", 50)
+    option("personal_quota_bytes", 0)
+    prove_address(cloud.user)
+    assert read_state(cloud.user.id).quota_bytes is None
+    assert put(personal, "a", 5000) == "stored"
+
+
+def test_a_user_has_less_space_before_their_address_is_proven(
+    cloud: Cloud, personal: Sender, option: SetOption
+) -> None:
+    option("personal_quota_bytes", 100)
+    option("unverified_quota_bytes", 30)
+    assert (put(personal, "a", 31), put(personal, "a", 30)) == (OVER, "stored")
+    prove_address(cloud.user)
+    assert (put(personal, "b", 70), put(personal, "c", 1)) == ("stored", OVER)
+
+
+def test_a_direct_upload_of_an_unproven_user_is_checked_when_it_arrives(
+    cloud: Cloud, personal: Sender, option: SetOption
+) -> None:
+    option("unverified_quota_bytes", 30)
+    for hash, size_bytes in (("large", 31), ("small", 30)):
+        key = offer(personal, hash)
+        put_object(key, b"x" * size_bytes)
+        announce(key)
+    assert read_totals(cloud.user.id) == Totals(size_bytes=30, artifacts=1)
+
+
+@pytest.mark.parametrize("over_quota", ["evict", "refuse"])
+def test_an_unproven_user_stores_nothing_if_the_option_is_0(
+    cloud: Cloud, personal: Sender, option: SetOption, over_quota: str
+) -> None:
+    option("over_quota", over_quota)
+    option("unverified_quota_bytes", 0)
+    assert (put(personal, "a", 1), announced(personal)) == ("email_not_proven",) * 2
+    assert personal("GET", "/v8/artifacts/a").status == 404
+    assert put(cloud.send, "a", 1) == "stored"
+    prove_address(cloud.user)
+    assert put(personal, "a", 1) == "stored"
+
+
+def test_the_lower_option_and_a_users_own_quota_apply_to_an_unproven_user(
+    cloud: Cloud, option: SetOption
+) -> None:
+    assert read_state(cloud.user.id).quota_bytes == 10**9
+    option("personal_quota_bytes", 30)
+    assert read_state(cloud.user.id).quota_bytes == 30
+    assert change_state(cloud.user.id, quota_bytes=200).quota_bytes == 200
+    option("personal_quota_bytes", 0)
+    assert change_state(cloud.user.id, default_quota=True).quota_bytes == 10**9

@@ -5,13 +5,17 @@ from io import StringIO
 from typing import Any
 
 import pytest
+import time_machine
 
 from larder import aws, clock
+from larder.api_keys.models import NewKey
+from larder.api_keys.service import create_key
 from larder.settings import settings
-from larder.usage.models import Figures
+from larder.tables import USAGE, commit
+from larder.usage.models import MAX_EVENTS_PER_HOUR, Figures
 from larder.usage.repository import read_days
 from tests.conftest import SetOption
-from tests.requests import Cloud, Sender
+from tests.requests import Cloud, Reply, Sender
 
 SESSION = "4f9d1c1e-6a5b-4d4e-9c57-0a2f6d1e8b11"
 
@@ -58,8 +62,8 @@ def test_a_batch_is_one_item_for_any_number_of_events(cloud: Cloud) -> None:
         aws.deserialize(item)
         for item in aws.dynamodb().scan(TableName=settings().usage_table)["Items"]
     ]
-    (batch,) = [item for item in items if "#" in item["day"]]
-    assert len(items) == 2
+    (batch,) = [item for item in items if isinstance(item["events"], list)]
+    assert len(items) == 3
     assert len(batch["events"]) == 80
     assert (batch["ci"], batch["interactive"]) == ("GITHUB_ACTIONS", False)
     assert batch["key_id"] == cloud.key.id
@@ -82,9 +86,12 @@ def test_single_events_expire_and_daily_figures_stay(cloud: Cloud, option: SetOp
         aws.deserialize(item)
         for item in aws.dynamodb().scan(TableName=settings().usage_table)["Items"]
     ]
-    ends = {"#" in item["day"]: item.get("expires_at") for item in items}
-    assert ends[False] is None
-    assert ends[True] == pytest.approx(clock.now().timestamp() + 10 * 86_400, abs=60)
+    ends = {
+        len(item["day"]): item.get("expires_at") for item in items if "T" not in item["day"][:11]
+    }
+    day, batch = sorted(ends)
+    assert ends[day] is None
+    assert ends[batch] == pytest.approx(clock.now().timestamp() + 10 * 86_400, abs=60)
 
 
 def test_an_empty_array_stores_nothing(send: Sender) -> None:
@@ -173,3 +180,23 @@ def test_400_for_too_many_events(send: Sender, option: SetOption) -> None:
 def test_400_for_a_bad_client_header(send: Sender, name: str, value: str) -> None:
     reply = send("POST", "/v8/artifacts/events", json_body=[event()], headers={name: value})
     assert reply.message.startswith(f"{name}: ")
+
+
+def test_429_for_a_key_that_reports_more_than_a_million_events_in_an_hour(cloud: Cloud) -> None:
+    another = Sender(create_key(NewKey(user_id=cloud.user.id), now=clock.now())[1])
+
+    def report(send: Sender, events: int) -> Reply:
+        batch = [event()] * events
+        return send("POST", f"/v8/artifacts/events?teamId={cloud.team.id}", json_body=batch)
+
+    with time_machine.travel(clock.now().replace(hour=10, minute=59, second=0), tick=False):
+        reported = {"owner": cloud.team.id, "day": f"{clock.now():%Y-%m-%dT%H}#{cloud.key.id}"}
+        assert commit(USAGE.put({**reported, "events": MAX_EVENTS_PER_HOUR - 5}))
+        assert report(cloud.send, 3).status == 200
+        refused = report(cloud.send, 3)
+        assert (refused.status, refused.headers["retry-after"]) == (429, "60")
+        assert report(cloud.send, 2).status == 200
+        assert figures_of_today(cloud.team.id).events == 5
+        assert report(another, 3).status == 200
+    with time_machine.travel(clock.now().replace(hour=11, minute=0, second=0), tick=False):
+        assert report(cloud.send, 5).status == 200

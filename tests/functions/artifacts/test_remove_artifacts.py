@@ -11,7 +11,6 @@ from larder.artifacts.models import ArtifactHash, Totals
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.sweep_queue import read_removal
 from larder.artifacts.repository.totals import read_totals
-from larder.audit.models import OPERATOR
 from larder.audit.service import read_entries
 from larder.errors import TryAgain
 from tests.direct_uploads import announce, offer, put_object
@@ -35,7 +34,7 @@ def job(cloud: Cloud) -> dict[str, str]:
     return {"kind": "written", "owner": cloud.team.id, "writer": cloud.key.id}
 
 
-def test_the_job_removes_the_artifacts(requested: Cloud) -> None:
+def test_the_job_deletes_the_artifacts(requested: Cloud) -> None:
     invoke(HANDLER, job(requested))
     assert read_totals(requested.team.id) == Totals()
 
@@ -86,7 +85,7 @@ def test_an_error_is_raised_so_that_lambda_retries(requested: Cloud) -> None:
     assert read_totals(requested.team.id) == Totals()
 
 
-def test_the_last_check_removes_an_upload_whose_offer_was_replaced(
+def test_the_last_check_deletes_an_upload_whose_offer_was_replaced(
     cloud: Cloud, removal_jobs: list[dict[str, Any]]
 ) -> None:
     # The second offer replaced the first in the index.
@@ -102,7 +101,7 @@ def test_the_last_check_removes_an_upload_whose_offer_was_replaced(
     assert read_totals(cloud.team.id) == Totals()
 
 
-def test_a_second_request_removes_later_uploads_too(requested: Cloud) -> None:
+def test_a_second_request_deletes_later_uploads_too(requested: Cloud) -> None:
     invoke(HANDLER, job(requested))
     requested.send("PUT", "/v8/artifacts/abc", body=b"in between")
     again = clock.now() + timedelta(minutes=1)
@@ -128,7 +127,7 @@ def test_the_end_of_an_earlier_removal_does_not_end_a_later_one(requested: Cloud
 
 def test_the_operators_command_waits_for_it(cloud: Cloud) -> None:
     cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact")
-    report = delete_by_writer.remove_now(cloud.team.id, cloud.user.id, now=clock.now())
+    report = delete_by_writer.delete_written_now(cloud.team.id, cloud.user.id, now=clock.now())
     assert (report.artifacts, report.size_bytes, report.finished) == (1, 8, True)
     entries = read_entries(cloud.team.id, limit=10, now=clock.now()).entries
-    assert [entry.actor for entry in entries] == [OPERATOR, OPERATOR]
+    assert [entry.actor for entry in entries] == [None, None]

@@ -10,9 +10,11 @@ from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key
+from larder.settings import settings
+from larder.teams.members import add_member
 from larder.teams.models import Block, CachingStatus, OwnerState, Role
 from larder.teams.repository import read_state
-from larder.teams.service import add_member, change_state
+from larder.teams.state import change_state
 from tests.proofs.aws_calls import counted
 from tests.requests import Cloud, Reply, Sender
 
@@ -52,6 +54,7 @@ def test_the_change_takes_effect_at_the_next_request_and_can_be_reverted(
     assert cloud.send("GET", "/v8/artifacts/abc").body == b"artifact"
 
 
+@pytest.mark.usefixtures("refusing")
 def test_the_reply_has_the_effective_status(cloud: Cloud, owner: Sender) -> None:
     change_state(cloud.team.id, quota_bytes=5)
     assert cloud.send("PUT", "/v8/artifacts/abc", body=b"12345").status == 202
@@ -63,7 +66,7 @@ def test_nothing_else_changes(cloud: Cloud, owner: Sender) -> None:
     change_state(cloud.team.id, quota_bytes=70)
     assert put_status(owner, "paused").status == 200
     assert read_state(cloud.team.id) == OwnerState(caching=CachingStatus.PAUSED, quota_bytes=70)
-    assert read_state(cloud.user.id) == OwnerState()
+    assert read_state(cloud.user.id) == OwnerState(quota_bytes=settings().unverified_quota_bytes)
 
 
 @pytest.mark.parametrize("role", [role for role in Role if role is not Role.OWNER])

@@ -9,11 +9,13 @@ from typing import Any
 from larder import aws, clock
 from larder.artifacts import service, sweep
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
+from larder.artifacts.repository.allotments import set_counted
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import add_to_totals, read_totals
 from larder.artifacts.sweep import SweepReport
+from larder.settings import settings
 from tests.conftest import SetOption
-from tests.direct_uploads import announce, object_keys, offer, put_object, upload
+from tests.direct_uploads import announce, object_keys, offer, put_object, upload, versions
 from tests.faults import answering, error
 from tests.hooks import hooked
 from tests.requests import Cloud, Context, invoke
@@ -56,7 +58,7 @@ def test_a_replaced_object_is_deleted_after_its_last_reader(cloud: Cloud) -> Non
     assert len(object_keys()) == 1
 
 
-def test_artifacts_are_removed_in_parallel(cloud: Cloud) -> None:
+def test_artifacts_are_deleted_in_parallel(cloud: Cloud) -> None:
     now = clock.now()
     for hash in ("a", "b"):
         store(cloud, hash, now=now - 31 * DAY)
@@ -69,7 +71,7 @@ def test_artifacts_are_removed_in_parallel(cloud: Cloud) -> None:
         assert sweep.sweep(now=now).expired == 2
 
 
-def test_an_upload_that_never_arrives_is_dropped_after_a_day(cloud: Cloud) -> None:
+def test_an_upload_that_never_arrives_is_deleted_after_a_day(cloud: Cloud) -> None:
     offer(cloud.send, "abc")
     now = clock.now()
     assert sweep.sweep(now=now + DAY - HOUR) == SweepReport()
@@ -83,7 +85,7 @@ def test_the_sweep_settles_an_upload_whose_event_was_lost(cloud: Cloud) -> None:
     assert read_totals(cloud.team.id) == Totals(size_bytes=8, artifacts=1)
 
 
-def test_an_upload_that_arrives_after_it_was_dropped_is_settled_by_its_event(cloud: Cloud) -> None:
+def test_an_upload_that_arrives_after_it_was_deleted_is_settled_by_its_event(cloud: Cloud) -> None:
     key = offer(cloud.send, "abc")
     sweep.sweep(now=clock.now() + DAY + HOUR)
     put_object(key, b"late")
@@ -97,6 +99,17 @@ def test_a_longer_retention_applies_to_stored_artifacts(cloud: Cloud, option: Se
     option("retention_days", 60)
     assert sweep.sweep(now=now) == SweepReport()
     assert sweep.sweep(now=now + 30 * DAY) == SweepReport(expired=1)
+
+
+def test_every_version_of_a_deleted_artifact_is_deleted(cloud: Cloud) -> None:
+    """Also one whose event was lost, and a delete marker that an operator has made by hand."""
+    key = upload(cloud.send, "abc", b"published")
+    announce(key)
+    put_object(key, b"its event was lost")
+    aws.s3().delete_object(Bucket=settings().artifacts_bucket, Key=key)
+    sweep.sweep(now=clock.now() + 31 * DAY)
+    sweep.sweep(now=clock.now() + 31 * DAY + HOUR)
+    assert versions() == []
 
 
 def test_a_second_sweep_has_nothing_to_do(cloud: Cloud) -> None:
@@ -115,7 +128,7 @@ def test_the_function_stops_in_time_and_leaves_the_rest_to_the_next_sweep(cloud:
     assert read_entry(cloud.team.id, ArtifactHash("old")).artifact is None
 
 
-def test_the_function_settles_arrived_uploads_and_drops_the_others(
+def test_the_function_settles_arrived_uploads_and_deletes_the_others(
     cloud: Cloud,
 ) -> None:
     yesterday = clock.now() - DAY - HOUR
@@ -210,6 +223,7 @@ def test_totals_that_are_too_low_count_as_drift_like_ones_that_are_too_high(clou
 
 def test_an_owner_whose_index_is_too_large_for_one_sweep_is_skipped_for_a_day(cloud: Cloud) -> None:
     now = clock.now()
+    set_counted()
     store(cloud, "abc", now=now)
     add_to_totals(cloud.team.id, 5, 1, quota_bytes=None)
     # There is time to start with the owner's totals, but not to read the items that they sum up.

@@ -145,6 +145,7 @@ def test_it_starts_as_fast_as_a_page() -> None:
     more = loaded_by("pages.answer_unknown") - loaded_by("pages.show_login")
     assert more == {
         "larder.errors",
+        "larder.web.errors",
         "larder.web.replies",
         "larder.web.replies.errors",
         "larder.web.unrouted",

@@ -8,8 +8,9 @@ import pytest
 
 from larder import clock
 from larder.accounts.service import create_user
+from larder.teams.members import add_member
 from larder.teams.models import Role
-from larder.teams.service import add_member, create_team
+from larder.teams.teams import create_team
 from tests.conftest import SetOption
 from tests.functions.pages.conftest import CLIENT, PATH
 from tests.functions.pages.hostile import NOT_LOOPBACK
@@ -38,7 +39,11 @@ def test_without_a_session_it_shows_only_the_clients_address(cloud: Cloud) -> No
 def test_a_signed_in_user_sees_the_key_that_turbo_would_get(browser: Browser, cloud: Cloud) -> None:
     reply = describe(browser)
     assert reply.headers["cache-control"] == "no-store"
-    assert reply.json["user"] == {"email": "ada@acme.example", "name": "Ada"}
+    assert reply.json["user"] == {
+        "email": "ada@acme.example",
+        "name": "Ada",
+        "needsPassword": False,
+    }
     token = offered(reply)
     assert (token["name"], token["maxNameLength"], token["team"]) == (
         "turbo on this computer",

@@ -18,12 +18,12 @@ from larder.accounts.service import (
     update_profile,
     with_password,
 )
-from larder.accounts.sessions import end_sessions, start_session
+from larder.accounts.sessions import revoke_sessions, start_session
 from larder.api_keys.service import delete_expired_keys, delete_keys_of, list_keys
 from larder.hashing import hash_key
 from larder.settings import settings
+from larder.teams.members import add_member, remove_member
 from larder.teams.models import Role
-from larder.teams.service import add_member, remove_member
 from larder.turbo_login import service as turbo_login
 from larder.turbo_login.service import Grant
 from tests.conftest import SetOption
@@ -39,7 +39,7 @@ INVALID = (401, "invalid_login_code")
 @pytest.fixture
 def code(cloud: Cloud) -> str:
     """The code for the team `acme` that Ada's turbo client received."""
-    return turbo_login.give(cloud.user, Grant(sso_team="acme"), now=clock.now())
+    return turbo_login.create_token(cloud.user, Grant(sso_team="acme"), now=clock.now())
 
 
 def exchange(code: str, name: str = TURBO) -> Reply:
@@ -86,11 +86,11 @@ def test_401_without_a_code(cloud: Cloud) -> None:
 
 def test_401_for_an_expired_code(cloud: Cloud) -> None:
     before = clock.now() - timedelta(seconds=turbo_login.CODE_SECONDS)
-    late = turbo_login.give(cloud.user, Grant(sso_team="acme"), now=before)
+    late = turbo_login.create_token(cloud.user, Grant(sso_team="acme"), now=before)
     assert refusal(exchange(late)) == INVALID
 
 
-def test_expired_codes_are_removed_with_expired_keys(cloud: Cloud, code: str) -> None:
+def test_expired_codes_are_deleted_with_expired_keys(cloud: Cloud, code: str) -> None:
     now = clock.now()
     assert delete_expired_keys(now=now) == 0
     assert delete_expired_keys(now=now + timedelta(seconds=turbo_login.CODE_SECONDS)) == 1
@@ -100,14 +100,14 @@ def test_expired_codes_are_removed_with_expired_keys(cloud: Cloud, code: str) ->
 def test_a_user_who_has_left_the_team_gets_no_key(cloud: Cloud) -> None:
     bob = create_user("bob@acme.example", "Bob", now=clock.now())
     add_member(cloud.team.id, bob.id, Role.MEMBER, now=clock.now())
-    code = turbo_login.give(bob, Grant(sso_team="acme"), now=clock.now())
-    remove_member(cloud.team.id, bob.id)
+    code = turbo_login.create_token(bob, Grant(sso_team="acme"), now=clock.now())
+    remove_member(cloud.team.id, bob.id, by=None)
     assert refusal(exchange(code)) == (403, "not_a_team_member")
     assert len(stored_keys()) == 1
 
 
 def test_a_deleted_user_gets_no_key(cloud: Cloud, code: str) -> None:
-    assert accounts.remove(read_account(cloud.user.id), now=clock.now())
+    assert accounts.delete(read_account(cloud.user.id), now=clock.now())
     assert refusal(exchange(code)) == INVALID
     assert len(stored_keys()) == 1
 
@@ -129,12 +129,17 @@ def reset_without_ending_sessions(user: User) -> None:
 
 def end_other_sessions(user: User) -> None:
     session, _ = start_session(user, now=clock.now())
-    end_sessions(user.id, kept=session)
+    revoke_sessions(user.id, kept=session)
 
 
 @pytest.mark.parametrize(
     "taken_back",
-    [reset, reset_without_ending_sessions, lambda user: end_sessions(user.id), end_other_sessions],
+    [
+        reset,
+        reset_without_ending_sessions,
+        lambda user: revoke_sessions(user.id),
+        end_other_sessions,
+    ],
     ids=["reset", "another password", "end of all sessions", "end of the others"],
 )
 def test_a_code_ends_when_the_user_secures_the_account(
@@ -146,15 +151,18 @@ def test_a_code_ends_when_the_user_secures_the_account(
     assert len(stored_keys()) == 1
     again = find_user(cloud.user.id)
     assert again is not None
-    assert exchange(turbo_login.give(again, Grant(sso_team="acme"), now=clock.now())).status == 200
+    assert (
+        exchange(turbo_login.create_token(again, Grant(sso_team="acme"), now=clock.now())).status
+        == 200
+    )
 
 
 def test_a_code_issued_while_its_session_was_revoked_is_invalid(cloud: Cloud) -> None:
     """The request read the user before the revocation."""
     found = cloud.user
-    end_sessions(found.id)
+    revoke_sessions(found.id)
     assert (
-        refusal(exchange(turbo_login.give(found, Grant(sso_team="acme"), now=clock.now())))
+        refusal(exchange(turbo_login.create_token(found, Grant(sso_team="acme"), now=clock.now())))
         == INVALID
     )
 

@@ -1,5 +1,6 @@
 """POST /api/auth/turbo-login"""
 
+from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
@@ -8,13 +9,15 @@ import pytest
 from larder import clock
 from larder.accounts.models import User
 from larder.accounts.service import create_user
-from larder.accounts.sessions import end_sessions, start_session
+from larder.accounts.sessions import revoke_sessions, start_session
 from larder.api_keys.models import ApiKey
 from larder.api_keys.service import list_keys
 from larder.hashing import hash_key
+from larder.teams.members import add_member
 from larder.teams.models import Role
-from larder.teams.service import add_member, create_team
+from larder.teams.teams import create_team
 from tests.conftest import SetOption
+from tests.functions.accounts.conftest import PASSWORD
 from tests.functions.accounts.hostile import BODIES, NOT_TEXTS, TEXTS, with_lone_surrogate
 from tests.functions.api_keys.people import stored_keys
 from tests.functions.pages.conftest import CLIENT, PATH, STATE
@@ -43,6 +46,21 @@ def key_of(user: User, token: str) -> ApiKey:
 def keys_of(cloud: Cloud) -> int:
     """The number of keys in addition to the first one of `cloud`."""
     return len(stored_keys()) - 1
+
+
+def test_a_session_that_is_not_fresh_needs_the_password(cloud: Cloud, option: SetOption) -> None:
+    """A thief of an old session must not get a key that outlives it."""
+    option("scrypt_cost", 1024)
+    eve = create_user("eve@acme.example", "Eve", password=PASSWORD, now=clock.now())
+    _, token = start_session(eve, now=clock.now() - timedelta(days=1))
+    late = browser_of(eve, token=token)
+    shown = late.get(f"{PATH}?redirect_uri={CLIENT}")
+    assert shown.json["user"]["needsPassword"] is True
+    assert grant(late).refusal == (403, "SESSION_NOT_FRESH")
+    assert grant(late, password="wrong").refusal == (400, "INVALID_PASSWORD")
+    assert list_keys(eve.id) == []
+    assert grant(late, password=PASSWORD).status == 200
+    assert len(list_keys(eve.id)) == 1
 
 
 def test_consent_creates_a_key_with_a_name_and_an_expiry(browser: Browser, cloud: Cloud) -> None:
@@ -210,8 +228,8 @@ def test_401_for_a_cookie_signed_with_another_secret(cloud: Cloud) -> None:
     assert grant(forged).refusal == (401, "UNAUTHORIZED")
 
 
-def test_401_for_a_session_that_has_ended(browser: Browser, cloud: Cloud) -> None:
-    end_sessions(cloud.user.id)
+def test_401_for_a_revoked_session(browser: Browser, cloud: Cloud) -> None:
+    revoke_sessions(cloud.user.id)
     assert grant(browser).refusal == (401, "UNAUTHORIZED")
     assert keys_of(cloud) == 0
 

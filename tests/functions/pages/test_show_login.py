@@ -13,7 +13,8 @@ PATH = "/turborepo/token"
     ("options", "signs_in", "signs_up"),
     [
         ({}, "true", "true"),
-        ({"disable_sign_up": "true"}, "true", "false"),
+        ({"sign_up_policy": "invited"}, "true", "true"),
+        ({"sign_up_policy": "closed"}, "true", "false"),
         ({"enable_email_and_password": "false"}, "false", "false"),
     ],
 )

@@ -2,8 +2,8 @@
 
 from larder import clock
 from larder.accounts.service import create_user
+from larder.teams.members import add_member
 from larder.teams.models import Role
-from larder.teams.service import add_member
 from tests.requests import Cloud
 
 

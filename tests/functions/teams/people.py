@@ -8,8 +8,8 @@ from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
 from larder.api_keys.models import NewKey, Permissions
 from larder.api_keys.service import create_key
+from larder.teams.members import add_member
 from larder.teams.models import Role
-from larder.teams.service import add_member
 from tests.requests import Cloud, Reply, Sender
 
 JSON = dict[str, object]
@@ -29,7 +29,8 @@ def signed_in(user: User) -> Person:
 
 def newcomer(name: str = "bob") -> Person:
     """A user who is in no team."""
-    return signed_in(create_user(f"{name}@acme.example", name.title(), now=clock.now()))
+    user = create_user(f"{name}@acme.example", name.title(), email_verified=True, now=clock.now())
+    return signed_in(user)
 
 
 def joined(cloud: Cloud, role: Role, name: str = "bob") -> Person:

@@ -6,9 +6,9 @@ import pytest
 
 from larder import clock
 from larder.errors import LastOwner, MissingRole, TeamNotFound
-from larder.teams import management
-from larder.teams.models import Actor, Role
-from larder.teams.service import add_member, remove_member, role_of
+from larder.teams import members
+from larder.teams.members import add_member, remove_member, role_of
+from larder.teams.models import Member, Role
 from tests.faults import just_before, unreachable
 from tests.functions.teams.people import Person, joined, newcomer, outcome, signed_in
 from tests.requests import Cloud, Reply, Sender
@@ -118,8 +118,8 @@ class TestAtTheSameMoment:
         return joined(cloud, Role.MEMBER)
 
     def change(self, cloud: Cloud, by: Person, member: Person, role: Role) -> None:
-        actor = Actor(user_id=by.user.id, role=Role.ADMIN)
-        management.change_member(cloud.team.id, member.user.id, role, by=actor)
+        actor = Member(user_id=by.user.id, role=Role.ADMIN, joined_at=clock.now())
+        members.change_role(cloud.team.id, member.user.id, role, by=actor)
 
     def test_an_admin_cannot_change_a_member_who_just_became_an_owner(
         self, cloud: Cloud, admin: Person, bob: Person
@@ -145,7 +145,7 @@ class TestAtTheSameMoment:
         self, cloud: Cloud, admin: Person, bob: Person
     ) -> None:
         def removed() -> None:
-            remove_member(cloud.team.id, admin.user.id)
+            remove_member(cloud.team.id, admin.user.id, by=None)
 
         with just_before("dynamodb", "TransactWriteItems", removed), pytest.raises(TeamNotFound):
             self.change(cloud, admin, bob, Role.VIEWER)
@@ -155,11 +155,11 @@ class TestAtTheSameMoment:
         self, cloud: Cloud, ada: Person
     ) -> None:
         other = joined(cloud, Role.OWNER, "zoe")
-        by = Actor(user_id=ada.user.id, role=Role.OWNER)
+        by = Member(user_id=ada.user.id, role=Role.OWNER, joined_at=clock.now())
 
         def leaves() -> None:
-            remove_member(cloud.team.id, other.user.id)
+            remove_member(cloud.team.id, other.user.id, by=None)
 
         with just_before("dynamodb", "TransactWriteItems", leaves), pytest.raises(LastOwner):
-            management.change_member(cloud.team.id, ada.user.id, Role.MEMBER, by=by)
+            members.change_role(cloud.team.id, ada.user.id, Role.MEMBER, by=by)
         assert role_in(cloud, ada) is Role.OWNER

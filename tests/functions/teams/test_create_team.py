@@ -8,16 +8,10 @@ import pytest
 from larder import clock
 from larder.accounts import repository as accounts
 from larder.accounts.service import read_account
-from larder.teams.management import make_team
+from larder.teams.members import add_member, list_members, remove_member
 from larder.teams.models import Block, Role
-from larder.teams.service import (
-    add_member,
-    change_state,
-    create_team,
-    find_team,
-    members,
-    remove_member,
-)
+from larder.teams.state import change_state
+from larder.teams.teams import create_team, find_team
 from tests.conftest import SetOption
 from tests.faults import just_before
 from tests.functions.teams.people import Person, key_of, newcomer, outcome, signed_in
@@ -41,7 +35,7 @@ def test_the_creator_owns_the_team(ada: Person) -> None:
     team = find_team("web")
     assert team is not None
     assert reply.json == {"id": team.id, "slug": "web", "name": "Web platform"}
-    assert [(one.user_id, one.role) for one in members(team.id)] == [(ada.user.id, Role.OWNER)]
+    assert [(one.user_id, one.role) for one in list_members(team.id)] == [(ada.user.id, Role.OWNER)]
     assert (team.created_by, team.created_at) == (ada.user.id, team.updated_at)
     assert ada.send("GET", "/v2/teams/web").json["membership"]["role"] == "OWNER"
 
@@ -106,7 +100,7 @@ def test_an_option_allows_only_operators_to_create_teams(ada: Person, option: Se
     option("operator_emails", ada.user.email)
     assert make(ada, "web") == (403, "team_creation_disabled")
     account = read_account(ada.user.id)
-    verified = replace(account, user=replace(account.user, email_verified=True))
+    verified = replace(account, user=replace(account.user, email_verified=True, proven=True))
     assert accounts.change(account, verified) is not None
     by_key = Person(ada.user, key_of(ada, {"teams": ("write",)}))
     assert make(by_key, "web") == (403, "team_creation_disabled")
@@ -155,7 +149,7 @@ class TestTeamLimitPerUser:
         team, bob = find_team("one"), newcomer()
         assert team is not None
         add_member(team.id, bob.user.id, Role.OWNER, now=clock.now())
-        remove_member(team.id, ada.user.id)
+        remove_member(team.id, ada.user.id, by=None)
         assert make(ada, "two") == (409, "team_limit_reached")
         assert make(bob, "two") == (200, "")
 
@@ -169,7 +163,9 @@ class TestTeamLimitPerUser:
         option("max_teams_per_user", 1)
 
         def faster() -> None:
-            make_team("Faster", "faster", user_id=ada.user.id, now=clock.now())
+            create_team(
+                "Faster", "faster", owner_user_id=ada.user.id, limited=True, now=clock.now()
+            )
 
         with just_before("dynamodb", "TransactWriteItems", faster):
             assert make(ada, "slower") == (409, "team_limit_reached")
@@ -190,7 +186,7 @@ def test_two_concurrent_requests_for_a_slug_create_one_team(ada: Person) -> None
     bob = newcomer()
 
     def faster() -> None:
-        make_team("Web", "web", user_id=bob.user.id, now=clock.now())
+        create_team("Web", "web", owner_user_id=bob.user.id, limited=True, now=clock.now())
 
     with just_before("dynamodb", "TransactWriteItems", faster):
         assert make(ada, "web") == (409, "slug_taken")

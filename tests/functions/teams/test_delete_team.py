@@ -8,10 +8,11 @@ from larder.api_keys.service import create_key
 from larder.errors import InvitationNotFound, MissingRole, TeamNotFound
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitee
-from larder.teams import management
-from larder.teams.management import change_member, deleted_teams
-from larder.teams.models import Actor, Role
-from larder.teams.service import add_member, change_state, create_team, find_team, role_of
+from larder.teams import teams
+from larder.teams.members import add_member, change_role, role_of
+from larder.teams.models import Member, Role
+from larder.teams.state import change_state
+from larder.teams.teams import create_team, deleted_teams, find_team
 from tests.faults import just_before, unreachable
 from tests.functions.teams.people import Person, joined, newcomer, outcome, signed_in
 from tests.requests import Cloud, Reply, Sender
@@ -108,34 +109,34 @@ def test_an_unavailable_table_leaves_the_team_complete(cloud: Cloud, ada: Person
 
 def test_no_one_can_join_or_change_roles_in_a_deleted_team(cloud: Cloud, ada: Person) -> None:
     now, bob = clock.now(), joined(cloud, Role.MEMBER)
-    owner = Actor(user_id=ada.user.id, role=Role.OWNER)
+    owner = Member(user_id=ada.user.id, role=Role.OWNER, joined_at=clock.now())
     eve = Invitee(email="eve@acme.example", address="eve@acme.example", role=Role.MEMBER)
-    (invitation,) = invitations.invite(cloud.team.id, [eve], by=owner, now=now)
+    (invitation,) = invitations.create_invitations(cloud.team.id, [eve], by=owner, now=now)
     delete(ada, "acme")
     with pytest.raises(InvitationNotFound):
         invitations.accept(invitation, "a-user", now=now)
     with pytest.raises(TeamNotFound):
-        invitations.invite(cloud.team.id, [eve], by=owner, now=now)
+        invitations.create_invitations(cloud.team.id, [eve], by=owner, now=now)
     with pytest.raises(TeamNotFound):
-        change_member(cloud.team.id, bob.user.id, Role.ADMIN, by=owner)
+        change_role(cloud.team.id, bob.user.id, Role.ADMIN, by=owner)
     assert role_of(cloud.team.id, "a-user") is None
 
 
 def test_a_user_who_was_just_demoted_cannot_delete_it(cloud: Cloud) -> None:
     bob = joined(cloud, Role.OWNER)
-    by = Actor(user_id=bob.user.id, role=Role.OWNER)
+    by = Member(user_id=bob.user.id, role=Role.OWNER, joined_at=clock.now())
 
     def demoted() -> None:
         add_member(cloud.team.id, bob.user.id, Role.ADMIN, now=clock.now())
 
     with just_before("dynamodb", "TransactWriteItems", demoted), pytest.raises(MissingRole):
-        management.delete_team(cloud.team.id, by=by, now=clock.now())
+        teams.delete_team(cloud.team.id, by=by, now=clock.now())
     assert find_team("acme") == cloud.team
 
 
 def test_404_if_a_concurrent_request_has_deleted_the_team(cloud: Cloud, ada: Person) -> None:
     def other() -> None:
-        management.delete_team(cloud.team.id, by=None, now=clock.now())
+        teams.delete_team(cloud.team.id, by=None, now=clock.now())
 
     with just_before("dynamodb", "TransactWriteItems", other):
         assert outcome(delete(ada, "acme")) == (404, "team_not_found")

@@ -5,8 +5,10 @@ import pytest
 from larder import clock
 from larder.accounts.sessions import start_session
 from larder.clock import to_iso, to_ms
+from larder.teams.members import add_member, remove_member
 from larder.teams.models import CachingStatus, Role
-from larder.teams.service import add_member, change_state, create_team, remove_member
+from larder.teams.state import change_state
+from larder.teams.teams import create_team
 from tests.functions.teams.conftest import co_owner
 from tests.requests import Cloud, Reply, Sender
 
@@ -77,7 +79,7 @@ def test_404_for_a_key_of_another_team(cloud: Cloud) -> None:
 
 def test_404_immediately_after_leaving_the_team(cloud: Cloud, personal: Sender) -> None:
     co_owner(cloud)
-    remove_member(cloud.team.id, cloud.user.id)
+    remove_member(cloud.team.id, cloud.user.id, by=None)
     assert outcome(personal("GET", "/v2/teams/acme")) == (404, "team_not_found")
 
 

@@ -17,8 +17,9 @@ from larder.clock import to_ms
 from larder.invitations import service as invitations
 from larder.invitations.models import LIFETIME, Invitee
 from larder.settings import settings
+from larder.teams.members import add_member, remove_member
 from larder.teams.models import Block, Role
-from larder.teams.service import add_member, change_state, remove_member
+from larder.teams.state import change_state
 from tests.conftest import SetOption
 from tests.faults import answering, error, unreachable
 from tests.functions.teams.people import Person, joined, key_of, newcomer, outcome, signed_in
@@ -242,7 +243,7 @@ class TestInvitationLimitPerTeam:
     ) -> None:
         option("max_open_invitations", 1)
         old = Invitee(email="old@b.example", address="old@b.example", role=Role.VIEWER)
-        invitations.invite(cloud.team.id, [old], by=None, now=clock.now() - LIFETIME)
+        invitations.create_invitations(cloud.team.id, [old], by=None, now=clock.now() - LIFETIME)
         assert invite(ada).status == 200
         assert accept(newcomer(), token_in(mailbox)) == (200, "")
         uid = invite(ada, {"email": "eve@b.example"}).json["uid"]
@@ -336,7 +337,7 @@ class TestInviter:
         invite(admin)
         token = token_in(mailbox)
         if change == "leaves":
-            remove_member(cloud.team.id, admin.user.id)
+            remove_member(cloud.team.id, admin.user.id, by=None)
         else:
             add_member(cloud.team.id, admin.user.id, Role.MEMBER, now=clock.now())
         assert accept(bob, token) == (404, "invitation_not_found")
@@ -393,7 +394,7 @@ class TestFunctionOfTheIntegrator:
         module = ModuleType("integrator")
         module.deliver = lambda data, request: calls.append((data, request))  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, "integrator", module)
-        extensions.forget_functions()
+        extensions.clear_functions()
         option("send_team_invitation", "integrator:deliver")
         return calls
 

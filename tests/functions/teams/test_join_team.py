@@ -8,18 +8,22 @@ import pytest
 from larder import clock
 from larder.accounts.addresses import canonical
 from larder.accounts.service import create_user
+from larder.accounts.team_members import InvitationWanted, send_invitations
 from larder.clock import to_ms
 from larder.errors import InvitationNotFound
 from larder.invitations import repository
 from larder.invitations import service as invitations
 from larder.invitations.models import LIFETIME, Invitation, Invitee
 from larder.tables import TEAMS
-from larder.teams import management
-from larder.teams.models import Actor, Role
-from larder.teams.service import add_member, members, remove_member, role_of
+from larder.teams import teams
+from larder.teams.members import add_member, list_members, remove_member, role_of
+from larder.teams.models import Member, Role
+from tests.conftest import SetOption
 from tests.faults import just_before, unreachable
+from tests.functions.accounts.conftest import MAIL_CONTEXT, PASSWORD
 from tests.functions.teams.people import Person, joined, key_of, newcomer, outcome, signed_in
-from tests.requests import Cloud, Reply, Sender
+from tests.mailbox import Mailbox
+from tests.requests import Browser, Cloud, Reply, Sender
 
 PATH = "/v1/teams/join"
 
@@ -33,7 +37,9 @@ def invited(
 ) -> tuple[Invitation, str]:
     """An invitation from the operator, and its token."""
     invitee = Invitee(email=email, address=canonical(email), role=role)
-    (made,) = invitations.invite(cloud.team.id, [invitee], by=None, now=clock.now() - age)
+    (made,) = invitations.create_invitations(
+        cloud.team.id, [invitee], by=None, now=clock.now() - age
+    )
     return made, invitations.issue_token(made)
 
 
@@ -92,7 +98,7 @@ def test_a_token_works_once(cloud: Cloud) -> None:
 def test_the_spelling_of_the_address_does_not_matter(
     cloud: Cloud, invited_as: str, signed_up_as: str
 ) -> None:
-    bob = signed_in(create_user(signed_up_as, "Bob", now=clock.now()))
+    bob = signed_in(create_user(signed_up_as, "Bob", email_verified=True, now=clock.now()))
     _, token = invited(cloud, invited_as)
     assert join(bob, token).status == 200
 
@@ -105,6 +111,41 @@ def test_403_for_another_user_with_the_link(cloud: Cloud) -> None:
     assert "bob" not in reply.message
     assert role_of(cloud.team.id, mallory.user.id) is None
     assert join(bob, token).status == 200
+
+
+def test_403_for_a_stranger_who_signed_up_with_the_invited_address(
+    cloud: Cloud, mailbox: Mailbox
+) -> None:
+    """They have the link, perhaps from a forwarded mail, but cannot read mail at the address."""
+    _, token = invited(cloud)
+    stranger = signed_in(create_user("bob@acme.example", "Bob", password=PASSWORD, now=clock.now()))
+    assert outcome(join(stranger, token)) == (403, "email_not_proven")
+    body = {"email": "bob@acme.example"}
+    assert Browser().post("/send-verification-email", body).status == 200
+    scanner = Browser()
+    assert scanner.get(mailbox.link().removeprefix("/api/auth")).status == 302
+    assert outcome(join(stranger, token)) == (403, "email_not_proven")
+    assert role_of(cloud.team.id, stranger.user.id) is None
+
+
+def test_an_invited_newcomer_signs_up_proves_the_address_and_joins(
+    cloud: Cloud, mailbox: Mailbox, option: SetOption
+) -> None:
+    """The whole way, at a deployment as it comes: mail, sign-up, link, join."""
+    option("sign_up_policy", "invited")
+    option("send_verification_on_sign_up", "true")
+    wanted = InvitationWanted(email="new@elsewhere.example", role=Role.DEVELOPER)
+    send_invitations(cloud.team.id, [wanted], MAIL_CONTEXT, by=None, now=clock.now())
+    page = mailbox.link()
+    token = page.removeprefix("/join?token=")
+    browser = Browser()
+    new = {"email": wanted.email, "name": "New", "password": PASSWORD, "callbackURL": page}
+    signed_up = browser.post("/sign-up/email", new)
+    session = Sender(signed_up.json["token"])
+    assert outcome(session("POST", PATH, json_body={"token": token})) == (403, "email_not_proven")
+    reply = browser.get(mailbox.link().removeprefix("/api/auth"))
+    assert (reply.status, reply.headers["location"]) == (302, page)
+    assert session("POST", PATH, json_body={"token": token}).json["role"] == "DEVELOPER"
 
 
 def test_403_for_a_key_with_any_permission(cloud: Cloud) -> None:
@@ -191,14 +232,14 @@ class TestAtTheSameMoment:
 
         with just_before("dynamodb", "TransactWriteItems", faster):
             assert outcome(join(bob, token)) == (404, "invitation_not_found")
-        assert len(members(cloud.team.id)) == 2
+        assert len(list_members(cloud.team.id)) == 2
 
     def test_the_invitation_is_withdrawn(self, cloud: Cloud) -> None:
         bob = newcomer()
         made, token = invited(cloud)
 
         def withdrawn() -> None:
-            repository.remove(made, by=None)
+            repository.delete(made, by=None)
 
         with just_before("dynamodb", "TransactWriteItems", withdrawn):
             assert outcome(join(bob, token)) == (404, "invitation_not_found")
@@ -210,23 +251,23 @@ class TestAtTheSameMoment:
         made, _ = invited(cloud, role=role)
 
         def deleted() -> None:
-            management.delete_team(cloud.team.id, by=None, now=clock.now())
+            teams.delete_team(cloud.team.id, by=None, now=clock.now())
 
         with (
             just_before("dynamodb", "TransactWriteItems", deleted),
             pytest.raises(InvitationNotFound),
         ):
             invitations.accept(made, bob.user.id, now=clock.now())
-        assert bob.user.id not in {member.user_id for member in members(cloud.team.id)}
+        assert bob.user.id not in {member.user_id for member in list_members(cloud.team.id)}
 
     def test_the_inviter_is_removed(self, cloud: Cloud) -> None:
         bob, admin = newcomer(), joined(cloud, Role.ADMIN, "eve")
-        by = Actor(user_id=admin.user.id, role=Role.ADMIN)
+        by = Member(user_id=admin.user.id, role=Role.ADMIN, joined_at=clock.now())
         invitee = Invitee(email=bob.user.email, address=bob.user.email, role=Role.MEMBER)
-        (made,) = invitations.invite(cloud.team.id, [invitee], by=by, now=clock.now())
+        (made,) = invitations.create_invitations(cloud.team.id, [invitee], by=by, now=clock.now())
 
         def removed() -> None:
-            remove_member(cloud.team.id, admin.user.id)
+            remove_member(cloud.team.id, admin.user.id, by=None)
 
         with (
             just_before("dynamodb", "TransactWriteItems", removed),

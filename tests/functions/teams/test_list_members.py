@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from larder import clock
-from larder.accounts.service import create_user, remove_user
+from larder.accounts.service import create_user, delete_user
 from larder.clock import to_ms
 from larder.invitations import service as invitations
 from larder.invitations.models import LIFETIME, Invitee
+from larder.teams.members import add_member, remove_member
 from larder.teams.models import Role
-from larder.teams.service import add_member, remove_member
 from tests.functions.teams.people import Person, joined, outcome, signed_in
 from tests.requests import Cloud, Reply, Sender
 
@@ -35,7 +35,7 @@ def invited(cloud: Cloud, *names: str, at: datetime | None = None) -> None:
         Invitee(email=f"{name}@b.example", address=f"{name}@b.example", role=Role.VIEWER)
         for name in names
     ]
-    invitations.invite(cloud.team.id, invitees, by=None, now=at or clock.now())
+    invitations.create_invitations(cloud.team.id, invitees, by=None, now=at or clock.now())
 
 
 def test_a_member_with_every_field_that_clients_require(cloud: Cloud, ada: Person) -> None:
@@ -77,13 +77,13 @@ def test_changes_of_roles_and_departures_show_at_once(cloud: Cloud, ada: Person)
     assert {m["username"]: m["role"] for m in ask(ada).json["members"]} == {
         "ada": "OWNER", "bob": "VIEWER",
     }  # fmt: skip
-    remove_member(cloud.team.id, bob.user.id)
+    remove_member(cloud.team.id, bob.user.id, by=None)
     assert listed(ask(ada).json) == ["ada"]
 
 
 def test_a_deleted_user_is_not_listed(cloud: Cloud, ada: Person) -> None:
     bob = joined(cloud, Role.MEMBER)
-    remove_user(bob.user.id, now=clock.now())
+    delete_user(bob.user.id, now=clock.now())
     assert listed(ask(ada).json) == ["ada"]
 
 

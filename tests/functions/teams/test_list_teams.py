@@ -9,8 +9,9 @@ from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key
+from larder.teams.members import add_member, remove_member
 from larder.teams.models import Role
-from larder.teams.service import add_member, create_team, remove_member
+from larder.teams.teams import create_team
 from tests.functions.teams.conftest import co_owner
 from tests.requests import Cloud, Sender
 
@@ -50,7 +51,7 @@ def test_every_team_of_the_caller_with_the_callers_role(cloud: Cloud, token: str
         answer = teams_of(presented)
         assert slugs(answer) == ["a-zebra", "acme"]
         assert [team["membership"]["role"] for team in answer["teams"]] == ["VIEWER", "OWNER"]
-    remove_member(joined.id, cloud.user.id)
+    remove_member(joined.id, cloud.user.id, by=None)
     assert slugs(teams_of(token)) == ["acme"]
 
 
@@ -59,7 +60,7 @@ def test_a_team_key_sees_only_its_team(cloud: Cloud) -> None:
     assert slugs(teams_of(cloud.token)) == ["acme"]
     assert teams_of(cloud.token, f"until={cloud.team.id}")["teams"] == []
     co_owner(cloud)
-    remove_member(cloud.team.id, cloud.user.id)
+    remove_member(cloud.team.id, cloud.user.id, by=None)
     assert slugs(teams_of(cloud.token)) == []
 
 

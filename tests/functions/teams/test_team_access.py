@@ -10,11 +10,13 @@ from datetime import timedelta
 import pytest
 
 from larder import clock
-from larder.accounts.sessions import end_sessions, start_session
+from larder.accounts.sessions import revoke_sessions, start_session
 from larder.api_keys.models import NewKey, Permissions
 from larder.api_keys.service import create_key, find_key
+from larder.teams.members import list_members
 from larder.teams.models import Block, CachingStatus, Role
-from larder.teams.service import change_state, create_team, find_team, members
+from larder.teams.state import change_state
+from larder.teams.teams import create_team, find_team
 from tests.functions.teams.people import Person, joined, key_of, newcomer, outcome, signed_in
 from tests.mailbox import Mailbox
 from tests.requests import Cloud, Reply, Sender
@@ -68,6 +70,7 @@ ENDPOINTS = [
     Endpoint(
         "change a role", "PATCH", "/v1/teams/{team}/members/{member}", {"role": "VIEWER"}, MANAGERS, WRITE
     ),
+    Endpoint("list keys", "GET", "/v1/teams/{team}/keys", None, MANAGERS, READ),
     Endpoint("remove", "DELETE", "/v1/teams/{team}/members/{member}", None, MANAGERS, WRITE),
 ]  # fmt: skip
 
@@ -82,7 +85,7 @@ def eve(cloud: Cloud, mailbox: Mailbox) -> Person:
 
 
 def state_of(cloud: Cloud) -> tuple[object, ...]:
-    return find_team(cloud.team.id), members(cloud.team.id)
+    return find_team(cloud.team.id), list_members(cloud.team.id)
 
 
 @every_role
@@ -194,7 +197,7 @@ def expired(cloud: Cloud) -> Sender:
 
 def ended(cloud: Cloud) -> Sender:
     token = start_session(cloud.user, now=clock.now())[1]
-    end_sessions(cloud.user.id)
+    revoke_sessions(cloud.user.id)
     return Sender(token)
 
 
@@ -244,7 +247,7 @@ def test_a_block_stops_changes_to_the_team_but_not_to_its_members(
 ) -> None:
     change_state(cloud.team.id, block=block, caching=CachingStatus.PAUSED)
     reply = endpoint.ask(signed_in(cloud.user).send, "acme", eve.user.id)
-    passes = ("read the team", "list members", "change a role", "remove")
+    passes = ("read the team", "list members", "list keys", "change a role", "remove")
     assert reply.status == (200 if endpoint.name in passes else 402)
 
 

@@ -10,9 +10,10 @@ from larder import aws, clock
 from larder.clock import to_ms
 from larder.instance import restart
 from larder.settings import settings
-from larder.teams.management import MAX_FORMER_SLUGS, change_team, delete_team
+from larder.teams.members import add_member
 from larder.teams.models import CachingStatus, Role, TeamChange
-from larder.teams.service import add_member, change_state, create_team, find_team
+from larder.teams.state import change_state
+from larder.teams.teams import MAX_FORMER_SLUGS, change_team, create_team, delete_team, find_team
 from tests.faults import just_before, unreachable
 from tests.functions.teams.people import Person, joined, key_of, newcomer, outcome, signed_in
 from tests.requests import Cloud, Reply, Sender
@@ -176,9 +177,7 @@ class TestFormerSlugs:
         reply = ada.send("GET", "/v2/teams/acme-inc")
         assert (reply.json["slug"], reply.json["formerSlugs"]) == ("acme", ["acme-inc"])
 
-    def test_a_released_slug_no_longer_works_and_can_be_taken(
-        self, cloud: Cloud, ada: Person
-    ) -> None:
+    def test_a_freed_slug_no_longer_works_and_can_be_taken(self, cloud: Cloud, ada: Person) -> None:
         assert cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact").status == 202
         rename(ada, "acme", "acme-inc")
         reply = change(ada, "acme-inc", formerSlugs=[])
@@ -192,7 +191,7 @@ class TestFormerSlugs:
             403, "not_a_team_member",
         )  # fmt: skip
 
-    def test_a_slug_can_be_released_in_the_request_that_renames(self, ada: Person) -> None:
+    def test_a_slug_can_be_freed_in_the_request_that_renames(self, ada: Person) -> None:
         rename(ada, "acme", "acme-inc", formerSlugs=[])
         assert find_team("acme") is None
 

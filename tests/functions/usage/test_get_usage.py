@@ -9,8 +9,9 @@ from larder import clock
 from larder.accounts.sessions import start_session
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key
+from larder.teams.members import add_member
 from larder.teams.models import Block, CachingStatus, Role
-from larder.teams.service import add_member, change_state
+from larder.teams.state import change_state
 from larder.usage.models import Reporter, UsageEvent
 from larder.usage.repository import set_uploads
 from larder.usage.service import record
@@ -81,7 +82,7 @@ def test_figures_of_reported_events_and_uploads(cloud: Cloud) -> None:
         "blockReason": None,
         "storedBytes": 8,
         "artifacts": 2,
-        "quotaBytes": None,
+        "quotaBytes": 10**11,
         "from": day,
         "to": day,
         "total": {**total, **uploaded},
@@ -120,6 +121,7 @@ def test_uploads_of_days_that_the_sweep_has_archived(cloud: Cloud) -> None:
     assert (reply["total"]["uploads"], reply["total"]["uploadedBytes"]) == (8, 80)
 
 
+@pytest.mark.usefixtures("refusing")
 def test_the_effective_status_and_quota(cloud: Cloud, option: SetOption) -> None:
     option("default_quota_bytes", 100)
     assert usage(cloud.send)["quotaBytes"] == 100

@@ -9,9 +9,11 @@ import pytest
 from larder import aws, clock
 from larder.accounts.email_jobs import (
     ChangeEmail,
+    ConfirmEmailChange,
     EmailJob,
     EmailWasChanged,
     InviteToTeam,
+    KeyNeverExpires,
     MailContext,
     PasswordWasReset,
     RequestDescription,
@@ -23,7 +25,7 @@ from larder.accounts.email_jobs import (
     send_later,
 )
 from larder.accounts.service import create_user
-from larder.errors import InvalidRequest, Throttled, TryAgain
+from larder.errors import AddressTooLong, TryAgain
 from tests.faults import answering, error, unreachable
 from tests.hooks import hooked
 from tests.mailbox import Mailbox
@@ -37,7 +39,15 @@ JOB = ResetPassword(email=EMAIL, callback_url="/reset", mail_context=VISIT)
 ONE_OF_EACH: list[EmailJob] = [
     VerifyEmail(email=EMAIL, callback_url="/welcome", mail_context=VISIT),
     JOB,
-    SignUpAgain(email=EMAIL, callback_url="/app", mail_context=VISIT),
+    SignUpAgain(email=EMAIL, mail_context=VISIT),
+    ConfirmEmailChange(
+        email=EMAIL,
+        callback_url="",
+        user_id="u",
+        new_email="eve@acme.example",
+        credentials="1.2",
+        mail_context=VISIT,
+    ),
     ChangeEmail(email=EMAIL, callback_url="", user_id="u", credentials="1.2", mail_context=VISIT),
     PasswordWasReset(email=EMAIL, sessions_ended=False, keys_deleted=True, mail_context=VISIT),
     EmailWasChanged(
@@ -48,6 +58,7 @@ ONE_OF_EACH: list[EmailJob] = [
         by_operator=True,
         mail_context=VISIT,
     ),
+    KeyNeverExpires(user_id="u", key_id="k", key_start="abc", mail_context=VISIT),
     InviteToTeam(email=EMAIL, team_id="team_1", invitation_id="i", mail_context=VISIT),
 ]
 
@@ -87,7 +98,7 @@ JOB_OF_0_1_0 = {
             VerifyEmail(email=EMAIL, callback_url="/welcome", mail_context=VISIT),
         ),
         ({"kind": "reset_password", "callback_url": "/reset"}, JOB),
-        ({"kind": "sign_up_again"}, SignUpAgain(email=EMAIL, callback_url="", mail_context=VISIT)),
+        ({"kind": "sign_up_again"}, SignUpAgain(email=EMAIL, mail_context=VISIT)),
         (
             {"kind": "change_email", "user_id": "u"},
             ChangeEmail(
@@ -143,14 +154,14 @@ def test_a_long_user_agent_is_cut(mailbox: Mailbox) -> None:
 def test_a_job_too_large_for_lambda_or_the_outbox_is_refused(
     mailbox: Mailbox, too_long: Callable[[], EmailJob]
 ) -> None:
-    with pytest.raises(InvalidRequest):
+    with pytest.raises(AddressTooLong):
         send_later(too_long())
     assert mailbox.jobs == []
 
 
 def test_an_unavailable_lambda_is_reported(aws_in_memory: None) -> None:
     busy = error("TooManyRequestsException", 429)
-    with answering("lambda", "Invoke", busy), pytest.raises(Throttled):
+    with answering("lambda", "Invoke", busy), pytest.raises(TryAgain):
         send_later(JOB)
     with unreachable("lambda", "Invoke"), pytest.raises(TryAgain):
         send_later(JOB)

@@ -4,8 +4,14 @@ from types import ModuleType
 
 import pytest
 
-from larder.accounts.passwords import check_length, hash_password, needs_rehash, verify_password
-from larder.errors import PasswordTooLong, PasswordTooShort
+from larder.accounts.passwords import (
+    check_length,
+    check_new_password,
+    hash_password,
+    needs_rehash,
+    verify_password,
+)
+from larder.errors import PasswordTooCommon, PasswordTooLong, PasswordTooShort
 from larder.settings import SettingsError
 from tests.conftest import SetOption
 
@@ -111,3 +117,23 @@ def test_a_custom_function_without_a_password_parameter_is_refused(
     option("password_hash", "integrator:hash")
     with pytest.raises(SettingsError, match=r"^LARDER_PASSWORD_HASH: .* takes \(password\)$"):
         hash_password("correct horse")
+
+
+@pytest.mark.parametrize(
+    "password", ["12345678", "password", "PassWord", "aaaaaaaa", "\uff50assword", "password\0"]
+)
+def test_common_passwords_are_refused_if_the_option_is_on(option: SetOption, password: str) -> None:
+    check_new_password(password)
+    option("refuse_common_passwords", "true")
+    with pytest.raises(PasswordTooCommon) as refused:
+        check_new_password(password, "new_password")
+    assert refused.value.message == (
+        "new_password: is one of the most common passwords. Choose another one"
+    )
+
+
+def test_other_passwords_are_accepted_if_the_option_is_on(option: SetOption) -> None:
+    option("refuse_common_passwords", "true")
+    check_new_password("correct horse battery staple")
+    with pytest.raises(PasswordTooShort):
+        check_new_password("pass")

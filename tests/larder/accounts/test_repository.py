@@ -95,7 +95,7 @@ def test_the_account_record_is_deleted_when_the_operator_moves_the_user(
 
 
 def test_the_account_record_is_deleted_with_the_user(ada: User) -> None:
-    service.remove_user(ada.id, now=clock.now())
+    service.delete_user(ada.id, now=clock.now())
     assert accounts() == []
 
 
@@ -137,7 +137,7 @@ def test_a_change_of_address_moves_the_password(ada: User) -> None:
 
 def test_deleting_a_user_of_0_1_0_leaves_no_password(ada: User) -> None:
     move_back_to_0_1_0(ada.email)
-    service.remove_user(ada.id, now=clock.now())
+    service.delete_user(ada.id, now=clock.now())
     assert holding_passwords() == set()
 
 
@@ -178,11 +178,11 @@ def test_an_account_record_left_by_0_1_0_cannot_sign_in(
 
 def test_an_account_record_left_by_0_1_0_does_not_stop_a_sign_up(ada: User) -> None:
     (left,) = accounts()
-    service.remove_user(ada.id, now=clock.now())
+    service.delete_user(ada.id, now=clock.now())
     put(left)
     new = create_user(ada.email, "Ada", password="another password", now=clock.now())
     assert check_credentials(ada.email, "another password") == new
-    service.remove_user(new.id, now=clock.now())
+    service.delete_user(new.id, now=clock.now())
     put(left)
     assert find_user(create_user(ada.email, "Ada", now=clock.now()).id) is not None
     with pytest.raises(InvalidEmailOrPassword):

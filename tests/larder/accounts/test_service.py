@@ -11,7 +11,7 @@ from larder.accounts.service import check_credentials, create_user, find_user_by
 from larder.errors import (
     InvalidEmail,
     InvalidEmailOrPassword,
-    InvalidRequest,
+    InvalidValue,
     PasswordTooLong,
     PasswordTooShort,
 )
@@ -71,7 +71,7 @@ def test_a_bad_address_is_refused(aws_in_memory: None, email: str) -> None:
 
 @pytest.mark.parametrize("name", ["", " ", "x" * 101, "a\nb", "a\u2028b", "\ud800"])
 def test_a_bad_name_is_refused(aws_in_memory: None, name: str) -> None:
-    with pytest.raises(InvalidRequest, match=r"^name: "):
+    with pytest.raises(InvalidValue, match=r"^name: "):
         create_user("ada@example.com", name, now=clock.now())
 
 
@@ -79,7 +79,7 @@ def test_a_bad_name_is_refused(aws_in_memory: None, name: str) -> None:
     "image", ["javascript:alert(1)", "//evil.example/x", "https://a b", "x" * 3000]
 )
 def test_a_bad_picture_is_refused(aws_in_memory: None, image: str) -> None:
-    with pytest.raises(InvalidRequest, match=r"^image: "):
+    with pytest.raises(InvalidValue, match=r"^image: "):
         create_user("ada@example.com", "Ada", image=image, now=clock.now())
 
 

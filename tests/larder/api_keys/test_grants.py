@@ -6,27 +6,27 @@ from typing import Any
 import pytest
 
 from larder import clock
-from larder.api_keys.grants import Grantor
-from larder.api_keys.manage import create_key, update_key
+from larder.api_keys.manage import grant_key, update_key
 from larder.api_keys.models import ApiKey, KeyChanges, NewKey, Permissions, RateLimit
-from larder.api_keys.service import create_key as make_key
-from larder.api_keys.service import list_keys
+from larder.api_keys.principals import Principal
+from larder.api_keys.service import create_key, list_keys
 from larder.errors import NotATeamMember, PermissionNotHeld
-from larder.teams.service import create_team
+from larder.teams.teams import create_team
+from tests.principals import by_session
 from tests.requests import Cloud
 
 READ: Permissions = {"artifacts": ("read",)}
 BOTH: Permissions = {"artifacts": ("read", "write")}
 
 
-def by_key(cloud: Cloud, **properties: Any) -> Grantor:
+def by_key(cloud: Cloud, **properties: Any) -> Principal:
     """Ada, authenticated with a key that has these properties."""
-    key, _ = make_key(NewKey(user_id=cloud.user.id, **properties), now=clock.now())
-    return Grantor(user_id=cloud.user.id, key=key)
+    key, _ = create_key(NewKey(user_id=cloud.user.id, **properties), now=clock.now())
+    return Principal(credential=key)
 
 
-def create(grantor: Grantor, **properties: Any) -> ApiKey:
-    return create_key(grantor, NewKey(user_id=grantor.user_id, **properties), now=clock.now())[0]
+def create(principal: Principal, **properties: Any) -> ApiKey:
+    return grant_key(principal, NewKey(user_id=principal.user_id, **properties), now=clock.now())[0]
 
 
 def test_a_key_can_grant_only_its_own_permissions(cloud: Cloud) -> None:
@@ -87,27 +87,27 @@ def test_a_key_with_limited_uses_cannot_create_keys(cloud: Cloud, counted: dict[
 def test_a_key_cannot_change_another_key_beyond_its_own_permissions(
     cloud: Cloud, held: dict[str, Any], target: dict[str, Any], changes: KeyChanges
 ) -> None:
-    key, _ = make_key(NewKey(user_id=cloud.user.id, **target), now=clock.now())
+    key, _ = create_key(NewKey(user_id=cloud.user.id, **target), now=clock.now())
     with pytest.raises(PermissionNotHeld):
         update_key(by_key(cloud, **held), key.id, changes, now=clock.now())
     assert key in list_keys(cloud.user.id)
 
 
 def test_a_key_cannot_extend_its_own_life_or_permissions(cloud: Cloud) -> None:
-    grantor = by_key(cloud, permissions=READ, expires_in_s=60)
-    assert grantor.key is not None
+    principal = by_key(cloud, permissions=READ, expires_in_s=60)
+    assert principal.key is not None
     for changes in (
         KeyChanges(permissions=BOTH),
         KeyChanges(expires_in_s=3600),
         KeyChanges(expires_in_s=None),
     ):
         with pytest.raises(PermissionNotHeld):
-            update_key(grantor, grantor.key.id, changes, now=clock.now())
-    assert update_key(grantor, grantor.key.id, KeyChanges(name="new"), now=clock.now()).name
+            update_key(principal, principal.key.id, changes, now=clock.now())
+    assert update_key(principal, principal.key.id, KeyChanges(name="new"), now=clock.now()).name
 
 
 def test_two_changes_in_one_millisecond_have_different_times(cloud: Cloud) -> None:
-    ada, now = Grantor(user_id=cloud.user.id), clock.now() - timedelta(days=1)
+    ada, now = by_session(cloud.user.id), clock.now() - timedelta(days=1)
     first = update_key(ada, cloud.key.id, KeyChanges(name="a"), now=now)
     second = update_key(ada, cloud.key.id, KeyChanges(name="b"), now=now)
     assert cloud.key.updated_at < first.updated_at < second.updated_at
@@ -118,7 +118,7 @@ def test_a_user_with_a_session_can_grant_team_permissions_which_are_not_defaults
 ) -> None:
     """The user's role in a team decides what the key can do there."""
     everything: Permissions = {"teams": ("read", "write")}
-    ada = Grantor(user_id=cloud.user.id)
+    ada = by_session(cloud.user.id)
     for team_id in (None, cloud.team.id):
         assert create(ada, team_id=team_id, permissions=everything).permissions == everything
         assert "teams" not in create(ada, team_id=team_id).permissions

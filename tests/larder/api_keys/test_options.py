@@ -1,6 +1,6 @@
 """Options of API keys: at least one test for each option about creating, storing and verifying keys.
 
-Those of sessions from keys (headers, getter, session for API keys) are in tests/larder/web/callers/test_session.py.
+Those of sessions from keys (headers, getter, session for API keys) are in tests/larder/web/principals/test_session.py.
 """
 
 import asyncio
@@ -14,13 +14,20 @@ import pytest
 from larder import aws, clock
 from larder.accounts.sessions import start_session
 from larder.api_keys import repository
-from larder.api_keys.grants import Grantor
 from larder.api_keys.manage import update_key
 from larder.api_keys.models import ApiKey, KeyChanges, NewKey, RateLimit, Refill, Refusal
-from larder.api_keys.service import create_key, list_keys, rotate_key, stored_form, verify
-from larder.errors import InvalidRequest
+from larder.api_keys.service import (
+    create_key,
+    list_keys,
+    rotate_key,
+    stored_form,
+    verify,
+    verify_presented,
+)
+from larder.errors import InvalidValue
 from larder.settings import SettingsError, settings
 from tests.conftest import SetOption
+from tests.principals import by_session
 from tests.proofs.aws_calls import counted
 from tests.requests import Cloud, Sender
 
@@ -32,7 +39,7 @@ def make(cloud: Cloud, **properties: Any) -> tuple[ApiKey, str]:
 
 
 def refused_field(cloud: Cloud, **properties: Any) -> str:
-    with pytest.raises(InvalidRequest) as refused:
+    with pytest.raises(InvalidValue) as refused:
         make(cloud, **properties)
     return refused.value.field
 
@@ -45,7 +52,7 @@ def test_custom_api_key_validator_a_rejected_key_is_invalid_without_a_lookup(
     with counted() as calls:
         assert cloud.send("GET", "/v8/artifacts/status").status == 401
     assert calls.made == []
-    assert verify(None, READ, now=clock.now()).refusal is Refusal.INVALID
+    assert verify_presented(None, READ, now=clock.now()).refusal is Refusal.INVALID
 
 
 def test_custom_api_key_validator_an_accepted_key_must_still_match_the_stored_one(
@@ -259,15 +266,15 @@ def test_key_expiration_default_expires_in(cloud: Cloud, option: SetOption) -> N
 
 def test_key_expiration_disable_custom_expires_time(cloud: Cloud, option: SetOption) -> None:
     option("disable_custom_key_expiry", "true")
-    assert refused_field(cloud, expires_in_s=60) == "expiresIn"
+    assert refused_field(cloud, expires_in_s=60) == "expires_in"
     assert make(cloud)[0].expires_at is None
 
 
 def test_key_expiration_min_and_max_expires_in(cloud: Cloud, option: SetOption) -> None:
     option("minimum_key_expires_in_seconds", 60)
     option("maximum_key_expires_in_seconds", 120)
-    assert refused_field(cloud, expires_in_s=59) == "expiresIn"
-    assert refused_field(cloud, expires_in_s=121) == "expiresIn"
+    assert refused_field(cloud, expires_in_s=59) == "expires_in"
+    assert refused_field(cloud, expires_in_s=121) == "expires_in"
     assert make(cloud, expires_in_s=120)[0].expires_at is not None
 
 
@@ -375,7 +382,7 @@ def test_schema_renames_stored_attributes(cloud: Cloud, option: SetOption) -> No
 
 def test_schema_applies_to_every_operation_on_a_key(cloud: Cloud, option: SetOption) -> None:
     option("api_key_schema", json.dumps(RENAMED))
-    ada, now = Grantor(user_id=cloud.user.id), clock.now()
+    ada, now = by_session(cloud.user.id), clock.now()
     key, raw = make(cloud, name="ci", team_id=cloud.team.id)
     assert list_keys(cloud.user.id)[-1] == key
     assert Sender(raw, slug="acme")("PUT", "/v8/artifacts/abc", body=b"x").status == 202

@@ -9,7 +9,7 @@ from larder import clock
 from larder.api_keys import repository
 from larder.api_keys.models import NewKey, RateLimit, Refill, Refusal
 from larder.api_keys.service import create_key, find_key, list_keys, rotate_key, verify
-from larder.errors import InvalidRequest
+from larder.errors import InvalidValue
 from larder.hashing import hash_key
 from tests.faults import just_before
 from tests.requests import Cloud
@@ -97,7 +97,7 @@ def test_due_refills_are_added_to_the_remaining_uses(cloud: Cloud, overlap_s: in
 @pytest.mark.parametrize("overlap_s", [0, 60])
 def test_a_key_without_remaining_uses_cannot_be_rotated(cloud: Cloud, overlap_s: int) -> None:
     old, _ = create_key(NewKey(user_id=cloud.user.id, remaining=0), now=clock.now())
-    with pytest.raises(InvalidRequest, match=r"^key: has no uses left"):
+    with pytest.raises(InvalidValue, match=r"^key: has no uses left"):
         rotate_key(old.id, overlap_s=overlap_s, now=clock.now())
     assert find_key(old.id) == old
 
@@ -120,11 +120,11 @@ def test_an_unknown_key_cannot_be_rotated(cloud: Cloud) -> None:
 def test_a_disabled_key_cannot_be_rotated(cloud: Cloud) -> None:
     repository.delete(cloud.key.key_hash)
     repository.add(replace(cloud.key, enabled=False))
-    with pytest.raises(InvalidRequest, match=r"^key: "):
+    with pytest.raises(InvalidValue, match=r"^key: "):
         rotate_key(cloud.key.id, overlap_s=60, now=clock.now())
     assert [key.id for key in list_keys(cloud.user.id)] == [cloud.key.id]
 
 
 def test_a_negative_overlap_is_refused(cloud: Cloud) -> None:
-    with pytest.raises(InvalidRequest, match=r"^overlap: "):
+    with pytest.raises(InvalidValue, match=r"^overlap: "):
         rotate_key(cloud.key.id, overlap_s=-1, now=clock.now())

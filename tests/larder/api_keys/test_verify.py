@@ -13,7 +13,6 @@ import pytest
 
 from larder import clock
 from larder.api_keys import repository
-from larder.api_keys.grants import Grantor
 from larder.api_keys.manage import delete_key, update_key
 from larder.api_keys.models import (
     ApiKey,
@@ -25,16 +24,17 @@ from larder.api_keys.models import (
     Verification,
 )
 from larder.api_keys.service import (
-    clean_up,
     create_key,
     delete_expired_keys,
+    delete_expired_keys_if_due,
     find_key,
     revoke_key,
     verify,
 )
-from larder.errors import InvalidRequest, KeyNotFound, TryAgain
+from larder.errors import InvalidValue, KeyNotFound, TryAgain
 from larder.hashing import hash_key
 from tests.faults import answering, error, unreachable
+from tests.principals import by_session
 from tests.requests import Cloud
 
 READ = {"artifacts": ("read",)}
@@ -90,7 +90,7 @@ def test_remaining_above_0_decreases_by_1(cloud: Cloud) -> None:
     assert (answer.valid, answer.key.remaining) == (True, 2)
 
 
-def test_a_key_is_removed_when_remaining_reaches_0(cloud: Cloud) -> None:
+def test_a_key_is_deleted_when_remaining_reaches_0(cloud: Cloud) -> None:
     key = Key(cloud, remaining=2)
     assert [key.use().valid for _ in range(2)] == [True, True]
     assert key.stored is None
@@ -123,7 +123,7 @@ def test_a_use_at_the_rate_limit_is_refused_until_the_window_has_passed(cloud: C
     assert answer.key.window_ends_at == key.now + MINUTE
 
 
-def test_an_expired_key_is_removed(cloud: Cloud) -> None:
+def test_an_expired_key_is_deleted(cloud: Cloud) -> None:
     key, other = Key(cloud, expires_in_s=60), Key(cloud)
     assert key.use(after=MINUTE).refusal is Refusal.EXPIRED
     assert delete_expired_keys(now=key.now) == 1
@@ -132,9 +132,9 @@ def test_an_expired_key_is_removed(cloud: Cloud) -> None:
     assert delete_expired_keys(now=key.now) == 0
 
 
-def test_a_deleted_key_is_removed(cloud: Cloud) -> None:
+def test_a_deleted_key_is_unknown(cloud: Cloud) -> None:
     key = Key(cloud)
-    assert revoke_key(key.made.id)
+    assert revoke_key(key.made)
     assert find_key(key.made.id) is None
     assert key.use().refusal is Refusal.INVALID
 
@@ -142,9 +142,9 @@ def test_a_deleted_key_is_removed(cloud: Cloud) -> None:
 def test_only_the_owner_can_delete_a_key(cloud: Cloud) -> None:
     key = Key(cloud)
     with pytest.raises(KeyNotFound):
-        delete_key(Grantor(user_id="B" * 32), key.made.id)
+        delete_key(by_session("B" * 32), key.made.id)
     assert key.use().valid
-    delete_key(Grantor(user_id=cloud.user.id), key.made.id)
+    delete_key(by_session(cloud.user.id), key.made.id)
     assert key.use().refusal is Refusal.INVALID
 
 
@@ -194,7 +194,7 @@ def test_refills_stop_at_the_largest_number(cloud: Cloud) -> None:
 
 def test_raising_the_uses_of_a_key_with_refills_keeps_the_maximum(cloud: Cloud) -> None:
     key = Key(cloud, remaining=5, refill=Refill(interval_ms=MINUTE_MS, amount=10**12))
-    operator = Grantor(user_id="A" * 32, is_operator=True)
+    operator = by_session("A" * 32, is_operator=True)
     key.now += 2 * MINUTE
     seen = key.made
 
@@ -208,7 +208,7 @@ def test_raising_the_uses_of_a_key_with_refills_keeps_the_maximum(cloud: Cloud) 
 
 def test_a_refill_that_is_set_later_counts_from_then_on(cloud: Cloud) -> None:
     key = Key(cloud, remaining=100)
-    operator = Grantor(user_id="A" * 32, is_operator=True)
+    operator = by_session("A" * 32, is_operator=True)
 
     def refill_by(amount: int, interval_ms: int = MINUTE_MS) -> ApiKey:
         changes = KeyChanges(refill=Refill(interval_ms=interval_ms, amount=amount))
@@ -237,7 +237,7 @@ def test_uses_are_counted_per_window_even_without_a_rate_limit(cloud: Cloud) -> 
     assert answer.key.window_ends_at == key.now + MINUTE
 
 
-def test_a_key_created_with_0_uses_is_refused_and_removed_at_its_first_use(
+def test_a_key_created_with_0_uses_is_refused_and_deleted_at_its_first_use(
     cloud: Cloud,
 ) -> None:
     key = Key(cloud, remaining=0)
@@ -246,10 +246,10 @@ def test_a_key_created_with_0_uses_is_refused_and_removed_at_its_first_use(
     assert key.stored is None
 
 
-def test_a_key_changed_to_0_uses_is_refused_and_removed_at_its_next_use(
+def test_a_key_changed_to_0_uses_is_refused_and_deleted_at_its_next_use(
     cloud: Cloud,
 ) -> None:
-    operator = Grantor(user_id="A" * 32, is_operator=True)
+    operator = by_session("A" * 32, is_operator=True)
     for key in (Key(cloud), Key(cloud, remaining=5)):
         key.use()
         changed = update_key(operator, key.made.id, KeyChanges(remaining=0), now=key.now)
@@ -319,17 +319,17 @@ def _store_changed(key: ApiKey, changes: dict[str, Any]) -> ApiKey:
     return changed
 
 
-def test_the_last_use_counts_even_if_the_key_cannot_be_removed_now(cloud: Cloud) -> None:
+def test_the_last_use_counts_even_if_the_key_cannot_be_deleted_now(cloud: Cloud) -> None:
     key = Key(cloud, remaining=1)
     with unreachable("dynamodb", "DeleteItem"):
         assert key.use().valid
     assert key.use().refusal is Refusal.USED_UP
 
 
-def test_a_key_whose_last_use_was_interrupted_is_removed_at_the_next_use(
+def test_a_key_whose_last_use_was_interrupted_is_deleted_at_the_next_use(
     cloud: Cloud,
 ) -> None:
-    """The reply was lost, or the function ended before it removed the key."""
+    """The reply was lost, or the function ended before it deleted the key."""
     key = Key(cloud, remaining=1)
     with unreachable("dynamodb", "DeleteItem"):
         key.use()
@@ -337,7 +337,7 @@ def test_a_key_whose_last_use_was_interrupted_is_removed_at_the_next_use(
 
 
 def test_the_record_of_the_last_clean_up_is_not_a_key(cloud: Cloud) -> None:
-    clean_up(now=clock.now())
+    delete_expired_keys_if_due(now=clock.now())
     assert verify("#clean-up", READ, now=clock.now()).refusal is Refusal.INVALID
 
 
@@ -413,15 +413,15 @@ def test_a_key_that_cannot_be_read_is_refused(cloud: Cloud, failing: Failing) ->
         ({"remaining": -1}, "remaining"),
         ({"remaining": 10**13}, "remaining"),
         ({"refill": Refill(interval_ms=1, amount=1)}, "remaining"),
-        ({"remaining": 1, "refill": Refill(interval_ms=0, amount=1)}, "refillInterval"),
-        ({"remaining": 1, "refill": Refill(interval_ms=1, amount=0)}, "refillAmount"),
+        ({"remaining": 1, "refill": Refill(interval_ms=0, amount=1)}, "refill_interval"),
+        ({"remaining": 1, "refill": Refill(interval_ms=1, amount=0)}, "refill_amount"),
         ({"metadata": "x" * 10_000}, "metadata"),
-        ({"rate_limit": limit(0)}, "rateLimitMax"),
-        ({"rate_limit": limit(1, window_ms=-1)}, "rateLimitTimeWindow"),
+        ({"rate_limit": limit(0)}, "rate_limit_max"),
+        ({"rate_limit": limit(1, window_ms=-1)}, "rate_limit_time_window"),
     ],
 )
 def test_an_invalid_limit_is_named(cloud: Cloud, properties: dict[str, Any], field: str) -> None:
-    with pytest.raises(InvalidRequest) as refused:
+    with pytest.raises(InvalidValue) as refused:
         Key(cloud, **properties)
     assert refused.value.field == field
 

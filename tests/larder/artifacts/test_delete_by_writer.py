@@ -5,9 +5,10 @@ from datetime import datetime, timedelta
 import pytest
 
 from larder import clock
+from larder.actor import Actor
 from larder.artifacts import finalize, service, sweep
-from larder.artifacts.delete_by_writer import remove_written
-from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload, Writer
+from larder.artifacts.delete_by_writer import delete_written
+from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import add_to_totals, read_totals
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload
@@ -21,7 +22,7 @@ def store(
     cloud: Cloud,
     hash: str,
     *,
-    writer: str | Writer = "another",
+    writer: str | Actor = "another",
     body: bytes = b"artifact",
     owner: str | None = None,
     replaces: Artifact | None = None,
@@ -31,7 +32,7 @@ def store(
         ArtifactHash(hash),
         body,
         ArtifactMetadata(),
-        writer=Writer(writer, "someone") if isinstance(writer, str) else writer,
+        writer=Actor(writer, "someone") if isinstance(writer, str) else writer,
         replaces=replaces,
         quota_bytes=None,
         now=clock.now(),
@@ -39,14 +40,14 @@ def store(
 
 
 def remove(cloud: Cloud, writer: str | None = "another", *, now: datetime | None = None) -> bool:
-    return remove_written(cloud.team.id, writer=writer, now=now or clock.now())
+    return delete_written(cloud.team.id, writer=writer, now=now or clock.now())
 
 
 def hashes(owner: str) -> list[str]:
     return [str(one.upload.hash) for one in index.stored_by(owner)]
 
 
-def test_only_the_artifacts_of_the_writer_are_removed(cloud: Cloud) -> None:
+def test_only_the_artifacts_of_the_writer_are_deleted(cloud: Cloud) -> None:
     for number in range(7):
         store(cloud, f"a{number}", writer="another" if number % 2 else "mine")
     store(cloud, "a1", owner=cloud.user.id)
@@ -57,14 +58,14 @@ def test_only_the_artifacts_of_the_writer_are_removed(cloud: Cloud) -> None:
     assert read_totals(cloud.user.id) == Totals(size_bytes=8, artifacts=1)
 
 
-def test_a_user_id_removes_uploads_by_all_keys_and_sessions(
+def test_a_user_id_deletes_uploads_by_all_keys_and_sessions(
     cloud: Cloud,
 ) -> None:
     for hash, writer in (
-        ("a1", Writer("key", "ada")),
-        ("a2", Writer("session", "ada")),
-        ("a3", Writer("key")),
-        ("a4", Writer("key", "bob")),
+        ("a1", Actor("key", "ada")),
+        ("a2", Actor("session", "ada")),
+        ("a3", Actor("key")),
+        ("a4", Actor("key", "bob")),
     ):
         store(cloud, hash, writer=writer)
     assert remove(cloud, "ada")
@@ -73,7 +74,7 @@ def test_a_user_id_removes_uploads_by_all_keys_and_sessions(
     assert hashes(cloud.team.id) == []
 
 
-def test_without_a_writer_everything_is_removed_and_the_sweep_empties_the_bucket(
+def test_without_a_writer_everything_is_deleted_and_the_sweep_empties_the_bucket(
     cloud: Cloud,
 ) -> None:
     store(cloud, "a1")
@@ -109,14 +110,14 @@ def test_an_upload_offered_before_the_removal_is_never_visible(
     assert object_keys() == []
 
 
-def test_an_upload_that_arrived_but_is_not_settled_is_removed(cloud: Cloud) -> None:
+def test_an_upload_that_arrived_but_is_not_settled_is_deleted(cloud: Cloud) -> None:
     key = upload(cloud.send, "a1", b"straight to S3")
     assert remove(cloud, cloud.key.id)
     announce(key)
     assert cloud.send("GET", "/v8/artifacts/a1").status == 404
 
 
-def test_another_writers_offer_for_a_removed_hash_stays(cloud: Cloud) -> None:
+def test_another_writers_offer_for_a_deleted_hash_stays(cloud: Cloud) -> None:
     store(cloud, "a1")
     key = offer(cloud.send, "a1")
     assert remove(cloud)
@@ -124,7 +125,7 @@ def test_another_writers_offer_for_a_removed_hash_stays(cloud: Cloud) -> None:
     assert cloud.send("GET", "/v8/artifacts/a1").body == b"mine"
 
 
-def test_an_offer_settled_during_the_removal_is_removed_as_an_artifact(
+def test_an_offer_settled_during_the_removal_is_deleted_as_an_artifact(
     cloud: Cloud,
 ) -> None:
     key = upload(cloud.send, "a1", b"straight to S3")
@@ -135,7 +136,7 @@ def test_an_offer_settled_during_the_removal_is_removed_as_an_artifact(
 
 
 @pytest.mark.parametrize(("by", "left"), [("mine", ["a1"]), ("another", [])])
-def test_an_artifact_replaced_by_the_same_writer_during_the_removal_is_removed(
+def test_an_artifact_replaced_by_the_same_writer_during_the_removal_is_deleted(
     cloud: Cloud, by: str, left: list[str]
 ) -> None:
     first = store(cloud, "a1")
@@ -149,12 +150,12 @@ def test_an_artifact_replaced_by_the_same_writer_during_the_removal_is_removed(
     assert read_totals(cloud.team.id).artifacts == len(left)
 
 
-def test_an_artifact_removed_concurrently_is_subtracted_once(
+def test_an_artifact_deleted_concurrently_is_subtracted_once(
     cloud: Cloud,
 ) -> None:
     first = store(cloud, "a1")
     with just_before(
-        "dynamodb", "TransactWriteItems", lambda: finalize.forget(first, now=clock.now())
+        "dynamodb", "TransactWriteItems", lambda: finalize.delete_from_index(first, now=clock.now())
     ):
         assert remove(cloud)
     assert read_totals(cloud.team.id) == Totals()
@@ -178,14 +179,14 @@ def test_an_interrupted_removal_is_finished_by_the_next_one(cloud: Cloud) -> Non
                 ),
                 size_bytes=1,
                 created_at=clock.now(),
-                writer=Writer("another"),
+                writer=Actor("another"),
             ),
             replaces=None,
             now=clock.now(),
         )
     add_to_totals(cloud.team.id, 250, 250, quota_bytes=None)
     looks = iter([True, True, False])
-    assert not remove_written(
+    assert not delete_written(
         cloud.team.id, writer="another", now=clock.now(), has_time=lambda: next(looks)
     )
     assert read_totals(cloud.team.id) == Totals(size_bytes=50, artifacts=50)

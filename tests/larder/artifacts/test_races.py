@@ -12,7 +12,7 @@ from larder.artifacts.repository.sweep_queue import due_items
 from larder.artifacts.repository.totals import add_to_totals, read_totals
 from larder.errors import ArtifactNotFound, CachingOverLimit, TryAgain
 from larder.hashing import time_ordered_id
-from larder.teams.service import change_state
+from larder.teams.state import change_state
 from tests.direct_uploads import object_keys
 from tests.faults import answering, error, just_before, unreachable
 from tests.requests import Cloud
@@ -63,15 +63,16 @@ def test_of_two_concurrent_replacements_one_is_visible_and_both_succeed(cloud: C
     assert seen(cloud) == b"the other"
 
 
-def test_an_artifact_removed_during_its_replacement_is_counted_correctly(cloud: Cloud) -> None:
+def test_an_artifact_deleted_during_its_replacement_is_counted_correctly(cloud: Cloud) -> None:
     first = store(cloud, b"first")
     with just_before(
-        "dynamodb", "TransactWriteItems", lambda: finalize.forget(first, now=clock.now())
+        "dynamodb", "TransactWriteItems", lambda: finalize.delete_from_index(first, now=clock.now())
     ):
         store(cloud, b"mine", replaces=first)
     assert seen(cloud) == b"mine"
 
 
+@pytest.mark.usefixtures("refusing")
 def test_the_space_of_a_smaller_replacement_is_not_used_before_it_is_free(cloud: Cloud) -> None:
     first = store(cloud, b"x" * 1_000)
 
@@ -83,6 +84,7 @@ def test_the_space_of_a_smaller_replacement_is_not_used_before_it_is_free(cloud:
     assert seen(cloud) == b"mine"
 
 
+@pytest.mark.usefixtures("refusing")
 def test_a_failed_smaller_replacement_does_not_change_the_totals(cloud: Cloud) -> None:
     first = store(cloud, b"x" * 1_000)
     with unreachable("s3", "PutObject"), pytest.raises(TryAgain):
@@ -90,13 +92,14 @@ def test_a_failed_smaller_replacement_does_not_change_the_totals(cloud: Cloud) -
     assert seen(cloud) == b"x" * 1_000
 
 
+@pytest.mark.usefixtures("refusing")
 def test_the_quota_checks_the_full_upload_if_the_replaced_artifact_is_gone(
     cloud: Cloud,
 ) -> None:
     first = store(cloud, b"x" * 100)
 
     def it_goes_and_others_take_the_room() -> None:
-        finalize.forget(first, now=clock.now())
+        finalize.delete_from_index(first, now=clock.now())
         add_to_totals(cloud.team.id, 990, 1, quota_bytes=1_000)
 
     with (
@@ -129,6 +132,7 @@ def test_a_transaction_conflict_is_retried(cloud: Cloud) -> None:
     assert seen(cloud) == b"mine"
 
 
+@pytest.mark.usefixtures("refusing")
 def test_a_concurrent_upload_cannot_use_the_same_part_of_the_quota(cloud: Cloud) -> None:
     def other() -> None:
         add_to_totals(cloud.team.id, 990, 1, quota_bytes=1_000)

@@ -11,8 +11,9 @@ from larder.artifacts.rebuild_index import RebuildReport
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import read_totals
 from larder.settings import settings
-from larder.teams.service import change_state
-from tests.direct_uploads import upload
+from larder.teams.state import change_state
+from tests.conftest import SetOption
+from tests.direct_uploads import put_object, upload
 from tests.requests import Cloud
 
 
@@ -80,6 +81,30 @@ def test_direct_uploads_are_restored_without_metadata_that_s3_does_not_have(clou
     lose(items=True, totals=True)
     rebuild_index.rebuild_index(now=clock.now(), workers=1)
     assert cloud.send("GET", "/v8/artifacts/abc").body == b"straight to S3"
+
+
+def test_of_several_versions_of_an_upload_the_first_that_could_be_published_is_indexed(
+    cloud: Cloud, option: SetOption
+) -> None:
+    """Later ones were sent to the URL of the upload after that, and larger ones were never published."""
+    key = upload(cloud.send, "abc", b"x" * 3_000)
+    for body in (b"first", b"later", b""):
+        put_object(key, body)
+    option("max_upload_bytes", 2_999)
+    lose(items=True, totals=True)
+    report = rebuild_index.rebuild_index(now=clock.now(), workers=1)
+    assert report == RebuildReport(objects=1, indexed=1)
+    assert cloud.send("GET", "/v8/artifacts/abc").body == b"first"
+    assert read_totals(cloud.team.id) == Totals(size_bytes=5, artifacts=1)
+
+
+def test_an_object_with_a_delete_marker_is_skipped(stored: Cloud) -> None:
+    """An operator has deleted it, or the lifecycle of the bucket."""
+    key = upload(stored.send, "gone", b"straight to S3")
+    aws.s3().delete_object(Bucket=settings().artifacts_bucket, Key=key)
+    lose(items=True, totals=True)
+    assert rebuild_index.rebuild_index(now=clock.now(), workers=1).objects == 2
+    assert index.read_entry(stored.team.id, ArtifactHash("gone")).artifact is None
 
 
 @pytest.mark.parametrize("hash", ["small", "direct"])

@@ -17,9 +17,9 @@ from larder.artifacts.models import (
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import read_totals, sum_index
 from larder.settings import settings
-from larder.teams.service import change_state
+from larder.teams.state import change_state
 from tests.conftest import SetOption
-from tests.direct_uploads import announce, object_keys, offer, put_object, upload
+from tests.direct_uploads import announce, object_keys, offer, put_object, upload, versions
 from tests.requests import Cloud
 
 pytestmark = pytest.mark.usefixtures("removal_jobs")
@@ -112,13 +112,13 @@ def delete(cloud: Cloud, hash: str) -> None:
 def a_removal_by_writer(cloud: Cloud) -> None:
     direct(cloud, "new", 70)
     offer(cloud.send, "newer")
-    delete_by_writer.remove_now(cloud.team.id, cloud.key.id, now=clock.now())
+    delete_by_writer.delete_written_now(cloud.team.id, cloud.key.id, now=clock.now())
 
 
 def an_object_that_is_gone(cloud: Cloud) -> None:
     put(cloud, "large", INDEXED_BODY_BYTES + 1)
-    (key,) = [key for key in object_keys() if "/large/" in key]
-    aws.s3().delete_object(Bucket=settings().artifacts_bucket, Key=key)
+    (stored,) = [one for one in versions() if "/large/" in one.key]
+    aws.s3().delete_object(Bucket=settings().artifacts_bucket, Key=stored.key, VersionId=stored.id)
     assert cloud.send("GET", "/v8/artifacts/large").status == 404
 
 

@@ -11,7 +11,7 @@ from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
 from larder.errors import CachingOverLimit
 from larder.settings import settings
-from larder.teams.service import change_state
+from larder.teams.state import change_state
 from larder.usage.repository import read_days, set_uploads
 from larder.usage.uploads import Uploads
 from tests.direct_uploads import announce, upload
@@ -61,6 +61,7 @@ def test_every_upload_counts_including_replacements(cloud: Cloud) -> None:
     assert read_totals(cloud.team.id) == Totals(size_bytes=4, artifacts=2)
 
 
+@pytest.mark.usefixtures("refusing")
 def test_an_upload_refused_by_the_quota_does_not_count(cloud: Cloud) -> None:
     with pytest.raises(CachingOverLimit):
         store(cloud, "abc", b"12345", quota=4)

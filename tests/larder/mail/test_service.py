@@ -1,11 +1,13 @@
 """Sending with SES or to the outbox, and reading the outbox."""
 
+import base64
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from larder import aws, clock
-from larder.errors import Throttled, TryAgain
+from larder.errors import TryAgain
 from larder.mail import service
 from larder.mail.models import MailRefused, Message
 from larder.settings import settings
@@ -36,6 +38,85 @@ def test_without_a_sender_messages_go_to_the_outbox(aws_in_memory: None) -> None
     stored = service.find_message(message_id, now=now)
     assert stored is not None
     assert (stored.id, stored.sent_at, stored.message) == (message_id, now, MESSAGE)
+
+
+LINK = "https://cache.example.com/api/auth/reset-password/AbCdEfGhIjKlMnOpQrStUvWx"
+
+
+def items() -> list[dict[str, Any]]:
+    found = aws.dynamodb().scan(TableName=settings().outbox_table)["Items"]
+    return [aws.deserialize(item) for item in found]
+
+
+def put(item: dict[str, Any]) -> None:
+    aws.dynamodb().put_item(TableName=settings().outbox_table, Item=aws.serialize(item))
+
+
+def test_a_copy_of_the_table_has_no_links(aws_in_memory: None) -> None:
+    text = f"Open this:\n{LINK}"
+    message = Message(to="ada@acme.example", subject="Hello", text=text, html=f"<a href='{LINK}'>")
+    message_id = service.send(message, now=clock.now())
+    (item,) = items()
+    assert item.keys() == {
+        "box", "id", "sent_at", "expires_at", "recipient", "subject", "sealed",
+    }  # fmt: skip
+    sealed = base64.b64decode(item["sealed"])
+    for shown in (str(item), sealed.decode("latin-1")):
+        assert "reset-password" not in shown
+        assert "AbCdEfGh" not in shown
+    found = service.find_message(message_id, now=clock.now())
+    assert found is not None
+    assert found.message == message
+
+
+def test_equal_messages_are_encrypted_differently(aws_in_memory: None) -> None:
+    for _ in range(2):
+        service.send(MESSAGE, now=clock.now())
+    first, second = items()
+    assert base64.b64decode(first["sealed"])[48:] != base64.b64decode(second["sealed"])[48:]
+
+
+def test_messages_are_readable_until_their_secret_is_dropped(
+    aws_in_memory: None, option: SetOption
+) -> None:
+    option("signing_secret", "one")
+    message_id = service.send(MESSAGE, now=clock.now())
+
+    def text() -> str:
+        found = service.find_message(message_id, now=clock.now())
+        assert found is not None
+        assert found.message.to == MESSAGE.to
+        return found.message.text
+
+    option("signing_secret", "two,one")
+    assert text() == MESSAGE.text
+    option("signing_secret", "three,two")
+    assert "cannot be decrypted" in text()
+    assert len(service.read_outbox(now=clock.now()).messages) == 1
+
+
+def test_no_one_can_change_or_exchange_messages_in_the_table(aws_in_memory: None) -> None:
+    now = clock.now()
+    first, second = (service.send(MESSAGE, now=now) for _ in range(2))
+    for item in items():
+        changed = bytearray(base64.b64decode(item["sealed"]))
+        changed[-1] ^= 1
+        sealed = base64.b64encode(changed).decode()
+        put({**item, "sealed": sealed} if item["id"] == first else {**item, "id": first + "0"})
+    for message_id in (first, first + "0"):
+        found = service.find_message(message_id, now=now)
+        assert found is not None
+        assert "cannot be decrypted" in found.message.text
+    assert service.find_message(second, now=now) is not None
+
+
+def test_messages_of_version_0_1_0_are_readable(aws_in_memory: None) -> None:
+    service.send(MESSAGE, now=clock.now())
+    (item,) = items()
+    del item["sealed"]
+    put({**item, "text": "an old text", "html": "<p>an old text</p>"})
+    (stored,) = service.read_outbox(now=clock.now()).messages
+    assert (stored.message.text, stored.message.html) == ("an old text", "<p>an old text</p>")
 
 
 def test_the_newest_message_comes_first(aws_in_memory: None) -> None:
@@ -162,7 +243,7 @@ def test_an_unknown_sender_is_refused(aws_in_memory: None, option: SetOption) ->
 
 def test_an_error_for_a_busy_ses_can_be_retried(ses: None) -> None:
     busy = error("TooManyRequestsException", 429)
-    with answering("sesv2", "SendEmail", busy), pytest.raises(Throttled):
+    with answering("sesv2", "SendEmail", busy), pytest.raises(TryAgain):
         service.send(MESSAGE, now=clock.now())
 
 

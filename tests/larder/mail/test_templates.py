@@ -29,7 +29,19 @@ def password_was_reset(*, to: str, product: str, url: str) -> Message:
     )
 
 
+def confirm_email_change(*, to: str, product: str, url: str) -> Message:
+    return templates.confirm_email_change(to=to, product=product, url=url, new_email=to)
+
+
+def key_never_expires(*, to: str, product: str, url: str) -> Message:
+    return templates.key_never_expires(
+        to=to, product=product, url=url, key_id="k" * 32, key_start="abcdef"
+    )
+
+
 TEMPLATES = [
+    key_never_expires,
+    confirm_email_change,
     templates.verify_email,
     templates.reset_password,
     templates.sign_up_again,

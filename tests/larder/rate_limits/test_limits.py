@@ -29,7 +29,7 @@ def ask_once(what: str, at: datetime) -> int | None:
     try:
         take(what, THREE_IN_TEN, now=at)
     except TooManyRequests as refused:
-        return int(refused.headers["X-Retry-After"])
+        return refused.retry_after_s
     return None
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from aws_lambda_powertools.event_handler import Request, Response
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
-from larder.web.app import auth_api, lambda_handler
+from larder.web.app import better_auth_api, lambda_handler
 from larder.web.bodies.better_auth import auth_body
 from larder.web.responses import json_response
 from local.http_event import build_http_event
@@ -55,7 +55,7 @@ def http_request(**event: Any) -> Request:
 
 def ask(method: str, path: str, *, pattern: str | None = None, **event: Any) -> Reply:
     """Send a request under `/api/auth` to an endpoint whose path is `pattern`, by default the path of the request."""
-    app = auth_api()
+    app = better_auth_api()
 
     def endpoint(request: Request) -> Response[str]:
         # Handlers read the body with this call too.

@@ -32,7 +32,7 @@ def test_trusted_origins_can_read_refusals(option: SetOption) -> None:
     option("http_rate_limit_max", 1)
     replies = [ask("GET", "/get-session", headers={"origin": APP}) for _ in range(2)]
     assert [(reply.status, reply.headers[ALLOWED]) for reply in replies] == [(200, APP), (429, APP)]
-    assert replies[1].headers["access-control-expose-headers"] == "Retry-After, X-Retry-After"
+    assert replies[1].headers["access-control-expose-headers"] == "Link, Retry-After, X-Retry-After"
 
 
 @pytest.mark.parametrize(

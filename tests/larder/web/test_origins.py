@@ -281,7 +281,7 @@ hostile = st.one_of(
     st.text(max_size=12).map(lambda text: f"{APP_ORIGIN}{text}"),
     st.text(max_size=12).map(lambda text: f"https://{text}.preview.example.org/"),
 )
-FEW = settings(max_examples=500, deadline=None)
+FEW = settings(max_examples=500)
 
 
 def test_a_trusted_url_leads_a_browser_to_a_trusted_origin() -> None:

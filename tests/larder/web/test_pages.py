@@ -49,6 +49,7 @@ def test_the_page_is_not_cached_and_sends_no_referrer(page: Page) -> None:
     assert headers["referrer-policy"] == "no-referrer"
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["cross-origin-opener-policy"] == "same-origin"
+    assert "camera=()" in headers["permissions-policy"]
     assert headers["content-type"] == "text/html; charset=utf-8"
     assert page.reply.cookies == ()
 

@@ -23,7 +23,7 @@ _BY_CODE = {
     "try_again": "DynamoDB or S3 did not respond: run this again; if it persists, see docs/operations.md, ApiFailing",
 }
 _BY_STATUS_OF_THE_GATEWAY = {
-    403: "the domain is not mapped to this API, or a firewall blocks it: docs/operations.md, A domain of your own",
+    403: "the domain is not mapped to this API, or a firewall blocks it: docs/operations.md, Custom domain",
     404: _NO_LARDER,
     429: "the API throttles requests: raise ThrottlingRate and ThrottlingBurst",
     500: "the function failed, or the API may not invoke it: read its log (docs/operations.md, ApiFailing)",

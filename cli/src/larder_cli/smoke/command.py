@@ -86,7 +86,7 @@ def smoke(
     large_bytes: int,
     as_json: bool,
 ) -> None:
-    """Check that a live deployment does what its clients need.
+    """Check that a live deployment works for clients.
 
     Takes half a minute. Stores four artifacts with new hashes, and deletes them at the end. If the key cannot delete
     artifacts, it replaces each with one byte. With --stack it also looks up the requests in the log. Prints what to do

@@ -4,7 +4,7 @@ boto3 is not used: it would add resources, transfers and documents to the same c
 (docs/decisions/0030).
 
 This module does not interpret items and objects: repositories and storage modules do. If AWS does not answer after the
-client's own retries, every call raises TryAgain, or Throttled if AWS refused it because of too many requests.
+client's own retries, or refuses a call because of too many requests, every call raises TryAgain.
 """
 
 import random
@@ -22,7 +22,7 @@ from botocore.loaders import Loader
 from botocore.session import Session
 
 from larder import deadline, settings
-from larder.errors import Throttled, TryAgain
+from larder.errors import TryAgain
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -216,9 +216,8 @@ def _no_reply(exception: Exception, **_: object) -> None:
 
 def _bad_reply(http_response: Any, parsed: Mapping[str, Any], **_: object) -> None:
     code = parsed.get("Error", {}).get("Code")
-    if code in _THROTTLES or _is_throttled_within(parsed):
-        raise Throttled
-    if http_response.status_code >= 500 or code in _LATE_BODIES:
+    throttled = code in _THROTTLES or _is_throttled_within(parsed)
+    if throttled or http_response.status_code >= 500 or code in _LATE_BODIES:
         raise TryAgain
 
 

@@ -41,7 +41,7 @@ def load(option: str) -> Callable[..., Any]:
         raise SettingsError(f"{environment_name(option)}: {name!r} {error}") from error
 
 
-def forget_functions() -> None:
+def clear_functions() -> None:
     """Clear the cache of loaded functions."""
     _load.cache_clear()
 

@@ -22,7 +22,7 @@ def hash_key(key: str) -> str:
 
 
 def random_letters(length: int) -> str:
-    """`length` random ASCII letters: the secret part of an API key."""
+    """`length` random ASCII letters: the secret of an API key."""
     return "".join(secrets.choice(_LETTERS) for _ in range(length))
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-from larder.errors import InvalidRequest
+from larder.errors import InvalidValue
 
 MAX_NAME_LENGTH = 100
 
@@ -11,9 +11,9 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
 
 
 def parse_name(name: str) -> str:
-    """Raises InvalidRequest."""
+    """Raises InvalidValue."""
     if not 1 <= len(name.strip()) <= MAX_NAME_LENGTH or CONTROL.search(name):
-        raise InvalidRequest(
+        raise InvalidValue(
             "name", f"must have 1 to {MAX_NAME_LENGTH} characters and no control characters"
         )
     return name.strip()

@@ -86,8 +86,8 @@ class Settings:
     )
     outbox_table: str = _resource("Name of the table that keeps mail when there is no sender.")
     email_function: str = _resource("Name of the function that makes and sends mail.")
-    audit_table: str = _resource("Name of the table of audit entries: who removed what.")
-    removal_function: str = _resource("Name of the function that removes many artifacts at once.")
+    audit_table: str = _resource("Name of the table of audit entries: who deleted what.")
+    removal_function: str = _resource("Name of the function that deletes many artifacts at once.")
 
     retention_days: int = _option(
         30,
@@ -97,19 +97,43 @@ class Settings:
         maximum=3650,
     )
     default_quota_bytes: int = _option(
-        0,
-        "How many bytes a team, or a user without a team, may store. 0 means no limit. "
-        "`larder teams set --quota` gives a team a quota of its own.",
+        10**11,
+        "How many bytes a team may store. The default is 100 GB. 0 means no limit. `larder teams set --quota` gives a "
+        "team a quota of its own.",
+        group="cache",
+        minimum=0,
+        maximum=10**18,
+    )
+    personal_quota_bytes: int = _option(
+        5 * 10**9,
+        "How many bytes a user may store without a team. The default is 5 GB. 0 means no limit. "
+        "`larder users set --quota` gives a user a quota of their own.",
+        group="cache",
+        minimum=0,
+        maximum=10**18,
+    )
+    unverified_quota_bytes: int = _option(
+        10**9,
+        "How many bytes a user whose email address is not proven may store without a team, if that is less than "
+        "`PersonalQuotaBytes`. The default is 1 GB. 0 means that they can store nothing there. A quota of their own "
+        "applies in place of it.",
+        group="cache",
+        minimum=0,
+        maximum=10**18,
+    )
+    max_stored_bytes: int = _option(
+        10**12,
+        "How many bytes all teams and users together may store. The default is 1 TB. 0 means no limit.",
         group="cache",
         minimum=0,
         maximum=10**18,
     )
     over_quota: str = _option(
-        "refuse",
-        "What happens to an upload that does not fit into the quota: `refuse` refuses it, `evict` deletes the "
-        "artifacts that were used longest ago until it fits.",
+        "evict",
+        "What happens to an upload that does not fit into the quota: `evict` deletes the artifacts that were used "
+        "longest ago until it fits, `refuse` refuses it.",
         group="cache",
-        choices=("refuse", "evict"),
+        choices=("evict", "refuse"),
     )
     event_retention_days: int = _option(
         90,
@@ -168,7 +192,7 @@ class Settings:
 
     default_key_length: int = _option(
         64,
-        "How many random letters a new key has after its prefix.",
+        "How many characters a new key has after its prefix: random letters, and a checksum of six characters.",
         group="keys",
         minimum=64,
         maximum=128,
@@ -288,6 +312,13 @@ class Settings:
         minimum=60,
         maximum=31_536_000,
     )
+    max_keys_per_user: int = _option(
+        100,
+        "How many API keys one user may have. Expired keys do not count.",
+        group="keys",
+        minimum=1,
+        maximum=1000,
+    )
     session_for_api_keys: bool = _option(
         False,
         "Whether an API key in a header of a request to `/api/auth` counts as a session of its user.",
@@ -317,7 +348,7 @@ class Settings:
     operator_emails: str = _option(
         "",
         "The email addresses of the operators, separated by commas. A user with such an address becomes an operator "
-        "when the address is verified. Empty means no operators; on the local cloud, `operator@larder.local`.",
+        "when the address is proven. Empty means no operators; on the local cloud, `operator@larder.local`.",
         group="accounts",
         pattern=r"^( *[^@\s,]+@[^@\s,]+ *(,|$))*$",
         rule="must be email addresses, separated by commas",
@@ -325,16 +356,19 @@ class Settings:
     enable_email_and_password: bool = _option(
         True, "Whether people can sign up and sign in with email and password.", group="accounts"
     )
-    disable_sign_up: bool = _option(
-        False,
-        "Whether sign-up is off. The operator's command can still add users.",
+    sign_up_policy: str = _option(
+        "invited",
+        "The people who can sign up: `invited` means addresses with an open invitation to a team or of a domain in "
+        "`AllowedEmailDomains`, `open` means everyone, and `closed` no one. The operator's command can always add "
+        "users. On the local cloud, `open`.",
         group="accounts",
+        choices=("invited", "open", "closed"),
     )
     # The pattern accepts letters outside ASCII, because the code converts such domains to their DNS names.
     allowed_email_domains: str = _option(
         "",
-        "The domains whose email addresses may sign up, separated by commas: `example.com` or `@example.com`. Empty "
-        "means every domain.",
+        "The domains whose email addresses may sign up, separated by commas: `example.com` or `@example.com`. If it is "
+        "empty, `SignUpPolicy=open` allows every domain, and `invited` only addresses with an invitation.",
         group="accounts",
         pattern=r"^( *@?[^\s@,:/*_.]+(\.[^\s@,:/*_.]+)* *(,|$))*$",
         rule="must be domains such as example.com, separated by commas",
@@ -344,8 +378,19 @@ class Settings:
         "Whether users must verify their email address before they can sign in.",
         group="accounts",
     )
+    send_verification_on_sign_up: bool = _option(
+        True,
+        "Whether sign-up sends a link to verify the address. With `RequireEmailVerification` it always does.",
+        group="accounts",
+    )
     enable_change_email: bool = _option(
         True, "Whether users can change their email address.", group="accounts"
+    )
+    confirm_email_change: bool = _option(
+        True,
+        "Whether a user with a verified address must confirm a new one by a link to the old address first. Only then "
+        "the link to the new address is sent.",
+        group="accounts",
     )
     enable_delete_user: bool = _option(
         True, "Whether users can delete their own account.", group="accounts"
@@ -363,6 +408,11 @@ class Settings:
         group="accounts",
         minimum=8,
         maximum=1024,
+    )
+    refuse_common_passwords: bool = _option(
+        False,
+        "Whether the most common passwords, such as `12345678`, cannot be set. Existing passwords stay valid.",
+        group="accounts",
     )
     scrypt_cost: int = _option(
         16384,
@@ -399,6 +449,14 @@ class Settings:
         minimum=60,
         maximum=_CENTURY_SECONDS,
     )
+    session_max_age_seconds: int = _option(
+        7_776_000,
+        "How many seconds after its sign-in a session ends at the latest, however often it is extended. The default is "
+        "90 days.",
+        group="accounts",
+        minimum=60,
+        maximum=_CENTURY_SECONDS,
+    )
     session_update_age_seconds: int = _option(
         86_400,
         "How many seconds after its last extension a session in use is extended again. The default is a day.",
@@ -408,8 +466,8 @@ class Settings:
     )
     session_fresh_age_seconds: int = _option(
         86_400,
-        "How many seconds after the sign-in a session may list the other sessions and delete its user without the "
-        "password. The default is a day.",
+        "How many seconds after the sign-in a session may list the other sessions and, without the password, change "
+        "the address, grant `turbo login` a key and delete its user. The default is a day.",
         group="accounts",
         minimum=60,
         maximum=_CENTURY_SECONDS,
@@ -500,8 +558,8 @@ class Settings:
     )
     http_rate_limit_enabled: bool = _option(
         True,
-        "Whether requests to `/api/auth` are limited by client address and path, and creating teams and inviting "
-        "people by user.",
+        "Whether requests to `/api/auth` are limited by client address and path, wrong passwords by account, and "
+        "creating teams and inviting people by user.",
         group="requests",
     )
     http_rate_limit_window_seconds: int = _option(

@@ -1,4 +1,4 @@
-"""Signatures of cookies and of the tokens in verification links, by the deployment's signing secret.
+"""Signatures of cookies and of the tokens in links, and the encryption of mail in the outbox, by the signing secret.
 
 Two secrets are accepted: the current and the previous one, so that a rotation signs no user out (docs/operations.md).
 An instance caches the secrets for some minutes, so after a rotation some instances do not have the new one yet and
@@ -28,6 +28,8 @@ KNOWN_AFTER = _KEPT + timedelta(minutes=1)
 """How long after a rotation every instance has the new secret. One minute of it is for clock differences."""
 
 _SECRET_BYTES = 32
+_NONCE_BYTES = 16
+_MAC_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +107,38 @@ def decode_token(token: str, *, now: datetime) -> dict[str, Any]:
     if to_epoch_seconds(now) >= claims["exp"]:
         raise ExpiredToken
     return claims
+
+
+def seal(text: str, *, purpose: str) -> str:
+    """Encrypt a text with a key for this purpose, which is derived from the signing secret. `unseal` decrypts it."""
+    data = text.encode("utf-8", "surrogatepass")
+    nonce = secrets.token_bytes(_NONCE_BYTES)
+    encrypted = _encrypted(_signing_secret(), purpose, nonce, data)
+    tag = _sealing_mac(_signing_secret(), purpose, nonce + encrypted)
+    return base64.b64encode(tag + nonce + encrypted).decode()
+
+
+def unseal(sealed: str, *, purpose: str) -> str:
+    """Decrypt a sealed text. Raises InvalidToken if it was changed, or if none of the accepted secrets sealed it."""
+    data = base64.b64decode(sealed)
+    tag, rest = data[:_MAC_BYTES], data[_MAC_BYTES:]
+    nonce, encrypted = rest[:_NONCE_BYTES], rest[_NONCE_BYTES:]
+    for secret in _secrets().accepted:
+        if hmac.compare_digest(_sealing_mac(secret, purpose, rest), tag):
+            return _encrypted(secret, purpose, nonce, encrypted).decode("utf-8", "surrogatepass")
+    raise InvalidToken
+
+
+def _encrypted(secret: str, purpose: str, nonce: bytes, data: bytes) -> bytes:
+    """`data` XOR a key stream. Doing it twice decrypts it. Each nonce has a stream of its own."""
+    key = _mac(secret, f"encrypt\0{purpose}".encode())
+    stream = hashlib.shake_256(key + nonce).digest(len(data))
+    return bytes(one ^ other for one, other in zip(data, stream, strict=True))
+
+
+def _sealing_mac(secret: str, purpose: str, message: bytes) -> bytes:
+    key = _mac(secret, f"authenticate\0{purpose}".encode())
+    return hmac.digest(key, message, hashlib.sha256)
 
 
 def _is_signed_by(secret: str, text: str, signature: str) -> bool:

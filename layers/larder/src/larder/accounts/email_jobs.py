@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, get_args
 
 from larder import aws
-from larder.errors import InvalidRequest
+from larder.errors import AddressTooLong
 from larder.settings import settings
 
 _MOST_BYTES = 16_384
@@ -50,10 +50,15 @@ class _Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyEmail(_Job):
-    """Send a link that verifies the address. It redirects to `callback_url`; empty for Larder's own page."""
+    """Send a link that verifies the address. It redirects to `callback_url`; empty for Larder's own page.
+
+    `by_user` says that the user asked for it while signed in. Then it is sent also to a verified address, which it can
+    prove.
+    """
 
     kind = "verify_email"
     callback_url: str
+    by_user: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +74,20 @@ class SignUpAgain(_Job):
     """Notify the user that the address, with which another sign-up came, already has an account."""
 
     kind = "sign_up_again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmEmailChange(_Job):
+    """Send a link to the user's address that confirms the change to `new_email`.
+
+    Following it sends the link to the new address. `credentials` are those of the user at the request.
+    """
+
+    kind = "confirm_email_change"
     callback_url: str
+    user_id: str
+    new_email: str
+    credentials: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +127,20 @@ class EmailWasChanged(_Job):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeyNeverExpires(_Job):
+    """Notify the user, found by `user_id`, of a key that was created or changed so that it never expires.
+
+    `key_start` are its first characters after the prefix, empty if they are not stored.
+    """
+
+    kind = "key_never_expires"
+    email: str = ""
+    user_id: str
+    key_id: str
+    key_start: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InviteToTeam(_Job):
     """Send the link of an invitation."""
 
@@ -121,9 +153,11 @@ EmailJob = (
     VerifyEmail
     | ResetPassword
     | SignUpAgain
+    | ConfirmEmailChange
     | ChangeEmail
     | PasswordWasReset
     | EmailWasChanged
+    | KeyNeverExpires
     | InviteToTeam
 )
 
@@ -131,10 +165,10 @@ _JOBS: dict[str, type[EmailJob]] = {job.kind: job for job in get_args(EmailJob)}
 
 
 def send_later(job: EmailJob) -> None:
-    """Hand the job over: one asynchronous invocation for every address. Raises TryAgain, InvalidRequest."""
+    """Hand the job over: one asynchronous invocation for every address. Raises AddressTooLong, TryAgain."""
     payload = json.dumps(job_record(job)).encode()
     if len(payload) > _MOST_BYTES:
-        raise InvalidRequest("body", "holds an address that is too long")
+        raise AddressTooLong
     aws.lambda_().invoke(
         FunctionName=settings().email_function, InvocationType="Event", Payload=payload
     )

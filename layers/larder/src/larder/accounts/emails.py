@@ -7,16 +7,18 @@ from datetime import datetime
 from enum import StrEnum
 from functools import partial
 from typing import Any
-from urllib.parse import quote, urljoin
+from urllib.parse import quote
 
 from larder import extensions
 from larder.accounts import links, service
 from larder.accounts.addresses import canonical, parse_address
 from larder.accounts.email_jobs import (
     ChangeEmail,
+    ConfirmEmailChange,
     EmailJob,
     EmailWasChanged,
     InviteToTeam,
+    KeyNeverExpires,
     PasswordWasReset,
     RequestDescription,
     ResetPassword,
@@ -26,15 +28,24 @@ from larder.accounts.email_jobs import (
 from larder.accounts.models import User
 from larder.accounts.user_json import user_json
 from larder.clock import from_ms
+from larder.errors import TooManyRequests
+from larder.hashing import hash_key
 from larder.invitations import service as invitations
 from larder.mail import service as mail
 from larder.mail import templates
 from larder.mail.models import Message
+from larder.metrics import count
+from larder.rate_limits.models import MAIL_IN_A_DAY, MAIL_IN_AN_HOUR
+from larder.rate_limits.service import take_if_counted
 from larder.settings import settings
-from larder.teams.service import find_team
+from larder.teams.teams import find_team
 
 _VERIFIED_PAGE = "/verified"
-"""Larder's own page, for links without a callback URL."""
+_CONFIRMED_PAGE = "/verified?confirmed"
+"""Larder's own pages, for links without a callback URL."""
+
+
+_UNREQUESTED = (VerifyEmail, SignUpAgain, ChangeEmail, InviteToTeam)
 
 
 class Outcome(StrEnum):
@@ -44,8 +55,11 @@ class Outcome(StrEnum):
     VERIFIED_ALREADY = "verified already"
     TAKEN_ADDRESS = "taken address"
     UNKNOWN_USER = "unknown user"
+    UNVERIFIED_ADDRESS = "unverified address"
+    OTHER_ADDRESS = "user has another address"
     OTHER_CREDENTIALS = "password or sessions ended"
     NO_INVITATION = "no such invitation any more"
+    TOO_MANY = "too many emails to this address"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,16 +76,29 @@ class IntegratorFailed(Exception):
 
 
 def deliver(job: EmailJob, *, now: datetime) -> Delivery:
-    """Send the email of a job, if it has a recipient. Raises TryAgain, MailRefused, IntegratorFailed.
+    """Send the email of a job, if it has a recipient who has not had too many. Raises TryAgain, MailRefused,
+    IntegratorFailed.
 
     A job that comes twice sends two messages. Both links work: users can follow a verification link again, and the
     first reset link that is used ends the others.
     """
+    try:
+        return _deliver(job, now)
+    except TooManyRequests:
+        count("MailDropped", kind=job.kind)
+        return Delivery(outcome=Outcome.TOO_MANY)
+
+
+def _deliver(job: EmailJob, now: datetime) -> Delivery:
     match job:
+        case ConfirmEmailChange():
+            return _send_confirmation_link(job, now)
         case ChangeEmail():
             return _send_change_link(job, now)
         case InviteToTeam():
             return _send_invitation(job, now)
+        case KeyNeverExpires():
+            return _notify_of_key(job, now)
         case EmailWasChanged():
             return _notify_previous_address(job, now)
         case _:
@@ -90,32 +117,66 @@ def _deliver_to(
         case ResetPassword():
             return _send_reset_link(user, job, now)
         case SignUpAgain():
-            url = urljoin(job.mail_context.base_url, job.callback_url)
-            return _send(templates.sign_up_again, user, url, now)
+            _count(job, user.email, now)
+            return _send(templates.sign_up_again, user, job.mail_context.base_url, now)
         case PasswordWasReset():
             return _notify_of_reset(user, job, now)
 
 
 def _send_verification_link(user: User, job: VerifyEmail, now: datetime) -> Delivery:
-    if user.email_verified:
+    if user.proven or (user.email_verified and not job.by_user):
         return Delivery(outcome=Outcome.VERIFIED_ALREADY, user_id=user.id)
+    _count(job, user.email, now)
     token = links.issue_verification_token(user, now=now)
     return _send_token(templates.verify_email, user, token, job, now)
 
 
+def _send_confirmation_link(job: ConfirmEmailChange, now: datetime) -> Delivery:
+    """Send a link to the current address. A thief of a session cannot read the user's mail."""
+    user = _user_who_changes(job, job.new_email)
+    if isinstance(user, Delivery):
+        return user
+    if user.email != job.email:
+        return Delivery(outcome=Outcome.OTHER_ADDRESS, user_id=user.id)
+    _count(job, user.email, now)
+    token = links.issue_confirmation_token(
+        user, new_email=job.new_email, callback_url=job.callback_url, now=now
+    )
+    url = _verification_url(token, job, _CONFIRMED_PAGE, now)
+    if settings().send_verification_email:
+        data = {
+            "user": user_json(user),
+            "newEmail": job.new_email,
+            "url": url,
+            "token": token,
+        }
+        return _call("send_verification_email", data, user, job.mail_context.request)
+    template = partial(templates.confirm_email_change, new_email=job.new_email)
+    return _send(template, user, url, now)
+
+
 def _send_change_link(job: ChangeEmail, now: datetime) -> Delivery:
     """Send a link to the new address, because only its owner can confirm it."""
+    user = _user_who_changes(job, job.email)
+    if isinstance(user, Delivery):
+        return user
+    new_email = parse_address(job.email)
+    _count(job, new_email, now)
+    token = links.issue_verification_token(user, new_email=new_email, now=now)
+    return _send_token(templates.change_email, replace(user, email=new_email), token, job, now)
+
+
+def _user_who_changes(job: ChangeEmail | ConfirmEmailChange, new_email: str) -> User | Delivery:
+    """The user whose address can change to `new_email`, or why nothing is sent."""
     user = service.find_user(job.user_id)
     if user is None:
         return Delivery(outcome=Outcome.UNKNOWN_USER)
     if job.credentials != links.credentials_of(user):
         # A job can wait for a day, but the change must end with the sessions of the user who asked for it.
         return Delivery(outcome=Outcome.OTHER_CREDENTIALS, user_id=user.id)
-    if service.find_user_by_email(job.email) is not None:
+    if service.find_user_by_email(new_email) is not None:
         return Delivery(outcome=Outcome.TAKEN_ADDRESS, user_id=user.id)
-    new_email = parse_address(job.email)
-    token = links.issue_verification_token(user, new_email=new_email, now=now)
-    return _send_token(templates.change_email, replace(user, email=new_email), token, job, now)
+    return user
 
 
 def _send_token(
@@ -125,17 +186,24 @@ def _send_token(
     job: VerifyEmail | ChangeEmail,
     now: datetime,
 ) -> Delivery:
-    callback = _quoted(job.callback_url or _VERIFIED_PAGE)
-    url = f"{job.mail_context.base_url}/api/auth/verify-email?token={token}&callbackURL={callback}"
+    url = _verification_url(token, job, _VERIFIED_PAGE, now)
     if settings().send_verification_email:
         return _hand_over("send_verification_email", user, url, token, job.mail_context.request)
     return _send(template, user, url, now)
 
 
+def _verification_url(
+    token: str, job: VerifyEmail | ChangeEmail | ConfirmEmailChange, page: str, now: datetime
+) -> str:
+    callback = _callback(job.callback_url, page, now)
+    return f"{job.mail_context.base_url}/api/auth/verify-email?token={token}&{callback}"
+
+
 def _send_reset_link(user: User, job: ResetPassword, now: datetime) -> Delivery:
+    _count(job, user.email, now)
     token = links.issue_reset_token(user, now=now)
-    callback = _quoted(job.callback_url)
-    url = f"{job.mail_context.base_url}/api/auth/reset-password/{token}?callbackURL={callback}"
+    callback = _callback(job.callback_url, "", now)
+    url = f"{job.mail_context.base_url}/api/auth/reset-password/{token}?{callback}"
     if settings().send_reset_password:
         return _hand_over("send_reset_password", user, url, token, job.mail_context.request)
     return _send(templates.reset_password, user, url, now)
@@ -147,6 +215,7 @@ def _send_invitation(job: InviteToTeam, now: datetime) -> Delivery:
     team = None if invitation is None else find_team(job.team_id)
     if invitation is None or team is None:
         return Delivery(outcome=Outcome.NO_INVITATION)
+    _count(job, invitation.email, now)
     token = invitations.issue_token(invitation)
     url = f"{job.mail_context.base_url}/join?token={token}"
     if settings().send_team_invitation:
@@ -166,6 +235,7 @@ def _send_invitation(job: InviteToTeam, now: datetime) -> Delivery:
 
 def _notify_of_reset(user: User, job: PasswordWasReset, now: datetime) -> Delivery:
     """A user who did not reset the password learns that someone else can read their email."""
+    _count(job, user.email, now)
     if settings().on_password_reset:
         return _call("on_password_reset", {"user": user_json(user)}, user, job.mail_context.request)
     template = partial(
@@ -178,6 +248,7 @@ def _notify_of_reset(user: User, job: PasswordWasReset, now: datetime) -> Delive
 
 def _notify_previous_address(job: EmailWasChanged, now: datetime) -> Delivery:
     """Notify the previous address. No user is looked up by it: another user may have the address by now."""
+    _count(job, job.email, now)
     message = templates.email_was_changed(
         to=job.email,
         product=settings().product_name,
@@ -188,6 +259,32 @@ def _notify_previous_address(job: EmailWasChanged, now: datetime) -> Delivery:
     )
     message_id = mail.send(message, now=now)
     return Delivery(outcome=Outcome.SENT, user_id=job.user_id, message_id=message_id)
+
+
+def _notify_of_key(job: KeyNeverExpires, now: datetime) -> Delivery:
+    """A thief of a session can create a key that outlives it. An unverified address may be another person's."""
+    user = service.find_user(job.user_id)
+    if user is None:
+        return Delivery(outcome=Outcome.UNKNOWN_USER)
+    if not user.email_verified:
+        return Delivery(outcome=Outcome.UNVERIFIED_ADDRESS, user_id=user.id)
+    _count(job, user.email, now)
+    template = partial(templates.key_never_expires, key_id=job.key_id, key_start=job.key_start)
+    return _send(template, user, job.mail_context.base_url, now)
+
+
+def _count(job: EmailJob, recipient: str, now: datetime) -> None:
+    """Count an email before it is sent. Raises TooManyRequests.
+
+    What strangers can have sent to any address is counted together. Other kinds are counted separately: a thief must
+    not use up the emails that would warn the owner. Reset links have no limit by day, so that a stranger who asks for
+    many cannot keep the owner from getting one: those of the last hour are still valid.
+    """
+    sort = "unrequested" if isinstance(job, _UNREQUESTED) else job.kind
+    counted = f"{sort}#{hash_key(canonical(recipient))}"
+    take_if_counted(f"mail-by-hour#{counted}", MAIL_IN_AN_HOUR, now=now)
+    if not isinstance(job, ResetPassword):
+        take_if_counted(f"mail-by-day#{counted}", MAIL_IN_A_DAY, now=now)
 
 
 def _send(template: Callable[..., Message], user: User, url: str, now: datetime) -> Delivery:
@@ -225,6 +322,11 @@ def _described(request: RequestDescription) -> dict[str, Any]:
     }
 
 
-def _quoted(url: str) -> str:
-    # JSON may hold a lone surrogate, which UTF-8 cannot encode.
-    return quote(url, safe="", errors="replace")
+def _callback(url: str, default: str, now: datetime) -> str:
+    """The parameter of a link that names the page to redirect to.
+
+    Anyone can have a link sent to an address, so the text of a given URL must not be readable in it.
+    """
+    if url:
+        return f"callback={links.issue_callback_token(url, now=now)}"
+    return f"callbackURL={quote(default, safe='')}"

@@ -1,14 +1,18 @@
 """Links in email: they verify an address, change it, or reset a password.
 
-A verification link is a signed token. It is not stored, and using it again does no harm. A link that changes the
+A verification link is a signed token. It is not stored, and using it again does no harm. Following it verifies the
+address, but a mail scanner follows links, too. So it proves nothing about the person who created the account, unless it
+is followed with that user's own session. Setting a password with a reset link is a proof. A link that changes the
 address becomes invalid when the user changes the password or ends all sessions. Otherwise an attacker who has had the
-account could keep the link and take the account over again later.
+account could keep the link and take the account over again later. A verified address first gets a link of its
+own, which sends the link to the new address when it is followed.
 
-A reset link is stored. The transaction that changes the password deletes it, so that it works once.
+A reset link is stored. The transaction that changes the password deletes it, so that it works once. It is valid only
+while the user has the address that it was sent to: the mailbox of a previous address must not give access.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -17,6 +21,7 @@ from larder.accounts import repository
 from larder.accounts.addresses import canonical, parse_address
 from larder.accounts.email_jobs import (
     ChangeEmail,
+    ConfirmEmailChange,
     EmailWasChanged,
     MailContext,
     PasswordWasReset,
@@ -24,8 +29,8 @@ from larder.accounts.email_jobs import (
     VerifyEmail,
     send_later,
 )
-from larder.accounts.models import Account, EmailTaken, User
-from larder.accounts.passwords import check_length, hash_password
+from larder.accounts.models import Account, EmailTaken, ResetToken, User
+from larder.accounts.passwords import check_new_password, hash_password
 from larder.accounts.service import read_account, replace_account, with_password
 from larder.clock import to_ms
 from larder.concurrency import attempts
@@ -43,10 +48,14 @@ from larder.errors import (
     VerifiedUserNotFound,
 )
 from larder.hashing import hash_key, random_id
+from larder.rate_limits import guesses
+from larder.rate_limits.models import EMAIL_CHANGES
+from larder.rate_limits.service import take_if_counted
 from larder.settings import settings
 from larder.signing import ExpiredToken, InvalidToken, decode_token, encode_token
 
 RESET_TOKEN_LENGTH = 24
+_CALLBACK_LIFETIME_S = 30 * 86_400
 
 _RESET_TOKEN = re.compile(rf"[A-Za-z0-9]{{{RESET_TOKEN_LENGTH}}}")
 
@@ -56,15 +65,22 @@ def request_verification(
 ) -> None:
     """Send a verification link to an address, if it needs one. Strangers cannot see whether it does.
 
-    `by` is the signed-in user, if there is one. Only for them it raises EmailMismatch and EmailAlreadyVerified; for
-    everyone it raises InvalidEmail.
+    `by` is the signed-in user, if there is one. They get a link until the address is proven, others until it is
+    verified. Only for `by` it raises EmailMismatch and EmailAlreadyVerified; for everyone it raises InvalidEmail.
     """
     address = parse_address(email)
     if by is not None and canonical(by.email) != canonical(address):
         raise EmailMismatch
-    if by is not None and by.email_verified:
+    if by is not None and by.proven:
         raise EmailAlreadyVerified
-    send_later(VerifyEmail(email=address, callback_url=callback_url, mail_context=mail_context))
+    send_later(
+        VerifyEmail(
+            email=address,
+            callback_url=callback_url,
+            by_user=by is not None,
+            mail_context=mail_context,
+        )
+    )
 
 
 def request_password_reset(email: str, redirect_to: str, mail_context: MailContext) -> None:
@@ -79,18 +95,38 @@ def request_password_reset(email: str, redirect_to: str, mail_context: MailConte
 
 
 def request_new_email(
-    user: User, new_email: str, callback_url: str, mail_context: MailContext
+    user: User, new_email: str, callback_url: str, mail_context: MailContext, *, now: datetime
 ) -> None:
     """Send a link to the new address. The user's address changes when the link is opened.
 
+    If the user's address is verified, it gets a link first, unless `ConfirmEmailChange` is off or only the spelling
+    changes. The link to the new address is sent when that one is opened.
+
     The caller cannot see whether another user has the new address. Raises ChangeEmailDisabled, InvalidEmail,
-    EmailUnchanged.
+    EmailUnchanged, TooManyRequests.
     """
     if not settings().enable_change_email:
         raise ChangeEmailDisabled
-    address = parse_address(new_email, "newEmail")
+    address = parse_address(new_email, "new_email")
     if address == user.email:
         raise EmailUnchanged
+    take_if_counted(f"email-changes-by#{user.id}", EMAIL_CHANGES, now=now)
+    if (
+        settings().confirm_email_change
+        and user.email_verified
+        and canonical(address) != canonical(user.email)
+    ):
+        send_later(
+            ConfirmEmailChange(
+                email=user.email,
+                callback_url=callback_url,
+                user_id=user.id,
+                new_email=address,
+                credentials=credentials_of(user),
+                mail_context=mail_context,
+            )
+        )
+        return
     send_later(
         ChangeEmail(
             email=address,
@@ -116,10 +152,47 @@ def issue_verification_token(user: User, *, new_email: str | None = None, now: d
     return encode_token(claims, now=now, lifetime_s=lifetime_s)
 
 
-def follow_verification_token(token: str, mail_context: MailContext, *, now: datetime) -> User:
-    """Mark the address as verified, or change it. Using the same token again has no further effect.
+def issue_confirmation_token(
+    user: User, *, new_email: str, callback_url: str, now: datetime
+) -> str:
+    """A token for a link to the user's address, which confirms the change to `new_email`."""
+    claims = {
+        "email": user.email,
+        "userId": user.id,
+        "confirms": new_email,
+        "credentials": credentials_of(user),
+        "callbackURL": callback_url,
+    }
+    lifetime_s = settings().verification_token_expires_in_seconds
+    return encode_token(claims, now=now, lifetime_s=lifetime_s)
 
-    If the address changes, the previous one gets a notice by email. Raises InvalidVerificationToken,
+
+def issue_callback_token(url: str, *, now: datetime) -> str:
+    """A token for a link in an email, which has the URL to redirect to.
+
+    It outlives the link, because an expired link also redirects there.
+    """
+    return encode_token({"callbackURL": url}, now=now, lifetime_s=_CALLBACK_LIFETIME_S)
+
+
+def callback_url_of(token: str, *, now: datetime) -> str:
+    """The URL of a callback token. Empty if the token is invalid or has expired."""
+    try:
+        url: str = decode_token(token, now=now).get("callbackURL", "")
+    except (ExpiredToken, InvalidToken):
+        return ""
+    return url
+
+
+def follow_verification_token(
+    token: str, mail_context: MailContext, *, by: User | None = None, now: datetime
+) -> User:
+    """Mark the address as verified, change it, or send the link to the new address after a confirmation.
+
+    `by` is the signed-in user, if there is one. The address becomes proven only if the link is theirs.
+
+    Using the same token again has no further effect, except that a confirmation sends the link again. If the address
+    changes, the previous one gets a notice by email. Raises InvalidVerificationToken,
     VerificationTokenExpired, VerifiedUserNotFound.
     """
     try:
@@ -130,18 +203,21 @@ def follow_verification_token(token: str, mail_context: MailContext, *, now: dat
         raise InvalidVerificationToken from None
     if "email" not in claims or "userId" not in claims:
         raise InvalidVerificationToken  # signed for another purpose
+    if "confirms" in claims:
+        return _confirm_new_email(claims, mail_context)
     new_email: str | None = claims.get("updateTo")
 
     def verified(account: Account) -> Account:
         user = account.user
-        current = credentials_of(user)
-        # Links of version 0.1.0 do not have this claim. They stay valid for their hour.
-        if new_email is not None and claims.get("credentials", current) != current:
+        if new_email is not None and claims.get("credentials") != credentials_of(user):
             raise InvalidVerificationToken
-        used_before = new_email is not None and canonical(user.email) == canonical(new_email)
-        if user.email != claims["email"] and not used_before:
+        email = new_email or user.email
+        is_same_address = canonical(user.email) == canonical(email)
+        if user.email != claims["email"] and not (new_email is not None and is_same_address):
             raise VerifiedUserNotFound
-        changed = replace(user, email=new_email or user.email, email_verified=True)
+        is_by_user = by is not None and by.id == user.id
+        proven = is_by_user or (user.proven and is_same_address)
+        changed = replace(user, email=email, email_verified=True, proven=proven)
         return (
             account if changed == user else replace(account, user=replace(changed, updated_at=now))
         )
@@ -155,11 +231,30 @@ def follow_verification_token(token: str, mail_context: MailContext, *, now: dat
         raise InvalidVerificationToken from None
     # The address has changed. A failure to send the notice must not look like a failure to change it.
     with suppress(TryAgain):
-        tell_of_new_email(old.user, new.user, mail_context, now=now)
+        notify_previous_address(old.user, new.user, mail_context, now=now)
     return new.user
 
 
-def tell_of_new_email(
+def _confirm_new_email(claims: Mapping[str, str], mail_context: MailContext) -> User:
+    """Send the link to the new address. Raises InvalidVerificationToken, VerifiedUserNotFound, TryAgain."""
+    user = repository.get(claims["userId"])
+    if user is None or user.email != claims["email"]:
+        raise VerifiedUserNotFound
+    if claims["credentials"] != credentials_of(user):
+        raise InvalidVerificationToken
+    send_later(
+        ChangeEmail(
+            email=claims["confirms"],
+            callback_url=claims["callbackURL"],
+            user_id=user.id,
+            credentials=claims["credentials"],
+            mail_context=mail_context,
+        )
+    )
+    return user
+
+
+def notify_previous_address(
     old: User, new: User, mail_context: MailContext, *, by_operator: bool = False, now: datetime
 ) -> bool:
     """Notify the user's previous address. Returns False if only the spelling changed. Raises TryAgain."""
@@ -188,8 +283,7 @@ def issue_reset_token(user: User, *, now: datetime) -> str:
 
 def check_reset_token(token: str, *, now: datetime) -> str:
     """The id of the user whose password the token can reset. Does not use the token up. Raises InvalidLinkToken."""
-    user_id, _ = _find_reset_token(token, now)
-    return user_id
+    return _find_reset_token(token, now).user_id
 
 
 def reset_password(
@@ -202,47 +296,56 @@ def reset_password(
 ) -> User:
     """Set the password and delete the token, in one transaction. The user's other reset links become invalid.
 
-    The address counts as verified from then on, because the link reached it. By default, the user's sessions end too.
+    The address counts as proven from then on, because the link reached it. By default, the user's sessions end too.
 
-    If the address was not verified before, a stranger may have signed up with it. Then the sessions always end, and
-    `end_keys` is called with the user's id to delete the keys: before the password changes, so that an interrupted
-    reset leaves no keys, and again afterwards, for keys created in between.
+    If the address was not proven before, a stranger may have signed up with it. Then the sessions always end, and
+    `end_keys` is called with the user's id to delete the keys. The transaction leaves a note of that, so that the
+    hourly sweep deletes the keys if the reset is interrupted.
+
+    For ten minutes, wrong passwords that others try do not delay a sign-in from the client address of this request.
 
     The user gets a notice by email, or the deployment's own function is called. Raises PasswordTooShort,
-    PasswordTooLong, InvalidLinkToken.
+    PasswordTooLong, PasswordTooCommon, InvalidLinkToken.
     """
-    check_length(new_password, "newPassword")
-    user_id, password_version = _find_reset_token(token, now)
+    check_new_password(new_password, "new_password")
+    reset = _find_reset_token(token, now)
+    user_id = reset.user_id
     password_hash = hash_password(new_password)
-    keys_deleted = False
     for _ in attempts():
         try:
             account = read_account(user_id)
         except NotSignedIn:
             raise InvalidLinkToken from None
-        if account.user.password_version != password_version:
+        if not _is_for(reset, account.user):
             raise InvalidLinkToken
         # Without a password, no stranger can have signed in: the operator made the account, or removed the password
         # by giving the account to a new address. The operator knows about its keys.
-        unproven = not account.user.email_verified and account.credential is not None
-        if unproven:
-            end_keys(user_id)
-            keys_deleted = True
+        unproven = not account.user.proven and account.credential is not None
         revokes = unproven or settings().revoke_sessions_on_password_reset
         changed = with_password(account, password_hash, ends_sessions=revokes, now=now)
-        changed = replace(changed, user=replace(changed.user, email_verified=True))
-        stored = repository.change(account, changed, spending=hash_key(token))
+        changed = replace(changed, user=replace(changed.user, email_verified=True, proven=True))
+        guessed = guesses.at_sign_in(canonical(account.user.email))
+        own = guessed.own_of(mail_context.request.ip_address)
+        stored = repository.change(
+            account,
+            changed,
+            guesses.own_counter(own, now=now),
+            spending=hash_key(token),
+            ending_keys_at=now if unproven else None,
+        )
         if stored is not None:
             if unproven:
+                # The password has changed, so the reset has succeeded. The sweep deletes what this does not.
                 with suppress(TryAgain):
                     end_keys(user_id)
+                    repository.delete_ending_keys_note(user_id)
             # The password has changed. A failure to send the notice must not look like a failure to change it.
             with suppress(TryAgain):
                 send_later(
                     PasswordWasReset(
                         email=stored.user.email,
                         sessions_ended=revokes,
-                        keys_deleted=keys_deleted,
+                        keys_deleted=unproven,
                         mail_context=mail_context,
                     )
                 )
@@ -252,9 +355,14 @@ def reset_password(
     raise TryAgain
 
 
-def _find_reset_token(token: str, now: datetime) -> tuple[str, int]:
+def _find_reset_token(token: str, now: datetime) -> ResetToken:
     found = repository.find_reset_token(hash_key(token)) if _RESET_TOKEN.fullmatch(token) else None
-    if found is None or found[2] <= now:
+    if found is None or found.expires_at <= now:
         raise InvalidLinkToken
-    user_id, password_version, _ = found
-    return user_id, password_version
+    return found
+
+
+def _is_for(reset: ResetToken, user: User) -> bool:
+    """False if the user has changed the password or the address since the link was sent."""
+    same_address = reset.address is None or reset.address == canonical(user.email)
+    return same_address and reset.password_version == user.password_version

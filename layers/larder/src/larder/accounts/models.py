@@ -12,6 +12,11 @@ CREDENTIAL_PROVIDER: Final = "credential"
 class User:
     """A user. `email` is the address to send email to. No other user has an address with the same canonical form.
 
+    `email_verified` says that someone opened a link in a mail to the address. That may have been a mail scanner, and
+    anyone may have created the account. `proven` says that the person who uses the account receives mail at the
+    address: they opened the link while signed in, or set a password with a mailed link, or the operator created the
+    account. A proven address is also verified.
+
     A session is valid while its generation equals the user's, so raising `session_generation` ends all sessions at
     once. `version` increases with every change, `password_version` with every new password.
     """
@@ -21,6 +26,7 @@ class User:
     name: str
     image: str | None = None
     email_verified: bool = False
+    proven: bool = False
     created_at: datetime
     updated_at: datetime
     session_generation: int = 0
@@ -66,6 +72,19 @@ class Session:
     remembered: bool
     ip_address: str | None
     user_agent: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetToken:
+    """What a reset link can change: the password of this user, while version and address are still the same.
+
+    `address` is the canonical form of the address that the link was sent to. It is None in tokens of version 0.1.0.
+    """
+
+    user_id: str
+    password_version: int
+    address: str | None
+    expires_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

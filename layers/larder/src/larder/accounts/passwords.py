@@ -8,14 +8,26 @@ import hashlib
 import hmac
 import secrets
 import unicodedata
+from functools import cache
+from pathlib import Path
 
-from larder.errors import PasswordTooLong, PasswordTooShort
+from larder.errors import PasswordTooCommon, PasswordTooLong, PasswordTooShort
 from larder.extensions import load
 from larder.settings import SettingsError, settings
 
 _SALT_BYTES = 16
 _KEY_BYTES = 64
 _REFERENCE = (16384, 16, 1)
+
+
+_COMMON = Path(__file__).with_name("common_passwords.txt")
+
+
+def check_new_password(password: str, field: str = "password") -> None:
+    """Check a password that a user wants to set. Raises PasswordTooShort, PasswordTooLong, PasswordTooCommon."""
+    check_length(password, field)
+    if settings().refuse_common_passwords and _plain(password) in _common_passwords():
+        raise PasswordTooCommon(field)
 
 
 def check_length(password: str, field: str = "password") -> None:
@@ -67,6 +79,17 @@ def needs_rehash(stored: str) -> bool:
     if settings().password_hash or settings().password_verify:
         return False
     return _parse(stored)[0] != _parameters()
+
+
+@cache
+def _common_passwords() -> frozenset[str]:
+    """Read on first use, because few deployments and few requests need it."""
+    return frozenset(_COMMON.read_text().split())
+
+
+def _plain(password: str) -> str:
+    """As in the list, which is in lower case. scrypt ignores NULs at the end."""
+    return unicodedata.normalize("NFKC", password).casefold().rstrip("\0")
 
 
 def _bounds() -> tuple[int, int]:

@@ -8,6 +8,7 @@
 | user id | `session#<token hash>` | a session |
 | `session#<token hash>` | `session` | the user of a session; has no effect without the session's own item |
 | `reset#<token hash>` | `reset` | the user whose password a reset link can change |
+| `ending-keys` | user id | a note that a reset has to delete the user's keys: `since`, the time of the reset |
 
 The items of a user and their account never differ: one transaction writes them, on condition of the user's version.
 Version 0.1.0 stored the hash in the user found by address. It is read from there, and the user's next change moves it.
@@ -23,6 +24,7 @@ from larder.accounts.models import (
     Account,
     Credential,
     EmailTaken,
+    ResetToken,
     Session,
     User,
 )
@@ -34,6 +36,7 @@ from larder.tables import IDENTITY, Item, Write, commit, commit_returning
 _USER = "user"
 _ACCOUNT = f"account#{CREDENTIAL_PROVIDER}"
 _SESSION = "session#"
+_ENDING_KEYS = "ending-keys"
 
 _holders: Remembered[str, str] = Remembered(1000)
 """User ids by token hash, of sessions that this instance has seen. They only select the items to read."""
@@ -74,19 +77,30 @@ def get_account(email: str) -> Account | None:
     return None if user is None else _account(user, credential)
 
 
-def change(old: Account, new: Account, *, spending: str | None = None) -> Account | None:
+def change(
+    old: Account,
+    new: Account,
+    *also: Write,
+    spending: str | None = None,
+    ending_keys_at: datetime | None = None,
+) -> Account | None:
     """Replace `old` with `new`. Returns the stored account, or None if the user has changed since `old` was read.
 
     `spending` is the hash of a reset token. It is deleted in the same transaction; if it does not exist, nothing is
-    changed. Raises EmailTaken.
+    changed. With `ending_keys_at`, it also stores a note that the keys created until then have to be deleted. `also`
+    are other writes of the transaction. Raises EmailTaken.
     """
     stored, writes = _replacement(old, new)
+    writes += also
     if spending is not None:
         writes.append(IDENTITY.delete(f"reset#{spending}", "reset", when=exists("pk")))
+    if ending_keys_at is not None:
+        note = {"pk": _ENDING_KEYS, "sk": new.user.id, "since": to_ms(ending_keys_at)}
+        writes.append(IDENTITY.put(note))
     return stored if commit(*writes) else None
 
 
-def remove(account: Account, *, now: datetime) -> bool:
+def delete(account: Account, *, now: datetime) -> bool:
     """Delete the user, which ends their sessions. False if the user has changed since the account was read.
 
     A `deleted` item stays until the user's other data is deleted: keys that the index did not show yet, and artifacts
@@ -108,13 +122,24 @@ def deleted_users() -> Iterator[tuple[str, datetime]]:
         yield item["sk"], from_ms(item["deleted_at"])
 
 
-def forget_deleted(user_id: str) -> None:
+def delete_note(user_id: str) -> None:
     commit(IDENTITY.delete("deleted", user_id))
 
 
-def add_session(session: Session) -> None:
-    if not commit(*(IDENTITY.put(item, when=missing("pk")) for item in _session_items(session))):
-        raise AssertionError("two session tokens are equal")  # of 190 random bits
+def users_with_ending_keys() -> Iterator[tuple[str, datetime]]:
+    """Ids of users whose reset has not deleted their keys yet, and the time of the reset."""
+    for item in IDENTITY.query(equals(pk=_ENDING_KEYS)):
+        yield item["sk"], from_ms(item["since"])
+
+
+def delete_ending_keys_note(user_id: str) -> None:
+    commit(IDENTITY.delete(_ENDING_KEYS, user_id))
+
+
+def add_session(session: Session, *also: Write) -> bool:
+    """Store a new session, and do other writes in the same transaction. False if the condition of one fails."""
+    items = [IDENTITY.put(item, when=missing("pk")) for item in _session_items(session)]
+    return commit(*items, *also)
 
 
 def find_session(token_hash: str) -> tuple[Session, User] | None:
@@ -171,7 +196,7 @@ def delete_session(user_id: str, token_hash: str) -> bool:
     return True
 
 
-def end_other_sessions(account: Account, kept: Session | None) -> bool:
+def revoke_other_sessions(account: Account, kept: Session | None) -> bool:
     """Raise the session generation of the user, and of the session to keep. False if either has changed since."""
     generation = account.user.session_generation + 1
     user = replace(account.user, session_generation=generation)
@@ -189,18 +214,24 @@ def add_reset_token(token_hash: str, user: User, *, expires_at: datetime) -> Non
         "sk": "reset",
         "user_id": user.id,
         "password_version": user.password_version,
+        "address": canonical(user.email),
         "ends_at": to_ms(expires_at),
         "expires_at": to_epoch_seconds(expires_at),
     }
     commit(IDENTITY.put(item))
 
 
-def find_reset_token(token_hash: str) -> tuple[str, int, datetime] | None:
-    """The user's id, the password version that the reset token can replace, and its expiry."""
+def find_reset_token(token_hash: str) -> ResetToken | None:
+    """The reset token, even if it has expired."""
     item = IDENTITY.get(f"reset#{token_hash}", "reset")
     if item is None:
         return None
-    return item["user_id"], item["password_version"], from_ms(item["ends_at"])
+    return ResetToken(
+        user_id=item["user_id"],
+        password_version=item["password_version"],
+        address=item.get("address"),
+        expires_at=from_ms(item["ends_at"]),
+    )
 
 
 def _replacement(old: Account, new: Account) -> tuple[Account, list[Write]]:
@@ -236,6 +267,7 @@ def _user_items(user: User) -> tuple[Item, Item]:
         "name": user.name,
         "image": user.image,
         "email_verified": user.email_verified,
+        "proven": user.proven,
         "created_at": to_ms(user.created_at),
         "updated_at": to_ms(user.updated_at),
         "session_generation": user.session_generation,
@@ -301,6 +333,8 @@ def _user(item: Item) -> User:
         name=item["name"],
         image=item.get("image"),
         email_verified=item["email_verified"],
+        # Version 0.1.0 did not store it.
+        proven=item.get("proven", False),
         created_at=from_ms(item["created_at"]),
         updated_at=from_ms(item["updated_at"]),
         session_generation=item["session_generation"],

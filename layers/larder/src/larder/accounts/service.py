@@ -9,7 +9,7 @@ from larder.accounts import repository
 from larder.accounts.addresses import canonical, parse_address
 from larder.accounts.models import Account, Credential, PasswordChange, ProfileChange, User
 from larder.accounts.passwords import (
-    check_length,
+    check_new_password,
     check_not_too_long,
     hash_password,
     needs_rehash,
@@ -19,12 +19,13 @@ from larder.concurrency import attempts
 from larder.errors import (
     InvalidEmailOrPassword,
     InvalidPassword,
-    InvalidRequest,
+    InvalidValue,
     NotSignedIn,
     TryAgain,
 )
 from larder.hashing import random_id
 from larder.names import parse_name
+from larder.rate_limits import guesses
 from larder.settings import listed, settings
 
 MAX_IMAGE_LENGTH = 2048
@@ -56,9 +57,10 @@ def new_account(
     email_verified: bool = False,
     now: datetime,
 ) -> Account:
-    """Make a user without storing it.
+    """Make a user without storing it. `email_verified` is for the operator, and makes the address also proven.
 
-    Raises InvalidEmail, InvalidRequest for an invalid name or image, PasswordTooShort, PasswordTooLong.
+    Raises InvalidEmail, InvalidValue for an invalid name or image, PasswordTooShort, PasswordTooLong,
+    PasswordTooCommon.
     """
     address = parse_address(email)
     user = User(
@@ -67,12 +69,13 @@ def new_account(
         name=parse_name(name),
         image=parse_image(image),
         email_verified=email_verified,
+        proven=email_verified,
         created_at=now,
         updated_at=now,
     )
     credential = None
     if password is not None:
-        check_length(password)
+        check_new_password(password)
         password_hash = hash_password(password)
         credential = Credential(password_hash=password_hash, created_at=now, updated_at=now)
     return Account(user=user, credential=credential)
@@ -115,17 +118,25 @@ def check_credentials(email: str, password: str) -> User:
     return account.user
 
 
-def check_password(user: User, password: str) -> None:
-    """Check the password of a signed-in user. Raises InvalidPassword, PasswordTooLong."""
+def check_password(user: User, password: str, *, now: datetime) -> None:
+    """Check the password of a signed-in user. Raises InvalidPassword, PasswordTooLong, TooManyWrongPasswords."""
     check_not_too_long(password)
     account = repository.get_account(user.email)
     stored = account.password_hash if account and account.user.id == user.id else None
+    _check_matches(user.id, password, stored, now)
+
+
+def _check_matches(user_id: str, password: str, stored: str | None, now: datetime) -> None:
+    """Raises InvalidPassword, or TooManyWrongPasswords during a delay, even if the password is right."""
+    guessed = guesses.of_user(user_id)
     if not verify_password(password, stored):
+        guesses.count_wrong(guessed, now=now)
         raise InvalidPassword
+    guesses.accept(guessed, now=now)
 
 
 def update_profile(user: User, change: ProfileChange, *, now: datetime) -> User:
-    """Change name or image. Raises InvalidRequest, and NotSignedIn if the user does not exist."""
+    """Change name or image. Raises InvalidValue, and NotSignedIn if the user does not exist."""
     name = None if change.name is None else parse_name(change.name)
     image = parse_image(change.image)
 
@@ -141,24 +152,23 @@ def update_profile(user: User, change: ProfileChange, *, now: datetime) -> User:
 def change_password(user_id: str, change: PasswordChange, *, now: datetime) -> User:
     """Set a new password and, if requested, end the user's sessions, in one transaction.
 
-    Raises PasswordTooShort, PasswordTooLong, InvalidPassword.
+    Raises PasswordTooShort, PasswordTooLong, PasswordTooCommon, InvalidPassword, TooManyWrongPasswords.
     """
-    check_length(change.new, "newPassword")
-    check_not_too_long(change.current, "currentPassword")
+    check_new_password(change.new, "new_password")
+    check_not_too_long(change.current, "current_password")
 
     def changed(account: Account) -> Account:
-        if not verify_password(change.current, account.password_hash):
-            raise InvalidPassword
+        _check_matches(user_id, change.current, account.password_hash, now)
         password_hash, ends = hash_password(change.new), change.ends_other_sessions
         return with_password(account, password_hash, ends_sessions=ends, now=now)
 
     return change_account(user_id, changed).user
 
 
-def remove_user(user_id: str, *, now: datetime) -> None:
+def delete_user(user_id: str, *, now: datetime) -> None:
     """Delete the user, which ends all their sessions. Raises NotSignedIn if the user does not exist."""
     for _ in attempts():
-        if repository.remove(read_account(user_id), now=now):
+        if repository.delete(read_account(user_id), now=now):
             return
     raise TryAgain
 
@@ -173,11 +183,21 @@ def deleted_users() -> list[tuple[str, datetime]]:
         if repository.get(user_id) is None:
             gone.append((user_id, deleted_at))
         else:
-            repository.forget_deleted(user_id)
+            repository.delete_note(user_id)
     return gone
 
 
-def clear_sessions(user_id: str, *, has_time: Callable[[], bool]) -> bool:
+def users_with_ending_keys() -> list[tuple[str, datetime]]:
+    """Ids of users whose reset was interrupted before it deleted their keys, and the time of the reset."""
+    return list(repository.users_with_ending_keys())
+
+
+def finish_ending_keys(user_id: str) -> None:
+    """Remove the note of such a user, once the keys are deleted."""
+    repository.delete_ending_keys_note(user_id)
+
+
+def delete_sessions(user_id: str, *, has_time: Callable[[], bool]) -> bool:
     """Delete the session items of a deleted user. The sessions have ended, but the items contain IP addresses.
 
     False if time ran out.
@@ -189,9 +209,9 @@ def clear_sessions(user_id: str, *, has_time: Callable[[], bool]) -> bool:
     return True
 
 
-def forget_deleted_user(user_id: str) -> None:
+def finish_deletion(user_id: str) -> None:
     """Remove the user from the list of deleted users, once none of their data is left."""
-    repository.forget_deleted(user_id)
+    repository.delete_note(user_id)
 
 
 def with_password(
@@ -250,18 +270,18 @@ def list_credentials(user_id: str) -> list[Credential]:
 
 
 def is_operator(user: User) -> bool:
-    """Whether the option `OperatorEmails` names the user's address, which must be verified."""
-    return user.email_verified and canonical(user.email) in {
+    """Whether the option `OperatorEmails` names the user's address, which must be proven."""
+    return user.proven and canonical(user.email) in {
         canonical(email) for email in listed(settings().operator_emails)
     }
 
 
 def parse_image(image: str | None) -> str | None:
-    """The URL of an image. Raises InvalidRequest."""
+    """The URL of an image. Raises InvalidValue."""
     if image is not None and not (
         len(image) <= MAX_IMAGE_LENGTH and re.fullmatch(r"https?://[\x21-\x7e]+", image)
     ):
-        raise InvalidRequest(
+        raise InvalidValue(
             "image", f"must be an http or https address of at most {MAX_IMAGE_LENGTH} characters"
         )
     return image

@@ -10,6 +10,8 @@ from larder.accounts.service import read_account
 from larder.concurrency import attempts
 from larder.errors import NotSignedIn, TryAgain
 from larder.hashing import hash_key, random_id
+from larder.rate_limits import guesses
+from larder.rate_limits.guesses import Counter
 from larder.settings import settings
 
 TOKEN_LENGTH = 32
@@ -27,9 +29,13 @@ def start_session(
     remembered: bool = True,
     ip_address: str | None = None,
     user_agent: str | None = None,
+    guessed: Counter | None = None,
     now: datetime,
 ) -> tuple[Session, str]:
-    """Start a session. Returns it and its token, of which only the hash is stored."""
+    """Start a session. Returns it and its token, of which only the hash is stored.
+
+    `guessed` counts the wrong passwords, if a password starts the session. Raises TooManyWrongPasswords during a delay.
+    """
     token = random_id(TOKEN_LENGTH)
     session = Session(
         id=random_id(),
@@ -37,23 +43,27 @@ def start_session(
         user_id=user.id,
         created_at=now,
         updated_at=now,
-        expires_at=now + _lifetime(remembered),
+        expires_at=min(now + _lifetime(remembered), _latest_end(now)),
         generation=user.session_generation,
         remembered=remembered,
         ip_address=ip_address,
         user_agent=None if user_agent is None else user_agent[:_MAX_USER_AGENT_LENGTH],
     )
-    repository.add_session(session)
+    accepted = () if guessed is None else guesses.acceptance(guessed, now=now)
+    if not repository.add_session(session, *accepted):
+        if guessed is None:
+            raise AssertionError("two session tokens are equal")  # of 190 random bits
+        guesses.raise_refusal(guessed, now=now)
     return session, token
 
 
 def holder_of(token_hash: str) -> str | None:
-    """The id of the user whose session has this token, even if the session has expired or ended. None if unknown."""
+    """The id of the user whose session has this token, even if it has expired or is revoked. None if unknown."""
     return repository.holder_of(token_hash)
 
 
 def find_session(token: str, *, now: datetime) -> tuple[Session, User] | None:
-    """The session of a token, and its user. None if the session is unknown, expired or ended."""
+    """The session of a token, and its user. None if the session is unknown, expired or revoked."""
     return find_session_of(hash_key(token), now=now) if _TOKEN.fullmatch(token) else None
 
 
@@ -66,11 +76,17 @@ def find_session_of(token_hash: str, *, now: datetime) -> tuple[Session, User] |
 
 
 def extend_session(session: Session, *, now: datetime) -> Session:
-    """Restart the session's lifetime once the update age has passed. Sessions that are not remembered do not change."""
+    """Restart the session's lifetime once the update age has passed, up to the maximum age of a session.
+
+    Sessions that are not remembered do not change.
+    """
     age = now - session.updated_at
     if not session.remembered or age < timedelta(seconds=settings().session_update_age_seconds):
         return session
-    extended = replace(session, updated_at=now, expires_at=now + _lifetime(remembered=True))
+    expires_at = min(now + _lifetime(remembered=True), _latest_end(session.created_at))
+    if expires_at == session.expires_at:
+        return session
+    extended = replace(session, updated_at=now, expires_at=expires_at)
     return extended if repository.extend_session(extended) else session
 
 
@@ -85,23 +101,23 @@ def list_sessions(user: User, *, now: datetime) -> list[Session]:
     return [session for session in stored if _is_valid(session, user, now)]
 
 
-def end_session(user_id: str, token: str) -> None:
-    """End the session with this token or token hash. Does nothing if the session is not the user's."""
+def revoke_session(user_id: str, token: str) -> None:
+    """Revoke the session with this token or token hash. Does nothing if the session is not the user's."""
     if _TOKEN.fullmatch(token):
         repository.delete_session(user_id, hash_key(token))
     elif _TOKEN_HASH.fullmatch(token):
         repository.delete_session(user_id, token)
 
 
-def end_sessions(user_id: str, *, kept: Session | None = None) -> None:
-    """End all of the user's sessions, or all except `kept`, from the next request on.
+def revoke_sessions(user_id: str, *, kept: Session | None = None) -> None:
+    """Revoke all of the user's sessions, or all except `kept`, from the next request on.
 
-    Raises TryAgain. Raises NotSignedIn if the user does not exist, or if `kept` has been ended in the meantime: of two
-    sessions that end each other at the same time, at most one stays.
+    Raises TryAgain. Raises NotSignedIn if the user does not exist, or if `kept` has been revoked in the meantime: of
+    two sessions that revoke each other at the same time, at most one stays.
     """
     for _ in attempts():
         account = read_account(user_id)
-        if repository.end_other_sessions(account, kept):
+        if repository.revoke_other_sessions(account, kept):
             return
         if kept is not None:
             kept = repository.get_session(user_id, kept.token_hash)
@@ -111,7 +127,13 @@ def end_sessions(user_id: str, *, kept: Session | None = None) -> None:
 
 
 def _is_valid(session: Session, user: User, now: datetime) -> bool:
-    return now < session.expires_at and session.generation == user.session_generation
+    ends_at = min(session.expires_at, _latest_end(session.created_at))
+    return now < ends_at and session.generation == user.session_generation
+
+
+def _latest_end(created_at: datetime) -> datetime:
+    """A stolen session must not live for as long as the thief uses it."""
+    return created_at + timedelta(seconds=settings().session_max_age_seconds)
 
 
 def _lifetime(remembered: bool) -> timedelta:

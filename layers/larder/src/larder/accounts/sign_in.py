@@ -4,6 +4,7 @@ Neither the reply nor its timing shows whether an address has an account: an unk
 the same hash, as a known one.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -19,20 +20,30 @@ from larder.accounts.service import (
     with_password,
 )
 from larder.accounts.sessions import is_fresh, start_session
+from larder.concurrency import running
 from larder.errors import (
+    AddressTooLong,
     DeleteUserDisabled,
     EmailDomainNotAllowed,
     EmailNotVerified,
     EmailPasswordDisabled,
     EmailUnchanged,
     InvalidEmail,
+    InvalidEmailOrPassword,
+    InvitationRequired,
     SessionExpired,
+    SessionNotFresh,
     SignUpDisabled,
     SoleTeamOwner,
+    TooManyWrongPasswords,
+    TryAgain,
     UserAlreadyExists,
 )
+from larder.invitations.service import is_invited
+from larder.rate_limits import guesses
+from larder.rate_limits.guesses import Counter
 from larder.settings import SettingsError, listed, settings
-from larder.teams.service import owned_alone
+from larder.teams.members import owned_alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,62 +71,90 @@ class SignIn:
 def sign_up(
     request: SignUp, mail_context: MailContext, *, now: datetime
 ) -> tuple[User, str | None]:
-    """Add a user and start their first session. Returns the user and the session's token.
+    """Add a user, start their first session and send a verification link. Returns the user and the session's token.
+
+    The user exists even if the link cannot be sent: they can request another.
 
     If the deployment requires verified addresses, there is no session and no token, and an email is sent. An address
     that is taken then gets the same reply, with a user who does not exist. In that case the email goes to the existing
     user and says that they have an account. It has no verification link, because a stranger may have created that
     account with the address.
 
-    Raises SignUpDisabled, EmailDomainNotAllowed, InvalidEmail, InvalidRequest, PasswordTooShort, PasswordTooLong,
-    UserAlreadyExists.
+    Raises SignUpDisabled, InvitationRequired, EmailDomainNotAllowed, InvalidEmail, InvalidValue, PasswordTooShort,
+    PasswordTooLong, UserAlreadyExists.
     """
-    if not settings().enable_email_and_password or settings().disable_sign_up:
-        raise SignUpDisabled
-    _check_domain(request.email)
+    _check_can_sign_up(request.email, now=now)
     account = new_account(
         request.email, request.name, password=request.password, image=request.image, now=now
     )
-    job: type[VerifyEmail | SignUpAgain] = VerifyEmail
+    user = account.user
+    job: VerifyEmail | SignUpAgain = VerifyEmail(
+        email=user.email, callback_url=request.callback_url, mail_context=mail_context
+    )
     try:
         repository.add(account)
     except EmailTaken:
         if not settings().require_email_verification:
             raise UserAlreadyExists from None
-        job = SignUpAgain
+        job = SignUpAgain(email=user.email, mail_context=mail_context)
     if settings().require_email_verification:
-        send_later(
-            job(
-                email=account.user.email,
-                callback_url=request.callback_url,
-                mail_context=mail_context,
-            )
-        )
-        return account.user, None
-    return account.user, _start_session(account.user, request.remembered, mail_context, now)
+        send_later(job)
+        return user, None
+    if not settings().send_verification_on_sign_up:
+        return user, _start_session(user, request.remembered, mail_context, now)
+    with running(_send_if_possible, job) as sending:
+        token = _start_session(user, request.remembered, mail_context, now)
+    sending.result()
+    return user, token
+
+
+def _send_if_possible(job: VerifyEmail | SignUpAgain) -> None:
+    with suppress(TryAgain, AddressTooLong):
+        send_later(job)
 
 
 def sign_in(request: SignIn, mail_context: MailContext, *, now: datetime) -> tuple[User, str]:
     """Start a session for the user with this address and password. Returns the user and the session's token.
 
-    Raises EmailPasswordDisabled, PasswordTooLong, InvalidEmail, InvalidEmailOrPassword. Raises EmailNotVerified if the
-    password is right but the address must be verified first, and sends another link.
+    Wrong passwords are counted by address, whether or not it has an account. After too many, every password is refused
+    for some time, except from the client address that has just reset the password.
+
+    Raises EmailPasswordDisabled, PasswordTooLong, InvalidEmail, InvalidEmailOrPassword, TooManyWrongPasswords. Raises
+    EmailNotVerified if the password is right but the address must be verified first, and sends another link.
     """
     if not settings().enable_email_and_password:
         raise EmailPasswordDisabled
     check_not_too_long(request.password)
-    user = check_credentials(request.email, request.password)
+    guessed = guesses.at_sign_in(canonical(request.email))
+    try:
+        return _sign_in(request, mail_context, guessed, now)
+    except TooManyWrongPasswords:
+        own = guessed.own_of(mail_context.request.ip_address)
+        if not guesses.has_own_counter(own, now=now):
+            raise
+        return _sign_in(request, mail_context, own, now)
+
+
+def _sign_in(
+    request: SignIn, mail_context: MailContext, guessed: Counter, now: datetime
+) -> tuple[User, str]:
+    try:
+        user = check_credentials(request.email, request.password)
+    except InvalidEmailOrPassword:
+        guesses.count_wrong(guessed, now=now)
+        raise
     if settings().require_email_verification and not user.email_verified:
+        guesses.accept(guessed, now=now)
         send_later(
             VerifyEmail(
                 email=user.email, callback_url=request.callback_url, mail_context=mail_context
             )
         )
         raise EmailNotVerified
-    return user, _start_session(user, request.remembered, mail_context, now)
+    return user, _start_session(user, request.remembered, mail_context, now, guessed)
 
 
-def change_password(
+def change_own_password(
     session: Session, change: PasswordChange, mail_context: MailContext, *, now: datetime
 ) -> tuple[User, str | None]:
     """Set a new password for the session's user. If that ends their sessions, returns the token of a new session.
@@ -128,7 +167,21 @@ def change_password(
     return user, _start_session(user, session.remembered, mail_context, now)
 
 
-def delete_user(user: User, session: Session, password: str | None, *, now: datetime) -> None:
+def check_identity(user: User, session: Session, password: str | None, *, now: datetime) -> None:
+    """Call this before what a thief of a session must not be able to do: it takes the password or a fresh session.
+
+    A password that is given must be right. Raises InvalidPassword, PasswordTooLong, SessionNotFresh,
+    TooManyWrongPasswords.
+    """
+    if password is not None:
+        service.check_password(user, password, now=now)
+    elif not is_fresh(session, now=now):
+        raise SessionNotFresh(
+            "Your sign-in is too old for this request. Sign in again, or send your password."
+        )
+
+
+def delete_own_user(user: User, session: Session, password: str | None, *, now: datetime) -> None:
     """Delete the session's user, who must give the password or have signed in recently.
 
     All their sessions end. The caller must delete keys and memberships. Raises DeleteUserDisabled, InvalidPassword,
@@ -137,11 +190,11 @@ def delete_user(user: User, session: Session, password: str | None, *, now: date
     if not settings().enable_delete_user:
         raise DeleteUserDisabled
     if password is not None:
-        service.check_password(user, password)
+        service.check_password(user, password, now=now)
     elif not is_fresh(session, now=now):
         raise SessionExpired
     check_teams_keep_an_owner(user.id)
-    service.remove_user(user.id, now=now)
+    service.delete_user(user.id, now=now)
 
 
 def give_account(user_id: str, email: str, *, now: datetime) -> tuple[User, User]:
@@ -159,7 +212,9 @@ def give_account(user_id: str, email: str, *, now: datetime) -> tuple[User, User
         if account.user.email == address:
             raise EmailUnchanged
         locked = with_password(account, None, ends_sessions=True, now=now)
-        return replace(locked, user=replace(locked.user, email=address, email_verified=False))
+        return replace(
+            locked, user=replace(locked.user, email=address, email_verified=False, proven=False)
+        )
 
     old, new = replace_account(user_id, with_new_address)
     return old.user, new.user
@@ -171,27 +226,41 @@ def check_teams_keep_an_owner(user_id: str) -> None:
         raise SoleTeamOwner(slugs)
 
 
-def _start_session(user: User, remembered: bool, mail_context: MailContext, now: datetime) -> str:
+def _start_session(
+    user: User,
+    remembered: bool,
+    mail_context: MailContext,
+    now: datetime,
+    guessed: Counter | None = None,
+) -> str:
     _, token = start_session(
         user,
         remembered=remembered,
         ip_address=mail_context.request.ip_address,
         user_agent=mail_context.request.user_agent,
+        guessed=guessed,
         now=now,
     )
     return token
 
 
 def allowed_domains() -> set[str]:
-    """The domains whose addresses can sign up, as in DNS (ASCII). An empty set allows all. Raises SettingsError."""
+    """The domains in `AllowedEmailDomains`, as in DNS (ASCII). Raises SettingsError."""
     return {_allowed_domain(entry) for entry in listed(settings().allowed_email_domains)}
 
 
-def _check_domain(email: str) -> None:
-    domain = _domain_of(email)
-    allowed = allowed_domains()
-    if allowed and domain not in allowed:
+def _check_can_sign_up(email: str, *, now: datetime) -> None:
+    """Raises SignUpDisabled, InvitationRequired, EmailDomainNotAllowed, InvalidEmail."""
+    policy = settings().sign_up_policy
+    if not settings().enable_email_and_password or policy == "closed":
+        raise SignUpDisabled
+    domain, allowed = _domain_of(email), allowed_domains()
+    if domain in allowed or (policy == "open" and not allowed):
+        return
+    if policy == "open":
         raise EmailDomainNotAllowed
+    if not is_invited(canonical(email), now=now):
+        raise InvitationRequired
 
 
 def _allowed_domain(entry: str) -> str:

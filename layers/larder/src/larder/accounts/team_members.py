@@ -8,14 +8,14 @@ from larder.accounts.addresses import canonical, parse_address
 from larder.accounts.email_jobs import InviteToTeam, MailContext, send_later
 from larder.accounts.models import User
 from larder.accounts.service import find_users
-from larder.errors import InvalidRequest, InvitationForAnother
+from larder.errors import EmailNotProven, InvalidValue, InvitationForAnother
 from larder.hashing import hash_key
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitation, Invitee
 from larder.rate_limits.models import INVITATIONS, INVITATIONS_TO_ONE
 from larder.rate_limits.service import take_if_counted
-from larder.teams import management
-from larder.teams.models import Actor, Member, Role, Team
+from larder.teams import members
+from larder.teams.models import Member, Role, Team
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class MembersPage:
     following: datetime | None
 
 
-def page_of_members(
+def page_with_users(
     team_id: str,
     *,
     since: datetime | None,
@@ -48,7 +48,7 @@ def page_of_members(
     now: datetime,
 ) -> MembersPage:
     """A page of a team's members, without users who have just deleted their account."""
-    found, following = management.page_of_members(team_id, since=since, until=until, limit=limit)
+    found, following = members.page_of_members(team_id, since=since, until=until, limit=limit)
     users = find_users([member.user_id for member in found])
     open_invitations: list[Invitation] = []
     if until is None and seen_by.manages_members:
@@ -62,18 +62,18 @@ def page_of_members(
     )
 
 
-def invite(
+def send_invitations(
     team_id: str,
     wanted: Sequence[InvitationWanted],
     mail_context: MailContext,
     *,
-    by: Actor | None,
+    by: Member | None,
     now: datetime,
 ) -> list[Invitation]:
     """Invite people and send an email to each: all of them or none. `by` is None for the operator.
 
     Addresses are not looked up, so neither the reply nor its timing shows which ones have an account or are members.
-    Inviting an address again replaces the invitation and sends another email. Raises InvalidEmail, InvalidRequest,
+    Inviting an address again replaces the invitation and sends another email. Raises InvalidEmail, InvalidValue,
     MissingRole, InvitationLimitReached, TooManyRequests, TeamNotFound, TryAgain.
     """
     invitees = [
@@ -81,11 +81,11 @@ def invite(
         for one in wanted
     ]
     if len({invitee.address for invitee in invitees}) < len(invitees):
-        raise InvalidRequest("email", "must not name the same address twice")
+        raise InvalidValue("email", "must not name the same address twice")
     if by is not None:
         for invitee in invitees:
             _count(team_id, invitee, by, now)
-    created = invitations.invite(team_id, invitees, by=by, now=now)
+    created = invitations.create_invitations(team_id, invitees, by=by, now=now)
     for invitation in created:
         send_later(
             InviteToTeam(
@@ -98,18 +98,21 @@ def invite(
     return created
 
 
-def join(user: User, token: str, *, now: datetime) -> tuple[Team, Role]:
+def join_team(user: User, token: str, *, now: datetime) -> tuple[Team, Role]:
     """Accept the invitation with this token. Returns the team and the user's role in it.
 
-    Raises InvitationNotFound, and InvitationForAnother if it was sent to another address than the user's.
+    Anyone who has the link can sign up with the invited address, so the user must have proven it. Raises
+    InvitationNotFound, InvitationForAnother if it was sent to another address than the user's, and EmailNotProven.
     """
     invitation = invitations.find_by_token(token, now=now)
     if canonical(user.email) != invitation.address:
         raise InvitationForAnother
+    if not user.proven:
+        raise EmailNotProven
     return invitations.accept(invitation, user.id, now=now)
 
 
-def _count(team_id: str, invitee: Invitee, by: Actor, now: datetime) -> None:
+def _count(team_id: str, invitee: Invitee, by: Member, now: datetime) -> None:
     """Count an invitation against the rate limits, because it sends unrequested email. Raises TooManyRequests."""
     take_if_counted(f"invitations-by#{by.user_id}", INVITATIONS, now=now)
     to_one = f"invitations-to#{team_id}#{hash_key(invitee.address)}"

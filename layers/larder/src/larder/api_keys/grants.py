@@ -1,7 +1,5 @@
 """Which permissions a user may grant to a key: only those that they hold themselves."""
 
-from dataclasses import dataclass
-
 from larder.api_keys.models import (
     ARTIFACT_ACTIONS,
     CACHE_ACTIONS,
@@ -9,41 +7,34 @@ from larder.api_keys.models import (
     ApiKey,
     Permissions,
 )
+from larder.api_keys.principals import Principal
 from larder.api_keys.service import default_permissions
 from larder.errors import NotATeamMember, PermissionNotHeld
 from larder.extensions import RequestContext
-from larder.teams.service import role_of
+from larder.teams.members import role_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grantor:
-    """A user who creates and changes keys. `key` is set if they authenticated with a key. `ctx` is the request."""
+def held(
+    principal: Principal, *, user_id: str, team_id: str | None, ctx: RequestContext | None
+) -> Permissions | None:
+    """The permissions that the principal may give to a key of this user and team. None means any.
 
-    user_id: str
-    is_operator: bool = False
-    key: ApiKey | None = None
-    ctx: RequestContext | None = None
-
-
-def held(grantor: Grantor, *, user_id: str, team_id: str | None) -> Permissions | None:
-    """The permissions that the grantor may give to a key of this user and team. None means any.
-
-    `team_id` is None for a key that is not bound to a team.
+    `team_id` is None for a key that is not bound to a team. `ctx` is the request.
 
     - `artifacts` follows from the user's role in the team. A key without a team may have all actions, because each
       request with it also checks the role.
     - `teams` may be given to any key. It allows what the user's role in each team allows.
     - Other resources belong to the deployment. A user holds what the option for default permissions gives.
 
-    If the grantor authenticated with a key, the result is limited to that key's permissions. Operators may give any
+    If the principal has a key, the result is limited to that key's permissions. Operators may give any
     permission, but the user must still be a member of the team. Raises NotATeamMember.
     """
     actions = artifact_actions(user_id, team_id)
-    if grantor.is_operator:
+    if principal.is_operator:
         return None
-    defaults = default_permissions(user_id, grantor.ctx)
+    defaults = default_permissions(user_id, ctx)
     holds = {**defaults, "artifacts": actions, "teams": TEAM_ACTIONS}
-    return holds if grantor.key is None else within(holds, grantor.key.permissions)
+    return holds if principal.key is None else within(holds, principal.key.permissions)
 
 
 def artifact_actions(user_id: str, team_id: str | None) -> tuple[str, ...]:
@@ -70,24 +61,24 @@ def within(permissions: Permissions, limits: Permissions) -> Permissions:
     return {resource: actions for resource, actions in both.items() if actions}
 
 
-def check_grant(grantor: Grantor, key: ApiKey, holds: Permissions | None) -> None:
-    """Check that the grantor, who holds `holds`, may create this key. Raises PermissionNotHeld, NotATeamMember."""
+def check_grant(principal: Principal, key: ApiKey, holds: Permissions | None) -> None:
+    """Check that the principal, who holds `holds`, may create this key. Raises PermissionNotHeld, NotATeamMember."""
     for resource, actions in key.permissions.items():
         allowed = actions if holds is None else holds.get(resource, ())
         if missing := [action for action in actions if action not in allowed]:
             raise PermissionNotHeld(
                 f"You do not hold {resource}: {', '.join(missing)}, so you cannot give it to a key."
             )
-    if grantor.key is not None:
-        _check_key_grant(grantor.key, key)
+    if principal.key is not None:
+        _check_key_grant(principal.key, key)
 
 
-def _check_key_grant(grantor: ApiKey, key: ApiKey) -> None:
+def _check_key_grant(used: ApiKey, key: ApiKey) -> None:
     """A key made with another key has the same team, does not expire later, and has no uses that are not counted."""
-    if grantor.team_id not in (None, key.team_id):
+    if used.team_id not in (None, key.team_id):
         raise NotATeamMember
-    if grantor.remaining is not None or grantor.rate_limit.enabled:
+    if used.remaining is not None or used.rate_limit.enabled:
         raise PermissionNotHeld("A key whose uses are counted cannot create or change keys.")
-    ends_at = grantor.expires_at
+    ends_at = used.expires_at
     if ends_at is not None and (key.expires_at is None or key.expires_at > ends_at):
         raise PermissionNotHeld("A key cannot create a key that expires later than itself.")

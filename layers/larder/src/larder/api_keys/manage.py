@@ -5,8 +5,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from larder.api_keys import repository
-from larder.api_keys.grants import Grantor, check_grant, held, within
+from larder.api_keys.grants import check_grant, held, within
 from larder.api_keys.models import ApiKey, KeyChanges, NewKey, Refill, Unset
+from larder.api_keys.principals import Principal
 from larder.api_keys.rules import (
     check_expires_in,
     check_limits,
@@ -16,53 +17,64 @@ from larder.api_keys.rules import (
 )
 from larder.api_keys.service import prepare_key, store_key
 from larder.concurrency import attempts
-from larder.errors import InvalidRequest, KeyNotFound, NoValuesToUpdate, TryAgain
+from larder.errors import InvalidValue, KeyNotFound, NoValuesToUpdate, TryAgain
+from larder.extensions import RequestContext
 
 _ID = re.compile(r"[A-Za-z0-9]{32}")
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-def create_key(grantor: Grantor, new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
-    """Create a key. Returns the record and the secret key, of which only the hash is stored.
+def grant_key(
+    principal: Principal, new: NewKey, *, ctx: RequestContext | None = None, now: datetime
+) -> tuple[ApiKey, str]:
+    """Create a key. Returns the record and the secret key, which cannot be read again.
 
-    Without `permissions`, the key gets the deployment's default, limited to what the grantor holds. Raises
-    InvalidRequest, PermissionNotHeld, NotATeamMember.
+    Without `permissions`, the key gets the deployment's default, limited to what the principal holds. `ctx` is the
+    request, for functions of the integrator. Raises InvalidValue, PermissionNotHeld, NotATeamMember, KeyLimitReached.
     """
     if not _ID.fullmatch(new.user_id):
-        raise InvalidRequest("userId", "there is no such user")
-    if new.team_id is None and grantor.key is not None:
-        new = replace(new, team_id=grantor.key.team_id)
-    key, raw = prepare_key(new, now=now, ctx=grantor.ctx)
-    holds = held(grantor, user_id=key.user_id, team_id=key.team_id)
+        raise InvalidValue("user_id", "there is no such user")
+    if new.team_id is None and principal.key is not None:
+        new = replace(new, team_id=principal.key.team_id)
+    key, raw = prepare_key(new, now=now, ctx=ctx)
+    holds = held(principal, user_id=key.user_id, team_id=key.team_id, ctx=ctx)
     if new.permissions is None and holds is not None:
         key = replace(key, permissions=within(key.permissions, holds))
-    check_grant(grantor, key, holds)
-    store_key(key)
+    check_grant(principal, key, holds)
+    maker = principal.user if principal.user_id == key.user_id else None
+    store_key(key, maker=maker)
     return key, raw
 
 
-def get_key(grantor: Grantor, key_id: str) -> ApiKey:
-    """Raises KeyNotFound, also for another user's key unless the grantor is an operator."""
+def get_key(principal: Principal, key_id: str) -> ApiKey:
+    """Raises KeyNotFound, also for another user's key unless the principal is an operator."""
     key = repository.find_by_id(key_id) if _ID.fullmatch(key_id) else None
-    if key is None or not (grantor.is_operator or key.user_id == grantor.user_id):
+    if key is None or not (principal.is_operator or key.user_id == principal.user_id):
         raise KeyNotFound
     return key
 
 
-def update_key(grantor: Grantor, key_id: str, changes: KeyChanges, *, now: datetime) -> ApiKey:
+def update_key(
+    principal: Principal,
+    key_id: str,
+    changes: KeyChanges,
+    *,
+    ctx: RequestContext | None = None,
+    now: datetime,
+) -> ApiKey:
     """Change a key and return the new record.
 
-    The grant is checked if permissions change. If the grantor authenticated with a key, it is checked for every change.
-    Raises KeyNotFound, NoValuesToUpdate, InvalidRequest, PermissionNotHeld, NotATeamMember.
+    The grant is checked if permissions change. If the principal has a key, it is checked for every change.
+    Raises KeyNotFound, NoValuesToUpdate, InvalidValue, PermissionNotHeld, NotATeamMember.
     """
     if changes == KeyChanges():
         raise NoValuesToUpdate
     for _ in attempts():
-        key = get_key(grantor, key_id)
+        key = get_key(principal, key_id)
         changed = _apply(key, changes, now)
-        if changes.permissions is not None or grantor.key is not None:
-            holds = held(grantor, user_id=key.user_id, team_id=key.team_id)
-            check_grant(grantor, changed, holds)
+        if changes.permissions is not None or principal.key is not None:
+            holds = held(principal, user_id=key.user_id, team_id=key.team_id, ctx=ctx)
+            check_grant(principal, changed, holds)
         stored = repository.change(key, changed)
         if stored is not None:
             return stored
@@ -70,9 +82,9 @@ def update_key(grantor: Grantor, key_id: str, changes: KeyChanges, *, now: datet
     raise TryAgain
 
 
-def delete_key(grantor: Grantor, key_id: str) -> None:
+def delete_key(principal: Principal, key_id: str) -> None:
     """Delete a key. No verification succeeds afterwards. Raises KeyNotFound."""
-    if not repository.delete(get_key(grantor, key_id).key_hash):
+    if not repository.delete(get_key(principal, key_id).key_hash):
         raise KeyNotFound
 
 

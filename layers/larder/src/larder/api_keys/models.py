@@ -52,8 +52,9 @@ class Refill:
 class ApiKey:
     """A stored key without its secret.
 
-    The table stores only `key_hash`, not the key itself. `remaining` is None for unlimited use. `request_count` counts
-    the requests in the window that ends at `window_ends_at`. `refill_due_at` is None without a refill.
+    The table stores `key_hash` instead of the key; if hashing is disabled, both are the same. `remaining` is None for
+    unlimited use. `request_count` counts the requests in the window that ends at `window_ends_at`. `refill_due_at` is
+    None without a refill.
     """
 
     id: str
@@ -171,6 +172,40 @@ class KeyChanges:
     rate_limit_enabled: bool | None = None
     rate_limit_window_ms: int | None = None
     rate_limit_max: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PresentedKey:
+    """A key of a request in its stored form. It may not exist.
+
+    If `has_checksum`, only the few keys exist that Larder created, so it is not looked up before it is used.
+    """
+
+    key_hash: str
+    has_checksum: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyPage:
+    """Some keys of a list, and whether there are more after them."""
+
+    keys: tuple[ApiKey, ...]
+    has_more: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeysOfUser:
+    """The stored forms of a user's keys. Some of the keys may no longer exist.
+
+    `counted` is the set that limits how many keys a user has, and `version` is its version, None if there is no set.
+    The set has the newest keys, which the index shows late. `indexed` can have keys that are not in the set: those that
+    version 0.1.0 created.
+    """
+
+    user_id: str
+    indexed: frozenset[str]
+    counted: frozenset[str]
+    version: int | None
 
 
 class Refusal(StrEnum):

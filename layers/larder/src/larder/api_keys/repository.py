@@ -1,4 +1,4 @@
-"""The table of API keys: one item per key, found by the hash of the key, indexed by id, user, team and expiry.
+"""The table of API keys: one item per key, found by its stored form, indexed by id, user, team and expiry.
 
 Three attributes exist so that the same write verifies every key. `has_allowance` says whether `remaining` counts: it
 decreases below 0 for unlimited keys. `refill_at` is when the next refill is due (`NEVER` without one). `window_ends_at`
@@ -8,12 +8,22 @@ A deployment can rename attributes of a key. `API_KEYS` translates them; this mo
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from itertools import islice
 
-from larder.api_keys.models import ApiKey, LoginCode, Permissions, RateLimit, Refill
+from larder.api_keys.models import (
+    ApiKey,
+    KeyPage,
+    KeysOfUser,
+    LoginCode,
+    Permissions,
+    RateLimit,
+    Refill,
+)
 from larder.api_keys.schema import attribute_names
 from larder.clock import from_ms, to_ms
+from larder.concurrency import attempts, map_concurrently, running
 from larder.conditions import (
     Attribute,
     Condition,
@@ -25,10 +35,21 @@ from larder.conditions import (
     equals,
     exists,
     missing,
+    size_below,
 )
+from larder.errors import Contention, KeyLimitReached, TryAgain
 from larder.instance import Remembered
 from larder.settings import settings
-from larder.tables import IDENTITY, Item, Table, commit, commit_returning
+from larder.tables import (
+    IDENTITY,
+    Item,
+    Table,
+    Write,
+    commit,
+    commit_returning,
+    in_batches,
+    try_commit,
+)
 
 API_KEYS = Table(lambda: settings().api_keys_table, "key_hash", renamed=attribute_names)
 _BESIDE_KEYS = Table(API_KEYS.name, "key_hash")
@@ -37,6 +58,16 @@ _BESIDE_KEYS = Table(API_KEYS.name, "key_hash")
 NEVER = 10**15
 _CLEAN_UP = "#clean-up"
 _LOGIN_CODE = "#login-code#"
+_KEYS_OF = "#keys-of#"
+"""Before a user's id: the item with the set `hashes` of the user's keys. Each change raises its `version`.
+
+The set contains every key of the user, except in two cases: the user has created none since version 0.1.0, or has more
+than `_MOST_COUNTED`. It can also contain keys that were deleted or have expired. It is brought up to date when it is
+full.
+"""
+
+_MOST_COUNTED = 1000
+"""The most hashes in one set. It keeps the item below DynamoDB's 400 KB, also with keys that are not hashed."""
 _next_claim_at: Remembered[str, datetime] = Remembered(1)
 """When this instance tries again to claim the clean-up. Trying at every request would cost a write each."""
 
@@ -118,35 +149,120 @@ def _key_of(item: Item) -> ApiKey | None:
     return _from_item(item) if "id" in item else None
 
 
-def add(key: ApiKey, *, spending: LoginCode | None = None) -> bool:
+def add(
+    key: ApiKey,
+    *,
+    spending: LoginCode | None = None,
+    generation: int | None = None,
+    limited: bool = True,
+) -> bool:
     """Store a new key. False if its user does not exist, the key exists already, or the login code is not valid.
 
     The transaction checks the user. So a key created during the deletion of its user is either found by that deletion
     or not created. With `spending`, the transaction also deletes this login code, and fails if the code is gone or the
-    user has changed the password or ended the sessions since the code was made.
+    user has changed the password or ended the sessions since the code was made. With `generation`, it fails if the
+    user's sessions of this generation have ended.
+
+    Raises KeyLimitReached unless `limited` is False.
     """
+    most = settings().max_keys_per_user
+    counted = exists("version")
+    if limited:
+        counted &= missing("hashes") | size_below(hashes=most)
+    count = _BESIDE_KEYS.update(
+        _KEYS_OF + key.user_id, add={"hashes": {key.key_hash}, "version": 1}, when=counted
+    )
     writes = [
+        count,
         API_KEYS.put(_attributes(key), when=missing("key_hash")),
-        IDENTITY.check(key.user_id, "user", when=_user_condition(spending)),
+        IDENTITY.check(key.user_id, "user", when=_user_condition(spending, generation)),
     ]
     if spending is not None:
         code = _LOGIN_CODE + spending.code_hash
         writes.append(_BESIDE_KEYS.delete(code, when=exists("key_hash")))
-    return commit(*writes)
+    for _ in attempts():
+        failed = try_commit(*writes)
+        if failed != [count]:
+            return not failed
+        if _recount(key.user_id, now=key.created_at) >= most and limited:
+            raise KeyLimitReached(most)
+    raise TryAgain
 
 
-def _user_condition(code: LoginCode | None) -> Condition:
+def _user_condition(code: LoginCode | None, generation: int | None) -> Condition:
     """The user exists and, for a code, has the same password version and session generation as when it was made."""
     # Codes of version 0.1.0 have neither number. They stay valid for their five minutes.
     if code is None or code.password_version is None or code.session_generation is None:
-        return exists("pk")
+        return exists("pk") if generation is None else equals(session_generation=generation)
     return equals(
         password_version=code.password_version, session_generation=code.session_generation
     )
 
 
+def _recount(user_id: str, *, now: datetime) -> int:
+    """Bring the set of the user's keys up to date, and return how many it contains. Deletes expired keys.
+
+    Keys that version 0.1.0 created are only in the index, and are added.
+    """
+    keys = keys_of(user_id, most=_MOST_COUNTED)
+    known = sorted(keys.indexed | keys.counted)
+    found = [_from_item(item) for item in API_KEYS.get_many([(each,) for each in known])]
+    ended = [key for key in found if key.expires_at is not None and key.expires_at <= now]
+    deleted = map_concurrently(lambda key: delete_if_unusable(key.key_hash, now=now), ended)
+    gone = {key.key_hash for key, done in zip(ended, deleted, strict=True) if done}
+    living = {key.key_hash for key in found} - gone
+    changes = {"hashes": living or None, "version": (keys.version or 0) + 1}
+    # If another request has changed the set, the caller's transaction fails again or succeeds with that set.
+    commit(_BESIDE_KEYS.update(_KEYS_OF + user_id, set=changes, when=_at_version(keys.version)))
+    return len(living)
+
+
+def keys_of(user_id: str, *, most: int | None = None) -> KeysOfUser:
+    """The keys of a user, `most` of them from the index."""
+    of_user = equals(user_id=user_id)
+    with running(_BESIDE_KEYS.get, _KEYS_OF + user_id) as reading:
+        indexed = frozenset(islice(_hashes("by_user", of_user), most))
+    item = reading.result() or {}
+    return KeysOfUser(
+        user_id=user_id,
+        indexed=indexed,
+        counted=frozenset(item.get("hashes", ())),
+        version=item.get("version"),
+    )
+
+
+def delete_all(keys: KeysOfUser) -> bool:
+    """Delete the keys of a user, and the set that was read with them. False if a key was created since.
+
+    One transaction, or several at once if there are more keys than one can delete. If other transactions keep it from
+    succeeding, as when the keys are in constant use, the keys are deleted one by one.
+    """
+    writes = [API_KEYS.delete(each) for each in sorted(keys.indexed | keys.counted)]
+    when = _at_version(keys.version)
+    writes.append(_BESIDE_KEYS.delete(_KEYS_OF + keys.user_id, when=when))
+
+    def delete_together(batch: Sequence[Write]) -> bool:
+        try:
+            return commit(*batch)
+        except Contention:
+            return all(commit(write) for write in batch)
+
+    return all(map_concurrently(delete_together, in_batches(writes)))
+
+
+def delete_bound_to(team_id: str, keys: KeysOfUser) -> None:
+    """Delete those of a user's keys that are bound to the team."""
+    found = API_KEYS.get_many([(each,) for each in sorted(keys.indexed | keys.counted)])
+    bound = [item["key_hash"] for item in found if item.get("team_id") == team_id]
+    map_concurrently(delete, bound)
+
+
+def _at_version(version: int | None) -> Condition:
+    return missing("version") if version is None else equals(version=version)
+
+
 def add_login_code(code: LoginCode) -> None:
-    """Store a login code. It is in the index `by_expiry`, so that the removal of expired keys deletes it too."""
+    """Store a login code. It is in the index `by_expiry`, so that it is deleted with expired keys."""
     item = {
         "key_hash": _LOGIN_CODE + code.code_hash,
         # Not `user_id`, because the index `by_user` must contain only keys.
@@ -257,7 +373,27 @@ def find_by_id(key_id: str) -> ApiKey | None:
 
 def list_by_user(user_id: str) -> list[ApiKey]:
     """Every key of one user, oldest first."""
-    hashes = _hashes("by_user", equals(user_id=user_id))
+    return _oldest_first(_hashes("by_user", equals(user_id=user_id)))
+
+
+def page_by_user(user_id: str, *, limit: int, offset: int) -> KeyPage:
+    """At most `limit` keys of one user, oldest first, after the first `offset` ones."""
+    return _page("by_user", equals(user_id=user_id), limit, offset)
+
+
+def page_by_team(team_id: str, *, limit: int, offset: int) -> KeyPage:
+    """At most `limit` keys that are bound to the team, in the order of the index, after the first `offset` ones."""
+    return _page("by_team", equals(team_id=team_id), limit, offset)
+
+
+def _page(index: str, where: Condition, limit: int, offset: int) -> KeyPage:
+    end = offset + limit
+    # The index has the order, so that only the keys of the page are read.
+    hashes = [*islice(_hashes(index, where, page_size=end + 1), end + 1)]
+    return KeyPage(keys=tuple(_oldest_first(hashes[offset:end])), has_more=len(hashes) > end)
+
+
+def _oldest_first(hashes: Iterable[str]) -> list[ApiKey]:
     found = API_KEYS.get_many([(key_hash,) for key_hash in hashes])
     return sorted((_from_item(item) for item in found), key=lambda key: key.created_at)
 
@@ -296,13 +432,13 @@ def delete(key_hash: str) -> bool:
     return bool(item)
 
 
-def delete_if_ended(key_hash: str, *, now: datetime) -> bool:
+def delete_if_unusable(key_hash: str, *, now: datetime) -> bool:
     """Delete a key that has expired, or is used up and has no refill. False if it is neither, or gone."""
     used_up = equals(has_allowance=True, refill_at=NEVER) & at_most(remaining=0)
     ended = at_most(expires_at=to_ms(now)) | used_up
     return commit(API_KEYS.delete(key_hash, when=ended))
 
 
-def _hashes(index: str, where: Condition) -> Iterator[str]:
-    for item in API_KEYS.query(where, index=index):
+def _hashes(index: str, where: Condition, *, page_size: int | None = None) -> Iterator[str]:
+    for item in API_KEYS.query(where, index=index, page_size=page_size):
         yield str(item["key_hash"])

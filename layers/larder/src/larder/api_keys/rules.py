@@ -1,6 +1,6 @@
 """Validation of an API key's properties: the bounds from the deployment's options, and fixed ones.
 
-Every `check_` function raises InvalidRequest, or the subclass with the code that clients expect
+Every `check_` function raises InvalidValue, or the subclass with the code that clients expect
 (docs/clients/better-auth.md#error-codes).
 """
 
@@ -16,10 +16,11 @@ from larder.errors import (
     InvalidMetadata,
     InvalidNameLength,
     InvalidPrefixLength,
-    InvalidRequest,
+    InvalidValue,
     KeyExpirationDisabled,
     MetadataDisabled,
     NameRequired,
+    RemainingRequired,
 )
 from larder.names import CONTROL
 from larder.settings import settings
@@ -53,7 +54,7 @@ def check_name(name: str | None) -> None:
     if not least <= len(name) <= most:
         raise InvalidNameLength("name", f"must hold {least} to {most} characters")
     if CONTROL.search(name):
-        raise InvalidRequest("name", "must not contain control characters")
+        raise InvalidValue("name", "must not contain control characters")
 
 
 def fit_name(name: str) -> str:
@@ -70,9 +71,9 @@ def check_prefix(prefix: str | None) -> None:
     if not least <= len(prefix) <= most:
         raise InvalidPrefixLength("prefix", f"must be {least} to {most} characters long")
     if not _PREFIX.fullmatch(prefix):
-        raise InvalidRequest("prefix", "must be letters, digits, underscores or hyphens")
+        raise InvalidValue("prefix", "must be letters, digits, underscores or hyphens")
     if prefix.startswith(VERCELS_OWN):
-        raise InvalidRequest("prefix", f"must not begin with {VERCELS_OWN}, as tokens of Vercel do")
+        raise InvalidValue("prefix", f"must not begin with {VERCELS_OWN}, as tokens of Vercel do")
 
 
 def check_expires_in(expires_in_s: int | None) -> None:
@@ -80,16 +81,16 @@ def check_expires_in(expires_in_s: int | None) -> None:
     options = settings()
     if options.disable_custom_key_expiry:
         raise KeyExpirationDisabled(
-            "expiresIn", "cannot be set: all keys of this deployment have the same lifetime"
+            "expires_in", "cannot be set: all keys of this deployment have the same lifetime"
         )
     if expires_in_s is None:
         return
     least, most = options.minimum_key_expires_in_seconds, options.maximum_key_expires_in_seconds
     rule = f"must be a whole number of seconds from {least} to {most}"
     if expires_in_s < least:
-        raise ExpiresInTooSmall("expiresIn", rule)
+        raise ExpiresInTooSmall("expires_in", rule)
     if expires_in_s > most:
-        raise ExpiresInTooLarge("expiresIn", rule)
+        raise ExpiresInTooLarge("expires_in", rule)
 
 
 def check_metadata(metadata: Any) -> None:
@@ -112,29 +113,29 @@ def check_metadata(metadata: Any) -> None:
 def check_permissions(permissions: Permissions) -> None:
     names = [*permissions, *(action for actions in permissions.values() for action in actions)]
     if not all(_WORD.fullmatch(name) for name in names) or not _PROTOTYPES.isdisjoint(names):
-        raise InvalidRequest("permissions", "must map resource names to lists of action names")
+        raise InvalidValue("permissions", "must map resource names to lists of action names")
     if max(len(permissions), len(names) - len(permissions)) > MAX_GRANTED:
-        raise InvalidRequest(
+        raise InvalidValue(
             "permissions", f"must name at most {MAX_GRANTED} resources and {MAX_GRANTED} actions"
         )
 
 
 def check_limits(remaining: int | None, refill: Refill | None, rate_limit: RateLimit) -> None:
     """Check allowance, refill and rate limit."""
-    _check_number("rateLimitTimeWindow", rate_limit.window_ms)
-    _check_number("rateLimitMax", rate_limit.max_requests)
+    _check_number("rate_limit_time_window", rate_limit.window_ms)
+    _check_number("rate_limit_max", rate_limit.max_requests)
     if remaining is not None:
         _check_number("remaining", remaining, least=0)
     if refill is not None:
-        _check_number("refillInterval", refill.interval_ms)
-        _check_number("refillAmount", refill.amount)
+        _check_number("refill_interval", refill.interval_ms)
+        _check_number("refill_amount", refill.amount)
         if remaining is None:
-            raise InvalidRequest("remaining", "is required with refillAmount and refillInterval")
+            raise RemainingRequired
 
 
 def _check_number(field: str, number: int, *, least: int = 1) -> None:
     if not least <= number <= MAX_NUMBER:
-        raise InvalidRequest(field, f"must be a whole number from {least} to {MAX_NUMBER}")
+        raise InvalidValue(field, f"must be a whole number from {least} to {MAX_NUMBER}")
 
 
 def _is_storable(value: Any, levels: int) -> bool:

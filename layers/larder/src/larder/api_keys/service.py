@@ -4,12 +4,16 @@ import json
 import re
 from contextlib import suppress
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from larder.api_keys import repository
+from larder.api_keys.checksums import CHECKSUM_LENGTH, Checksum, check, with_checksum
 from larder.api_keys.models import (
     ApiKey,
+    KeyPage,
     NewKey,
     Permissions,
+    PresentedKey,
     RateLimit,
     Refusal,
     Verification,
@@ -27,27 +31,37 @@ from larder.clock import to_ms
 from larder.concurrency import attempts
 from larder.deadline import short_deadline
 from larder.errors import (
-    InvalidRequest,
+    InvalidValue,
+    KeyNotFound,
     MissingPermission,
+    NotSignedIn,
     RateLimited,
     ReadOnly,
     TryAgain,
     Unauthenticated,
 )
 from larder.extensions import RequestContext, load
-from larder.hashing import hash_key, random_id, random_letters
+from larder.hashing import hash_key, is_random_id, random_id, random_letters
+from larder.instance import Remembered
 from larder.settings import SettingsError, settings
 
+if TYPE_CHECKING:
+    # Builds use keys, and start faster without the account modules.
+    from larder.accounts.models import User
+
 CLEAN_UP_SECONDS = 10
-"""The least time between two automatic removals of expired keys (docs/clients/better-auth.md#allowance-and-refill)."""
+"""The least time between two automatic deletions of expired keys (docs/clients/better-auth.md#allowance-and-refill)."""
+
+_without_checksum: Remembered[str, bool] = Remembered(1000)
+"""The hashes of keys without a checksum that this instance has found. They may be deleted by now."""
 
 _TOKEN = re.compile(r"[\x21-\x7e]{64,256}")
 
 
 def create_key(new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
-    """Create a key outside of a request. Returns the record and the secret key, of which only the hash is stored.
+    """Create a key outside of a request. Returns the record and the secret key, which cannot be read again.
 
-    For properties that are None, the deployment's options apply. Raises InvalidRequest.
+    For properties that are None, the deployment's options apply. Raises InvalidValue, KeyLimitReached.
     """
     key, raw = prepare_key(new, now=now)
     store_key(key)
@@ -57,7 +71,7 @@ def create_key(new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
 def prepare_key(
     new: NewKey, *, now: datetime, ctx: RequestContext | None = None
 ) -> tuple[ApiKey, str]:
-    """Make a key without storing it. Returns the record and the secret key. Raises InvalidRequest."""
+    """Make a key without storing it. Returns the record and the secret key. Raises InvalidValue."""
     options = settings()
     prefix = options.default_key_prefix or None if new.prefix is None else new.prefix
     check_name(new.name)
@@ -99,13 +113,22 @@ def prepare_key(
     return key, raw
 
 
-def store_key(key: ApiKey) -> None:
-    """Store a key. Raises InvalidRequest if its user does not exist: nothing would delete the key with its user."""
-    if repository.add(key):
+def store_key(key: ApiKey, *, maker: "User | None" = None, limited: bool = True) -> None:
+    """Store a key. Raises InvalidValue if its user does not exist: nothing would delete the key with its user.
+
+    `maker` is the user of the session that creates a key for itself. Raises NotSignedIn if all sessions of the user
+    have ended since the session was checked, so that a password reset that deletes keys does not miss this one.
+
+    Raises KeyLimitReached unless `limited` is False.
+    """
+    generation = None if maker is None else maker.session_generation
+    if repository.add(key, generation=generation, limited=limited):
         return
     if repository.get(key.key_hash) is not None:
         raise SettingsError(f"{settings().key_generator} returned a key that exists already")
-    raise InvalidRequest("userId", "there is no such user")
+    if maker is not None:
+        raise NotSignedIn
+    raise InvalidValue("user_id", "there is no such user")
 
 
 def default_rate_limit() -> RateLimit:
@@ -123,22 +146,37 @@ def stored_form(raw: str) -> str:
     return raw if settings().disable_key_hashing else hash_key(raw)
 
 
-def presented_form(raw: str, ctx: RequestContext) -> str | None:
-    """The stored form of a presented key. None if its format is wrong or the deployment's validator refuses it.
+def presented_form(raw: str, ctx: RequestContext) -> PresentedKey | None:
+    """The stored form of a presented key.
 
-    The format is checked because DynamoDB refuses an unhashed text that is empty or too long as a key.
+    None if its format or its checksum is wrong, or the deployment's validator refuses it. The format is checked because
+    DynamoDB refuses an unhashed text that is empty or too long as a key.
     """
     if not _TOKEN.fullmatch(raw):
         return None
+    checksum = check(raw)
+    if checksum is Checksum.WRONG:
+        return None
     if settings().key_validator and not load("key_validator")(key=raw, ctx=ctx):
         return None
-    return stored_form(raw)
+    return PresentedKey(stored_form(raw), checksum is Checksum.RIGHT)
 
 
-def verify(key_hash: str | None, required: Permissions, *, now: datetime) -> Verification:
+def verify_presented(
+    presented: PresentedKey | None, required: Permissions, *, now: datetime
+) -> Verification:
+    """Verify the key of a request. None is invalid, without a look-up.
+
+    A key without a checksum is looked up first, because a failed write costs as much as a write. An instance remembers
+    which of these keys exist.
+    """
+    if presented is None or not _may_exist(presented):
+        return Verification(key=None, refusal=Refusal.INVALID)
+    return verify(presented.key_hash, required, now=now)
+
+
+def verify(key_hash: str, required: Permissions, *, now: datetime) -> Verification:
     """Check a key against every rule and count one use. Does not raise for an invalid key.
-
-    `key_hash` is the result of `presented_form`. None is invalid, without a look-up.
 
     One conditional write checks the rules and counts the use, so a refused use does not reduce the allowance. A second
     write is needed if the window has ended or a refill is due, and once to delete a key with its last use.
@@ -147,8 +185,6 @@ def verify(key_hash: str | None, required: Permissions, *, now: datetime) -> Ver
     without an allowance then passes if its other rules allow it: the rate limit is skipped, and a metric counts that. A
     key with an allowance raises TryAgain, because its use cannot be counted. If the read fails too, it raises TryAgain.
     """
-    if key_hash is None:
-        return Verification(key=None, refusal=Refusal.INVALID)
     passed, key, renewing = False, None, None
     try:
         # A second attempt is normal after the end of a window or for a refill, so the first ones do not pause.
@@ -174,19 +210,33 @@ def verify(key_hash: str | None, required: Permissions, *, now: datetime) -> Ver
         # This was the last use, or an interrupted request took it. If the deletion fails, the key is still refused,
         # and the next request with it deletes it.
         with suppress(TryAgain):
-            repository.delete_if_ended(key_hash, now=now)
+            repository.delete_if_unusable(key_hash, now=now)
     if not passed:
         return _refused(key, required, now)
     return Verification(key=key)
 
 
-def verify_key(key_hash: str | None, required: Permissions, *, now: datetime) -> ApiKey:
+def _may_exist(presented: PresentedKey) -> bool:
+    """False if the key has no checksum and does not exist."""
+    if presented.has_checksum or presented.key_hash in _without_checksum:
+        return True
+    try:
+        if repository.get(presented.key_hash) is None:
+            return False
+    except TryAgain:
+        # The write that follows finds out.
+        return True
+    _without_checksum[presented.key_hash] = True
+    return True
+
+
+def verify_key(presented: PresentedKey, required: Permissions, *, now: datetime) -> ApiKey:
     """Verify the key that a request presents.
 
     Raises Unauthenticated for a key that is unknown, disabled, expired or used up, without saying which; ReadOnly or
     MissingPermission; RateLimited.
     """
-    verification = verify(key_hash, required, now=now)
+    verification = verify_presented(presented, required, now=now)
     if verification.valid and verification.key is not None:
         return verification.key
     match verification.refusal:
@@ -204,19 +254,30 @@ def list_keys(user_id: str) -> list[ApiKey]:
     return repository.list_by_user(user_id)
 
 
+def page_of_keys(user_id: str, *, limit: int, offset: int) -> KeyPage:
+    """At most `limit` keys of one user, oldest first, after the first `offset` ones."""
+    return repository.page_by_user(user_id, limit=limit, offset=offset)
+
+
+def page_of_team_keys(team_id: str, *, limit: int, offset: int) -> KeyPage:
+    """At most `limit` keys that are bound to a team, after the first `offset` ones."""
+    return repository.page_by_team(team_id, limit=limit, offset=offset)
+
+
+def delete_team_key(team_id: str, key_id: str) -> None:
+    """Delete a key that is bound to the team. Raises KeyNotFound, also for a key of another team."""
+    key = repository.find_by_id(key_id) if is_random_id(key_id) else None
+    if key is None or key.team_id != team_id or not repository.delete(key.key_hash):
+        raise KeyNotFound
+
+
 def find_key(key_id: str) -> ApiKey | None:
     return repository.find_by_id(key_id)
 
 
-def revoke_key(key_id: str) -> bool:
-    """Delete a key; no verification succeeds afterwards. Returns False if no key has this id."""
-    key = repository.find_by_id(key_id)
-    return key is not None and repository.delete(key.key_hash)
-
-
-def end_key(key: ApiKey) -> None:
-    """Delete the key that a request presented. No error if its last use has deleted it already."""
-    repository.delete(key.key_hash)
+def revoke_key(key: ApiKey) -> bool:
+    """Delete a key; no verification succeeds afterwards. False if it is deleted already, as by its last use."""
+    return repository.delete(key.key_hash)
 
 
 def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, str] | None:
@@ -224,30 +285,37 @@ def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, s
 
     The new key has the same user, team, name, prefix, permissions, metadata, limits and remaining uses, and the full
     lifetime again. With an overlap, each of the two keys has the remaining uses; without one, they are exact. Returns
-    None if no key has this id. Raises InvalidRequest.
+    None if no key has this id. Raises InvalidValue.
     """
     if overlap_s < 0:
-        raise InvalidRequest("overlap", "must be 0 or a positive number of seconds")
+        raise InvalidValue("overlap", "must be 0 or a positive number of seconds")
     old = repository.find_by_id(key_id)
     if old is None:
         return None
     if old.remaining == 0 and old.refill is None:
-        raise InvalidRequest("key", "has no uses left for the new key")
+        raise InvalidValue("key", "has no uses left for the new key")
     if not old.enabled:
-        raise InvalidRequest("key", "is disabled; enable it before you rotate it")
+        raise InvalidValue("key", "is disabled; enable it before you rotate it")
     if overlap_s == 0:
         # Disabled first, so that the remaining uses no longer change. A crash then leaves no extra working key.
         last = repository.disable(old.key_hash, now=now)
         if last is None or (last.remaining == 0 and last.refill is None):
             return None
-        created = create_key(_successor(last, now), now=now)
+        created = _create_successor(last, now)
         repository.delete(old.key_hash)
         return created
-    created = create_key(_successor(old, now), now=now)
+    created = _create_successor(old, now)
     end = now + timedelta(seconds=overlap_s)
     if old.expires_at is None or old.expires_at > end:
         repository.set_expiry(old.key_hash, end, now=now)
     return created
+
+
+def _create_successor(old: ApiKey, now: datetime) -> tuple[ApiKey, str]:
+    """Not limited, so that the keys of a user who has the most can be rotated."""
+    key, raw = prepare_key(_successor(old, now), now=now)
+    store_key(key, limited=False)
+    return key, raw
 
 
 def _successor(old: ApiKey, now: datetime) -> NewKey:
@@ -269,9 +337,33 @@ def _successor(old: ApiKey, now: datetime) -> NewKey:
 
 
 def delete_keys_of(user_id: str) -> int:
-    """Delete every key of a deleted user; returns how many. Can miss a key created milliseconds ago."""
-    keys = list_keys(user_id)
-    return sum(repository.delete(key.key_hash) for key in keys)
+    """Delete every key of a user, and return how many the index had. Many keys take as many steps as one."""
+    deleted = 0
+    for _ in attempts():
+        keys = repository.keys_of(user_id)
+        deleted = max(deleted, len(keys.indexed))
+        if repository.delete_all(keys):
+            return deleted
+        # A key was created after the keys were read.
+    raise TryAgain
+
+
+def delete_keys_created_until(user_id: str, moment: datetime) -> None:
+    """Delete the keys that a user had at that moment."""
+    for key in list_keys(user_id):
+        if key.created_at <= moment:
+            repository.delete(key.key_hash)
+
+
+def delete_keys_of_member(team_id: str, user_id: str) -> None:
+    """Delete the keys that a former member bound to the team.
+
+    They are refused anyway, even if the user joins again (`Principal.predates`). So a failure is not raised: the member
+    has been removed.
+    """
+    with suppress(TryAgain):
+        keys = repository.keys_of(user_id)
+        repository.delete_bound_to(team_id, keys)
 
 
 def delete_keys_of_team(team_id: str) -> int:
@@ -279,7 +371,7 @@ def delete_keys_of_team(team_id: str) -> int:
     return sum(repository.delete(key_hash) for key_hash in repository.bound_to(team_id))
 
 
-def clean_up(*, now: datetime) -> None:
+def delete_expired_keys_if_due(*, now: datetime) -> None:
     """Delete expired keys, at most once in ten seconds across all instances.
 
     Runs as part of a request. A failure does not fail that request.
@@ -292,7 +384,7 @@ def clean_up(*, now: datetime) -> None:
 def delete_expired_keys(*, now: datetime) -> int:
     """Delete every key whose expiry has passed; returns how many. They were refused from that moment on anyway."""
     return sum(
-        repository.delete_if_ended(key_hash, now=now) for key_hash in repository.expired(now=now)
+        repository.delete_if_unusable(key_hash, now=now) for key_hash in repository.expired(now=now)
     )
 
 
@@ -327,7 +419,7 @@ def _refusal(key: ApiKey, required: Permissions, now: datetime) -> Refusal | Non
 def _generate(prefix: str) -> str:
     length, generator = settings().default_key_length, settings().key_generator
     if not generator:
-        return prefix + random_letters(length)
+        return with_checksum(prefix + random_letters(length - CHECKSUM_LENGTH))
     raw = load("key_generator")(length=length, prefix=prefix)
     if not isinstance(raw, str) or not _TOKEN.fullmatch(raw) or raw.startswith(VERCELS_OWN):
         raise SettingsError(

@@ -1,4 +1,4 @@
-"""Remove everything that one key, session or user wrote, however much that is.
+"""Delete everything that one key, session or user wrote, however much that is.
 
 The request only records the removal in the index, and the function RemoveArtifacts carries it out. If that invocation
 is lost or runs out of time, the sweep finishes the work. It makes a second pass when no upload begun before the removal
@@ -11,18 +11,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 
+from larder.actor import Actor
 from larder.artifacts import finalize, jobs
 from larder.artifacts.jobs import JobKind, RemovalJob
-from larder.artifacts.models import Artifact, PendingUpload, Removal, Writer
+from larder.artifacts.models import Artifact, PendingUpload, Removal
 from larder.artifacts.repository import index
 from larder.artifacts.repository.sweep_queue import (
     add_removal,
-    forget_removal,
+    delete_removal,
     postpone_removal,
     read_removal,
 )
 from larder.audit import repository as audit
-from larder.audit.models import OPERATOR, Action, Actor, Entry
+from larder.audit.models import Action, Entry
 from larder.audit.service import make_entry
 from larder.concurrency import attempts, submit
 from larder.errors import TryAgain
@@ -44,7 +45,7 @@ Stored = Artifact | PendingUpload
 
 @dataclass(slots=True)
 class RemovalReport:
-    """What one run removed: artifacts, their bytes, and offers of uploads."""
+    """What one run deleted: artifacts, their bytes, and offers of uploads."""
 
     artifacts: int = 0
     size_bytes: int = 0
@@ -53,7 +54,7 @@ class RemovalReport:
     finished: bool = True
 
 
-def ask_removal(owner: str, writer: str, *, by: Writer | None, now: datetime) -> Entry:
+def ask_removal(owner: str, writer: str, *, by: Actor | None, now: datetime) -> Entry:
     """Request the removal of all that this key, session or user has uploaded for the owner. Returns the audit entry.
 
     The cost does not depend on the number of artifacts. `by` is the caller, None for the operator. Raises TryAgain.
@@ -66,7 +67,7 @@ def ask_removal(owner: str, writer: str, *, by: Writer | None, now: datetime) ->
     return entry
 
 
-def remove_now(
+def delete_written_now(
     owner: str, writer: str, *, now: datetime, has_time: Callable[[], bool] = lambda: True
 ) -> RemovalReport:
     """Like `ask_removal`, but carries the removal out at once. For the operator, who waits for it.
@@ -94,7 +95,7 @@ def carry_out(
         begun_before = item.upload.begun_at <= removal.asked_at + _CLOCK_SKEW
         return begun_before and _is_written_by(item, removal.writer)
 
-    report = _remove_all(removal.owner, is_affected, now=now, has_time=has_time)
+    report = _delete_all(removal.owner, is_affected, now=now, has_time=has_time)
     last = now >= removal.asked_at + _LAST_PASS_AFTER
     if report.artifacts or (report.finished and not last):
         audit.add(
@@ -102,51 +103,46 @@ def carry_out(
                 removal.owner,
                 Action.REMOVAL_DONE,
                 removal.writer,
-                actor_of(removal.by),
+                removal.by,
                 artifacts=report.artifacts,
                 size_bytes=report.size_bytes,
                 now=now,
             )
         )
     if report.finished and last:
-        forget_removal(removal)
+        delete_removal(removal)
     elif report.finished:
         postpone_removal(removal, until=removal.asked_at + _LAST_PASS_AFTER)
     return report
 
 
-def remove_written(
+def delete_written(
     owner: str,
     *,
     writer: str | None,
     now: datetime,
     has_time: Callable[[], bool] = lambda: True,
 ) -> bool:
-    """Remove what this key, session or user wrote for the owner; for None, everything that the owner stores.
+    """Delete what this key, session or user wrote for the owner; for None, everything that the owner stores.
 
     Also refuses uploads that were offered but have not arrived. Returns False if `has_time` stopped it or a store did
     not reply. Totals are correct at that point, and another call does the rest. Safe to run alongside uploads, reads,
     sweeps and itself. It can miss an upload that is published while it runs. The cost grows with the number of
     artifacts: use it for background work, never on a request.
     """
-    return _remove_all(
+    return _delete_all(
         owner, lambda item: _is_written_by(item, writer), now=now, has_time=has_time
     ).finished
 
 
-def _record(owner: str, writer: str, *, by: Writer | None, now: datetime) -> tuple[Entry, Removal]:
+def _record(owner: str, writer: str, *, by: Actor | None, now: datetime) -> tuple[Entry, Removal]:
     removal = Removal(owner=owner, writer=writer, asked_at=now, by=by)
-    entry = make_entry(owner, Action.REMOVAL_ASKED, writer, actor_of(by), now=now)
+    entry = make_entry(owner, Action.REMOVAL_ASKED, writer, by, now=now)
     add_removal(removal, noting=entry, due_at=now + _FUNCTION_TAKES)
     return entry, removal
 
 
-def actor_of(by: Writer | None) -> Actor:
-    """The writer as an actor of the audit. None is the operator."""
-    return OPERATOR if by is None else Actor(user_id=by.user_id, credential_id=by.id)
-
-
-def _remove_all(
+def _delete_all(
     owner: str,
     is_affected: Callable[[Stored], bool],
     *,
@@ -159,42 +155,42 @@ def _remove_all(
         if not has_time():
             report.finished = False
             return report
-        removals = [submit(_remove, item, is_affected, now) for item in batch if is_affected(item)]
-        for removal in removals:
+        deletions = [submit(_delete, item, is_affected, now) for item in batch if is_affected(item)]
+        for deletion in deletions:
             try:
-                removed = removal.result()
+                deleted = deletion.result()
             except TryAgain:
                 report.failed += 1
                 report.finished = False
                 continue
-            match removed:
+            match deleted:
                 case Artifact():
                     report.artifacts += 1
-                    report.size_bytes += removed.size_bytes
+                    report.size_bytes += deleted.size_bytes
                 case PendingUpload():
                     report.offers += 1
     return report
 
 
-def _remove(item: Stored, is_affected: Callable[[Stored], bool], now: datetime) -> Stored | None:
-    """Returns what was removed. Raises TryAgain if a concurrent write won every attempt."""
+def _delete(item: Stored, is_affected: Callable[[Stored], bool], now: datetime) -> Stored | None:
+    """Returns what was deleted. Raises TryAgain if a concurrent write won every attempt."""
     current: Stored | None = item
     for attempt in attempts():
         if attempt:
             current = _read_current(item, is_affected)
-        if current is None or _try_remove(current, now):
+        if current is None or _try_delete(current, now):
             return current
     raise TryAgain
 
 
-def _try_remove(item: Stored, now: datetime) -> bool:
+def _try_delete(item: Stored, now: datetime) -> bool:
     if isinstance(item, Artifact):
-        return finalize.forget(item, now=now)
-    return index.refuse(item, now=now)
+        return finalize.delete_from_index(item, now=now)
+    return index.discard_pending(item, now=now)
 
 
 def _read_current(item: Stored, is_affected: Callable[[Stored], bool]) -> Stored | None:
-    """What has replaced the item, if it must be removed too: a newer upload, or the offered upload once published."""
+    """What has replaced the item, if it must be deleted too: a newer upload, or the offered upload once published."""
     upload = item.upload
     entry = index.read_entry(upload.owner, upload.hash)
     current: Stored | None = entry.artifact
@@ -204,4 +200,4 @@ def _read_current(item: Stored, is_affected: Callable[[Stored], bool]) -> Stored
 
 
 def _is_written_by(item: Stored, writer: str | None) -> bool:
-    return writer is None or (item.writer is not None and item.writer.goes_by(writer))
+    return writer is None or (item.writer is not None and item.writer.has_id(writer))

@@ -15,7 +15,6 @@ from larder.artifacts.jobs import JobKind, RemovalJob
 from larder.artifacts.models import Artifact, ArtifactHash, Unused, Upload
 from larder.artifacts.repository import index
 from larder.artifacts.repository.eviction import (
-    RoomMade,
     claim_eviction,
     end_eviction,
     evict,
@@ -25,7 +24,7 @@ from larder.artifacts.repository.totals import read_totals
 from larder.concurrency import map_concurrently, running
 from larder.errors import TryAgain
 from larder.settings import settings
-from larder.teams.service import quota_bytes as quota_of
+from larder.teams.state import quota_bytes as quota_of
 
 AT_ONCE = 40
 """Artifacts per transaction: each takes two of its hundred items, and the totals one. A request evicts as many."""
@@ -192,9 +191,8 @@ def _evict(
     """Returns the uploads to drop from the candidates (evicted, or used since), and the freed bytes."""
     # Fails if parallel evictions have freed so much that the last of these artifacts could stay.
     above_bytes = aim_bytes + _size(chosen[:-1])
-    try:
-        used_meanwhile = evict(owner, chosen, above_bytes=above_bytes, now=now)
-    except RoomMade:
+    used_meanwhile = evict(owner, chosen, above_bytes=above_bytes, now=now)
+    if used_meanwhile is None:
         return frozenset(), 0
     if used_meanwhile:
         return used_meanwhile, 0

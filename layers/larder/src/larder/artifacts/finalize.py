@@ -16,6 +16,7 @@ from larder.artifacts.models import (
     IndexEntry,
     PendingUpload,
     StoredObject,
+    StoredUpload,
     Upload,
 )
 from larder.artifacts.quota import Reservation
@@ -24,7 +25,7 @@ from larder.artifacts.repository.totals import add_to_totals
 from larder.concurrency import attempts
 from larder.errors import MakingRoom, TryAgain
 from larder.settings import settings
-from larder.teams.service import quota_bytes as quota_of
+from larder.teams.state import quota_bytes as quota_of
 
 if TYPE_CHECKING:
     from larder.audit.models import Entry
@@ -41,30 +42,31 @@ class _Settled:
     waits: bool = False
 
 
-def commit(upload: Upload, *, announced_bytes: int | None = None, now: datetime) -> Artifact | None:
-    """Settle an upload when its S3 event arrives. The event may come twice, late, or after the upload was discarded.
+def commit_version(upload: Upload, version: str, *, now: datetime) -> bool:
+    """Settle an upload when the S3 event of a version arrives. The event may come twice, late, or after a deletion.
+
+    The presigned URL of an upload takes further objects until it expires, and each is a version of its own. Readers
+    keep the version that was published. Returns False if that is another one: then this version is deleted.
+    """
+    artifact = commit(upload, version=version, now=now)
+    if artifact is None or artifact.upload.id != upload.id or artifact.version == version:
+        return True
+    storage.delete_version(upload, version)
+    return False
+
+
+def commit(upload: Upload, *, version: str | None = None, now: datetime) -> Artifact | None:
+    """Publish or discard an upload, by this version of its object or the latest one.
 
     Returns the artifact that readers see afterwards. Raises TryAgain if other writers come first each time.
-
-    The presigned URL of an upload takes further objects until it expires. If `announced_bytes` is not the size that
-    Larder counted, it deletes the artifact: it does not serve bytes that no quota has accepted.
     """
-    artifact = _commit(upload, quota_of(upload.owner), now, counted_on=now.date(), evicts=True)
-    if artifact is None or artifact.upload.id != upload.id:
-        return artifact
-    if announced_bytes in (None, artifact.size_bytes):
-        return artifact
-    stored = storage.head(upload)
-    if stored is None or stored.size_bytes == artifact.size_bytes:
-        # A late event of an earlier object.
-        return artifact
-    forget(artifact, now=now)
-    return None
+    quota_bytes = quota_of(upload.owner)
+    return _commit(upload, version, quota_bytes, now, counted_on=now.date(), evicts=True)
 
 
-def index_again(upload: Upload, *, now: datetime) -> Artifact | None:
+def index_again(stored: StoredUpload, *, now: datetime) -> Artifact | None:
     """Settle an upload that was stored long ago: without a quota, and without counting it to a day's uploads."""
-    return _commit(upload, None, now, counted_on=None)
+    return _commit(stored.upload, stored.version, None, now, counted_on=None)
 
 
 def settle(entry: IndexEntry, *, quota_bytes: int | None, now: datetime) -> Artifact | None:
@@ -72,7 +74,8 @@ def settle(entry: IndexEntry, *, quota_bytes: int | None, now: datetime) -> Arti
     if entry.pending is None:
         return entry.artifact
     try:
-        settled = _settle(entry.pending.upload, entry, quota_bytes, now, counted_on=now.date())
+        upload = entry.pending.upload
+        settled = _settle(upload, None, entry, quota_bytes, now, counted_on=now.date())
     except TryAgain:
         # Other writers came first, or a store fails. The previous artifact is still complete. Without one, the reply
         # must not be "not found", because the upload may have arrived.
@@ -106,19 +109,20 @@ def publish_or_discard(
     return reservation.kept
 
 
-def forget(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) -> bool:
-    """Remove an artifact from the index, and write the audit entry with it, if there is one.
+def delete_from_index(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) -> bool:
+    """Delete an artifact from the index and the totals, and write the audit entry with it, if there is one.
 
     Returns False, and changes nothing, if the index holds something else by now.
     """
-    removed = index.remove(artifact, noting=noting, now=now)
-    if removed:
+    deleted = index.delete(artifact, noting=noting, now=now)
+    if deleted:
         add_to_totals(artifact.upload.owner, -artifact.size_bytes, -1, quota_bytes=None)
-    return removed
+    return deleted
 
 
 def _commit(
     upload: Upload,
+    version: str | None,
     quota_bytes: int | None,
     now: datetime,
     *,
@@ -128,7 +132,9 @@ def _commit(
     entry, discarded = index.read_for_settling(upload)
     if discarded:
         return entry.artifact
-    settled = _settle(upload, entry, quota_bytes, now, counted_on=counted_on, evicts=evicts)
+    settled = _settle(
+        upload, version, entry, quota_bytes, now, counted_on=counted_on, evicts=evicts
+    )
     if settled.waits:
         raise MakingRoom if settings().evicts else TryAgain
     return settled.artifact
@@ -136,6 +142,7 @@ def _commit(
 
 def _settle(
     upload: Upload,
+    version: str | None,
     entry: IndexEntry,
     quota_bytes: int | None,
     now: datetime,
@@ -145,16 +152,16 @@ def _settle(
 ) -> _Settled:
     """Publish the upload if its object is complete and the index holds no newer upload. Raises TryAgain.
 
-    `counted_on` is the day whose uploads include it, None for an upload that is not new. With `evicts`, Larder frees
-    space for it.
+    `version` is the version to publish, None for the latest. `counted_on` is the day whose uploads include it, None for
+    an upload that is not new. With `evicts`, Larder frees space for it.
     """
     if _is_published(upload, entry):
         return _Settled(entry.artifact)
-    stored = storage.head(upload)
+    stored = storage.head(upload, version)
     if stored is None:
         return _Settled(entry.artifact)
     small = stored.size_bytes <= INDEXED_BODY_BYTES
-    body = storage.get(upload, stored.size_bytes) if small else None
+    body = storage.get(upload, stored.version, stored.size_bytes) if small else None
     in_progress = _may_be_in_progress(upload, stored, now)
     for attempt in attempts():
         if attempt:
@@ -170,7 +177,8 @@ def _settle(
         with quota.reservation(
             artifact, current, quota_bytes, counted_on, now=now, evicts=evicts and not in_progress
         ) as reservation:
-            if not reservation.granted and (in_progress or settings().evicts):
+            waits = in_progress or (settings().evicts and not reservation.storage_full)
+            if not reservation.granted and waits:
                 return _Settled(current, waits=True)
             if publish_or_discard(reservation, settles=pending, offered=True, now=now):
                 return _Settled(artifact if reservation.granted else current)
@@ -200,6 +208,7 @@ def _make_artifact(
         upload=upload,
         size_bytes=stored.size_bytes,
         created_at=stored.stored_at,
+        version=stored.version,
         metadata=stored.metadata,
         writer=upload.writer or stored.writer or (pending.writer if pending else None),
         body=body,

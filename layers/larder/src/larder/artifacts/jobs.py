@@ -19,7 +19,7 @@ class JobKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalJob:
-    """Artifacts of `owner` to remove. For `WRITTEN`, `writer` is the id of the key, session or user that wrote them.
+    """Artifacts of `owner` to delete. For `WRITTEN`, `writer` is the id of the key, session or user that wrote them.
 
     Everything else is in the index, so that a job that runs twice or late does no harm.
     """

@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
+from larder.actor import Actor
 from larder.artifacts import expiry, finalize
-from larder.artifacts.delete_by_writer import actor_of
-from larder.artifacts.models import Artifact, ArtifactHash, ArtifactPage, IndexEntry, Writer
+from larder.artifacts.models import Artifact, ArtifactHash, ArtifactPage, IndexEntry
 from larder.artifacts.repository import index
 from larder.audit.models import Action, Entry
 from larder.audit.service import make_entry
@@ -24,7 +24,7 @@ def delete_artifact(
     hash: ArtifactHash,
     entry: IndexEntry,
     *,
-    by: Writer | None,
+    by: Actor | None,
     quota_bytes: int | None,
     now: datetime,
 ) -> Entry | None:
@@ -40,7 +40,7 @@ def delete_artifact(
     for attempt in attempts():
         if attempt:
             entry = index.read_entry(owner, hash)
-        refused = entry.pending is None or index.refuse(entry.pending, now=now)
+        refused = entry.pending is None or index.discard_pending(entry.pending, now=now)
         if refused and entry.artifact is None:
             return None
         if refused and entry.artifact is not None:
@@ -50,15 +50,15 @@ def delete_artifact(
     raise TryAgain
 
 
-def _delete(artifact: Artifact, by: Writer | None, now: datetime) -> Entry | None:
+def _delete(artifact: Artifact, by: Actor | None, now: datetime) -> Entry | None:
     upload = artifact.upload
     entry = make_entry(
         upload.owner,
         Action.ARTIFACT_DELETED,
         upload.hash,
-        actor_of(by),
+        by,
         artifacts=1,
         size_bytes=artifact.size_bytes,
         now=now,
     )
-    return entry if finalize.forget(artifact, noting=entry, now=now) else None
+    return entry if finalize.delete_from_index(artifact, noting=entry, now=now) else None

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import NewType
 
+from larder.actor import Actor
 from larder.clock import from_ms
-from larder.errors import InvalidRequest
+from larder.errors import InvalidValue
 from larder.hashing import is_random_id
 from larder.usage.uploads import Uploads
 
@@ -19,6 +20,9 @@ DownloadUrl = NewType("DownloadUrl", str)
 
 MAX_HASH_LENGTH = 128
 HASH_PATTERN = rf"[A-Za-z0-9_-]{{1,{MAX_HASH_LENGTH}}}"
+
+NULL_VERSION = "null"
+"""S3's id of the version of an object that was stored while the bucket kept no versions."""
 
 INDEXED_BODY_BYTES = 2000
 """Bodies up to this size are also stored in the index, so that a download needs no call to S3. The whole item stays
@@ -33,15 +37,15 @@ def is_hash(text: str) -> bool:
 
 
 def parse_hash(text: str, field_name: str = "hash") -> ArtifactHash:
-    """Letters, digits, `_` and `-`, up to 128 of them. Raises InvalidRequest.
+    """Letters, digits, `_` and `-`, up to 128 of them. Raises InvalidValue.
 
     Other clients than turbo may use more than hexadecimal digits. Every hash is one safe segment of an object key and
     of a path.
     """
     if text in _RESERVED_PATHS:
-        raise InvalidRequest(field_name, f"must not be {text!r}: that path is reserved")
+        raise InvalidValue(field_name, f"must not be {text!r}: that path is reserved")
     if not _HASH.fullmatch(text):
-        raise InvalidRequest(
+        raise InvalidValue(
             field_name, f"must be 1 to {MAX_HASH_LENGTH} letters, digits, underscores or hyphens"
         )
     return ArtifactHash(text)
@@ -59,26 +63,14 @@ class ArtifactMetadata:
     interactive: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Writer:
-    """The uploader: the id of the key or session, and the user's id. Old uploads have no `user_id`."""
-
-    id: str
-    user_id: str | None = None
-
-    def goes_by(self, id: str) -> bool:
-        """Whether `id` is the id of the key, the session or the user."""
-        return id in (self.id, self.user_id)
-
-
 def parse_writer_id(text: str) -> str:
-    """The id of a writer. Raises InvalidRequest.
+    """The id of a writer. Raises InvalidValue.
 
     Existence is not checked, because the writer may have been deleted. The message does not repeat the text: the user
     may have entered the secret key itself by mistake.
     """
     if not is_random_id(text):
-        raise InvalidRequest(
+        raise InvalidValue(
             "writer", "must be the id of a key, a session or a user, 32 letters and digits"
         )
     return text
@@ -108,9 +100,9 @@ class Upload:
         return from_ms(int(self.id[:12], 16))
 
     @property
-    def writer(self) -> Writer | None:
+    def writer(self) -> Actor | None:
         _, *writer = self.id.split(".")
-        return Writer(*writer) if writer else None
+        return Actor(*writer) if writer else None
 
 
 _OBJECT_KEY = re.compile(
@@ -130,15 +122,17 @@ def parse_object_key(key: str) -> Upload | None:
 class Artifact:
     """A stored artifact: one complete object and its metadata.
 
-    `last_used_at` is recorded once a day, and only if the deployment evicts; else it is None. `body` is the body of a
-    small object, which is also stored in the index; None if only the bucket has it.
+    Readers get `version` of the object, whatever is uploaded to the same key later. `last_used_at` is recorded once a
+    day, and only if the deployment evicts; else it is None. `body` is the body of a small object, which is also stored
+    in the index; None if only the bucket has it.
     """
 
     upload: Upload
     size_bytes: int
     created_at: datetime
+    version: str = NULL_VERSION
     metadata: ArtifactMetadata = field(default_factory=ArtifactMetadata)
-    writer: Writer | None = None
+    writer: Actor | None = None
     last_used_at: datetime | None = None
     body: bytes | None = field(default=None, repr=False)
 
@@ -154,7 +148,7 @@ class PendingUpload:
 
     upload: Upload
     created_at: datetime
-    writer: Writer | None = None
+    writer: Actor | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +181,7 @@ class ArtifactPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """A request to remove all that a key, session or user began to upload before `asked_at`.
+    """A request to delete all that a key, session or user began to upload before `asked_at`.
 
     `by` is who requested it, None for the operator at the command line.
     """
@@ -195,7 +189,7 @@ class Removal:
     owner: str
     writer: str
     asked_at: datetime
-    by: Writer | None = None
+    by: Actor | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,12 +214,21 @@ class Totals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredObject:
-    """An object in S3. `writer` is set if it was uploaded through a function."""
+    """A version of an object in S3. `writer` is set if it was uploaded through a function."""
 
+    version: str
     size_bytes: int
     stored_at: datetime
     metadata: ArtifactMetadata
-    writer: Writer | None
+    writer: Actor | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredUpload:
+    """An upload in the bucket, and the version of its object that was published, or can be."""
+
+    upload: Upload
+    version: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from datetime import date, datetime
 
 from larder.artifacts.models import Artifact, Totals
 from larder.artifacts.repository.totals import add_to_totals
+from larder.errors import StorageFull
 from larder.settings import settings
 from larder.usage.uploads import Uploads
 
@@ -18,6 +19,7 @@ _ROUNDS = 4
 class Reservation:
     """Whether there is space for an artifact. Set `kept` when the artifact is published.
 
+    `storage_full` says that not the quota refused the artifact, but `MaxStoredBytes`.
     `counted_on` is the day whose uploads include the artifact. None for an artifact that is not new.
     """
 
@@ -25,6 +27,7 @@ class Reservation:
     replaces: Artifact | None
     counted_on: date | None
     granted: bool = False
+    storage_full: bool = False
     kept: bool = False
 
     @property
@@ -76,12 +79,15 @@ def reservation(
     uploads could take the space before it is free. With `evicts`, and if the deployment evicts, Larder frees space.
     """
     held = Reservation(artifact=artifact, replaces=replaces, counted_on=counted_on)
-    if held.shrinks:
-        held.granted = True
-    elif quota_bytes is not None and evicts and settings().evicts:
-        held.granted = _count_by_evicting(held, quota_bytes, now)
-    else:
-        held.granted = held.count(quota_bytes=quota_bytes) is not None
+    try:
+        if held.shrinks:
+            held.granted = True
+        elif quota_bytes is not None and evicts and settings().evicts:
+            held.granted = _count_by_evicting(held, quota_bytes, now)
+        else:
+            held.granted = held.count(quota_bytes=quota_bytes) is not None
+    except StorageFull:
+        held.storage_full = True
     yield held
     if held.shrinks and held.kept:
         held.count()

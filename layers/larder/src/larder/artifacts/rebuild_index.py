@@ -9,7 +9,7 @@ from itertools import groupby, islice
 from larder.artifacts import storage
 from larder.artifacts.expiry import visible
 from larder.artifacts.finalize import index_again
-from larder.artifacts.models import Totals, Upload, same_upload
+from larder.artifacts.models import StoredUpload, Totals, same_upload
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import add_to_totals, read_totals, replace_totals, sum_index
 from larder.concurrency import attempts
@@ -43,11 +43,13 @@ def rebuild_index(
     """
     report = RebuildReport()
     owners: set[str] = set()
-    by_hash = groupby(storage.list_uploads(), key=lambda upload: (upload.owner, upload.hash))
+    by_hash = groupby(
+        storage.list_uploads(), key=lambda stored: (stored.upload.owner, stored.upload.hash)
+    )
     oldest_first = (list(uploads) for _, uploads in by_hash)
     with ThreadPoolExecutor(max_workers=workers) as pool:
         while batch := list(islice(oldest_first, 8 * workers)):
-            owners.update(uploads[0].owner for uploads in batch)
+            owners.update(uploads[0].upload.owner for uploads in batch)
             outcomes = pool.map(lambda uploads: _index_latest(uploads, now), batch)
             for uploads, outcome in zip(batch, outcomes, strict=True):
                 report.objects += len(uploads)
@@ -58,14 +60,14 @@ def rebuild_index(
     return report
 
 
-def _index_latest(uploads: Sequence[Upload], now: datetime) -> str:
+def _index_latest(uploads: Sequence[StoredUpload], now: datetime) -> str:
     """Returns the field of the report that counts the hash: `indexed`, `current` or `expired`."""
     *older, latest = uploads
-    before = index.read_entry(latest.owner, latest.hash).artifact
-    current = before is not None and before.upload.id == latest.id
+    before = index.read_entry(latest.upload.owner, latest.upload.hash).artifact
+    current = before is not None and before.upload.id == latest.upload.id
     after = before if current else index_again(latest, now=now)
-    for upload in older:
-        index_again(upload, now=now)
+    for stored in older:
+        index_again(stored, now=now)
     if after is None or not visible(after, now):
         return "expired"
     return "current" if same_upload(before, after) else "indexed"

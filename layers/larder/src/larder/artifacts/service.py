@@ -7,12 +7,14 @@ crash leaves behind.
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
+from larder.actor import Actor
 from larder.artifacts import quota, storage
 from larder.artifacts.expiry import visible
-from larder.artifacts.finalize import forget, publish_or_discard, settle
+from larder.artifacts.finalize import delete_from_index, publish_or_discard, settle
 from larder.artifacts.models import (
     INDEXED_BODY_BYTES,
     Artifact,
@@ -24,7 +26,6 @@ from larder.artifacts.models import (
     QueryResult,
     Totals,
     Upload,
-    Writer,
     is_hash,
     same_upload,
 )
@@ -36,22 +37,23 @@ from larder.errors import (
     CachingOverLimit,
     LargerThanQuota,
     MakingRoom,
+    StorageFull,
     TryAgain,
 )
 from larder.hashing import time_ordered_id
 from larder.settings import settings
 from larder.teams.models import CachingStatus, Membership, OwnerState
-from larder.teams.service import change_state
+from larder.teams.state import change_state
 
 _NOTED_AGAIN_AFTER = timedelta(days=1)
 """Record the last use of an artifact again only after this time."""
 
 
-def read_with_standing(
+def read_with_membership(
     owner: str, user_id: str, hash: ArtifactHash | None, *, totals: bool
 ) -> tuple[Membership, IndexEntry, Totals]:
     """The user's role and the owner's state, the entry of the hash, and the totals if needed: in one batch."""
-    return index.read_with_standing(owner, user_id, hash, totals=totals)
+    return index.read_with_membership(owner, user_id, hash, totals=totals)
 
 
 def caching_status(state: OwnerState, totals: Totals) -> CachingStatus:
@@ -66,7 +68,7 @@ def caching_status(state: OwnerState, totals: Totals) -> CachingStatus:
 def set_caching(owner: str, caching: CachingStatus, totals: Totals) -> CachingStatus:
     """Enable, pause or disable caching from the next request on. Returns the status that clients see then.
 
-    Raises InvalidRequest for `over_limit` and for a team that does not exist.
+    Raises InvalidValue for `over_limit` and for a team that does not exist.
     """
     return caching_status(change_state(owner, caching=caching), totals)
 
@@ -77,12 +79,13 @@ def store(
     body: bytes,
     metadata: ArtifactMetadata,
     *,
-    writer: Writer,
+    writer: Actor,
     replaces: Artifact | None,
     quota_bytes: int | None,
     now: datetime,
 ) -> Artifact:
-    """Store an artifact from a request body. Raises CachingOverLimit, LargerThanQuota, MakingRoom, TryAgain.
+    """Store an artifact from a request body. Raises CachingOverLimit, LargerThanQuota, MakingRoom,
+    StorageFull, TryAgain.
 
     `replaces` is the artifact that the request has read from the index. If another upload of the hash is published
     since then, this upload counts as the earlier one: Larder discards its object, and the request succeeds.
@@ -99,7 +102,6 @@ def store(
         raise LargerThanQuota
     reserve = partial(
         quota.reservation,
-        artifact,
         quota_bytes=quota_bytes,
         counted_on=now.date(),
         now=now,
@@ -107,15 +109,19 @@ def store(
     )
     with (
         running(storage.put, artifact.upload, body, metadata, writer) as saving,
-        reserve(replaces=replaces) as reservation,
+        reserve(artifact, replaces=replaces) as reservation,
     ):
         # Without an object, the block ends without publishing, which releases the reservation.
-        current = None if saving.exception() else _publish(reservation, now=now)
+        current = None
+        if not saving.exception():
+            artifact = replace(artifact, version=saving.result())
+            reservation.artifact = artifact
+            current = _publish(reservation, now=now)
     saving.result()
     if current is None and replaces is not None:
         # The replaced artifact was deleted, so the quota has to hold all of this one.
         replaces = None
-        with reserve(replaces=None) as reservation:
+        with reserve(artifact, replaces=None) as reservation:
             current = _publish(reservation, now=now)
     if same_upload(current, artifact):
         return artifact
@@ -126,7 +132,7 @@ def store(
 
 
 def _publish(reservation: Reservation, *, now: datetime) -> Artifact | None:
-    """Publish the artifact in place of the one that it replaces. Raises CachingOverLimit, MakingRoom.
+    """Publish the artifact in place of the one that it replaces. Raises CachingOverLimit, MakingRoom, StorageFull.
 
     Returns what the index holds then: the artifact, which its S3 event may have published, too, or another upload.
     Returns the replaced artifact if every attempt met another write.
@@ -138,15 +144,17 @@ def _publish(reservation: Reservation, *, now: datetime) -> Artifact | None:
             if not same_upload(current, reservation.replaces):
                 return current
         if publish_or_discard(reservation, now=now):
+            if reservation.storage_full:
+                raise StorageFull
             if not reservation.granted:
                 raise MakingRoom if settings().evicts else CachingOverLimit
             return reservation.artifact
     return reservation.replaces
 
 
-def offer_upload(owner: str, hash: ArtifactHash, *, writer: Writer, now: datetime) -> str:
+def offer_upload(owner: str, hash: ArtifactHash, *, writer: Actor, now: datetime) -> str:
     """Record a pending direct upload and return its presigned URL."""
-    parts = (time_ordered_id(now), writer.id, writer.user_id)
+    parts = (time_ordered_id(now), writer.credential_id, writer.user_id)
     upload = Upload(owner=owner, hash=hash, id=".".join(part for part in parts if part))
     index.put_pending(PendingUpload(upload=upload, created_at=now, writer=writer))
     return storage.upload_url(upload)
@@ -171,19 +179,19 @@ def fetch(artifact: Artifact, *, now: datetime) -> bytes | DownloadUrl:
     """Return the bytes of a small artifact, or a presigned URL of a large one.
 
     For a tagged artifact, small means that it fits into a function's reply: S3 cannot return the tag, which clients
-    need to verify the signature. Raises ArtifactNotFound, and removes the artifact from the index, if the object is
+    need to verify the signature. Raises ArtifactNotFound, and deletes the artifact from the index, if the object is
     missing or incomplete.
     """
     options = settings()
     limit = options.inline_limit_bytes if artifact.metadata.tag else options.inline_download_bytes
     with _noting_use(artifact, now):
         if artifact.size_bytes > limit:
-            return storage.download_url(artifact.upload)
+            return storage.download_url(artifact.upload, artifact.version)
         body = artifact.body
         if body is None:
-            body = storage.get(artifact.upload, artifact.size_bytes)
+            body = storage.get(artifact.upload, artifact.version, artifact.size_bytes)
     if body is None:
-        forget(artifact, now=now)
+        delete_from_index(artifact, now=now)
         raise ArtifactNotFound
     return body
 
@@ -194,8 +202,8 @@ def _noting_use(artifact: Artifact, now: datetime) -> Generator[None, None, None
 
     An error in recording it does not fail the block.
     """
-    last = artifact.last_used_at
-    if not settings().evicts or (last is not None and now - last < _NOTED_AGAIN_AFTER):
+    last = artifact.last_used_at or artifact.created_at
+    if not settings().evicts or now - last < _NOTED_AGAIN_AFTER:
         yield
         return
     with running(index.note_use, artifact, at=now) as noting:

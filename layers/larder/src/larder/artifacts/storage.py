@@ -1,37 +1,71 @@
-"""The bucket: one object per upload. Each carries its metadata, so that the index can be rebuilt from the bucket."""
+"""The bucket: one object per upload. Each carries its metadata, so that the index can be rebuilt from the bucket.
+
+The bucket keeps versions. An artifact names the version of its object, because a client can upload to the same URL
+again (docs/decisions/0047-an-artifact-names-a-version.md).
+"""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import TypedDict
 from urllib.parse import quote
 
 from larder import aws
+from larder.actor import Actor
 from larder.artifacts.models import (
+    NULL_VERSION,
     ArtifactMetadata,
     DownloadUrl,
     StoredObject,
+    StoredUpload,
     Upload,
-    Writer,
     parse_object_key,
 )
 from larder.errors import TryAgain
 from larder.settings import region, s3_endpoint, settings
 
-_MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
+_MISSING = frozenset({"404", "NoSuchKey", "NoSuchVersion", "NotFound"})
+
+_DOWNLOAD_HEADERS = (
+    "response-cache-control=no-store"
+    "&response-content-disposition=attachment"
+    "&response-content-type=application%2Foctet-stream"
+)
+"""The headers of a download. Without them, S3 returns those that the upload had, and a browser could show a page."""
 
 
-def put(upload: Upload, body: bytes, metadata: ArtifactMetadata, writer: Writer | None) -> None:
-    aws.s3().put_object(
+class VersionParameter(TypedDict, total=False):
+    VersionId: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """A version in a listing, or a delete marker, which has no size."""
+
+    key: str
+    id: str
+    size_bytes: int | None
+
+
+def put(upload: Upload, body: bytes, metadata: ArtifactMetadata, writer: Actor | None) -> str:
+    """Store the object, and return its version."""
+    reply = aws.s3().put_object(
         Bucket=settings().artifacts_bucket,
         Key=upload.object_key,
         Body=body,
         ContentType="application/octet-stream",
         Metadata=_to_headers(metadata, writer),
     )
+    return reply.get("VersionId", NULL_VERSION)
 
 
-def get(upload: Upload, size_bytes: int) -> bytes | None:
-    """Read the object. Returns None if it is gone or has another size; its body is not read in that case."""
+def get(upload: Upload, version: str, size_bytes: int) -> bytes | None:
+    """Read a version. Returns None if it is gone or has another size; its body is not read in that case."""
     try:
-        reply = aws.s3().get_object(Bucket=settings().artifacts_bucket, Key=upload.object_key)
+        reply = aws.s3().get_object(
+            Bucket=settings().artifacts_bucket, Key=upload.object_key, VersionId=version
+        )
     except aws.ClientError as error:
         if aws.error_code(error) in _MISSING:
             return None
@@ -45,16 +79,20 @@ def get(upload: Upload, size_bytes: int) -> bytes | None:
         raise TryAgain from error
 
 
-def head(upload: Upload) -> StoredObject | None:
-    """Read the object's size, time and metadata. Returns None if it does not exist (yet)."""
+def head(upload: Upload, version: str | None = None) -> StoredObject | None:
+    """Read size, time and metadata of a version, or of the latest one. Returns None if it does not exist (yet)."""
+    named: VersionParameter = {} if version is None else {"VersionId": version}
     try:
-        reply = aws.s3().head_object(Bucket=settings().artifacts_bucket, Key=upload.object_key)
+        reply = aws.s3().head_object(
+            Bucket=settings().artifacts_bucket, Key=upload.object_key, **named
+        )
     except aws.ClientError as error:
         if aws.error_code(error) in _MISSING:
             return None
         raise
     metadata, writer = _from_headers(reply["Metadata"])
     return StoredObject(
+        version=reply.get("VersionId", NULL_VERSION),
         size_bytes=reply["ContentLength"],
         stored_at=reply["LastModified"],
         metadata=metadata,
@@ -62,23 +100,62 @@ def head(upload: Upload) -> StoredObject | None:
     )
 
 
+def delete_version(upload: Upload, version: str) -> None:
+    """Delete one version. No error if it does not exist."""
+    aws.s3().delete_object(
+        Bucket=settings().artifacts_bucket, Key=upload.object_key, VersionId=version
+    )
+
+
 def delete(upload: Upload) -> None:
-    """Delete the object. No error if it does not exist."""
-    aws.s3().delete_object(Bucket=settings().artifacts_bucket, Key=upload.object_key)
+    """Delete every version of the object, and its delete markers, so that nothing of it is stored any more."""
+    for key, versions in _listed(upload.object_key):
+        if key == upload.object_key:
+            for version in versions:
+                delete_version(upload, version.id)
 
 
-def list_uploads() -> Iterator[Upload]:
-    """Every upload in the bucket, ordered by owner, hash and time. Skips objects with other names."""
+def list_uploads() -> Iterator[StoredUpload]:
+    """Every upload in the bucket, ordered by owner, hash and time. Skips objects with other names, and deleted ones.
+
+    The published version of an upload is its oldest one of an allowed size: later ones were sent to its URL afterwards.
+    """
+    for key, versions in _listed("artifacts/"):
+        upload = parse_object_key(key)
+        if upload is None or any(version.size_bytes is None for version in versions):
+            continue
+        fitting = [
+            version.id
+            for version in versions
+            if 0 < (version.size_bytes or 0) <= settings().max_upload_bytes
+        ]
+        # An upload without such a version is listed, too, so that it is discarded.
+        yield StoredUpload(upload, (fitting or [version.id for version in versions])[-1])
+
+
+def _listed(prefix: str) -> Iterator[tuple[str, list[_Version]]]:
+    """Keys that begin with `prefix`, each with its versions and delete markers. Versions are listed newest first."""
+    for key, versions in groupby(_list_versions(prefix), key=attrgetter("key")):
+        yield key, list(versions)
+
+
+def _list_versions(prefix: str) -> Iterator[_Version]:
     pages = (
         aws.s3()
-        .get_paginator("list_objects_v2")
-        .paginate(Bucket=settings().artifacts_bucket, Prefix="artifacts/")
+        .get_paginator("list_object_versions")
+        .paginate(Bucket=settings().artifacts_bucket, Prefix=prefix)
     )
     for page in pages:
-        for listed in page.get("Contents", []):
-            upload = parse_object_key(listed["Key"])
-            if upload is not None:
-                yield upload
+        versions = [
+            _Version(listed["Key"], listed["VersionId"], listed["Size"])
+            for listed in page.get("Versions", [])
+        ]
+        markers = [
+            _Version(listed["Key"], listed["VersionId"], None)
+            for listed in page.get("DeleteMarkers", [])
+        ]
+        # Sorting keeps the order of the versions of one key.
+        yield from sorted([*versions, *markers], key=attrgetter("key"))
 
 
 def upload_url(upload: Upload) -> str:
@@ -86,9 +163,10 @@ def upload_url(upload: Upload) -> str:
     return aws.presign("PUT", _url(upload), expires_s=settings().upload_url_seconds)
 
 
-def download_url(upload: Upload) -> DownloadUrl:
-    url = aws.presign("GET", _url(upload), expires_s=settings().download_url_seconds)
-    return DownloadUrl(url)
+def download_url(upload: Upload, version: str) -> DownloadUrl:
+    """A presigned URL to GET a version. Its parameters are signed, too."""
+    url = f"{_url(upload)}?{_DOWNLOAD_HEADERS}&versionId={quote(version, safe='')}"
+    return DownloadUrl(aws.presign("GET", url, expires_s=settings().download_url_seconds))
 
 
 def _url(upload: Upload) -> str:
@@ -100,7 +178,7 @@ def _url(upload: Upload) -> str:
     return f"https://{bucket}.s3.{region()}.amazonaws.com/{key}"
 
 
-def _to_headers(metadata: ArtifactMetadata, writer: Writer | None) -> dict[str, str]:
+def _to_headers(metadata: ArtifactMetadata, writer: Actor | None) -> dict[str, str]:
     interactive = None if metadata.interactive is None else str(int(metadata.interactive))
     headers = {
         "duration-ms": None if metadata.duration_ms is None else str(metadata.duration_ms),
@@ -109,13 +187,13 @@ def _to_headers(metadata: ArtifactMetadata, writer: Writer | None) -> dict[str, 
         "dirty-hash": metadata.dirty_hash,
         "ci": metadata.ci,
         "interactive": interactive,
-        "writer": None if writer is None else writer.id,
+        "writer": None if writer is None else writer.credential_id,
         "user-id": None if writer is None else writer.user_id,
     }
     return {name: value for name, value in headers.items() if value is not None}
 
 
-def _from_headers(headers: dict[str, str]) -> tuple[ArtifactMetadata, Writer | None]:
+def _from_headers(headers: dict[str, str]) -> tuple[ArtifactMetadata, Actor | None]:
     duration = headers.get("duration-ms", "")
     metadata = ArtifactMetadata(
         duration_ms=int(duration) if duration.isdecimal() else None,
@@ -126,4 +204,4 @@ def _from_headers(headers: dict[str, str]) -> tuple[ArtifactMetadata, Writer | N
         interactive={"0": False, "1": True}.get(headers.get("interactive", "")),
     )
     writer = headers.get("writer")
-    return metadata, Writer(writer, headers.get("user-id")) if writer else None
+    return metadata, Actor(writer, headers.get("user-id")) if writer else None

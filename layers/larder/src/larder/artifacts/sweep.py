@@ -10,19 +10,25 @@ from larder.artifacts import storage
 from larder.artifacts.delete_by_writer import carry_out
 from larder.artifacts.eviction import list_all
 from larder.artifacts.expiry import visible
-from larder.artifacts.finalize import commit, forget
+from larder.artifacts.finalize import commit, delete_from_index
 from larder.artifacts.models import Artifact, PendingUpload, Removal, Totals, Upload
 from larder.artifacts.repository import index
+from larder.artifacts.repository.allotments import (
+    must_settle_all,
+    set_counted,
+    settle_allotment,
+)
 from larder.artifacts.repository.sweep_queue import (
     DueItem,
     DueTotals,
+    delete_discarded,
     due_items,
-    forget_discarded,
+    owners_with_totals,
     postpone_discarded,
     postpone_sweep,
     read_due,
 )
-from larder.artifacts.repository.totals import OutOfTime, check_totals, forget_uploads, sum_index
+from larder.artifacts.repository.totals import OutOfTime, check_totals, delete_uploads, sum_index
 from larder.errors import TryAgain
 from larder.settings import settings
 from larder.usage.service import set_uploads
@@ -74,6 +80,7 @@ def sweep(
     continues. An item that fails is retried by the next sweep. Safe to run alongside requests and other sweeps.
     """
     report = SweepReport()
+    _settle_allotments(report, now, has_time)
     items = due_items(now=now)
     # A separate pool: sweeping an item can itself use the shared threads for background calls.
     with ThreadPoolExecutor(max_workers=_SWEEP_THREADS) as pool:
@@ -84,6 +91,21 @@ def sweep(
             for swept in pool.map(lambda due: _sweep_item(due, now, has_time), batch):
                 report.add(swept)
     return report
+
+
+def _settle_allotments(report: SweepReport, now: datetime, has_time: Callable[[], bool]) -> None:
+    """Count what is stored into `MaxStoredBytes`, or collect what owners have left over when little is left."""
+    try:
+        if not must_settle_all():
+            return
+        for owner in owners_with_totals(now=now):
+            if not has_time():
+                report.finished = False
+                return
+            settle_allotment(owner)
+        set_counted()
+    except TryAgain:
+        report.failed += 1
 
 
 def _sweep_item(due: DueItem, now: datetime, has_time: Callable[[], bool]) -> SweepReport:
@@ -103,10 +125,10 @@ def _process(
             if visible(artifact, now):
                 postpone_sweep(artifact)
             else:
-                report.expired += forget(artifact, now=now)
+                report.expired += delete_from_index(artifact, now=now)
         case PendingUpload() as pending:
             if storage.head(pending.upload) is None:
-                report.uploads_given_up += index.drop_pending(pending)
+                report.uploads_given_up += index.delete_pending(pending)
             else:
                 commit(pending.upload, now=now)
                 report.uploads_settled += 1
@@ -114,7 +136,7 @@ def _process(
             storage.delete(discarded)
             may_arrive_until = discarded.begun_at + index.PENDING_LIFETIME
             if discarded.writer is None or now > may_arrive_until:
-                forget_discarded(discarded)
+                delete_discarded(discarded)
                 report.objects_deleted += 1
             else:
                 # Its upload URL is still valid, so the client can write the object again.
@@ -125,6 +147,7 @@ def _process(
         case DueTotals() as due_totals:
             _move_uploads_to_usage(due_totals, now)
             _check_totals(due_totals, report, now, has_time)
+            settle_allotment(due_totals.owner)
         case None:
             pass
 
@@ -134,7 +157,7 @@ def _move_uploads_to_usage(due: DueTotals, now: datetime) -> None:
     for day, uploads in due.totals.uploads.items():
         if day < now.date() - _UPLOADS_FINAL_AFTER:
             set_uploads(due.owner, day, uploads)
-            forget_uploads(due.owner, day)
+            delete_uploads(due.owner, day)
 
 
 def _check_totals(

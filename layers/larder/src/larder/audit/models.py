@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from larder.actor import Actor
+
 
 class Action(StrEnum):
     """The recorded action. The text of each also says what the entry's `subject` is."""
@@ -17,27 +19,18 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Actor:
-    """The user who acted, and the id of the key or session that they used."""
-
-    user_id: str | None
-    credential_id: str | None
-
-
-OPERATOR = Actor(user_id=None, credential_id=None)
-"""An operator at the command line. AWS authenticates them, so Larder does not know the user."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One action. `id` sorts by time. `artifacts` and `size_bytes` count what it removed."""
+    """One action. `id` sorts by time. `artifacts` and `size_bytes` count what it removed.
+
+    `actor` is None for an operator at the command line. AWS authenticates them, so Larder does not know the user.
+    """
 
     id: str
     owner: str
     at: datetime
     action: Action
     subject: str
-    actor: Actor
+    actor: Actor | None
     artifacts: int = 0
     size_bytes: int = 0
 

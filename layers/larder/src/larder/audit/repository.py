@@ -2,7 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from larder.audit.models import Action, Actor, Entry, Page
+from larder.actor import Actor
+from larder.audit.models import Action, Entry, Page
 from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.conditions import equals
 from larder.settings import settings
@@ -34,8 +35,8 @@ def put(entry: Entry) -> Write:
         "at": to_ms(entry.at),
         "action": entry.action.value,
         "subject": entry.subject,
-        "user_id": entry.actor.user_id,
-        "credential_id": entry.actor.credential_id,
+        "user_id": entry.actor.user_id if entry.actor else None,
+        "credential_id": entry.actor.credential_id if entry.actor else None,
         "artifacts": entry.artifacts,
         "size_bytes": entry.size_bytes,
         "expires_at": to_epoch_seconds(entry.at + kept),
@@ -50,7 +51,12 @@ def _entry(item: Item) -> Entry:
         at=from_ms(item["at"]),
         action=Action(item["action"]),
         subject=item["subject"],
-        actor=Actor(user_id=item.get("user_id"), credential_id=item.get("credential_id")),
+        actor=_actor(item),
         artifacts=item["artifacts"],
         size_bytes=item["size_bytes"],
     )
+
+
+def _actor(item: Item) -> Actor | None:
+    credential_id = item.get("credential_id")
+    return None if credential_id is None else Actor(credential_id, item.get("user_id"))

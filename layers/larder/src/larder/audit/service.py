@@ -2,8 +2,9 @@
 
 from datetime import datetime
 
+from larder.actor import Actor
 from larder.audit import repository
-from larder.audit.models import Action, Actor, Entry, Page
+from larder.audit.models import Action, Entry, Page
 from larder.hashing import time_ordered_id
 
 
@@ -11,7 +12,7 @@ def make_entry(
     owner: str,
     action: Action,
     subject: str,
-    actor: Actor,
+    actor: Actor | None,
     *,
     artifacts: int = 0,
     size_bytes: int = 0,

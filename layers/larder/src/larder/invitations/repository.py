@@ -4,23 +4,25 @@
 |---|---|---|
 | `team_...` | `invitation#<canonical address>` | the invited address, the member who invited it, and the role |
 | `invitation#<SHA-256 of token>` | `invitation` | the invitation of a token; has no effect once that is deleted |
+| `invited#<canonical address>` | `team_...` | that the team invites the address: sign-up asks with one read |
 
 An address has at most one invitation to a team: a new one replaces it. The team's item counts all invitations ever
-made. A write is conditional on the count that was read, so that parallel requests cannot exceed the limit. Both items
-have a time to live.
+made. A write is conditional on the count that was read, so that parallel requests cannot exceed the limit. One
+transaction writes or deletes an invitation and its `invited#` item. All items have a time to live.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.conditions import begins_with, equals, exists, missing
 from larder.invitations.models import Invitation
 from larder.tables import TEAMS, Item, Write, commit
-from larder.teams.models import Actor, Role
+from larder.teams.models import Member, Role
 from larder.teams.repository import has_role, joining, standing_by
 
 _INVITATION = "invitation#"
+_INVITED = "invited#"
 
 
 def stored(team_id: str) -> list[Invitation]:
@@ -29,7 +31,7 @@ def stored(team_id: str) -> list[Invitation]:
     return [_invitation(item) for item in found]
 
 
-def add(invitations: Sequence[Invitation], *, made: int, by: Actor | None) -> bool:
+def add(invitations: Sequence[Invitation], *, made: int, by: Member | None) -> bool:
     """Store the invitations, all of them or none. Each replaces an earlier one to the same address.
 
     `made` is the count of the team's invitations that was read. False if the count has changed, the team does not
@@ -42,14 +44,14 @@ def add(invitations: Sequence[Invitation], *, made: int, by: Actor | None) -> bo
     more = {"invitations_made": made + len(invitations)}
     return commit(
         TEAMS.update(team_id, "team", set=more, when=exists("pk") & as_seen),
-        *(TEAMS.put(_item(invitation)) for invitation in invitations),
+        *(TEAMS.put(item) for invitation in invitations for item in _items(invitation)),
         *standing_by(team_id, by),
     )
 
 
-def remove(invitation: Invitation, *, by: Actor | None) -> bool:
+def delete(invitation: Invitation, *, by: Member | None) -> bool:
     """Delete an invitation. False if it is gone or replaced, or if `by` no longer has their role."""
-    return commit(_ending(invitation), *standing_by(invitation.team_id, by))
+    return commit(*_deletion(invitation), *standing_by(invitation.team_id, by))
 
 
 def accept(
@@ -61,7 +63,7 @@ def accept(
     no longer has one of the roles `inviters`.
     """
     writes = [
-        _ending(invitation),
+        *_deletion(invitation),
         *joining(invitation.team_id, user_id, invitation.role, now=now),
     ]
     if invitation.invited_by is not None:
@@ -95,14 +97,38 @@ def find_by_token(token_hash: str) -> Invitation | None:
     return invitation if invitation is not None and invitation.id == token["id"] else None
 
 
-def _ending(invitation: Invitation) -> Write:
+def is_invited(address: str, *, now: datetime) -> bool:
+    """Whether any team has an invitation for the address that has not expired."""
+    found = TEAMS.query(equals(pk=_INVITED + address))
+    return any(item["expires_at"] > to_epoch_seconds(now) for item in found)
+
+
+def delete_all(team_id: str, has_time: Callable[[], bool]) -> bool:
+    """Delete the invitations to a deleted team. False if time ran out."""
+    for invitation in stored(team_id):
+        if not has_time():
+            return False
+        delete(invitation, by=None)
+    return True
+
+
+def _deletion(invitation: Invitation) -> list[Write]:
     """Delete this invitation, on condition that no other has replaced it."""
     key = (invitation.team_id, _INVITATION + invitation.address)
-    return TEAMS.delete(*key, when=equals(id=invitation.id))
+    return [
+        TEAMS.delete(*key, when=equals(id=invitation.id)),
+        TEAMS.delete(_INVITED + invitation.address, invitation.team_id),
+    ]
 
 
-def _item(invitation: Invitation) -> Item:
-    return {
+def _items(invitation: Invitation) -> tuple[Item, Item]:
+    expires_at = to_epoch_seconds(invitation.expires_at)
+    pointer = {
+        "pk": _INVITED + invitation.address,
+        "sk": invitation.team_id,
+        "expires_at": expires_at,
+    }
+    record = {
         "pk": invitation.team_id,
         "sk": _INVITATION + invitation.address,
         "id": invitation.id,
@@ -110,8 +136,9 @@ def _item(invitation: Invitation) -> Item:
         "role": invitation.role.value,
         "invited_by": invitation.invited_by,
         "created_at": to_ms(invitation.created_at),
-        "expires_at": to_epoch_seconds(invitation.expires_at),
+        "expires_at": expires_at,
     }
+    return record, pointer
 
 
 def _invitation(item: Item) -> Invitation:

@@ -5,7 +5,7 @@ address can use it, once, and only while the member who invited them can still i
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from larder.concurrency import attempts
@@ -19,10 +19,10 @@ from larder.hashing import hash_key, random_id
 from larder.invitations import repository
 from larder.invitations.models import Invitation, Invitee
 from larder.settings import settings
-from larder.teams import management
-from larder.teams.management import acting_in, check_manages
-from larder.teams.models import Actor, Role, Team
+from larder.teams.members import check_manages, remove_member
+from larder.teams.models import Member, Role, Team
 from larder.teams.repository import read_places
+from larder.teams.teams import acting_in
 
 ID_PREFIX = "inv_"
 TOKEN_LENGTH = 40
@@ -31,8 +31,8 @@ _ID = re.compile(rf"{ID_PREFIX}[A-Za-z0-9]{{24}}")
 _TOKEN = re.compile(rf"[A-Za-z0-9]{{{TOKEN_LENGTH}}}")
 
 
-def invite(
-    team_id: str, invitees: Sequence[Invitee], *, by: Actor | None, now: datetime
+def create_invitations(
+    team_id: str, invitees: Sequence[Invitee], *, by: Member | None, now: datetime
 ) -> list[Invitation]:
     """Create invitations, all of them or none. Each replaces an earlier one to the same address.
 
@@ -78,7 +78,7 @@ def is_invitation_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
-def withdraw(team_id: str, invitation_id: str, *, by: Actor | None, now: datetime) -> Invitation:
+def withdraw(team_id: str, invitation_id: str, *, by: Member | None, now: datetime) -> Invitation:
     """Delete an invitation, so that its token no longer works. Returns the deleted invitation.
 
     Only owners can withdraw the invitation of an owner. Raises MemberNotFound if it is used, replaced or expired;
@@ -91,12 +91,12 @@ def withdraw(team_id: str, invitation_id: str, *, by: Actor | None, now: datetim
             raise MemberNotFound
         if acting is not None:
             check_manages(acting.role, found[0].role)
-        if repository.remove(found[0], by=acting):
+        if repository.delete(found[0], by=acting):
             return found[0]
     raise TryAgain
 
 
-def remove(team_id: str, uid: str, *, by: Actor, now: datetime) -> None:
+def remove_member_or_withdraw(team_id: str, uid: str, *, by: Member, now: datetime) -> None:
     """Remove a member or withdraw an invitation, depending on the kind of id.
 
     Raises MemberNotFound, MissingRole, LastOwner, TeamNotFound, TryAgain.
@@ -104,7 +104,7 @@ def remove(team_id: str, uid: str, *, by: Actor, now: datetime) -> None:
     if is_invitation_id(uid):
         withdraw(team_id, uid, by=by, now=now)
     else:
-        management.remove_member(team_id, uid, by=by)
+        remove_member(team_id, uid, by=by)
 
 
 def find(team_id: str, address: str, invitation_id: str, *, now: datetime) -> Invitation | None:
@@ -113,6 +113,16 @@ def find(team_id: str, address: str, invitation_id: str, *, now: datetime) -> In
     if found is None or found.id != invitation_id or not found.is_open(now):
         return None
     return found
+
+
+def is_invited(address: str, *, now: datetime) -> bool:
+    """Whether the canonical address has an open invitation to any team. One read."""
+    return repository.is_invited(address, now=now)
+
+
+def delete_all(team_id: str, *, has_time: Callable[[], bool]) -> bool:
+    """Delete the invitations to a deleted team. False if time ran out."""
+    return repository.delete_all(team_id, has_time)
 
 
 def issue_token(invitation: Invitation) -> str:
@@ -145,7 +155,7 @@ def accept(invitation: Invitation, user_id: str, *, now: datetime) -> tuple[Team
         if invitation.invited_by is not None and places.roles.get(inviter) not in inviters:
             raise InvitationNotFound
         if user_id in places.roles:
-            done = repository.remove(invitation, by=None)
+            done = repository.delete(invitation, by=None)
         else:
             done = repository.accept(invitation, user_id, inviters, now=now)
         if done:

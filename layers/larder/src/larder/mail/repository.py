@@ -1,12 +1,21 @@
-"""The outbox table: `("outbox", <id>)` is a message. Ids sort by time. A time to live deletes messages."""
+"""The outbox table: `("outbox", <id>)` is a message. Ids sort by time. A time to live deletes messages.
 
+Text and HTML are encrypted, because their links sign users in: a copy of the table must not (docs/decisions/0051).
+"""
+
+import json
 from datetime import datetime
 
 from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.conditions import below, equals
 from larder.mail.models import Message, StoredMessage
+from larder.signing import InvalidToken, seal, unseal
 from larder.tables import OUTBOX, Item, commit
 
+_UNREADABLE = (
+    "This message cannot be decrypted, because the signing secret has changed twice since it was sent. Its link no "
+    "longer works. Ask for a new one."
+)
 _OUTBOX = "outbox"
 """All messages are in one partition. A thousand writes per second are far more than a deployment without SES needs."""
 
@@ -19,8 +28,9 @@ def add(stored: StoredMessage, *, expires_at: datetime) -> None:
         "expires_at": to_epoch_seconds(expires_at),
         "recipient": stored.message.to,
         "subject": stored.message.subject,
-        "text": stored.message.text,
-        "html": stored.message.html,
+        "sealed": seal(
+            json.dumps([stored.message.text, stored.message.html]), purpose=_purpose(stored.id)
+        ),
     }
     commit(OUTBOX.put(item))
 
@@ -46,10 +56,24 @@ def _is_expired(item: Item, now: datetime) -> bool:
 
 
 def _stored(item: Item) -> StoredMessage:
+    text, html = _bodies(item)
     return StoredMessage(
         id=item["id"],
         sent_at=from_ms(item["sent_at"]),
-        message=Message(
-            to=item["recipient"], subject=item["subject"], text=item["text"], html=item["html"]
-        ),
+        message=Message(to=item["recipient"], subject=item["subject"], text=text, html=html),
     )
+
+
+def _bodies(item: Item) -> tuple[str, str]:
+    if "sealed" not in item:
+        return item["text"], item["html"]  # stored by version 0.1.0
+    try:
+        text, html = json.loads(unseal(item["sealed"], purpose=_purpose(item["id"])))
+    except InvalidToken:
+        return _UNREADABLE, f"<p>{_UNREADABLE}</p>"
+    return text, html
+
+
+def _purpose(message_id: str) -> str:
+    """Names the message, so that no one can exchange the bodies of two."""
+    return f"outbox {message_id}"

@@ -56,7 +56,7 @@ def verify_email(*, to: str, product: str, url: str) -> Message:
         product,
         title="Verify your address",
         lead="You, or someone else, used the address {to} at {product}. "
-        "Open this link to verify that it is yours:",
+        "Open this link to verify that it is yours. If you are signed in, open it in the same browser:",
         action="Verify your address",
         url=url,
         note="The link works for one hour. If it was not you, ignore this email. The address then stays unverified.",
@@ -74,6 +74,25 @@ def change_email(*, to: str, product: str, url: str) -> Message:
         action="Use this address",
         url=url,
         note="The link works for one hour. If it was not you, ignore this email, and nothing changes.",
+    )
+
+
+def confirm_email_change(*, to: str, product: str, url: str, new_email: str) -> Message:
+    """Ask the user to confirm a change of address. Send it to the current address. `url` is the link.
+
+    The email shows only the first letter and the domain of the new address, like that of `email_was_changed`.
+    """
+    return _message(
+        to,
+        product,
+        title="Confirm the change of your address",
+        lead="Someone who is signed in to your account at {product} asked to change its address from {to} to {new}. "
+        "If it was you, open this link. We then send another link to the new address:",
+        action="Change the address",
+        url=url,
+        note="The link works for one hour. If it was not you, do not open it: someone else is signed in to your "
+        "account. Reset your password, which signs out all browsers.",
+        values={"new": _masked(new_email)},
     )
 
 
@@ -101,8 +120,8 @@ def password_was_reset(
     keys = "The API keys of the account still work. Delete any that you do not recognize."
     if keys_deleted:
         keys = (
-            "The API keys of the account were deleted, because the address was not verified before. "
-            "Create new ones."
+            "The API keys of the account were deleted, because no one who used it had confirmed before that they "
+            "receive mail at this address. Create new ones."
         )
     return _message(
         to,
@@ -146,6 +165,25 @@ def email_was_changed(
             "new": _masked(new_email),
             "when": f"{changed_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
         },
+    )
+
+
+def key_never_expires(*, to: str, product: str, url: str, key_id: str, key_start: str) -> Message:
+    """Notify the user of an API key that never expires. `url` is the service's address.
+
+    The email shows neither the key's name nor its prefix, which are free text.
+    """
+    which = f" and it begins with {key_start} after its prefix" if key_start else ""
+    return _message(
+        to,
+        product,
+        title="An API key never expires",
+        lead="An API key of the account {to} at {product} was created, or changed, so that it never expires. "
+        f"Its id is {key_id}{which}.",
+        action="Go to {product}",
+        url=url,
+        note="If it was not you, someone else can use your account. Reset your password, then delete the key and any "
+        "others that you do not recognize.",
     )
 
 

@@ -11,11 +11,12 @@
 `/registration/verify`, which is not under `/api/auth`, has `LOGIN_CODES`.
 
 Creating teams and inviting people is counted per user, not per client address: `TEAMS_MADE`, `INVITATIONS`,
-`INVITATIONS_TO_ONE`.
+`INVITATIONS_TO_ONE`. So are changes of the address (`EMAIL_CHANGES`). Emails are counted per recipient when they are
+sent: `MAIL_IN_AN_HOUR`, `MAIL_IN_A_DAY`. Wrong passwords are counted per account, too (`guesses.py`).
 """
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType
 
 
@@ -50,6 +51,13 @@ INVITATIONS = Limit(most=60, window_s=3600)
 INVITATIONS_TO_ONE = Limit(most=3, window_s=3600)
 """Invitations that one address gets from one team."""
 
+EMAIL_CHANGES = Limit(most=10, window_s=3600)
+"""Changes of the address that one user asks for. Each sends an email, perhaps to an address that is not theirs."""
+
+MAIL_IN_AN_HOUR = Limit(most=5, window_s=3600)
+MAIL_IN_A_DAY = Limit(most=20, window_s=86_400)
+"""Emails of one sort that one address gets."""
+
 BY_PATH: MappingProxyType[str, Limit | None] = MappingProxyType(
     {
         "/sign-in": CREDENTIALS,
@@ -65,3 +73,38 @@ BY_PATH: MappingProxyType[str, Limit | None] = MappingProxyType(
     }
 )
 """Each limit applies to the path and to the paths under it."""
+
+FREE_GUESSES = 10
+"""Wrong passwords before the first delay."""
+
+_GUESSING_PERIOD = timedelta(minutes=10)
+_FIRST_DELAY = timedelta(minutes=1)
+_LONGEST_DELAY = timedelta(minutes=15)
+_FORGOTTEN_AFTER = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guesses:
+    """Wrong passwords of one account since `since`. `refused_until` is None before the first delay."""
+
+    wrong: int
+    since: datetime
+    refused_until: datetime | None
+
+    @property
+    def ends_at(self) -> datetime:
+        """When the next wrong password begins a new count."""
+        if self.refused_until is None:
+            return self.since + _GUESSING_PERIOD
+        return self.refused_until + _FORGOTTEN_AFTER
+
+    def is_over(self, now: datetime) -> bool:
+        return now >= self.ends_at
+
+    @staticmethod
+    def delay_after(wrong: int) -> timedelta | None:
+        """The delay that the wrong password with this number begins, if any."""
+        if wrong < FREE_GUESSES:
+            return None
+        doublings = min(wrong - FREE_GUESSES, 10)
+        return min(_FIRST_DELAY * (1 << doublings), _LONGEST_DELAY)

@@ -149,14 +149,6 @@ class TeamMembership:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Actor:
-    """A member who makes a change in a team. The write is conditional on their having this role."""
-
-    user_id: str
-    role: Role
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
     """The roles of some users in a team. They are read in one batch but not as a snapshot, so writes must check them.
 

@@ -29,10 +29,9 @@ from larder.conditions import (
     one_of,
 )
 from larder.settings import settings
-from larder.tables import TEAMS, Item, Key, Write, commit
+from larder.tables import IDENTITY, TEAMS, Item, Key, Table, Write, batch_get, commit
 from larder.teams.models import (
     TEAM_ID_PREFIX,
-    Actor,
     Block,
     CachingStatus,
     MadeTeams,
@@ -44,34 +43,44 @@ from larder.teams.models import (
     Team,
     is_team_id,
 )
+from larder.teams.proven import is_proven, user_key
 
 _MEMBER = "member#"
 _DELETED = "deleted"
 
 
-def standing_keys(owner: str, user_id: str) -> list[Key]:
+def standing_keys(owner: str, user_id: str) -> dict[Table, list[Key]]:
     """The keys of the items that decide what `user_id` can do for `owner`. `parse_standing` parses the items."""
     if is_team_id(owner):
-        return [(owner, "team"), (owner, _MEMBER + user_id)]
-    return [(owner, "personal")]
+        return {TEAMS: _team_keys(owner, user_id)}
+    return {TEAMS: [(owner, "personal")], IDENTITY: [user_key(owner)]}
 
 
-def parse_standing(items: Iterable[Item]) -> Membership:
-    by_kind = {item["sk"].partition("#")[0]: item for item in items}
+def _team_keys(team_id: str, user_id: str) -> list[Key]:
+    return [(team_id, "team"), (team_id, _MEMBER + user_id)]
+
+
+def parse_standing(found: Mapping[Table, Sequence[Item]]) -> Membership:
+    by_kind = {item["sk"].partition("#")[0]: item for item in found[TEAMS]}
     team = _team(by_kind["team"]) if "team" in by_kind else None
     member = _member(by_kind["member"]) if "member" in by_kind else None
-    state = team.state if team else _state(by_kind.get("personal", {}))
-    return Membership(team=team, member=member, state=state)
+    if team is not None:
+        return Membership(team=team, member=member, state=team.state)
+    user = next(iter(found.get(IDENTITY, ())), {})
+    return Membership(
+        team=None, member=member, state=_personal_state(by_kind.get("personal", {}), user)
+    )
 
 
 def read_standing(owner: str, user_id: str) -> Membership:
-    return parse_standing(TEAMS.get_many(standing_keys(owner, user_id)))
+    return parse_standing(batch_get(standing_keys(owner, user_id)))
 
 
 def read_state(owner: str) -> OwnerState:
     """The owner's state without a member, for background work: uploads to S3 and the sweep."""
-    sk = "team" if is_team_id(owner) else "personal"
-    return _state(TEAMS.get(owner, sk) or {})
+    if is_team_id(owner):
+        return _team_state(TEAMS.get(owner, "team") or {})
+    return read_standing(owner, owner).state
 
 
 def team_of_slug(slug: str) -> str | None:
@@ -126,11 +135,11 @@ def read_made(user_id: str) -> MadeTeams:
     )
 
 
-def forget_made(user_id: str) -> None:
+def delete_made(user_id: str) -> None:
     commit(TEAMS.delete(user_id, "made"))
 
 
-def forget_personal_state(user_id: str) -> None:
+def delete_personal_state(user_id: str) -> None:
     commit(TEAMS.delete(user_id, "personal"))
 
 
@@ -140,7 +149,7 @@ def existing_teams(team_ids: Sequence[str]) -> list[str]:
     return [team_id for team_id in team_ids if team_id in found]
 
 
-def change_team(old: Team, new: Team, *, by: Actor | None) -> bool:
+def change_team(old: Team, new: Team, *, by: Member | None) -> bool:
     """Write the properties that differ, and claim and free slugs, in one transaction.
 
     Returns False, and changes nothing, if the team has changed since it was read, a new slug is taken, or `by` no
@@ -164,7 +173,7 @@ def change_team(old: Team, new: Team, *, by: Actor | None) -> bool:
     return commit(update, *claimed, *_freeing(old, freed), *standing_by(old.id, by))
 
 
-def delete_team(team: Team, *, by: Actor | None, now: datetime) -> bool:
+def delete_team(team: Team, *, by: Member | None, now: datetime) -> bool:
     """Delete the team's item, free its slugs, and add it to the list of deleted teams.
 
     Returns False, and changes nothing, if the team has changed since it was read, or `by` no longer has the role.
@@ -183,11 +192,11 @@ def deleted_teams() -> Iterator[tuple[str, datetime]]:
         yield item["sk"], from_ms(item["deleted_at"])
 
 
-def forget_deleted(team_id: str) -> None:
+def delete_note(team_id: str) -> None:
     commit(TEAMS.delete(_DELETED, team_id))
 
 
-def clear(team_id: str, has_time: Callable[[], bool]) -> bool:
+def delete_team_items(team_id: str, has_time: Callable[[], bool]) -> bool:
     """Delete all items of a deleted team. False if time ran out."""
     return TEAMS.delete_each(TEAMS.query(equals(pk=team_id)), has_time)
 
@@ -216,7 +225,7 @@ def joining(team_id: str, user_id: str, role: Role, *, now: datetime) -> list[Wr
 
 
 def change_role(
-    team_id: str, user_id: str, old: Role, new: Role, *, by: Actor | None = None
+    team_id: str, user_id: str, old: Role, new: Role, *, by: Member | None = None
 ) -> bool:
     """Change a role. False if it is not `old`, if the user is the last owner, or if `by` no longer has their role."""
     member = TEAMS.update(team_id, _MEMBER + user_id, set={"role": new.value}, when=_role_is(old))
@@ -229,7 +238,7 @@ def remove_member(
     old: Role,
     *,
     keeps_an_owner: bool = True,
-    by: Actor | None = None,
+    by: Member | None = None,
 ) -> bool:
     """Remove a member. False if the user's role is not `old`, the team does not exist, or `by` no longer has the role.
 
@@ -269,13 +278,13 @@ def _is_member(user_id: str) -> Condition:
 def read_standings(team_ids: Sequence[str], user_id: str) -> list[Membership]:
     """The user's membership in each team, in order."""
     items: dict[str, list[Item]] = {team_id: [] for team_id in team_ids}
-    keys = [key for team_id in team_ids for key in standing_keys(team_id, user_id)]
+    keys = [key for team_id in team_ids for key in _team_keys(team_id, user_id)]
     for item in TEAMS.get_many(keys):
         items[item["pk"]].append(item)
-    return [parse_standing(of_team) for of_team in items.values()]
+    return [parse_standing({TEAMS: of_team}) for of_team in items.values()]
 
 
-def members(team_id: str) -> list[Member]:
+def list_members(team_id: str) -> list[Member]:
     """All members of the team, by user id."""
     found = TEAMS.query(equals(pk=team_id) & begins_with(sk=_MEMBER))
     return [_member(item) for item in found]
@@ -331,7 +340,7 @@ def _count(
     return TEAMS.update(team_id, "team", add={"owners": change}, when=has_another)
 
 
-def standing_by(team_id: str, by: Actor | None, changed: str = "") -> list[Write]:
+def standing_by(team_id: str, by: Member | None, changed: str = "") -> list[Write]:
     """A check that the actor still has their role. Empty if they change their own item, which has that condition."""
     if by is None or by.user_id == changed:
         return []
@@ -381,7 +390,7 @@ def _team(item: Item) -> Team:
         created_by=item.get("created_by"),
         former_slugs=tuple(item.get("former_slugs", ())),
         version=item.get("version", 0),
-        state=_state(item),
+        state=_team_state(item),
     )
 
 
@@ -391,11 +400,28 @@ def _member(item: Item) -> Member:
     )
 
 
-def _state(item: Item) -> OwnerState:
-    default_quota = settings().default_quota_bytes or None
+def _state(item: Item, default_quota_bytes: int | None) -> OwnerState:
+    """The state in an item of a team or user. `default_quota_bytes` applies without a quota of their own."""
     return OwnerState(
         caching=CachingStatus(item.get("caching", CachingStatus.ENABLED)),
         block=Block(item["block"]) if "block" in item else None,
         block_reason=item.get("block_reason"),
-        quota_bytes=item.get("quota_bytes", default_quota),
+        quota_bytes=item.get("quota_bytes", default_quota_bytes),
     )
+
+
+def new_team_state() -> OwnerState:
+    return _team_state({})
+
+
+def _team_state(item: Item) -> OwnerState:
+    return _state(item, settings().default_quota_bytes or None)
+
+
+def _personal_state(item: Item, user: Item) -> OwnerState:
+    options = settings()
+    quota_bytes = options.personal_quota_bytes or None
+    if not is_proven(user):
+        unverified = options.unverified_quota_bytes
+        quota_bytes = unverified if quota_bytes is None else min(quota_bytes, unverified)
+    return _state(item, quota_bytes)

@@ -12,8 +12,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
 
+from larder.accounts.models import User
 from larder.api_keys import repository
 from larder.api_keys.grants import artifact_actions, within
 from larder.api_keys.models import CACHE_ACTIONS, ApiKey, LoginCode, NewKey
@@ -22,8 +22,8 @@ from larder.api_keys.service import prepare_key, store_key
 from larder.errors import InvalidLoginCode
 from larder.hashing import hash_key, random_id
 from larder.settings import settings
+from larder.teams.members import find_membership, list_memberships
 from larder.teams.models import TeamMembership
-from larder.teams.service import find_membership, list_memberships
 
 CODE_SECONDS = 300
 """How long turbo waits for its callback. It exchanges the code at once (docs/clients/turbo.md#login)."""
@@ -66,19 +66,6 @@ class Grant:
     sso_team: str | None = None
 
 
-class Giver(Protocol):
-    """A user, as read by the request."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def password_version(self) -> int: ...
-
-    @property
-    def session_generation(self) -> int: ...
-
-
 def offer(user_id: str, team: str | None, *, user_agent: str, now: datetime) -> Offer:
     """`team` is the id or slug of the requested team. Raises TeamNotFound if the user is not a member of it."""
     lifetime_s = _lifetime_s() or settings().default_key_expires_in_seconds or None
@@ -95,15 +82,15 @@ def offer(user_id: str, team: str | None, *, user_agent: str, now: datetime) -> 
     )
 
 
-def give(user: Giver, grant: Grant, *, now: datetime) -> str:
-    """Create the token for turbo: a key, or a code. Only its hash is stored.
+def create_token(user: User, grant: Grant, *, now: datetime) -> str:
+    """Create the token for turbo: a key, or a code, which the table stores as a hash.
 
-    Raises NotATeamMember, TeamNotFound, InvalidRequest for an invalid name.
+    Raises NotATeamMember, TeamNotFound, InvalidValue for an invalid name.
     """
     if grant.sso_team is not None:
-        return _give_code(user, grant.sso_team, now)
+        return _create_code(user, grant.sso_team, now)
     key, raw = _prepare(user.id, grant.name or fit_name("turbo"), grant.team_id, now)
-    store_key(key)
+    store_key(key, maker=user)
     return raw
 
 
@@ -122,7 +109,7 @@ def exchange_code(code: str, client_name: str, *, now: datetime) -> tuple[ApiKey
     return key, raw
 
 
-def _give_code(user: Giver, team: str, now: datetime) -> str:
+def _create_code(user: User, team: str, now: datetime) -> str:
     membership = find_membership(team, user.id, bound_to=None)
     code = random_id()
     stored = LoginCode(

@@ -7,6 +7,9 @@ from datetime import date, timedelta
 
 from larder.usage.uploads import Uploads
 
+MAX_EVENTS_PER_HOUR = 1_000_000
+"""The most events that one key or session reports for an owner in an hour: 2,000 builds of 500 tasks."""
+
 MAX_CI_VENDORS = 10
 """The most CI vendors that a day of an owner lists. Clients choose the names, so they must not let the item grow."""
 

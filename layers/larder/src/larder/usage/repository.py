@@ -3,24 +3,26 @@
 Days are UTC, written YYYY-MM-DD. Batches have a time to live; the figures stay. Each figure of a day is an attribute
 with its name, and for each CI vendor another one, `ci.<vendor>.<name>`. `ci_vendors` is the set of these vendors, which
 has at most MAX_CI_VENDORS. The sweep copies a past day's uploads here from the owner's totals
-(artifacts/repository/totals.py).
+(artifacts/repository/totals.py). `(owner, "<hour>#<key id>")` counts the events that a key has reported in an hour.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import date, datetime, timedelta
 from functools import partial
+from math import ceil
 
 from larder.clock import to_epoch_seconds, to_ms
 from larder.concurrency import map_concurrently
-from larder.conditions import contains, equals, missing, size_below
-from larder.errors import TryAgain
+from larder.conditions import at_most, contains, equals, missing, size_below
+from larder.errors import TooManyRequests
 from larder.hashing import time_ordered_id
 from larder.settings import settings
 from larder.tables import USAGE, Item, Write, commit, in_batches
 from larder.usage.models import (
     FIGURES,
     MAX_CI_VENDORS,
+    MAX_EVENTS_PER_HOUR,
     OTHER_CI,
     Day,
     Figures,
@@ -37,7 +39,7 @@ def add_batch(
     """Store the batch and add its figures to the day, in one transaction for any number of events.
 
     Builds that end at the same moment write the same item, so a write is retried on conflict. Raises TryAgain, and
-    counts nothing, if every attempt fails.
+    counts nothing, if every attempt fails. Raises TooManyRequests if the key has reported too many in this hour.
     """
     day = now.date().isoformat()
     batch = {
@@ -62,9 +64,14 @@ def add_batch(
     vendor = ci_vendor(reporter.ci)
     # If the first write is refused, the day has MAX_CI_VENDORS vendors already, and this one counts as OTHER_CI.
     for counted_as in dict.fromkeys((vendor, vendor and OTHER_CI)):
-        if commit(USAGE.put(batch), _roll_up(owner, day, figures, counted_as)):
+        if commit(
+            USAGE.put(batch),
+            _roll_up(owner, day, figures, counted_as),
+            _count(owner, reporter.key_id, len(events), now),
+        ):
             return
-    raise TryAgain
+    # OTHER_CI has room in every day, so it was the count of the key.
+    raise TooManyRequests(ceil((_end_of_hour(now) - now).total_seconds()))
 
 
 def read_days(owner: str, days: Sequence[date]) -> list[Day]:
@@ -83,7 +90,7 @@ def set_uploads(owner: str, day: date, uploads: Uploads) -> None:
     commit(USAGE.update(owner, day.isoformat(), set=figures))
 
 
-def clear(owner: str, has_time: Callable[[], bool]) -> bool:
+def delete_usage(owner: str, has_time: Callable[[], bool]) -> bool:
     """Delete all items of a deleted owner. False if time ran out."""
     items = USAGE.query(equals(owner=owner), only=("owner", "day"), consistent=False)
     return USAGE.delete_each(items, has_time)
@@ -121,6 +128,22 @@ def _roll_up(owner: str, day: str, figures: Figures, vendor: str | None) -> Writ
             | size_below(ci_vendors=MAX_CI_VENDORS)
         )
     return USAGE.update(owner, day, add=added, when=has_room)
+
+
+def _count(owner: str, key_id: str, events: int, now: datetime) -> Write:
+    """Count the key's events of this hour. Fails above MAX_EVENTS_PER_HOUR."""
+    ends_at = _end_of_hour(now)
+    return USAGE.update(
+        owner,
+        f"{now:%Y-%m-%dT%H}#{key_id}",
+        add={"events": events},
+        set={"expires_at": to_epoch_seconds(ends_at)},
+        when=missing("events") | at_most(events=MAX_EVENTS_PER_HOUR - events),
+    )
+
+
+def _end_of_hour(now: datetime) -> datetime:
+    return now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
 
 
 def _part_of(vendor: str, name: str) -> str:

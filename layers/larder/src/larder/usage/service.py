@@ -10,7 +10,10 @@ from larder.usage.uploads import Uploads
 
 
 def record(owner: str, events: Sequence[UsageEvent], reporter: Reporter, *, now: datetime) -> None:
-    """Store a batch and add it to the day's figures, in one transaction. Ignores an empty batch. Raises TryAgain."""
+    """Store a batch and add it to the day's figures, in one transaction. Ignores an empty batch.
+
+    Raises TryAgain, TooManyRequests.
+    """
     if events:
         repository.add_batch(owner, events, add_up(events, reporter), reporter, now=now)
 
@@ -32,6 +35,6 @@ def read_usage(owner: str, period: Period, *, recent_uploads: Mapping[date, Uplo
     )
 
 
-def clear(owner: str, *, has_time: Callable[[], bool] = lambda: True) -> bool:
+def delete_usage(owner: str, *, has_time: Callable[[], bool] = lambda: True) -> bool:
     """Delete the figures and batches of a deleted owner. False if time ran out."""
-    return repository.clear(owner, has_time)
+    return repository.delete_usage(owner, has_time)

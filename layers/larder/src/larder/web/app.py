@@ -4,15 +4,23 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, CORSConfig, Response
-from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from larder.deadline import request_deadline
-from larder.errors import InternalError, InvalidRequest, LarderError
+from larder.errors import (
+    LarderError,
+)
 from larder.metrics import counted
 from larder.web.dependencies import with_dependencies
+from larder.web.errors import (
+    InternalError,
+    InvalidRequest,
+    PathNotFound,
+)
 from larder.web.log import log_of_request, logger
+from larder.web.replies.errors import code_of
 from larder.web.responses import auth_error_response, empty, error_response
+from larder.web.security_headers import add_security_headers
 
 Reply = Response[str] | Response[None]
 Handler = Callable[[dict[str, Any], LambdaContext], dict[str, Any]]
@@ -31,30 +39,29 @@ class _Resolver(APIGatewayHttpResolver):
         return decorate
 
 
-def cache_api(
-    error_headers: dict[str, str] | None = None, *, no_route: type[LarderError] | None = None
-) -> APIGatewayHttpResolver:
-    """A resolver for one endpoint of the cache API. Every error reply has `error_headers`.
+def vercel_api(*, no_route: type[LarderError] = PathNotFound) -> APIGatewayHttpResolver:
+    """A resolver for one endpoint with errors in the format of Vercel's REST API, which build clients read.
 
-    It raises `no_route` if the path's parameter has invalid characters. The default error is about a hash.
+    The gateway sends only paths of this function's route. `no_route` is the error if the parameter in the path has
+    characters that the route does not allow.
     """
-    app = _resolver(lambda error: error_response(error, error_headers))
-
-    def refuse(_: NotFoundError) -> Response[str]:
-        # The gateway sends only paths of this function's route, so the hash must have invalid characters.
-        unnamed = InvalidRequest("hash", "must be 1 to 128 letters and digits")
-        return error_response(no_route() if no_route else unnamed, error_headers)
-
-    app.not_found(refuse)
-    return app
+    return _vercel_api(no_route)
 
 
-def auth_api(*, guarded: bool = True) -> APIGatewayHttpResolver:
-    """A resolver for one endpoint of `/api/auth`, with the guards of request_guards in front.
+def cache_api(error_headers: Mapping[str, str] | None = None) -> APIGatewayHttpResolver:
+    """The same for an endpoint of artifacts: the parameter is a hash. Every error reply has `error_headers`."""
+    return _vercel_api(
+        lambda: InvalidRequest("hash", "must be 1 to 128 letters and digits"), error_headers
+    )
 
-    Pages of trusted origins can read its replies. Only endpoints that read no data work without guards.
+
+def better_auth_api(*, guarded: bool = True) -> APIGatewayHttpResolver:
+    """A resolver for one endpoint of `/api/auth`, with errors in the format of the Better Auth client.
+
+    The checks of guards.py run before the handler, and pages of trusted origins can read the replies. Only endpoints
+    that read no data work without these checks.
     """
-    # Imported here, because the cache API starts faster without them.
+    # Imported here, because the other endpoints start faster without them.
     from larder.web.cors import TrustedOrigins
     from larder.web.guards import guard_request
 
@@ -65,13 +72,21 @@ def auth_api(*, guarded: bool = True) -> APIGatewayHttpResolver:
     return app
 
 
+def _vercel_api(
+    no_route: Callable[[], LarderError], headers: Mapping[str, str] | None = None
+) -> APIGatewayHttpResolver:
+    app = _resolver(lambda error: error_response(error, headers))
+    app.not_found(lambda _: error_response(no_route(), headers))
+    return app
+
+
 def _resolver(
     error_reply: Callable[[LarderError], Reply], *, cors: CORSConfig | None = None
 ) -> APIGatewayHttpResolver:
     app = _Resolver(cors=cors)
 
     def reply(error: LarderError) -> Reply:
-        logger().append_keys(error=error.code)
+        logger().append_keys(error=code_of(error))
         return error_reply(error)
 
     def unforeseen(error: Exception) -> Reply:
@@ -96,6 +111,7 @@ def lambda_handler(
         log = log_of_request(event)
         with request_deadline(context.get_remaining_time_in_millis()):
             reply: dict[str, Any] = app.resolve(event, context)
+        add_security_headers(reply, event)
         status = reply["statusCode"]
         outcome = outcomes.get(status) if outcomes else None
         figures = counted(outcome, ["route"]) if outcome else {}

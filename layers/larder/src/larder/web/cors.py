@@ -22,7 +22,7 @@ class TrustedOrigins(CORSConfig):
         return {
             "Access-Control-Allow-Origin": origin,
             "Access-Control-Allow-Credentials": "true",
-            "Access-Control-Expose-Headers": "Retry-After, X-Retry-After",
+            "Access-Control-Expose-Headers": "Link, Retry-After, X-Retry-After",
             "Vary": "Origin",
         }
 

@@ -12,7 +12,9 @@ from functools import cache
 
 from aws_lambda_powertools.event_handler import Request
 
-from larder.errors import (
+from larder.settings import SettingsError, listed, settings
+from larder.web.base_url import base_url
+from larder.web.errors import (
     CrossSiteNavigation,
     InvalidCallbackUrl,
     InvalidErrorCallbackUrl,
@@ -21,8 +23,6 @@ from larder.errors import (
     InvalidRedirectUrl,
     MissingOrNullOrigin,
 )
-from larder.settings import SettingsError, listed, settings
-from larder.web.base_url import base_url
 
 MAX_URL_LENGTH = 2048
 """The longest callback URL. It is sent in a header, and headers have a limit."""

@@ -22,6 +22,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from larder.settings import settings
 from larder.web.log import log_of_request
+from larder.web.security_headers import add_security_headers
 
 Reply = dict[str, Any]
 Handler = Callable[[dict[str, Any], LambdaContext], Reply]
@@ -31,20 +32,19 @@ _HEADERS = MappingProxyType(
     {
         "Content-Type": "text/html; charset=utf-8",
         # The URL can contain a token.
-        "Cache-Control": "no-store",
         "Referrer-Policy": "no-referrer",
-        "X-Content-Type-Options": "nosniff",
         # For browsers without frame-ancestors.
         "X-Frame-Options": "DENY",
         "Cross-Origin-Opener-Policy": "same-origin",
         "Cross-Origin-Resource-Policy": "same-origin",
+        # No page needs these, and a script that gets in must not have them.
+        "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
     }
 )
 _JSON_HEADERS = MappingProxyType(
     {
         "Content-Type": "application/json",
         "Cache-Control": "public, max-age=300",
-        "X-Content-Type-Options": "nosniff",
     }
 )
 _POLICY = (
@@ -70,7 +70,9 @@ def page(name: str, title: str, *, signs_in: bool = False) -> Page:
         "product": options.product_name,
         "base_url": options.base_url,
         "signs_in": str(options.enable_email_and_password).lower(),
-        "signs_up": str(options.enable_email_and_password and not options.disable_sign_up).lower(),
+        "signs_up": str(
+            options.enable_email_and_password and options.sign_up_policy != "closed"
+        ).lower(),
         "shortest_password": str(options.minimum_password_length),
         "longest_password": str(options.maximum_password_length),
     }
@@ -102,6 +104,7 @@ def logged_reply(reply: Callable[[dict[str, Any]], Reply]) -> Handler:
     def handler(event: dict[str, Any], _context: LambdaContext) -> Reply:
         log = log_of_request(event)
         answer = reply(event)
+        add_security_headers(answer, event)
         log.info("answered", extra={"status": answer["statusCode"]})
         return answer
 

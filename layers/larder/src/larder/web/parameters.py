@@ -1,6 +1,6 @@
 """Path, query and headers, parsed and checked: the dependencies that handlers name in their signatures.
 
-Each raises InvalidRequest.
+Each raises InvalidRequest, or InvalidValue from a parser of a service.
 """
 
 import re
@@ -10,13 +10,15 @@ from typing import Annotated
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
 
+from larder.api_keys.models import PresentedKey
 from larder.api_keys.service import presented_form
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, parse_hash
-from larder.errors import InvalidRequest, Unauthenticated
+from larder.errors import Unauthenticated
 from larder.hashing import hash_key
 from larder.settings import settings
-from larder.teams.service import parse_slug, parse_team_id
+from larder.teams.teams import parse_slug, parse_team_id
 from larder.web.bodies.raw import printable, sent_bytes
+from larder.web.errors import InvalidRequest
 from larder.web.request_context import request_context
 
 MAX_TAG_LENGTH = 600
@@ -38,10 +40,16 @@ _NO_LETTER = re.compile(r"[^a-z]")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A bearer token as it is stored: the hash of an API key or of a session's token."""
+    """A bearer token in its stored form: a hash, or the API key itself if hashing is disabled."""
 
     hash: str
     is_session: bool
+    has_checksum: bool = False
+    """For keys: the end of the key is its checksum."""
+
+    @property
+    def key(self) -> PresentedKey:
+        return PresentedKey(self.hash, self.has_checksum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +69,7 @@ class ClientInfo:
 
 
 def bearer_token(request: Request) -> Token:
-    """The hash of the bearer token. The token itself is not passed on.
+    """The bearer token in its stored form.
 
     Keys have 64 characters or more, session tokens 32. All other parsers depend on this one, so that a request without
     a token gets 401 before any other error.
@@ -70,10 +78,10 @@ def bearer_token(request: Request) -> Token:
     if session := _SESSION.fullmatch(header):
         return Token(hash=hash_key(session["token"]), is_session=True)
     key = _KEY.fullmatch(header)
-    key_hash = None if key is None else presented_form(key["key"], request_context(request))
-    if key_hash is None:
+    presented = None if key is None else presented_form(key["key"], request_context(request))
+    if presented is None:
         raise Unauthenticated
-    return Token(hash=key_hash, is_session=False)
+    return Token(presented.key_hash, is_session=False, has_checksum=presented.has_checksum)
 
 
 BearerToken = Annotated[Token, Depends(bearer_token)]

@@ -2,33 +2,29 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 from urllib.parse import urlencode
 
 from aws_lambda_powertools.event_handler import Request, Response
 from aws_lambda_powertools.shared.cookies import Cookie
 
 from larder.artifacts.models import Artifact, ArtifactHash
-from larder.errors import (
-    DeleteUserDisabled,
-    InvalidBody,
-    InvalidRequest,
-    LarderError,
-)
+from larder.errors import DeleteUserDisabled, LarderError
 from larder.web.base_url import base_url
-from larder.web.replies.errors import auth_error, cache_error
+from larder.web.replies.errors import better_auth_error, headers_of, status_of, vercel_error
 
 _JSON = "application/json"
 _BYTES = "application/octet-stream"
-_NO_STORE = {"Cache-Control": "no-store"}
 
 AUTHORIZATION_ALLOWED = {"Access-Control-Allow-Headers": "Authorization"}
 """In a reply to OPTIONS: makes turbo send its token with the request (docs/clients/turbo.md#preflight)."""
 
-Shape = TypeVar("Shape")
+_ARTIFACT_HEADERS = frozenset(
+    {"x-artifact-duration", "x-artifact-tag", "x-artifact-sha", "x-artifact-dirty-hash"}
+)
 
-# A handler's return type names one of these classes, and the OpenAPI document is made of that:
-# tools/openapi/replies.py has the status and the headers of each.
+Shape = TypeVar("Shape")
+Content = TypeVar("Content")
 
 
 class MayHave(str):
@@ -38,72 +34,118 @@ class MayHave(str):
 
 
 MAY_SET_COOKIES = MayHave("Set-Cookie")
+MAY_HAVE_NEXT_PAGE = MayHave("Link")
 
 
-class JsonResponse(Response[str], Generic[Shape]):
+class DeclaredResponse(Response[Content], Generic[Content]):
+    """A response whose class declares its status and headers.
+
+    A handler's return type names such a class, and the OpenAPI document is made of it (tools/openapi/replies.py).
+    """
+
+    status: ClassVar[int] = 200
+    media_type: ClassVar[str | None] = None
+    always: ClassVar[frozenset[str]] = frozenset()
+    """The headers that each reply has, in addition to Content-Type."""
+    optional: ClassVar[frozenset[str]] = frozenset()
+    """The headers that some replies have."""
+
+    def __init__(
+        self,
+        body: Content | None = None,
+        headers: Mapping[str, str] | None = None,
+        cookies: Sequence[Cookie] = (),
+    ) -> None:
+        super().__init__(self.status, self.media_type, body, headers, list(cookies))
+
+
+class JsonResponse(DeclaredResponse[str], Generic[Shape]):
     """JSON of a shape that a TypedDict declares."""
 
-
-class AcceptedResponse(Response[str], Generic[Shape]):
-    """202: what was asked for is done later."""
+    media_type = _JSON
 
 
-class PrivateResponse(Response[str], Generic[Shape]):
-    """JSON that only the caller may see: no cache keeps it."""
+class AcceptedResponse(DeclaredResponse[str], Generic[Shape]):
+    """What was asked for is done later."""
+
+    status = 202
+    media_type = _JSON
 
 
-class EmptyResponse(Response[None]):
-    """200 without a body."""
+class EmptyResponse(DeclaredResponse[None]):
+    """Nothing but the status."""
 
 
-class PreflightResponse(Response[None]):
+class PreflightResponse(DeclaredResponse[None]):
     """The reply to OPTIONS that sends the build client's request here, with its token."""
 
+    status = 204
+    always = frozenset(AUTHORIZATION_ALLOWED)
 
-class UploadOffer(Response[None]):
+
+class UploadOffer(DeclaredResponse[None]):
     """The reply to OPTIONS that sends the build client's upload straight to storage."""
 
+    status = 204
+    always = frozenset({"Location"})
 
-class ArtifactResponse(Response[bytes]):
+
+class ArtifactResponse(DeclaredResponse[bytes]):
     """An artifact."""
 
+    media_type = _BYTES
+    optional = _ARTIFACT_HEADERS
 
-class ArtifactHead(Response[None]):
+
+class ArtifactHead(DeclaredResponse[None]):
     """The headers of an artifact."""
 
+    always = frozenset({"Content-Length"})
+    optional = _ARTIFACT_HEADERS
 
-class ArtifactRedirect(Response[None]):
+
+class ArtifactRedirect(DeclaredResponse[None]):
     """The headers of an artifact, and where to fetch it."""
 
+    status = 302
+    always = frozenset({"Location"})
+    optional = _ARTIFACT_HEADERS
 
-class PageRedirect(Response[None]):
+
+class PageRedirect(DeclaredResponse[None]):
     """Where a browser goes on to."""
+
+    status = 302
+    always = frozenset({"Location", "Referrer-Policy"})
 
 
 def json_response(
     body: Shape, *, headers: Mapping[str, str] | None = None, cookies: Sequence[Cookie] = ()
 ) -> JsonResponse[Shape]:
-    return JsonResponse(200, _JSON, json.dumps(body), headers, list(cookies))
+    return JsonResponse(json.dumps(body), headers, cookies)
+
+
+def next_page(path: str, *, limit: int, offset: int | None) -> dict[str, str]:
+    """The header with the URL of the next page (RFC 8288). Empty on the last page, where `offset` is None."""
+    if offset is None:
+        return {}
+    return {"Link": f'<{path}?{urlencode({"limit": limit, "offset": offset})}>; rel="next"'}
 
 
 def accepted_response(body: Shape) -> AcceptedResponse[Shape]:
-    return AcceptedResponse(202, _JSON, json.dumps(body))
-
-
-def private_response(body: Shape, *, cookies: Sequence[Cookie] = ()) -> PrivateResponse[Shape]:
-    return PrivateResponse(200, _JSON, json.dumps(body), _NO_STORE, list(cookies))
+    return AcceptedResponse(json.dumps(body))
 
 
 def empty_response() -> EmptyResponse:
-    return EmptyResponse(200)
+    return EmptyResponse()
 
 
 def preflight_response() -> PreflightResponse:
-    return PreflightResponse(204, headers=AUTHORIZATION_ALLOWED)
+    return PreflightResponse(headers=AUTHORIZATION_ALLOWED)
 
 
 def upload_offer(url: str) -> UploadOffer:
-    return UploadOffer(204, headers={"Location": url})
+    return UploadOffer(headers={"Location": url})
 
 
 def empty(status: int, headers: Mapping[str, str] | None = None) -> Response[None]:
@@ -112,41 +154,38 @@ def empty(status: int, headers: Mapping[str, str] | None = None) -> Response[Non
 
 def error_response(error: LarderError, headers: Mapping[str, str] | None = None) -> Response[str]:
     return Response(
-        status_code=error.status,
+        status_code=status_of(error),
         content_type=_JSON,
-        headers={**error.headers, **(headers or {})},
-        body=json.dumps(cache_error(error)),
+        headers={**headers_of(error), **(headers or {})},
+        body=json.dumps(vercel_error(error)),
     )
 
 
 def auth_error_response(error: LarderError) -> Response[str] | Response[None]:
-    """An error in the format of the Better Auth client (docs/clients/better-auth.md#what-the-client-needs)."""
+    """An error in the format of the Better Auth client (docs/clients/better-auth.md#requirements-of-the-client)."""
     if isinstance(error, DeleteUserDisabled):
-        return empty(error.status)
-    if type(error) is InvalidRequest and error.field != "body":
-        # A service named the field and the rule, without knowing by which API it was called.
-        error = InvalidBody(error.field, error.rule, *error.others)
+        return empty(status_of(error))
     return Response(
-        status_code=error.status,
+        status_code=status_of(error),
         content_type=_JSON,
-        headers=dict(error.headers),
-        body=json.dumps(auth_error(error)),
+        headers=headers_of(error),
+        body=json.dumps(better_auth_error(error)),
     )
 
 
 def artifact_response(artifact: Artifact, body: bytes) -> ArtifactResponse:
-    return ArtifactResponse(200, _BYTES, body, _artifact_headers(artifact))
+    return ArtifactResponse(body, _artifact_headers(artifact))
 
 
 def artifact_head(artifact: Artifact) -> ArtifactHead:
-    headers = {**_artifact_headers(artifact), "Content-Length": str(artifact.size_bytes)}
-    return ArtifactHead(200, _BYTES, headers=headers)
+    described = {"Content-Type": _BYTES, "Content-Length": str(artifact.size_bytes)}
+    return ArtifactHead(headers={**_artifact_headers(artifact), **described})
 
 
 def redirect(artifact: Artifact, url: str) -> ArtifactRedirect:
     """302: every client version follows it, and drops its token on the way (docs/clients/turbo.md#downloads)."""
-    headers = {**_artifact_headers(artifact), "Location": url, **_NO_STORE}
-    return ArtifactRedirect(302, headers=headers)
+    headers = {**_artifact_headers(artifact), "Location": url}
+    return ArtifactRedirect(headers=headers)
 
 
 def _artifact_headers(artifact: Artifact) -> dict[str, str]:
@@ -163,12 +202,12 @@ def _artifact_headers(artifact: Artifact) -> dict[str, str]:
 
 
 def sent_on(url: str, **query: str) -> PageRedirect:
-    """302 to a page, with `query` added before any `#`. The query may be secret, so nothing may keep the address."""
+    """302 to a page, with `query` added before any `#`. The query may be secret, so the page gets no referrer."""
     page, hash_sign, fragment = url.partition("#")
     if query:
         page += ("&" if "?" in page else "?") + urlencode(query)
     headers = {"Location": page + hash_sign + fragment, "Referrer-Policy": "no-referrer"}
-    return PageRedirect(302, headers={**headers, **_NO_STORE})
+    return PageRedirect(headers=headers)
 
 
 def artifact_url(request: Request, hash: ArtifactHash, team_id: str | None) -> str:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from larder.errors import LarderError, MethodNotAllowed, PathNotFound
+from larder.errors import LarderError
+from larder.web.errors import MethodNotAllowed, PathNotFound
 from larder.web.pages import Handler, Reply, logged_reply, page, page_reply
-from larder.web.replies.errors import auth_error, cache_error
+from larder.web.replies.errors import better_auth_error, headers_of, status_of, vercel_error
 
 Routes = Mapping[str, Sequence[str]]
 """The methods of each path. A path can have `{parameters}`."""
@@ -68,9 +69,9 @@ def _fills(path: str, pattern: str) -> bool:
 
 
 def _error(request: Unrouted, error: LarderError) -> Reply:
-    shape = auth_error if request.is_auth else cache_error
+    shape = better_auth_error if request.is_auth else vercel_error
     return {
-        "statusCode": error.status,
-        "headers": {"Content-Type": "application/json", **error.headers},
+        "statusCode": status_of(error),
+        "headers": {"Content-Type": "application/json", **headers_of(error)},
         "body": json.dumps(shape(error)),
     }

@@ -5,8 +5,9 @@
 | `<hash>` | the published artifact | index |
 | `<hash>#pending` | the direct upload last offered for the hash | index |
 | `#discarded#<upload id>` | an object that is no longer in use; the sweep deletes it, then this item | index |
-| `#removal#<writer>` | a request to remove all that this key, session or user wrote | sweep_queue |
+| `#removal#<writer>` | a request to delete all that this key, session or user wrote | sweep_queue |
 | `#totals` | bytes and number of the owner's artifacts, the drift of the last check, the last days' uploads | totals |
 
 `eviction` reads the index `by_last_use`, and `sweep_queue` the index `by_sweep`. Cache requests import neither.
+`allotments` changes what owners may store of `MaxStoredBytes`.
 """

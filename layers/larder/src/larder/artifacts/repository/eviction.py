@@ -11,10 +11,6 @@ from larder.conditions import above, at_most, equals, exists, missing
 from larder.tables import ARTIFACTS, Write, commit, try_commit
 
 
-class RoomMade(Exception):
-    """Enough space is free already, because another caller evicted."""
-
-
 def least_recently_used(owner: str, *, page: int) -> Iterator[Unused]:
     """The owner's artifacts, least recently used first. Reads pages as they are needed.
 
@@ -31,22 +27,23 @@ def least_recently_used(owner: str, *, page: int) -> Iterator[Unused]:
 
 def evict(
     owner: str, unused: Sequence[Unused], *, above_bytes: int, now: datetime
-) -> frozenset[Upload]:
-    """Remove these artifacts and subtract them from the totals, in one transaction.
+) -> frozenset[Upload] | None:
+    """Delete these artifacts and subtract them from the totals, in one transaction.
 
-    If some have been used, replaced or removed in the meantime, nothing is changed and those are returned. Raises
-    RoomMade if the owner does not store more than `above_bytes` any more, and TryAgain.
+    If some have been used, replaced or deleted in the meantime, nothing is changed and those are returned. Returns
+    None, and changes nothing, if the owner does not store more than `above_bytes` any more. Raises TryAgain.
     """
+    freed = sum(one.size_bytes for one in unused)
     count = ARTIFACTS.update(
         *totals_key(owner),
-        add={"size_bytes": -sum(one.size_bytes for one in unused), "artifacts": -len(unused)},
+        add={"size_bytes": -freed, "artifacts": -len(unused), "free_bytes": freed},
         when=above(size_bytes=above_bytes),
     )
     deletes = [_delete_if_unused(one) for one in unused]
     discarded = [discarded_put(one.upload, now) for one in unused]
     failed = try_commit(count, *deletes, *discarded)
     if count in failed:
-        raise RoomMade
+        return None
     return frozenset(
         one.upload for one, delete in zip(unused, deletes, strict=True) if delete in failed
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from larder.artifacts.expiry import expires_at
 from larder.artifacts.models import (
+    NULL_VERSION,
     Artifact,
     ArtifactHash,
     ArtifactMetadata,
@@ -35,7 +36,6 @@ from larder.settings import settings
 from larder.tables import (
     ARTIFACTS,
     BATCH_KEYS,
-    TEAMS,
     Item,
     Key,
     Write,
@@ -134,19 +134,19 @@ def read_for_settling(upload: Upload) -> tuple[IndexEntry, bool]:
     return parse_entry(items, upload.hash), discarded
 
 
-def read_with_standing(
+def read_with_membership(
     owner: str, user_id: str, hash: ArtifactHash | None, *, totals: bool
 ) -> tuple[Membership, IndexEntry, Totals]:
-    """Read all that a request needs after its key, in one consistent batch over two tables: the user's role and the
+    """Read all that a request needs after its key, in one consistent batch: the user's role and the
     owner's state, the entry of the hash if the request names one, and the owner's totals if needed.
     """
     keys = entry_keys(owner, hash) if hash is not None else []
     if totals:
         keys.append(totals_key(owner))
-    found = batch_get({TEAMS: standing_keys(owner, user_id), ARTIFACTS: keys})
+    found = batch_get({**standing_keys(owner, user_id), ARTIFACTS: keys})
     items = found[ARTIFACTS]
     entry = parse_entry(items, hash) if hash is not None else IndexEntry()
-    return parse_standing(found[TEAMS]), entry, parse_totals(items)
+    return parse_standing(found), entry, parse_totals(items)
 
 
 def put_pending(pending: PendingUpload) -> None:
@@ -191,8 +191,8 @@ def publish(
         return False
 
 
-def refuse(pending: PendingUpload, *, now: datetime) -> bool:
-    """Withdraw an offered upload, so that its object is never published. False if it has been settled or replaced.
+def discard_pending(pending: PendingUpload, *, now: datetime) -> bool:
+    """Discard an offered upload, so that its object is never published. False if it has been settled or replaced.
 
     The upload stays listed as discarded while its object can arrive, so that the S3 event finds it.
     """
@@ -219,10 +219,10 @@ def discard(
     return commit(*writes)
 
 
-def remove(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) -> bool:
-    """Remove an artifact from the index and list its object for deletion. False if it is not in the index any more.
+def delete(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) -> bool:
+    """Delete an artifact from the index and list its object for deletion. False if it is not in the index any more.
 
-    The audit entry is stored in the same transaction, so it exists only if the artifact was removed.
+    The audit entry is stored in the same transaction, so it exists only if the artifact was deleted.
     """
     upload = artifact.upload
     return commit(
@@ -241,7 +241,7 @@ def note_use(artifact: Artifact, *, at: datetime) -> None:
     commit(ARTIFACTS.update(upload.owner, upload.hash, set={"last_used_at": used}, when=when))
 
 
-def drop_pending(pending: PendingUpload) -> bool:
+def delete_pending(pending: PendingUpload) -> bool:
     return commit(_settling(pending))
 
 
@@ -282,6 +282,7 @@ def _artifact_item(artifact: Artifact) -> Item:
         "upload_id": upload.id,
         "size_bytes": artifact.size_bytes,
         "created_at": to_ms(artifact.created_at),
+        "version": artifact.version,
         **writer_attributes(artifact.writer),
         "last_used_at": _listed_at(artifact),
         **{name: getattr(artifact.metadata, name) for name in _METADATA},
@@ -302,6 +303,8 @@ def _artifact(item: Item) -> Artifact:
         upload=Upload(owner=item["owner"], hash=ArtifactHash(item["hash"]), id=item["upload_id"]),
         size_bytes=item["size_bytes"],
         created_at=from_ms(item["created_at"]),
+        # Items of version 0.1.0 have none: the bucket kept no versions.
+        version=item.get("version", NULL_VERSION),
         metadata=ArtifactMetadata(**{name: item.get(name) for name in _METADATA}),
         writer=writer_of(item),
         last_used_at=None if last_used_at is None else from_ms(last_used_at),

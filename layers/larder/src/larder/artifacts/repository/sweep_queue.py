@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from larder.artifacts.expiry import expires_at
@@ -59,6 +59,12 @@ def due_items(*, now: datetime) -> Iterator[DueItem]:
             yield DueItem(key["owner"], key["hash"])
 
 
+def owners_with_totals(*, now: datetime) -> Iterator[str]:
+    """Every owner with totals. These are checked every day, so they are due by tomorrow."""
+    tomorrow = now + timedelta(days=1, hours=1)
+    return (due.owner for due in due_items(now=tomorrow) if due.sort_key == TOTALS)
+
+
 def read_due(due: DueItem) -> Artifact | PendingUpload | Upload | Removal | DueTotals | None:
     """Read the item. An Upload is a discarded object. Returns None if the item is gone."""
     items = ARTIFACTS.get_many([(due.owner, due.sort_key)])
@@ -94,7 +100,7 @@ def _postpone(key: Key, upload: Upload, *, until: datetime) -> None:
     commit(ARTIFACTS.update(*key, set=later, when=equals(upload_id=upload.id)))
 
 
-def forget_discarded(upload: Upload) -> None:
+def delete_discarded(upload: Upload) -> None:
     """Delete the item of a discarded object that is deleted."""
     commit(ARTIFACTS.delete(*discarded_key(upload)))
 
@@ -126,7 +132,7 @@ def postpone_removal(removal: Removal, *, until: datetime) -> None:
     commit(ARTIFACTS.update(*_removal_key(removal), set=later, when=_is_same(removal)))
 
 
-def forget_removal(removal: Removal) -> None:
+def delete_removal(removal: Removal) -> None:
     """Delete a finished removal, unless a later one of the same writer has replaced it."""
     commit(ARTIFACTS.delete(*_removal_key(removal), when=_is_same(removal)))
 

@@ -3,7 +3,7 @@
 import zlib
 from typing import TYPE_CHECKING
 
-from larder.artifacts.models import Writer
+from larder.actor import Actor
 from larder.tables import Item, Write
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ def shard(text: str) -> str:
     return str(zlib.crc32(text.encode()) % SWEEP_SHARDS)
 
 
-def writer_attributes(writer: Writer | None) -> Item:
-    return {} if writer is None else {"writer": writer.id, "user_id": writer.user_id}
+def writer_attributes(writer: Actor | None) -> Item:
+    return {} if writer is None else {"writer": writer.credential_id, "user_id": writer.user_id}
 
 
-def writer_of(item: Item) -> Writer | None:
-    return Writer(item["writer"], item.get("user_id")) if "writer" in item else None
+def writer_of(item: Item) -> Actor | None:
+    return Actor(item["writer"], item.get("user_id")) if "writer" in item else None

@@ -6,7 +6,7 @@ from datetime import date, datetime
 from larder.artifacts.models import IndexSum, Totals
 from larder.artifacts.repository.table import shard
 from larder.clock import to_epoch_seconds
-from larder.conditions import at_most, equals, exists, missing
+from larder.conditions import at_least, at_most, equals, exists, missing
 from larder.tables import ARTIFACTS, Item, Key, commit, commit_returning
 from larder.usage.uploads import Uploads
 
@@ -67,9 +67,10 @@ def add_to_totals(
 ) -> Totals | None:
     """Add bytes, artifacts and the uploads of a day to the totals. Negative numbers subtract.
 
-    Returns the new totals. Returns None, and changes nothing, if the bytes would exceed the quota. Raises TryAgain.
+    Bytes of an upload, which `uploaded` is set for, also have to fit into `MaxStoredBytes`. Returns the new totals.
+    Returns None, and changes nothing, if the bytes would exceed the quota. Raises StorageFull, TryAgain.
     """
-    added = {"size_bytes": size_bytes, "artifacts": artifacts}
+    added = {"size_bytes": size_bytes, "artifacts": artifacts, "free_bytes": -size_bytes}
     if uploaded is not None:
         day, uploads = uploaded
         added |= {f"{_UPLOADS}{day}": uploads.count, f"{_UPLOADED_BYTES}{day}": uploads.size_bytes}
@@ -79,19 +80,25 @@ def add_to_totals(
             return None
         has_room = missing("size_bytes") | at_most(size_bytes=quota_bytes - size_bytes)
     # New totals are due for a check at once. The sweep then sets the time of the next one.
-    due = {"sweep_shard": shard(owner), "sweep_at": 0}
-    count = ARTIFACTS.update(*totals_key(owner), add=added, set_if_missing=due, when=has_room)
+    due: dict[str, str | int] = {"sweep_shard": shard(owner), "sweep_at": 0}
+    draws = uploaded is not None and size_bytes > 0
+    when = has_room
+    if draws:
+        has_free = exists("allotted_bytes") & at_least(free_bytes=size_bytes)
+        when = has_free if has_room is None else has_room & has_free
+    count = ARTIFACTS.update(*totals_key(owner), add=added, set_if_missing=due, when=when)
     done, item = commit_returning(count)
-    return parse_totals([item]) if done else None
+    if done:
+        return parse_totals([item])
+    if not draws:
+        return None
+    # Imported here, because requests start faster without it.
+    from larder.artifacts.repository.allotments import draw
+
+    return draw(owner, item, added, quota_bytes=quota_bytes, due=due)
 
 
-def forget_totals(owner: str) -> bool:
-    """Delete the totals of an owner who stores nothing. False if they are not zero."""
-    stores_nothing = missing("size_bytes") | equals(size_bytes=0, artifacts=0)
-    return commit(ARTIFACTS.delete(*totals_key(owner), when=stores_nothing))
-
-
-def forget_uploads(owner: str, day: date) -> None:
+def delete_uploads(owner: str, day: date) -> None:
     """Delete the day's uploads from the totals, once the usage table has them."""
     gone = {f"{_UPLOADS}{day}": None, f"{_UPLOADED_BYTES}{day}": None}
     commit(ARTIFACTS.update(*totals_key(owner), set=gone, when=exists("size_bytes")))
@@ -103,7 +110,8 @@ def replace_totals(owner: str, totals: Totals, *, old: Totals) -> bool:
     if old == Totals():
         unchanged = missing("size_bytes") | unchanged
     new = {"size_bytes": totals.size_bytes, "artifacts": totals.artifacts}
-    return commit(ARTIFACTS.update(*totals_key(owner), set=new, when=unchanged))
+    freed = {"free_bytes": old.size_bytes - totals.size_bytes}
+    return commit(ARTIFACTS.update(*totals_key(owner), set=new, add=freed, when=unchanged))
 
 
 def sum_index(owner: str, *, has_time: Callable[[], bool] = lambda: True) -> IndexSum:
@@ -131,5 +139,9 @@ def check_totals(owner: str, *, correct: bool, drift: Totals, next_at: datetime)
         "drift_bytes": remembered.size_bytes,
         "drift_artifacts": remembered.artifacts,
     }
-    correction = {"size_bytes": -excess.size_bytes, "artifacts": -excess.artifacts}
+    correction = {
+        "size_bytes": -excess.size_bytes,
+        "artifacts": -excess.artifacts,
+        "free_bytes": excess.size_bytes,
+    }
     commit(ARTIFACTS.update(*totals_key(owner), set=check, add=correction))

@@ -4,26 +4,22 @@ Unknown fields are ignored: newer clients send more of them, and users cannot se
 `emailVerified`.
 """
 
-from collections.abc import Callable
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from larder.accounts.models import ProfileChange
 from larder.accounts.service import parse_image
 from larder.accounts.sign_in import SignIn, SignUp
-from larder.errors import EmailCannotBeUpdated, InvalidBody, InvalidRequest, NoFieldsToUpdate
 from larder.names import parse_name
 from larder.web.bodies.better_auth import parsed
+from larder.web.bodies.model import BodyModel
+from larder.web.errors import EmailCannotBeUpdated, NoFieldsToUpdate
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(strict=True)
-
-
-class _SignUp(_Body):
+class _SignUp(BodyModel):
     name: str
     email: str
     password: str
@@ -32,38 +28,35 @@ class _SignUp(_Body):
     remember_me: bool | None = Field(default=None, alias="rememberMe")
 
 
-class _SignIn(_Body):
+class _SignIn(BodyModel):
     email: str
     password: str
     callback_url: str | None = Field(default=None, alias="callbackURL")
     remember_me: bool | None = Field(default=None, alias="rememberMe")
 
 
-class _RevokeSession(_Body):
+class _RevokeSession(BodyModel):
     token: str
 
 
-class _VerifyPassword(_Body):
+class _VerifyPassword(BodyModel):
     password: str
 
 
-class _UpdateUser(_Body):
+class _UpdateUser(BodyModel):
     name: str = ""
     image: str | None = None
     email: object = None
-
-
-V = TypeVar("V", str, str | None)
 
 
 def sign_up_body(request: Request) -> SignUp:
     """`{"name", "email", "password", "image"?, "callbackURL"?, "rememberMe"?}`"""
     body = parsed(request, _SignUp)
     return SignUp(
-        name=_checked(parse_name, body.name),
+        name=parse_name(body.name),
         email=body.email,
         password=body.password,
-        image=_checked(parse_image, body.image or None),
+        image=parse_image(body.image or None),
         callback_url=body.callback_url or "",
         remembered=body.remember_me is not False,
     )
@@ -99,18 +92,10 @@ def profile_change(request: Request) -> ProfileChange:
     if not given:
         raise NoFieldsToUpdate
     return ProfileChange(
-        name=_checked(parse_name, body.name) if "name" in given else None,
-        image=_checked(parse_image, body.image or None),
+        name=parse_name(body.name) if "name" in given else None,
+        image=parse_image(body.image or None),
         removes_image="image" in given and not body.image,
     )
-
-
-def _checked(parse: Callable[[V], V], value: V) -> V:
-    """Apply a parser of a service and convert its error into InvalidBody."""
-    try:
-        return parse(value)
-    except InvalidRequest as error:
-        raise InvalidBody(error.field, error.rule) from None
 
 
 SignUpBody = Annotated[SignUp, Depends(sign_up_body)]

@@ -7,19 +7,27 @@ from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     StringConstraints,
 )
 
-from larder.api_keys.models import UNSET, KeyChanges, NewKey, Permissions, RateLimit, Refill, Unset
+from larder.api_keys.models import (
+    UNSET,
+    KeyChanges,
+    NewKey,
+    Permissions,
+    PresentedKey,
+    RateLimit,
+    Refill,
+    Unset,
+)
 from larder.api_keys.service import default_rate_limit, presented_form
-from larder.errors import InvalidBody, InvalidQuery, KeyForAnother, ServerOnlyProperty
-from larder.teams.service import parse_team_id
+from larder.teams.teams import parse_team_id
 from larder.web.bodies.better_auth import parsed
-from larder.web.callers.session import Caller, KeyMaker
+from larder.web.bodies.model import BodyModel
+from larder.web.errors import InvalidBody, InvalidQuery, KeyForAnother, ServerOnlyProperty
+from larder.web.principals.session import KeyMaker, UserPrincipal
 from larder.web.request_context import request_context
 
 MAX_PERMISSIONS = 20
@@ -37,20 +45,15 @@ def _whole(sent: object) -> object:
 _Whole = Annotated[int, BeforeValidator(_whole)]
 
 
-class _Body(BaseModel):
-    # Unknown fields are ignored: newer clients send more of them.
-    model_config = ConfigDict(strict=True)
-
-
-class _Verify(_Body):
+class _Verify(BodyModel):
     key: str
     permissions: Annotated[dict[_Word, list[_Word]], Field(max_length=MAX_PERMISSIONS)] = Field(
         default_factory=dict
     )
 
 
-class _Limits(_Body):
-    """The key's owner and limits, which only operators set (docs/clients/better-auth.md#what-people-may-set)."""
+class _Limits(BodyModel):
+    """Owner and limits, which only operators set (docs/clients/better-auth.md#properties-that-users-can-set)."""
 
     userId: str | None = None  # noqa: N815  # the names on the wire
     remaining: _Whole | None = None
@@ -96,15 +99,15 @@ class _Update(_Limits):
         return getattr(self, name) if self.has(name) else UNSET
 
 
-class _Named(_Body):
+class _Named(BodyModel):
     keyId: str  # noqa: N815
 
 
 @dataclass(frozen=True, slots=True)
-class PresentedKey:
-    """The hash of the key to verify, or None if the deployment's own validator refused the key."""
+class KeyToVerify:
+    """The key to verify, None if it is invalid whatever is stored."""
 
-    key_hash: str | None
+    key: PresentedKey | None
     permissions: Permissions
 
 
@@ -114,12 +117,12 @@ class SentUpdate:
     changes: KeyChanges
 
 
-def verify_body(request: Request) -> PresentedKey:
+def verify_body(request: Request) -> KeyToVerify:
     """`{"key", "permissions"?}`. Raises InvalidBody."""
     body = parsed(request, _Verify)
     if sum(map(len, body.permissions.values())) > MAX_PERMISSIONS:
         raise InvalidBody("permissions", f"must require at most {MAX_PERMISSIONS} actions")
-    return PresentedKey(
+    return KeyToVerify(
         presented_form(body.key, request_context(request)), _permissions(body.permissions)
     )
 
@@ -132,12 +135,12 @@ def _update_body(request: Request) -> _Update:
     return parsed(request, _Update)
 
 
-# Body before caller: a bad body is 400 without a session too (docs/clients/better-auth.md#order-of-checks).
-def new_key(body: Annotated[_Create, Depends(_create_body)], caller: KeyMaker) -> NewKey:
+# Body before principal: a bad body is 400 without a session too (docs/clients/better-auth.md#order-of-checks).
+def new_key(body: Annotated[_Create, Depends(_create_body)], principal: KeyMaker) -> NewKey:
     """The new key's properties. Raises ServerOnlyProperty, KeyForAnother, InvalidRequest."""
-    _check_server_only(body, caller)
+    _check_server_only(body, principal)
     return NewKey(
-        user_id=caller.user.id if body.userId is None else body.userId,
+        user_id=principal.user.id if body.userId is None else body.userId,
         team_id=body.teamId,
         name=body.name,
         prefix=body.prefix,
@@ -150,9 +153,9 @@ def new_key(body: Annotated[_Create, Depends(_create_body)], caller: KeyMaker) -
     )
 
 
-def sent_update(body: Annotated[_Update, Depends(_update_body)], caller: KeyMaker) -> SentUpdate:
+def sent_update(body: Annotated[_Update, Depends(_update_body)], principal: KeyMaker) -> SentUpdate:
     """`{"keyId", ...}` with the changes. Raises ServerOnlyProperty, KeyForAnother, InvalidRequest."""
-    _check_server_only(body, caller)
+    _check_server_only(body, principal)
     changes = KeyChanges(
         name=body.name if body.has("name") else None,
         enabled=body.enabled if body.has("enabled") else None,
@@ -182,10 +185,10 @@ def queried_key(request: Request) -> str:
     return key_id
 
 
-def _check_server_only(body: _Limits, caller: Caller) -> None:
-    if caller.is_operator:
+def _check_server_only(body: _Limits, principal: UserPrincipal) -> None:
+    if principal.is_operator:
         return
-    if body.userId not in (None, caller.user.id):
+    if body.userId not in (None, principal.user.id):
         raise KeyForAnother
     if fields := body.server_only:
         raise ServerOnlyProperty(fields[0])
@@ -223,7 +226,7 @@ def _rate_limit(body: _Limits) -> RateLimit | None:
     )
 
 
-VerifyBody = Annotated[PresentedKey, Depends(verify_body)]
+VerifyBody = Annotated[KeyToVerify, Depends(verify_body)]
 SentNewKey = Annotated[NewKey, Depends(new_key)]
 SentKeyUpdate = Annotated[SentUpdate, Depends(sent_update)]
 NamedKey = Annotated[str, Depends(named_key)]

@@ -5,8 +5,8 @@ from urllib.parse import parse_qsl
 
 from aws_lambda_powertools.event_handler import Request
 
-from larder.errors import InvalidBody, InvalidRequest, UnsupportedMediaType
 from larder.web.bodies.raw import broken_rules, sent_bytes, sent_json
+from larder.web.errors import InvalidBody, InvalidRequest, UnsupportedMediaType
 
 if TYPE_CHECKING:
     # The guards of every endpoint read the body; those that check nothing of it start without pydantic.
@@ -22,7 +22,7 @@ M = TypeVar("M", bound="BaseModel")
 def auth_body(request: Request, *, takes_forms: bool = False) -> object:
     """The body as JSON, or `{}` without a body. A form, where forms are accepted, becomes an object of strings.
 
-    Raises UnsupportedMediaType, InvalidRequest. The guards of auth_api() call it before any handler does.
+    Raises UnsupportedMediaType, InvalidRequest. The guards of better_auth_api() call it before any handler does.
     """
     if _KEPT not in request.context:
         request.context[_KEPT] = _parse(request, takes_forms)

@@ -12,11 +12,11 @@ from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
 
 from larder.artifacts.models import is_hash
-from larder.errors import InvalidRequest
 from larder.settings import settings
 from larder.teams.models import CachingStatus
 from larder.usage.models import UsageEvent
 from larder.web.bodies.raw import printable, sent_json
+from larder.web.errors import InvalidRequest
 from larder.web.log import logger
 from larder.web.parameters import MAX_DURATION_MS, BearerToken
 

@@ -5,49 +5,49 @@ from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from larder import clock
+from larder.accounts.links import callback_url_of
 from larder.accounts.models import PasswordChange
-from larder.errors import InvalidLinkToken, InvalidQuery
+from larder.errors import InvalidLinkToken
 from larder.web.bodies.better_auth import parsed
-from larder.web.origins import absolute
+from larder.web.bodies.model import BodyModel
+from larder.web.errors import InvalidCallbackUrl, InvalidQuery
+from larder.web.origins import absolute, is_trusted_url
 
 RESET_PAGE = "/reset-password"
 """Larder's own page, for links without a `callbackURL`."""
 
 
-class _Body(BaseModel):
-    # Unknown fields are ignored: newer clients send more of them.
-    model_config = ConfigDict(strict=True)
-
-
-class _SendVerification(_Body):
+class _SendVerification(BodyModel):
     email: str
     callback_url: str | None = Field(None, alias="callbackURL")
 
 
-class _RequestReset(_Body):
+class _RequestReset(BodyModel):
     email: str
     redirect_to: str | None = Field(None, alias="redirectTo")
 
 
-class _ResetPassword(_Body):
+class _ResetPassword(BodyModel):
     new_password: str = Field(alias="newPassword")
     token: str | None = None
 
 
-class _ChangePassword(_Body):
+class _ChangePassword(BodyModel):
     new_password: str = Field(alias="newPassword")
     current_password: str = Field(alias="currentPassword")
     revoke_other_sessions: bool | None = Field(None, alias="revokeOtherSessions")
 
 
-class _ChangeEmail(_Body):
+class _ChangeEmail(BodyModel):
     new_email: str = Field(alias="newEmail")
     callback_url: str | None = Field(None, alias="callbackURL")
+    password: str | None = None
 
 
-class _DeleteUser(_Body):
+class _DeleteUser(BodyModel):
     password: str | None = None
 
 
@@ -57,6 +57,13 @@ class LinkWanted:
 
     email: str
     callback_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class WantedEmail(LinkWanted):
+    """The same with the password, which a user whose session is not fresh must send."""
+
+    password: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +92,10 @@ def reset_wanted(request: Request) -> LinkWanted:
     return LinkWanted(body.email, body.redirect_to or "")
 
 
-def new_email(request: Request) -> LinkWanted:
-    """`{"newEmail", "callbackURL"?}`"""
+def new_email(request: Request) -> WantedEmail:
+    """`{"newEmail", "callbackURL"?, "password"?}`"""
     body = parsed(request, _ChangeEmail)
-    return LinkWanted(body.new_email, body.callback_url or "")
+    return WantedEmail(body.new_email, body.callback_url or "", body.password)
 
 
 def new_password(request: Request) -> NewPassword:
@@ -116,22 +123,35 @@ def farewell_password(request: Request) -> str | None:
 
 
 def verification_link(request: Request) -> FollowedLink:
-    """`?token=&callbackURL=`. Raises InvalidQuery without a token."""
+    """`?token=&callbackURL=` or `?token=&callback=`. Raises InvalidQuery without a token."""
     query = request.query_parameters or {}
     if "token" not in query:
         raise InvalidQuery("token", "is required")
-    return FollowedLink(query["token"], query.get("callbackURL", ""))
+    url = _callback_url(query.get("callbackURL"), query.get("callback"), request)
+    return FollowedLink(query["token"], url)
 
 
 def reset_page(request: Request) -> str:
-    """`?callbackURL=`: the page that asks for the new password, by default Larder's own."""
-    callback_url = (request.query_parameters or {}).get("callbackURL")
-    return absolute(callback_url or RESET_PAGE, request)
+    """`?callbackURL=` or `?callback=`: the page that asks for the new password, by default Larder's own."""
+    query = request.query_parameters or {}
+    url = _callback_url(query.get("callbackURL"), query.get("callback"), request)
+    return absolute(url or RESET_PAGE, request)
+
+
+def _callback_url(given: str | None, token: str | None, request: Request) -> str:
+    """The URL that a client gives, or that of the token in a link that Larder sent. Raises InvalidCallbackUrl."""
+    if given or not token:
+        return given or ""  # checked by the guards
+    url = callback_url_of(token, now=clock.now())
+    # The trusted origins may have changed since the email was sent.
+    if url and not is_trusted_url(url, request):
+        raise InvalidCallbackUrl
+    return url
 
 
 VerificationWanted = Annotated[LinkWanted, Depends(verification_wanted)]
 ResetWanted = Annotated[LinkWanted, Depends(reset_wanted)]
-NewEmail = Annotated[LinkWanted, Depends(new_email)]
+NewEmail = Annotated[WantedEmail, Depends(new_email)]
 NewPasswordBody = Annotated[NewPassword, Depends(new_password)]
 PasswordChangeBody = Annotated[PasswordChange, Depends(password_change)]
 FarewellPassword = Annotated[str | None, Depends(farewell_password)]

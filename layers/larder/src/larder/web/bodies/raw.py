@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from aws_lambda_powertools.event_handler import Request
 
-from larder.errors import InvalidRequest
+from larder.web.errors import InvalidRequest
 
 if TYPE_CHECKING:
     # Endpoints that read a body but check none of it start without pydantic.

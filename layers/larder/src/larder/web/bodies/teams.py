@@ -9,15 +9,17 @@ from typing import Annotated, TypeVar
 
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from larder.accounts.addresses import parse_address
 from larder.accounts.team_members import InvitationWanted
-from larder.errors import InvalidEmail, InvalidRequest, NoValuesToUpdate
+from larder.errors import InvalidEmail, NoValuesToUpdate
 from larder.names import parse_name
 from larder.teams.models import CachingStatus, Role, TeamChange
-from larder.teams.service import parse_slug
+from larder.teams.teams import parse_slug
+from larder.web.bodies.model import BodyModel
 from larder.web.bodies.raw import broken_rules, sent_json
+from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken
 
 MAX_INVITATIONS = 10
@@ -29,36 +31,32 @@ DEFAULT_ROLE = Role.VIEWER
 T = TypeVar("T")
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(strict=True)
-
-
-class _NewTeam(_Body):
+class _NewTeam(BodyModel):
     slug: str
     name: str | None = None
 
 
-class _RemoteCaching(_Body):
+class _RemoteCaching(BodyModel):
     enabled: bool | None = None
 
 
-class _TeamChange(_Body):
+class _TeamChange(BodyModel):
     name: str | None = None
     slug: str | None = None
     formerSlugs: list[str] | None = None  # noqa: N815  # the names on the wire
     remoteCaching: _RemoteCaching | None = None  # noqa: N815
 
 
-class _Invitation(_Body):
+class _Invitation(BodyModel):
     email: str
     role: str = DEFAULT_ROLE.value
 
 
-class _RoleChange(_Body):
+class _RoleChange(BodyModel):
     role: str
 
 
-class _Join(_Body):
+class _Join(BodyModel):
     token: str | None = None
     inviteCode: str | None = None  # noqa: N815
 

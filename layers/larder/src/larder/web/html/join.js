@@ -1,5 +1,6 @@
 const token = query.get("token");
 let session = "";
+let email = "";
 
 async function refresh({ moves = true } = {}) {
   if (!token) return show("no-invitation", { moves });
@@ -10,7 +11,9 @@ async function refresh({ moves = true } = {}) {
     showSignIn("Sign in, or create an account, with the address that received the invitation.", { moves });
   } else {
     session = data.session.token;
-    fill("invitation-email", data.user.email);
+    email = data.user.email;
+    fill("invitation-email", email);
+    fill("prove-email", email);
     show("invitation", { moves });
   }
 }
@@ -18,14 +21,23 @@ async function refresh({ moves = true } = {}) {
 onSubmit("invitation-form", async () => {
   // The endpoint requires the session token in a header, because a page of another site cannot send that.
   const headers = { authorization: `Bearer ${session}` };
-  const { status, data, problem } = await request("POST", "/v1/teams/join", { token }, headers);
+  const { status, data, code, problem } = await request("POST", "/v1/teams/join", { token }, headers);
   if (status === 404) return show("no-invitation");
   if (status === 401) return refresh();
+  if (code === "email_not_proven") return show("prove");
   if (problem) return problem;
   fill("joined-team", data.name);
   fill("joined-slug", data.slug);
   fill("joined-role", data.role);
   show("joined");
+});
+
+onSubmit("prove-form", async () => {
+  const { code, problem } = await request("POST", "/api/auth/send-verification-email", { email, callbackURL: here() });
+  // The user has opened a link in the meantime, perhaps in another tab.
+  if (code === "EMAIL_ALREADY_VERIFIED") return refresh();
+  if (problem) return problem;
+  mailSent(email);
 });
 
 refresh({ moves: false });

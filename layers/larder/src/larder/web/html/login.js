@@ -29,6 +29,7 @@ function fillConsent({ user, client, token }) {
   const field = element("consent-name-field");
   field.value = token.name;
   field.maxLength = token.maxNameLength;
+  element("consent-password").hidden = element("consent-password-field").disabled = !user.needsPassword;
   // A login with `--sso-team` has a fixed team and no name: turbo names the token after the computer.
   element("consent-name").hidden = field.disabled = token.team !== null;
   const choice = element("consent-team-id");
@@ -62,11 +63,12 @@ function endOf(moment) {
   return days >= 1 ? `on ${day.format(moment)}, in ${days} ${days === 1 ? "day" : "days"}` : "within a day";
 }
 
-onSubmit("consent-form", async ({ name, teamId }) => {
+onSubmit("consent-form", async ({ name, teamId, password }) => {
   const { redirectUri, state, team } = wanted;
   const scope = team === null ? { name, ...(teamId ? { teamId } : {}) } : { team };
-  const { status, data, problem } = await request("POST", "/api/auth/turbo-login", { redirectUri, state, ...scope });
-  if (status === 401) return refresh();
+  const { status, data, code, problem } = await request("POST", "/api/auth/turbo-login", { redirectUri, state, password, ...scope });
+  // The session has ended, or is no longer fresh: the page then asks for the password.
+  if (status === 401 || code === "SESSION_NOT_FRESH") return refresh();
   if (problem) return problem;
   show("given");
   // `replace` keeps the token's address out of the browser's history.

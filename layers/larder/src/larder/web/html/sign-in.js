@@ -53,6 +53,6 @@ function mailSent(email) {
 
 onClick("sign-up-instead", () => show("sign-up"));
 onClick("sign-in-instead", () => show("sign-in"));
-onClick("mail-followed", () => show("sign-in"));
+onClick("mail-followed", () => refresh());
 onClick("not-you", signOut);
 onClick("again", () => refresh());

@@ -6,3 +6,4 @@ onSubmit("ask-form", async ({ email }) => {
 });
 
 if (query.has("error")) show("dead-link", { moves: false });
+else if (query.has("confirmed")) show("confirmed", { moves: false });

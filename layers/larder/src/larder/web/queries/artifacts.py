@@ -10,7 +10,7 @@ from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
 
 from larder.artifacts.models import HASH_PATTERN, parse_writer_id
-from larder.errors import InvalidRequest
+from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken, check_parameters
 
 MAX_ARTIFACTS = 100

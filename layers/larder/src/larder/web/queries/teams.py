@@ -9,14 +9,16 @@ from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
 
 from larder.clock import from_ms
-from larder.errors import InvalidRequest
-from larder.teams.service import names_a_team
+from larder.teams.teams import names_a_team
+from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken
 
 MAX_LIMIT = 100
 DEFAULT_LIMIT = 20
+MAX_OFFSET = 99_999
 
 _NUMBER = re.compile(r"[0-9]{1,3}")
+_OFFSET = re.compile(r"[0-9]{1,5}")
 _MILLISECONDS = re.compile(r"[0-9]{1,14}")
 
 
@@ -56,6 +58,22 @@ def members_query(_token: BearerToken, request: Request) -> MembersQuery:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class TeamKeysQuery:
+    """At most `limit` keys, after the first `offset` ones. `offset` is the `next` of the previous page."""
+
+    limit: int
+    offset: int
+
+
+def team_keys_query(_token: BearerToken, request: Request) -> TeamKeysQuery:
+    """Raises InvalidRequest naming the parameter."""
+    offset = (request.query_parameters or {}).get("offset", "0")
+    if not _OFFSET.fullmatch(offset):
+        raise InvalidRequest("offset", f"must be a whole number from 0 to {MAX_OFFSET}")
+    return TeamKeysQuery(limit=_limit(request), offset=int(offset))
+
+
 def _limit(request: Request) -> int:
     text = (request.query_parameters or {}).get("limit", str(DEFAULT_LIMIT))
     if not _NUMBER.fullmatch(text) or not 1 <= int(text) <= MAX_LIMIT:
@@ -73,4 +91,5 @@ def _moment(request: Request, name: str) -> datetime | None:
 
 
 TeamsAsked = Annotated[TeamsQuery, Depends(teams_query)]
+TeamKeysAsked = Annotated[TeamKeysQuery, Depends(team_keys_query)]
 MembersAsked = Annotated[MembersQuery, Depends(members_query)]

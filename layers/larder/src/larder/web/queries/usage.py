@@ -8,8 +8,8 @@ from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
 
 from larder import clock
-from larder.errors import InvalidRequest
 from larder.usage.models import Period, period_until
+from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken, check_parameters
 
 MAX_DAYS = 366

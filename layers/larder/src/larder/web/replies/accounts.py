@@ -6,7 +6,7 @@ from typing import Literal, TypedDict
 from larder.accounts.models import CREDENTIAL_PROVIDER, Credential, Session
 from larder.accounts.user_json import UserJson
 from larder.clock import IsoTime, to_iso
-from larder.web.callers.session import Caller
+from larder.web.principals.session import UserPrincipal
 
 
 class SessionJson(TypedDict):
@@ -61,10 +61,10 @@ def session_json(session: Session, token: str) -> SessionJson:
     }
 
 
-def sessions_json(sessions: Iterable[Session], caller: Caller) -> list[SessionJson]:
+def sessions_json(sessions: Iterable[Session], principal: UserPrincipal) -> list[SessionJson]:
     """The caller's session has its token, the others their hash: one stolen session does not reveal the others."""
     return [
-        session_json(one, caller.token if one.id == caller.session.id else one.token_hash)
+        session_json(one, principal.token if one.id == principal.session.id else one.token_hash)
         for one in sessions
     ]
 

@@ -2,8 +2,9 @@
 
 from typing import TypedDict
 
+from larder.actor import Actor
 from larder.artifacts.expiry import expires_at
-from larder.artifacts.models import Artifact, ArtifactPage, Writer
+from larder.artifacts.models import Artifact, ArtifactPage
 from larder.audit.models import Entry
 from larder.clock import Milliseconds, to_ms
 from larder.web.queries.artifacts import cursor_of
@@ -81,5 +82,5 @@ def removal_json(entry: Entry) -> AcceptedRemovalJson:
     return {"removal": {"writer": entry.subject, "askedAt": to_ms(entry.at)}}
 
 
-def _writer_json(writer: Writer) -> WriterJson:
-    return {"id": writer.id, "userId": writer.user_id}
+def _writer_json(writer: Actor) -> WriterJson:
+    return {"id": writer.credential_id, "userId": writer.user_id}

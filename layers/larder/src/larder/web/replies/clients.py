@@ -5,9 +5,9 @@ from typing import Literal, NotRequired, TypedDict
 
 from larder.accounts.models import User
 from larder.api_keys.models import ApiKey
+from larder.api_keys.principals import Principal
 from larder.clock import IsoTime, Milliseconds, to_iso, to_ms
 from larder.teams.models import CachingStatus, Role, TeamMembership
-from larder.web.callers.cache import Holder
 
 
 class ClientUserJson(TypedDict):
@@ -140,12 +140,12 @@ def team_key_json(key: ApiKey, raw: str) -> TeamKeyJson:
     return {"token": raw, "teamId": key.team_id}
 
 
-def token_json(holder: Holder) -> TokenJson:
+def token_json(principal: Principal) -> TokenJson:
     scope: UserScopeJson | TeamScopeJson = {"type": "user"}
-    if holder.team_id is not None:
-        scope = {"type": "team", "teamId": holder.team_id}
-    if holder.credential.expires_at is not None:
-        scope["expiresAt"] = to_ms(holder.credential.expires_at)
+    if principal.bound_to is not None:
+        scope = {"type": "team", "teamId": principal.bound_to}
+    if principal.credential.expires_at is not None:
+        scope["expiresAt"] = to_ms(principal.credential.expires_at)
     # The client takes a token whose `activeAt` is later than its own clock for expired. The time of the request would
     # fail where clocks differ, so this is when the token was made.
-    return {"scopes": [scope], "activeAt": to_ms(holder.credential.created_at)}
+    return {"scopes": [scope], "activeAt": to_ms(principal.credential.created_at)}

@@ -1,8 +1,160 @@
-"""Errors as JSON, in the shape of each API. Functions that start without the resolver use it, too."""
+"""What clients see of each error: its status, code and headers, as JSON in the shape of each API.
 
+Codes are part of the contract with clients; docs/errors.md explains them. turbo acts on `remote_caching_*` only. It
+posts the stored token to another service when it reads the code `forbidden`, so no error here has that code
+(docs/clients/turbo.md#status-codes). Functions that start without the resolver use this module, too.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NotRequired, TypedDict
 
-from larder.errors import LarderError, TooManyRequests
+from larder import errors
+from larder.errors import InvalidValue, LarderError, TooManyRequests
+from larder.web import errors as web_errors
+from larder.web.errors import InvalidBody
+
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+
+class ErrorReply:
+    """How an error is sent. Headers are formatted with the error's own values.
+
+    `text` replaces the error's message, or the rule of an InvalidValue, where clients read names of the API in it.
+    """
+
+    # A NamedTuple would take a fifth of a millisecond of each cold start.
+    __slots__ = ("code", "headers", "status", "text")
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        headers: Mapping[str, str] = _NO_HEADERS,
+        text: str | None = None,
+    ) -> None:
+        self.status = status
+        self.code = code
+        self.headers = headers
+        self.text = text
+
+
+_BAD_REQUEST = "bad_request"
+_VALIDATION_ERROR = "validation_error"
+_SOON = {"Retry-After": "2"}
+_LATER = {"X-Retry-After": "{error.retry_after_s}", "Retry-After": "{error.retry_after_s}"}
+
+REPLIES: Mapping[type[LarderError], ErrorReply] = {
+    errors.InvalidValue: ErrorReply(400, _BAD_REQUEST),
+    web_errors.InvalidRequest: ErrorReply(400, _BAD_REQUEST),
+    web_errors.InvalidBody: ErrorReply(400, _VALIDATION_ERROR),
+    web_errors.InvalidQuery: ErrorReply(400, _VALIDATION_ERROR),
+    web_errors.UnsupportedMediaType: ErrorReply(415, "unsupported_media_type"),
+    errors.Unauthenticated: ErrorReply(401, "unauthorized", {"WWW-Authenticate": "Bearer"}),
+    errors.NotSignedIn: ErrorReply(401, "unauthorized"),
+    web_errors.UnauthorizedSession: ErrorReply(401, "unauthorized_session"),
+    web_errors.KeyForAnother: ErrorReply(401, "unauthorized_session"),
+    errors.SessionNotFresh: ErrorReply(403, "session_not_fresh"),
+    errors.OperatorOnly: ErrorReply(403, "operator_only"),
+    errors.InvalidEmail: ErrorReply(400, "invalid_email"),
+    errors.PasswordTooShort: ErrorReply(400, "password_too_short"),
+    errors.PasswordTooLong: ErrorReply(400, "password_too_long"),
+    errors.PasswordTooCommon: ErrorReply(400, "password_too_common"),
+    errors.InvalidPassword: ErrorReply(400, "invalid_password"),
+    errors.InvalidEmailOrPassword: ErrorReply(401, "invalid_email_or_password"),
+    errors.EmailNotVerified: ErrorReply(403, "email_not_verified"),
+    errors.EmailNotProven: ErrorReply(403, "email_not_proven"),
+    errors.AddressTooLong: ErrorReply(
+        400, _BAD_REQUEST, text="body: holds an address that is too long"
+    ),
+    errors.EmailPasswordDisabled: ErrorReply(400, "email_password_disabled"),
+    errors.SignUpDisabled: ErrorReply(400, "email_password_sign_up_disabled"),
+    errors.InvitationRequired: ErrorReply(400, "email_password_sign_up_disabled"),
+    errors.EmailDomainNotAllowed: ErrorReply(400, "email_password_sign_up_disabled"),
+    errors.UserAlreadyExists: ErrorReply(422, "user_already_exists_use_another_email"),
+    web_errors.EmailCannotBeUpdated: ErrorReply(400, "email_can_not_be_updated"),
+    web_errors.NoFieldsToUpdate: ErrorReply(400, "no_fields_to_update"),
+    errors.InvalidVerificationToken: ErrorReply(401, "invalid_token"),
+    errors.VerificationTokenExpired: ErrorReply(401, "token_expired"),
+    errors.VerifiedUserNotFound: ErrorReply(401, "user_not_found"),
+    errors.EmailMismatch: ErrorReply(400, "email_mismatch"),
+    errors.EmailAlreadyVerified: ErrorReply(400, "email_already_verified"),
+    errors.EmailUnchanged: ErrorReply(
+        400, "email_is_the_same", text="newEmail is the user's current address."
+    ),
+    errors.ChangeEmailDisabled: ErrorReply(400, "change_email_disabled"),
+    errors.ResetPasswordDisabled: ErrorReply(400, "reset_password_disabled"),
+    errors.SessionExpired: ErrorReply(400, "session_expired"),
+    errors.SoleTeamOwner: ErrorReply(400, "sole_team_owner"),
+    errors.LastOwner: ErrorReply(409, "last_owner"),
+    errors.SlugTaken: ErrorReply(409, "slug_taken"),
+    errors.TeamLimitReached: ErrorReply(409, "team_limit_reached"),
+    errors.KeyLimitReached: ErrorReply(409, "key_limit_reached"),
+    errors.InvitationLimitReached: ErrorReply(409, "invitation_limit_reached"),
+    web_errors.PathNotFound: ErrorReply(404, "not_found"),
+    web_errors.MethodNotAllowed: ErrorReply(
+        405, "method_not_allowed", {"Allow": "{error.allowed}"}
+    ),
+    errors.DeleteUserDisabled: ErrorReply(404, "not_found"),
+    errors.InvalidLinkToken: ErrorReply(400, "invalid_token"),
+    web_errors.NotLoopback: ErrorReply(400, "redirect_is_not_loopback"),
+    errors.InvalidLoginCode: ErrorReply(401, "invalid_login_code"),
+    errors.NameRequired: ErrorReply(400, "name_required"),
+    errors.InvalidNameLength: ErrorReply(400, "invalid_name_length"),
+    errors.InvalidPrefixLength: ErrorReply(400, "invalid_prefix_length"),
+    errors.ExpiresInTooSmall: ErrorReply(400, "expires_in_is_too_small"),
+    errors.ExpiresInTooLarge: ErrorReply(400, "expires_in_is_too_large"),
+    errors.KeyExpirationDisabled: ErrorReply(400, "key_disabled_expiration"),
+    errors.MetadataDisabled: ErrorReply(400, "metadata_disabled"),
+    errors.InvalidMetadata: ErrorReply(400, "invalid_metadata_type"),
+    errors.RemainingRequired: ErrorReply(
+        400, _BAD_REQUEST, text="is required with refillAmount and refillInterval"
+    ),
+    errors.NoValuesToUpdate: ErrorReply(
+        400, "no_values_to_update", text="The body has no field to change."
+    ),
+    web_errors.ServerOnlyProperty: ErrorReply(400, "server_only_property"),
+    web_errors.InvalidApiKey: ErrorReply(403, "invalid_api_key"),
+    errors.PermissionNotHeld: ErrorReply(403, "permission_not_held"),
+    errors.KeyNotFound: ErrorReply(404, "key_not_found"),
+    errors.UsageExceeded: ErrorReply(429, "usage_exceeded"),
+    errors.SoftBlocked: ErrorReply(402, "account_soft_blocked"),
+    errors.PaymentMissing: ErrorReply(402, "payment_missing"),
+    errors.NotATeamMember: ErrorReply(403, "not_a_team_member"),
+    errors.ReadOnly: ErrorReply(403, "read_only"),
+    errors.MissingPermission: ErrorReply(403, "missing_permission"),
+    errors.MissingRole: ErrorReply(403, "missing_role"),
+    errors.SessionRequired: ErrorReply(403, "session_required"),
+    errors.TeamCreationDisabled: ErrorReply(403, "team_creation_disabled"),
+    errors.InvitationForAnother: ErrorReply(403, "invitation_for_another_address"),
+    errors.CachingDisabled: ErrorReply(403, "remote_caching_disabled"),
+    errors.CachingPaused: ErrorReply(403, "remote_caching_paused"),
+    errors.CachingOverLimit: ErrorReply(403, "remote_caching_over_limit"),
+    errors.StorageFull: ErrorReply(403, "storage_full"),
+    errors.UnprovenCannotStore: ErrorReply(403, "email_not_proven"),
+    errors.LargerThanQuota: ErrorReply(413, "larger_than_quota"),
+    errors.TeamNotFound: ErrorReply(404, "team_not_found"),
+    errors.MemberNotFound: ErrorReply(404, "member_not_found"),
+    errors.InvitationNotFound: ErrorReply(404, "invitation_not_found"),
+    errors.ArtifactNotFound: ErrorReply(404, "artifact_not_found"),
+    errors.RateLimited: ErrorReply(429, "rate_limited", {"Retry-After": "{error.retry_after_s}"}),
+    web_errors.MissingOrNullOrigin: ErrorReply(403, "missing_or_null_origin"),
+    web_errors.InvalidOrigin: ErrorReply(403, "invalid_origin"),
+    web_errors.CrossSiteNavigation: ErrorReply(403, "cross_site_navigation_login_blocked"),
+    web_errors.InvalidCallbackUrl: ErrorReply(403, "invalid_callback_url"),
+    web_errors.InvalidRedirectUrl: ErrorReply(403, "invalid_redirect_url"),
+    web_errors.InvalidErrorCallbackUrl: ErrorReply(403, "invalid_error_callback_url"),
+    web_errors.InvalidNewUserCallbackUrl: ErrorReply(403, "invalid_new_user_callback_url"),
+    errors.TooManyRequests: ErrorReply(429, "too_many_requests", _LATER),
+    errors.TooManyWrongPasswords: ErrorReply(429, "too_many_requests", _LATER),
+    errors.TryAgain: ErrorReply(503, "try_again", _SOON),
+    errors.MakingRoom: ErrorReply(429, "making_room", _SOON),
+    errors.Contention: ErrorReply(503, "try_again", _SOON),
+    web_errors.InternalError: ErrorReply(500, "internal_error"),
+}
+"""Every error. `/api/auth` sends the codes in upper case; many are Better Auth's
+(docs/clients/better-auth.md#error-codes).
+"""
 
 
 class ErrorDetailJson(TypedDict):
@@ -23,15 +175,55 @@ class AuthErrorJson(TypedDict):
     code: NotRequired[str]
 
 
-def cache_error(error: LarderError) -> ErrorJson:
+def status_of(error: LarderError) -> int:
+    return REPLIES[type(error)].status
+
+
+def code_of(error: LarderError) -> str:
+    return REPLIES[type(error)].code
+
+
+def headers_of(error: LarderError) -> dict[str, str]:
+    headers = REPLIES[type(error)].headers
+    return {name: value.format(error=error) for name, value in headers.items()}
+
+
+def auth_code(error: type[LarderError]) -> str:
+    code = _VALIDATION_ERROR if _is_plain(error) else REPLIES[error].code
+    return code.upper()
+
+
+def vercel_error(error: LarderError) -> ErrorJson:
     """The build client parses the nested shape, and other clients the flat one."""
-    detail: ErrorDetailJson = {"code": error.code, "message": error.message}
+    detail: ErrorDetailJson = {"code": code_of(error), "message": _message_of(error)}
     return {"error": detail, **detail}
 
 
-def auth_error(error: LarderError) -> AuthErrorJson:
+def better_auth_error(error: LarderError) -> AuthErrorJson:
     """The flat shape that the Better Auth client parses; its codes are in upper case."""
-    body: AuthErrorJson = {"message": error.message}
+    body: AuthErrorJson = {"message": _message_of(error, in_auth=True)}
+    # Clients recognize this error by its missing code.
     if not isinstance(error, TooManyRequests):
-        body["code"] = error.code.upper()
+        body["code"] = auth_code(type(error))
     return body
+
+
+def _message_of(error: LarderError, *, in_auth: bool = False) -> str:
+    text = REPLIES[type(error)].text
+    if not isinstance(error, InvalidValue):
+        return text or error.message
+    field, rule = _wire_name(error.field), text or error.rule
+    if in_auth and _is_plain(type(error)):
+        return InvalidBody(field, rule).message
+    return f"{field}: {rule}"
+
+
+def _is_plain(error: type[LarderError]) -> bool:
+    """Whether it is an invalid value without a code of its own. In `/api/auth`, it looks like an InvalidBody."""
+    return issubclass(error, InvalidValue) and REPLIES[error].code == _BAD_REQUEST
+
+
+def _wire_name(field: str) -> str:
+    """The name of a field in bodies and queries: `user_id` is `userId`."""
+    first, *others = field.split("_")
+    return "".join([first, *(word.capitalize() for word in others)])

@@ -5,7 +5,7 @@ from typing import TypedDict
 from larder.clock import IsoDate, to_iso_date
 from larder.teams.models import Block, CachingStatus
 from larder.usage.models import Day, Figures, Usage, without_ci
-from larder.web.callers.cache import CacheCaller
+from larder.web.principals.cache import CachePrincipal
 
 
 class FiguresJson(TypedDict):
@@ -58,17 +58,17 @@ class UsageJson(PeriodJson, TypedDict):
     days: list[DayJson]
 
 
-def usage_json(caller: CacheCaller, usage: Usage) -> UsageJson:
+def usage_json(principal: CachePrincipal, usage: Usage) -> UsageJson:
     total = usage.total
-    state = caller.standing.state
+    state = principal.membership.state
     return {
-        "owner": caller.owner,
-        "status": caller.caching,
+        "owner": principal.owner,
+        "status": principal.caching,
         "block": state.block,
         "blockReason": state.block_reason,
-        "storedBytes": caller.totals.size_bytes,
-        "artifacts": caller.totals.artifacts,
-        "quotaBytes": caller.quota_bytes,
+        "storedBytes": principal.totals.size_bytes,
+        "artifacts": principal.totals.artifacts,
+        "quotaBytes": principal.quota_bytes,
         "from": to_iso_date(usage.period.first),
         "to": to_iso_date(usage.period.last),
         "total": _total_json(total),

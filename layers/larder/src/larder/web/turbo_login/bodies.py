@@ -5,37 +5,40 @@ from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
-from pydantic import BaseModel, ConfigDict
 
-from larder.errors import InvalidBody
-from larder.teams.service import parse_team_id
+from larder.teams.teams import parse_team_id
 from larder.turbo_login.service import Grant
 from larder.web.bodies.better_auth import parsed
+from larder.web.bodies.model import BodyModel
+from larder.web.errors import InvalidBody
 from larder.web.origins import check_own_page
 from larder.web.turbo_login.loopback import MAX_STATE_LENGTH, Loopback, parse_loopback
 
 
-class _Login(BaseModel):
-    model_config = ConfigDict(strict=True)
-
+class _Login(BodyModel):
     redirectUri: str  # noqa: N815  # the names on the wire
     state: str | None = None
     team: str | None = None
     teamId: str | None = None  # noqa: N815
     name: str | None = None
+    password: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SentLogin:
-    """What the user grants to turbo on our page, and the address where turbo waits."""
+    """What the user grants to turbo on our page, and the address where turbo waits.
+
+    `password` is the user's, which the page asks for if the session is not fresh.
+    """
 
     client: Loopback
     state: str | None
     grant: Grant
+    password: str | None
 
 
 def sent_login(request: Request) -> SentLogin:
-    """`{"redirectUri", "state"?, "team"?, "teamId"?, "name"?}`, sent by our own page.
+    """`{"redirectUri", "state"?, "team"?, "teamId"?, "name"?, "password"?}`, sent by our own page.
 
     Raises MissingOrNullOrigin, InvalidOrigin, NotLoopback, InvalidBody, InvalidRequest.
     """
@@ -46,6 +49,7 @@ def sent_login(request: Request) -> SentLogin:
         client=parse_loopback(body.redirectUri, request),
         state=_checked_state(body.state),
         grant=Grant(name=body.name, team_id=team_id, sso_team=body.team),
+        password=body.password,
     )
 
 

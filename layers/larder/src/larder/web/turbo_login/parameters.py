@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
 
-from larder.errors import InvalidQuery
+from larder.web.errors import InvalidQuery
 from larder.web.turbo_login.loopback import Loopback, parse_loopback
 
 LOGIN_PAGE = "/turborepo/token"

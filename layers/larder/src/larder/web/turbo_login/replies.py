@@ -11,8 +11,11 @@ from larder.web.turbo_login.parameters import LoginRequest
 
 
 class LoginUserJson(TypedDict):
+    """`needsPassword` is whether the session is too old to grant a key without the password."""
+
     email: str
     name: str
+    needsPassword: bool
 
 
 class LoginTeamJson(TypedDict):
@@ -42,10 +45,14 @@ class LoginJson(TypedDict):
     token: OfferJson | None
 
 
-def login_json(asked: LoginRequest, user: User | None, offer: Offer | None) -> LoginJson:
+def login_user_json(user: User, *, needs_password: bool) -> LoginUserJson:
+    return {"email": user.email, "name": user.name, "needsPassword": needs_password}
+
+
+def login_json(asked: LoginRequest, user: LoginUserJson | None, offer: Offer | None) -> LoginJson:
     return {
         "client": asked.client.origin,
-        "user": None if user is None else {"email": user.email, "name": user.name},
+        "user": user,
         "token": None if offer is None else _offer_json(offer),
     }
 

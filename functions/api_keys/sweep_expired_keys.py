@@ -1,0 +1,19 @@
+"""Every hour"""
+
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from larder import clock
+from larder.api_keys import service
+from larder.web.log import logged, logger
+
+
+def sweep_expired_keys() -> int:
+    """Delete expired keys. They are already refused."""
+    return service.delete_expired_keys(now=clock.now())
+
+
+@logged
+def handler(event: dict[str, Any], context: LambdaContext) -> None:
+    logger().info("removed expired keys", extra={"removed": sweep_expired_keys()})

@@ -1,0 +1,23 @@
+"""GET /v1/teams/{id}/keys"""
+
+from larder.api_keys import service
+from larder.errors import TeamNotFound
+from larder.web.app import lambda_handler, vercel_api
+from larder.web.principals.team import KeyReader
+from larder.web.queries.teams import TeamKeysAsked
+from larder.web.replies.team_keys import TeamKeysJson, team_keys_json
+from larder.web.responses import JsonResponse, json_response
+
+app = vercel_api(no_route=TeamNotFound)
+
+
+@app.get("/v1/teams/<id_or_slug>/keys")
+def list_team_keys(
+    asked: TeamKeysAsked, principal: KeyReader, id_or_slug: str
+) -> JsonResponse[TeamKeysJson]:
+    """GET /v1/teams/{id}/keys: list the API keys that are bound to the team, of all members, without the secrets."""
+    page = service.page_of_team_keys(principal.team.id, limit=asked.limit, offset=asked.offset)
+    return json_response(team_keys_json(page, asked.offset + asked.limit))
+
+
+handler = lambda_handler(app)

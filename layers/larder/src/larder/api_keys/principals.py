@@ -1,0 +1,62 @@
+"""Who makes a request. It is here because keys are made and changed on behalf of a principal."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from larder.actor import Actor
+from larder.api_keys.models import ARTIFACT_ACTIONS, ApiKey
+
+if TYPE_CHECKING:
+    # Builds use keys, and start faster without the account modules.
+    from larder.accounts.models import Session, User
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """A user, authenticated by an API key or a session.
+
+    `user` is set if the request has read the user: always with a session, and with a key only under `/api/auth`.
+    """
+
+    credential: "ApiKey | Session"
+    user: "User | None" = None
+
+    @property
+    def user_id(self) -> str:
+        return self.credential.user_id
+
+    @property
+    def key(self) -> ApiKey | None:
+        return self.credential if isinstance(self.credential, ApiKey) else None
+
+    @property
+    def is_operator(self) -> bool:
+        """False with a key: keys are in the environment of builds, so they never get an operator's rights."""
+        if self.user is None or self.key is not None:
+            return False
+        from larder.accounts.service import is_operator
+
+        return is_operator(self.user)
+
+    @property
+    def bound_to(self) -> str | None:
+        """The id of the only team that the key works for. None for a session and for a key without a team."""
+        return self.key.team_id if self.key else None
+
+    def predates(self, joined_at: datetime) -> bool:
+        """Whether this is a key of an earlier membership: bound to the team, and created before its user joined."""
+        return (
+            self.bound_to is not None and self.key is not None and self.key.created_at < joined_at
+        )
+
+    @property
+    def artifact_actions(self) -> Collection[str]:
+        """What a key may do with artifacts. A session may do everything that its user's role allows."""
+        return self.key.permissions.get("artifacts", ()) if self.key else ARTIFACT_ACTIONS
+
+    @property
+    def actor(self) -> Actor:
+        """The principal as it is stored with what it does."""
+        return Actor(self.credential.id, self.user_id)

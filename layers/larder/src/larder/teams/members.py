@@ -1,0 +1,216 @@
+"""The members of teams: find and list them, add and remove them, change their roles.
+
+`by` is the member who makes a change, with the role that the request read, or None for the operator. Each write is
+conditional on that role (`teams.py`).
+"""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from larder.concurrency import attempts
+from larder.errors import (
+    InvalidValue,
+    LastOwner,
+    MemberNotFound,
+    MissingRole,
+    TeamNotFound,
+    TryAgain,
+)
+from larder.teams import repository
+from larder.teams.models import Member, Membership, Places, Role, TeamMembership
+from larder.teams.teams import SLUG, acting_in, names_a_team
+
+_USER_ID = re.compile(r"[A-Za-z0-9]{1,64}")
+"""The format of a user id. Checked because DynamoDB refuses keys that are too long."""
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+_END = datetime(9999, 1, 1, tzinfo=UTC)
+_OWNERS_ONLY = "Only an owner of the team can add, change and remove owners."
+
+
+def role_of(team_id: str, user_id: str) -> Role | None:
+    """The user's role in the team. None if they are not a member."""
+    return repository.read_standing(team_id, user_id).role
+
+
+def find_membership(id_or_slug: str, user_id: str, *, bound_to: str | None) -> TeamMembership:
+    """The team and the user's membership in it. `bound_to` is the team that the caller's key is bound to, if any.
+
+    Raises TeamNotFound if the team does not exist, the user is not a member, or the key is bound to another team.
+    """
+    team_id = id_or_slug if names_a_team(id_or_slug) else None
+    if SLUG.fullmatch(id_or_slug):
+        team_id = repository.team_of_slug(id_or_slug)
+    if team_id is None or bound_to not in (None, team_id):
+        raise TeamNotFound
+    found = _memberships([repository.read_standing(team_id, user_id)])
+    if not found:
+        raise TeamNotFound
+    return found[0]
+
+
+def list_memberships(
+    user_id: str, *, bound_to: str | None, after: str | None, limit: int
+) -> tuple[list[TeamMembership], str | None]:
+    """A page of the user's teams, by slug, and `after` for the next page, None on the last one.
+
+    A team that the user has just joined can be missing for milliseconds. A team that they have left is never included.
+    """
+    if bound_to is not None:
+        team_ids, following = [bound_to] if after is None else [], None
+    else:
+        found = repository.page_of_teams(user_id, after=after, limit=limit + 1)
+        team_ids = found[:limit]
+        following = team_ids[-1] if len(found) > limit else None
+    memberships = _memberships(repository.read_standings(team_ids, user_id))
+    return sorted(memberships, key=lambda one: one.team.slug), following
+
+
+def list_members(team_id: str) -> list[Member]:
+    """All members of the team, oldest first. The cost grows with their number."""
+    return sorted(repository.list_members(team_id), key=lambda one: (one.joined_at, one.user_id))
+
+
+def page_of_members(
+    team_id: str, *, since: datetime | None, until: datetime | None, limit: int
+) -> tuple[list[Member], datetime | None]:
+    """A page of members, newest first, and `until` for the next page, None on the last one.
+
+    Each member is on exactly one page. A member who has just joined can be missing for milliseconds.
+    """
+    return repository.page_of_members(
+        team_id, since=since or _BEGINNING, until=until or _END, limit=limit
+    )
+
+
+def owned_alone(user_id: str) -> list[str]:
+    """The slugs of the teams that the user is the only owner of, in order."""
+    slugs = []
+    for team_id in repository.teams_of(user_id):
+        owners = {
+            member.user_id
+            for member in repository.list_members(team_id)
+            if member.role is Role.OWNER
+        }
+        team = repository.get_team(team_id)
+        if owners == {user_id} and team is not None:
+            slugs.append(team.slug)
+    return sorted(slugs)
+
+
+def add_member(team_id: str, user_id: str, role: Role, *, now: datetime) -> None:
+    """Add a member, or change the role of an existing one, which keeps the time of joining. For the operator.
+
+    Raises InvalidValue for a team that does not exist, LastOwner, TryAgain.
+    """
+    for _ in attempts():
+        places = repository.read_places(team_id, user_id)
+        if places.team is None:
+            raise InvalidValue("team", "does not exist")
+        current_role = places.roles.get(user_id)
+        if current_role is role:
+            return
+        if current_role is None:
+            done = repository.add_member(team_id, user_id, role, now=now)
+        else:
+            _check_not_last(current_role, places)
+            done = repository.change_role(team_id, user_id, current_role, role)
+        if done:
+            return
+    raise TryAgain
+
+
+def change_role(team_id: str, user_id: str, role: Role, *, by: Member) -> None:
+    """Change a member's role. Only owners can give or take the role of an owner.
+
+    Raises MemberNotFound, MissingRole, LastOwner, TeamNotFound, TryAgain.
+    """
+    for _ in attempts():
+        acting, current_role, places = _acting_on(team_id, user_id, by)
+        if acting is not None:
+            check_manages(acting.role, current_role, role)
+        if current_role is role:
+            return
+        _check_not_last(current_role, places)
+        if repository.change_role(team_id, user_id, current_role, role, by=acting):
+            return
+    raise TryAgain
+
+
+def remove_member(team_id: str, user_id: str, *, by: Member | None) -> None:
+    """Remove a member from the team, or leave it. Takes effect at their next request.
+
+    Raises MemberNotFound, MissingRole, LastOwner, TeamNotFound, TryAgain.
+    """
+    for _ in attempts():
+        acting, current_role, places = _acting_on(team_id, user_id, by)
+        if acting is not None and user_id != acting.user_id:
+            check_manages(acting.role, current_role)
+        _check_not_last(current_role, places)
+        if repository.remove_member(team_id, user_id, current_role, by=acting):
+            return
+    raise TryAgain
+
+
+def leave_teams(user_id: str) -> bool:
+    """Remove a deleted user from all teams. Does not raise: returns False if memberships may be left.
+
+    This also removes a last owner. The operator can then name another.
+    """
+    left = True
+    try:
+        repository.delete_made(user_id)
+        for team_id in repository.teams_of(user_id):
+            try:
+                _leave(team_id, user_id)
+            except TryAgain:
+                left = False
+    except TryAgain:
+        return False
+    return left
+
+
+def check_manages(role: Role, *others: Role) -> None:
+    """Check that this role can add, change and remove members with the other roles. Raises MissingRole."""
+    if not all(role.manages(other) for other in others):
+        raise MissingRole(_OWNERS_ONLY if role.manages_members else None)
+
+
+def _acting_on(team_id: str, user_id: str, by: Member | None) -> tuple[Member | None, Role, Places]:
+    """The actor with their current role, the current role of the member `user_id`, and both their places."""
+    if not _USER_ID.fullmatch(user_id):
+        raise MemberNotFound
+    _, acting, places = acting_in(team_id, by, user_id)
+    current_role = places.roles.get(user_id)
+    if current_role is None:
+        raise MemberNotFound
+    return acting, current_role, places
+
+
+def _check_not_last(role: Role, places: Places) -> None:
+    """Raises LastOwner for the role of the only owner of a team."""
+    if role is Role.OWNER and places.owners <= 1:
+        raise LastOwner
+
+
+def _leave(team_id: str, user_id: str) -> None:
+    """Remove a member even if they are the last owner, or the team is deleted. Raises TryAgain."""
+    for _ in attempts():
+        places = repository.read_places(team_id, user_id)
+        role = places.roles.get(user_id)
+        if role is None:
+            return
+        if places.team is None:
+            repository.delete_member(team_id, user_id)
+            return
+        if repository.remove_member(team_id, user_id, role, keeps_an_owner=False):
+            return
+    raise TryAgain
+
+
+def _memberships(standings: Iterable[Membership]) -> list[TeamMembership]:
+    return [
+        TeamMembership(team=standing.team, member=standing.member)
+        for standing in standings
+        if standing.team is not None and standing.member is not None
+    ]

@@ -1,0 +1,69 @@
+"""The state of an owner of artifacts: caching status, block and quota. An owner is a team or a user."""
+
+from larder.errors import InvalidValue
+from larder.teams import repository
+from larder.teams.models import Block, CachingStatus, OwnerState
+
+MAX_REASON_LENGTH = 200
+"""The longest reason for a block. Clients print it in one line."""
+
+
+def read_state(owner: str) -> OwnerState:
+    """The state of a team, or of a user's own cache."""
+    return repository.read_state(owner)
+
+
+def quota_bytes(owner: str) -> int | None:
+    """How much a team or user can store. None for no limit."""
+    return repository.read_state(owner).quota_bytes
+
+
+def change_state(
+    owner: str,
+    *,
+    caching: CachingStatus | None = None,
+    block: Block | None = None,
+    block_reason: str | None = None,
+    unblock: bool = False,
+    quota_bytes: int | None = None,
+    default_quota: bool = False,
+) -> OwnerState:
+    """Change the given parts of the owner's state. `owner` is the id of a team or a user.
+
+    `block_reason` needs `block`, and clients get its text; a block without a reason removes the earlier reason.
+    `unblock` lifts a block. `default_quota` returns to the deployment's quota. Raises InvalidValue for a team that
+    does not exist, a quota below 1, a reason that is empty, too long or not printable, and the status `over_limit`,
+    which follows from the quota.
+    """
+    if caching is CachingStatus.OVER_LIMIT:
+        raise InvalidValue("caching", "over_limit follows from the quota; it cannot be set")
+    if quota_bytes is not None and quota_bytes < 1:
+        raise InvalidValue("quota", "must be a positive number of bytes")
+    if block_reason is not None:
+        _check_reason(block_reason, block)
+    changes: dict[str, str | int | None] = {}
+    if caching is not None:
+        changes["caching"] = caching.value
+    if unblock:
+        changes |= {"block": None, "block_reason": None}
+    elif block is not None:
+        changes |= {"block": block.value, "block_reason": block_reason}
+    if default_quota:
+        changes["quota_bytes"] = None
+    elif quota_bytes is not None:
+        changes["quota_bytes"] = quota_bytes
+    if changes and not repository.change_state(owner, changes):
+        raise InvalidValue("team", "does not exist")
+    return repository.read_state(owner)
+
+
+def delete_personal_state(user_id: str) -> None:
+    """Delete the caching status, block and quota of a deleted user."""
+    repository.delete_personal_state(user_id)
+
+
+def _check_reason(reason: str, block: Block | None) -> None:
+    if block is None:
+        raise InvalidValue("reason", "is only allowed together with a block")
+    if not (1 <= len(reason) <= MAX_REASON_LENGTH and reason.isprintable() and reason.strip()):
+        raise InvalidValue("reason", f"must hold 1 to {MAX_REASON_LENGTH} printable characters")

@@ -1,0 +1,201 @@
+"""Create, find, change and delete teams.
+
+`by` is the member who makes a change, with the role that the request read, or None for the operator. Each write is
+conditional on that role, so that two admins who remove each other at the same time do not both succeed.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+
+from larder.concurrency import attempts
+from larder.errors import (
+    InvalidValue,
+    MissingRole,
+    SlugTaken,
+    TeamLimitReached,
+    TeamNotFound,
+    TryAgain,
+)
+from larder.hashing import random_id
+from larder.names import parse_name
+from larder.settings import settings
+from larder.teams import repository
+from larder.teams.models import (
+    TEAM_ID_PREFIX,
+    Member,
+    Places,
+    Team,
+    TeamChange,
+    is_team_id,
+)
+
+SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,46}[a-z0-9])?")
+TEAM_ID = re.compile(r"team_[A-Za-z0-9]{1,64}")
+
+MAX_FORMER_SLUGS = 5
+"""The most former slugs that lead to a team. One more frees the oldest."""
+
+
+def parse_team_id(text: str) -> str:
+    """Raises InvalidValue."""
+    if not names_a_team(text):
+        raise InvalidValue("team_id", "must be `team_` followed by letters and digits")
+    return text
+
+
+def names_a_team(text: str) -> bool:
+    """Whether the text has the format of a team's id."""
+    return TEAM_ID.fullmatch(text) is not None
+
+
+def parse_slug(text: str) -> str:
+    """Raises InvalidValue."""
+    if not SLUG.fullmatch(text):
+        raise InvalidValue("slug", "must be 1 to 48 lower-case letters, digits and inner hyphens")
+    return text
+
+
+def create_team(
+    name: str, slug: str, *, owner_user_id: str, limited: bool = False, now: datetime
+) -> Team:
+    """Create a team with its first owner.
+
+    `limited` applies the limit of existing teams that one user has created. The limit is exact under parallel requests;
+    it does not apply to the operator. Raises InvalidValue, SlugTaken, TeamLimitReached, TryAgain.
+    """
+    team = Team(
+        id=f"{TEAM_ID_PREFIX}{random_id(24)}",
+        slug=parse_slug(slug),
+        name=parse_name(name),
+        created_at=now,
+        updated_at=now,
+        created_by=owner_user_id,
+        state=repository.new_team_state(),
+    )
+    most = settings().max_teams_per_user if limited else 0
+    for _ in attempts():
+        made = None
+        if most:
+            old = repository.read_made(owner_user_id)
+            existing = repository.existing_teams(old.team_ids)
+            if len(existing) >= most:
+                raise TeamLimitReached
+            made = replace(old, team_ids=(*existing, team.id), version=old.version + 1)
+        if repository.add_team(team, owner_user_id, made=made):
+            return team
+        if repository.team_of_slug(team.slug) is not None:
+            raise SlugTaken(team.slug)
+    raise TryAgain
+
+
+def team_of_slug(slug: str) -> str | None:
+    """The id of the team with this slug. None if there is none."""
+    return repository.team_of_slug(slug)
+
+
+def find_team(id_or_slug: str) -> Team | None:
+    team_id = id_or_slug if is_team_id(id_or_slug) else repository.team_of_slug(id_or_slug)
+    return None if team_id is None else repository.get_team(team_id)
+
+
+def list_teams() -> list[Team]:
+    """Every team, by slug. For the operator: the cost grows with the number of teams."""
+    return repository.list_teams()
+
+
+def change_team(team_id: str, change: TeamChange, *, by: Member | None, now: datetime) -> Team:
+    """Apply a change, all of it or nothing, and return the changed team.
+
+    A former slug still leads to the team, so clients that use it continue to work. Raises InvalidValue, SlugTaken,
+    MissingRole, TeamNotFound, TryAgain.
+    """
+    for _ in attempts():
+        team, acting, _ = acting_in(team_id, by)
+        if acting is not None and not change.is_open_to(acting.role):
+            raise MissingRole
+        new = _changed(team, change)
+        if new == team:
+            return new
+        new = replace(new, updated_at=now)
+        if repository.change_team(team, new, by=acting):
+            return replace(new, version=new.version + 1)
+        if repository.team_of_slug(new.slug) not in (None, team_id):
+            raise SlugTaken(new.slug)
+    raise TryAgain
+
+
+def delete_team(team_id: str, *, by: Member | None, now: datetime) -> Team:
+    """Delete the team and free its slugs, from the next request on. Returns the deleted team.
+
+    Its other data is deleted later (`deleted_teams`). Raises MissingRole, TeamNotFound, TryAgain.
+    """
+    for _ in attempts():
+        team, acting, _ = acting_in(team_id, by)
+        if acting is not None and not acting.role.owns_team:
+            raise MissingRole
+        if repository.delete_team(team, by=acting, now=now):
+            return team
+    raise TryAgain
+
+
+def deleted_teams() -> list[tuple[str, datetime]]:
+    """Ids of deleted teams that may have data left, and when they were deleted.
+
+    A team that exists again, because a table was restored, is left out and no longer listed as deleted.
+    """
+    gone = []
+    for team_id, deleted_at in repository.deleted_teams():
+        if repository.get_team(team_id) is None:
+            gone.append((team_id, deleted_at))
+        else:
+            repository.delete_note(team_id)
+    return gone
+
+
+def delete_team_items(team_id: str, *, has_time: Callable[[], bool]) -> bool:
+    """Delete members and invitations of a deleted team. False if time ran out."""
+    return repository.delete_team_items(team_id, has_time)
+
+
+def finish_deletion(team_id: str) -> None:
+    """Take the team off the list of deleted teams, once none of its data is left."""
+    repository.delete_note(team_id)
+
+
+def acting_in(
+    team_id: str, by: Member | None, *user_ids: str
+) -> tuple[Team, Member | None, Places]:
+    """Read the team, the actor with their current role, and the roles of the actor and of `user_ids`.
+
+    Raises TeamNotFound if the team does not exist or the actor has left it.
+    """
+    actors = () if by is None else (by.user_id,)
+    places = repository.read_places(team_id, *actors, *user_ids)
+    if places.team is None:
+        raise TeamNotFound
+    if by is None:
+        return places.team, None, places
+    role = places.roles.get(by.user_id)
+    if role is None:
+        raise TeamNotFound
+    return places.team, replace(by, role=role), places
+
+
+def _changed(team: Team, change: TeamChange) -> Team:
+    name = team.name if change.name is None else parse_name(change.name)
+    slug = team.slug if change.slug is None else parse_slug(change.slug)
+    caching = team.state.caching if change.caching is None else change.caching
+    former = [one for one in (*team.former_slugs, team.slug) if one != slug]
+    if change.former_slugs is not None:
+        if unknown := [one for one in change.former_slugs if one not in team.slugs]:
+            raise InvalidValue("former_slugs", f"{unknown[0]!r} is not a former slug of the team")
+        former = [one for one in former if one in change.former_slugs]
+    return replace(
+        team,
+        name=name,
+        slug=slug,
+        former_slugs=tuple(former[-MAX_FORMER_SLUGS:]),
+        state=replace(team.state, caching=caching),
+    )

@@ -1,0 +1,27 @@
+"""The notice to a user of an API key that never expires."""
+
+from contextlib import suppress
+
+from larder.accounts.email_jobs import KeyNeverExpires, MailContext, send_later
+from larder.api_keys.models import ApiKey
+from larder.errors import TryAgain
+from larder.web.principals.session import UserPrincipal
+
+
+def notify_if_never_expires(
+    key: ApiKey, principal: UserPrincipal, mail_context: MailContext
+) -> None:
+    """Have the notice sent. The key exists, so a failure to send it must not look like a failure to create the key."""
+    # For another user's key, the function that sends the notice looks up whether the address is verified.
+    unverified = key.user_id == principal.user_id and not principal.user.email_verified
+    if key.expires_at is not None or unverified:
+        return
+    with suppress(TryAgain):
+        send_later(
+            KeyNeverExpires(
+                user_id=key.user_id,
+                key_id=key.id,
+                key_start=(key.start or "").removeprefix(key.prefix or ""),
+                mail_context=mail_context,
+            )
+        )

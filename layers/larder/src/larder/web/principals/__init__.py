@@ -1,0 +1,1 @@
+"""Find the principal of a request, and check what they may do (docs/decisions/0044-one-principal.md)."""

@@ -1,0 +1,348 @@
+"""Authenticate and authorize cache requests: the principals that handlers name in their signatures.
+
+| Type | The principal |
+|---|---|
+| `Authenticated` | has a valid key or session token, for any team |
+| `CacheMember` | has a valid key or session token and, if the request names a team, is a member of it |
+| `UsageReporter` | can report cache usage events: any permission on `artifacts` |
+| `UsageReader` | can read usage figures: permission `artifacts: read`, even if the owner is blocked |
+| `CacheReader` | can read artifacts: permission `artifacts: read`, and caching is neither disabled nor paused |
+| `CacheWriter` | can write artifacts: permission `artifacts: write`, a role that writes, and a quota that is not full |
+| `CachingOwner` | can disable and enable caching: permission `artifacts: manage`, and owner of the team |
+| `CacheManager` | can list and delete artifacts, even if caching is off: `artifacts: manage`, owner or admin |
+
+Keys have permissions. For a session, only the role in the team counts.
+
+A request needs two sequential round trips to AWS: one conditional write verifies the key, then one consistent batch
+reads everything else. An instance remembers which team a key acted for, and then makes both calls in parallel. What it
+remembers only selects the items to read: decisions use their current values. For a session, the lookup of its user
+already says which items to read, so those calls run in parallel too.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+from aws_lambda_powertools.event_handler import Request
+from aws_lambda_powertools.event_handler.depends import Depends
+
+from larder import clock
+from larder.api_keys.models import CACHE_ACTIONS, ApiKey, Permissions
+from larder.api_keys.principals import Principal
+from larder.api_keys.service import revoke_key, verify_key
+from larder.artifacts.models import ArtifactHash, IndexEntry, Totals
+from larder.artifacts.service import caching_status, read_with_membership
+from larder.concurrency import running
+from larder.errors import (
+    CachingDisabled,
+    CachingOverLimit,
+    CachingPaused,
+    MissingPermission,
+    MissingRole,
+    NotATeamMember,
+    PaymentMissing,
+    ReadOnly,
+    SoftBlocked,
+    Unauthenticated,
+    UnprovenCannotStore,
+)
+from larder.instance import Remembered
+from larder.teams.models import Block, CachingStatus, Membership, OwnerState, is_team_id
+from larder.teams.teams import team_of_slug
+from larder.web.build_clients import keeps_presigned_urls
+from larder.web.log import logger
+from larder.web.parameters import (
+    BearerToken,
+    NamedTeam,
+    TeamQuery,
+    Token,
+    bearer_token,
+    named_hash,
+    team_query,
+)
+
+if TYPE_CHECKING:
+    from larder.accounts.models import Session
+
+_BLOCKS = {Block.SOFT: SoftBlocked, Block.PAYMENT: PaymentMissing}
+_SWITCHED_OFF = {
+    CachingStatus.DISABLED: CachingDisabled,
+    CachingStatus.PAUSED: CachingPaused,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachePrincipal(Principal):
+    """A principal who acts for an owner of artifacts: a team or, without a team, the user.
+
+    The request's batch has read the rest: the membership with the owner's state, the owner's totals, and the artifact
+    of the hash in the path.
+    """
+
+    owner: str
+    membership: Membership
+    entry: IndexEntry
+    totals: Totals
+
+    @property
+    def team_id(self) -> str | None:
+        """The team that the request acts for, or None if it acts for the user."""
+        return self.owner if is_team_id(self.owner) else None
+
+    @property
+    def quota_bytes(self) -> int | None:
+        return self.membership.state.quota_bytes
+
+    @property
+    def caching(self) -> CachingStatus:
+        return caching_status(self.membership.state, self.totals)
+
+    @property
+    def usable_caching(self) -> CachingStatus:
+        """The caching status for this principal: disabled for a key that can neither read nor write artifacts."""
+        if not any(action in self.artifact_actions for action in CACHE_ACTIONS):
+            return CachingStatus.DISABLED
+        return self.caching
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What an instance remembers of a token: its user, the team that it is bound to, and the owner it acts for."""
+
+    user_id: str
+    bound_to: str | None
+    owner: str
+
+
+_scopes: Remembered[tuple[Token, TeamQuery], _Scope] = Remembered(1000)
+
+
+def authenticated(token: BearerToken) -> Principal:
+    return authenticate(token, {}, now=clock.now())
+
+
+def authenticate(token: Token, needs: Permissions, *, now: datetime) -> Principal:
+    """The principal of the token. `needs` applies to keys only: for a session the user's role decides.
+
+    Raises Unauthenticated, MissingPermission, RateLimited.
+    """
+    if not token.is_session:
+        key = verify_key(token.key, needs, now=now)
+        logger().append_keys(key_id=key.id)
+        return Principal(credential=key)
+    # Imported here, because builds use keys and start faster without the account modules.
+    from larder.accounts.sessions import find_session_of
+
+    found = find_session_of(token.hash, now=now)
+    if found is None:
+        raise Unauthenticated
+    session, user = found
+    logger().append_keys(session_id=session.id)
+    return Principal(credential=session, user=user)
+
+
+def check_not_blocked(state: OwnerState) -> None:
+    """Raises SoftBlocked, PaymentMissing."""
+    if state.block is not None:
+        raise _BLOCKS[state.block](state.block_reason)
+
+
+def revoke_credential(credential: "ApiKey | Session") -> None:
+    """Delete the key or session of a request. It is invalid from the next request on."""
+    if isinstance(credential, ApiKey):
+        revoke_key(credential)
+        return
+    from larder.accounts.sessions import revoke_session
+
+    revoke_session(credential.user_id, credential.token_hash)
+
+
+def cache_member(token: BearerToken, team: NamedTeam) -> CachePrincipal:
+    return _principal(token, team, None, {}, totals=True)
+
+
+def usage_reporter(token: BearerToken, team: NamedTeam) -> CachePrincipal:
+    principal = _principal(token, team, None, {}, totals=False)
+    if not principal.artifact_actions:
+        raise MissingPermission
+    return principal
+
+
+def usage_reader(token: BearerToken, team: NamedTeam) -> CachePrincipal:
+    needs = {"artifacts": ("read",)}
+    return _principal(token, team, None, needs, totals=True, even_blocked=True)
+
+
+def cache_reader(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
+    principal = _principal(token, team, named_hash(request), {"artifacts": ("read",)}, totals=False)
+    _require_caching(principal)
+    return principal
+
+
+def cache_writer(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
+    principal = _principal(token, team, named_hash(request), {"artifacts": ("write",)}, totals=True)
+    if principal.membership.role is not None and not principal.membership.role.writes_cache:
+        raise ReadOnly
+    _require_caching(principal)
+    if principal.quota_bytes == 0:
+        # Only an address that is not proven leads to a quota of 0.
+        raise UnprovenCannotStore
+    if principal.caching is CachingStatus.OVER_LIMIT:
+        raise CachingOverLimit
+    return principal
+
+
+def cache_manager(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
+    principal = _principal(
+        token, team, named_hash(request), {"artifacts": ("manage",)}, totals=False
+    )
+    if principal.membership.role is not None and not principal.membership.role.manages_artifacts:
+        raise MissingRole
+    return principal
+
+
+def caching_owner(token: BearerToken, team: NamedTeam) -> CachePrincipal:
+    principal = _principal(token, team, None, {"artifacts": ("manage",)}, totals=True)
+    if principal.membership.role is not None and not principal.membership.role.owns_team:
+        raise MissingRole
+    return principal
+
+
+def announced_writer(request: Request) -> CachePrincipal | None:
+    """The principal of an OPTIONS that announces an upload which can go straight to S3, or None for any other OPTIONS.
+
+    For the others the token is not checked, because the reply only allows the client to send the request itself.
+    """
+    headers = request.headers
+    announced = headers.get("access-control-request-method", "").upper()
+    if announced != "PUT" or not keeps_presigned_urls(headers.get("user-agent", "")):
+        return None
+    token = bearer_token(request)
+    return cache_writer(token, team_query(token, request), request)
+
+
+def _require_caching(principal: CachePrincipal) -> None:
+    if error := _SWITCHED_OFF.get(principal.membership.state.caching):
+        raise error
+
+
+def _principal(
+    token: Token,
+    team: TeamQuery,
+    hash: ArtifactHash | None,
+    needs: Permissions,
+    *,
+    totals: bool,
+    even_blocked: bool = False,
+) -> CachePrincipal:
+    if hash is not None:
+        logger().append_keys(hash=hash)
+    principal = _member(token, team, hash, needs, totals=totals)
+    if not even_blocked:
+        check_not_blocked(principal.membership.state)
+    return principal
+
+
+def _member(
+    token: Token, team: TeamQuery, hash: ArtifactHash | None, needs: Permissions, *, totals: bool
+) -> CachePrincipal:
+    now = clock.now()
+    guess = _scopes.get((token, team)) or _session_scope(token, team)
+    if guess is not None:
+        with running(
+            read_with_membership, guess.owner, guess.user_id, hash, totals=totals
+        ) as reading:
+            principal = authenticate(token, needs, now=now)
+        membership, entry, sums = reading.result()
+        right = (principal.user_id, principal.bound_to) == (guess.user_id, guess.bound_to)
+        if right and _is_named(team, membership):
+            admitted = _admitted(principal, guess.owner, membership, entry, sums)
+            _scopes[token, team] = guess
+            return admitted
+        _scopes.pop((token, team), None)
+        slug_team = team_of_slug(team.slug) if team.slug and not team.team_id else None
+    elif team.slug and not team.team_id:
+        with running(team_of_slug, team.slug) as looking_up:
+            principal = authenticate(token, needs, now=now)
+        slug_team = looking_up.result()
+    else:
+        principal = authenticate(token, needs, now=now)
+        slug_team = None
+    owner = _owner(principal, team, slug_team)
+    membership, entry, sums = read_with_membership(owner, principal.user_id, hash, totals=totals)
+    admitted = _admitted(principal, owner, membership, entry, sums)
+    _scopes[token, team] = _Scope(principal.user_id, principal.bound_to, owner)
+    return admitted
+
+
+def _session_scope(token: Token, team: TeamQuery) -> _Scope | None:
+    """The scope of a session's token, provided that the session is valid. None for keys and unknown slugs."""
+    if not token.is_session:
+        return None
+    # Imported here, because builds use keys and start faster without the account modules.
+    from larder.accounts.sessions import holder_of
+
+    if team.slug and not team.team_id:
+        with running(team_of_slug, team.slug) as looking_up:
+            user_id = holder_of(token.hash)
+        slug_team = looking_up.result()
+    else:
+        user_id, slug_team = holder_of(token.hash), None
+    if user_id is None:
+        raise Unauthenticated
+    owner = team.team_id or slug_team
+    if owner is None and _needs_slug(team):
+        return None
+    return _Scope(user_id, None, owner or user_id)
+
+
+def _admitted(
+    principal: Principal, owner: str, membership: Membership, entry: IndexEntry, totals: Totals
+) -> CachePrincipal:
+    if is_team_id(owner) and (membership.team is None or membership.role is None):
+        raise NotATeamMember
+    if membership.member is not None and principal.predates(membership.member.joined_at):
+        raise NotATeamMember
+    logger().append_keys(owner=owner)
+    return CachePrincipal(
+        credential=principal.credential,
+        user=principal.user,
+        owner=owner,
+        membership=membership,
+        entry=entry,
+        totals=totals,
+    )
+
+
+def _owner(principal: Principal, team: TeamQuery, slug_team: str | None) -> str:
+    """The team that the request names, or the one that the key is bound to, or the user."""
+    if _needs_slug(team) and slug_team is None:
+        raise NotATeamMember
+    named = team.team_id or slug_team
+    if principal.bound_to is None:
+        return named or principal.user_id
+    if named not in (None, principal.bound_to):
+        raise NotATeamMember
+    return principal.bound_to
+
+
+def _needs_slug(team: TeamQuery) -> bool:
+    return team.slug is not None and team.team_id is None
+
+
+def _is_named(team: TeamQuery, membership: Membership) -> bool:
+    """Whether the slug still leads to the remembered team. Another team may have taken it since."""
+    if not _needs_slug(team):
+        return True
+    return membership.team is not None and team.slug in membership.team.slugs
+
+
+Authenticated = Annotated[Principal, Depends(authenticated)]
+CacheMember = Annotated[CachePrincipal, Depends(cache_member)]
+UsageReporter = Annotated[CachePrincipal, Depends(usage_reporter)]
+UsageReader = Annotated[CachePrincipal, Depends(usage_reader)]
+CacheReader = Annotated[CachePrincipal, Depends(cache_reader)]
+CacheWriter = Annotated[CachePrincipal, Depends(cache_writer)]
+CachingOwner = Annotated[CachePrincipal, Depends(caching_owner)]
+CacheManager = Annotated[CachePrincipal, Depends(cache_manager)]
+AnnouncedWriter = Annotated[CachePrincipal | None, Depends(announced_writer)]

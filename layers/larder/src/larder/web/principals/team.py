@@ -1,0 +1,159 @@
+"""Authorize requests about the team in the path: the principals that handlers name in their signatures.
+
+| Type | The principal |
+|---|---|
+| `TeamMember` | is a member of the team |
+| `KeyReader` | has a role that manages members, and can list the keys of the team |
+| `TeamEditor` | can make the changes to the team in the body |
+| `TeamOwner` | owns the team |
+| `MemberManager` | has a role that manages members |
+| `MemberInviter` | has such a role, and can send invitations |
+| `MemberRemover` | has such a role, or leaves the team |
+| `TeamMaker` | can create a team |
+| `Joiner` | has a session, not a key. The value is the user |
+
+While the operator blocks a team, nobody is its editor, owner or inviter. Members can still be listed, and can leave.
+
+A key needs `teams: read` for `TeamMember` and `KeyReader`, and `teams: write` for the others. To set the caching status
+it needs `artifacts: manage`. CI keys have none of these. Another team gets the same reply as one that does not exist.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Request
+from aws_lambda_powertools.event_handler.depends import Depends
+
+from larder import clock
+from larder.accounts.models import User
+from larder.api_keys.models import Permissions
+from larder.api_keys.principals import Principal
+from larder.errors import (
+    MissingPermission,
+    MissingRole,
+    SessionRequired,
+    TeamCreationDisabled,
+    TeamNotFound,
+)
+from larder.rate_limits.models import TEAMS_MADE
+from larder.rate_limits.service import take_if_counted
+from larder.settings import settings
+from larder.teams.members import find_membership
+from larder.teams.models import Member, Team
+from larder.teams.state import read_state
+from larder.web.bodies.teams import InvitationToken, SentNewTeam, SentTeamChange
+from larder.web.log import logger
+from larder.web.parameters import BearerToken, Token
+from larder.web.principals.cache import Authenticated, authenticate, check_not_blocked
+
+_READ: Permissions = {"teams": ("read",)}
+_WRITE: Permissions = {"teams": ("write",)}
+_SET_CACHING: Permissions = {"artifacts": ("manage",)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamPrincipal(Principal):
+    """A principal who is a member of the team in the path."""
+
+    team: Team
+    member: Member
+
+
+def team_member(token: BearerToken, request: Request) -> TeamPrincipal:
+    return _principal(token, _READ, request)
+
+
+def key_reader(token: BearerToken, request: Request) -> TeamPrincipal:
+    """Raises MissingRole."""
+    principal = _principal(token, _READ, request)
+    if not principal.member.role.manages_members:
+        raise MissingRole
+    return principal
+
+
+def team_editor(change: SentTeamChange, token: BearerToken, request: Request) -> TeamPrincipal:
+    """Raises MissingRole, MissingPermission."""
+    needs = {**(_WRITE if change.renames else {}), **(_SET_CACHING if change.caching else {})}
+    principal = _principal(token, needs, request)
+    if not change.is_open_to(principal.member.role):
+        raise MissingRole
+    check_not_blocked(principal.team.state)
+    return principal
+
+
+def team_owner(token: BearerToken, request: Request) -> TeamPrincipal:
+    principal = _principal(token, _WRITE, request)
+    if not principal.member.role.owns_team:
+        raise MissingRole
+    check_not_blocked(principal.team.state)
+    return principal
+
+
+def member_manager(token: BearerToken, request: Request) -> TeamPrincipal:
+    principal = _principal(token, _WRITE, request)
+    if not principal.member.role.manages_members:
+        raise MissingRole
+    return principal
+
+
+MemberManager = Annotated[TeamPrincipal, Depends(member_manager)]
+
+
+def member_inviter(principal: MemberManager) -> TeamPrincipal:
+    """Raises also SoftBlocked, PaymentMissing: a blocked team must not send emails."""
+    check_not_blocked(principal.team.state)
+    return principal
+
+
+def member_remover(token: BearerToken, request: Request) -> TeamPrincipal:
+    principal = _principal(token, _WRITE, request)
+    leaves = request.path_parameters["uid"] == principal.member.user_id
+    if not leaves and not principal.member.role.manages_members:
+        raise MissingRole
+    return principal
+
+
+def team_maker(_new: SentNewTeam, token: BearerToken) -> Principal:
+    """Refuses keys that are bound to a team. Also raises TeamCreationDisabled, TooManyRequests."""
+    now = clock.now()
+    principal = authenticate(token, _WRITE, now=now)
+    if principal.bound_to is not None:
+        raise MissingPermission
+    if settings().disable_team_creation and not principal.is_operator:
+        raise TeamCreationDisabled
+    check_not_blocked(read_state(principal.user_id))
+    take_if_counted(f"teams-made#{principal.user_id}", TEAMS_MADE, now=now)
+    return principal
+
+
+def joiner(_sent: InvitationToken, principal: Authenticated) -> User:
+    """Only the invited user can join, so a key is refused. Raises SessionRequired."""
+    if principal.user is None:
+        raise SessionRequired
+    return principal.user
+
+
+def _principal(token: Token, needs: Permissions, request: Request) -> TeamPrincipal:
+    principal = authenticate(token, needs, now=clock.now())
+    found = find_membership(
+        request.path_parameters["id_or_slug"], principal.user_id, bound_to=principal.bound_to
+    )
+    if principal.predates(found.member.joined_at):
+        raise TeamNotFound
+    logger().append_keys(user_id=principal.user_id, team_id=found.team.id)
+    return TeamPrincipal(
+        credential=principal.credential,
+        user=principal.user,
+        team=found.team,
+        member=found.member,
+    )
+
+
+TeamMember = Annotated[TeamPrincipal, Depends(team_member)]
+KeyReader = Annotated[TeamPrincipal, Depends(key_reader)]
+TeamEditor = Annotated[TeamPrincipal, Depends(team_editor)]
+TeamOwner = Annotated[TeamPrincipal, Depends(team_owner)]
+MemberInviter = Annotated[TeamPrincipal, Depends(member_inviter)]
+MemberRemover = Annotated[TeamPrincipal, Depends(member_remover)]
+TeamMaker = Annotated[Principal, Depends(team_maker)]
+Joiner = Annotated[User, Depends(joiner)]

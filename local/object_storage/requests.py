@@ -1,0 +1,131 @@
+"""Requests for objects, with versions, which nanio lacks: an upload adds a version, and a request can name one.
+
+Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/versioning-workflows.html
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+from xml.sax.saxutils import escape
+
+from nanio.errors import NotImplemented_
+from nanio.handlers.bucket import dispatch_bucket
+from nanio.handlers.object import dispatch_object, get_object, head_object, put_object
+from nanio.xml import S3_NS
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from local.object_storage.storage import Storage
+from local.object_storage.versions import Version, new_version
+
+VERSION_HEADER = "x-amz-version-id"
+
+_MOST_LISTED = 1000
+_FORCED_HEADERS = {
+    f"response-{name}": name
+    for name in (
+        "cache-control",
+        "content-disposition",
+        "content-encoding",
+        "content-language",
+        "content-type",
+        "expires",
+    )
+}
+"""Parameters of a signed GET that set a header of the reply."""
+
+
+def routes() -> list[Route]:
+    return [
+        Route("/{bucket}", _bucket, methods=["GET", "HEAD", "PUT", "DELETE", "POST"]),
+        Route("/{bucket}/{key:path}", _object, methods=["GET", "HEAD", "PUT", "DELETE", "POST"]),
+    ]
+
+
+async def _bucket(request: Request) -> Response:
+    if request.method == "GET" and "versions" in request.query_params:
+        return _list_versions(request)
+    if request.method == "POST":
+        raise NotImplemented_("This server deletes objects one by one.")
+    return await dispatch_bucket(request)  # type: ignore[no-any-return]
+
+
+async def _object(request: Request) -> Response:
+    bucket, key = request.path_params["bucket"], request.path_params["key"]
+    storage: Storage = request.app.state.storage
+    if request.method == "POST" or "uploadId" in request.query_params:
+        reply: Response = await dispatch_object(request)
+        if request.method == "POST" and "uploadId" in request.query_params:
+            reply.headers[VERSION_HEADER] = storage.add_version(bucket, key).id
+        return reply
+    version_id = request.query_params.get("versionId")
+    if request.method == "PUT":
+        if "x-amz-copy-source" in request.headers:
+            raise NotImplemented_("This server does not copy objects.")
+        version = new_version(key)
+        reply = await put_object(request, bucket, version.stored_name)
+    elif request.method == "DELETE":
+        version, reply = _delete(storage, bucket, key, version_id)
+    else:
+        version = storage.find(bucket, key, version_id)
+        if version.is_delete_marker:
+            return Response(status_code=405)
+        answer = head_object if request.method == "HEAD" else get_object
+        reply = await answer(request, bucket, version.stored_name)
+        for parameter, header in _FORCED_HEADERS.items():
+            if parameter in request.query_params:
+                reply.headers[header] = request.query_params[parameter]
+    reply.headers[VERSION_HEADER] = version.id
+    return reply
+
+
+def _delete(
+    storage: Storage, bucket: str, key: str, version_id: str | None
+) -> tuple[Version, Response]:
+    """Without a version, a delete marker hides the object. With one, that version is deleted."""
+    if version_id is None:
+        marker = storage.add_delete_marker(bucket, key)
+        return marker, Response(status_code=204, headers={"x-amz-delete-marker": "true"})
+    for version in storage.versions(bucket, key):
+        if version.id == version_id:
+            storage.delete_object(bucket, version.stored_name)
+    return Version(key, version_id), Response(status_code=204)
+
+
+def _list_versions(request: Request) -> Response:
+    """Source: https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectVersions.html"""
+    bucket, asked = request.path_params["bucket"], request.query_params
+    storage: Storage = request.app.state.storage
+    limit = min(int(asked.get("max-keys", _MOST_LISTED)), _MOST_LISTED)
+    after = None
+    if marker := asked.get("key-marker"):
+        # Without a version, the page begins after the last version of the key.
+        after = f"{marker}@{asked.get('version-id-marker') or '~'}"
+    versions, truncated = storage.list_versions(
+        bucket, prefix=asked.get("prefix", ""), after=after, limit=limit
+    )
+    fields = [_tag("Name", bucket), _tag("EncodingType", "url"), _tag("MaxKeys", limit)]
+    fields.append(_tag("IsTruncated", str(truncated).lower()))
+    if truncated:
+        last, _ = versions[-1]
+        fields.append(_tag("NextKeyMarker", quote(last.key)))
+        fields.append(_tag("NextVersionIdMarker", last.id))
+    for version, info in versions:
+        newest = storage.versions(bucket, version.key)[:1] == [version]
+        described = [
+            _tag("Key", quote(version.key)),
+            _tag("VersionId", version.id),
+            _tag("IsLatest", str(newest).lower()),
+            _tag("LastModified", info.last_modified.strftime("%Y-%m-%dT%H:%M:%S.000Z")),
+        ]
+        if not version.is_delete_marker:
+            described += [_tag("ETag", info.etag), _tag("Size", info.size)]
+        kind = "DeleteMarker" if version.is_delete_marker else "Version"
+        fields.append(f"<{kind}>{''.join(described)}</{kind}>")
+    body = f'<ListVersionsResult xmlns="{S3_NS}">{"".join(fields)}</ListVersionsResult>'
+    return Response(body, media_type="application/xml")
+
+
+def _tag(name: str, content: object) -> str:
+    return f"<{name}>{escape(str(content))}</{name}>"

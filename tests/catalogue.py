@@ -1,0 +1,251 @@
+"""A valid request for every route of the template.
+
+Tests take requests from here and change only the part that they test. `make generate` writes events/ from it, and the
+examples of the OpenAPI document come from events/. A route without an entry in `_entries` takes the token of a session
+and, for a POST, an empty JSON object. tests/test_catalogue.py sends each request, with everything it needs in place.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from tests.requests import Reply, Sender
+
+TURBO = "turbo 2.11.11 1.98.0-nightly linux x86_64"
+CALLBACK = "http://127.0.0.1:9789"
+"""Where `turbo login` waits for its token."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """The values that requests contain. The defaults are for events/, and nothing has them."""
+
+    team: str = "acme"
+    """A team that the caller owns."""
+    hash: str = "08e4547d5347b63f"
+    """An artifact of the team, except for PUT and OPTIONS."""
+    member: str = "sample"
+    """Another member of the team."""
+    key: str = "larder_sample_key"
+    key_id: str = "LarderSampleKey00000000000000000"
+    session: str = "LarderSampleSession0000000000000"
+    other_session: str = "LarderSampleSessionOtherOne00000"
+    email: str = "ada@example.com"
+    """The caller's address. For sign-up, an address that no user has."""
+    password: str = "correct horse battery staple"
+    new_email: str = "ada@new.example"
+    invited_email: str = "bob@example.com"
+    new_slug: str = "web-platform"
+    """The slug of the team that POST /v1/teams creates."""
+    renamed_slug: str = "acme-inc"
+    reset_token: str = "LarderSampleResetToken00"
+    verification_token: str = "eyJhbGciOiJIUzI1NiJ9.e30.sample"
+    invitation_token: str = "A" * 40
+    """The token of an invitation of the caller's address to a team that the caller is not in."""
+    login_code: str = "LarderSampleLoginCode00000000000"
+    caching: str = "paused"
+    """The caching status to set."""
+    origin: str = "https://cache.example.com"
+    """The origin of the deployment."""
+    trusted_origin: str = "https://app.example.com"
+
+
+NAMES = Names()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request, without its token and its team."""
+
+    method: str
+    path: str
+    by: Literal["key", "session"] | None = "session"
+    """The token that it takes."""
+    query: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    json: Any = None
+    body: bytes = b""
+
+    @property
+    def for_team(self) -> bool:
+        """Whether its query can name a team. `Sender` and events/ add it."""
+        return self.path.startswith(("/v8/artifacts", "/v1/artifacts", "/v1/usage"))
+
+    def __call__(self, send: Sender) -> Reply:
+        """Send it with the token and the team of `send`."""
+        target = f"{self.path}?{self.query}" if self.query else self.path
+        return send(self.method, target, body=self.body, json_body=self.json, headers=self.headers)
+
+
+def valid(operation: str, names: Names = NAMES, **changed: str) -> Request:
+    """The request for an operation such as `GET /v2/teams`. `changed` replaces some of `names`."""
+    given = replace(names, **changed)
+    method, path = operation.split()
+    for parameter, value in path_parameters(given).items():
+        path = path.replace(f"{{{parameter}}}", value)
+    default: dict[str, Any] = {"json": {}} if method == "POST" else {}
+    return Request(method, path, **_entries(given).get(operation, default))
+
+
+def path_parameters(names: Names) -> dict[str, str]:
+    return {
+        "hash": names.hash,
+        "idOrSlug": names.team,
+        "keyId": names.key_id,
+        "uid": names.member,
+        "token": names.reset_token,
+        "proxy+": "sign-in/email",
+    }
+
+
+def entries() -> set[str]:
+    """The operations whose requests are not the default."""
+    return set(_entries(NAMES))
+
+
+Entry = Callable[..., dict[str, Any]]
+
+
+def _entries(n: Names) -> dict[str, dict[str, Any]]:
+    """For each operation, the fields of its `Request`."""
+    public: Entry = partial(dict, by=None)
+    by_key: Entry = partial(dict, by="key")
+    by_session: Entry = partial(dict, by="session")
+    new_password = "another correct horse"
+    state = "JlWTpaNIJSVbBSyMpDVuzWvdNaWoUjqg"
+    callback = quote(CALLBACK, safe="")
+    from_ci = {"x-artifact-client-ci": "GITHUB_ACTIONS", "x-artifact-client-interactive": "0"}
+    event = {"sessionId": "6f9619ff-8b86-4d01-b42d-00cf4fc964ff", "source": "REMOTE"}
+    invite = by_session(json={"email": n.invited_email, "role": "DEVELOPER"})
+    return {
+        # functions/accounts
+        "OPTIONS /api/auth/{proxy+}": public(
+            headers={
+                "access-control-request-headers": "content-type",
+                "access-control-request-method": "POST",
+                "origin": n.trusted_origin,
+            }
+        ),
+        "POST /api/auth/change-email": by_session(
+            json={"newEmail": n.new_email, "callbackURL": "/changed"}
+        ),
+        "POST /api/auth/change-password": by_session(
+            json={
+                "newPassword": new_password,
+                "currentPassword": n.password,
+                "revokeOtherSessions": True,
+            }
+        ),
+        "GET /api/auth/ok": public(),
+        "POST /api/auth/request-password-reset": public(
+            json={"email": n.email, "redirectTo": "/reset"}
+        ),
+        "POST /api/auth/reset-password": public(
+            json={"newPassword": new_password, "token": n.reset_token}
+        ),
+        "GET /api/auth/reset-password/{token}": public(query="callbackURL=%2Freset"),
+        "POST /api/auth/revoke-session": by_session(json={"token": n.other_session}),
+        "POST /api/auth/send-verification-email": public(
+            json={"email": n.email, "callbackURL": "/verified"}
+        ),
+        "POST /api/auth/sign-in/email": public(json={"email": n.email, "password": n.password}),
+        "POST /api/auth/sign-up/email": public(
+            json={"name": "Ada", "email": n.email, "password": n.password}
+        ),
+        "POST /api/auth/update-user": by_session(json={"name": "Ada Lovelace"}),
+        "GET /api/auth/verify-email": public(
+            query=f"token={n.verification_token}&callbackURL=%2Fverified"
+        ),
+        "POST /api/auth/verify-password": by_session(json={"password": n.password}),
+        "GET /v2/user": by_key(),
+        "GET /v5/user/tokens/current": by_key(),
+        "DELETE /v3/user/tokens/current": by_key(),
+        # functions/api_keys
+        "POST /api/auth/api-key/create": by_session(
+            json={"name": "ci", "expiresIn": 2592000, "permissions": {"artifacts": ["read"]}}
+        ),
+        "POST /api/auth/api-key/delete": by_session(json={"keyId": n.key_id}),
+        "GET /api/auth/api-key/get": by_session(query=f"id={n.key_id}"),
+        "POST /api/auth/api-key/update": by_session(json={"keyId": n.key_id, "name": "deploy"}),
+        "POST /api/auth/api-key/verify": public(
+            json={"key": n.key, "permissions": {"artifacts": ["read"]}}
+        ),
+        # functions/artifacts
+        "PUT /v8/artifacts/{hash}": by_key(
+            headers={
+                **from_ci,
+                "x-artifact-duration": "1234",
+                "x-artifact-sha": "1f0bd0a4c8b0f0e5b6f0a4f0a6b7c8d9e0f1a2b3",
+                "x-artifact-tag": "Tc0BmHvJYMIYJ62/zx87YqO0Flxk+5Ovip25NY825CQ=",
+            },
+            # zstandard of "hello, larder"
+            body=base64.b64decode("KLUv/SQNaQAAaGVsbG8sIGxhcmRlcg=="),
+        ),
+        "GET /v8/artifacts/{hash}": by_key(),
+        "HEAD /v8/artifacts/{hash}": by_key(),
+        "OPTIONS /v8/artifacts/{hash}": by_key(
+            headers={
+                "access-control-request-headers": "Authorization, Content-Type, User-Agent, x-artifact-duration, "
+                "x-artifact-tag, x-artifact-sha, x-artifact-dirty-hash",
+                "access-control-request-method": "PUT",
+                "user-agent": TURBO,
+            }
+        ),
+        "OPTIONS /v8/artifacts": public(),
+        "OPTIONS /v8/artifacts/events": public(),
+        "OPTIONS /v8/artifacts/status": public(),
+        "POST /v8/artifacts": by_key(json={"hashes": [n.hash, "5347b63f08e4547d"]}),
+        "POST /v8/artifacts/events": by_key(
+            headers=from_ci,
+            json=[
+                {**event, "event": "HIT", "hash": n.hash, "duration": 1234},
+                {**event, "source": "LOCAL", "event": "MISS", "hash": n.hash},
+            ],
+        ),
+        "GET /v8/artifacts/status": by_key(),
+        "PUT /v1/artifacts/status": by_session(json={"status": n.caching}),
+        "GET /v1/artifacts": by_session(query="limit=50"),
+        "DELETE /v1/artifacts": by_session(query=f"writer={n.key_id}"),
+        # functions/pages
+        "GET /": public(),
+        "GET /api/auth/sso": public(
+            query=f"teamId={n.team}&mode=login&next={callback}&state={state}"
+        ),
+        "GET /api/auth/turbo-login": by_session(query=f"redirect_uri={callback}"),
+        "POST /api/auth/turbo-login": by_session(
+            headers={"origin": n.origin, "sec-fetch-site": "same-origin"},
+            json={"redirectUri": CALLBACK, "state": state, "name": "turbo on Linux"},
+        ),
+        "GET /join": public(query="token=LarderSampleInvitation0000000000"),
+        "GET /openapi.json": public(),
+        "GET /registration/verify": public(
+            query=f"token={n.login_code}"
+            "&tokenName=Turbo+CLI+on+laptop+via+SAML%2FOIDC+Single+Sign-On"
+        ),
+        "GET /reset-password": public(query=f"token={n.reset_token}"),
+        "GET /turborepo/success": public(),
+        "GET /turborepo/token": public(query=f"redirect_uri={callback}&state={state}"),
+        "GET /verified": public(),
+        # functions/teams
+        "POST /v1/teams": by_session(json={"slug": n.new_slug, "name": "Web platform"}),
+        "GET /v2/teams": by_key(query="limit=100"),
+        "GET /v2/teams/{idOrSlug}": by_key(),
+        "PATCH /v2/teams/{idOrSlug}": by_session(
+            json={"name": "Acme, Inc.", "slug": n.renamed_slug}
+        ),
+        "POST /v1/teams/{idOrSlug}/members": invite,
+        "POST /v2/teams/{idOrSlug}/members": invite,
+        "PATCH /v1/teams/{idOrSlug}/members/{uid}": by_session(json={"role": "ADMIN"}),
+        "POST /v1/teams/join": by_session(json={"token": n.invitation_token}),
+        "POST /v1/teams/{idOrSlug}/members/teams/join": by_session(
+            json={"inviteCode": n.invitation_token}
+        ),
+        # functions/usage
+        "GET /v1/usage": by_key(query="from=2026-11-01&to=2026-11-21"),
+    }
