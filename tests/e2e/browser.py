@@ -16,7 +16,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
-WAIT_SECONDS = 20
+WAIT_SECONDS = 60
 POLL_SECONDS = 0.2
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")

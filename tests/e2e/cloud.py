@@ -21,7 +21,7 @@ import boto3
 import httpx
 
 START_SECONDS = 60
-STOP_SECONDS = 20
+STOP_SECONDS = 60
 LOG_QUIET_SECONDS = 0.2
 
 _REQUEST = re.compile(r"\b(GET|HEAD|PUT|POST|OPTIONS)\s+(/\S*)\s.*?\b([1-5]\d\d)\b")

@@ -8,7 +8,7 @@ from typing import Any
 
 from .cloud import LocalCloud
 
-ARRIVES_WITHIN_SECONDS = 20
+ARRIVES_WITHIN_SECONDS = 60
 
 _LINK = re.compile(r"^https?://\S+$", re.MULTILINE)
 

@@ -37,7 +37,7 @@ COUNTERS = (
     "remote_misses",
     "time_saved_ms",
 )
-EVENTS_SECONDS = 15
+EVENTS_SECONDS = 60
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,8 @@
 
 The handlers run in this process. Each round sends one request for every kind of address, in changing order, so that
 other load of the machine affects all kinds equally. The medians are compared: CPU time with a small tolerance, and
-elapsed time with a larger one, because a busy machine changes it.
+elapsed time with a larger one, because a busy machine changes it. Medians that differ are measured again: what other
+load causes passes, and what a reply reveals stays.
 """
 
 import os
@@ -23,6 +24,7 @@ from tests.requests import Browser
 pytestmark = pytest.mark.slow
 
 ROUNDS = int(os.environ.get("TIMING_ROUNDS") or 15)
+ATTEMPTS = 4
 CPU_TOLERANCE, CLOCK_TOLERANCE = 0.1, 0.3
 """The tolerance of a median. A reply without a hash would take a tenth of the time, one with two hashes twice."""
 
@@ -45,24 +47,38 @@ def new_address() -> str:
 
 
 def check_alike(what: str, kinds: dict[str, Callable[[], object]], report_lines: list[str]) -> None:
+    source = random.Random(1)
+    for attempt in range(ATTEMPTS):
+        lines, alike = measured(kinds, source)
+        report_lines.extend(f"{what}, {line}" for line in lines)
+        if alike:
+            return
+    pytest.fail(f"different in each of {attempt + 1} attempts: " + "; ".join(lines))
+
+
+def measured(
+    kinds: dict[str, Callable[[], object]], source: random.Random
+) -> tuple[list[str], bool]:
+    """The medians as lines to show, and whether they are alike."""
     clock_ms: dict[str, list[float]] = {kind: [] for kind in kinds}
     cpu_ms: dict[str, list[float]] = {kind: [] for kind in kinds}
-    source = random.Random(1)
     for _ in range(ROUNDS):
         for kind in source.sample(list(kinds), len(kinds)):
             began, cpu_began = time.perf_counter(), time.process_time()
             kinds[kind]()
             clock_ms[kind].append((time.perf_counter() - began) * 1000)
             cpu_ms[kind].append((time.process_time() - cpu_began) * 1000)
-    for measured, taken, tolerance in (
+    lines, alike = [], True
+    for unit, taken, tolerance in (
         ("by the clock", clock_ms, CLOCK_TOLERANCE),
         ("of the processor", cpu_ms, CPU_TOLERANCE),
     ):
         medians = {kind: statistics.median(times) for kind, times in taken.items()}
         shown = ", ".join(f"{kind} {ms:.1f} ms" for kind, ms in medians.items())
-        report_lines.append(f"{what}, medians of {ROUNDS} {measured}: {shown}")
+        lines.append(f"medians of {ROUNDS} {unit}: {shown}")
         most = max(medians.values())
-        assert most - min(medians.values()) < tolerance * most, shown
+        alike = alike and most - min(medians.values()) < tolerance * most
+    return lines, alike
 
 
 def test_a_refused_sign_in(known: str, report_lines: list[str]) -> None:

@@ -43,7 +43,7 @@ MOMENTS = {"begin": 1.0, "inline sent": 0.1, "direct sent": 0.2, "stored": 1.0}
 """The longest time to the kill, after the start of the work, after the last byte of the first inline or direct upload,
 or after the first acknowledged upload."""
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 OUTCOMES = (
     "acknowledged",
     "inline complete",

@@ -21,7 +21,7 @@ KEY_PLUGINS = {
     "1.3.34": "better-auth/client/plugins",
 }
 """Where each release has its API key plugin."""
-STORE_SECONDS = 10
+STORE_SECONDS = 60
 
 
 def installed(tools: Path, release: str = "newest") -> Path:
