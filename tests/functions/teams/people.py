@@ -6,13 +6,14 @@ from larder import clock
 from larder.accounts.models import User
 from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
-from larder.api_keys.models import NewKey, Permissions
+from larder.api_keys.models import ApiKey, NewKey, Permissions
 from larder.api_keys.service import create_key
 from larder.teams.members import add_member
 from larder.teams.models import Role
 from tests.requests import Cloud, Reply, Sender
 
 JSON = dict[str, object]
+KEYS = "/v1/teams/acme/keys"
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,12 @@ def key_of(person: Person, permissions: Permissions, *, team_id: str | None = No
     """Send requests with a key of the user that has these permissions."""
     new = NewKey(user_id=person.user.id, permissions=permissions, team_id=team_id)
     return Sender(create_key(new, now=clock.now())[1])
+
+
+def team_key(cloud: Cloud, person: Person) -> tuple[ApiKey, str]:
+    """A key of the user that is bound to the team of `cloud`, and the secret key."""
+    new = NewKey(user_id=person.user.id, team_id=cloud.team.id, name="ci")
+    return create_key(new, now=clock.now())
 
 
 def outcome(reply: Reply) -> tuple[int, str]:

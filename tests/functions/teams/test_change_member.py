@@ -10,13 +10,8 @@ from larder.teams import members
 from larder.teams.members import add_member, remove_member, role_of
 from larder.teams.models import Member, Role
 from tests.faults import just_before, unreachable
-from tests.functions.teams.people import Person, joined, newcomer, outcome, signed_in
+from tests.functions.teams.people import Person, joined, newcomer, outcome
 from tests.requests import Cloud, Reply, Sender
-
-
-@pytest.fixture
-def ada(cloud: Cloud) -> Person:
-    return signed_in(cloud.user)
 
 
 def give(person: Person, uid: str, role: str) -> Reply:

@@ -14,15 +14,10 @@ from larder.teams.state import change_state
 from larder.teams.teams import create_team, find_team
 from tests.conftest import SetOption
 from tests.faults import just_before
-from tests.functions.teams.people import Person, key_of, newcomer, outcome, signed_in
+from tests.functions.teams.people import Person, key_of, newcomer, outcome
 from tests.requests import Cloud
 
 PATH = "/v1/teams"
-
-
-@pytest.fixture
-def ada(cloud: Cloud) -> Person:
-    return signed_in(cloud.user)
 
 
 def make(person: Person, slug: str, **body: Any) -> tuple[int, str]:

@@ -14,15 +14,10 @@ from larder.teams.models import Member, Role
 from larder.teams.state import change_state
 from larder.teams.teams import create_team, deleted_teams, find_team
 from tests.faults import just_before, unreachable
-from tests.functions.teams.people import Person, joined, newcomer, outcome, signed_in
+from tests.functions.teams.people import Person, joined, newcomer, outcome
 from tests.requests import Cloud, Reply, Sender
 
 GONE = (403, "not_a_team_member")
-
-
-@pytest.fixture
-def ada(cloud: Cloud) -> Person:
-    return signed_in(cloud.user)
 
 
 def delete(person: Person, team: str) -> Reply:

@@ -3,26 +3,15 @@
 import pytest
 
 from larder import clock
-from larder.api_keys.models import ApiKey, NewKey
+from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, find_key
 from larder.teams.members import add_member
 from larder.teams.models import Role
 from tests.faults import unreachable
-from tests.functions.teams.people import Person, joined, outcome, signed_in
+from tests.functions.teams.people import KEYS, Person, joined, outcome, team_key
 from tests.requests import Cloud, Sender
 
-KEYS = "/v1/teams/acme/keys"
 STATUS = "/v8/artifacts/status"
-
-
-@pytest.fixture
-def ada(cloud: Cloud) -> Person:
-    return signed_in(cloud.user)
-
-
-def team_key(cloud: Cloud, person: Person) -> tuple[ApiKey, str]:
-    new = NewKey(user_id=person.user.id, team_id=cloud.team.id, name="ci")
-    return create_key(new, now=clock.now())
 
 
 @pytest.mark.parametrize("role", [Role.OWNER, Role.ADMIN])

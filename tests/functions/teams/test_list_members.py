@@ -12,13 +12,8 @@ from larder.invitations import service as invitations
 from larder.invitations.models import LIFETIME, Invitee
 from larder.teams.members import add_member, remove_member
 from larder.teams.models import Role
-from tests.functions.teams.people import Person, joined, outcome, signed_in
+from tests.functions.teams.people import Person, joined, outcome
 from tests.requests import Cloud, Reply, Sender
-
-
-@pytest.fixture
-def ada(cloud: Cloud) -> Person:
-    return signed_in(cloud.user)
 
 
 def ask(person: Person, query: str = "") -> Reply:

@@ -2,24 +2,8 @@
 
 import pytest
 
-from larder import clock
-from larder.api_keys.models import ApiKey, NewKey
-from larder.api_keys.service import create_key
-from tests.functions.teams.people import Person, outcome, signed_in
+from tests.functions.teams.people import KEYS, Person, outcome, team_key
 from tests.requests import Cloud
-
-KEYS = "/v1/teams/acme/keys"
-STATUS = "/v8/artifacts/status"
-
-
-@pytest.fixture
-def ada(cloud: Cloud) -> Person:
-    return signed_in(cloud.user)
-
-
-def team_key(cloud: Cloud, person: Person) -> tuple[ApiKey, str]:
-    new = NewKey(user_id=person.user.id, team_id=cloud.team.id, name="ci")
-    return create_key(new, now=clock.now())
 
 
 def test_the_list_has_pages(cloud: Cloud, ada: Person) -> None:

@@ -11,14 +11,9 @@ from larder.teams import members
 from larder.teams.members import add_member, remove_member, role_of
 from larder.teams.models import Member, Role
 from tests.faults import just_before, unreachable
-from tests.functions.teams.people import Person, joined, key_of, newcomer, outcome, signed_in
+from tests.functions.teams.people import Person, joined, key_of, newcomer, outcome
 from tests.mailbox import Mailbox
 from tests.requests import Cloud, Reply, Sender
-
-
-@pytest.fixture
-def ada(cloud: Cloud) -> Person:
-    return signed_in(cloud.user)
 
 
 def remove(person: Person, uid: str) -> Reply:

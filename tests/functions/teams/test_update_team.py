@@ -15,13 +15,8 @@ from larder.teams.models import CachingStatus, Role, TeamChange
 from larder.teams.state import change_state
 from larder.teams.teams import MAX_FORMER_SLUGS, change_team, create_team, delete_team, find_team
 from tests.faults import just_before, unreachable
-from tests.functions.teams.people import Person, joined, key_of, newcomer, outcome, signed_in
+from tests.functions.teams.people import Person, joined, key_of, newcomer, outcome
 from tests.requests import Cloud, Reply, Sender
-
-
-@pytest.fixture
-def ada(cloud: Cloud) -> Person:
-    return signed_in(cloud.user)
 
 
 def change(person: Person, team: str, **body: Any) -> Reply:
