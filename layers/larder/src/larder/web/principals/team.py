@@ -65,10 +65,7 @@ def team_member(token: BearerToken, request: Request) -> TeamPrincipal:
 
 def key_reader(token: BearerToken, request: Request) -> TeamPrincipal:
     """Raises MissingRole."""
-    principal = _principal(token, _READ, request)
-    if not principal.member.role.manages_members:
-        raise MissingRole
-    return principal
+    return _manager(token, _READ, request)
 
 
 def team_editor(change: SentTeamChange, token: BearerToken, request: Request) -> TeamPrincipal:
@@ -90,10 +87,7 @@ def team_owner(token: BearerToken, request: Request) -> TeamPrincipal:
 
 
 def member_manager(token: BearerToken, request: Request) -> TeamPrincipal:
-    principal = _principal(token, _WRITE, request)
-    if not principal.member.role.manages_members:
-        raise MissingRole
-    return principal
+    return _manager(token, _WRITE, request)
 
 
 MemberManager = Annotated[TeamPrincipal, Depends(member_manager)]
@@ -131,6 +125,13 @@ def joiner(_sent: InvitationToken, principal: Authenticated) -> User:
     if principal.user is None:
         raise SessionRequired
     return principal.user
+
+
+def _manager(token: Token, needs: Permissions, request: Request) -> TeamPrincipal:
+    principal = _principal(token, needs, request)
+    if not principal.member.role.manages_members:
+        raise MissingRole
+    return principal
 
 
 def _principal(token: Token, needs: Permissions, request: Request) -> TeamPrincipal:
