@@ -465,6 +465,16 @@ def test_the_owner_of_a_taken_address_gets_a_notice_without_a_verification_link(
     assert "verify-email" not in message.text
 
 
+def test_the_notice_has_no_words_of_the_stranger(
+    ada: User, verification: None, mailbox: Mailbox
+) -> None:
+    words = "Your-account-is-blocked.Call-+1-555-0100-now"
+    sign_up(email="ada@example.com", name=words, callbackURL=f"/{words}")
+    (message,) = mailbox.deliver()
+    for word in ("blocked", "555"):
+        assert word not in message.subject + message.text + message.html
+
+
 def test_a_bad_field_gets_the_same_reply_for_every_address(
     ada: User, verification: None, mailbox: Mailbox
 ) -> None:
