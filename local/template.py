@@ -13,7 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from larder.settings import Settings, environment_name
+from larder.settings import Settings, environment_name, unpacked
 from local.cloudformation import TemplateError, read_template, resolve
 
 REGION = "us-east-1"
@@ -229,7 +229,7 @@ def _add_function(
     properties = {**shared, **own}
     logging = {**shared.get("LoggingConfig", {}), **own.get("LoggingConfig", {})}
     variables = [
-        names.resolve(source.get("Environment", {}).get("Variables", {}))
+        unpacked(names.resolve(source.get("Environment", {}).get("Variables", {})))
         for source in (shared, own)
     ]
     function = Function(

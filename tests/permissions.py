@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from larder import aws
-from larder.settings import settings
 from local.cloudformation import read_template
 from local.template import load_template, resource_name
 from tests.hooks import hooked
+from tests.own_variables import all_options
 
 TEMPLATE = read_template(Path(__file__).resolve().parent.parent / "template.yaml")
 RESOURCES: dict[str, Any] = TEMPLATE["Resources"]
@@ -188,7 +188,7 @@ def _value(value: Any) -> str:
     if isinstance(value, str):
         return value
     assert value == {"Ref": "EmailSender"}, value
-    return settings().email_sender
+    return all_options().email_sender
 
 
 def function_of(handler: str) -> str:
@@ -206,8 +206,9 @@ def held_to_its_grants(handler: str) -> Iterator[None]:
     logical_id = function_of(handler)
     missing: list[tuple[Grant, Context]] = []
 
+    on = all_options().session_for_api_keys
+
     def check(params: dict[str, Any], model: Any, **_: object) -> None:
-        on = settings().session_for_api_keys
         missing.extend(
             (grant, context)
             for grant, context in asks(model.name, params)

@@ -22,6 +22,7 @@ from local.gateway.routing import Routes
 from local.http_event import build_http_event
 from local.template import Function, load_template
 from tests.documented import undocumented
+from tests.own_variables import only_its_variables
 from tests.permissions import held_to_its_grants
 from tests.rehearsal.acting import under_its_role
 
@@ -215,10 +216,12 @@ def _routes() -> Routes:
 
 
 def invoke(handler: str, event: dict[str, Any], context: Context | None = None) -> Any:
-    """Call a function by its handler in the template. AWS calls without a permission fail."""
+    """Call a function by its handler in the template. AWS calls without a permission fail, and so does reading an
+    option without its variable.
+    """
     module, _, name = handler.rpartition(".")
     function = getattr(importlib.import_module(module), name)
-    with held_to_its_grants(handler), under_its_role(handler):
+    with held_to_its_grants(handler), under_its_role(handler), only_its_variables(handler):
         return function(event, context or Context())
 
 

@@ -18,7 +18,7 @@ from larder.accounts.sign_in import allowed_domains
 from larder.api_keys.rules import check_prefix
 from larder.errors import InvalidValue
 from larder.rate_limits.models import BY_PATH
-from larder.settings import Settings, SettingsError
+from larder.settings import PACKED, Settings, SettingsError, environment_name, unpacked
 from local import option_check
 from tests.conftest import SetOption
 from tests.permissions import (
@@ -30,6 +30,8 @@ from tests.permissions import (
     policies,
     statements,
 )
+from tests.variables import LAMBDAS_LIMIT, TEXTS, longest_variables, measured, variables_of
+from tools.generate.reads import options_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PARAMETERS: dict[str, Any] = TEMPLATE["Parameters"]
@@ -63,10 +65,10 @@ def events(logical_id: str, kind: str) -> dict[str, dict[str, Any]]:
 HTTP_FUNCTIONS = [name for name in FUNCTIONS if events(name, "HttpApi")]
 BACKGROUND_FUNCTIONS = [name for name in FUNCTIONS if name not in HTTP_FUNCTIONS]
 INVOKED_FUNCTIONS = {
-    "RemoveArtifacts": "LARDER_REMOVAL_FUNCTION",
-    "SendAccountEmail": "LARDER_EMAIL_FUNCTION",
+    "RemoveArtifacts": "removal_function",
+    "SendAccountEmail": "email_function",
 }
-"""Functions that others invoke asynchronously, by the environment variable with their name."""
+"""Functions that others invoke asynchronously, by the option with their name."""
 ROUTES = {
     (route["Method"], route["Path"]): name
     for name in HTTP_FUNCTIONS
@@ -150,25 +152,67 @@ def test_a_background_run_ends_well_before_the_next_one_starts(logical_id: str) 
 # ------------------------------------------------------------------------------------- environment
 
 
-def test_all_functions_have_the_same_variables() -> None:
-    assert not [name for name, own in FUNCTIONS.items() if "Environment" in own]
+@pytest.mark.parametrize("logical_id", FUNCTIONS)
+def test_the_longest_variables_of_a_function_fit(logical_id: str) -> None:
+    longest = longest_variables(variables_of(logical_id))
+    assert measured(longest) <= LAMBDAS_LIMIT
 
 
-def test_the_variables_fit_into_lambdas_4_kb() -> None:
-    stack = "a-stack-with-a-rather-long-name"
-    arn = f"arn:aws:secretsmanager:ap-southeast-2:123456789012:secret:{stack}-SigningSecret-ABCDEFGH-abcdef"
-    size = 0
-    for name, value in SHARED["Environment"]["Variables"].items():
-        logical_id = value.get("Ref") if isinstance(value, dict) else None
-        if logical_id in PARAMETERS:
-            # Reserve space for an integrator's `module:function`, or a few addresses, in each text option.
-            text = str(PARAMETERS[logical_id]["Default"]) or "their_module:function"
-        elif logical_id is None:
-            text = str(value)
-        else:
-            text = arn if logical_id == "SigningSecret" else f"{stack}-{logical_id}-1A2B3C4D5E6F7"
-        size += len(name) + len(text)
-    assert size < 4096 - 128
+def test_variables_are_measured_as_lambda_measures_them() -> None:
+    assert measured({"A": "x", "B": '"'}) == len(r'{"A":"x","B":"\""}')
+
+
+def test_every_option_that_is_a_text_has_a_longest_length() -> None:
+    options = {camel_case(option.name) for option in fields(Settings)} & PARAMETERS.keys()
+    texts = {
+        name
+        for name in options
+        if PARAMETERS[name]["Type"] == "String" and "AllowedValues" not in PARAMETERS[name]
+    }
+    assert {name for name in options if "MaxLength" in PARAMETERS[name]} == texts == TEXTS.keys()
+
+
+@pytest.mark.parametrize(("parameter", "longest"), TEXTS.items())
+def test_the_longest_text_is_taken(parameter: str, longest: str) -> None:
+    assert len(longest) == PARAMETERS[parameter]["MaxLength"]
+    assert re.fullmatch(PARAMETERS[parameter].get("AllowedPattern", ".*"), longest)
+
+
+@pytest.mark.parametrize("parameter", sorted(TEXTS.keys() - {"ProductName"}))
+def test_a_text_that_json_writes_longer_is_refused(parameter: str) -> None:
+    pattern, longest = PARAMETERS[parameter]["AllowedPattern"], TEXTS[parameter]
+    for character in ('"', "\\", "\u00fc", "\U0001f600", "\x01"):
+        for place in range(len(longest)):
+            text = longest[:place] + character + longest[place + 1 :]
+            if len(json.dumps(text)) > len(json.dumps(longest)):
+                assert not re.fullmatch(pattern, text), text
+
+
+@pytest.mark.parametrize(
+    ("parameter", "unit"),
+    [("OperatorEmails", "@\u00fc.de,\u00fc"), ("AllowedEmailDomains", "\u00fc.de,")],
+)
+def test_a_text_with_letters_outside_ascii_has_fewer_characters(parameter: str, unit: str) -> None:
+    pattern = PARAMETERS[parameter]["AllowedPattern"]
+    texts = [("\u00fc" + unit * 100)[:length] for length in range(200)]
+    taken = [text for text in texts if re.fullmatch(pattern, text)]
+    assert 60 < max(map(len, taken)) <= 80
+    assert max(len(json.dumps(text)) for text in taken) <= len(json.dumps(TEXTS[parameter]))
+
+
+def test_a_function_gets_only_the_options_that_it_can_read() -> None:
+    assert options_of("pages.show_openapi") == []
+    assert options_of("api_keys.sweep_expired_keys") == ["api_keys_table", "api_key_schema"]
+    assert variables_of("ShowOpenapi").keys() == SHARED["Environment"]["Variables"].keys()
+    for logical_id, own in FUNCTIONS.items():
+        variables = unpacked(variables_of(logical_id, resolved=True))
+        listed = {environment_name(name) for name in options_of(own["Handler"].rpartition(".")[0])}
+        assert {name for name in variables if name.startswith("LARDER_")} == listed
+
+
+def test_every_option_is_read_by_a_function() -> None:
+    read = {name for module in modules() for name in options_of(module)}
+    assert read == {option.name for option in fields(Settings)}
 
 
 def test_every_option_is_a_parameter_or_a_resource() -> None:
@@ -176,14 +220,16 @@ def test_every_option_is_a_parameter_or_a_resource() -> None:
     assert named - PARAMETERS.keys() - RESOURCES.keys() == {"EmailFunction", "RemovalFunction"}
 
 
-@pytest.mark.parametrize(("logical_id", "variable"), INVOKED_FUNCTIONS.items())
-def test_every_function_knows_the_names_of_the_functions_it_can_invoke(
-    logical_id: str, variable: str
+@pytest.mark.parametrize(("logical_id", "option"), INVOKED_FUNCTIONS.items())
+def test_a_function_that_is_invoked_by_name_has_the_name_in_the_options(
+    logical_id: str, option: str
 ) -> None:
-    # No reference: the function has this variable too, and would depend on itself.
-    name = SHARED["Environment"]["Variables"][variable]
-    assert name.keys() == {"Fn::Sub"}
-    assert FUNCTIONS[logical_id]["FunctionName"] == name
+    # No reference: the function could have this option too, and would depend on itself.
+    name = FUNCTIONS[logical_id]["FunctionName"]["Fn::Sub"]
+    packed = [variables_of(one).get(PACKED, {"Fn::Sub": ""})["Fn::Sub"] for one in FUNCTIONS]
+    assert {entry for text in packed for entry in text.split() if entry.startswith(option)} == {
+        f"{option}={name}"
+    }
 
 
 def test_every_function_has_a_trigger_or_is_invoked_by_name() -> None:

@@ -7,6 +7,7 @@ import pytest
 from tests.permissions import RESOURCES, grants
 from tests.rehearsal.roles import roles
 from tests.sam import transformed_resources
+from tests.variables import LAMBDAS_LIMIT, longest_variables, measured, variables_of
 
 pytestmark = pytest.mark.build
 
@@ -38,6 +39,13 @@ def test_every_function_has_the_settings_of_globals(resources: dict[str, Any]) -
         assert function["TracingConfig"] == {"Mode": {"Ref": "Tracing"}}
         assert function["LoggingConfig"]["LogFormat"] == "JSON"
         assert 0 < function["Timeout"] <= 900
+
+
+def test_the_longest_variables_of_every_function_fit(resources: dict[str, Any]) -> None:
+    for name, function in of_type(resources, "AWS::Lambda::Function").items():
+        variables = function["Environment"]["Variables"]
+        assert measured(longest_variables(variables)) <= LAMBDAS_LIMIT, name
+        assert longest_variables(variables) == longest_variables(variables_of(name))
 
 
 def test_every_function_has_its_own_role(resources: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from larder.settings import unpacked
 from local.lambda_runtime.built import open_build
 from tests.deployed.emulator import ROOT, Emulator
 from tools.package import BUILT, LAYER, package
@@ -133,10 +134,10 @@ class Stack:
         return Counter(one["ResourceType"] for one in self.resources().values())
 
     def variables(self) -> dict[str, str]:
-        """The variables of all functions, merged."""
+        """The variables of all functions, merged, with one for each option."""
         lambda_ = self.emulator.client("lambda")
         found: dict[str, str] = {}
         for page in lambda_.get_paginator("list_functions").paginate():
             for function in page["Functions"]:
-                found |= function.get("Environment", {}).get("Variables", {})
+                found |= unpacked(function.get("Environment", {}).get("Variables", {}))
         return found

@@ -46,7 +46,7 @@ def test_valid_settings_pass(name: str, value: str, option: SetOption) -> None:
         ("trusted_origins", "app.example.com", "must hold origins such as"),
         ("default_key_prefix", "vca_", "must not begin with vca_"),
         ("default_key_prefix", "acme ci", "must be letters, digits, underscores or hyphens"),
-        ("default_key_prefix", "x" * 33, "must be 1 to 32 characters long"),
+        ("default_key_prefix", "x" * 33, "must have at most 32 characters, not 33"),
         ("base_url", "cache.example.com", "must be an origin, https://host"),
         ("base_url", "https://cache.example.com/larder", "must be an origin, https://host"),
         ("operator_emails", "ada@example.com, foo", "must contain addresses .*, not 'foo'"),

@@ -53,6 +53,11 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "    sign_up_policy: str = ",
         textwrap.indent(example("## Add an option", "python"), "    "),
     )
+    insert(
+        folder / "layers/larder/src/larder/accounts/sessions.py",
+        "    token = random_id(TOKEN_LENGTH)\n    session = Session(",
+        "    _ = settings().max_sessions_per_user\n",
+    )
     run(folder, "tools.generate")
     return folder
 
@@ -83,7 +88,10 @@ def test_the_endpoint_is_in_the_template_and_the_documentation(copy: Path) -> No
 def test_the_option_is_in_the_template_and_the_documentation(copy: Path) -> None:
     template = (copy / "template.yaml").read_text()
     assert "\n  MaxSessionsPerUser:\n    Type: Number\n    Default: 0\n" in template
-    assert "LARDER_MAX_SESSIONS_PER_USER: !Ref MaxSessionsPerUser" in template
+    functions = template.split('<<<cog functions.function("')[1:]
+    given = [one.partition('"')[0] for one in functions if "{MaxSessionsPerUser}" in one]
+    assert "accounts.sign_in" in given
+    assert "artifacts.fetch_artifact" not in given
     row = "| `MaxSessionsPerUser` | `LARDER_MAX_SESSIONS_PER_USER` | 0 | 0 to 1000 | How many sessions"
     assert row in (copy / "docs" / "configuration.md").read_text()
 

@@ -14,7 +14,8 @@ from functools import cache
 from itertools import groupby
 from pathlib import Path
 
-from tools.generate.options import INVOKED, function_name
+from tools.generate.options import INVOKED, function_name, variables
+from tools.generate.reads import options_of
 from tools.generate.text import camel_case, sentence, table_row
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "functions"
@@ -75,6 +76,11 @@ def function(name: str) -> None:
         print(f'      FunctionName: !Sub "{function_name(one.module)}"')
     print("      LoggingConfig:")
     print(f"        LogGroup: !Ref {one.logical_id}LogGroup")
+    if options := options_of(name):
+        print("      Environment:")
+        print("        Variables:")
+        for line in variables(options):
+            print(f"          {line}")
     if one.routes:
         print("      Events:")
     for route in one.routes:

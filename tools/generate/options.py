@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterable, Iterator
 from dataclasses import Field, fields
 from itertools import groupby
 from typing import Any
 
-from larder.settings import Settings, environment_name
+from larder.settings import PACKED, Settings, environment_name
 from tools.generate.text import camel_case, quoted, table_row
 
 GROUPS = {
@@ -21,7 +22,7 @@ GROUPS = {
 """The groups that an option of `Settings` may name. Each has a table in docs/configuration.md."""
 
 INVOKED = {"email_function": "send_account_email", "removal_function": "remove_artifacts"}
-"""The function that an option names. A `!Ref` would be circular, because that function has these variables too."""
+"""The function that an option names. A `!Ref` would be circular if that function had the variable too."""
 
 Option = Field[Any]
 
@@ -36,13 +37,27 @@ def parameters() -> None:
                 print(f"    {name}: {value}")
 
 
-def variables() -> None:
-    """The environment variables that pass the options to the functions."""
-    for option in fields(Settings):
-        value = f"!Ref {camel_case(option.name)}"
-        if option.name in INVOKED:
-            value = f'!Sub "{function_name(INVOKED[option.name])}"'
-        print(f"        {environment_name(option.name)}: {value}")
+def variables(names: Iterable[str]) -> Iterator[str]:
+    """The lines of the environment variables that pass options to a function, as YAML."""
+    options = [option for option in fields(Settings) if option.name in set(names)]
+    if packed := [_packed(option.name) for option in options if not option.metadata["longest"]]:
+        yield f"{PACKED}: !Sub >-"
+        yield from textwrap.wrap(
+            " ".join(packed),
+            108,
+            initial_indent="  ",
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    for option in options:
+        if option.metadata["longest"]:
+            yield f"{environment_name(option.name)}: !Ref {camel_case(option.name)}"
+
+
+def _packed(name: str) -> str:
+    value = "${" + camel_case(name) + "}"
+    return f"{name}={function_name(INVOKED[name]) if name in INVOKED else value}"
 
 
 def outputs() -> None:
@@ -99,6 +114,8 @@ def _properties(option: Option) -> Iterator[tuple[str, str]]:
         yield "AllowedValues", '["true", "false"]'
     else:
         yield "Default", str(default) if is_number else quoted(str(default))
+    if metadata["longest"]:
+        yield "MaxLength", str(metadata["longest"])
     if choices := metadata["choices"]:
         yield "AllowedValues", f"[{', '.join(map(str, choices))}]"
     if metadata["pattern"]:
@@ -122,6 +139,8 @@ def _default(option: Option) -> str:
 
 def _bounds(option: Option) -> str:
     least, most = option.metadata["min"], option.metadata["max"]
+    if longest := option.metadata["longest"]:
+        return f"up to {longest} characters"
     if isinstance(option.default, bool):
         return "true or false"
     if least is not None:

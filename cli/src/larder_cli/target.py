@@ -152,7 +152,7 @@ def _describe_stack(name: str, region: str) -> Mapping[str, Any]:
 
 
 def _stack_options(stack: Mapping[str, Any]) -> dict[str, str]:
-    """The variables that the stack's functions have. Outputs and parameters carry the settings' names in CamelCase."""
+    """A variable for each setting. Outputs and parameters carry the settings' names in CamelCase."""
     values = {one["ParameterKey"]: one["ParameterValue"] for one in stack.get("Parameters", [])}
     values |= {one["OutputKey"]: one["OutputValue"] for one in stack.get("Outputs", [])}
     values["BaseUrl"] = values.get("BaseUrl") or values.get("ApiUrl", "")
@@ -169,7 +169,7 @@ def _camel_case(option: str) -> str:
 
 def _check_settings(target: str) -> None:
     try:
-        settings.settings()
+        settings.check_resources(settings.settings())
     except settings.SettingsError as error:
         raise click.ClickException(
             f"{target} is not a Larder deployment, or one of another version: {error}"

@@ -1,24 +1,29 @@
 """Every option of Larder, typed, with its default. The only module that reads the environment.
 
 An option `some_name` is the environment variable `LARDER_SOME_NAME`. Unless it names a resource of the stack, it is
-also the template parameter `SomeName`. `make generate` writes the parameters of template.yaml, the variables of the
-functions and the tables of docs/configuration.md from this file.
+also the template parameter `SomeName`. A function of a stack gets only the options that its code can read: each text
+as a variable, and all others in `LARDER_OPTIONS`. `make generate` finds out which, and writes the parameters of
+template.yaml, the variables of the functions and the tables of docs/configuration.md from this file.
 """
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 T = TypeVar("T", str, int, bool)
+
+PACKED = "LARDER_OPTIONS"
+"""The variable that holds several options as `some_name=value`, separated by spaces."""
 
 _REQUIRED: Any = object()
 _CENTURY_SECONDS = 36_500 * 86_400
 """The longest lifetime. A date after the year 9999 could not be stored."""
 
-FUNCTION_PATTERN = r"^(\w+(\.\w+)*:\w+)?$"
+FUNCTION_PATTERN = "^([A-Za-z0-9_]+([.][A-Za-z0-9_]+)*:[A-Za-z0-9_]+)?$"
 """The form of an option that names an integrator's function."""
+
 _FUNCTION_RULE = "must be module:function, such as company.hooks:deliver"
 
 
@@ -39,6 +44,7 @@ def _option(
     group: str | None,
     minimum: int | None = None,
     maximum: int | None = None,
+    longest: int | None = None,
     choices: tuple[T, ...] = (),
     pattern: str | None = None,
     rule: str | None = None,
@@ -47,7 +53,8 @@ def _option(
 
     `group` names the table of docs/configuration.md that lists it; a resource of the stack has none. `pattern` is for
     the template alone: the code that reads such an option checks it with a message of its own. `rule` completes the
-    message "LARDER_SOME_NAME ..." of a refused value.
+    message "LARDER_SOME_NAME ..." of a refused value. `longest` bounds the characters of a text, so that the variables
+    of each function fit into Lambda's 4 KB.
     """
     option: T = field(
         default=default,
@@ -56,6 +63,7 @@ def _option(
             "group": group,
             "min": minimum,
             "max": maximum,
+            "longest": longest,
             "choices": choices,
             "pattern": pattern,
             "rule": rule,
@@ -66,12 +74,32 @@ def _option(
 
 def _function(help: str, *, group: str) -> str:
     """An integrator's function, as `module:function`."""
-    return _option("", help, group=group, pattern=FUNCTION_PATTERN, rule=_FUNCTION_RULE)
+    return _option(
+        "",
+        help,
+        group=group,
+        longest=64,
+        pattern=FUNCTION_PATTERN,
+        rule=_FUNCTION_RULE,
+    )
+
+
+def _json(*, quotes: int) -> str:
+    """The form of a JSON text in ASCII. Quotes are limited, because the JSON of Lambda writes each with two bytes."""
+    return rf'^(?=[ -~]*$)([^"\\]*"){{0,{quotes}}}[^"\\]*$'
+
+
+def _international(pattern: str, *, most: int) -> str:
+    """`pattern` for ASCII, or for at most `most` characters of which some are not: JSON writes those with six bytes."""
+    return rf"^(?=[ -~]*$|[ -\uFFFF]{{0,{most}}}$){pattern}$"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The options of one deployment. Sizes are in bytes, times in the unit that the name ends with."""
+    """The options of one deployment. Sizes are in bytes, times in the unit that the name ends with.
+
+    An option whose variable is not set has no value: reading it raises SettingsError.
+    """
 
     identity_table: str = _resource("Name of the table of users and sessions.")
     api_keys_table: str = _resource("Name of the table of API keys.")
@@ -202,6 +230,7 @@ class Settings:
         "The prefix of a new key if the request names none: letters, digits, `_` and `-`. It cannot begin with `vca_`, "
         "which is reserved for tokens of Vercel. A `_` at the end reads well. Empty means no prefix.",
         group="keys",
+        longest=32,
         pattern="^((?!vca_)[A-Za-z0-9_-]{1,32})?$",
         rule="must be up to 32 letters, digits, underscores and hyphens, and not begin with vca_",
     )
@@ -303,6 +332,9 @@ class Settings:
         "The permissions of a new key if the request names none: JSON, or a function, as `module:function`, that is "
         "called with `user_id` and, if it accepts it, `ctx`, and returns them.",
         group="keys",
+        longest=128,
+        pattern=_json(quotes=32),
+        rule="must be JSON or module:function, in ASCII, with at most 32 quotes and no backslash",
     )
     login_token_expires_in_seconds: int = _option(
         7_776_000,
@@ -333,6 +365,9 @@ class Settings:
         "x-api-key",
         "The headers that may hold such an API key, separated by commas. The first one that a request has is used.",
         group="keys",
+        longest=80,
+        pattern="^( *[A-Za-z0-9_-]+ *(,|$))*$",
+        rule="must be names of headers, separated by commas",
     )
     api_key_getter: str = _function(
         "A function, as `module:function`, that finds such an API key in place of `ApiKeyHeaders`. It is called with "
@@ -343,6 +378,9 @@ class Settings:
         "{}",
         "Other names for attributes in the table of API keys: JSON that maps a field of the record to its attribute.",
         group="keys",
+        longest=448,
+        pattern=_json(quotes=64),
+        rule="must be JSON in ASCII, with at most 64 quotes and no backslash",
     )
 
     operator_emails: str = _option(
@@ -350,8 +388,9 @@ class Settings:
         "The email addresses of the operators, separated by commas. A user with such an address becomes an operator "
         "when the address is proven. Empty means no operators; on the local cloud, `operator@larder.local`.",
         group="accounts",
-        pattern=r"^( *[^@\s,]+@[^@\s,]+ *(,|$))*$",
-        rule="must be email addresses, separated by commas",
+        longest=400,
+        pattern=_international(r'( *[^@\s,"\\]+@[^@\s,"\\]+ *(,|$))*', most=66),
+        rule="must be email addresses, separated by commas; at most 66 characters if some are not ASCII",
     )
     enable_email_and_password: bool = _option(
         True, "Whether people can sign up and sign in with email and password.", group="accounts"
@@ -370,8 +409,9 @@ class Settings:
         "The domains whose email addresses may sign up, separated by commas: `example.com` or `@example.com`. If it is "
         "empty, `SignUpPolicy=open` allows every domain, and `invited` only addresses with an invitation.",
         group="accounts",
-        pattern=r"^( *@?[^\s@,:/*_.]+(\.[^\s@,:/*_.]+)* *(,|$))*$",
-        rule="must be domains such as example.com, separated by commas",
+        longest=512,
+        pattern=_international(r'( *@?[^\s@,:/*_."\\]+(\.[^\s@,:/*_."\\]+)* *(,|$))*', most=80),
+        rule="must be domains such as example.com, separated by commas; at most 80 characters if some are not ASCII",
     )
     require_email_verification: bool = _option(
         False,
@@ -505,12 +545,16 @@ class Settings:
         "Larder",
         "The name of the service in mail, on its pages and as the sender's name.",
         group="mail",
+        longest=64,
     )
     email_sender: str = _option(
         "",
         "The email address that mail is sent from, without a name. SES must know the address or its domain. Empty "
         "means that mail stays in the outbox, as it always does on the local cloud.",
         group="mail",
+        longest=254,
+        pattern="^([A-Za-z0-9.!#$%&'*+/=?^_~-]+@[A-Za-z0-9.-]+)?$",
+        rule="must be an email address without a name",
     )
     outbox_retention_days: int = _option(
         7, "How many days mail is kept in the outbox.", group="mail", minimum=1, maximum=365
@@ -537,6 +581,7 @@ class Settings:
         "your own or a proxy is in front of the API: links in mail, URLs of artifacts and origin checks use it. Empty "
         "means the API's own address.",
         group="requests",
+        longest=96,
         pattern="^(https?://[A-Za-z0-9_.:-]+/?)?$",
         rule="must be an origin such as https://cache.example.com",
     )
@@ -545,6 +590,7 @@ class Settings:
         "Other origins whose pages may call `/api/auth`, sign people in and be redirected to, separated by commas. In "
         "`https://*.example.com`, `*` stands for one part of the host name.",
         group="requests",
+        longest=256,
         pattern="^( *https?://[A-Za-z0-9_.:*-]+/? *(,|$))*$",
         rule="must be origins such as https://*.example.com, separated by commas",
     )
@@ -581,6 +627,14 @@ class Settings:
     def evicts(self) -> bool:
         return self.over_quota == "evict"
 
+    if not TYPE_CHECKING:  # mypy would accept any name
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Called for an option without a value only, so that reading the others costs nothing."""
+            if name not in self.__slots__:
+                raise AttributeError(name)
+            raise SettingsError(_not_set(name))
+
 
 def listed(option: str) -> list[str]:
     """The values of an option that is a list, separated by commas."""
@@ -592,29 +646,63 @@ def environment_name(option: str) -> str:
     return f"LARDER_{option.upper()}"
 
 
-def read_settings(environ: Mapping[str, str]) -> Settings:
-    """Read every option from `environ`.
+def unpacked(environ: Mapping[str, str]) -> dict[str, str]:
+    """`environ` with a variable for each option in LARDER_OPTIONS. A variable of its own overrides the option there."""
+    variables = dict(environ)
+    for entry in variables.pop(PACKED, "").split():
+        name, _, value = entry.partition("=")
+        variables.setdefault(environment_name(name), value)
+    return variables
 
-    Raises SettingsError if a required option is missing, a number is invalid or out of bounds, or a value is not one of
-    the choices.
+
+def read_settings(environ: Mapping[str, str]) -> Settings:
+    """Read the options that `environ` has. An empty text stands for the default.
+
+    Raises SettingsError if a number is invalid or out of bounds, a text is too long, or a value is not one of the
+    choices.
     """
-    values: dict[str, str | int | bool] = {}
+    read = object.__new__(Settings)
+    variables = unpacked(environ)
     for option in fields(Settings):
         name = environment_name(option.name)
-        text = environ.get(name, "").strip()
-        if not text:
-            if option.default is _REQUIRED:
-                raise SettingsError(f"{name} is not set: {option.metadata['help']}")
+        if (given := variables.get(name)) is None:
             continue
-        if option.type is int:
-            values[option.name] = _number(name, text, option.metadata)
-        else:
-            values[option.name] = _truth(name, text) if option.type is bool else text
-        choices = option.metadata["choices"]
-        if choices and values[option.name] not in choices:
-            rule = option.metadata["rule"] or f"must be {' or '.join(choices)}"
-            raise SettingsError(f"{name} {rule}, not {text!r}")
-    return Settings(**values)  # type: ignore[arg-type]  # each value has its field's type by now
+        if text := given.strip():
+            object.__setattr__(read, option.name, _parsed(name, text, option.type, option.metadata))
+        elif option.default is not _REQUIRED:
+            object.__setattr__(read, option.name, option.default)
+    return read
+
+
+def check_resources(options: Settings) -> None:
+    """For a process that needs all options: raises SettingsError if the name of a resource is missing."""
+    for option in fields(Settings):
+        if option.default is _REQUIRED:
+            getattr(options, option.name)
+
+
+def _not_set(option: str) -> str:
+    (help,) = (one.metadata["help"] for one in fields(Settings) if one.name == option)
+    return f"{environment_name(option)} is not set: {help}"
+
+
+def _parsed(name: str, text: str, kind: Any, metadata: Mapping[str, Any]) -> str | int | bool:
+    value: str | int | bool
+    if kind is int:
+        value = _number(name, text, metadata)
+    elif kind is bool:
+        value = _truth(name, text)
+    else:
+        value = text
+        if metadata["longest"] and len(text) > metadata["longest"]:
+            raise SettingsError(
+                f"{name} must have at most {metadata['longest']} characters, not {len(text)}"
+            )
+    choices = metadata["choices"]
+    if choices and value not in choices:
+        rule = metadata["rule"] or f"must be {' or '.join(choices)}"
+        raise SettingsError(f"{name} {rule}, not {text!r}")
+    return value
 
 
 def _number(name: str, text: str, bounds: Mapping[str, Any]) -> int:

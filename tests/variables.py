@@ -1,0 +1,87 @@
+"""The environment variables of each function in the template, and the longest values that they can have."""
+
+import json
+from dataclasses import fields
+from typing import Any
+
+from larder.settings import Settings
+from local.cloudformation import resolve
+from tests.permissions import RESOURCES, TEMPLATE
+from tools.generate.text import camel_case
+
+LAMBDAS_LIMIT = 4096
+"""The bytes of all variables of one function. Lambda measures their JSON."""
+
+_STACK = "s" * 45
+"""The longest name: with `-send-account-email` it is a function's name, which has at most 64 characters."""
+_REGION = "us-gov-west-1"
+_PSEUDO_PARAMETERS = {"AWS::StackName": _STACK, "AWS::Region": _REGION}
+
+TEXTS = {
+    "DefaultKeyPrefix": "x" * 32,
+    "DefaultKeyPermissions": '"' * 32 + "x" * 96,
+    "ApiKeyHeaders": "x" * 80,
+    "ApiKeySchema": '"' * 64 + "x" * 384,
+    "OperatorEmails": "ada@" + "x" * 396,
+    "AllowedEmailDomains": "x" * 512,
+    "ProductName": "\U0001f600" * 64,
+    "EmailSender": "ada@" + "x" * 250,
+    "BaseUrl": "https://" + "x" * 88,
+    "TrustedOrigins": "https://" + "x" * 248,
+    **{
+        camel_case(option.name): f"hooks:{'x' * 58}"
+        for option in fields(Settings)
+        if "`module:function`" in option.metadata["help"]
+        and option.name != "default_key_permissions"
+    },
+}
+"""For each parameter that is a text, the value with the longest JSON."""
+
+
+def variables_of(logical_id: str, *, resolved: bool = False) -> dict[str, Any]:
+    """The variables of a function and of all functions, as in the template or with the longest values."""
+    shared = TEMPLATE["Globals"]["Function"]["Environment"]["Variables"]
+    own = RESOURCES[logical_id]["Properties"].get("Environment", {}).get("Variables", {})
+    variables = {**shared, **own}
+    return longest_variables(variables) if resolved else variables
+
+
+def longest_variables(variables: dict[str, Any]) -> dict[str, str]:
+    """The variables of a function with the longest values that a deployment can give them."""
+    return {
+        name: str(resolve(value, _longest, _longest_attribute)) for name, value in variables.items()
+    }
+
+
+def measured(variables: dict[str, str]) -> int:
+    """The size of variables as Lambda measures it."""
+    return len(json.dumps(variables, separators=(",", ":")))
+
+
+def _longest(name: str) -> str:
+    if name in _PSEUDO_PARAMETERS:
+        return _PSEUDO_PARAMETERS[name]
+    if name in TEXTS:
+        return TEXTS[name]
+    if name in RESOURCES:
+        return _longest_name(name)
+    parameter = TEMPLATE["Parameters"][name]
+    if "MaxValue" in parameter:
+        return str(parameter["MaxValue"])
+    return max(map(str, parameter["AllowedValues"]), key=len)
+
+
+def _longest_name(logical_id: str) -> str:
+    match RESOURCES[logical_id]["Type"]:
+        case "AWS::S3::Bucket":
+            return "b" * 63
+        case "AWS::SecretsManager::Secret":
+            secret = f"{_STACK}-{logical_id}-1A2B3C4D5E6F7-abcdef"
+            return f"arn:aws-us-gov:secretsmanager:{_REGION}:123456789012:secret:{secret}"
+        case "AWS::DynamoDB::Table":
+            return f"{_STACK}-{logical_id}-1A2B3C4D5E6F7"
+    raise AssertionError(f"a variable has the name of {logical_id}")
+
+
+def _longest_attribute(name: str, attribute: str) -> str:
+    raise AssertionError(f"a variable has {name}.{attribute}")
