@@ -195,8 +195,8 @@ release: $(READY) ## check that this version can be released, run the tests with
 	@$(MAKE) --no-print-directory test check test-build package
 
 .PHONY: deploy
-deploy: build ## deploy to AWS with the settings of samconfig.toml: ENV=default or ENV=prod
-	.tools/sam/bin/sam deploy --config-env "$(ENV)" $(ARGS)
+deploy: known-environment $(READY) $(SAM) ## build, then deploy to AWS with the settings of samconfig.toml: ENV=default or ENV=prod, ARGS="--help"
+	@.venv/bin/python -m tools.deploy --env "$(ENV)" $(ARGS)
 
 # The key is passed by a variable, because other users of the machine can see the command line.
 .PHONY: smoke

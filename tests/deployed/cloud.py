@@ -79,9 +79,8 @@ class DeployedCloud(LocalCloud):
         return run_larder("--stack", STACK, *arguments, timeout_s=600, environment=environment)
 
     def mail(self) -> Iterator[dict[str, Any]]:
-        messages = sorted(self.items("LARDER_OUTBOX_TABLE"), key=lambda one: one["id"])
-        for message in reversed(messages):
-            yield {**message, "to": message["recipient"]}
+        for message in self.operate("outbox", "list"):
+            yield self.operate("outbox", "show", message["id"])
 
     def _begin(self) -> None:
         """Create the first user, team and key, and the files that describe them and the stack."""

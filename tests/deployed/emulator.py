@@ -7,6 +7,7 @@ environment (`.tools/emulator`, tools/emulator-requirements.txt) with Lambda's v
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,8 @@ _LOOK_PAUSE_S = 0.1
 class Emulator:
     """The process, and clients of the account's root. All data is lost when it ends."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, environ: Mapping[str, str] | None = None) -> None:
+        """Start it, with more variables. Its data and its log are in `folder`."""
         assert PYTHON.is_file(), "the emulator is not installed: `make deployed` installs it"
         folder.mkdir()
         self.url = f"http://127.0.0.1:{free_port()}"
@@ -55,6 +57,7 @@ class Emulator:
                         "PYTHONPATH": "",
                         "SFTP_ENABLED": "0",
                         "TMPDIR": str(folder),
+                        **(environ or {}),
                     }
                 ),
                 folder=ROOT,

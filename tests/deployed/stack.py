@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import zipfile
 from collections import Counter
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from typing import Any
 from larder.settings import unpacked
 from local.lambda_runtime.built import open_build
 from tests.deployed.emulator import ROOT, Emulator
+from tools.deploy.stack import failures
 from tools.package import BUILT, LAYER, package
 
 SAM = ROOT / ".tools" / "sam" / "bin" / "sam"
@@ -57,21 +59,40 @@ class Stack:
     runs: list[Sent] = field(default_factory=list)
 
     def deploy(self, parameters: Mapping[str, str] | None = None) -> str:
-        """Run `sam deploy`, which must succeed. `parameters` replace those in samconfig.toml."""
-        given = [f"{name}={value}" for name, value in (parameters or {}).items()]
-        overrides = ["--parameter-overrides", *given] if given else []
-        quietly = ("--no-confirm-changeset", "--no-progressbar")
-        sent = self._sam("deploy", *quietly, "--stack-name", STACK, *overrides)
+        """Run `make deploy`'s program, which must succeed. `parameters` apply on top of those in samconfig.toml."""
+        sent = self.try_to_deploy(parameters)
         assert sent.status == 0, f"{sent.text[-2_000:]}\n{self.failures()}"
         return sent.text
 
-    def delete(self) -> Sent:
-        return self._sam("delete", "--no-prompts", "--stack-name", STACK)
+    def try_to_deploy(self, parameters: Mapping[str, str] | None = None) -> Sent:
+        command: list[str | Path] = [sys.executable, "-m", "tools.deploy"]
+        command += ["--env", self.environment, "--built", self.folder, "--stack-name", STACK]
+        command += ["--no-confirm-changeset", "--no-progressbar"]
+        if parameters:
+            command += [
+                "--parameter-overrides",
+                *(f"{name}={value}" for name, value in parameters.items()),
+            ]
+        return self._run(command, ROOT)
 
-    def _sam(self, command: str, *arguments: str) -> Sent:
+    def delete(self) -> Sent:
+        return self._run(
+            [
+                SAM,
+                "delete",
+                "--config-env",
+                self.environment,
+                "--no-prompts",
+                "--stack-name",
+                STACK,
+            ],
+            self.folder,
+        )
+
+    def _run(self, command: list[str | Path], folder: Path) -> Sent:
         done = subprocess.run(
-            [SAM, command, "--config-env", self.environment, *arguments],
-            cwd=self.folder,
+            command,
+            cwd=folder,
             env={
                 "PATH": os.environ["PATH"],
                 "HOME": str(self.folder),
@@ -95,16 +116,7 @@ class Stack:
 
     def failures(self) -> str:
         """CloudFormation's messages about resources that it could not create."""
-        cloudformation = self.emulator.client("cloudformation")
-        try:
-            events = cloudformation.describe_stack_events(StackName=STACK)["StackEvents"]
-        except cloudformation.exceptions.ClientError:
-            return ""
-        return "\n".join(
-            f"{one['LogicalResourceId']}: {one.get('ResourceStatusReason')}"
-            for one in events
-            if "FAILED" in one["ResourceStatus"]
-        )
+        return "\n".join(failures(self.emulator.client("cloudformation"), STACK))
 
     def template(self) -> dict[str, Any]:
         """The template after CloudFormation's transformation, without SAM's own types."""

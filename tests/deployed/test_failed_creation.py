@@ -1,0 +1,58 @@
+"""The first deployment fails half-way. The same command creates the stack, and a deletion leaves nothing."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.deployed.emulator import Emulator
+from tests.deployed.stack import Stack, packed
+from tests.rehearsal.aws_behaviour import FAIL_AT
+
+pytestmark = pytest.mark.e2e
+
+FAILS_AT = 200
+WITHOUT_ALARMS = {"Alarms": "false"}
+"""The emulator does not support alarms that combine several metrics."""
+
+
+@pytest.fixture
+def failing(tmp_path: Path) -> Path:
+    return tmp_path / "fail-at"
+
+
+@pytest.fixture
+def stack(tmp_path: Path, failing: Path) -> Iterator[Stack]:
+    emulator = Emulator(tmp_path / "emulator", {FAIL_AT: str(failing)})
+    try:
+        emulator.wait_until_ready()
+        yield Stack(emulator, packed(tmp_path / "packed"))
+    finally:
+        emulator.stop()
+
+
+def test_the_same_command_mends_it_and_a_deletion_leaves_nothing(
+    stack: Stack, failing: Path
+) -> None:
+    failing.write_text(str(FAILS_AT))
+    failed = stack.try_to_deploy(WITHOUT_ALARMS)
+    assert failed.status == 1
+    assert "this failure was requested by a test" in failed.text
+    assert not failing.exists()
+    assert stack.described()["StackStatus"] == "ROLLBACK_COMPLETE"
+
+    stack.deploy(WITHOUT_ALARMS)
+    assert stack.described()["StackStatus"] == "UPDATE_COMPLETE"
+    assert stack.described()["EnableTerminationProtection"]
+    tables = stack.emulator.client("dynamodb")
+    assert len(tables.list_tables()["TableNames"]) == stack.types()["AWS::DynamoDB::Table"]
+    refused = stack.delete()
+    assert "TerminationProtection" in refused.text.replace(" ", "")
+
+    stack.deploy({**WITHOUT_ALARMS, "ProtectData": "false"})
+    deleted = stack.delete()
+    assert deleted.status == 0, deleted.text[-2_000:]
+    assert tables.list_tables()["TableNames"] == []
+    assert stack.emulator.client("lambda").list_functions()["Functions"] == []
+    (kept,) = stack.emulator.client("s3").list_buckets()["Buckets"]
+    assert kept["Name"].startswith("aws-sam-cli-managed-default")

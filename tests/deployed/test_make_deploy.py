@@ -1,0 +1,199 @@
+"""`make deploy` on a small template: the region, a new stack, failures and options."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from botocore.exceptions import WaiterError
+
+from local.template import REGION
+from tests.deploying import ELSEWHERE, TEMPLATE, Account, empty_account
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Iterator[Account]:
+    with empty_account(tmp_path) as account:
+        yield account
+
+
+# The region -------------------------------------------------------------------------------------
+
+
+def profile(account: Account, region: str) -> None:
+    (account.folder / ".aws").mkdir()
+    (account.folder / ".aws" / "config").write_text(f"[default]\nregion = {region}\n")
+
+
+@pytest.mark.parametrize("variable", ["AWS_REGION", "AWS_DEFAULT_REGION"])
+def test_one_variable_names_the_region(account: Account, variable: str) -> None:
+    done = account.deploy(environ={variable: ELSEWHERE})
+    assert (done.status, f"region {ELSEWHERE}" in done.text) == (0, True), done.text
+    assert account.stack(ELSEWHERE) is not None
+    assert account.stack(REGION) is None
+
+
+def test_the_profile_names_the_region(account: Account) -> None:
+    profile(account, ELSEWHERE)
+    done = account.deploy(environ={})
+    assert (done.status, f"region {ELSEWHERE}" in done.text) == (0, True), done.text
+    assert account.stack(ELSEWHERE) is not None
+
+
+def test_it_stops_if_the_profile_names_another_region(account: Account) -> None:
+    profile(account, ELSEWHERE)
+    done = account.deploy(environ={"AWS_REGION": REGION})
+    assert done.status == 2
+    assert f"AWS_REGION says {REGION}, the AWS profile says {ELSEWHERE}" in done.text
+    assert (account.stack(REGION), account.stack(ELSEWHERE)) == (None, None)
+
+
+def test_it_stops_without_a_region(account: Account) -> None:
+    done = account.deploy(environ={})
+    assert (done.status, "export AWS_REGION=" in done.text) == (2, True)
+
+
+# A new stack ------------------------------------------------------------------------------------
+
+
+def test_a_new_stack_is_complete_before_it_is_protected(account: Account) -> None:
+    done = account.deploy()
+    assert done.status == 0, done.text
+    assert done.text.index("Successfully created/updated") < done.text.index("Protecting its data")
+    assert account.is_protected()
+    stack = account.stack()
+    assert stack is not None
+    assert stack["EnableTerminationProtection"]
+    *_, users, teams, keys, _, _, _, smoke = done.text.splitlines()
+    prefix = "  .venv/bin/larder --stack larder-prod"
+    assert users.startswith(f"{prefix} users create")
+    assert teams.startswith(f"{prefix} teams create")
+    assert keys.startswith(f"{prefix} keys create")
+    assert smoke == "  make smoke URL=https://api.example KEY=... STACK=larder-prod"
+
+
+def test_a_trial_stays_unprotected(account: Account) -> None:
+    account.configure('"ProtectData=false"')
+    assert account.deploy().status == 0
+    assert not account.is_protected()
+    stack = account.stack()
+    assert stack is not None
+    assert not stack["EnableTerminationProtection"]
+
+
+def test_it_asks_before_it_creates(account: Account) -> None:
+    done = account.deploy(answers="n\n")
+    assert "Deploy this changeset?" in done.text
+    assert (account.stack() or {}).get("StackStatus") in (None, "REVIEW_IN_PROGRESS")
+    assert account.deploy(answers="y\n").status == 0
+    assert account.is_protected()
+
+
+def test_an_account_that_allows_few_functions_is_refused(tmp_path: Path) -> None:
+    with empty_account(tmp_path, functions_at_once=10) as account:
+        done = account.deploy()
+        assert done.status == 1
+        assert "at most 10 functions at once" in done.text
+        assert (
+            "aws service-quotas request-service-quota-increase --service-code lambda" in done.text
+        )
+        assert account.stack() is None
+        assert account.deploy("--accept-low-concurrency").status == 0
+
+
+# Failures ---------------------------------------------------------------------------------------
+
+
+def test_the_command_cleans_up_after_a_creation_that_failed(account: Account) -> None:
+    account.failing.write_text("4")  # after the bucket of SAM's own stack and its policy
+    failed = account.deploy()
+    assert failed.status == 1, failed.text
+    assert "this failure was requested by a test" in failed.text
+    assert "run the same command again" in failed.text
+    stack = account.stack()
+    assert stack is not None
+    assert stack["StackStatus"] == "ROLLBACK_COMPLETE"
+    done = account.deploy()
+    assert done.status == 0, done.text
+    assert "It holds no data" in done.text
+    assert account.is_protected()
+
+
+def test_a_protected_creation_that_failed_can_be_cleaned_up_too(account: Account) -> None:
+    """`sam deploy` alone leaves this: a table that the rollback could not delete."""
+    cloudformation = account.client("cloudformation")
+    template = TEMPLATE.replace("Transform: AWS::Serverless-2016-10-31", "")
+    account.failing.write_text("3")
+    cloudformation.create_stack(StackName="larder-prod", TemplateBody=template)
+    with pytest.raises(WaiterError):
+        cloudformation.get_waiter("stack_create_complete").wait(
+            StackName="larder-prod", WaiterConfig={"Delay": 1, "MaxAttempts": 20}
+        )
+    stack = account.stack()
+    assert stack is not None
+    assert stack["StackStatus"] == "ROLLBACK_FAILED"
+    done = account.deploy()
+    assert done.status == 0, done.text
+    assert account.is_protected()
+
+
+def test_the_command_continues_after_an_update_that_failed(account: Account) -> None:
+    assert account.deploy().status == 0
+    more = TEMPLATE.replace(
+        "Outputs:",
+        "  More: {Type: AWS::SSM::Parameter, Properties: {Type: String, Value: more}}\nOutputs:",
+    )
+    (account.folder / "template.yaml").write_text(more)
+    account.failing.write_text("1")
+    assert account.deploy().status == 1
+    stack = account.stack()
+    assert stack is not None
+    assert stack["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
+    assert account.is_protected()
+    assert account.deploy().status == 0
+
+
+# Options ----------------------------------------------------------------------------------------
+
+
+def test_a_text_with_quotes_and_spaces_arrives_unchanged(account: Account) -> None:
+    account.configure("""{ Words = 'say "it is" {"a":["b c"]}' }""")
+    done = account.deploy()
+    assert done.status == 0, done.text
+    assert account.note("Words") == '<say "it is" {"a":["b c"]}>'
+
+
+def test_an_option_that_is_taken_out_returns_to_its_default(account: Account) -> None:
+    account.configure('"Level=DEBUG"')
+    account.deploy()
+    assert account.note("Level") == "DEBUG"
+    account.configure('""')
+    done = account.deploy()
+    assert "Level" in done.text
+    assert account.note("Level") == "INFO"
+
+
+def test_a_new_default_arrives(account: Account) -> None:
+    account.deploy()
+    (account.folder / "template.yaml").write_text(
+        TEMPLATE.replace("Default: INFO", "Default: WARN")
+    )
+    done = account.deploy()
+    assert [line.split() for line in done.text.splitlines() if line.startswith("Level")] == [
+        ["Level", "INFO", "WARN"]
+    ]
+    assert account.note("Level") == "WARN"
+
+
+def test_an_override_applies_in_addition_to_those_of_the_file(account: Account) -> None:
+    account.configure('"ProtectData=false Words=file"')
+    account.deploy("--parameter-overrides", "Level=DEBUG", "Words=line")
+    assert (account.note("Level"), account.note("Words")) == ("DEBUG", "<line>")
+    assert not account.is_protected()
+
+
+def test_a_misspelt_option_is_refused_by_name(account: Account) -> None:
+    account.configure('"Wrods=x"')
+    done = account.deploy()
+    assert done.status == 1
+    assert "template.yaml has no parameter Wrods. Did you mean Words?" in done.text
+    assert account.stack() is None

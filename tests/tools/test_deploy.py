@@ -1,0 +1,125 @@
+"""`make deploy` before it calls AWS. tests/deployed/test_make_deploy.py deploys into an emulator."""
+
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from local.cloudformation import read_template
+from tools.deploy.command import ROOT, deploy
+from tools.deploy.parameters import Change, all_values, changes
+from tools.deploy.region import chosen_region
+from tools.deploy.stack import Stack, State
+
+DECLARED: dict[str, dict[str, Any]] = {
+    "Level": {"Default": "INFO"},
+    "Days": {"Default": 30},
+    "Protect": {"Default": True},
+}
+
+
+def region(
+    environ: dict[str, str] | None = None,
+    *,
+    profile: str | None = None,
+    given: str | None = None,
+    configured: str | None = None,
+) -> str:
+    return chosen_region(environ or {}, profile=profile, given=given, configured=configured)
+
+
+@pytest.mark.parametrize(
+    ("environ", "profile", "configured"),
+    [
+        ({"AWS_REGION": "eu-west-1"}, None, None),
+        ({"AWS_DEFAULT_REGION": "eu-west-1"}, None, None),
+        ({}, "eu-west-1", None),
+        ({}, None, "eu-west-1"),
+        ({"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "eu-west-1"}, "eu-west-1", "eu-west-1"),
+    ],
+)
+def test_every_place_can_name_the_region(
+    environ: dict[str, str], profile: str | None, configured: str | None
+) -> None:
+    assert region(environ, profile=profile, configured=configured) == "eu-west-1"
+
+
+def test_two_regions_are_refused_with_their_sources() -> None:
+    with pytest.raises(click.UsageError) as refused:
+        region({"AWS_REGION": "eu-west-1"}, profile="us-west-2")
+    assert "AWS_REGION says eu-west-1, the AWS profile says us-west-2" in refused.value.message
+    assert (
+        region({"AWS_REGION": "eu-west-1"}, profile="us-west-2", given="us-west-2") == "us-west-2"
+    )
+
+
+def test_no_region_is_refused_with_the_line_to_paste() -> None:
+    with pytest.raises(click.UsageError, match="export AWS_REGION="):
+        region({"AWS_REGION": ""})
+
+
+def test_a_parameter_without_a_value_gets_its_default() -> None:
+    assert all_values(DECLARED, {"Level": ""}) == {"Level": "", "Days": "30", "Protect": "true"}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"Lvl": "x"}, "template.yaml has no parameter Lvl. Did you mean Level?"),
+        ({"Unlike": "x"}, "template.yaml has no parameter Unlike."),
+        ({"Level": 'a \\" b'}, "Level: SAM cannot pass on a backslash before a quote or a space"),
+    ],
+)
+def test_a_wrong_parameter_is_refused_by_name(given: dict[str, str], message: str) -> None:
+    with pytest.raises(click.ClickException) as refused:
+        all_values(DECLARED, given)
+    assert refused.value.message == message
+
+
+def test_changes_include_parameters_that_come_and_go() -> None:
+    before = {"Gone": "x", "Level": "DEBUG", "Days": "30"}
+    assert changes(before, all_values(DECLARED, {})) == [
+        Change("Level", "DEBUG", "INFO"),
+        Change("Protect", None, "true"),
+        Change("Gone", "x", None),
+    ]
+
+
+def test_every_parameter_of_the_template_has_a_default() -> None:
+    declared = read_template(ROOT / "template.yaml")["Parameters"]
+    assert all_values(declared, {}).keys() == declared.keys()
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [
+        (None, State.NEW),
+        ("REVIEW_IN_PROGRESS", State.NEW),
+        ("CREATE_COMPLETE", State.READY),
+        ("UPDATE_COMPLETE", State.READY),
+        ("UPDATE_ROLLBACK_COMPLETE", State.READY),
+        ("CREATE_IN_PROGRESS", State.BUSY),
+        ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", State.BUSY),
+        ("DELETE_IN_PROGRESS", State.BUSY),
+        ("ROLLBACK_COMPLETE", State.REMAINS),
+        ("ROLLBACK_FAILED", State.REMAINS),
+        ("UPDATE_ROLLBACK_FAILED", State.STUCK),
+        ("DELETE_FAILED", State.HALF_DELETED),
+    ],
+)
+def test_what_a_deployment_can_do_with_a_stack(status: str | None, state: State) -> None:
+    assert Stack("larder", status).state is state
+
+
+def test_a_stack_name_that_is_too_long_for_functions_is_refused() -> None:
+    done = CliRunner().invoke(deploy, ["--stack-name", "s" * 46])
+    assert (done.exit_code, "has more than 45 characters" in done.output) == (2, True)
+
+
+def test_an_unknown_environment_is_refused_before_any_call() -> None:
+    done = CliRunner().invoke(deploy, ["--env", "staging"])
+    assert (done.exit_code, 'samconfig.toml has no environment "staging"' in done.output) == (
+        2,
+        True,
+    )

@@ -1,0 +1,3 @@
+from tools.deploy.command import deploy
+
+deploy(prog_name="make deploy")
