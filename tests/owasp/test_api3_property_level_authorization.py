@@ -14,6 +14,7 @@ from larder.api_keys.service import list_keys
 from larder.teams.members import list_members
 from larder.teams.models import Role
 from larder.teams.teams import find_team
+from tests.addresses import prove_address
 from tests.catalogue import valid
 from tests.owasp.conftest import Person, json_body, operations, stored
 from tests.requests import Sender
@@ -115,6 +116,7 @@ def test_a_user_cannot_create_or_move_a_key_for_another_user(ada: Person, mallor
 def test_a_user_cannot_gain_rights_from_extra_properties_of_a_team_or_invitation(
     ada: Person,
 ) -> None:
+    prove_address(ada.user)
     body = {"slug": "new-team", "role": "OWNER", "members": [{"uid": "x"}], "id": "team_chosen"}
     made = ada.by_session("POST", "/v1/teams", json_body=body).json
     assert made["id"] != "team_chosen"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.addresses import prove_address
 from tests.conftest import SetOption
 from tests.owasp.conftest import Person
 from tests.requests import Reply, Sender
@@ -46,6 +47,7 @@ FLOWS: dict[str, tuple[int, Any]] = {
 def test_each_flow_has_a_rate_limit(flow: str, ada: Person, option: SetOption) -> None:
     option("http_rate_limit_enabled", "true")
     option("max_teams_per_user", 0)
+    prove_address(ada.user)
     most, ask = FLOWS[flow]
     send = ada.by_session if flow in ("teams", "invitations to one address") else Sender(None)
     # Send twice the limit plus one, because a window can end in between.

@@ -892,6 +892,7 @@ def invited(s: Subject, name: str = "bob") -> tuple[Invitation, str]:
 @scenario("POST /v1/teams", done_before={409: "slug_taken"})
 def create_team(s: Subject) -> Play:
     slug = f"n-{s.tag}"
+    s.prove_address()
     yield lambda: s.send("POST", "/v1/teams", json_body={"slug": slug})
     yield None
     team = find_team(slug)

@@ -13,7 +13,7 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,8 @@ from botocore.retries.standard import ExponentialBackoff
 from urllib3 import Timeout
 
 from larder import aws, clock, deadline
-from larder.accounts import repository as accounts
 from larder.accounts.models import User
-from larder.accounts.service import create_user, read_account
+from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
 from larder.api_keys.models import ARTIFACT_ACTIONS, TEAM_ACTIONS, ApiKey, NewKey
 from larder.api_keys.service import create_key
@@ -41,6 +40,7 @@ from local.child_processes import ChildProcesses
 from local.environment import cloud_environment, process_environment
 from local.http_server import listen
 from local.template import load_template
+from tests.addresses import prove_address
 from tests.layer_on import forget
 from tests.proofs.fault_proxy import Plan, Proxy, Reply, Request, json_reply
 from tests.requests import Browser, Context, Sender, browser_of, invoke
@@ -335,12 +335,8 @@ class Subject:
         return browser_of(self.user)
 
     def prove_address(self) -> None:
-        """Mark the user's address as proven, as operators need."""
-        account = read_account(self.user.id)
-        proven = replace(account, user=replace(account.user, email_verified=True, proven=True))
-        stored = accounts.change(account, proven)
-        assert stored is not None
-        self.user = stored.user
+        """As operators and creators of teams need."""
+        self.user = prove_address(self.user)
 
     def uses_taken(self) -> int:
         """How often the store took a use of a key, including calls whose reply got lost."""

@@ -8,7 +8,6 @@ FUZZ_EXAMPLES is the number of requests to each endpoint. FUZZ_SEED selects othe
 import json
 import os
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -17,14 +16,13 @@ from hypothesis import HealthCheck, example, given, seed, settings
 from hypothesis import strategies as st
 
 from larder import clock
-from larder.accounts import repository as accounts
-from larder.accounts.service import read_account
 from larder.hashing import random_id
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitee
 from larder.teams.members import add_member, list_members
 from larder.teams.models import Role
 from larder.teams.teams import create_team, find_team
+from tests.addresses import prove_address
 from tests.catalogue import valid
 from tests.conftest import SetOption
 from tests.functions.teams.people import Person, newcomer, signed_in
@@ -124,10 +122,7 @@ def test_hostile_team_requests(
 ) -> None:
     option("max_teams_per_user", 0)
     option("max_open_invitations", 500)
-    account = read_account(cloud.user.id)
-    proven = accounts.change(account, replace(account, user=replace(account.user, proven=True)))
-    assert proven is not None
-    ada = signed_in(proven.user)
+    ada = signed_in(prove_address(cloud.user))
     _, bobs = of_bob()
     began = clock.now()
     before = (find_team(bobs), list_members(bobs), invitations.open_invitations(bobs, now=began))

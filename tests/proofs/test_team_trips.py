@@ -15,6 +15,7 @@ from larder.teams import teams
 from larder.teams.members import add_member
 from larder.teams.models import Role, TeamChange
 from larder.teams.teams import create_team
+from tests.addresses import prove_address
 from tests.catalogue import valid
 from tests.functions.teams.people import Person, newcomer
 from tests.mailbox import Mailbox
@@ -80,6 +81,7 @@ def test_round_trips_and_no_scan(
     invitation: Invitation,
 ) -> None:
     now = clock.now()
+    prove_address(cloud.user)
     other = create_user("other@elsewhere.example", "Other", now=now)
     add_member(cloud.team.id, other.id, Role.MEMBER, now=now)
     if crowded:

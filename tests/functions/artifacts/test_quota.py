@@ -1,17 +1,15 @@
 """The quota at its limits: which uploads fit, and the status that clients get."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from larder import clock
-from larder.accounts.models import User
-from larder.accounts.repository import change, get_account
 from larder.artifacts import sweep
 from larder.artifacts.models import Totals
 from larder.artifacts.repository.totals import read_totals
 from larder.teams.state import change_state, read_state
+from tests.addresses import prove_address
 from tests.conftest import SetOption
 from tests.direct_uploads import PREFLIGHT, announce, offer, put_object
 from tests.requests import Cloud, Sender
@@ -34,12 +32,6 @@ def announced(send: Sender) -> str:
 
 def status(send: Sender) -> str:
     return str(send("GET", "/v8/artifacts/status").json["status"])
-
-
-def prove_address(user: User) -> None:
-    account = get_account(user.email)
-    assert account is not None
-    assert change(account, replace(account, user=replace(account.user, proven=True)))
 
 
 @pytest.fixture

@@ -1,23 +1,26 @@
 """POST /v1/teams"""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from larder import clock
-from larder.accounts import repository as accounts
-from larder.accounts.service import read_account
 from larder.teams.members import add_member, list_members, remove_member
 from larder.teams.models import Block, Role
 from larder.teams.state import change_state
 from larder.teams.teams import create_team, find_team
+from tests.addresses import prove_address
 from tests.conftest import SetOption
 from tests.faults import just_before
-from tests.functions.teams.people import Person, key_of, newcomer, outcome
+from tests.functions.teams.people import Person, key_of, newcomer, outcome, signed_in
 from tests.requests import Cloud
 
 PATH = "/v1/teams"
+
+
+@pytest.fixture
+def ada(cloud: Cloud) -> Person:
+    return signed_in(prove_address(cloud.user))
 
 
 def make(person: Person, slug: str, **body: Any) -> tuple[int, str]:
@@ -93,13 +96,21 @@ def test_an_option_allows_only_operators_to_create_teams(ada: Person, option: Se
     option("disable_team_creation", "true")
     assert make(ada, "web") == (403, "team_creation_disabled")
     option("operator_emails", ada.user.email)
-    assert make(ada, "web") == (403, "team_creation_disabled")
-    account = read_account(ada.user.id)
-    verified = replace(account, user=replace(account.user, email_verified=True, proven=True))
-    assert accounts.change(account, verified) is not None
     by_key = Person(ada.user, key_of(ada, {"teams": ("write",)}))
     assert make(by_key, "web") == (403, "team_creation_disabled")
     assert make(ada, "web") == (200, "")
+
+
+def test_403_for_a_user_whose_address_is_not_proven(cloud: Cloud) -> None:
+    """A stranger could create teams, and store as much in each of them as a team may."""
+    unproven = signed_in(cloud.user)
+    by_key = Person(cloud.user, key_of(unproven, {"teams": ("write",)}))
+    for person in (unproven, by_key):
+        assert make(person, "web") == (403, "email_not_proven")
+    assert find_team("web") is None
+    prove_address(cloud.user)
+    assert make(unproven, "web") == (200, "")
+    assert make(by_key, "by-key") == (200, "")
 
 
 @pytest.mark.parametrize("block", list(Block))

@@ -78,7 +78,7 @@ def test_a_new_team_with_the_same_slug_starts_empty(cloud: Cloud, ada: Person) -
     assert cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact").status == 202
     change_state(cloud.team.id, quota_bytes=5)
     delete(ada, "acme")
-    ada.send("POST", "/v1/teams", json_body={"slug": "acme"})
+    create_team("Acme", "acme", owner_user_id=ada.user.id, now=clock.now())
     again = Sender(ada.send.token, slug="acme")
     assert outcome(again("GET", "/v8/artifacts/abc")) == (404, "artifact_not_found")
     assert again("GET", "/v8/artifacts/status").json == {"status": "enabled"}

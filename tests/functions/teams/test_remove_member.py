@@ -10,6 +10,7 @@ from larder.invitations.models import LIFETIME, Invitation, Invitee
 from larder.teams import members
 from larder.teams.members import add_member, remove_member, role_of
 from larder.teams.models import Member, Role
+from larder.teams.teams import create_team
 from tests.faults import just_before, unreachable
 from tests.functions.teams.people import Person, joined, key_of, newcomer, outcome
 from tests.mailbox import Mailbox
@@ -123,7 +124,7 @@ class TestWithdrawInvitation:
 
     def test_404_for_an_invitation_of_another_team(self, cloud: Cloud, ada: Person) -> None:
         made = self.invited(cloud)
-        ada.send("POST", "/v1/teams", json_body={"slug": "other"})
+        create_team("Other", "other", owner_user_id=ada.user.id, now=clock.now())
         reply = ada.send("DELETE", f"/v1/teams/other/members/{made.id}")
         assert outcome(reply) == (404, "member_not_found")
         assert len(invitations.open_invitations(cloud.team.id, now=clock.now())) == 1

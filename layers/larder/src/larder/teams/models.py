@@ -91,6 +91,13 @@ class OwnerState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UserState:
+    """What a request reads of its user. `proven` says whether the address is proven (`accounts.models.User`)."""
+
+    proven: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Team:
     """A team. `former_slugs`, the latest last, still lead to it, and no other team can take them.
 
@@ -124,12 +131,14 @@ class Member:
 class Membership:
     """A caller's relation to an owner: the team, if it exists, and the member, if the caller is one.
 
-    For a user without a team, `team` and `member` are None, and `state` is the user's own.
+    For a user without a team, `team` and `member` are None, and `state` is the user's own. `user` is only read without
+    a team. It is None if the user does not exist.
     """
 
     team: Team | None
     member: Member | None
     state: OwnerState
+    user: UserState | None = None
 
     @property
     def role(self) -> Role | None:

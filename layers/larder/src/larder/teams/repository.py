@@ -41,9 +41,10 @@ from larder.teams.models import (
     Places,
     Role,
     Team,
+    UserState,
     is_team_id,
 )
-from larder.teams.proven import is_proven, user_key
+from larder.teams.users import parse_user, user_key
 
 _MEMBER = "member#"
 _DELETED = "deleted"
@@ -66,10 +67,9 @@ def parse_standing(found: Mapping[Table, Sequence[Item]]) -> Membership:
     member = _member(by_kind["member"]) if "member" in by_kind else None
     if team is not None:
         return Membership(team=team, member=member, state=team.state)
-    user = next(iter(found.get(IDENTITY, ())), {})
-    return Membership(
-        team=None, member=member, state=_personal_state(by_kind.get("personal", {}), user)
-    )
+    user = next(map(parse_user, found.get(IDENTITY, ())), None)
+    state = _personal_state(by_kind.get("personal", {}), user)
+    return Membership(team=None, member=member, state=state, user=user)
 
 
 def read_standing(owner: str, user_id: str) -> Membership:
@@ -418,10 +418,10 @@ def _team_state(item: Item) -> OwnerState:
     return _state(item, settings().default_quota_bytes or None)
 
 
-def _personal_state(item: Item, user: Item) -> OwnerState:
+def _personal_state(item: Item, user: UserState | None) -> OwnerState:
     options = settings()
     quota_bytes = options.personal_quota_bytes or None
-    if not is_proven(user):
+    if user is None or not user.proven:
         unverified = options.unverified_quota_bytes
         quota_bytes = unverified if quota_bytes is None else min(quota_bytes, unverified)
     return _state(item, quota_bytes)

@@ -29,6 +29,7 @@ from larder.accounts.models import User
 from larder.api_keys.models import Permissions
 from larder.api_keys.principals import Principal
 from larder.errors import (
+    EmailNotProven,
     MissingPermission,
     MissingRole,
     SessionRequired,
@@ -38,9 +39,8 @@ from larder.errors import (
 from larder.rate_limits.models import TEAMS_MADE
 from larder.rate_limits.service import take_if_counted
 from larder.settings import settings
-from larder.teams.members import find_membership
+from larder.teams.members import find_membership, personal_standing
 from larder.teams.models import Member, Team
-from larder.teams.state import read_state
 from larder.web.bodies.teams import InvitationToken, SentNewTeam, SentTeamChange
 from larder.web.log import logger
 from larder.web.parameters import BearerToken, Token
@@ -108,14 +108,20 @@ def member_remover(token: BearerToken, request: Request) -> TeamPrincipal:
 
 
 def team_maker(_new: SentNewTeam, token: BearerToken) -> Principal:
-    """Refuses keys that are bound to a team. Also raises TeamCreationDisabled, TooManyRequests."""
+    """Refuses keys that are bound to a team, and users whose address is not proven: a team has a large quota.
+
+    Also raises TeamCreationDisabled, EmailNotProven, TooManyRequests.
+    """
     now = clock.now()
     principal = authenticate(token, _WRITE, now=now)
     if principal.bound_to is not None:
         raise MissingPermission
     if settings().disable_team_creation and not principal.is_operator:
         raise TeamCreationDisabled
-    check_not_blocked(read_state(principal.user_id))
+    standing = personal_standing(principal.user_id)
+    check_not_blocked(standing.state)
+    if standing.user is None or not standing.user.proven:
+        raise EmailNotProven
     take_if_counted(f"teams-made#{principal.user_id}", TEAMS_MADE, now=now)
     return principal
 

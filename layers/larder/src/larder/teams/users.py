@@ -1,0 +1,16 @@
+"""What a request reads of its user, without the rest of the account."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from larder.teams.models import UserState
+
+
+def user_key(user_id: str) -> tuple[str, str]:
+    """The key of the user's item in the identity table."""
+    return user_id, "user"
+
+
+def parse_user(item: Mapping[str, Any]) -> UserState:
+    # Version 0.1.0 did not store it.
+    return UserState(proven=item.get("proven", False))
