@@ -25,7 +25,7 @@ from tests.requests import Cloud, Sender
 # operation -> round trips with a key that names the team by its slug; joining with a session
 TRIPS = {
     "POST /v1/teams": 4,
-    "GET /v2/teams/{idOrSlug}": 3,
+    "GET /v2/teams/{idOrSlug}": 4,
     "PATCH /v2/teams/{idOrSlug}": 5,
     "DELETE /v1/teams/{idOrSlug}": 5,
     "GET /v3/teams/{idOrSlug}/members": 7,

@@ -15,12 +15,12 @@ from tests.requests import Cloud, Sender
 
 # request -> round trips with a key, and with a session that this instance has not seen
 TRIPS = {
-    "GET /v2/user": (2, 3),
-    "GET /v2/teams": (3, 4),
-    "GET /v2/teams/acme": (3, 4),
-    "GET /v2/teams/{id}": (2, 3),
-    "GET /v5/user/tokens/current": (1, 2),
-    "DELETE /v3/user/tokens/current": (2, 4),
+    "GET /v2/user": (3, 3),
+    "GET /v2/teams": (4, 4),
+    "GET /v2/teams/acme": (4, 4),
+    "GET /v2/teams/{id}": (3, 3),
+    "GET /v5/user/tokens/current": (2, 2),
+    "DELETE /v3/user/tokens/current": (3, 4),
 }
 
 

@@ -268,7 +268,8 @@ def test_a_key_used_as_a_session_creates_keys_within_its_own_permissions(
     assert refused(reply) == (403, "PERMISSION_NOT_HELD")
     with counted() as calls:
         made(create_by_key())
-    assert calls.steps == [["UpdateItem"], ["GetItem"], ["BatchGetItem"], ["TransactWriteItems"]]
+    steps = ["UpdateItem", "BatchGetItem", "GetItem", "BatchGetItem", "TransactWriteItems"]
+    assert calls.steps == [[step] for step in steps]
 
 
 # Operators ----------------------------------------------------------------------------------------

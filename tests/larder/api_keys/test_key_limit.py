@@ -92,10 +92,10 @@ def test_parallel_requests_do_not_exceed_the_limit(cloud: Cloud, option: SetOpti
     assert (sum(made), len(list_keys(cloud.user.id))) == (4, 5)
 
 
-def test_creating_a_key_takes_one_transaction(cloud: Cloud) -> None:
+def test_creating_a_key_takes_a_read_and_one_transaction(cloud: Cloud) -> None:
     with counted() as calls:
         make(cloud)
-    assert calls.steps == [["TransactWriteItems"]]
+    assert calls.steps == [["GetItem"], ["TransactWriteItems"]]
 
 
 def test_a_session_that_has_just_ended_creates_no_key(cloud: Cloud) -> None:

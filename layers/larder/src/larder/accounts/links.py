@@ -323,7 +323,10 @@ def reset_password(
         unproven = not account.user.proven and account.credential is not None
         revokes = unproven or settings().revoke_sessions_on_password_reset
         changed = with_password(account, password_hash, ends_sessions=revokes, now=now)
-        changed = replace(changed, user=replace(changed.user, email_verified=True, proven=True))
+        user = replace(changed.user, email_verified=True, proven=True)
+        if unproven:
+            user = replace(user, keys_from=user.password_version)
+        changed = replace(changed, user=user)
         guessed = guesses.at_sign_in(canonical(account.user.email))
         own = guessed.own_of(mail_context.request.ip_address)
         stored = repository.change(

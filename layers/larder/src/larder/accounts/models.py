@@ -18,7 +18,8 @@ class User:
     account. A proven address is also verified.
 
     A session is valid while its generation equals the user's, so raising `session_generation` ends all sessions at
-    once. `version` increases with every change, `password_version` with every new password.
+    once. `version` increases with every change, `password_version` with every new password. An API key that was created
+    when `password_version` was below `keys_from` has ended.
     """
 
     id: str
@@ -31,6 +32,7 @@ class User:
     updated_at: datetime
     session_generation: int = 0
     password_version: int = 0
+    keys_from: int = 0
     version: int = 0
 
 

@@ -272,6 +272,7 @@ def _user_items(user: User) -> tuple[Item, Item]:
         "updated_at": to_ms(user.updated_at),
         "session_generation": user.session_generation,
         "password_version": user.password_version,
+        "keys_from": user.keys_from or None,
         "version": user.version,
     }
     by_email = {"pk": _by_email(user.email), "sk": _USER, **record}
@@ -339,6 +340,7 @@ def _user(item: Item) -> User:
         updated_at=from_ms(item["updated_at"]),
         session_generation=item["session_generation"],
         password_version=item["password_version"],
+        keys_from=item.get("keys_from", 0),
         version=item["version"],
     )
 

@@ -42,8 +42,7 @@ def grant_key(
         key = replace(key, permissions=within(key.permissions, holds))
     check_grant(principal, key, holds)
     maker = principal.user if principal.user_id == key.user_id else None
-    store_key(key, maker=maker)
-    return key, raw
+    return store_key(key, maker=maker), raw
 
 
 def get_key(principal: Principal, key_id: str) -> ApiKey:

@@ -54,7 +54,7 @@ class ApiKey:
 
     The table stores `key_hash` instead of the key; if hashing is disabled, both are the same. `remaining` is None for
     unlimited use. `request_count` counts the requests in the window that ends at `window_ends_at`. `refill_due_at` is
-    None without a refill.
+    None without a refill. `password_version` is the user's when the key was created, 0 for keys of version 0.1.0.
     """
 
     id: str
@@ -78,6 +78,7 @@ class ApiKey:
     created_at: datetime
     updated_at: datetime
     last_request: datetime | None
+    password_version: int = 0
 
     def refilled(self, now: datetime) -> "ApiKey":
         """The key with every refill that is due at `now`, one for each whole interval that has passed.

@@ -2,11 +2,13 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from larder.actor import Actor
+from larder.api_keys.ended import ended_with_membership, ended_with_user
 from larder.api_keys.models import ARTIFACT_ACTIONS, ApiKey
+from larder.errors import NotATeamMember, Unauthenticated
+from larder.teams.models import Membership, TeamMembership
 
 if TYPE_CHECKING:
     # Builds use keys, and start faster without the account modules.
@@ -45,11 +47,14 @@ class Principal:
         """The id of the only team that the key works for. None for a session and for a key without a team."""
         return self.key.team_id if self.key else None
 
-    def predates(self, joined_at: datetime) -> bool:
-        """Whether this is a key of an earlier membership: bound to the team, and created before its user joined."""
-        return (
-            self.bound_to is not None and self.key is not None and self.key.created_at < joined_at
-        )
+    def check_not_ended(self, standing: Membership | TeamMembership) -> None:
+        """Check a key that was verified with `checked_later`. Raises Unauthenticated, NotATeamMember."""
+        if self.key is None:
+            return
+        if ended_with_user(self.key, standing.user):
+            raise Unauthenticated
+        if ended_with_membership(self.key, standing):
+            raise NotATeamMember
 
     @property
     def artifact_actions(self) -> Collection[str]:

@@ -104,6 +104,7 @@ def _attributes(key: ApiKey) -> Item:
         "created_at": to_ms(key.created_at),
         "updated_at": to_ms(key.updated_at),
         "last_request": None if key.last_request is None else to_ms(key.last_request),
+        "password_version": key.password_version or None,
     }
 
 
@@ -141,6 +142,7 @@ def _from_item(item: Item) -> ApiKey:
         created_at=from_ms(item["created_at"]),
         updated_at=from_ms(item["updated_at"]),
         last_request=moment("last_request"),
+        password_version=item.get("password_version", 0),
     )
 
 
@@ -156,7 +158,8 @@ def add(
     generation: int | None = None,
     limited: bool = True,
 ) -> bool:
-    """Store a new key. False if its user does not exist, the key exists already, or the login code is not valid.
+    """Store a new key. False if its user does not exist or has another password version than the key, the key exists
+    already, or the login code is not valid.
 
     The transaction checks the user. So a key created during the deletion of its user is either found by that deletion
     or not created. With `spending`, the transaction also deletes this login code, and fails if the code is gone or the
@@ -175,7 +178,7 @@ def add(
     writes = [
         count,
         API_KEYS.put(_attributes(key), when=missing("key_hash")),
-        IDENTITY.check(key.user_id, "user", when=_user_condition(spending, generation)),
+        IDENTITY.check(key.user_id, "user", when=_user_condition(key, spending, generation)),
     ]
     if spending is not None:
         code = _LOGIN_CODE + spending.code_hash
@@ -189,14 +192,21 @@ def add(
     raise TryAgain
 
 
-def _user_condition(code: LoginCode | None, generation: int | None) -> Condition:
-    """The user exists and, for a code, has the same password version and session generation as when it was made."""
+def _user_condition(key: ApiKey, code: LoginCode | None, generation: int | None) -> Condition:
+    """The user exists, and has the same password version and session generation as when the key or code was made."""
     # Codes of version 0.1.0 have neither number. They stay valid for their five minutes.
-    if code is None or code.password_version is None or code.session_generation is None:
-        return exists("pk") if generation is None else equals(session_generation=generation)
-    return equals(
-        password_version=code.password_version, session_generation=code.session_generation
-    )
+    if code is not None and code.password_version is None:
+        return exists("pk")
+    user = equals(password_version=key.password_version)
+    if code is not None:
+        generation = code.session_generation
+    return user if generation is None else user & equals(session_generation=generation)
+
+
+def password_version_of(user_id: str) -> int | None:
+    """None if the user does not exist."""
+    user = IDENTITY.get(user_id, "user")
+    return None if user is None else user["password_version"]
 
 
 def _recount(user_id: str, *, now: datetime) -> int:

@@ -3,11 +3,13 @@
 import json
 import re
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from larder.api_keys import repository
 from larder.api_keys.checksums import CHECKSUM_LENGTH, Checksum, check, with_checksum
+from larder.api_keys.ended import ended_with_membership, ended_with_user
 from larder.api_keys.models import (
     ApiKey,
     KeyPage,
@@ -44,6 +46,7 @@ from larder.extensions import RequestContext, load
 from larder.hashing import hash_key, is_random_id, random_id, random_letters
 from larder.instance import Remembered
 from larder.settings import SettingsError, settings
+from larder.teams.state import standing_of
 
 if TYPE_CHECKING:
     # Builds use keys, and start faster without the account modules.
@@ -64,8 +67,7 @@ def create_key(new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
     For properties that are None, the deployment's options apply. Raises InvalidValue, KeyLimitReached.
     """
     key, raw = prepare_key(new, now=now)
-    store_key(key)
-    return key, raw
+    return store_key(key), raw
 
 
 def prepare_key(
@@ -113,8 +115,10 @@ def prepare_key(
     return key, raw
 
 
-def store_key(key: ApiKey, *, maker: "User | None" = None, limited: bool = True) -> None:
-    """Store a key. Raises InvalidValue if its user does not exist: nothing would delete the key with its user.
+def store_key(key: ApiKey, *, maker: "User | None" = None, limited: bool = True) -> ApiKey:
+    """Store a key, and return it with its user's password version.
+
+    Raises InvalidValue if its user does not exist: nothing would delete the key with its user.
 
     `maker` is the user of the session that creates a key for itself. Raises NotSignedIn if all sessions of the user
     have ended since the session was checked, so that a password reset that deletes keys does not miss this one.
@@ -122,13 +126,19 @@ def store_key(key: ApiKey, *, maker: "User | None" = None, limited: bool = True)
     Raises KeyLimitReached unless `limited` is False.
     """
     generation = None if maker is None else maker.session_generation
-    if repository.add(key, generation=generation, limited=limited):
-        return
-    if repository.get(key.key_hash) is not None:
-        raise SettingsError(f"{settings().key_generator} returned a key that exists already")
-    if maker is not None:
-        raise NotSignedIn
-    raise InvalidValue("user_id", "there is no such user")
+    for _ in attempts():
+        version = maker.password_version if maker else repository.password_version_of(key.user_id)
+        if version is None:
+            raise InvalidValue("user_id", "there is no such user")
+        stored = replace(key, password_version=version)
+        if repository.add(stored, generation=generation, limited=limited):
+            return stored
+        if repository.get(key.key_hash) is not None:
+            raise SettingsError(f"{settings().key_generator} returned a key that exists already")
+        if maker is not None:
+            raise NotSignedIn
+        # The user has changed the password or was deleted.
+    raise TryAgain
 
 
 def default_rate_limit() -> RateLimit:
@@ -163,16 +173,28 @@ def presented_form(raw: str, ctx: RequestContext) -> PresentedKey | None:
 
 
 def verify_presented(
-    presented: PresentedKey | None, required: Permissions, *, now: datetime
+    presented: PresentedKey | None,
+    required: Permissions,
+    *,
+    now: datetime,
+    checked_later: bool = False,
 ) -> Verification:
     """Verify the key of a request. None is invalid, without a look-up.
+
+    A key that has ended (`ended.py`) is invalid. With `checked_later`, the caller checks that by what it reads anyway.
 
     A key without a checksum is looked up first, because a failed write costs as much as a write. An instance remembers
     which of these keys exist.
     """
     if presented is None or not _may_exist(presented):
         return Verification(key=None, refusal=Refusal.INVALID)
-    return verify(presented.key_hash, required, now=now)
+    verification = verify(presented.key_hash, required, now=now)
+    if verification.key is not None and verification.valid and not checked_later:
+        key = verification.key
+        standing = standing_of(key.team_id or key.user_id, key.user_id)
+        if ended_with_user(key, standing.user) or ended_with_membership(key, standing):
+            return Verification(key=None, refusal=Refusal.INVALID)
+    return verification
 
 
 def verify(key_hash: str, required: Permissions, *, now: datetime) -> Verification:
@@ -230,13 +252,15 @@ def _may_exist(presented: PresentedKey) -> bool:
     return True
 
 
-def verify_key(presented: PresentedKey, required: Permissions, *, now: datetime) -> ApiKey:
-    """Verify the key that a request presents.
+def verify_key(
+    presented: PresentedKey, required: Permissions, *, now: datetime, checked_later: bool = False
+) -> ApiKey:
+    """Verify the key that a request presents. `checked_later` is as in `verify_presented`.
 
     Raises Unauthenticated for a key that is unknown, disabled, expired or used up, without saying which; ReadOnly or
     MissingPermission; RateLimited.
     """
-    verification = verify_presented(presented, required, now=now)
+    verification = verify_presented(presented, required, now=now, checked_later=checked_later)
     if verification.valid and verification.key is not None:
         return verification.key
     match verification.refusal:
@@ -314,8 +338,7 @@ def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, s
 def _create_successor(old: ApiKey, now: datetime) -> tuple[ApiKey, str]:
     """Not limited, so that the keys of a user who has the most can be rotated."""
     key, raw = prepare_key(_successor(old, now), now=now)
-    store_key(key, limited=False)
-    return key, raw
+    return store_key(key, limited=False), raw
 
 
 def _successor(old: ApiKey, now: datetime) -> NewKey:
@@ -358,8 +381,8 @@ def delete_keys_created_until(user_id: str, moment: datetime) -> None:
 def delete_keys_of_member(team_id: str, user_id: str) -> None:
     """Delete the keys that a former member bound to the team.
 
-    They are refused anyway, even if the user joins again (`Principal.predates`). So a failure is not raised: the member
-    has been removed.
+    They have ended anyway, even if the user joins again (`ended.py`). So a failure is not raised: the member has been
+    removed.
     """
     with suppress(TryAgain):
         keys = repository.keys_of(user_id)

@@ -33,11 +33,6 @@ def role_of(team_id: str, user_id: str) -> Role | None:
     return repository.read_standing(team_id, user_id).role
 
 
-def personal_standing(user_id: str) -> Membership:
-    """The state of a user, and of their cache without a team."""
-    return repository.read_standing(user_id, user_id)
-
-
 def find_membership(id_or_slug: str, user_id: str, *, bound_to: str | None) -> TeamMembership:
     """The team and the user's membership in it. `bound_to` is the team that the caller's key is bound to, if any.
 
@@ -215,7 +210,7 @@ def _leave(team_id: str, user_id: str) -> None:
 
 def _memberships(standings: Iterable[Membership]) -> list[TeamMembership]:
     return [
-        TeamMembership(team=standing.team, member=standing.member)
+        TeamMembership(team=standing.team, member=standing.member, user=standing.user)
         for standing in standings
         if standing.team is not None and standing.member is not None
     ]

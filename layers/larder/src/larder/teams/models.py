@@ -92,9 +92,10 @@ class OwnerState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserState:
-    """What a request reads of its user. `proven` says whether the address is proven (`accounts.models.User`)."""
+    """What a request reads of its user: `proven` and `keys_from` of `accounts.models.User`."""
 
     proven: bool
+    keys_from: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,8 +132,8 @@ class Member:
 class Membership:
     """A caller's relation to an owner: the team, if it exists, and the member, if the caller is one.
 
-    For a user without a team, `team` and `member` are None, and `state` is the user's own. `user` is only read without
-    a team. It is None if the user does not exist.
+    For a user without a team, `team` and `member` are None, and `state` is the user's own. `user` is None if the user
+    does not exist, and in lists, which do not read it.
     """
 
     team: Team | None
@@ -147,10 +148,11 @@ class Membership:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamMembership:
-    """A team and one of its members."""
+    """A team and one of its members. `user` is as in `Membership`."""
 
     team: Team
     member: Member
+    user: UserState | None = None
 
     @property
     def role(self) -> Role:

@@ -52,9 +52,9 @@ _DELETED = "deleted"
 
 def standing_keys(owner: str, user_id: str) -> dict[Table, list[Key]]:
     """The keys of the items that decide what `user_id` can do for `owner`. `parse_standing` parses the items."""
-    if is_team_id(owner):
-        return {TEAMS: _team_keys(owner, user_id)}
-    return {TEAMS: [(owner, "personal")], IDENTITY: [user_key(owner)]}
+    personal: list[Key] = [(owner, "personal")]
+    of_owner = _team_keys(owner, user_id) if is_team_id(owner) else personal
+    return {TEAMS: of_owner, IDENTITY: [user_key(user_id)]}
 
 
 def _team_keys(team_id: str, user_id: str) -> list[Key]:
@@ -65,11 +65,9 @@ def parse_standing(found: Mapping[Table, Sequence[Item]]) -> Membership:
     by_kind = {item["sk"].partition("#")[0]: item for item in found[TEAMS]}
     team = _team(by_kind["team"]) if "team" in by_kind else None
     member = _member(by_kind["member"]) if "member" in by_kind else None
-    if team is not None:
-        return Membership(team=team, member=member, state=team.state)
     user = next(map(parse_user, found.get(IDENTITY, ())), None)
-    state = _personal_state(by_kind.get("personal", {}), user)
-    return Membership(team=None, member=member, state=state, user=user)
+    state = team.state if team else _personal_state(by_kind.get("personal", {}), user)
+    return Membership(team=team, member=member, state=state, user=user)
 
 
 def read_standing(owner: str, user_id: str) -> Membership:

@@ -2,7 +2,7 @@
 
 from larder.errors import InvalidValue
 from larder.teams import repository
-from larder.teams.models import Block, CachingStatus, OwnerState
+from larder.teams.models import Block, CachingStatus, Membership, OwnerState
 
 MAX_REASON_LENGTH = 200
 """The longest reason for a block. Clients print it in one line."""
@@ -11,6 +11,11 @@ MAX_REASON_LENGTH = 200
 def read_state(owner: str) -> OwnerState:
     """The state of a team, or of a user's own cache."""
     return repository.read_state(owner)
+
+
+def standing_of(owner: str, user_id: str) -> Membership:
+    """The user's relation to an owner: a team or the user."""
+    return repository.read_standing(owner, user_id)
 
 
 def quota_bytes(owner: str) -> int | None:

@@ -12,5 +12,5 @@ def user_key(user_id: str) -> tuple[str, str]:
 
 
 def parse_user(item: Mapping[str, Any]) -> UserState:
-    # Version 0.1.0 did not store it.
-    return UserState(proven=item.get("proven", False))
+    # Version 0.1.0 stored neither.
+    return UserState(proven=item.get("proven", False), keys_from=item.get("keys_from", 0))

@@ -10,7 +10,7 @@ cannot use a code after the user has ended the sessions.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from larder.accounts.models import User
@@ -103,6 +103,7 @@ def exchange_code(code: str, client_name: str, *, now: datetime) -> tuple[ApiKey
     if found is None or found.expires_at <= now:
         raise InvalidLoginCode
     key, raw = _prepare(found.user_id, _name_of(client_name), found.team_id, now)
+    key = replace(key, password_version=found.password_version or 0)
     if not repository.add(key, spending=found):
         # Another request has just used the code, or the user was deleted, changed the password or ended the sessions.
         raise InvalidLoginCode

@@ -21,6 +21,7 @@ already says which items to read, so those calls run in parallel too.
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from aws_lambda_powertools.event_handler import Request
@@ -121,13 +122,17 @@ def authenticated(token: BearerToken) -> Principal:
     return authenticate(token, {}, now=clock.now())
 
 
-def authenticate(token: Token, needs: Permissions, *, now: datetime) -> Principal:
+def authenticate(
+    token: Token, needs: Permissions, *, now: datetime, checked_later: bool = False
+) -> Principal:
     """The principal of the token. `needs` applies to keys only: for a session the user's role decides.
+
+    With `checked_later`, the caller calls `check_not_ended` of the principal.
 
     Raises Unauthenticated, MissingPermission, RateLimited.
     """
     if not token.is_session:
-        key = verify_key(token.key, needs, now=now)
+        key = verify_key(token.key, needs, now=now, checked_later=checked_later)
         logger().append_keys(key_id=key.id)
         return Principal(credential=key)
     # Imported here, because builds use keys and start faster without the account modules.
@@ -246,13 +251,13 @@ def _principal(
 def _member(
     token: Token, team: TeamQuery, hash: ArtifactHash | None, needs: Permissions, *, totals: bool
 ) -> CachePrincipal:
-    now = clock.now()
+    authenticated = partial(authenticate, token, needs, now=clock.now(), checked_later=True)
     guess = _scopes.get((token, team)) or _session_scope(token, team)
     if guess is not None:
         with running(
             read_with_membership, guess.owner, guess.user_id, hash, totals=totals
         ) as reading:
-            principal = authenticate(token, needs, now=now)
+            principal = authenticated()
         membership, entry, sums = reading.result()
         right = (principal.user_id, principal.bound_to) == (guess.user_id, guess.bound_to)
         if right and _is_named(team, membership):
@@ -263,10 +268,10 @@ def _member(
         slug_team = team_of_slug(team.slug) if team.slug and not team.team_id else None
     elif team.slug and not team.team_id:
         with running(team_of_slug, team.slug) as looking_up:
-            principal = authenticate(token, needs, now=now)
+            principal = authenticated()
         slug_team = looking_up.result()
     else:
-        principal = authenticate(token, needs, now=now)
+        principal = authenticated()
         slug_team = None
     owner = _owner(principal, team, slug_team)
     membership, entry, sums = read_with_membership(owner, principal.user_id, hash, totals=totals)
@@ -299,9 +304,8 @@ def _session_scope(token: Token, team: TeamQuery) -> _Scope | None:
 def _admitted(
     principal: Principal, owner: str, membership: Membership, entry: IndexEntry, totals: Totals
 ) -> CachePrincipal:
+    principal.check_not_ended(membership)
     if is_team_id(owner) and (membership.team is None or membership.role is None):
-        raise NotATeamMember
-    if membership.member is not None and principal.predates(membership.member.joined_at):
         raise NotATeamMember
     logger().append_keys(owner=owner)
     return CachePrincipal(

@@ -32,6 +32,7 @@ from larder.errors import (
     EmailNotProven,
     MissingPermission,
     MissingRole,
+    NotATeamMember,
     SessionRequired,
     TeamCreationDisabled,
     TeamNotFound,
@@ -39,8 +40,9 @@ from larder.errors import (
 from larder.rate_limits.models import TEAMS_MADE
 from larder.rate_limits.service import take_if_counted
 from larder.settings import settings
-from larder.teams.members import find_membership, personal_standing
+from larder.teams.members import find_membership
 from larder.teams.models import Member, Team
+from larder.teams.state import standing_of
 from larder.web.bodies.teams import InvitationToken, SentNewTeam, SentTeamChange
 from larder.web.log import logger
 from larder.web.parameters import BearerToken, Token
@@ -113,12 +115,13 @@ def team_maker(_new: SentNewTeam, token: BearerToken) -> Principal:
     Also raises TeamCreationDisabled, EmailNotProven, TooManyRequests.
     """
     now = clock.now()
-    principal = authenticate(token, _WRITE, now=now)
+    principal = authenticate(token, _WRITE, now=now, checked_later=True)
     if principal.bound_to is not None:
         raise MissingPermission
     if settings().disable_team_creation and not principal.is_operator:
         raise TeamCreationDisabled
-    standing = personal_standing(principal.user_id)
+    standing = standing_of(principal.user_id, principal.user_id)
+    principal.check_not_ended(standing)
     check_not_blocked(standing.state)
     if standing.user is None or not standing.user.proven:
         raise EmailNotProven
@@ -141,12 +144,14 @@ def _manager(token: Token, needs: Permissions, request: Request) -> TeamPrincipa
 
 
 def _principal(token: Token, needs: Permissions, request: Request) -> TeamPrincipal:
-    principal = authenticate(token, needs, now=clock.now())
+    principal = authenticate(token, needs, now=clock.now(), checked_later=True)
     found = find_membership(
         request.path_parameters["id_or_slug"], principal.user_id, bound_to=principal.bound_to
     )
-    if principal.predates(found.member.joined_at):
-        raise TeamNotFound
+    try:
+        principal.check_not_ended(found)
+    except NotATeamMember:
+        raise TeamNotFound from None
     logger().append_keys(user_id=principal.user_id, team_id=found.team.id)
     return TeamPrincipal(
         credential=principal.credential,

@@ -1,0 +1,24 @@
+"""Keys that have ended before they are deleted.
+
+A key ends when its user is deleted, when a password reset ends the user's keys, and, if it is bound to a team, with the
+user's membership. The transaction that does this makes the key invalid, whatever happens to its deletion. So every
+request with a key checks it: `verify_presented`, and the principals of the cache and of teams, which read the same
+items anyway.
+"""
+
+from larder.api_keys.models import ApiKey
+from larder.teams.models import Membership, TeamMembership, UserState
+
+
+def ended_with_user(key: ApiKey, user: UserState | None) -> bool:
+    """Whether the key's user was deleted, or a reset has ended the user's keys since the key was created."""
+    return user is None or key.password_version < user.keys_from
+
+
+def ended_with_membership(key: ApiKey, standing: Membership | TeamMembership) -> bool:
+    """Whether the membership has ended in which the key was bound to its team, even if its user has joined again."""
+    if key.team_id is None:
+        return False
+    if standing.team is None or standing.member is None:
+        return True
+    return key.created_at < standing.member.joined_at
