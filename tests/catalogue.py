@@ -46,6 +46,7 @@ class Names:
     renamed_slug: str = "acme-inc"
     reset_token: str = "LarderSampleResetToken00"
     verification_token: str = "eyJhbGciOiJIUzI1NiJ9.e30.sample"
+    confirmation_token: str = "eyJhbGciOiJIUzI1NiJ9.e30.sample"
     invitation_token: str = "A" * 40
     """The token of an invitation of the caller's address to a team that the caller is not in."""
     login_code: str = "LarderSampleLoginCode00000000000"
@@ -135,6 +136,7 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
         "POST /api/auth/change-email": by_session(
             json={"newEmail": n.new_email, "callbackURL": "/changed"}
         ),
+        "POST /api/auth/confirm-email-change": public(json={"token": n.confirmation_token}),
         "POST /api/auth/change-password": by_session(
             json={
                 "newPassword": new_password,

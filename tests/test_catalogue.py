@@ -5,7 +5,11 @@ from dataclasses import replace
 import pytest
 
 from larder import clock
-from larder.accounts.links import issue_reset_token, issue_verification_token
+from larder.accounts.links import (
+    issue_confirmation_token,
+    issue_reset_token,
+    issue_verification_token,
+)
 from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
 from larder.api_keys.models import NewKey
@@ -55,6 +59,9 @@ def names(aws_in_memory: None, option: SetOption, mailbox: object, removal_jobs:
         email=ada.email,
         reset_token=issue_reset_token(ada, now=now),
         verification_token=issue_verification_token(ada, now=now),
+        confirmation_token=issue_confirmation_token(
+            ada, new_email="ada@new.example", callback_url="", now=now
+        ),
         invitation_token=invitations.issue_token(invitation),
         login_code=turbo_login.create_token(ada, Grant(sso_team=acme.id), now=now),
     )

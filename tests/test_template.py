@@ -560,6 +560,7 @@ def test_no_function_can_scan_a_table(logical_id: str) -> None:
 FOR_ANYBODY = {
     "AnswerCorsPreflight",
     "AnswerUnknown",
+    "ConfirmNewEmail",
     "ExchangeLoginCode",
     "FollowResetLink",
     "GetOk",

@@ -26,7 +26,7 @@ def verify_email(
 ) -> JsonResponse[VerifiedEmailJson] | PageRedirect:
     """GET /api/auth/verify-email: verify an address by the token of a link. Redirects to `callbackURL`.
 
-    The link to the old address of a user who changes it sends the link to the new one.
+    The link to the old address of a user who changes it redirects to a page, which asks to confirm the change.
     """
     try:
         by = principal.user if principal else None
@@ -35,6 +35,8 @@ def verify_email(
         if not link.callback_url:
             raise
         return sent_on(link.callback_url, error="invalid_token")
+    if user is None:
+        return sent_on("/verified", confirm=link.token)
     audit("email_link_used", None, owner=user.id, subject=user.id)
     if link.callback_url:
         return sent_on(link.callback_url)

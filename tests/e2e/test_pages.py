@@ -103,6 +103,27 @@ def test_sign_up_verification_consent_and_password_reset(
     page.wait_for_heading(CONSENT)
 
 
+def test_a_change_of_address_is_confirmed_with_a_button(
+    server: LocalCloud, page: Browser, site: str, email: str
+) -> None:
+    password, new = secrets.token_hex(12), f"new-{email}"
+    sign_up(page, server, site, email, password)
+    sign_in(page, email, password)
+    page.wait_for_heading(CONSENT)
+    json_type = {"content-type": "application/json"}
+    body = json.dumps({"newEmail": new})
+    reply = page.fetch("/api/auth/change-email", method="POST", headers=json_type, body=body)
+    assert reply.status == 200
+    page.open(link_in(mail_to(server, email, count=2)[1]))
+    page.wait_for_heading("Change your address?")
+    # Only the script has the token.
+    assert page.url == f"{site}/verified"
+    page.press("Change the address")
+    page.wait_for_heading("One more step")
+    page.open(link_in(mail_to(server, new)[0]))
+    page.wait_for_heading("Email address verified")
+
+
 def test_used_or_broken_links_are_errors_and_offer_a_new_one(
     server: LocalCloud, page: Browser, site: str, email: str
 ) -> None:

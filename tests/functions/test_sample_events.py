@@ -378,6 +378,10 @@ def test_verify_email(cloud: Cloud) -> None:
     assert run("verify_email", cloud)["headers"]["Location"] == "/verified?error=invalid_token"
 
 
+def test_confirm_new_email(cloud: Cloud) -> None:
+    assert run("confirm_new_email", cloud)["statusCode"] == 401
+
+
 def test_follow_reset_link(cloud: Cloud) -> None:
     assert "error=INVALID_TOKEN" in run("follow_reset_link", cloud)["headers"]["Location"]
 

@@ -54,6 +54,7 @@ FOR_ANYBODY = {
     "OPTIONS /v8/artifacts/status",
     "OPTIONS /v8/artifacts/{hash}",
     "POST /api/auth/api-key/verify",
+    "POST /api/auth/confirm-email-change",
     "POST /api/auth/request-password-reset",
     "POST /api/auth/reset-password",
     "POST /api/auth/send-verification-email",

@@ -15,7 +15,11 @@ from urllib.parse import quote
 
 from larder import clock
 from larder.accounts import repository as accounts
-from larder.accounts.links import issue_reset_token, issue_verification_token
+from larder.accounts.links import (
+    issue_confirmation_token,
+    issue_reset_token,
+    issue_verification_token,
+)
 from larder.accounts.models import Credential, User
 from larder.accounts.passwords import hash_password
 from larder.accounts.service import new_account
@@ -185,6 +189,14 @@ class Scene:
         now = clock.now()
         known: dict[str, Sequence[Callable[[], object]]] = {
             "verify_email": [lambda: issue_verification_token(self.user, now=now)],
+            "confirm_new_email": [
+                lambda: issue_confirmation_token(
+                    self.user,
+                    new_email=f"{secrets.token_hex(8)}@new.example",
+                    callback_url="",
+                    now=now,
+                )
+            ],
             "reset_password": [lambda: issue_reset_token(self.user, now=now)],
             "follow_reset_link": [lambda: issue_reset_token(self.user, now=now)],
             "revoke_session": [lambda: self.session, lambda: self.stranger.session],

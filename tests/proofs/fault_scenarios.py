@@ -759,6 +759,16 @@ def verify_new_email(s: Subject) -> Play:
     assert find_user_by_email(s.user.email) is None
 
 
+@scenario("POST /api/auth/confirm-email-change")
+def confirm_new_email(s: Subject) -> Play:
+    token = links.issue_confirmation_token(
+        s.user, new_email=s.email("lovelace"), callback_url="", now=clock.now()
+    )
+    yield lambda: s.ask("POST", "/confirm-email-change", {"token": token})
+    yield None
+    assert s.world.handed_over, "no mail job"
+
+
 @scenario("POST /api/auth/request-password-reset")
 def request_reset(s: Subject) -> Play:
     yield lambda: s.ask("POST", "/request-password-reset", {"email": s.user.email})

@@ -41,9 +41,7 @@ from larder.settings import settings
 from larder.teams.teams import find_team
 
 _VERIFIED_PAGE = "/verified"
-_CONFIRMED_PAGE = "/verified?confirmed"
-"""Larder's own pages, for links without a callback URL."""
-
+"""Larder's own page, for links without a callback URL."""
 
 _UNREQUESTED = (VerifyEmail, SignUpAgain, ChangeEmail, InviteToTeam)
 
@@ -142,7 +140,7 @@ def _send_confirmation_link(job: ConfirmEmailChange, now: datetime) -> Delivery:
     token = links.issue_confirmation_token(
         user, new_email=job.new_email, callback_url=job.callback_url, now=now
     )
-    url = _verification_url(token, job, _CONFIRMED_PAGE, now)
+    url = _verification_url(token, job, now)
     if settings().send_verification_email:
         data = {
             "user": user_json(user),
@@ -186,16 +184,16 @@ def _send_token(
     job: VerifyEmail | ChangeEmail,
     now: datetime,
 ) -> Delivery:
-    url = _verification_url(token, job, _VERIFIED_PAGE, now)
+    url = _verification_url(token, job, now)
     if settings().send_verification_email:
         return _hand_over("send_verification_email", user, url, token, job.mail_context.request)
     return _send(template, user, url, now)
 
 
 def _verification_url(
-    token: str, job: VerifyEmail | ChangeEmail | ConfirmEmailChange, page: str, now: datetime
+    token: str, job: VerifyEmail | ChangeEmail | ConfirmEmailChange, now: datetime
 ) -> str:
-    callback = _callback(job.callback_url, page, now)
+    callback = _callback(job.callback_url, _VERIFIED_PAGE, now)
     return f"{job.mail_context.base_url}/api/auth/verify-email?token={token}&{callback}"
 
 

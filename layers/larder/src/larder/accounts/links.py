@@ -5,7 +5,7 @@ address, but a mail scanner follows links, too. So it proves nothing about the p
 is followed with that user's own session. Setting a password with a reset link is a proof. A link that changes the
 address becomes invalid when the user changes the password or ends all sessions. Otherwise an attacker who has had the
 account could keep the link and take the account over again later. A verified address first gets a link of its
-own, which sends the link to the new address when it is followed.
+own. It leads to a page with a button that sends the link to the new address, because a mail scanner must not do that.
 
 A reset link is stored. The transaction that changes the password deletes it, so that it works once. It is valid only
 while the user has the address that it was sent to: the mailbox of a previous address must not give access.
@@ -56,6 +56,8 @@ from larder.signing import ExpiredToken, InvalidToken, decode_token, encode_toke
 
 RESET_TOKEN_LENGTH = 24
 _CALLBACK_LIFETIME_S = 30 * 86_400
+_CONFIRMS = "confirms"
+"""The claim with the new address, in a token that confirms the change to it."""
 
 _RESET_TOKEN = re.compile(rf"[A-Za-z0-9]{{{RESET_TOKEN_LENGTH}}}")
 
@@ -100,7 +102,7 @@ def request_new_email(
     """Send a link to the new address. The user's address changes when the link is opened.
 
     If the user's address is verified, it gets a link first, unless `ConfirmEmailChange` is off or only the spelling
-    changes. The link to the new address is sent when that one is opened.
+    changes. The link to the new address is sent when the user confirms the change on the page of that one.
 
     The caller cannot see whether another user has the new address. Raises ChangeEmailDisabled, InvalidEmail,
     EmailUnchanged, TooManyRequests.
@@ -159,7 +161,7 @@ def issue_confirmation_token(
     claims = {
         "email": user.email,
         "userId": user.id,
-        "confirms": new_email,
+        _CONFIRMS: new_email,
         "credentials": credentials_of(user),
         "callbackURL": callback_url,
     }
@@ -186,25 +188,21 @@ def callback_url_of(token: str, *, now: datetime) -> str:
 
 def follow_verification_token(
     token: str, mail_context: MailContext, *, by: User | None = None, now: datetime
-) -> User:
-    """Mark the address as verified, change it, or send the link to the new address after a confirmation.
+) -> User | None:
+    """Mark the address as verified, or change it. Returns the user.
+
+    Returns None, and changes nothing, for a token that confirms a change of address: mail scanners follow links, so
+    only `confirm_new_email` uses it.
 
     `by` is the signed-in user, if there is one. The address becomes proven only if the link is theirs.
 
-    Using the same token again has no further effect, except that a confirmation sends the link again. If the address
-    changes, the previous one gets a notice by email. Raises InvalidVerificationToken,
-    VerificationTokenExpired, VerifiedUserNotFound.
+    Using the same token again has no further effect. If the address changes, the previous one gets a notice by email.
+    Raises InvalidVerificationToken, VerificationTokenExpired, VerifiedUserNotFound.
     """
-    try:
-        claims = decode_token(token, now=now)
-    except ExpiredToken:
-        raise VerificationTokenExpired from None
-    except InvalidToken:
-        raise InvalidVerificationToken from None
-    if "email" not in claims or "userId" not in claims:
-        raise InvalidVerificationToken  # signed for another purpose
-    if "confirms" in claims:
-        return _confirm_new_email(claims, mail_context)
+    claims = _claims(token, now)
+    if _CONFIRMS in claims:
+        _confirming_user(claims)
+        return None
     new_email: str | None = claims.get("updateTo")
 
     def verified(account: Account) -> Account:
@@ -235,22 +233,47 @@ def follow_verification_token(
     return new.user
 
 
-def _confirm_new_email(claims: Mapping[str, str], mail_context: MailContext) -> User:
-    """Send the link to the new address. Raises InvalidVerificationToken, VerifiedUserNotFound, TryAgain."""
-    user = repository.get(claims["userId"])
-    if user is None or user.email != claims["email"]:
-        raise VerifiedUserNotFound
-    if claims["credentials"] != credentials_of(user):
+def confirm_new_email(token: str, mail_context: MailContext, *, now: datetime) -> User:
+    """Send the link to the new address, also if the same token is used again. Returns the user.
+
+    Raises InvalidVerificationToken, VerificationTokenExpired, VerifiedUserNotFound, TryAgain.
+    """
+    claims = _claims(token, now)
+    if _CONFIRMS not in claims:
         raise InvalidVerificationToken
+    user = _confirming_user(claims)
     send_later(
         ChangeEmail(
-            email=claims["confirms"],
+            email=claims[_CONFIRMS],
             callback_url=claims["callbackURL"],
             user_id=user.id,
             credentials=claims["credentials"],
             mail_context=mail_context,
         )
     )
+    return user
+
+
+def _claims(token: str, now: datetime) -> dict[str, str]:
+    """Raises InvalidVerificationToken, VerificationTokenExpired."""
+    try:
+        claims = decode_token(token, now=now)
+    except ExpiredToken:
+        raise VerificationTokenExpired from None
+    except InvalidToken:
+        raise InvalidVerificationToken from None
+    if "email" not in claims or "userId" not in claims:
+        raise InvalidVerificationToken  # signed for another purpose
+    return claims
+
+
+def _confirming_user(claims: Mapping[str, str]) -> User:
+    """The user who confirms a change. Raises InvalidVerificationToken, VerifiedUserNotFound."""
+    user = repository.get(claims["userId"])
+    if user is None or user.email != claims["email"]:
+        raise VerifiedUserNotFound
+    if claims["credentials"] != credentials_of(user):
+        raise InvalidVerificationToken
     return user
 
 

@@ -87,7 +87,7 @@ def confirm_email_change(*, to: str, product: str, url: str, new_email: str) -> 
         product,
         title="Confirm the change of your address",
         lead="Someone who is signed in to your account at {product} asked to change its address from {to} to {new}. "
-        "If it was you, open this link. We then send another link to the new address:",
+        "If it was you, open this link and confirm the change. We then send another link to the new address:",
         action="Change the address",
         url=url,
         note="The link works for one hour. If it was not you, do not open it: someone else is signed in to your "

@@ -47,6 +47,10 @@ class _ChangeEmail(BodyModel):
     password: str | None = None
 
 
+class _ConfirmEmailChange(BodyModel):
+    token: str
+
+
 class _DeleteUser(BodyModel):
     password: str | None = None
 
@@ -117,6 +121,11 @@ def password_change(request: Request) -> PasswordChange:
     )
 
 
+def confirmation_token(request: Request) -> str:
+    """`{"token"}`"""
+    return parsed(request, _ConfirmEmailChange).token
+
+
 def farewell_password(request: Request) -> str | None:
     """`{"password"?}`, to confirm the deletion of an account."""
     return parsed(request, _DeleteUser).password
@@ -154,6 +163,7 @@ ResetWanted = Annotated[LinkWanted, Depends(reset_wanted)]
 NewEmail = Annotated[WantedEmail, Depends(new_email)]
 NewPasswordBody = Annotated[NewPassword, Depends(new_password)]
 PasswordChangeBody = Annotated[PasswordChange, Depends(password_change)]
+ConfirmationToken = Annotated[str, Depends(confirmation_token)]
 FarewellPassword = Annotated[str | None, Depends(farewell_password)]
 VerificationLink = Annotated[FollowedLink, Depends(verification_link)]
 ResetPage = Annotated[str, Depends(reset_page)]
