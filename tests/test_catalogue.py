@@ -63,7 +63,7 @@ def names(aws_in_memory: None, option: SetOption, mailbox: object, removal_jobs:
             ada, new_email="ada@new.example", callback_url="", now=now
         ),
         invitation_token=invitations.issue_token(invitation),
-        login_code=turbo_login.create_token(ada, Grant(sso_team=acme.id), now=now),
+        login_code=turbo_login.create_token(ada, Grant(sso_team=acme.id), now=now).text,
     )
     put = valid("PUT /v8/artifacts/{hash}", hash=names.hash)
     assert put(Sender(token, slug=acme.slug)).status == 202

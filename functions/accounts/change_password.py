@@ -27,9 +27,10 @@ def change_password(
     request: Request,
 ) -> Annotated[JsonResponse[NewSessionJson], MAY_SET_COOKIES]:
     """POST /api/auth/change-password: change the password. `revokeOtherSessions` ends all sessions and starts one."""
-    user, token = sign_in.change_own_password(
+    user, started = sign_in.change_own_password(
         principal.session, change, mail_context, now=clock.now()
     )
+    token = started.token if started else None
     audit("password_changed", principal.actor, owner=user.id, subject=user.id)
     kept = principal.session.remembered
     cookies = session_cookies(request, token, remembered=kept) if token else []

@@ -16,7 +16,7 @@ class RevokedTokenJson(TypedDict):
 @app.delete("/v3/user/tokens/current")
 def revoke_current_token(principal: Authenticated) -> JsonResponse[RevokedTokenJson]:
     """DELETE /v3/user/tokens/current: end the presented key or session. It stops working at once."""
-    revoke_credential(principal.credential)
+    revoke_credential(principal)
     return json_response({"tokenId": principal.credential.id})
 
 

@@ -12,7 +12,7 @@ app = better_auth_api()
 @app.post("/api/auth/revoke-other-sessions")
 def revoke_other_sessions(principal: SignedInInPerson) -> JsonResponse[StatusJson]:
     """POST /api/auth/revoke-other-sessions: end all of the caller's sessions except this one."""
-    sessions.revoke_sessions(principal.user.id, kept=principal.session)
+    sessions.revoke_sessions(principal.user.id, kept=principal.session, actor=principal.actor)
     return json_response({"status": True})
 
 

@@ -13,7 +13,7 @@ app = better_auth_api()
 @app.post("/api/auth/revoke-session")
 def revoke_session(token: RevokedToken, principal: SignedInInPerson) -> JsonResponse[StatusJson]:
     """POST /api/auth/revoke-session: end one of the caller's sessions, by its token or by its `token` in the list."""
-    sessions.revoke_session(principal.user.id, token)
+    sessions.revoke_session(principal.user.id, token, actor=principal.actor)
     return json_response({"status": True})
 
 

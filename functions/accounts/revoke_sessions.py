@@ -12,7 +12,7 @@ app = better_auth_api()
 @app.post("/api/auth/revoke-sessions")
 def revoke_sessions(principal: SignedInInPerson) -> JsonResponse[StatusJson]:
     """POST /api/auth/revoke-sessions: end all of the caller's sessions, including this one."""
-    sessions.revoke_sessions(principal.user.id)
+    sessions.revoke_sessions(principal.user.id, actor=principal.actor)
     return json_response({"status": True})
 
 

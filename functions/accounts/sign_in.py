@@ -7,10 +7,12 @@ from aws_lambda_powertools.event_handler import Request
 from larder import clock
 from larder.accounts import sign_in as service
 from larder.accounts.user_json import UserJson, user_json
+from larder.actor import PASSWORD, Actor
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.audit_log import audit
 from larder.web.bodies.accounts import SignInBody
 from larder.web.cookies import session_cookies
+from larder.web.log import logger
 from larder.web.mail_context import RequestMailContext
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, MayHave, json_response
 
@@ -32,8 +34,10 @@ def sign_in(
     given: SignInBody, mail_context: RequestMailContext, request: Request
 ) -> Annotated[JsonResponse[SignedInJson], MayHave("Location"), MAY_SET_COOKIES]:
     """POST /api/auth/sign-in/email: start a session. The client continues at `callbackURL`, if there is one."""
-    user, token = service.sign_in(given, mail_context, now=clock.now())
-    audit("signed_in", None, owner=user.id, subject=user.id)
+    user, started = service.sign_in(given, mail_context, now=clock.now())
+    token = started.token
+    logger().append_keys(user_id=user.id, session_id=started.id)
+    audit("signed_in", Actor(PASSWORD, user.id), owner=user.id, subject=started.id)
     url = given.callback_url
     callback: CallbackJson = {"url": url} if url else {}
     return json_response(

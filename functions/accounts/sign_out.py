@@ -20,7 +20,7 @@ def sign_out(
 ) -> Annotated[JsonResponse[SuccessJson], MAY_SET_COOKIES]:
     """POST /api/auth/sign-out: end the session, if there is one, and clear its cookie."""
     if principal is not None:
-        revoke_session(principal.user.id, principal.token)
+        revoke_session(principal.user.id, principal.token, actor=principal.actor)
     return json_response({"success": True}, cookies=clearing_cookies(request))
 
 

@@ -1,8 +1,10 @@
 """GET /registration/verify"""
 
 from larder import clock
+from larder.actor import CODE, Actor
 from larder.turbo_login import service
 from larder.web.app import lambda_handler, vercel_api
+from larder.web.audit_log import audit
 from larder.web.log import logger
 from larder.web.replies.clients import TeamKeyJson, team_key_json
 from larder.web.responses import JsonResponse, json_response
@@ -16,6 +18,7 @@ def exchange_login_code(sent: SentCode) -> JsonResponse[TeamKeyJson]:
     """GET /registration/verify: exchange the code of a team's login for a key, once."""
     key, raw = service.exchange_code(sent.code, sent.client_name, now=clock.now())
     logger().append_keys(user_id=key.user_id, key_id=key.id)
+    audit("key_created", Actor(CODE, key.user_id), owner=key.user_id, subject=key.id)
     return json_response(team_key_json(key, raw))
 
 

@@ -6,6 +6,8 @@ from larder import clock
 from larder.accounts import sign_in
 from larder.turbo_login import service
 from larder.web.app import better_auth_api, lambda_handler
+from larder.web.audit_log import audit
+from larder.web.log import logger
 from larder.web.principals.session import SignedInInPerson
 from larder.web.responses import JsonResponse, json_response
 from larder.web.turbo_login.bodies import GivenLogin
@@ -25,8 +27,11 @@ def grant_login(login: GivenLogin, principal: SignedInInPerson) -> JsonResponse[
     """
     now = clock.now()
     sign_in.check_identity(principal.user, principal.session, login.password, now=now)
-    token = service.create_token(principal.user, login.grant, now=now)
-    return json_response({"url": login.client.callback(token, login.state)})
+    token = service.create_token(principal.user, login.grant, actor=principal.actor, now=now)
+    if token.key_id is not None:
+        logger().append_keys(key_id=token.key_id)
+        audit("key_created", principal.actor, owner=principal.user_id, subject=token.key_id)
+    return json_response({"url": login.client.callback(token.text, login.state)})
 
 
 handler = lambda_handler(app)

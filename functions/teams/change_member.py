@@ -17,7 +17,7 @@ def change_member(
     role: SentRole, principal: MemberManager, id_or_slug: str, uid: str
 ) -> JsonResponse[TeamIdJson]:
     """PATCH /v1/teams/{id}/members/{uid}: change a member's role. It applies from their next request."""
-    members.change_role(principal.team.id, uid, role, by=principal.member)
+    members.change_role(principal.team.id, uid, role, by=principal.member, actor=principal.actor)
     audit(f"role_set_{role.value}", principal.actor, owner=principal.team.id, subject=uid)
     return json_response({"id": principal.team.id})
 

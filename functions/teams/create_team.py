@@ -16,7 +16,12 @@ app = vercel_api()
 def create_team(new: SentNewTeam, principal: TeamMaker) -> JsonResponse[CreatedTeamJson]:
     """POST /v1/teams: create a team that the caller owns."""
     team = teams.create_team(
-        new.name, new.slug, owner_user_id=principal.user_id, limited=True, now=clock.now()
+        new.name,
+        new.slug,
+        owner_user_id=principal.user_id,
+        limited=True,
+        actor=principal.actor,
+        now=clock.now(),
     )
     audit("team_created", principal.actor, owner=principal.user_id, subject=team.id)
     return json_response(created_json(team))

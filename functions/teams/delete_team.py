@@ -15,7 +15,9 @@ app = vercel_api(no_route=TeamNotFound)
 @app.delete("/v1/teams/<id_or_slug>")
 def delete_team(principal: TeamOwner, id_or_slug: str) -> JsonResponse[TeamIdJson]:
     """DELETE /v1/teams/{id}: delete the team at once. Its artifacts are deleted within hours."""
-    team = teams.delete_team(principal.team.id, by=principal.member, now=clock.now())
+    team = teams.delete_team(
+        principal.team.id, by=principal.member, actor=principal.actor, now=clock.now()
+    )
     audit("team_deleted", principal.actor, owner=principal.team.id, subject=team.id)
     return json_response({"id": team.id})
 

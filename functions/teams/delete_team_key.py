@@ -16,7 +16,7 @@ def delete_team_key(
     principal: MemberManager, id_or_slug: str, key_id: str
 ) -> JsonResponse[DeletedKeyJson]:
     """DELETE /v1/teams/{id}/keys/{keyId}: delete an API key that is bound to the team, from the next request on."""
-    service.delete_team_key(principal.team.id, key_id)
+    service.delete_team_key(principal.team.id, key_id, actor=principal.actor)
     audit("key_deleted", principal.actor, owner=principal.team.id, subject=key_id)
     return json_response({"id": key_id})
 

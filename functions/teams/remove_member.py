@@ -16,7 +16,9 @@ app = vercel_api(no_route=TeamNotFound)
 @app.delete("/v1/teams/<id_or_slug>/members/<uid>")
 def remove_member(principal: MemberRemover, id_or_slug: str, uid: str) -> JsonResponse[TeamIdJson]:
     """DELETE /v1/teams/{id}/members/{uid}: remove a member, leave the team, or withdraw an invitation."""
-    service.remove_member_or_withdraw(principal.team.id, uid, by=principal.member, now=clock.now())
+    service.remove_member_or_withdraw(
+        principal.team.id, uid, by=principal.member, actor=principal.actor, now=clock.now()
+    )
     if not service.is_invitation_id(uid):
         delete_keys_of_member(principal.team.id, uid)
     audit("member_removed", principal.actor, owner=principal.team.id, subject=uid)

@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 
 from larder import clock
-from larder.accounts.service import delete_user
+from larder.accounts.links import issue_verification_token
+from larder.accounts.service import create_user, delete_user
 from larder.artifacts import sweep
 from larder.artifacts.models import Totals
 from larder.artifacts.repository.totals import read_totals
@@ -14,7 +15,7 @@ from larder.settings import settings
 from larder.teams.members import leave_teams
 from tests.direct_uploads import offer
 from tests.invocations import handed_over
-from tests.requests import Cloud, Sender
+from tests.requests import Browser, Cloud, Sender
 
 from .conftest import Larder
 
@@ -109,7 +110,7 @@ def test_delete_rejects_an_invalid_writer_id(larder: Larder, stored: Cloud, writ
     output = larder.refusal("artifacts", "delete", "acme", "--writer", writer, status=2)
     assert "--writer must be the id of a key, a session or a user, 32 letters and digits" in output
     assert "x" * 24 not in output
-    assert larder.json("artifacts", "audit", "acme") == []
+    assert "removal" not in larder("artifacts", "audit", "acme").stdout
 
 
 def test_delete_says_when_the_writer_has_no_artifacts(larder: Larder, stored: Cloud) -> None:
@@ -125,7 +126,7 @@ def test_audit_shows_who_deleted_what(larder: Larder, stored: Cloud, manage: Sen
     with handed_over(settings().removal_function):
         manage.asking(writer=stored.key.id)("DELETE", "/v1/artifacts")
     larder("artifacts", "delete", "acme", "a2")
-    output = larder.json("artifacts", "audit", "acme")
+    output = larder.json("artifacts", "audit", "acme", "--limit", "3")
     assert [(one["action"], one["subject"], one["by"]) for one in output] == [
         ("artifact_deleted", "a2", "operator"),
         ("removal_asked", stored.key.id, "ada@acme.example"),
@@ -143,8 +144,31 @@ def test_audit_shows_the_id_of_a_deleted_user(
     manage("DELETE", "/v1/artifacts/a1")
     delete_user(stored.user.id, now=clock.now())
     leave_teams(stored.user.id)
-    (output,) = larder.json("artifacts", "audit", "acme")
-    assert output["by"] == stored.user.id
+    by = {one["action"]: one["by"] for one in larder.json("artifacts", "audit", "acme")}
+    assert (by["member_removed"], by["artifact_deleted"]) == (stored.user.id, stored.user.id)
+
+
+def test_audit_finds_deleted_owners_by_their_id(larder: Larder, cloud: Cloud) -> None:
+    larder("teams", "delete", "acme", "--yes")
+    larder("users", "delete", "ada@acme.example", "--yes")
+    for id, action in ((cloud.team.id, "team_deleted"), (cloud.user.id, "user_deleted")):
+        actions = {one["action"]: one for one in larder.json("artifacts", "audit", id)}
+        assert (actions[action]["subject"], actions[action]["by"]) == (id, "operator")
+
+
+def test_audit_shows_what_was_used_without_a_key_or_session(larder: Larder, cloud: Cloud) -> None:
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    token = issue_verification_token(bob, now=clock.now())
+    Browser().get(f"/verify-email?token={token}")
+    shown = larder.json("artifacts", "audit", bob.email)
+    assert ("email_verified", "link") in {(one["action"], one["by"]) for one in shown}
+
+
+def test_audit_shows_roles(larder: Larder, cloud: Cloud) -> None:
+    larder("users", "create", "--email", "bob@acme.example", "--name", "Bob")
+    larder("teams", "add-member", "acme", "bob@acme.example", "--role", "viewer")
+    shown = larder.json("artifacts", "audit", "acme")
+    assert ("member_added", "VIEWER") in {(one["action"], one["role"]) for one in shown}
 
 
 def test_an_address_stands_for_artifacts_without_a_team(
@@ -163,7 +187,8 @@ def test_an_address_stands_for_artifacts_without_a_team(
     assert (done["artifacts"], done["size_bytes"], done["finished"]) == (1, 3, True)
     assert read_totals(stored.user.id) == Totals()
     audit = larder.json("artifacts", "audit", ada)
-    assert [(one["subject"], one["by"]) for one in audit][-1] == ("b1", "operator")
+    deleted = [one for one in audit if one["action"] == "artifact_deleted"]
+    assert [(one["subject"], one["by"]) for one in deleted] == [("b1", "operator")]
     # The team's artifacts stay.
     assert read_totals(stored.team.id).artifacts == 3
 
@@ -179,6 +204,7 @@ def test_an_unknown_address_is_reported(
     assert "there is no user bob@acme.example" in output
 
 
-def test_audit_says_when_nothing_was_deleted(larder: Larder, cloud: Cloud) -> None:
-    assert "nothing has been deleted from acme" in larder("artifacts", "audit", "acme").stdout
-    assert larder.json("artifacts", "audit", "acme") == []
+def test_audit_says_when_it_is_empty(larder: Larder, cloud: Cloud) -> None:
+    unknown = "team_unknown"
+    assert f"the audit of {unknown} is empty" in larder("artifacts", "audit", unknown).stdout
+    assert larder.json("artifacts", "audit", unknown) == []

@@ -312,7 +312,7 @@ def test_end_sessions_also_ends_change_links_and_login_codes(larder: Larder, clo
     tokens = [start_session(bob, now=clock.now())[1] for _ in range(2)]
     _, another = start_session(cloud.user, now=clock.now())
     link = issue_verification_token(bob, new_email="eve@acme.example", now=clock.now())
-    code = turbo_login.create_token(bob, turbo_login.Grant(sso_team="acme"), now=clock.now())
+    code = turbo_login.create_token(bob, turbo_login.Grant(sso_team="acme"), now=clock.now()).text
     assert larder.json("users", "end-sessions", "BOB@acme.example") == {
         "id": bob.id, "email": "bob@acme.example", "sessions_ended": True,
     }  # fmt: skip
@@ -381,7 +381,7 @@ def test_change_email_ends_all_access_of_the_thief(
     verification = issue_verification_token(stolen, now=now)
     change = issue_verification_token(stolen, new_email="other@evil.example", now=now)
     reset = issue_reset_token(stolen, now=now)
-    code = turbo_login.create_token(stolen, turbo_login.Grant(sso_team="acme"), now=now)
+    code = turbo_login.create_token(stolen, turbo_login.Grant(sso_team="acme"), now=now).text
     larder(*CHANGE)
     assert find_session(session, now=now) is None
     for email in ("thief@evil.example", "bob@acme.example"):

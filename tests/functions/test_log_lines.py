@@ -10,12 +10,14 @@ import pytest
 
 from larder import clock
 from larder.accounts.links import issue_reset_token
-from larder.accounts.sessions import start_session
+from larder.accounts.service import find_user
+from larder.accounts.sessions import list_sessions, start_session
+from larder.api_keys.service import list_keys
 from local.template import Function, load_template
-from tests.catalogue import NAMES
+from tests.catalogue import CALLBACK, NAMES
 from tests.functions.test_sample_events import arrive, run, sample
 from tests.mailbox import Mailbox
-from tests.requests import Browser, Cloud, Context, Sender, invoke
+from tests.requests import Browser, Cloud, Context, Sender, browser_of, invoke
 
 KEYS = "/api/auth/api-key"
 AUDITED = ("action", "user_id", "credential_id", "owner", "subject")
@@ -121,6 +123,9 @@ def test_the_log_says_who_signed_in_and_changed_which_key(
     body = {"email": "bob@acme.example", "password": "correct horse", "name": "Bob"}
     user_id = Browser().post("/sign-up/email", body).json["user"]["id"]
     Browser().post("/sign-in/email", {name: body[name] for name in ("email", "password")})
+    bob = find_user(user_id)
+    assert bob is not None
+    second, first = (one.id for one in list_sessions(bob, now=clock.now()))
     token = issue_reset_token(cloud.user, now=clock.now())
     Browser().post("/reset-password", {"newPassword": "another horse", "token": token})
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
@@ -132,12 +137,35 @@ def test_the_log_says_who_signed_in_and_changed_which_key(
         ("key_created", ada, session.id, ada, key_id),
         ("key_changed", ada, session.id, ada, key_id),
         ("key_deleted", ada, session.id, ada, key_id),
-        ("signed_up", None, None, user_id, user_id),
-        ("signed_in", None, None, user_id, user_id),
+        ("signed_up", user_id, "password", user_id, user_id),
+        ("signed_in", user_id, "password", user_id, first),
+        ("signed_in", user_id, "password", user_id, second),
         ("password_reset", None, None, ada, ada),
     ]
     answered = [line for line in lines if line.get("route") == f"POST {KEYS}/create"]
     assert {(line["user_id"], line["session_id"]) for line in answered} == {(ada, session.id)}
+    (line,) = [
+        line
+        for line in lines
+        if line.get("route") == "POST /api/auth/sign-in/email" and "status" in line
+    ]
+    assert (line["user_id"], line["session_id"]) == (user_id, second)
+
+
+def test_the_log_names_the_key_of_a_turbo_login(cloud: Cloud, log: StringIO) -> None:
+    session, token = start_session(cloud.user, now=clock.now())
+    body = {"redirectUri": CALLBACK, "state": "s", "name": "turbo on Linux"}
+    assert browser_of(cloud.user, token=token).post("/turbo-login", body).status == 200
+    (key,) = [key for key in list_keys(cloud.user.id) if key.id != cloud.key.id]
+    audited, answered = [json.loads(line) for line in log.getvalue().splitlines()]
+    assert tuple(audited[name] for name in AUDITED) == (
+        "key_created",
+        cloud.user.id,
+        session.id,
+        cloud.user.id,
+        key.id,
+    )
+    assert (answered["key_id"], answered["session_id"]) == (key.id, session.id)
 
 
 def test_a_line_has_the_error_code_and_nothing_of_the_previous_request(

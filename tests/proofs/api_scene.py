@@ -201,7 +201,9 @@ class Scene:
             "follow_reset_link": [lambda: issue_reset_token(self.user, now=now)],
             "revoke_session": [lambda: self.session, lambda: self.stranger.session],
             "exchange_login_code": [
-                lambda: turbo_login.create_token(self.user, Grant(sso_team=self.team.id), now=now)
+                lambda: (
+                    turbo_login.create_token(self.user, Grant(sso_team=self.team.id), now=now).text
+                )
             ],
             "join_team": [self.invitation],
             "join_team_of_team": [self.invitation],

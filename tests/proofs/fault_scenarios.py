@@ -1101,7 +1101,7 @@ def start_sso(s: Subject) -> Play:
 
 @scenario("GET /registration/verify", done_before={401: "invalid_login_code"})
 def exchange_code(s: Subject) -> Play:
-    code = create_token(s.user, Grant(sso_team=s.team.slug), now=clock.now())
+    code = create_token(s.user, Grant(sso_team=s.team.slug), now=clock.now()).text
     sender = s.sender(None)
     path = f"/registration/verify?token={code}&tokenName=x"
     yield lambda: sender("GET", path, headers=s.from_its_address())

@@ -21,7 +21,7 @@ PARALLEL = 20
 def test_a_code_creates_one_key(new_team: Cloud, overlap: Overlap) -> None:
     code = turbo_login.create_token(
         new_team.user, Grant(sso_team=new_team.team.id), now=clock.now()
-    )
+    ).text
     before = len(list_keys(new_team.user.id))
     done = all_at_once(
         [outcome(lambda: turbo_login.exchange_code(code, "", now=clock.now()))] * PARALLEL, overlap

@@ -151,12 +151,15 @@ def delete(owner: str, hashes: Sequence[str], writer: str | None, as_json: bool)
 )
 @json_option
 def audit(owner: str, limit: int, as_json: bool) -> None:
-    """Show deletions from TEAM or EMAIL, newest first."""
-    found = require_owner(owner)
+    """Show the audit of TEAM or EMAIL, newest first: who got access, and what was deleted or replaced.
+
+    A deleted team or user is found by its id.
+    """
+    id, name = _audited_owner(owner)
     print_table(
-        _audit_records(_newest(found.id, limit)),
-        ("at", "action", "subject", "artifacts", "size_bytes", "by"),
-        empty=f"nothing has been deleted from {found.name}",
+        _audit_records(_newest(id, limit)),
+        ("at", "action", "subject", "role", "artifacts", "size_bytes", "by"),
+        empty=f"the audit of {name} is empty",
         as_json=as_json,
     )
 
@@ -225,6 +228,18 @@ def _writer_id(writer: str) -> str:
         ) from None
 
 
+def _audited_owner(owner: str) -> tuple[str, str]:
+    """The id and the name of an owner, even if it is deleted. Raises ClickException."""
+    from larder.hashing import is_random_id
+    from larder.teams.teams import find_team, names_a_team
+
+    is_id = is_random_id(owner) or (names_a_team(owner) and find_team(owner) is None)
+    if is_id:
+        return owner, owner
+    found = require_owner(owner)
+    return found.id, found.name
+
+
 def _newest(owner: str, limit: int) -> list["Entry"]:
     from larder.audit.service import read_entries
 
@@ -240,7 +255,10 @@ def _newest(owner: str, limit: int) -> list["Entry"]:
 
 
 def _audit_records(entries: Sequence["Entry"]) -> list[Record]:
-    """`by` is the user's email address, or the id of a user who no longer exists."""
+    """`by` is the user's email address, or the id of a user who no longer exists.
+
+    Without a user it is what was used, such as a link, and without that the operator.
+    """
     from larder.accounts.service import find_users
 
     ids = {entry.actor.user_id for entry in entries if entry.actor}
@@ -249,16 +267,18 @@ def _audit_records(entries: Sequence["Entry"]) -> list[Record]:
     for entry in entries:
         id = entry.actor.user_id if entry.actor else None
         known = None if id is None else users.get(id)
+        credential_id = entry.actor.credential_id if entry.actor else None
         records.append(
             {
                 "at": entry.at,
                 "action": entry.action.value,
                 "subject": entry.subject,
+                "role": entry.role,
                 "artifacts": entry.artifacts,
                 "size_bytes": entry.size_bytes,
-                "by": "operator" if id is None else id if known is None else known.email,
+                "by": known.email if known else id or credential_id or "operator",
                 "user_id": id,
-                "credential_id": entry.actor.credential_id if entry.actor else None,
+                "credential_id": credential_id,
             }
         )
     return records

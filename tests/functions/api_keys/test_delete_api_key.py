@@ -54,10 +54,10 @@ def test_an_operator_deletes_any_key(operator: Sender, cloud: Cloud) -> None:
     assert find_key(cloud.key.id) is None
 
 
-def test_it_reads_the_session_the_index_and_the_key_and_writes_once(
+def test_it_reads_the_session_the_index_and_the_key_and_writes_in_one_transaction(
     ada: Sender, cloud: Cloud
 ) -> None:
     ada("GET", f"{API}/list")
     with counted() as calls:
         delete(ada, cloud.key.id)
-    assert calls.steps == [["BatchGetItem"], ["Query"], ["GetItem"], ["DeleteItem"]]
+    assert calls.steps == [["BatchGetItem"], ["Query"], ["GetItem"], ["TransactWriteItems"]]

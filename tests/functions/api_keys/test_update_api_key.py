@@ -76,7 +76,7 @@ def test_uses_during_an_update_are_still_counted(ada: Sender, cloud: Cloud) -> N
     def use() -> None:
         assert verify(key.key_hash, READ, now=clock.now()).valid
 
-    with just_before("dynamodb", "UpdateItem", use):
+    with just_before("dynamodb", "TransactWriteItems", use):
         assert update(ada, key, name="busy").json["remaining"] == 9
     assert stored(key).remaining == 9
 
@@ -148,7 +148,7 @@ def test_404_for_a_key_that_is_deleted_during_the_request(ada: Sender, cloud: Cl
     def end() -> None:
         assert revoke_key(cloud.key)
 
-    with just_before("dynamodb", "UpdateItem", end):
+    with just_before("dynamodb", "TransactWriteItems", end):
         reply = update(ada, cloud.key, name="late")
     assert refused(reply) == (404, "KEY_NOT_FOUND")
     assert stored_keys() == []
@@ -217,7 +217,7 @@ def test_a_concurrent_refill_is_not_lost(operator: Sender, cloud: Cloud) -> None
     def use() -> None:
         assert verify(key.key_hash, READ, now=clock.now()).valid
 
-    with just_before("dynamodb", "UpdateItem", use):
+    with just_before("dynamodb", "TransactWriteItems", use):
         reply = update(operator, key, refillAmount=9, refillInterval=60_000)
     assert (reply.json["remaining"], reply.json["refillAmount"]) == (5, 9)
     assert reply.json["lastRefillAt"] == clock.to_iso(key.created_at + timedelta(seconds=1))
@@ -237,13 +237,15 @@ def test_a_whole_number_can_have_decimals(operator: Sender, cloud: Cloud) -> Non
     assert refused(update(operator, cloud.key, remaining=7.5)) == (400, "VALIDATION_ERROR")
 
 
-def test_it_reads_the_session_the_index_and_the_key_and_writes_once(
+def test_it_reads_the_session_the_index_and_the_key_and_writes_in_one_transaction(
     ada: Sender, cloud: Cloud
 ) -> None:
     update(ada, cloud.key, name="one")
     with counted() as calls:
         update(ada, cloud.key, name="two", enabled=False, metadata=None, expiresIn=60)
-    assert calls.steps == [["BatchGetItem"], ["Query"], ["GetItem"], ["UpdateItem"]]
+    read, write = [["BatchGetItem"], ["Query"], ["GetItem"]], ["TransactWriteItems"]
+    # Read again, because a transaction returns no items.
+    assert calls.steps == [*read, write, ["GetItem"]]
 
 
 def test_null_uses_on_an_unlimited_key_stay_null(cloud: Cloud, operator: Sender) -> None:

@@ -168,7 +168,7 @@ def test_the_audit_log_records_the_request_and_its_outcome(
     delete(manage, bob.key.id)
     do(removal_jobs)
     sweep.sweep(now=clock.now() + 27 * HOUR)
-    done, request = read_entries(stored.team.id, limit=10, now=clock.now()).entries
+    done, request, *_ = read_entries(stored.team.id, limit=10, now=clock.now()).entries
     assert (request.action, request.subject) == (Action.REMOVAL_ASKED, bob.key.id)
     assert (done.action, done.subject) == (Action.REMOVAL_DONE, bob.key.id)
     assert (done.artifacts, done.size_bytes) == (2, 16)

@@ -130,4 +130,5 @@ def test_the_operators_command_waits_for_it(cloud: Cloud) -> None:
     report = delete_by_writer.delete_written_now(cloud.team.id, cloud.user.id, now=clock.now())
     assert (report.artifacts, report.size_bytes, report.finished) == (1, 8, True)
     entries = read_entries(cloud.team.id, limit=10, now=clock.now()).entries
-    assert [entry.actor for entry in entries] == [None, None]
+    actions = {entry.action.value: entry.actor for entry in entries}
+    assert (actions["removal_asked"], actions["removal_done"]) == (None, None)

@@ -39,7 +39,7 @@ INVALID = (401, "invalid_login_code")
 @pytest.fixture
 def code(cloud: Cloud) -> str:
     """The code for the team `acme` that Ada's turbo client received."""
-    return turbo_login.create_token(cloud.user, Grant(sso_team="acme"), now=clock.now())
+    return turbo_login.create_token(cloud.user, Grant(sso_team="acme"), now=clock.now()).text
 
 
 def exchange(code: str, name: str = TURBO) -> Reply:
@@ -86,7 +86,7 @@ def test_401_without_a_code(cloud: Cloud) -> None:
 
 def test_401_for_an_expired_code(cloud: Cloud) -> None:
     before = clock.now() - timedelta(seconds=turbo_login.CODE_SECONDS)
-    late = turbo_login.create_token(cloud.user, Grant(sso_team="acme"), now=before)
+    late = turbo_login.create_token(cloud.user, Grant(sso_team="acme"), now=before).text
     assert refusal(exchange(late)) == INVALID
 
 
@@ -100,7 +100,7 @@ def test_expired_codes_are_deleted_with_expired_keys(cloud: Cloud, code: str) ->
 def test_a_user_who_has_left_the_team_gets_no_key(cloud: Cloud) -> None:
     bob = create_user("bob@acme.example", "Bob", now=clock.now())
     add_member(cloud.team.id, bob.id, Role.MEMBER, now=clock.now())
-    code = turbo_login.create_token(bob, Grant(sso_team="acme"), now=clock.now())
+    code = turbo_login.create_token(bob, Grant(sso_team="acme"), now=clock.now()).text
     remove_member(cloud.team.id, bob.id, by=None)
     assert refusal(exchange(code)) == (403, "not_a_team_member")
     assert len(stored_keys()) == 1
@@ -152,7 +152,9 @@ def test_a_code_ends_when_the_user_secures_the_account(
     again = find_user(cloud.user.id)
     assert again is not None
     assert (
-        exchange(turbo_login.create_token(again, Grant(sso_team="acme"), now=clock.now())).status
+        exchange(
+            turbo_login.create_token(again, Grant(sso_team="acme"), now=clock.now()).text
+        ).status
         == 200
     )
 
@@ -162,7 +164,9 @@ def test_a_code_issued_while_its_session_was_revoked_is_invalid(cloud: Cloud) ->
     found = cloud.user
     revoke_sessions(found.id)
     assert (
-        refusal(exchange(turbo_login.create_token(found, Grant(sso_team="acme"), now=clock.now())))
+        refusal(
+            exchange(turbo_login.create_token(found, Grant(sso_team="acme"), now=clock.now()).text)
+        )
         == INVALID
     )
 

@@ -10,10 +10,10 @@ from larder import aws, clock
 from larder.clock import to_ms
 from larder.instance import restart
 from larder.settings import settings
-from larder.teams.members import add_member
+from larder.teams import repository
 from larder.teams.models import CachingStatus, Role, TeamChange
 from larder.teams.state import change_state
-from larder.teams.teams import MAX_FORMER_SLUGS, change_team, create_team, delete_team, find_team
+from larder.teams.teams import MAX_FORMER_SLUGS, change_team, create_team, find_team
 from tests.faults import just_before, unreachable
 from tests.functions.teams.people import Person, joined, key_of, newcomer, outcome
 from tests.requests import Cloud, Reply, Sender
@@ -251,7 +251,7 @@ class TestAtTheSameMoment:
         admin = joined(cloud, Role.ADMIN)
 
         def demoted() -> None:
-            add_member(cloud.team.id, admin.user.id, Role.MEMBER, now=clock.now())
+            repository.change_role(cloud.team.id, admin.user.id, Role.ADMIN, Role.MEMBER)
 
         with just_before("dynamodb", "TransactWriteItems", demoted):
             assert outcome(change(admin, "acme", slug="another")) == (403, "missing_role")
@@ -259,7 +259,7 @@ class TestAtTheSameMoment:
 
     def test_404_if_the_team_was_just_deleted(self, cloud: Cloud, ada: Person) -> None:
         def deleted() -> None:
-            delete_team(cloud.team.id, by=None, now=clock.now())
+            repository.delete_team(cloud.team, by=None, now=clock.now())
 
         with just_before("dynamodb", "TransactWriteItems", deleted):
             assert outcome(change(ada, "acme", slug="other")) == (404, "team_not_found")

@@ -114,7 +114,9 @@ class Settings:
     )
     outbox_table: str = _resource("Name of the table that keeps mail when there is no sender.")
     email_function: str = _resource("Name of the function that makes and sends mail.")
-    audit_table: str = _resource("Name of the table of audit entries: who deleted what.")
+    audit_table: str = _resource(
+        "Name of the table of audit entries: who got access, and who deleted or replaced what."
+    )
     removal_function: str = _resource("Name of the function that deletes many artifacts at once.")
 
     retention_days: int = _option(

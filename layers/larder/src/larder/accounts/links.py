@@ -12,10 +12,11 @@ while the user has the address that it was sent to: the mailbox of a previous ad
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from larder.accounts import repository
 from larder.accounts.addresses import canonical, parse_address
@@ -32,6 +33,9 @@ from larder.accounts.email_jobs import (
 from larder.accounts.models import Account, EmailTaken, ResetToken, User
 from larder.accounts.passwords import check_new_password, hash_password
 from larder.accounts.service import read_account, replace_account, with_password
+from larder.actor import LINK, Actor
+from larder.audit.models import Action
+from larder.audit.service import audited
 from larder.clock import to_ms
 from larder.concurrency import attempts
 from larder.errors import (
@@ -53,6 +57,9 @@ from larder.rate_limits.models import EMAIL_CHANGES
 from larder.rate_limits.service import take_if_counted
 from larder.settings import settings
 from larder.signing import ExpiredToken, InvalidToken, decode_token, encode_token
+
+if TYPE_CHECKING:
+    from larder.tables import Write
 
 RESET_TOKEN_LENGTH = 24
 _CALLBACK_LIFETIME_S = 30 * 86_400
@@ -220,8 +227,12 @@ def follow_verification_token(
             account if changed == user else replace(account, user=replace(changed, updated_at=now))
         )
 
+    def noting(old: User, new: User) -> "list[Write]":
+        actor = Actor(LINK, by.id if by else None)
+        return [audited(new.id, action, new.id, actor) for action in _proofs(old, new)]
+
     try:
-        old, new = replace_account(claims["userId"], verified)
+        old, new = replace_account(claims["userId"], verified, noting)
     except NotSignedIn:
         raise VerifiedUserNotFound from None
     except EmailTaken:
@@ -231,6 +242,16 @@ def follow_verification_token(
     with suppress(TryAgain):
         notify_previous_address(old.user, new.user, mail_context, now=now)
     return new.user
+
+
+def _proofs(old: User, new: User) -> Iterator[Action]:
+    """What a link has changed."""
+    if new.email != old.email:
+        yield Action.EMAIL_CHANGED
+    elif new.email_verified and not old.email_verified:
+        yield Action.EMAIL_VERIFIED
+    if new.proven and not old.proven:
+        yield Action.EMAIL_PROVEN
 
 
 def confirm_new_email(token: str, mail_context: MailContext, *, now: datetime) -> User:
@@ -352,10 +373,16 @@ def reset_password(
         changed = replace(changed, user=user)
         guessed = guesses.at_sign_in(canonical(account.user.email))
         own = guessed.own_of(mail_context.request.ip_address)
+        actions = [Action.PASSWORD_RESET, *_proofs(account.user, changed.user)]
+        if revokes:
+            actions.append(Action.SESSIONS_ENDED)
+        if unproven:
+            actions.append(Action.KEYS_DELETED)
         stored = repository.change(
             account,
             changed,
             guesses.own_counter(own, now=now),
+            *(audited(user_id, action, user_id, Actor(LINK)) for action in actions),
             spending=hash_key(token),
             ending_keys_at=now if unproven else None,
         )

@@ -14,7 +14,7 @@ The items of a user and their account never differ: one transaction writes them,
 Version 0.1.0 stored the hash in the user found by address. It is read from there, and the user's next change moves it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -42,10 +42,10 @@ _holders: Remembered[str, str] = Remembered(1000)
 """User ids by token hash, of sessions that this instance has seen. They only select the items to read."""
 
 
-def add(account: Account) -> None:
-    """Store a new user. Raises EmailTaken."""
+def add(account: Account, *also: Write) -> None:
+    """Store a new user, and do other writes in the same transaction. Raises EmailTaken."""
     user = [IDENTITY.put(item, when=missing("pk")) for item in _user_items(account.user)]
-    if not commit(*user, *_put_credential(account)):
+    if not commit(*user, *_put_credential(account), *also):
         raise EmailTaken(account.user.email)
 
 
@@ -100,8 +100,10 @@ def change(
     return stored if commit(*writes) else None
 
 
-def delete(account: Account, *, now: datetime) -> bool:
+def delete(account: Account, *also: Write, now: datetime) -> bool:
     """Delete the user, which ends their sessions. False if the user has changed since the account was read.
+
+    `also` are other writes of the transaction.
 
     A `deleted` item stays until the user's other data is deleted: keys that the index did not show yet, and artifacts
     stored without a team.
@@ -113,6 +115,7 @@ def delete(account: Account, *, now: datetime) -> bool:
         IDENTITY.delete(_by_email(user.email), _USER, when=unchanged),
         IDENTITY.delete(_by_email(user.email), _ACCOUNT),
         IDENTITY.put({"pk": "deleted", "sk": user.id, "deleted_at": to_ms(now)}),
+        *also,
     )
 
 
@@ -187,17 +190,27 @@ def extend_session(session: Session) -> bool:
     )
 
 
-def delete_session(user_id: str, token_hash: str) -> bool:
-    """Delete a session of this user. False if the user does not have it."""
+def delete_session(
+    user_id: str, token_hash: str, noting: Callable[[str], Write] | None = None
+) -> bool:
+    """Delete a session of this user. False if the user does not have it.
+
+    `noting` makes the audit entry by the id of the session, which only the deleted item has. It is stored with the
+    second write.
+    """
     _, ended = commit_returning(IDENTITY.delete(user_id, _SESSION + token_hash))
     if not ended:
         return False
-    commit(IDENTITY.delete(_SESSION + token_hash, "session"))
+    also = () if noting is None else (noting(ended["id"]),)
+    commit(IDENTITY.delete(_SESSION + token_hash, "session"), *also)
     return True
 
 
-def revoke_other_sessions(account: Account, kept: Session | None) -> bool:
-    """Raise the session generation of the user, and of the session to keep. False if either has changed since."""
+def revoke_other_sessions(account: Account, kept: Session | None, *also: Write) -> bool:
+    """Raise the session generation of the user, and of the session to keep. False if either has changed since.
+
+    `also` are other writes of the transaction.
+    """
     generation = account.user.session_generation + 1
     user = replace(account.user, session_generation=generation)
     _, writes = _replacement(account, replace(account, user=user))
@@ -205,7 +218,7 @@ def revoke_other_sessions(account: Account, kept: Session | None) -> bool:
         item, _ = _session_items(replace(kept, generation=generation))
         unchanged = equals(generation=account.user.session_generation)
         writes.append(IDENTITY.put(item, when=unchanged))
-    return commit(*writes)
+    return commit(*writes, *also)
 
 
 def add_reset_token(token_hash: str, user: User, *, expires_at: datetime) -> None:

@@ -1,9 +1,10 @@
 """Create, find, change and delete users, and check their passwords."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from larder.accounts import repository
 from larder.accounts.addresses import canonical, parse_address
@@ -15,6 +16,9 @@ from larder.accounts.passwords import (
     needs_rehash,
     verify_password,
 )
+from larder.actor import Actor
+from larder.audit.models import Action
+from larder.audit.service import audited
 from larder.concurrency import attempts
 from larder.errors import (
     InvalidEmailOrPassword,
@@ -28,6 +32,9 @@ from larder.names import parse_name
 from larder.rate_limits import guesses
 from larder.settings import listed, settings
 
+if TYPE_CHECKING:
+    from larder.tables import Write
+
 MAX_IMAGE_LENGTH = 2048
 
 
@@ -40,11 +47,12 @@ def create_user(
     email_verified: bool = False,
     now: datetime,
 ) -> User:
-    """Add a user. Raises what new_account raises, and EmailTaken if another user has the address."""
+    """Add a user, for the operator. Raises what new_account raises, and EmailTaken if another user has the address."""
     account = new_account(
         email, name, password=password, image=image, email_verified=email_verified, now=now
     )
-    repository.add(account)
+    user_id = account.user.id
+    repository.add(account, audited(user_id, Action.USER_CREATED, user_id, None))
     return account.user
 
 
@@ -149,7 +157,9 @@ def update_profile(user: User, change: ProfileChange, *, now: datetime) -> User:
     return change_account(user.id, changed).user
 
 
-def change_password(user_id: str, change: PasswordChange, *, now: datetime) -> User:
+def change_password(
+    user_id: str, change: PasswordChange, *, actor: Actor | None = None, now: datetime
+) -> User:
     """Set a new password and, if requested, end the user's sessions, in one transaction.
 
     Raises PasswordTooShort, PasswordTooLong, PasswordTooCommon, InvalidPassword, TooManyWrongPasswords.
@@ -162,13 +172,18 @@ def change_password(user_id: str, change: PasswordChange, *, now: datetime) -> U
         password_hash, ends = hash_password(change.new), change.ends_other_sessions
         return with_password(account, password_hash, ends_sessions=ends, now=now)
 
-    return change_account(user_id, changed).user
+    actions = [Action.PASSWORD_CHANGED]
+    if change.ends_other_sessions:
+        actions.append(Action.SESSIONS_ENDED)
+    entries = [audited(user_id, action, user_id, actor) for action in actions]
+    return replace_account(user_id, changed, lambda _old, _new: entries)[1].user
 
 
-def delete_user(user_id: str, *, now: datetime) -> None:
+def delete_user(user_id: str, *, actor: Actor | None = None, now: datetime) -> None:
     """Delete the user, which ends all their sessions. Raises NotSignedIn if the user does not exist."""
+    entry = audited(user_id, Action.USER_DELETED, user_id, actor)
     for _ in attempts():
-        if repository.delete(read_account(user_id), now=now):
+        if repository.delete(read_account(user_id), entry, now=now):
             return
     raise TryAgain
 
@@ -236,15 +251,23 @@ def change_account(user_id: str, changed: Callable[[Account], Account]) -> Accou
 
     Raises NotSignedIn if the user does not exist, EmailTaken, TryAgain, and what `changed` raises.
     """
-    _, stored = replace_account(user_id, changed)
+    _, stored = replace_account(user_id, changed, lambda _old, _new: ())
     return stored
 
 
-def replace_account(user_id: str, changed: Callable[[Account], Account]) -> tuple[Account, Account]:
-    """Like `change_account`, but returns the account before and after the change."""
+def replace_account(
+    user_id: str,
+    changed: Callable[[Account], Account],
+    noting: "Callable[[User, User], Iterable[Write]]",
+) -> tuple[Account, Account]:
+    """Like `change_account`, but returns the account before and after the change.
+
+    `noting` gets the user before and after it, and returns the audit entries to store in the same transaction.
+    """
     for _ in attempts():
         account = read_account(user_id)
-        stored = repository.change(account, changed(account))
+        new = changed(account)
+        stored = repository.change(account, new, *noting(account.user, new.user))
         if stored is not None:
             return account, stored
     raise TryAgain

@@ -3,16 +3,23 @@
 import re
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from larder.accounts import repository
 from larder.accounts.models import Session, User
 from larder.accounts.service import read_account
+from larder.actor import PASSWORD, Actor
+from larder.audit.models import Action
+from larder.audit.service import audited
 from larder.concurrency import attempts
 from larder.errors import NotSignedIn, TryAgain
 from larder.hashing import hash_key, random_id
 from larder.rate_limits import guesses
 from larder.rate_limits.guesses import Counter
 from larder.settings import settings
+
+if TYPE_CHECKING:
+    from larder.tables import Write
 
 TOKEN_LENGTH = 32
 NOT_REMEMBERED_SECONDS = 86_400
@@ -50,7 +57,8 @@ def start_session(
         user_agent=None if user_agent is None else user_agent[:_MAX_USER_AGENT_LENGTH],
     )
     accepted = () if guessed is None else guesses.acceptance(guessed, now=now)
-    if not repository.add_session(session, *accepted):
+    entry = audited(user.id, Action.SIGNED_IN, session.id, Actor(PASSWORD, user.id))
+    if not repository.add_session(session, *accepted, entry):
         if guessed is None:
             raise AssertionError("two session tokens are equal")  # of 190 random bits
         guesses.raise_refusal(guessed, now=now)
@@ -101,23 +109,30 @@ def list_sessions(user: User, *, now: datetime) -> list[Session]:
     return [session for session in stored if _is_valid(session, user, now)]
 
 
-def revoke_session(user_id: str, token: str) -> None:
+def revoke_session(user_id: str, token: str, *, actor: Actor | None = None) -> None:
     """Revoke the session with this token or token hash. Does nothing if the session is not the user's."""
+
+    def entry(session_id: str) -> "Write":
+        return audited(user_id, Action.SESSION_ENDED, session_id, actor)
+
     if _TOKEN.fullmatch(token):
-        repository.delete_session(user_id, hash_key(token))
+        repository.delete_session(user_id, hash_key(token), entry)
     elif _TOKEN_HASH.fullmatch(token):
-        repository.delete_session(user_id, token)
+        repository.delete_session(user_id, token, entry)
 
 
-def revoke_sessions(user_id: str, *, kept: Session | None = None) -> None:
+def revoke_sessions(
+    user_id: str, *, kept: Session | None = None, actor: Actor | None = None
+) -> None:
     """Revoke all of the user's sessions, or all except `kept`, from the next request on.
 
     Raises TryAgain. Raises NotSignedIn if the user does not exist, or if `kept` has been revoked in the meantime: of
     two sessions that revoke each other at the same time, at most one stays.
     """
+    entry = audited(user_id, Action.SESSIONS_ENDED, user_id, actor)
     for _ in attempts():
         account = read_account(user_id)
-        if repository.revoke_other_sessions(account, kept):
+        if repository.revoke_other_sessions(account, kept, entry):
             return
         if kept is not None:
             kept = repository.get_session(user_id, kept.token_hash)

@@ -20,6 +20,9 @@ from larder.accounts.service import (
     with_password,
 )
 from larder.accounts.sessions import is_fresh, start_session
+from larder.actor import PASSWORD, Actor
+from larder.audit.models import Action
+from larder.audit.service import audited
 from larder.concurrency import running
 from larder.errors import (
     AddressTooLong,
@@ -68,14 +71,22 @@ class SignIn:
     remembered: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class StartedSession:
+    """A new session. Only the token's hash is stored."""
+
+    id: str
+    token: str
+
+
 def sign_up(
     request: SignUp, mail_context: MailContext, *, now: datetime
-) -> tuple[User, str | None]:
-    """Add a user, start their first session and send a verification link. Returns the user and the session's token.
+) -> tuple[User, StartedSession | None]:
+    """Add a user, start their first session and send a verification link. Returns the user and the session.
 
     The user exists even if the link cannot be sent: they can request another.
 
-    If the deployment requires verified addresses, there is no session and no token, and an email is sent. An address
+    If the deployment requires verified addresses, there is no session, and an email is sent. An address
     that is taken then gets the same reply, with a user who does not exist. In that case the email goes to the existing
     user and says that they have an account. It has no verification link, because a stranger may have created that
     account with the address.
@@ -92,7 +103,8 @@ def sign_up(
         email=user.email, callback_url=request.callback_url, mail_context=mail_context
     )
     try:
-        repository.add(account)
+        entry = audited(user.id, Action.SIGNED_UP, user.id, Actor(PASSWORD, user.id))
+        repository.add(account, entry)
     except EmailTaken:
         if not settings().require_email_verification:
             raise UserAlreadyExists from None
@@ -103,9 +115,9 @@ def sign_up(
     if not settings().send_verification_on_sign_up:
         return user, _start_session(user, request.remembered, mail_context, now)
     with running(_send_if_possible, job) as sending:
-        token = _start_session(user, request.remembered, mail_context, now)
+        started = _start_session(user, request.remembered, mail_context, now)
     sending.result()
-    return user, token
+    return user, started
 
 
 def _send_if_possible(job: VerifyEmail | SignUpAgain) -> None:
@@ -113,8 +125,10 @@ def _send_if_possible(job: VerifyEmail | SignUpAgain) -> None:
         send_later(job)
 
 
-def sign_in(request: SignIn, mail_context: MailContext, *, now: datetime) -> tuple[User, str]:
-    """Start a session for the user with this address and password. Returns the user and the session's token.
+def sign_in(
+    request: SignIn, mail_context: MailContext, *, now: datetime
+) -> tuple[User, StartedSession]:
+    """Start a session for the user with this address and password. Returns the user and the session.
 
     Wrong passwords are counted by address, whether or not it has an account. After too many, every password is refused
     for some time, except from the client address that has just reset the password.
@@ -137,7 +151,7 @@ def sign_in(request: SignIn, mail_context: MailContext, *, now: datetime) -> tup
 
 def _sign_in(
     request: SignIn, mail_context: MailContext, guessed: Counter, now: datetime
-) -> tuple[User, str]:
+) -> tuple[User, StartedSession]:
     try:
         user = check_credentials(request.email, request.password)
     except InvalidEmailOrPassword:
@@ -156,12 +170,13 @@ def _sign_in(
 
 def change_own_password(
     session: Session, change: PasswordChange, mail_context: MailContext, *, now: datetime
-) -> tuple[User, str | None]:
-    """Set a new password for the session's user. If that ends their sessions, returns the token of a new session.
+) -> tuple[User, StartedSession | None]:
+    """Set a new password for the session's user. If that ends their sessions, returns a new session.
 
     Raises PasswordTooShort, PasswordTooLong, InvalidPassword.
     """
-    user = service.change_password(session.user_id, change, now=now)
+    actor = Actor(session.id, session.user_id)
+    user = service.change_password(session.user_id, change, actor=actor, now=now)
     if not change.ends_other_sessions:
         return user, None
     return user, _start_session(user, session.remembered, mail_context, now)
@@ -194,7 +209,7 @@ def delete_own_user(user: User, session: Session, password: str | None, *, now: 
     elif not is_fresh(session, now=now):
         raise SessionExpired
     check_teams_keep_an_owner(user.id)
-    service.delete_user(user.id, now=now)
+    service.delete_user(user.id, actor=Actor(session.id, user.id), now=now)
 
 
 def give_account(user_id: str, email: str, *, now: datetime) -> tuple[User, User]:
@@ -216,7 +231,9 @@ def give_account(user_id: str, email: str, *, now: datetime) -> tuple[User, User
             locked, user=replace(locked.user, email=address, email_verified=False, proven=False)
         )
 
-    old, new = replace_account(user_id, with_new_address)
+    actions = (Action.EMAIL_CHANGED, Action.SESSIONS_ENDED)
+    entries = [audited(user_id, action, user_id, None) for action in actions]
+    old, new = replace_account(user_id, with_new_address, lambda _old, _new: entries)
     return old.user, new.user
 
 
@@ -232,8 +249,8 @@ def _start_session(
     mail_context: MailContext,
     now: datetime,
     guessed: Counter | None = None,
-) -> str:
-    _, token = start_session(
+) -> StartedSession:
+    session, token = start_session(
         user,
         remembered=remembered,
         ip_address=mail_context.request.ip_address,
@@ -241,7 +258,7 @@ def _start_session(
         guessed=guessed,
         now=now,
     )
-    return token
+    return StartedSession(session.id, token)
 
 
 def allowed_domains() -> set[str]:

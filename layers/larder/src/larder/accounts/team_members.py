@@ -8,6 +8,7 @@ from larder.accounts.addresses import canonical, parse_address
 from larder.accounts.email_jobs import InviteToTeam, MailContext, send_later
 from larder.accounts.models import User
 from larder.accounts.service import find_users
+from larder.actor import Actor
 from larder.errors import EmailNotProven, InvalidValue, InvitationForAnother
 from larder.hashing import hash_key
 from larder.invitations import service as invitations
@@ -98,7 +99,9 @@ def send_invitations(
     return created
 
 
-def join_team(user: User, token: str, *, now: datetime) -> tuple[Team, Role]:
+def join_team(
+    user: User, token: str, *, actor: Actor | None = None, now: datetime
+) -> tuple[Team, Role]:
     """Accept the invitation with this token. Returns the team and the user's role in it.
 
     Anyone who has the link can sign up with the invited address, so the user must have proven it. Raises
@@ -109,7 +112,7 @@ def join_team(user: User, token: str, *, now: datetime) -> tuple[Team, Role]:
         raise InvitationForAnother
     if not user.proven:
         raise EmailNotProven
-    return invitations.accept(invitation, user.id, now=now)
+    return invitations.accept(invitation, user.id, actor=actor, now=now)
 
 
 def _count(team_id: str, invitee: Invitee, by: Member, now: datetime) -> None:

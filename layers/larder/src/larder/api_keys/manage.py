@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from larder.api_keys import repository
+from larder.api_keys import audited, repository
 from larder.api_keys.grants import check_grant, held, within
 from larder.api_keys.models import ApiKey, KeyChanges, NewKey, Refill, Unset
 from larder.api_keys.principals import Principal
@@ -15,7 +15,7 @@ from larder.api_keys.rules import (
     check_name,
     check_permissions,
 )
-from larder.api_keys.service import prepare_key, store_key
+from larder.api_keys.service import prepare_key, revoke_key, store_key
 from larder.concurrency import attempts
 from larder.errors import InvalidValue, KeyNotFound, NoValuesToUpdate, TryAgain
 from larder.extensions import RequestContext
@@ -42,7 +42,7 @@ def grant_key(
         key = replace(key, permissions=within(key.permissions, holds))
     check_grant(principal, key, holds)
     maker = principal.user if principal.user_id == key.user_id else None
-    return store_key(key, maker=maker), raw
+    return store_key(key, maker=maker, actor=principal.actor), raw
 
 
 def get_key(principal: Principal, key_id: str) -> ApiKey:
@@ -74,7 +74,7 @@ def update_key(
         if changes.permissions is not None or principal.key is not None:
             holds = held(principal, user_id=key.user_id, team_id=key.team_id, ctx=ctx)
             check_grant(principal, changed, holds)
-        stored = repository.change(key, changed)
+        stored = repository.change(key, changed, *audited.changed(key, principal.actor))
         if stored is not None:
             return stored
         # The key was deleted, or a use has just refilled it.
@@ -83,7 +83,7 @@ def update_key(
 
 def delete_key(principal: Principal, key_id: str) -> None:
     """Delete a key. No verification succeeds afterwards. Raises KeyNotFound."""
-    if not repository.delete(get_key(principal, key_id).key_hash):
+    if not revoke_key(get_key(principal, key_id), actor=principal.actor):
         raise KeyNotFound
 
 

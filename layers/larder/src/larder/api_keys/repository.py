@@ -153,7 +153,7 @@ def _key_of(item: Item) -> ApiKey | None:
 
 def add(
     key: ApiKey,
-    *,
+    *also: Write,
     spending: LoginCode | None = None,
     generation: int | None = None,
     limited: bool = True,
@@ -164,7 +164,7 @@ def add(
     The transaction checks the user. So a key created during the deletion of its user is either found by that deletion
     or not created. With `spending`, the transaction also deletes this login code, and fails if the code is gone or the
     user has changed the password or ended the sessions since the code was made. With `generation`, it fails if the
-    user's sessions of this generation have ended.
+    user's sessions of this generation have ended. `also` are other writes of the transaction.
 
     Raises KeyLimitReached unless `limited` is False.
     """
@@ -183,6 +183,7 @@ def add(
     if spending is not None:
         code = _LOGIN_CODE + spending.code_hash
         writes.append(_BESIDE_KEYS.delete(code, when=exists("key_hash")))
+    writes += also
     for _ in attempts():
         failed = try_commit(*writes)
         if failed != [count]:
@@ -345,8 +346,10 @@ def use(
     return passed, _key_of(item)
 
 
-def change(old: ApiKey, new: ApiKey) -> ApiKey | None:
+def change(old: ApiKey, new: ApiKey, *also: Write) -> ApiKey | None:
     """Write the attributes that differ, and no others, so that concurrent uses are still counted.
+
+    `also` are other writes of the transaction.
 
     Returns the stored key. Returns None, and changes nothing, if the key is gone, or if the refill changes and a use
     has just refilled the key, because the time of the next refill depends on the last one.
@@ -359,8 +362,10 @@ def change(old: ApiKey, new: ApiKey) -> ApiKey | None:
     when = equals(id=old.id)
     if "refill_at" in changes:
         when &= equals(refill_at=before["refill_at"])
-    done, item = commit_returning(API_KEYS.update(old.key_hash, set=changes, when=when))
-    return _from_item(item) if done else None
+    if not commit(API_KEYS.update(old.key_hash, set=changes, when=when), *also):
+        return None
+    # A transaction returns no items, and the counts of uses may have changed.
+    return get(old.key_hash)
 
 
 def set_expiry(key_hash: str, expires_at: datetime, *, now: datetime) -> bool:
@@ -436,10 +441,9 @@ def disable(key_hash: str, *, now: datetime) -> ApiKey | None:
     return _from_item(item) if done else None
 
 
-def delete(key_hash: str) -> bool:
-    """Delete a key. False if it does not exist."""
-    _, item = commit_returning(API_KEYS.delete(key_hash))
-    return bool(item)
+def delete(key_hash: str, *also: Write) -> bool:
+    """Delete a key, and do other writes in the same transaction. False if the key does not exist."""
+    return commit(API_KEYS.delete(key_hash, when=exists("key_hash")), *also)
 
 
 def delete_if_unusable(key_hash: str, *, now: datetime) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from larder.actor import Actor
 from larder.api_keys import repository
 from larder.api_keys.checksums import CHECKSUM_LENGTH, Checksum, check, with_checksum
 from larder.api_keys.ended import ended_with_membership, ended_with_user
@@ -115,7 +116,14 @@ def prepare_key(
     return key, raw
 
 
-def store_key(key: ApiKey, *, maker: "User | None" = None, limited: bool = True) -> ApiKey:
+def store_key(
+    key: ApiKey,
+    *,
+    maker: "User | None" = None,
+    actor: Actor | None = None,
+    limited: bool = True,
+    replaces: ApiKey | None = None,
+) -> ApiKey:
     """Store a key, and return it with its user's password version.
 
     Raises InvalidValue if its user does not exist: nothing would delete the key with its user.
@@ -123,15 +131,18 @@ def store_key(key: ApiKey, *, maker: "User | None" = None, limited: bool = True)
     `maker` is the user of the session that creates a key for itself. Raises NotSignedIn if all sessions of the user
     have ended since the session was checked, so that a password reset that deletes keys does not miss this one.
 
-    Raises KeyLimitReached unless `limited` is False.
+    `replaces` is the key that this one replaces. Raises KeyLimitReached unless `limited` is False.
     """
+    from larder.api_keys import audited
+
     generation = None if maker is None else maker.session_generation
+    entries = audited.created(key, actor, replaces=replaces)
     for _ in attempts():
         version = maker.password_version if maker else repository.password_version_of(key.user_id)
         if version is None:
             raise InvalidValue("user_id", "there is no such user")
         stored = replace(key, password_version=version)
-        if repository.add(stored, generation=generation, limited=limited):
+        if repository.add(stored, *entries, generation=generation, limited=limited):
             return stored
         if repository.get(key.key_hash) is not None:
             raise SettingsError(f"{settings().key_generator} returned a key that exists already")
@@ -288,10 +299,10 @@ def page_of_team_keys(team_id: str, *, limit: int, offset: int) -> KeyPage:
     return repository.page_by_team(team_id, limit=limit, offset=offset)
 
 
-def delete_team_key(team_id: str, key_id: str) -> None:
+def delete_team_key(team_id: str, key_id: str, *, actor: Actor | None = None) -> None:
     """Delete a key that is bound to the team. Raises KeyNotFound, also for a key of another team."""
     key = repository.find_by_id(key_id) if is_random_id(key_id) else None
-    if key is None or key.team_id != team_id or not repository.delete(key.key_hash):
+    if key is None or key.team_id != team_id or not revoke_key(key, actor=actor):
         raise KeyNotFound
 
 
@@ -299,9 +310,11 @@ def find_key(key_id: str) -> ApiKey | None:
     return repository.find_by_id(key_id)
 
 
-def revoke_key(key: ApiKey) -> bool:
+def revoke_key(key: ApiKey, *, actor: Actor | None = None) -> bool:
     """Delete a key; no verification succeeds afterwards. False if it is deleted already, as by its last use."""
-    return repository.delete(key.key_hash)
+    from larder.api_keys import audited
+
+    return repository.delete(key.key_hash, *audited.deleted(key, actor))
 
 
 def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, str] | None:
@@ -338,7 +351,7 @@ def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, s
 def _create_successor(old: ApiKey, now: datetime) -> tuple[ApiKey, str]:
     """Not limited, so that the keys of a user who has the most can be rotated."""
     key, raw = prepare_key(_successor(old, now), now=now)
-    return store_key(key, limited=False), raw
+    return store_key(key, limited=False, replaces=old), raw
 
 
 def _successor(old: ApiKey, now: datetime) -> NewKey:

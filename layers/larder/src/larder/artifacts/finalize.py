@@ -104,9 +104,30 @@ def publish_or_discard(
         replaces=reservation.replaces,
         settles=settles,
         offered=offered,
+        noting=_replacement(reservation.artifact, reservation.replaces, now),
         now=now,
     )
     return reservation.kept
+
+
+def _replacement(artifact: Artifact, replaces: Artifact | None, now: datetime) -> "Entry | None":
+    """The audit entry of an artifact that replaces another writer's."""
+    if replaces is None or replaces.writer == artifact.writer:
+        return None
+    # Imported here because cache requests start faster without it.
+    from larder.audit.models import Action
+    from larder.audit.service import make_entry
+
+    upload = artifact.upload
+    return make_entry(
+        upload.owner,
+        Action.ARTIFACT_REPLACED,
+        upload.hash,
+        artifact.writer,
+        artifacts=1,
+        size_bytes=replaces.size_bytes,
+        now=now,
+    )
 
 
 def delete_from_index(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) -> bool:

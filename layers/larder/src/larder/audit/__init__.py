@@ -1,1 +1,1 @@
-"""The audit log of removals. Entries never change. Their time to live deletes them."""
+"""The audit log of accounts, keys, teams and deletions. Entries never change. Their time to live deletes them."""

@@ -1,4 +1,4 @@
-"""Types of the audit log, which records actions that cannot be undone."""
+"""Types of the audit log. It records who got access, and what was deleted or replaced."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,6 +10,40 @@ from larder.actor import Actor
 class Action(StrEnum):
     """The recorded action. The text of each also says what the entry's `subject` is."""
 
+    SIGNED_UP = "signed_up"
+    """A user signed up. `subject` is the user, as in all entries of accounts that name nothing else."""
+    USER_CREATED = "user_created"
+    """The operator created a user."""
+    USER_DELETED = "user_deleted"
+    SIGNED_IN = "signed_in"
+    """A session began. `subject` is its id."""
+    SESSION_ENDED = "session_ended"
+    """One session was revoked. `subject` is its id."""
+    SESSIONS_ENDED = "sessions_ended"
+    """All sessions of the user were revoked. After `/revoke-other-sessions`, that of the actor stays."""
+    PASSWORD_CHANGED = "password_changed"  # noqa: S105  # names of actions
+    PASSWORD_RESET = "password_reset"  # noqa: S105
+    EMAIL_CHANGED = "email_changed"
+    EMAIL_VERIFIED = "email_verified"
+    EMAIL_PROVEN = "email_proven"
+    KEY_CREATED = "key_created"
+    """`subject` is the id of the key. A key of a team has two entries: that of its user, and that of the team."""
+    KEY_CHANGED = "key_changed"
+    KEY_ROTATED = "key_rotated"
+    """Another key replaced this one, with an entry of its own."""
+    KEY_DELETED = "key_deleted"
+    KEYS_DELETED = "keys_deleted"
+    """A password reset deleted all keys of the user."""
+    TEAM_CREATED = "team_created"
+    """`subject` is the user who owns it."""
+    TEAM_DELETED = "team_deleted"
+    """`subject` is the team."""
+    MEMBER_ADDED = "member_added"
+    """`subject` is the user. `role` is their role, after the change of one."""
+    MEMBER_REMOVED = "member_removed"
+    ROLE_CHANGED = "role_changed"
+    ARTIFACT_REPLACED = "artifact_replaced"
+    """Another writer replaced an artifact. `subject` is its hash."""
     ARTIFACT_DELETED = "artifact_deleted"
     """One artifact was deleted. `subject` is its hash."""
     REMOVAL_ASKED = "removal_asked"
@@ -23,6 +57,7 @@ class Entry:
     """One action. `id` sorts by time. `artifacts` and `size_bytes` count what it removed.
 
     `actor` is None for an operator at the command line. AWS authenticates them, so Larder does not know the user.
+    `role` is the role that a member got or lost.
     """
 
     id: str
@@ -33,6 +68,7 @@ class Entry:
     actor: Actor | None
     artifacts: int = 0
     size_bytes: int = 0
+    role: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,7 @@ def put(entry: Entry) -> Write:
         "credential_id": entry.actor.credential_id if entry.actor else None,
         "artifacts": entry.artifacts,
         "size_bytes": entry.size_bytes,
+        "role": entry.role,
         "expires_at": to_epoch_seconds(entry.at + kept),
     }
     return AUDIT.put(item)
@@ -54,6 +55,7 @@ def _entry(item: Item) -> Entry:
         actor=_actor(item),
         artifacts=item["artifacts"],
         size_bytes=item["size_bytes"],
+        role=item.get("role"),
     )
 
 

@@ -1,11 +1,16 @@
 """Make and read audit entries."""
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
+from larder import clock
 from larder.actor import Actor
 from larder.audit import repository
 from larder.audit.models import Action, Entry, Page
 from larder.hashing import time_ordered_id
+
+if TYPE_CHECKING:
+    from larder.tables import Write
 
 
 def make_entry(
@@ -29,6 +34,23 @@ def make_entry(
         artifacts=artifacts,
         size_bytes=size_bytes,
     )
+
+
+def audited(
+    owner: str, action: Action, subject: str, actor: Actor | None, *, role: str | None = None
+) -> "Write":
+    """The write of an entry, for the transaction of the action. `owner` is the user or team that it is about."""
+    now = clock.now()
+    entry = Entry(
+        id=time_ordered_id(now),
+        owner=owner,
+        at=now,
+        action=action,
+        subject=subject,
+        actor=actor,
+        role=role,
+    )
+    return repository.put(entry)
 
 
 def read_entries(owner: str, *, before: str | None = None, limit: int, now: datetime) -> Page:

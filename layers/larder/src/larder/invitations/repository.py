@@ -55,9 +55,9 @@ def delete(invitation: Invitation, *, by: Member | None) -> bool:
 
 
 def accept(
-    invitation: Invitation, user_id: str, inviters: Sequence[Role], *, now: datetime
+    invitation: Invitation, user_id: str, inviters: Sequence[Role], *also: Write, now: datetime
 ) -> bool:
-    """Add the user as a member and delete the invitation, in one transaction.
+    """Add the user as a member, delete the invitation and do other writes, in one transaction.
 
     False if the invitation or the team is gone, the user is a member already, or the member who made the invitation
     no longer has one of the roles `inviters`.
@@ -65,6 +65,7 @@ def accept(
     writes = [
         *_deletion(invitation),
         *joining(invitation.team_id, user_id, invitation.role, now=now),
+        *also,
     ]
     if invitation.invited_by is not None:
         writes.append(has_role(invitation.team_id, invitation.invited_by, *inviters))

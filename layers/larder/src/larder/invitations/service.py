@@ -8,6 +8,9 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+from larder.actor import Actor
+from larder.audit.models import Action
+from larder.audit.service import audited
 from larder.concurrency import attempts
 from larder.errors import (
     InvitationLimitReached,
@@ -96,7 +99,9 @@ def withdraw(team_id: str, invitation_id: str, *, by: Member | None, now: dateti
     raise TryAgain
 
 
-def remove_member_or_withdraw(team_id: str, uid: str, *, by: Member, now: datetime) -> None:
+def remove_member_or_withdraw(
+    team_id: str, uid: str, *, by: Member, actor: Actor | None = None, now: datetime
+) -> None:
     """Remove a member or withdraw an invitation, depending on the kind of id.
 
     Raises MemberNotFound, MissingRole, LastOwner, TeamNotFound, TryAgain.
@@ -104,7 +109,7 @@ def remove_member_or_withdraw(team_id: str, uid: str, *, by: Member, now: dateti
     if is_invitation_id(uid):
         withdraw(team_id, uid, by=by, now=now)
     else:
-        remove_member(team_id, uid, by=by)
+        remove_member(team_id, uid, by=by, actor=actor)
 
 
 def find(team_id: str, address: str, invitation_id: str, *, now: datetime) -> Invitation | None:
@@ -140,13 +145,17 @@ def find_by_token(token: str, *, now: datetime) -> Invitation:
     return found
 
 
-def accept(invitation: Invitation, user_id: str, *, now: datetime) -> tuple[Team, Role]:
+def accept(
+    invitation: Invitation, user_id: str, *, actor: Actor | None = None, now: datetime
+) -> tuple[Team, Role]:
     """Add the user to the team and delete the invitation. Of parallel requests, one succeeds.
 
     Returns the team and the user's role in it. A user who is a member already keeps their role. Raises
     InvitationNotFound, TryAgain.
     """
     inviters = [role for role in Role if role.manages(invitation.role)]
+    team_id, role = invitation.team_id, invitation.role
+    entry = audited(team_id, Action.MEMBER_ADDED, user_id, actor, role=role.value)
     for _ in attempts():
         inviter = invitation.invited_by or user_id
         places = read_places(invitation.team_id, user_id, inviter)
@@ -157,7 +166,7 @@ def accept(invitation: Invitation, user_id: str, *, now: datetime) -> tuple[Team
         if user_id in places.roles:
             done = repository.delete(invitation, by=None)
         else:
-            done = repository.accept(invitation, user_id, inviters, now=now)
+            done = repository.accept(invitation, user_id, inviters, entry, now=now)
         if done:
             return places.team, places.roles.get(user_id, invitation.role)
         current = find(invitation.team_id, invitation.address, invitation.id, now=now)

@@ -7,7 +7,11 @@ conditional on that role (`teams.py`).
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
+from larder.actor import DELETION, Actor
+from larder.audit.models import Action
+from larder.audit.service import audited
 from larder.concurrency import attempts
 from larder.errors import (
     InvalidValue,
@@ -20,6 +24,9 @@ from larder.errors import (
 from larder.teams import repository
 from larder.teams.models import Member, Membership, Places, Role, TeamMembership
 from larder.teams.teams import SLUG, acting_in, names_a_team
+
+if TYPE_CHECKING:
+    from larder.tables import Write
 
 _USER_ID = re.compile(r"[A-Za-z0-9]{1,64}")
 """The format of a user id. Checked because DynamoDB refuses keys that are too long."""
@@ -111,20 +118,25 @@ def add_member(team_id: str, user_id: str, role: Role, *, now: datetime) -> None
         if current_role is role:
             return
         if current_role is None:
-            done = repository.add_member(team_id, user_id, role, now=now)
+            entry = audited(team_id, Action.MEMBER_ADDED, user_id, None, role=role.value)
+            done = repository.add_member(team_id, user_id, role, entry, now=now)
         else:
             _check_not_last(current_role, places)
-            done = repository.change_role(team_id, user_id, current_role, role)
+            entry = audited(team_id, Action.ROLE_CHANGED, user_id, None, role=role.value)
+            done = repository.change_role(team_id, user_id, current_role, role, entry)
         if done:
             return
     raise TryAgain
 
 
-def change_role(team_id: str, user_id: str, role: Role, *, by: Member) -> None:
+def change_role(
+    team_id: str, user_id: str, role: Role, *, by: Member, actor: Actor | None = None
+) -> None:
     """Change a member's role. Only owners can give or take the role of an owner.
 
     Raises MemberNotFound, MissingRole, LastOwner, TeamNotFound, TryAgain.
     """
+    entry = audited(team_id, Action.ROLE_CHANGED, user_id, actor, role=role.value)
     for _ in attempts():
         acting, current_role, places = _acting_on(team_id, user_id, by)
         if acting is not None:
@@ -132,12 +144,14 @@ def change_role(team_id: str, user_id: str, role: Role, *, by: Member) -> None:
         if current_role is role:
             return
         _check_not_last(current_role, places)
-        if repository.change_role(team_id, user_id, current_role, role, by=acting):
+        if repository.change_role(team_id, user_id, current_role, role, entry, by=acting):
             return
     raise TryAgain
 
 
-def remove_member(team_id: str, user_id: str, *, by: Member | None) -> None:
+def remove_member(
+    team_id: str, user_id: str, *, by: Member | None, actor: Actor | None = None
+) -> None:
     """Remove a member from the team, or leave it. Takes effect at their next request.
 
     Raises MemberNotFound, MissingRole, LastOwner, TeamNotFound, TryAgain.
@@ -147,7 +161,8 @@ def remove_member(team_id: str, user_id: str, *, by: Member | None) -> None:
         if acting is not None and user_id != acting.user_id:
             check_manages(acting.role, current_role)
         _check_not_last(current_role, places)
-        if repository.remove_member(team_id, user_id, current_role, by=acting):
+        entry = _removal(team_id, user_id, current_role, actor)
+        if repository.remove_member(team_id, user_id, current_role, entry, by=acting):
             return
     raise TryAgain
 
@@ -203,9 +218,14 @@ def _leave(team_id: str, user_id: str) -> None:
         if places.team is None:
             repository.delete_member(team_id, user_id)
             return
-        if repository.remove_member(team_id, user_id, role, keeps_an_owner=False):
+        entry = _removal(team_id, user_id, role, Actor(DELETION, user_id))
+        if repository.remove_member(team_id, user_id, role, entry, keeps_an_owner=False):
             return
     raise TryAgain
+
+
+def _removal(team_id: str, user_id: str, role: Role, actor: Actor | None) -> "Write":
+    return audited(team_id, Action.MEMBER_REMOVED, user_id, actor, role=role.value)
 
 
 def _memberships(standings: Iterable[Membership]) -> list[TeamMembership]:

@@ -96,8 +96,10 @@ def list_teams() -> list[Team]:
     return sorted((_team(item) for item in TEAMS.scan(equals(sk="team"))), key=lambda one: one.slug)
 
 
-def add_team(team: Team, owner_user_id: str, *, made: MadeTeams | None = None) -> bool:
+def add_team(team: Team, owner_user_id: str, *also: Write, made: MadeTeams | None = None) -> bool:
     """Store the team, its claim on the slug and its first owner in one transaction. False if the slug is taken.
+
+    `also` are other writes of the transaction, here as in the functions below.
 
     `made` is the user's list of teams, including this one. Also False if the stored list has changed since it was read.
     """
@@ -121,7 +123,7 @@ def add_team(team: Team, owner_user_id: str, *, made: MadeTeams | None = None) -
         item = {"pk": made.user_id, "sk": "made", "team_ids": list(made.team_ids)}
         at_version = _at_version(made.version - 1)
         writes.append(TEAMS.put({**item, "version": made.version}, when=at_version))
-    return commit(*writes)
+    return commit(*writes, *also)
 
 
 def read_made(user_id: str) -> MadeTeams:
@@ -171,7 +173,7 @@ def change_team(old: Team, new: Team, *, by: Member | None) -> bool:
     return commit(update, *claimed, *_freeing(old, freed), *standing_by(old.id, by))
 
 
-def delete_team(team: Team, *, by: Member | None, now: datetime) -> bool:
+def delete_team(team: Team, *also: Write, by: Member | None, now: datetime) -> bool:
     """Delete the team's item, free its slugs, and add it to the list of deleted teams.
 
     Returns False, and changes nothing, if the team has changed since it was read, or `by` no longer has the role.
@@ -181,6 +183,7 @@ def delete_team(team: Team, *, by: Member | None, now: datetime) -> bool:
         *_freeing(team, team.slugs),
         TEAMS.put({"pk": _DELETED, "sk": team.id, "deleted_at": to_ms(now)}),
         *standing_by(team.id, by),
+        *also,
     )
 
 
@@ -211,9 +214,9 @@ def read_places(team_id: str, *user_ids: str) -> Places:
     )
 
 
-def add_member(team_id: str, user_id: str, role: Role, *, now: datetime) -> bool:
+def add_member(team_id: str, user_id: str, role: Role, *also: Write, now: datetime) -> bool:
     """Add a member. False if the team does not exist, or the user is a member already."""
-    return commit(*joining(team_id, user_id, role, now=now))
+    return commit(*joining(team_id, user_id, role, now=now), *also)
 
 
 def joining(team_id: str, user_id: str, role: Role, *, now: datetime) -> list[Write]:
@@ -223,18 +226,18 @@ def joining(team_id: str, user_id: str, role: Role, *, now: datetime) -> list[Wr
 
 
 def change_role(
-    team_id: str, user_id: str, old: Role, new: Role, *, by: Member | None = None
+    team_id: str, user_id: str, old: Role, new: Role, *also: Write, by: Member | None = None
 ) -> bool:
     """Change a role. False if it is not `old`, if the user is the last owner, or if `by` no longer has their role."""
     member = TEAMS.update(team_id, _MEMBER + user_id, set={"role": new.value}, when=_role_is(old))
-    return commit(member, _count(team_id, old, new), *standing_by(team_id, by, user_id))
+    return commit(member, _count(team_id, old, new), *standing_by(team_id, by, user_id), *also)
 
 
 def remove_member(
     team_id: str,
     user_id: str,
     old: Role,
-    *,
+    *also: Write,
     keeps_an_owner: bool = True,
     by: Member | None = None,
 ) -> bool:
@@ -244,7 +247,7 @@ def remove_member(
     """
     member = TEAMS.delete(team_id, _MEMBER + user_id, when=_role_is(old))
     count = _count(team_id, old, None, keeps_an_owner=keeps_an_owner)
-    return commit(member, count, *standing_by(team_id, by, user_id))
+    return commit(member, count, *standing_by(team_id, by, user_id), *also)
 
 
 def has_role(team_id: str, user_id: str, *roles: Role) -> Write:

@@ -8,7 +8,9 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
+from larder.actor import Actor
 from larder.concurrency import attempts
 from larder.errors import (
     InvalidValue,
@@ -30,6 +32,9 @@ from larder.teams.models import (
     TeamChange,
     is_team_id,
 )
+
+if TYPE_CHECKING:
+    from larder.tables import Write
 
 SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,46}[a-z0-9])?")
 TEAM_ID = re.compile(r"team_[A-Za-z0-9]{1,64}")
@@ -58,7 +63,13 @@ def parse_slug(text: str) -> str:
 
 
 def create_team(
-    name: str, slug: str, *, owner_user_id: str, limited: bool = False, now: datetime
+    name: str,
+    slug: str,
+    *,
+    owner_user_id: str,
+    limited: bool = False,
+    actor: Actor | None = None,
+    now: datetime,
 ) -> Team:
     """Create a team with its first owner.
 
@@ -74,6 +85,7 @@ def create_team(
         created_by=owner_user_id,
         state=repository.new_team_state(),
     )
+    entry = _audited(team.id, "team_created", owner_user_id, actor)
     most = settings().max_teams_per_user if limited else 0
     for _ in attempts():
         made = None
@@ -83,7 +95,7 @@ def create_team(
             if len(existing) >= most:
                 raise TeamLimitReached
             made = replace(old, team_ids=(*existing, team.id), version=old.version + 1)
-        if repository.add_team(team, owner_user_id, made=made):
+        if repository.add_team(team, owner_user_id, entry, made=made):
             return team
         if repository.team_of_slug(team.slug) is not None:
             raise SlugTaken(team.slug)
@@ -126,16 +138,19 @@ def change_team(team_id: str, change: TeamChange, *, by: Member | None, now: dat
     raise TryAgain
 
 
-def delete_team(team_id: str, *, by: Member | None, now: datetime) -> Team:
+def delete_team(
+    team_id: str, *, by: Member | None, actor: Actor | None = None, now: datetime
+) -> Team:
     """Delete the team and free its slugs, from the next request on. Returns the deleted team.
 
     Its other data is deleted later (`deleted_teams`). Raises MissingRole, TeamNotFound, TryAgain.
     """
+    entry = _audited(team_id, "team_deleted", team_id, actor)
     for _ in attempts():
         team, acting, _ = acting_in(team_id, by)
         if acting is not None and not acting.role.owns_team:
             raise MissingRole
-        if repository.delete_team(team, by=acting, now=now):
+        if repository.delete_team(team, entry, by=acting, now=now):
             return team
     raise TryAgain
 
@@ -181,6 +196,14 @@ def acting_in(
     if role is None:
         raise TeamNotFound
     return places.team, replace(by, role=role), places
+
+
+def _audited(team_id: str, action: str, subject: str, actor: Actor | None) -> "Write":
+    # Imported here because cache requests start faster without it.
+    from larder.audit.models import Action
+    from larder.audit.service import audited
+
+    return audited(team_id, Action(action), subject, actor)
 
 
 def _changed(team: Team, change: TeamChange) -> Team:

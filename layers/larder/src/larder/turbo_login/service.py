@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from larder.accounts.models import User
-from larder.api_keys import repository
+from larder.actor import CODE, Actor
+from larder.api_keys import audited, repository
 from larder.api_keys.grants import artifact_actions, within
 from larder.api_keys.models import CACHE_ACTIONS, ApiKey, LoginCode, NewKey
 from larder.api_keys.rules import fit_name
@@ -66,6 +67,14 @@ class Grant:
     sso_team: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class IssuedToken:
+    """The secret that turbo gets. `key_id` is the id of the key, None for a code."""
+
+    text: str
+    key_id: str | None = None
+
+
 def offer(user_id: str, team: str | None, *, user_agent: str, now: datetime) -> Offer:
     """`team` is the id or slug of the requested team. Raises TeamNotFound if the user is not a member of it."""
     lifetime_s = _lifetime_s() or settings().default_key_expires_in_seconds or None
@@ -82,16 +91,18 @@ def offer(user_id: str, team: str | None, *, user_agent: str, now: datetime) -> 
     )
 
 
-def create_token(user: User, grant: Grant, *, now: datetime) -> str:
+def create_token(
+    user: User, grant: Grant, *, actor: Actor | None = None, now: datetime
+) -> IssuedToken:
     """Create the token for turbo: a key, or a code, which the table stores as a hash.
 
     Raises NotATeamMember, TeamNotFound, InvalidValue for an invalid name.
     """
     if grant.sso_team is not None:
-        return _create_code(user, grant.sso_team, now)
+        return IssuedToken(_create_code(user, grant.sso_team, now))
     key, raw = _prepare(user.id, grant.name or fit_name("turbo"), grant.team_id, now)
-    store_key(key, maker=user)
-    return raw
+    store_key(key, maker=user, actor=actor)
+    return IssuedToken(raw, key.id)
 
 
 def exchange_code(code: str, client_name: str, *, now: datetime) -> tuple[ApiKey, str]:
@@ -104,7 +115,8 @@ def exchange_code(code: str, client_name: str, *, now: datetime) -> tuple[ApiKey
         raise InvalidLoginCode
     key, raw = _prepare(found.user_id, _name_of(client_name), found.team_id, now)
     key = replace(key, password_version=found.password_version or 0)
-    if not repository.add(key, spending=found):
+    entries = audited.created(key, Actor(CODE, key.user_id))
+    if not repository.add(key, *entries, spending=found):
         # Another request has just used the code, or the user was deleted, changed the password or ended the sessions.
         raise InvalidLoginCode
     return key, raw

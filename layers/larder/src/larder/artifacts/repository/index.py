@@ -168,9 +168,10 @@ def publish(
     replaces: Artifact | None,
     settles: PendingUpload | None = None,
     offered: bool = False,
+    noting: "Entry | None" = None,
     now: datetime,
 ) -> bool:
-    """Publish `artifact` in place of exactly `replaces`.
+    """Publish `artifact` in place of exactly `replaces`, and store the audit entry in the same transaction.
 
     Returns False, and changes nothing, if another write came first or the upload has been discarded. The latter is
     checked if `offered` is set, which means that others than the caller know of the object. `settles` is the pending
@@ -184,6 +185,7 @@ def publish(
         writes.append(_settling(settles))
     if replaces is not None:
         writes.append(discarded_put(replaces.upload, now))
+    writes += audit_puts(noting)
     try:
         return commit(*writes)
     except Contention:

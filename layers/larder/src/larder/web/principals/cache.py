@@ -22,7 +22,7 @@ already says which items to read, so those calls run in parallel too.
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
@@ -61,9 +61,6 @@ from larder.web.parameters import (
     named_hash,
     team_query,
 )
-
-if TYPE_CHECKING:
-    from larder.accounts.models import Session
 
 _BLOCKS = {Block.SOFT: SoftBlocked, Block.PAYMENT: PaymentMissing}
 _SWITCHED_OFF = {
@@ -152,14 +149,15 @@ def check_not_blocked(state: OwnerState) -> None:
         raise _BLOCKS[state.block](state.block_reason)
 
 
-def revoke_credential(credential: "ApiKey | Session") -> None:
+def revoke_credential(principal: Principal) -> None:
     """Delete the key or session of a request. It is invalid from the next request on."""
+    credential = principal.credential
     if isinstance(credential, ApiKey):
-        revoke_key(credential)
+        revoke_key(credential, actor=principal.actor)
         return
     from larder.accounts.sessions import revoke_session
 
-    revoke_session(credential.user_id, credential.token_hash)
+    revoke_session(credential.user_id, credential.token_hash, actor=principal.actor)
 
 
 def cache_member(token: BearerToken, team: NamedTeam) -> CachePrincipal:

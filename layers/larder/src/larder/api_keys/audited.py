@@ -1,0 +1,32 @@
+"""The audit entries of keys. Cache requests do not import this module, because they start faster without it."""
+
+from typing import TYPE_CHECKING
+
+from larder.actor import Actor
+from larder.api_keys.models import ApiKey
+from larder.audit.models import Action
+from larder.audit.service import audited
+
+if TYPE_CHECKING:
+    from larder.tables import Write
+
+
+def created(key: ApiKey, actor: Actor | None, *, replaces: ApiKey | None = None) -> "list[Write]":
+    entries = _entries(Action.KEY_CREATED, key, actor)
+    if replaces is not None:
+        entries += _entries(Action.KEY_ROTATED, replaces, actor)
+    return entries
+
+
+def changed(key: ApiKey, actor: Actor | None) -> "list[Write]":
+    return _entries(Action.KEY_CHANGED, key, actor)
+
+
+def deleted(key: ApiKey, actor: Actor | None) -> "list[Write]":
+    return _entries(Action.KEY_DELETED, key, actor)
+
+
+def _entries(action: Action, key: ApiKey, actor: Actor | None) -> "list[Write]":
+    """One for the user of the key, and one for its team, so that each of them finds it."""
+    owners = [key.user_id] if key.team_id is None else [key.user_id, key.team_id]
+    return [audited(owner, action, key.id, actor) for owner in owners]
