@@ -1,5 +1,6 @@
 """GET /api/auth/verify-email"""
 
+from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from datetime import timedelta
 from urllib.parse import quote
@@ -25,7 +26,7 @@ from larder.accounts.service import (
 from larder.accounts.sessions import revoke_sessions, start_session
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, delete_keys_of
-from larder.signing import encode_token
+from larder.signing import encode_token, sign
 from tests.conftest import SetOption
 from tests.faults import unreachable
 from tests.functions.accounts.conftest import MAIL_CONTEXT, PASSWORD, prove, verify
@@ -125,6 +126,14 @@ def test_a_token_signed_for_another_purpose_verifies_no_one(ada: User) -> None:
     token = encode_token({"userId": ada.id}, now=clock.now(), lifetime_s=60)
     assert follow(token).refusal == (401, "INVALID_TOKEN")
     assert not is_verified(ada)
+
+
+def test_the_signature_of_a_session_is_no_token(ada: User) -> None:
+    """The cookie has it, in another form of base64."""
+    _, session = start_session(ada, now=clock.now())
+    signature = urlsafe_b64encode(b64decode(sign(session))).rstrip(b"=").decode()
+    assert follow(f"{session}.{signature}").refusal == (401, "INVALID_TOKEN")
+    assert confirm(f"{session}.{signature}").refusal == (401, "INVALID_TOKEN")
 
 
 def test_it_redirects_only_to_trusted_pages(ada: User) -> None:
