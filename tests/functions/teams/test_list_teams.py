@@ -59,9 +59,12 @@ def test_a_team_key_sees_only_its_team(cloud: Cloud) -> None:
     create_team("Other", "other", owner_user_id=cloud.user.id, now=clock.now())
     assert slugs(teams_of(cloud.token)) == ["acme"]
     assert teams_of(cloud.token, f"until={cloud.team.id}")["teams"] == []
+
+
+def test_a_team_key_is_invalid_after_its_user_has_left_the_team(cloud: Cloud) -> None:
     co_owner(cloud)
     remove_member(cloud.team.id, cloud.user.id, by=None)
-    assert slugs(teams_of(cloud.token)) == []
+    assert Sender(cloud.token)("GET", "/v2/teams").status == 401
 
 
 def test_a_user_without_teams_gets_an_empty_list(cloud: Cloud, stranger: Sender) -> None:
