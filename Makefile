@@ -143,19 +143,14 @@ known-environment:
 		echo "samconfig.toml has no environment \"$(ENV)\": $$(echo $$names | sed 's/ /, /g')" >&2; exit 2; }
 
 # SAM looks for python3.13 on PATH and rejects a shim of another version, so the real folder comes first. `validate` needs
-# a region although it calls no service. SAM copies functions/ with its caches, so replace them with .pyc files of the runtime's version.
+# a region although it calls no service.
 .PHONY: build
 build: known-environment $(SAM) ## validate the template and build layer and functions for Lambda (needs python3.13)
 	@set -e; \
 	python=$$(tools/find-python 3.13); \
 	PATH="$$(dirname "$$python"):$$PATH"; export PATH; \
 	AWS_DEFAULT_REGION="$${AWS_DEFAULT_REGION:-us-east-1}" .tools/sam/bin/sam validate --lint --config-env "$(ENV)"; \
-	.tools/sam/bin/sam build --config-env "$(ENV)"; \
-	for built in .aws-sam/build/*; do \
-		case $$built in */LarderLayer | */template.yaml) continue ;; esac; \
-		find "$$built" -name __pycache__ -type d -prune -exec rm -rf {} +; \
-		"$$python" -m compileall -q --invalidation-mode unchecked-hash -s "$$built" -p /var/task "$$built"; \
-	done
+	.tools/sam/bin/sam build --config-env "$(ENV)"
 
 .PHONY: test-build
 test-build: FOLDERS := tests/build tests/local

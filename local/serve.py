@@ -284,7 +284,7 @@ class _LocalCloud:
 
     async def _check_options(self, workers: WorkerPool) -> None:
         checker = Function("CheckOptions", "local.option_check.handler", Path(), 60, 512)
-        # In a build, the integrator's functions are in the folders of Larder's functions.
+        # In a build, the integrator's functions are in the layers, which this worker does not have.
         await _ask(workers, checker, {"loads": self._build is None})
 
     async def _first_start(self, workers: WorkerPool) -> TurboEnv:

@@ -45,7 +45,8 @@ _CREATE_TABLE = (
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One function. `code_folder` is where its module is imported from; `layers` are the folders of its layers.
+    """One function. `code_folder` is its own zip (/var/task); `layers` are the folders of its layers (/opt).
+    `source_folder` has the handlers, which the build copies into the layer.
 
     Invocations use `name`; the screen and the logs show `logical_id`. `variables` are the names of the variables that
     the template sets for it.
@@ -60,6 +61,7 @@ class Function:
     log_format: str = "Text"
     name: str = ""
     variables: frozenset[str] = frozenset()
+    source_folder: Path = Path()
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +247,7 @@ def _add_function(
         log_format=str(logging.get("LogFormat", "Text")),
         name=str(names.resolve(properties.get("FunctionName", resource_name(logical_id)))),
         variables=frozenset().union(*variables),
+        source_folder=(root / "functions").resolve(),
     )
     template.functions.append(function)
     for more in variables:

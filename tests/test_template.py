@@ -1,5 +1,6 @@
 """Rules for template.yaml. tests/build tests the template after SAM's transform."""
 
+import hashlib
 import json
 import re
 import tomllib
@@ -102,10 +103,26 @@ def test_every_function_runs_on_the_python_version_of_the_layer() -> None:
     assert layer["CompatibleArchitectures"] == ["arm64"]
 
 
-def test_every_function_gets_the_shared_code_and_layer() -> None:
-    assert SHARED["CodeUri"] == "functions/"
+def test_every_function_gets_the_same_zip_and_layer() -> None:
+    assert SHARED["CodeUri"] == "layers/larder/placeholder"
     assert SHARED["Layers"] == [{"Ref": "LarderLayer"}]
     assert not [name for name, own in FUNCTIONS.items() if {"CodeUri", "Layers"} & set(own)]
+
+
+def test_the_zip_of_the_functions_is_the_same_in_every_release() -> None:
+    """Lambda changes a function's zip and its layer in two calls. In between, it would run code of both versions.
+
+    So all code is in the layer, and the zip is a constant: SAM uploads it under the same key, and CloudFormation leaves
+    it alone. If this fails, delete what was added to the folder, such as a file of the operating system. To change the
+    file on purpose, change the checksums here and in tests/build/test_package.py. The next upgrade then replaces every
+    zip once, which takes longer. It is harmless as long as the zip has no code.
+    """
+    folder = ROOT / str(SHARED["CodeUri"])
+    (only,) = folder.rglob("*")
+    assert only.name == "README.txt"
+    assert hashlib.sha256(only.read_bytes()).hexdigest() == (
+        "5c075e546fa56c224c795d5f063827c4f28a699cce9a75c378f9dbefb765c02c"
+    )
 
 
 def test_sam_finds_the_target_that_builds_the_layer() -> None:

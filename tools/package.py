@@ -1,8 +1,8 @@
 """Package the output of `make build` in dist/larder-<version>: the template and two archives for `sam package`.
 
-Run by `make package`. All functions have the same code and differ only in the handler, so one archive is enough for
-them. The same files always give the same archives: entries are sorted and have a fixed date. SHA256SUMS lists the
-checksum of every file.
+Run by `make package`. The code is in the layer. The functions' own archive is the same in every release, so it is not
+compressed: zlib's output depends on its version. The same files always give the same archives: entries are sorted and
+have a fixed date. SHA256SUMS lists the checksum of every file.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILT = ROOT / ".aws-sam" / "build"
@@ -45,13 +45,11 @@ def package(built: Path, folder: Path) -> list[Path]:
     (layer,) = {match["folder"] for match in _LAYER.finditer(template)}
     sums = {_sum_of(built / name) for name in functions}
     if len(sums) != 1:
-        raise Unbuilt(
-            f"the functions have {len(sums)} different versions of the code: run `make build` again"
-        )
+        raise Unbuilt(f"the functions have {len(sums)} different zips: run `make build` again")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    _zip(built / functions[0], folder / FUNCTIONS)
-    _zip(built / layer, folder / LAYER)
+    _zip(built / functions[0], folder / FUNCTIONS, ZIP_STORED)
+    _zip(built / layer, folder / LAYER, ZIP_DEFLATED)
     template = _CODE.sub(rf"\g<indent>CodeUri: {FUNCTIONS}", template)
     (folder / TEMPLATE).write_text(_LAYER.sub(rf"\g<indent>ContentUri: {LAYER}", template))
     (folder / SETTINGS).write_text(_for_deploying((ROOT / SETTINGS).read_text()))
@@ -75,18 +73,16 @@ def _files(folder: Path) -> Iterator[Path]:
 def _sum_of(folder: Path) -> str:
     digest = hashlib.sha256()
     for path in _files(folder):
-        # Compiled modules differ between builds of the same code.
-        if path.suffix != ".pyc":
-            digest.update(f"{path.relative_to(folder)}\n".encode())
-            digest.update(hashlib.sha256(path.read_bytes()).digest())
+        digest.update(f"{path.relative_to(folder)}\n".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
 
 
-def _zip(folder: Path, archive: Path) -> None:
-    with ZipFile(archive, "w", ZIP_DEFLATED, compresslevel=9) as zipped:
+def _zip(folder: Path, archive: Path, compression: int) -> None:
+    with ZipFile(archive, "w", compression, compresslevel=9) as zipped:
         for path in _files(folder):
             entry = ZipInfo(path.relative_to(folder).as_posix(), DATE)
-            entry.compress_type = ZIP_DEFLATED
+            entry.compress_type = compression
             # Lambda must be able to read the file, whatever the umask was.
             mode = 0o755 if path.stat().st_mode & stat.S_IXUSR else 0o644
             entry.external_attr = (stat.S_IFREG | mode) << 16

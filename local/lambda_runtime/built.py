@@ -198,8 +198,9 @@ def _up_to_date(source: Template, built: Template) -> bool:
         for pair in [
             (old.code_folder, new.code_folder),
             *(
-                (theirs / "src", ours / "python")
-                for theirs, ours in zip(old.layers, new.layers, strict=True)
+                (theirs, ours / "python")
+                for layer, ours in zip(old.layers, new.layers, strict=True)
+                for theirs in (layer / "src", old.source_folder)
             ),
         ]
     }

@@ -165,8 +165,12 @@ class WorkerPool:
 
 
 def _worker_arguments(functions: list[Function]) -> list[str]:
-    folders = dict.fromkeys(str(function.code_folder) for function in functions)
-    code = [text for folder in folders for text in ("--code", folder)]
+    folders = dict.fromkeys(
+        folder
+        for function in functions
+        for folder in (function.source_folder, function.code_folder)
+    )
+    code = [text for folder in folders for text in ("--code", str(folder))]
     warm = [text for function in functions for text in ("--warm", function.handler)]
     return code + warm
 

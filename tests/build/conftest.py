@@ -19,7 +19,7 @@ INSTALL = "pip install --quiet --only-binary :all: --python-version 3.13"
 
 @dataclass(frozen=True, slots=True)
 class BuiltFunction:
-    """A built function: its handler and the folder that becomes /var/task."""
+    """A built function: its handler and the folder that becomes /var/task. The handler is in the layer."""
 
     logical_id: str
     handler: str

@@ -70,6 +70,16 @@ def test_the_code_equals_the_source_tree(layer: Path) -> None:
     assert files(layer / "larder") == files(ROOT / "layers" / "larder" / "src" / "larder")
 
 
+@pytest.mark.parametrize(
+    "folder",
+    sorted(path.name for path in (ROOT / "functions").iterdir() if path.name != "__pycache__"),
+)
+def test_it_has_the_handlers_and_no_package_has_the_name_of_their_folder(
+    layer: Path, folder: str
+) -> None:
+    assert files(layer / folder) == files(ROOT / "functions" / folder)
+
+
 def test_the_layer_stays_small(layer: Path) -> None:
     assert (
         sum(path.stat().st_size for path in layer.rglob("*") if path.is_file()) < MAX_UNPACKED_BYTES

@@ -1,8 +1,10 @@
 """SAM accepts the output of `make package` and uploads it to S3, here of the local cloud."""
 
 import json
+import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -41,38 +43,73 @@ def test_the_archives_contain_the_build(packed: Path) -> None:
     assert set(ZipFile(packed / LAYER).namelist()) == files(BUILT / "LarderLayer")
 
 
-def test_sam_uploads_it(packed: Path, cloud: LocalCloud, tmp_path: Path) -> None:
+@dataclass(frozen=True)
+class Bucket:
+    """The bucket to which SAM uploads."""
+
+    name: str
+    aws: dict[str, str]
+    """The variables that lead SAM to it."""
+
+    def content(self, key: str) -> bytes:
+        s3 = boto3.client(
+            "s3",
+            endpoint_url=self.aws["AWS_ENDPOINT_URL_S3"],
+            region_name=self.aws["AWS_REGION"],
+            aws_access_key_id=self.aws["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=self.aws["AWS_SECRET_ACCESS_KEY"],
+        )
+        body: bytes = s3.get_object(Bucket=self.name, Key=key)["Body"].read()
+        return body
+
+
+@pytest.fixture(scope="module")
+def bucket(cloud: LocalCloud) -> Bucket:
     environment = json.loads((cloud.data / "cloud.json").read_text())["environment"]
     aws = {name: value for name, value in environment.items() if name.startswith("AWS_")}
-    bucket = environment["LARDER_ARTIFACTS_BUCKET"]
+    return Bucket(environment["LARDER_ARTIFACTS_BUCKET"], aws)
+
+
+def uploaded(folder: Path, bucket: Bucket, home: Path) -> tuple[set[str], set[str]]:
+    """The keys under which SAM uploads the zips of the functions, and the layer."""
     done = subprocess.run(
         [
-            *(SAM, "package", "--template-file", TEMPLATE, "--s3-bucket", bucket),
-            *("--output-template-file", tmp_path / TEMPLATE, "--no-progressbar", "--force-upload"),
+            *(SAM, "package", "--template-file", TEMPLATE, "--s3-bucket", bucket.name),
+            *("--output-template-file", home / TEMPLATE, "--no-progressbar", "--force-upload"),
         ],
-        cwd=packed,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "SAM_CLI_TELEMETRY": "0", **aws},
+        cwd=folder,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(home), "SAM_CLI_TELEMETRY": "0", **bucket.aws},
         capture_output=True,
         text=True,
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    resources = read_template(tmp_path / TEMPLATE)["Resources"]
-    uris = {
-        one["Properties"].get("CodeUri") or one["Properties"]["ContentUri"]
-        for one in resources.values()
-        if one["Type"].startswith("AWS::Serverless::")
-        and one["Type"].endswith(("Function", "Version"))
-    }
-    s3 = boto3.client(
-        "s3",
-        endpoint_url=aws["AWS_ENDPOINT_URL_S3"],
-        region_name=aws["AWS_REGION"],
-        aws_access_key_id=aws["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=aws["AWS_SECRET_ACCESS_KEY"],
+    properties = [one["Properties"] for one in read_template(home / TEMPLATE)["Resources"].values()]
+    functions, layers = (
+        {one[name].removeprefix(f"s3://{bucket.name}/") for one in properties if name in one}
+        for name in ("CodeUri", "ContentUri")
     )
-    uploaded = {
-        s3.get_object(Bucket=bucket, Key=uri.removeprefix(f"s3://{bucket}/"))["Body"].read()
-        for uri in uris
-    }
-    assert uploaded == {(packed / name).read_bytes() for name in (FUNCTIONS, LAYER)}
+    return functions, layers
+
+
+def test_sam_uploads_it(packed: Path, bucket: Bucket, tmp_path: Path) -> None:
+    ((functions,), (layer,)) = uploaded(packed, bucket, tmp_path)
+    assert bucket.content(functions) == (packed / FUNCTIONS).read_bytes()
+    assert bucket.content(layer) == (packed / LAYER).read_bytes()
+    assert functions == "3634956a44494ef150c09f87ad80a693", "must be the same in every release"
+
+
+def test_a_release_changes_only_the_upload_of_the_layer(bucket: Bucket, tmp_path: Path) -> None:
+    """SAM names an upload by its content, and CloudFormation replaces a function's zip only under another name.
+
+    tests/test_template.py says why the zip must not change.
+    """
+    next_release = tmp_path / "next"
+    shutil.copytree(BUILT, next_release)
+    with (next_release / "LarderLayer/python/artifacts/get_status.py").open("a") as handler:
+        handler.write("# Of the next release.\n")
+    (functions, layer), (functions_then, layer_then) = (
+        uploaded(folder, bucket, tmp_path) for folder in (BUILT, next_release)
+    )
+    assert functions == functions_then == {"9f025f2c6432c189108c30331dc14da6"}
+    assert layer != layer_then

@@ -306,15 +306,28 @@ def test_a_changed_option_updates_the_functions_in_place(
 def test_another_version_reads_the_data_of_this_version(
     cloud: DeployedCloud, stack: Stack, api: Api, tmp_path: Path
 ) -> None:
-    before, layer = stored(cloud), layers_of(stack)
+    before, layer, code = stored(cloud), layers_of(stack), code_of(stack)
     next_version = tmp_path / "next"
     shutil.copytree(stack.folder, next_version)
     with ZipFile(next_version / LAYER, "a") as archive:
         archive.writestr("python/larder/of_the_next_version.py", "")
     Stack(stack.emulator, next_version).deploy({**PROD, "OverQuota": "evict"})
     assert layers_of(stack) != layer
+    # CloudFormation replaces the zip only if this differs. Lambda would do so in a second call.
+    assert code_of(stack) == code
     assert stored(cloud) == before
     reads_everything(api)
+
+
+def code_of(stack: Stack) -> dict[str, Any]:
+    """The address of each function's zip in the deployed template."""
+    functions = {
+        name: one["Properties"]["Code"]
+        for name, one in stack.template()["Resources"].items()
+        if one["Type"] == "AWS::Lambda::Function"
+    }
+    assert len({json.dumps(code, sort_keys=True) for code in functions.values()}) == 1
+    return functions
 
 
 def layers_of(stack: Stack) -> list[str]:

@@ -25,7 +25,8 @@ Parameters:
   Greeting: {Type: String, Default: hello}
 Globals:
   Function:
-    CodeUri: functions/
+    CodeUri: layers/things/placeholder
+    Layers: [!Ref ThingsLayer]
     Timeout: 5
     Environment: {Variables: {LARDER_GREETING: !Ref Greeting}}
 Resources:
@@ -68,6 +69,9 @@ Resources:
               source: [aws.s3]
               detail-type: [Object Created]
               detail: {bucket: {name: [!Ref ThingsBucket]}, object: {key: [{prefix: artifacts/}]}}
+  ThingsLayer:
+    Type: AWS::Serverless::LayerVersion
+    Properties: {ContentUri: layers/things}
   ThingsTable:
     Type: AWS::DynamoDB::Table
     Properties:

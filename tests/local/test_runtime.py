@@ -116,8 +116,10 @@ def write_built_service(folder: Path) -> Path:
     build = folder / ".aws-sam" / "build"
     for name, resource in document["Resources"].items():
         if resource["Type"] == "AWS::Serverless::Function":
-            shutil.copytree(folder / "functions", build / name)
+            (build / name).mkdir(parents=True)
             resource["Properties"]["CodeUri"] = name
+    shutil.copytree(folder / "functions", build / "ThingsLayer" / "python")
+    document["Resources"]["ThingsLayer"]["Properties"]["ContentUri"] = "ThingsLayer"
     (build / "template.yaml").write_text(yaml.safe_dump(document))
     return path
 
@@ -305,7 +307,7 @@ def test_an_error_that_a_function_logs_is_shown_on_the_screen(
 
 def test_delivers_the_events_of_objects(cloud: StubCloud) -> None:
     cloud.s3().put_object(Bucket=BUCKET, Key="artifacts/one", Body=b"1")
-    seen = cloud.folder / ".aws-sam" / "build" / "Arrived" / "things" / "seen.jsonl"
+    seen = cloud.folder / ".aws-sam" / "build" / "ThingsLayer" / "python" / "things" / "seen.jsonl"
     assert eventually(seen.exists)
     assert json.loads(seen.read_text())["detail"]["object"]["key"] == "artifacts/one"
 
@@ -315,7 +317,7 @@ def test_runs_asynchronous_invocations(cloud: StubCloud) -> None:
     cloud.lambda_().invoke(
         FunctionName="larder-arrived", InvocationType="Event", Payload=json.dumps(event)
     )
-    seen = cloud.folder / ".aws-sam" / "build" / "Arrived" / "things" / "seen.jsonl"
+    seen = cloud.folder / ".aws-sam" / "build" / "ThingsLayer" / "python" / "things" / "seen.jsonl"
     assert eventually(lambda: seen.exists() and json.dumps(event) in seen.read_text())
 
 
