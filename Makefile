@@ -118,13 +118,14 @@ compatibility: $(READY) ## update docs/compatibility.md from a run of the client
 	@.venv/bin/python -m pytest -n 2 --write-compatibility tests/e2e/test_client_matrix.py $(ARGS)
 
 .PHONY: check
-check: $(READY) check-template ## check lint, format, types, import contracts, words, the template, and that generated files are up to date
+check: $(READY) check-template ## check lint, format, types, import contracts, words, the template, that generated files are up to date, and that an upgrade keeps the data
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	PYTHONPATH=functions .venv/bin/lint-imports
 	.venv/bin/codespell
 	.venv/bin/python -m tools.generate --check
+	.venv/bin/python -m tools.data_resources
 
 .PHONY: check-template
 check-template: $(READY) $(SAM) $(CHECKOV) ## check the template: SAM's and cfn-lint's rules, and checkov's with every exception explained
@@ -183,6 +184,7 @@ package: check-template build ## build a package for `sam package` and `sam depl
 .PHONY: record-release
 record-release: $(READY) ## record the data of this version for the upgrade tests of later versions (once per release)
 	@.venv/bin/python -m pytest -q --record-release tests/upgrades/test_reading.py -k recorded $(ARGS)
+	@.venv/bin/python -m tools.data_resources --record
 
 .PHONY: release
 release: $(READY) ## check that this version can be released, run the tests without npm, and package it (CONTRIBUTING.md lists the steps)

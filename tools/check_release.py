@@ -1,5 +1,6 @@
 """Check that this tree can be released, before `make release` tests and packages it."""
 
+import json
 import re
 import subprocess
 import sys
@@ -7,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from local.cloudformation import read_template
+from tools.data_resources import data_resources, recording
 from tools.package import ROOT, version
 
 
@@ -22,6 +25,9 @@ def problems(root: Path, version: str) -> Iterator[str]:
         yield f"docs/changelog.md has no heading `## {version} (year-month-day)`"
     if not (root / "tests" / "upgrades" / "recorded" / f"{version}.json").is_file():
         yield "the data of this version is not recorded for the upgrade tests: run `make record-release`"
+    kept, template = recording(root, version), read_template(root / "template.yaml")
+    if not kept.is_file() or json.loads(kept.read_text()) != data_resources(template):
+        yield f"{kept.relative_to(root)} is not what template.yaml has: run `make record-release`"
     if f"v{version}" in _git(root, "tag").split():
         yield f"v{version} is already released: raise the version in layers/larder/pyproject.toml"
     if _git(root, "status", "--porcelain"):

@@ -1,13 +1,16 @@
 """The parts that SAM adds to the template."""
 
+import json
+import subprocess
 from typing import Any
 
 import pytest
 
 from tests.permissions import RESOURCES, grants
 from tests.rehearsal.roles import roles
-from tests.sam import transformed_resources
+from tests.sam import ROOT, transformed_resources
 from tests.variables import LAMBDAS_LIMIT, longest_variables, measured, variables_of
+from tools.data_resources import KEPT
 
 pytestmark = pytest.mark.build
 
@@ -123,6 +126,26 @@ def test_dead_letter_policies_name_the_rules_that_sam_creates(resources: dict[st
         for arn in as_list(statement["Condition"]["ArnEquals"]["aws:SourceArn"])
     ]
     assert sorted(named) == sorted(rules)
+
+
+REPLACING = """
+import json, sys
+from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
+schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", sys.argv[1]).schema
+print(json.dumps([schema.get(name, []) for name in ("createOnlyProperties", "conditionalCreateOnlyProperties")]))
+"""
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KEPT if "Serverless" not in kind])
+def test_the_check_of_upgrades_knows_every_property_that_replaces_data(kind: str) -> None:
+    """CloudFormation's own list, which cfn-lint brings."""
+    python = ROOT / ".tools" / "sam" / "bin" / "python"
+    done = subprocess.run(
+        [python, "-c", REPLACING, kind], capture_output=True, text=True, timeout=60, check=True
+    )
+    always, sometimes = json.loads(done.stdout)
+    assert always
+    assert {path.removeprefix("/properties/") for path in always + sometimes} <= set(KEPT[kind])
 
 
 def as_list(value: Any) -> list[Any]:

@@ -1,6 +1,7 @@
 """The output of `make package`, and the checks of `make release`."""
 
 import hashlib
+import json
 import subprocess
 from pathlib import Path
 from zipfile import ZipFile
@@ -80,6 +81,9 @@ def test_packing_without_a_build_is_an_error(tmp_path: Path) -> None:
         package(tmp_path, tmp_path / "dist")
 
 
+KEPT = {"Bucket": {"Type": "AWS::S3::Bucket"}}
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A tree that can be released as 1.2.3."""
@@ -89,6 +93,9 @@ def tree(tmp_path: Path) -> Path:
     )
     (tmp_path / "tests" / "upgrades" / "recorded").mkdir(parents=True)
     (tmp_path / "tests" / "upgrades" / "recorded" / "1.2.3.json").write_text("{}")
+    (tmp_path / "tests" / "upgrades" / "resources").mkdir()
+    (tmp_path / "tests" / "upgrades" / "resources" / "1.2.3.json").write_text(json.dumps(KEPT))
+    (tmp_path / "template.yaml").write_text(json.dumps({"Resources": KEPT}))
     git(tmp_path, "init", "--quiet")
     commit(tmp_path)
     return tmp_path
@@ -114,6 +121,16 @@ def test_a_complete_tree_can_be_released(tree: Path) -> None:
 )
 def test_an_incomplete_version_cannot_be_released(tree: Path, version: str, words: str) -> None:
     assert any(words in problem for problem in problems(tree, version))
+
+
+def test_the_recorded_resources_are_those_of_the_release(tree: Path) -> None:
+    both = {**KEPT, "Secret": {"Type": "AWS::SecretsManager::Secret"}}
+    (tree / "template.yaml").write_text(json.dumps({"Resources": both}))
+    commit(tree)
+    (problem,) = problems(tree, "1.2.3")
+    assert (
+        "resources/1.2.3.json is not what template.yaml has: run `make record-release`" in problem
+    )
 
 
 def test_a_version_is_released_once_and_only_as_committed(tree: Path) -> None:

@@ -1,0 +1,166 @@
+"""Check that an upgrade from the last release keeps all data: tables, bucket, secret, and the address of the API.
+
+Run by `make check`. It compares template.yaml with the recording of the last release, and the last two recordings.
+`make record-release` writes tests/upgrades/resources/<version>.json (`--record`), which has the properties that matter.
+Both sides are compared with all options at their defaults, so an option can replace a resource, but no upgrade can.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from local.cloudformation import read_template
+from tools.package import ROOT, version
+
+KEPT = {
+    "AWS::DynamoDB::Table": (
+        *("TableName", "KeySchema", "AttributeDefinitions", "ImportSourceSpecification"),
+        *("GlobalSecondaryIndexes", "LocalSecondaryIndexes"),
+    ),
+    "AWS::S3::Bucket": ("BucketName", "BucketNamePrefix", "BucketNamespace"),
+    # With another GenerateSecretString, CloudFormation generates a new secret, which signs all users out.
+    "AWS::SecretsManager::Secret": ("Name", "GenerateSecretString"),
+    # Its address is in the settings of builds. SAM sets its only property that cannot change.
+    "AWS::Serverless::HttpApi": (),
+}
+"""The types of resources to keep, and the properties that CloudFormation cannot change without replacing them."""
+
+_OF_ATTRIBUTES = "AttributeDefinitions"
+_INDEXES = "GlobalSecondaryIndexes"
+_BY_NAME = {_OF_ATTRIBUTES: "AttributeName", _INDEXES: "IndexName"}
+"""Lists that can get and lose entries. The order does not matter."""
+_FIXED = ("AttributeType", "KeySchema", "Projection")
+"""What cannot change in such an entry."""
+_NOTHING = {"Ref": "AWS::NoValue"}
+
+Resources = dict[str, dict[str, Any]]
+"""For each logical id, `Type` and the properties of KEPT."""
+
+
+def data_resources(template: dict[str, Any]) -> Resources:
+    """The resources to keep of a deployment with the default options."""
+    return {
+        logical_id: {"Type": resource["Type"], **_kept(template, resource)}
+        for logical_id, resource in template["Resources"].items()
+        if resource["Type"] in KEPT and _exists(template, resource)
+    }
+
+
+def problems(before: Resources, now: Resources) -> Iterator[str]:
+    """The reasons why an upgrade would lose data or be refused by CloudFormation."""
+    for logical_id, old in before.items():
+        new = now.get(logical_id)
+        if new is None or new["Type"] != old["Type"]:
+            yield f"{logical_id} is missing: CloudFormation would delete it with its data"
+            continue
+        for name in KEPT[old["Type"]]:
+            if name in _BY_NAME:
+                yield from _changed_entries(logical_id, name, old.get(name, []), new.get(name, []))
+            elif old.get(name) != new.get(name):
+                yield f"{logical_id} has another {name}: CloudFormation would replace it"
+
+
+def last_upgrades(root: Path) -> Iterator[tuple[str, Resources, Resources]]:
+    """The upgrade between the last two recorded releases, if there are two, and the one to template.yaml.
+
+    The first matters from `make record-release` to the release, when the template equals the last recording.
+    """
+    recorded = sorted(
+        (root / "tests" / "upgrades" / "resources").glob("*.json"),
+        key=lambda path: [int(number) for number in path.stem.split(".")],
+    )[-2:]
+    steps = [(path.stem, json.loads(path.read_text())) for path in recorded]
+    steps.append(("template.yaml", data_resources(read_template(root / "template.yaml"))))
+    for (older, before), (newer, now) in pairwise(steps):
+        yield f"from {older} to {newer}", before, now
+
+
+def recording(root: Path, version: str) -> Path:
+    return root / "tests" / "upgrades" / "resources" / f"{version}.json"
+
+
+def _kept(template: dict[str, Any], resource: dict[str, Any]) -> dict[str, Any]:
+    properties = resource.get("Properties", {})
+    values = {
+        name: _by_default(template, properties[name])
+        for name in KEPT[resource["Type"]]
+        if name in properties
+    }
+    return {name: value for name, value in values.items() if value != _NOTHING}
+
+
+def _changed_entries(
+    logical_id: str, name: str, old: list[dict[str, Any]], new: list[dict[str, Any]]
+) -> Iterator[str]:
+    before, now = ({one[_BY_NAME[name]]: one for one in entries} for entries in (old, new))
+    for entry in sorted(before.keys() & now.keys()):
+        if any(before[entry].get(one) != now[entry].get(one) for one in _FIXED):
+            what = "the index" if name == _INDEXES else "the attribute"
+            yield f"{logical_id} changes {what} {entry}, which CloudFormation refuses: use another name"
+    changed = sorted(before.keys() ^ now.keys())
+    if name == _INDEXES and len(changed) > 1:
+        yield (
+            f"{logical_id} gets or loses {len(changed)} indexes ({', '.join(changed)}): CloudFormation"
+            " allows one per table in an upgrade, so leave the others to the next releases"
+        )
+
+
+def _exists(template: dict[str, Any], resource: dict[str, Any]) -> bool:
+    return "Condition" not in resource or _holds(template, resource["Condition"])
+
+
+def _by_default(template: dict[str, Any], value: Any) -> Any:
+    """`value` with the branch of each Fn::If that holds for the default options."""
+    if isinstance(value, list):
+        listed = [_by_default(template, one) for one in value]
+        return [one for one in listed if one != _NOTHING]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"Fn::If"}:
+        condition, one, other = value["Fn::If"]
+        return _by_default(template, one if _holds(template, condition) else other)
+    return {name: _by_default(template, one) for name, one in value.items()}
+
+
+def _holds(template: dict[str, Any], condition: Any) -> bool:
+    if isinstance(condition, str):
+        return _holds(template, template["Conditions"][condition])
+    ((operator, arguments),) = condition.items()
+    if operator == "Condition":
+        return _holds(template, arguments)
+    if operator == "Fn::Equals":
+        one, other = (_default(template, argument) for argument in arguments)
+        return one == other
+    results = [_holds(template, argument) for argument in arguments]
+    return {"Fn::Not": not results[0], "Fn::And": all(results), "Fn::Or": any(results)}[operator]
+
+
+def _default(template: dict[str, Any], value: Any) -> str:
+    """The text that CloudFormation compares."""
+    if isinstance(value, dict):
+        value = template["Parameters"][value["Ref"]]["Default"]
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def main(arguments: list[str]) -> int:
+    if arguments == ["--record"]:
+        kept = data_resources(read_template(ROOT / "template.yaml"))
+        recording(ROOT, version()).write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+        return 0
+    found = [
+        f"{upgrade}: {problem}"
+        for upgrade, before, now in last_upgrades(ROOT)
+        for problem in problems(before, now)
+    ]
+    for problem in found:
+        print(problem, file=sys.stderr)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
