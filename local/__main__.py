@@ -12,6 +12,7 @@ from local.cold_starts.bench import Options as BenchOptions
 from local.cold_starts.bench import bench_cold
 from local.data_folder import ENGINES
 from local.demo.demonstration import demo
+from local.gateway.throttle import Limits
 from local.serve import Options, serve
 from local.template import template_path
 from local.workers.pool import default_size
@@ -88,6 +89,21 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="seconds between deletions of ministack's expired items (EXPIRY_SECONDS, 60)",
     )
     parser.add_argument(
+        "--throttle",
+        type=_rate_and_burst,
+        default=os.environ.get("THROTTLE") or None,
+        metavar="RATE/BURST",
+        help="refuse requests as API Gateway does (429) above this rate per second and burst, such as 2000/5000, the"
+        " default of a deployed stack (THROTTLE, no limit)",
+    )
+    parser.add_argument(
+        "--concurrency",
+        type=_positive,
+        default=os.environ.get("CONCURRENCY") or None,
+        help="refuse requests as Lambda does (503) when this many functions run; new AWS accounts have 10"
+        " (CONCURRENCY, no limit)",
+    )
+    parser.add_argument(
         "--end-with-parent",
         action="store_true",
         help="exit when standard input ends, as the demo's own local cloud does",
@@ -157,6 +173,7 @@ def _serve(arguments: argparse.Namespace) -> int:
             runtime=arguments.runtime,
             engine=arguments.engine,
             expiry_s=arguments.expiry_seconds,
+            limited=_limits(arguments.throttle, arguments.concurrency),
         )
     )
 
@@ -173,6 +190,18 @@ def _engine(text: str) -> str:
     if text not in ENGINES:
         raise argparse.ArgumentTypeError(f"must be {' or '.join(ENGINES)}")
     return text
+
+
+def _rate_and_burst(text: str) -> tuple[int, int]:
+    rate, _, burst = text.partition("/")
+    if not (rate.isdecimal() and burst.isdecimal() and int(rate) and int(burst)):
+        raise argparse.ArgumentTypeError("must be a rate and a burst, such as 2000/5000")
+    return int(rate), int(burst)
+
+
+def _limits(throttle: tuple[int, int] | None, concurrency: int | None) -> Limits:
+    rate, burst = throttle or (None, 0)
+    return Limits(rate=rate, burst=burst, concurrency=concurrency)
 
 
 def _positive(text: str) -> int:

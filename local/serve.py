@@ -39,6 +39,7 @@ from local.event_delivery import EventDelivery
 from local.function_pool import FunctionFailed, FunctionPool
 from local.gateway.app import Gateway
 from local.gateway.hosts import OwnHosts
+from local.gateway.throttle import Limits
 from local.http_server import http_server, listen, run, url
 from local.lambda_invoke import InvokeApi
 from local.lambda_runtime.built import Build, BuildError, open_build
@@ -78,6 +79,7 @@ class Options:
     runtime: bool
     engine: str
     expiry_s: int
+    limited: Limits
 
 
 def serve(options: Options) -> int:
@@ -233,7 +235,9 @@ class _LocalCloud:
             schedules = run_schedules(self._template.schedules, functions, self._log)
             await self._keep_running(parts, schedules)
 
-        app: ASGIApp = Gateway(self._template.routes, functions, self._log)
+        app: ASGIApp = Gateway(
+            self._template.routes, functions, self._log, limited=self._options.limited
+        )
         has_outbox = "LARDER_OUTBOX_TABLE" in cloud
         if has_outbox:
             app = OutboxPages(app, workers)

@@ -16,6 +16,7 @@ from local.function_pool import FunctionFailed, FunctionPool
 from local.gateway import limits
 from local.gateway.replies import InvalidReply, Reply, parse_reply, refusal
 from local.gateway.routing import Routes
+from local.gateway.throttle import UNLIMITED, Limits
 from local.http_event import build_http_event
 from local.request_log import RequestLog
 from local.template import Function, Route
@@ -48,11 +49,15 @@ class Gateway:
         log: RequestLog,
         *,
         patience_s: float = limits.INTEGRATION_TIMEOUT_S,
+        limited: Limits = UNLIMITED,
     ) -> None:
         self._routes = Routes(routes)
         self._patience_s = patience_s
         self._functions = functions
         self._log = log
+        self._bucket = limited.bucket()
+        self._concurrency = limited.concurrency
+        self._running = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -89,6 +94,8 @@ class Gateway:
         route = self._routes.find(method, path)
         if route is None:
             return refusal(limits.NOT_FOUND), 0, None
+        if self._bucket and not self._bucket.take(time.monotonic()):
+            return refusal(limits.THROTTLED), 0, "throttled by THROTTLE"
         function, route_key, parameters = route
         is_upload = method == "PUT" and _ARTIFACT_UPLOAD.fullmatch(path)
         too_large = _PREFLIGHT_REMARK if is_upload else None
@@ -112,7 +119,13 @@ class Gateway:
         payload = json.dumps(event, ensure_ascii=False).encode("utf-8")
         if len(payload) > limits.MAX_EVENT_BYTES:
             return refusal(limits.TOO_LARGE), len(body), too_large
-        reply = await self._invoke(function, payload, request_id, method)
+        if self._concurrency is not None and self._running >= self._concurrency:
+            return refusal(limits.TOO_MANY_FUNCTIONS), len(body), "no function left of CONCURRENCY"
+        self._running += 1
+        try:
+            reply = await self._invoke(function, payload, request_id, method)
+        finally:
+            self._running -= 1
         return reply, len(body), None
 
     async def _invoke(

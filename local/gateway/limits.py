@@ -31,6 +31,9 @@ TOO_LARGE = Refusal(413, "Request Entity Too Large")
 HEADERS_TOO_LARGE = Refusal(431, "Request Header Fields Too Large")
 FUNCTION_FAILED = Refusal(500, "Internal Server Error")
 TOOK_TOO_LONG = Refusal(503, "Service Unavailable")
+THROTTLED = Refusal(429, "Too Many Requests")
+# Lambda refuses to start another function. An HTTP API returns 503, where a REST API would return 500.
+TOO_MANY_FUNCTIONS = Refusal(503, "Service Unavailable")
 
 
 def header_bytes(headers: list[tuple[bytes, bytes]]) -> int:

@@ -136,7 +136,11 @@ def test_a_folder_with_other_files_is_rejected(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("variable", "value", "expected"),
-    [("PORT", "70000", "0 to 65535"), ("FUNCTION_WORKERS", "0", "at least 1")],
+    [
+        ("PORT", "70000", "0 to 65535"),
+        ("FUNCTION_WORKERS", "0", "at least 1"),
+        ("THROTTLE", "500", "a rate and a burst"),
+    ],
 )
 def test_a_wrong_setting_is_told(tmp_path: Path, variable: str, value: str, expected: str) -> None:
     result = serve(tmp_path, **{"PORT": "0", "DATA": str(tmp_path / "data"), variable: value})
@@ -285,5 +289,7 @@ def test_help_lists_every_option() -> None:
         "FUNCTION_WORKERS",
         "EXPIRY_SECONDS",
         "RUNTIME",
+        "THROTTLE",
+        "CONCURRENCY",
     ):
         assert re.search(rf"\b{variable}\b", text)

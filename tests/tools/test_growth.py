@@ -152,7 +152,7 @@ def test_the_documentation_has_a_remedy_for_each_limit(limits: Limits) -> None:
 
 def test_bars_and_rows() -> None:
     shown = run(growth)
-    assert re.search(r"ThrottlingRate of the stack\s+option\s+2,000\s+500 ", shown)
+    assert re.search(r"ThrottlingRate of the stack\s+option\s+2,000\s+2,000 ", shown)
     assert "at 2,000 requests per second" in shown
     assert "1,000 engineers" in shown
 
