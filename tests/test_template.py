@@ -993,6 +993,26 @@ def test_alarms_only_watch_this_stack() -> None:
             assert metric.get("Dimensions") or metric["Namespace"] == NAMESPACE
 
 
+def test_throttled_requests_are_counted_in_the_metric_of_requests_without_a_token(
+    widgets: list[dict[str, Any]],
+) -> None:
+    (filter_,) = of_type("AWS::Logs::MetricFilter").values()
+    (counted,) = filter_["MetricTransformations"]
+    alarm = ALARMS["HitsLost"]
+    assert (counted["MetricNamespace"], counted["MetricName"]) == (NAMESPACE, alarm["MetricName"])
+    # No default value: a metric without data costs nothing.
+    assert (counted["MetricValue"], counted["Unit"]) == ("1", "Count")
+    assert "DefaultValue" not in counted
+    shown = [one for widget in widgets for one in widget["properties"].get("metrics", [])]
+    assert [one for one in shown if alarm["MetricName"] in one]
+    settings = RESOURCES["HttpApi"]["Properties"]["AccessLogSettings"]
+    assert filter_["LogGroupName"] == {"Ref": "AccessLogGroup"}
+    logged = json.loads(settings["Format"])
+    assert re.findall(r"\$\.(\w+)", filter_["FilterPattern"]) == ["status", "route"]
+    assert logged["status"] == "$context.status"
+    assert logged["route"] == "$context.routeKey"
+
+
 NAMESPACE = {"Fn::Sub": "Larder/${AWS::StackName}"}
 FREE_METRICS_OF_A_DASHBOARD = 50
 DASHBOARD_COLUMNS = 24

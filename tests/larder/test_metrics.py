@@ -94,3 +94,29 @@ def test_refusals_and_other_requests_are_neither_hits_nor_misses(
     lines = lines_of(log.getvalue())
     assert len(lines) == 4
     assert [figures(line) for line in lines] == [{}] * 4
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", f"/v8/artifacts/{HASH}"),
+        ("HEAD", f"/v8/artifacts/{HASH}"),
+        ("PUT", f"/v8/artifacts/{HASH}"),
+        ("POST", "/v8/artifacts/events"),
+        ("GET", "/v8/artifacts/status"),
+    ],
+)
+def test_a_request_to_the_cache_without_a_token_is_counted_with_the_throttled_ones(
+    method: str, path: str, cloud: Cloud, log: StringIO
+) -> None:
+    assert Sender(None)(method, path, body=b"{}").status == 401
+    (line,) = lines_of(log.getvalue())
+    assert figures(line) == {"RefusedRequests": (STACK, [{}])}
+
+
+def test_a_wrong_token_and_other_requests_without_one_are_not_counted(
+    cloud: Cloud, log: StringIO
+) -> None:
+    assert Sender("larder_wrong")("GET", f"/v8/artifacts/{HASH}").status == 401
+    assert Sender(None)("GET", "/v2/user").status == 401
+    assert [figures(line) for line in lines_of(log.getvalue())] == [{}, {}]
