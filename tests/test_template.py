@@ -153,9 +153,9 @@ def test_a_function_times_out_before_the_gateway(logical_id: str) -> None:
     assert FUNCTIONS[logical_id].get("Timeout", SHARED["Timeout"]) < GATEWAY_TIMEOUT_S
 
 
-def test_every_function_is_traced_unless_disabled() -> None:
+def test_no_function_is_traced_unless_enabled() -> None:
     assert SHARED["Tracing"] == {"Ref": "Tracing"}
-    assert PARAMETERS["Tracing"]["Default"] == "Active"
+    assert PARAMETERS["Tracing"]["Default"] == "PassThrough"
     assert not [name for name, own in FUNCTIONS.items() if "Tracing" in own]
 
 
@@ -941,7 +941,13 @@ def watched(alarm: dict[str, Any]) -> list[dict[str, Any]]:
     return [one["MetricStat"]["Metric"] for one in alarm["Metrics"] if "MetricStat" in one]
 
 
-OPTIONAL_ALARMS = {"MuchStored": "AlarmedByStoredBytes", "FastGrowth": "AlarmedByGrowth"}
+OPTIONAL_ALARMS = {
+    "MuchStored": "AlarmedByStoredBytes",
+    "FastGrowth": "AlarmedByGrowth",
+    "MuchTraffic": "AlarmedByTraffic",
+}
+S3_REQUEST_METRICS = 12
+"""Those that S3 reports for our requests: it has no figures of POST and SELECT. Each costs $0.30 a month."""
 
 
 def test_prod_has_alarms_on_stored_bytes_and_on_their_growth() -> None:
@@ -976,8 +982,38 @@ def test_the_parameters_state_the_cost_of_the_alarms() -> None:
         ("FastGrowth", "AlarmGrowthGigabytes"),
     ):
         assert f"${metrics.pop(name) * 0.1:.2f} a month" in PARAMETERS[parameter]["Description"]
+    traffic = metrics.pop("MuchTraffic") * 0.1 + S3_REQUEST_METRICS * 0.3
+    assert f"${traffic:.2f} a month" in PARAMETERS["AlarmTrafficGigabytes"]["Description"]
     assert f"${sum(metrics.values()) * 0.1:.2f} a month" in PARAMETERS["Alarms"]["Description"]
     assert sum(metrics.values()) <= 10, "more than the account's free ones"
+
+
+def test_s3_measures_traffic_only_for_its_alarm() -> None:
+    (metric,) = watched(ALARMS["MuchTraffic"])
+    (filter_id,) = (one["Value"] for one in metric["Dimensions"] if one["Name"] == "FilterId")
+    nothing = {"Ref": "AWS::NoValue"}
+    configured = bucket()["MetricsConfigurations"]
+    assert configured == {"Fn::If": ["AlarmedByTraffic", [{"Id": filter_id}], nothing]}
+    assert PARAMETERS["AlarmTrafficGigabytes"]["Default"] == 0
+
+
+def test_a_budget_notifies_before_it_is_spent_and_is_off_by_default() -> None:
+    assert PARAMETERS["MonthlyBudgetDollars"]["Default"] == 0
+    assert RESOURCES["MonthlyBudget"]["Condition"] == "HasBudget"
+    budget = RESOURCES["MonthlyBudget"]["Properties"]
+    limit = {"Amount": {"Ref": "MonthlyBudgetDollars"}, "Unit": "USD"}
+    assert budget["Budget"]["BudgetLimit"] == limit
+    condition, notifications, without = budget["NotificationsWithSubscribers"]["Fn::If"]
+    assert (condition, without) == ("NotifiesOfBudget", {"Ref": "AWS::NoValue"})
+    assert [
+        (one["Notification"]["NotificationType"], one["Notification"]["Threshold"])
+        for one in notifications
+    ] == [("ACTUAL", 80), ("FORECASTED", 100)]
+    target = {
+        "SubscriptionType": {"Fn::If": ["HasAlarmTopic", "SNS", "EMAIL"]},
+        "Address": {"Fn::If": ["HasAlarmTopic", {"Ref": "AlarmTopic"}, {"Ref": "AlarmEmail"}]},
+    }
+    assert [one["Subscribers"] for one in notifications] == [[target]] * 2
 
 
 def test_every_dead_letter_queue_has_an_alarm() -> None:

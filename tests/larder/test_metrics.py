@@ -44,12 +44,20 @@ def test_a_separate_line_counts_the_total_and_each_value(
 
 
 def test_metrics_have_units(environment: pytest.MonkeyPatch) -> None:
-    line = metrics.measured(Eggs=(12, "Count"), Milk=(0, "Bytes"))
+    line = metrics.measured(Eggs=(12, "Count"), Milk=(3, "Bytes"))
     (directive,) = line["_aws"]["CloudWatchMetrics"]
     assert (directive["Namespace"], directive["Dimensions"]) == (STACK, [[]])
     units = {metric["Name"]: metric["Unit"] for metric in directive["Metrics"]}
     assert units == {"Eggs": "Count", "Milk": "Bytes"}
-    assert (line["Eggs"], line["Milk"]) == (12, 0)
+    assert (line["Eggs"], line["Milk"]) == (12, 3)
+
+
+def test_a_metric_of_0_is_not_reported(environment: pytest.MonkeyPatch) -> None:
+    line = metrics.measured(Eggs=(12, "Count"), Milk=(0, "Bytes"))
+    (directive,) = line["_aws"]["CloudWatchMetrics"]
+    assert [metric["Name"] for metric in directive["Metrics"]] == ["Eggs"]
+    assert "Milk" not in line
+    assert metrics.measured(Eggs=(0, "Count")) == {}
 
 
 def test_a_request_that_passes_uncounted_is_a_metric(

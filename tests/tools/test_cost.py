@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from local.template import load_template
-from tests.test_template import ALARMS, watched
+from tests.test_template import ALARMS, OPTIONAL_ALARMS, watched
 from tools.cost.bill import Book, Team, bill, idle_bill, read_book
 from tools.cost.command import TEAMS, cost
 
@@ -78,7 +78,7 @@ def test_a_twentieth_of_many_requests_is_traced(book: Book) -> None:
 
 def test_the_idle_cost_follows_from_the_template(book: Book) -> None:
     idle = book.uses["while_idle"]
-    always = [name for name in ALARMS if name not in ("MuchStored", "FastGrowth")]
+    always = [name for name in ALARMS if name not in OPTIONAL_ALARMS]
     assert idle["alarm_metrics"] == sum(len(watched(ALARMS[name])) for name in always)
     template = load_template(environ={})
     assert idle["runs_a_month"] == 730 * len(template.schedules)

@@ -15,9 +15,15 @@ from larder.settings import metrics_namespace
 
 
 def measured(**figures: tuple[int, str]) -> dict[str, Any]:
-    """The members of a log line for these metrics. Each is a number and CloudWatch's name of its unit."""
-    units = [{"Name": name, "Unit": unit} for name, (_, unit) in figures.items()]
-    numbers = {name: number for name, (number, _) in figures.items()}
+    """The members of a log line for these metrics. Each is a number and CloudWatch's name of its unit.
+
+    Leaves out those that are 0: a metric costs money in each hour in which it gets data.
+    """
+    reported = {name: figure for name, figure in figures.items() if figure[0]}
+    if not reported:
+        return {}
+    units = [{"Name": name, "Unit": unit} for name, (_, unit) in reported.items()]
+    numbers = {name: number for name, (number, _) in reported.items()}
     definition = {"Namespace": metrics_namespace(), "Dimensions": [[]], "Metrics": units}
     return {**_emf(definition), **numbers}
 
