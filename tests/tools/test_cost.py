@@ -3,6 +3,7 @@
 import json
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -60,20 +61,31 @@ def test_the_bill_of_a_team_matches_a_manual_calculation(book: Book) -> None:
     average = 0.5 * 50_000 + 0.5 * 20_000_000
     assert lines["stored artifacts"] == pytest.approx(stored * average / 1e9 * 0.023)
     log_gb = ((api + 22_000) * 1_100 + api * 450) / 1e9
-    logs = log_gb * (0.50 + 0.03) + 5 * 0.30 * 22 * 8 / 730
+    logs = log_gb * (0.50 + 0.03) + 5 * 0.30 * 22 * 8 / 730 + 0.30
     assert lines["logs and metrics"] == pytest.approx(logs)
-    assert lines["traces"] == pytest.approx((api + 11_000) * 5.00 / MILLION)
+    assert "traces" not in lines
+    traced = bill(replace(team, traced=True), book).lines["traces"]
+    assert traced == pytest.approx((api + 11_000 + 2_920) * 5.00 / MILLION)
     assert bill(team, book).traffic == pytest.approx(11_000 * average / 1e9 * 0.09)
 
 
 def test_a_twentieth_of_many_requests_is_traced(book: Book) -> None:
-    few, many = (bill(Team(engineers=n), book).lines["traces"] for n in (1_000, 2_000))
+    few, many = (bill(Team(engineers=n, traced=True), book).lines["traces"] for n in (1_000, 2_000))
     tasks = Team(engineers=1_000).tasks
     builds, uploads = tasks / 50, tasks * 0.1
     # GET, OPTIONS and commits exceed one a second for both teams. Status and events do so only for the larger team.
     grown = 0.05 * (tasks + tasks + builds + uploads + uploads)
     assert many - few >= grown * 5 / MILLION
     assert many - few <= (grown + 2 * builds) * 5 / MILLION
+
+
+def test_an_upload_without_preflight_is_a_request_for_each_512_kb(book: Book) -> None:
+    team = Team(engineers=1, tasks_a_day=1000, hit_share=0.5, small_share=0.5)
+    sent = replace(team, small_bytes=524_288, large_bytes=4_500_000, preflight=False)
+    assert sent.requests["announcement"] == 0
+    # A GET for each task, one unit for each small upload and nine for each large one, two requests for each build.
+    api = 22_000 + 5_500 * 1 + 5_500 * 9 + 2 * 440
+    assert bill(sent, book).lines["requests to the API"] == pytest.approx(api / MILLION)
 
 
 def test_the_idle_cost_follows_from_the_template(book: Book) -> None:
@@ -147,11 +159,16 @@ def test_the_documentation_has_the_output_of_the_command() -> None:
         assert any(label in text for text in shown)
 
 
-def test_the_readme_has_the_price_of_a_team_of_twenty(book: Book) -> None:
-    total = bill(Team(engineers=20), book).total
-    assert f"a team of twenty pays about ${total:.0f} a month" in " ".join(
-        (ROOT / "README.md").read_text().split()
-    )
+def test_the_readme_has_the_price_of_a_team_of_twenty_and_of_an_idle_deployment(
+    book: Book,
+) -> None:
+    total, idle = bill(Team(engineers=20), book).total, idle_bill(book).lines
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    assert f"a team of twenty pays about ${total:.0f} a month" in readme
+    assert (
+        f"you pay for storage plus ${idle['signing secret']:.2f} a month,"
+        f" and ${idle['alarms']:.2f} more if your account's ten free alarms are used up"
+    ) in readme
 
 
 def test_options_change_the_estimate() -> None:
@@ -163,7 +180,15 @@ def test_options_change_the_estimate() -> None:
     assert total("--tasks", "100") < usual
     assert total("--hits", "99") < usual
     assert total("--large", "1MB") < usual
+    assert total("--traces") > usual
+    assert total("--large", "1MB", "--no-preflight") < total("--large", "1MB")
     assert total("--large", "1MB", "--hits", "50") > total("--large", "1MB")
+
+
+def test_artifacts_that_no_function_takes_need_preflight() -> None:
+    refused = CliRunner().invoke(cost, ["--no-preflight"])
+    assert refused.exit_code == 2
+    assert "Set --large to 4.5MB or less" in refused.stderr
 
 
 def test_several_teams_are_shown_in_columns() -> None:

@@ -1,5 +1,6 @@
 """The monthly cost of a deployment, from prices.toml."""
 
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,11 @@ WORKING_DAYS_A_MONTH = 22
 WORKING_HOURS_A_DAY = 8
 DAYS_A_MONTH = HOURS_A_MONTH / 24
 
+UNIT_BYTES = 512 * 1024
+"""What API Gateway counts as one request."""
+MAX_BODY_BYTES = 4_500_000
+"""The largest upload through a function."""
+
 TRACED_A_SECOND = 1
 TRACED_SHARE = 0.05
 """X-Ray traces the first request per second of each function, and this share of the others."""
@@ -19,7 +25,7 @@ TRACED_SHARE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Team:
-    """A team and its builds, which use `turbo --preflight`."""
+    """A team and its builds."""
 
     engineers: int
     tasks_a_day: int = 800
@@ -31,6 +37,10 @@ class Team:
     small_bytes: int = 50_000
     large_bytes: int = 20_000_000
     retention_days: int = 30
+    preflight: bool = True
+    """Whether builds use `turbo --preflight`. Without it, every upload goes through the API."""
+    traced: bool = False
+    """Whether the option `Tracing` is `Active`."""
 
     @property
     def tasks(self) -> float:
@@ -50,13 +60,24 @@ class Team:
             "small_hit": hits * self.small_share,
             "redirected_hit": hits * (1 - self.small_share),
             "miss": uploads,
-            "announcement": self.tasks + builds,
+            "announcement": self.tasks + builds if self.preflight else 0,
             "offer": uploads,
             "commit": uploads,
             "expiry": uploads,
             "status": builds,
             "events": builds,
         }
+
+    @property
+    def further_units(self) -> float:
+        """API Gateway counts an upload as a request for each 512 KB. These are the units after the first."""
+        if self.preflight:
+            return 0.0
+        small, large = (
+            math.ceil(size / UNIT_BYTES) for size in (self.small_bytes, self.large_bytes)
+        )
+        units = self.small_share * small + (1 - self.small_share) * large
+        return self.requests["offer"] * (units - 1)
 
     @property
     def stored_artifacts(self) -> float:
@@ -110,8 +131,7 @@ def idle_bill(book: Book) -> Bill:
             + book.price("dynamodb_reads", runs * idle["run_reads"])
             + book.price("dynamodb_writes", runs * idle["run_writes"])
             + book.price("kms_calls", runs * idle["run_kms_calls"])
-            + book.price("log_gb", log_gb)
-            + book.price("traces", runs),
+            + book.price("log_gb", log_gb),
         }
     )
 
@@ -134,7 +154,7 @@ def bill(team: Team, book: Book) -> Bill:
     stored_gb = team.stored_artifacts * team.average_bytes / 1e9
     busy = WORKING_DAYS_A_MONTH * WORKING_HOURS_A_DAY / HOURS_A_MONTH
     lines = {
-        "requests to the API": book.price("api_requests", api),
+        "requests to the API": book.price("api_requests", api + team.further_units),
         "functions": book.price("lambda_requests", invocations)
         + book.price("lambda_gb_seconds", gb_seconds),
         "tables": book.price("dynamodb_reads", used("reads"))
@@ -147,10 +167,14 @@ def bill(team: Team, book: Book) -> Bill:
         "stored artifacts": book.price("s3_gb_months", stored_gb),
         "logs and metrics": book.price("log_gb", log_gb)
         + book.price("log_gb_months", log_gb)
-        + book.price("custom_metrics", book.uses["while_busy"]["custom_metrics"] * busy),
-        "traces": book.price("traces", _traced(requests)),
+        + book.price("custom_metrics", book.uses["while_busy"]["custom_metrics"] * busy)
+        + book.price("custom_metrics", book.uses["while_stored"]["custom_metrics"]),
     }
     idle = idle_bill(book)
+    if team.traced:
+        lines["traces"] = book.price(
+            "traces", _traced(requests) + book.uses["while_idle"]["runs_a_month"]
+        )
     traffic_gb = team.tasks * team.hit_share * team.average_bytes / 1e9
     return Bill({**lines, **idle.lines}, traffic=book.price("traffic_gb", traffic_gb))
 

@@ -5,7 +5,7 @@ import click
 from larder_cli.commands import examples, json_option
 from larder_cli.output import Record, print_json, print_table
 from larder_cli.quantities import size_bytes
-from tools.cost.bill import Bill, Team, bill, idle_bill, read_book
+from tools.cost.bill import MAX_BODY_BYTES, Bill, Team, bill, idle_bill, read_book
 
 TEAMS = (5, 50, 500)
 IDLE = "idle"
@@ -48,20 +48,42 @@ IDLE = "idle"
     show_default=True,
     help="Average size of the largest tenth of the artifacts; the others are 50 kB.",
 )
+@click.option(
+    "--no-preflight",
+    "preflight",
+    flag_value=False,
+    default=True,
+    help="Builds without `turbo --preflight`: each upload goes through the API, up to 4.5 MB.",
+)
+@click.option("--traces", "traced", is_flag=True, help="With the option Tracing=Active.")
 @json_option
 def cost(
-    engineers: tuple[int, ...], tasks: int, hits: int, large_bytes: int, as_json: bool
+    engineers: tuple[int, ...],
+    tasks: int,
+    hits: int,
+    large_bytes: int,
+    preflight: bool,
+    traced: bool,
+    as_json: bool,
 ) -> None:
     """Estimate what a month costs.
 
-    Uses Amazon's published prices without free tiers, for builds with `turbo --preflight`. Needs no deployment and no
-    AWS account.
+    Uses Amazon's published prices without free tiers. Needs no deployment and no AWS account.
     """
+    if not preflight and large_bytes > MAX_BODY_BYTES:
+        raise click.UsageError(
+            "--no-preflight: artifacts above 4.5 MB are not stored without preflight. Set --large to 4.5MB or less."
+        )
     book = read_book()
     bills = {IDLE: idle_bill(book)}
     for number in engineers:
         team = Team(
-            engineers=number, tasks_a_day=tasks, hit_share=hits / 100, large_bytes=large_bytes
+            engineers=number,
+            tasks_a_day=tasks,
+            hit_share=hits / 100,
+            large_bytes=large_bytes,
+            preflight=preflight,
+            traced=traced,
         )
         bills[f"{number} engineers"] = bill(team, book)
     if as_json:
