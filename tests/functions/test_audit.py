@@ -18,6 +18,7 @@ from larder.settings import settings
 from larder.teams.members import add_member
 from larder.teams.models import Role
 from larder.teams.teams import find_team
+from tests.addresses import prove_address
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, upload
 from tests.faults import answering, error
@@ -249,6 +250,7 @@ class TestTeams:
     def test_the_life_of_a_team(self, cloud: Cloud, mailbox: Mailbox) -> None:
         session, token = session_of(cloud.user)
         ada, send = cloud.user.id, Sender(token)
+        prove_address(cloud.user)
         send("POST", "/v1/teams", json_body={"slug": "web", "name": "Web"})
         team = find_team("web")
         assert team is not None

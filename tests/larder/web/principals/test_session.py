@@ -305,12 +305,12 @@ def test_custom_api_key_getter_of_the_request(
     assert seen[0]["method"] == "GET"
 
 
-def test_a_session_from_a_key_reads_the_key_and_its_user(
+def test_a_session_from_a_key_reads_the_key_its_membership_and_its_user(
     sessions_for_keys: None, cloud: Cloud, key: str
 ) -> None:
     with counted() as calls:
         ask(x_api_key=key)
-    assert calls.steps == [["UpdateItem"], ["GetItem"]]
+    assert calls.steps == [["UpdateItem"], ["BatchGetItem"], ["GetItem"]]
 
 
 def test_no_log_line_contains_the_key(
