@@ -160,6 +160,53 @@ def test_no_function_is_traced_unless_enabled() -> None:
 
 
 @pytest.mark.parametrize(
+    ("setting", "condition", "off"),
+    [("PermissionsBoundary", "HasPermissionsBoundary", ""), ("RolePath", "HasRolePath", "/")],
+)
+def test_an_organization_can_bound_and_place_every_role(
+    setting: str, condition: str, off: str
+) -> None:
+    assert SHARED[setting] == {"Fn::If": [condition, {"Ref": setting}, {"Ref": "AWS::NoValue"}]}
+    assert PARAMETERS[setting]["Default"] == off
+    assert TEMPLATE["Conditions"][condition] == {
+        "Fn::Not": [{"Fn::Equals": [{"Ref": setting}, off]}]
+    }
+    assert not of_type("AWS::IAM::Role")
+    assert not [name for name, own in FUNCTIONS.items() if {setting, "Role"} & set(own)]
+
+
+@pytest.mark.parametrize(
+    ("boundary", "taken"),
+    [
+        ("", True),
+        ("arn:aws:iam::123456789012:policy/boundaries/developers", True),
+        ("arn:aws-us-gov:iam::aws:policy/PowerUserAccess", True),
+        ("arn:aws:iam::123456789012:role/developers", False),
+        ("developers", False),
+    ],
+)
+def test_a_permissions_boundary_must_be_a_policy(boundary: str, taken: bool) -> None:
+    pattern = PARAMETERS["PermissionsBoundary"]["AllowedPattern"]
+    assert bool(re.fullmatch(pattern, boundary)) is taken
+
+
+@pytest.mark.parametrize(
+    ("path", "taken"),
+    [
+        ("/", True),
+        ("/larder/", True),
+        ("/teams/build/", True),
+        ("larder", False),
+        ("/larder", False),
+        ("//", False),
+        ("", False),
+    ],
+)
+def test_a_role_path_begins_and_ends_with_a_slash(path: str, taken: bool) -> None:
+    assert bool(re.fullmatch(PARAMETERS["RolePath"]["AllowedPattern"], path)) is taken
+
+
+@pytest.mark.parametrize(
     "logical_id", [name for name in BACKGROUND_FUNCTIONS if events(name, "Schedule")]
 )
 def test_a_background_run_ends_well_before_the_next_one_starts(logical_id: str) -> None:

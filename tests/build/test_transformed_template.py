@@ -44,6 +44,19 @@ def test_every_function_has_the_settings_of_globals(resources: dict[str, Any]) -
         assert 0 < function["Timeout"] <= 900
 
 
+def test_every_role_has_the_boundary_and_the_path(resources: dict[str, Any]) -> None:
+    roles = of_type(resources, "AWS::IAM::Role").values()
+    assert len(roles) > 40
+    for role in roles:
+        for setting, parameter in (
+            ("PermissionsBoundary", "PermissionsBoundary"),
+            ("Path", "RolePath"),
+        ):
+            assert role[setting] == {
+                "Fn::If": [f"Has{parameter}", {"Ref": parameter}, {"Ref": "AWS::NoValue"}]
+            }
+
+
 def test_the_longest_variables_of_every_function_fit(resources: dict[str, Any]) -> None:
     for name, function in of_type(resources, "AWS::Lambda::Function").items():
         variables = function["Environment"]["Variables"]
