@@ -265,9 +265,10 @@ def test_a_text_with_letters_outside_ascii_has_fewer_characters(parameter: str, 
 
 
 def test_a_function_gets_only_the_options_that_it_can_read() -> None:
-    assert options_of("pages.show_openapi") == []
+    assert options_of("pages.show_openapi") == ["proxy_secret_hash"]
     assert options_of("api_keys.sweep_expired_keys") == ["api_keys_table", "api_key_schema"]
-    assert variables_of("ShowOpenapi").keys() == SHARED["Environment"]["Variables"].keys()
+    shared = SHARED["Environment"]["Variables"].keys()
+    assert variables_of("ShowOpenapi").keys() == {*shared, "LARDER_PROXY_SECRET_HASH"}
     for logical_id, own in FUNCTIONS.items():
         variables = unpacked(variables_of(logical_id, resolved=True))
         listed = {environment_name(name) for name in options_of(own["Handler"].rpartition(".")[0])}
@@ -490,6 +491,25 @@ def test_a_custom_domain_leads_to_the_same_api() -> None:
     (mapping,) = of_type("AWS::ApiGatewayV2::ApiMapping").values()
     assert mapping["ApiId"] == {"Ref": "HttpApi"}
     assert TEMPLATE["Outputs"]["DomainTarget"]["Condition"] == "HasDomain"
+
+
+def test_the_apis_own_address_can_be_disabled_if_there_is_a_domain() -> None:
+    api = RESOURCES["HttpApi"]["Properties"]
+    assert api["DisableExecuteApiEndpoint"] == {"Fn::If": ["HasOnlyDomain", True, False]}
+    assert PARAMETERS["DisableExecuteApiEndpoint"]["Default"] == "false"
+    disabled = {"Fn::Equals": [{"Ref": "DisableExecuteApiEndpoint"}, "true"]}
+    assert TEMPLATE["Conditions"]["HasOnlyDomain"] == disabled
+    rule = TEMPLATE["Rules"]["DisabledEndpointNeedsDomain"]
+    assert rule["RuleCondition"] == disabled
+    (assertion,) = rule["Assertions"]
+    assert assertion["Assert"] == TEMPLATE["Conditions"]["HasDomain"]
+    condition, domain, _ = TEMPLATE["Outputs"]["ApiUrl"]["Value"]["Fn::If"]
+    assert (condition, domain) == ("HasOnlyDomain", {"Fn::Sub": "https://${DomainName}"})
+
+
+@pytest.mark.parametrize("logical_id", HTTP_FUNCTIONS)
+def test_every_function_with_a_route_can_refuse_direct_requests(logical_id: str) -> None:
+    assert variables_of(logical_id)["LARDER_PROXY_SECRET_HASH"] == {"Ref": "ProxySecretHash"}
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ TEXTS = {
     "ProductName": "\U0001f600" * 64,
     "EmailSender": "ada@" + "x" * 250,
     "BaseUrl": "https://" + "x" * 88,
+    "ProxySecretHash": "x" * 43 + "=",
     "TrustedOrigins": "https://" + "x" * 248,
     **{
         camel_case(option.name): f"hooks:{'x' * 58}"

@@ -87,6 +87,13 @@ def test_every_permission_to_invoke_names_its_source(resources: dict[str, Any]) 
         assert permission["SourceArn"]
 
 
+def test_the_apis_own_address_can_be_disabled(resources: dict[str, Any]) -> None:
+    (server,) = resources["HttpApi"]["Properties"]["Body"]["servers"]
+    assert server["x-amazon-apigateway-endpoint-configuration"] == {
+        "disableExecuteApiEndpoint": {"Fn::If": ["HasOnlyDomain", True, False]}
+    }
+
+
 def test_every_route_uses_payload_format_2(resources: dict[str, Any]) -> None:
     paths = resources["HttpApi"]["Properties"]["Body"]["paths"]
     integrations = [

@@ -20,7 +20,7 @@ from aws_lambda_powertools.event_handler.depends import Depends
 
 from larder.errors import DeleteUserDisabled, LarderError
 from larder.web import parameters
-from larder.web.errors import InternalError, InvalidRequest, PathNotFound
+from larder.web.errors import InternalError, InvalidRequest, NotThroughProxy, PathNotFound
 from larder.web.guards import BODYLESS, check_rate, guard_request
 from larder.web.origins import check_callbacks
 from larder.web.principals import cache as cache_principals
@@ -338,6 +338,7 @@ class _Operation:
     def _of_a_page(self) -> Schema:
         return {
             **replies_of(self.handler, self.components),
+            "403": self._failed(frozenset({NotThroughProxy})),
             "429": {"$ref": "#/components/responses/TooMany"},
             "431": {"$ref": "#/components/responses/HeadersTooLarge"},
             "503": {"$ref": "#/components/responses/Unavailable"},
@@ -350,7 +351,7 @@ class _Operation:
             functions += [check_rate, check_callbacks]
         elif self._is_auth:
             functions.append(guard_request)
-        raised = frozenset[type[LarderError]]({InternalError}).union(
+        raised = frozenset[type[LarderError]]({InternalError, NotThroughProxy}).union(
             *(raised_by(function) for function in functions)
         )
         if not self._is_auth and "{" in self.route.path:
@@ -375,7 +376,7 @@ class _Operation:
     def _failed(self, raised: Errors) -> Schema:
         codes = sorted({self._code(error) for error in raised})
         response: Schema = {"description": ", ".join(f"`{code}`" for code in codes)}
-        sent = [{*REPLIES[error].headers, *self._error_headers} for error in raised]
+        sent = [{*REPLIES[error].headers, *self._headers_with(error)} for error in raised]
         if names := set[str]().union(*sent):
             is_ours = not {str(REPLIES[error].status) for error in raised} & _GATEWAYS.keys()
             always = set.intersection(*sent) if is_ours else set[str]()
@@ -386,10 +387,9 @@ class _Operation:
         schema: Schema = {"allOf": [base, {"properties": {"code": {"enum": codes}}}]}
         return {**response, "content": {"application/json": {"schema": schema}}}
 
-    @property
-    def _error_headers(self) -> list[str]:
-        """The headers that cache_api() adds to every error reply."""
-        return list(self._given_to_app("error_headers") or ())
+    def _headers_with(self, error: type[LarderError]) -> list[str]:
+        """The headers that cache_api() adds to the replies of errors that it handles."""
+        return [] if error is NotThroughProxy else list(self._given_to_app("error_headers") or ())
 
     def _code(self, error: type[LarderError]) -> str:
         return auth_code(error) if self._is_auth else REPLIES[error].code

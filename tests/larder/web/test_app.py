@@ -12,6 +12,8 @@ from larder.web.responses import JsonResponse, json_response
 from tests.larder.web.endpoints import http_event
 from tests.requests import Context
 
+pytestmark = pytest.mark.usefixtures("environment")
+
 
 def ask(app: APIGatewayHttpResolver, path: str) -> tuple[int, Any, dict[str, str]]:
     """Status, body and headers of the reply to a GET of an endpoint that takes `/v1/things/<name>`."""

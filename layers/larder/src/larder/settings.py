@@ -604,6 +604,15 @@ class Settings:
         minimum=0,
         maximum=10,
     )
+    proxy_secret_hash: str = _option(
+        "",
+        "The SHA-256 of a secret, in base64. Requests without the secret in the header `X-Larder-Proxy-Secret`, which "
+        "your proxy adds, get 403. Empty means that every client may call the API directly.",
+        group="requests",
+        longest=44,
+        pattern="^([A-Za-z0-9+/]{43}=)?$",
+        rule="must be the output of: openssl dgst -sha256 -binary | base64",
+    )
     http_rate_limit_enabled: bool = _option(
         True,
         "Whether requests to `/api/auth` are limited by client address and path, wrong passwords by account, and "

@@ -18,6 +18,7 @@ from larder.web.errors import (
     PathNotFound,
 )
 from larder.web.log import log_of_request, logger
+from larder.web.proxy import refusal
 from larder.web.replies.errors import code_of
 from larder.web.responses import auth_error_response, empty, error_response
 from larder.web.security_headers import add_security_headers
@@ -112,7 +113,7 @@ def lambda_handler(
     def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         log = log_of_request(event)
         with request_deadline(context.get_remaining_time_in_millis()):
-            reply: dict[str, Any] = app.resolve(event, context)
+            reply: dict[str, Any] = refusal(event) or app.resolve(event, context)
         add_security_headers(reply, event)
         status = reply["statusCode"]
         outcome = outcomes.get(status) if outcomes else None

@@ -75,6 +75,10 @@ class MethodNotAllowed(LarderError):
         super().__init__(f"This path does not support the request's method. Use {self.allowed}.")
 
 
+class NotThroughProxy(LarderError):
+    message = "Use the address of this service's proxy. The API does not accept direct requests."
+
+
 class NotLoopback(LarderError):
     """turbo can receive its token only at an address on the user's own computer."""
 

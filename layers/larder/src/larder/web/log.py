@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 @cache
 def logger() -> Logger:
-    """The template sets the service name and level in Powertools' own variables."""
-    return Logger(use_rfc3339=True)
+    """The template sets the level in Powertools' own variable."""
+    return Logger(service="larder", use_rfc3339=True)
 
 
 def log_of_request(event: dict[str, Any]) -> Logger:

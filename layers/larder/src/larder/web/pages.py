@@ -22,6 +22,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from larder.settings import settings
 from larder.web.log import log_of_request
+from larder.web.proxy import refusal
 from larder.web.security_headers import add_security_headers
 
 Reply = dict[str, Any]
@@ -103,7 +104,7 @@ def logged_reply(reply: Callable[[dict[str, Any]], Reply]) -> Handler:
 
     def handler(event: dict[str, Any], _context: LambdaContext) -> Reply:
         log = log_of_request(event)
-        answer = reply(event)
+        answer = refusal(event) or reply(event)
         add_security_headers(answer, event)
         log.info("answered", extra={"status": answer["statusCode"]})
         return answer

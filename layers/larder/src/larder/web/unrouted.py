@@ -3,15 +3,13 @@
 There is no authentication and nothing is read, so a reply reveals no more than the OpenAPI document.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from larder.errors import LarderError
 from larder.web.errors import MethodNotAllowed, PathNotFound
 from larder.web.pages import Handler, Reply, logged_reply, page, page_reply
-from larder.web.replies.errors import better_auth_error, headers_of, status_of, vercel_error
+from larder.web.replies.errors import is_auth_path, plain_reply
 
 Routes = Mapping[str, Sequence[str]]
 """The methods of each path. A path can have `{parameters}`."""
@@ -25,21 +23,17 @@ class Unrouted:
     path: str
     accept: str
 
-    @property
-    def is_auth(self) -> bool:
-        return f"{self.path}/".startswith("/api/auth/")
-
 
 def answer(request: Unrouted, routes: Routes) -> Reply:
     """405 with the path's methods, or 404: a page for browsers, an error for other clients."""
     if methods := _methods(request.path, routes):
-        return _error(request, MethodNotAllowed(methods))
+        return plain_reply(MethodNotAllowed(methods), path=request.path)
     if request.method in ("GET", "HEAD") and "text/html" in request.accept.lower():
         return page_reply(page("not-found", "Page not found"), status=404)
-    if request.is_auth:
+    if is_auth_path(request.path):
         # The reply of the Better Auth server.
         return {"statusCode": 404}
-    return _error(request, PathNotFound())
+    return plain_reply(PathNotFound(), path=request.path)
 
 
 def unrouted_handler(answers: Callable[[Unrouted], Reply]) -> Handler:
@@ -66,12 +60,3 @@ def _fills(path: str, pattern: str) -> bool:
         bool(part) if name.startswith("{") else part == name
         for part, name in zip(parts, names, strict=True)
     )
-
-
-def _error(request: Unrouted, error: LarderError) -> Reply:
-    shape = better_auth_error if request.is_auth else vercel_error
-    return {
-        "statusCode": status_of(error),
-        "headers": {"Content-Type": "application/json", **headers_of(error)},
-        "body": json.dumps(shape(error)),
-    }

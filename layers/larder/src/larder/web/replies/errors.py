@@ -5,9 +5,10 @@ posts the stored token to another service when it reads the code `forbidden`, so
 (docs/clients/turbo.md#status-codes). Functions that start without the resolver use this module, too.
 """
 
+import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from larder import errors
 from larder.errors import InvalidValue, LarderError, TooManyRequests
@@ -54,6 +55,7 @@ REPLIES: Mapping[type[LarderError], ErrorReply] = {
     errors.NotSignedIn: ErrorReply(401, "unauthorized"),
     web_errors.UnauthorizedSession: ErrorReply(401, "unauthorized_session"),
     web_errors.KeyForAnother: ErrorReply(401, "unauthorized_session"),
+    web_errors.NotThroughProxy: ErrorReply(403, "not_through_proxy"),
     errors.SessionNotFresh: ErrorReply(403, "session_not_fresh"),
     errors.OperatorOnly: ErrorReply(403, "operator_only"),
     errors.InvalidEmail: ErrorReply(400, "invalid_email"),
@@ -191,6 +193,20 @@ def headers_of(error: LarderError) -> dict[str, str]:
 def auth_code(error: type[LarderError]) -> str:
     code = _VALIDATION_ERROR if _is_plain(error) else REPLIES[error].code
     return code.upper()
+
+
+def plain_reply(error: LarderError, *, path: str) -> dict[str, Any]:
+    """The reply of a function without the resolver, in the shape of the API that the path belongs to."""
+    shape = better_auth_error if is_auth_path(path) else vercel_error
+    return {
+        "statusCode": status_of(error),
+        "headers": {"Content-Type": "application/json", **headers_of(error)},
+        "body": json.dumps(shape(error)),
+    }
+
+
+def is_auth_path(path: str) -> bool:
+    return f"{path}/".startswith("/api/auth/")
 
 
 def vercel_error(error: LarderError) -> ErrorJson:
