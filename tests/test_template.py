@@ -213,6 +213,22 @@ def test_a_background_run_ends_well_before_the_next_one_starts(logical_id: str) 
     assert FUNCTIONS[logical_id].get("Timeout", SHARED["Timeout"]) <= 300
 
 
+def test_no_address_or_arn_is_of_one_partition() -> None:
+    """Service principals have the same name everywhere. tools/generate/events.py makes examples."""
+    files = [ROOT / "template.yaml"]
+    for folder in ("layers/larder/src", "functions", "cli", "tools"):
+        files += (ROOT / folder).rglob("*.py")
+    fixed = {
+        f"{path.relative_to(ROOT)}: {found}"
+        for path in files
+        for found in re.findall(
+            r"arn:aws:|[\w.}{()-]+\.amazonaws\.com(?!\w)", path.read_text(encoding="utf-8")
+        )
+        if path != ROOT / "tools" / "generate" / "events.py"
+    }
+    assert fixed == {"template.yaml: events.amazonaws.com"}
+
+
 # ------------------------------------------------------------------------------------- environment
 
 

@@ -26,6 +26,17 @@ def test_a_put_is_redirected_to_s3(cloud: Cloud) -> None:
     assert signature["X-Amz-Expires"] == ["600"]
 
 
+def test_in_china_it_is_redirected_to_the_domain_of_aws_there(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "cn-north-1")
+    reply = cloud.send("OPTIONS", "/v8/artifacts/abc", headers=PREFLIGHT)
+    location = urlsplit(reply.headers["location"])
+    assert location.netloc == f"{settings().artifacts_bucket}.s3.cn-north-1.amazonaws.com.cn"
+    (credential,) = parse_qs(location.query)["X-Amz-Credential"]
+    assert credential.endswith("/cn-north-1/s3/aws4_request")
+
+
 def test_a_redirected_put_sends_no_token_because_s3_would_refuse_it(
     send: Sender,
 ) -> None:

@@ -752,6 +752,11 @@ def region() -> str:
     return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
 
 
+def url_suffix() -> str:
+    """The domain of AWS's services in the region. Looking it up in botocore makes cold starts longer."""
+    return "amazonaws.com.cn" if region().startswith("cn-") else "amazonaws.com"
+
+
 @cache
 def metrics_namespace() -> str:
     """Powertools' own variable for the namespace of this deployment's metrics."""

@@ -23,7 +23,7 @@ from larder.artifacts.models import (
     parse_object_key,
 )
 from larder.errors import TryAgain
-from larder.settings import region, s3_endpoint, settings
+from larder.settings import region, s3_endpoint, settings, url_suffix
 
 _MISSING = frozenset({"404", "NoSuchKey", "NoSuchVersion", "NotFound"})
 
@@ -175,7 +175,7 @@ def _url(upload: Upload) -> str:
     if endpoint := s3_endpoint():
         return f"{endpoint.rstrip('/')}/{bucket}/{key}"
     # The regional endpoint: for a new bucket, the global one replies with a redirect, which breaks the signature.
-    return f"https://{bucket}.s3.{region()}.amazonaws.com/{key}"
+    return f"https://{bucket}.s3.{region()}.{url_suffix()}/{key}"
 
 
 def _to_headers(metadata: ArtifactMetadata, writer: Actor | None) -> dict[str, str]:
