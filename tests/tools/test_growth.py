@@ -97,9 +97,17 @@ def test_the_use_of_tables_matches_the_cost(limits: Limits, book: Book) -> None:
         def taken(*parts: str, kind: str = kind) -> float:
             return sum(takes[part].get(kind, 0) for part in parts)
 
-        assert taken("keys_writes", "artifacts_writes", "usage_writes") == uses.get("writes", 0)
-        assert taken("artifacts_reads", "teams_reads") == uses.get("reads", 0)
-        assert taken("one_key") <= taken("keys_writes") + taken("usage_writes")
+        assert taken("artifacts_writes", "usage_writes") == uses.get("writes", 0)
+        assert taken("keys_reads", "artifacts_reads", "teams_reads") == uses.get("reads", 0)
+        assert taken("one_key") == taken("keys_reads")
+
+
+def test_the_partition_of_one_team_is_smaller_than_a_table(limits: Limits, book: Book) -> None:
+    found = {load.bound.name: load for load in loads(COMPANY, limits, book)}
+    for what, a_second in (("writes", 1_000), ("reads", 3_000)):
+        partition = found[limits.bounds[f"partition_{what}"].name]
+        assert partition.bound.most == a_second
+        assert partition.amount == found[limits.bounds[f"table_{what}"].name].amount
 
 
 def test_every_limit_has_a_remedy_and_a_source(limits: Limits) -> None:

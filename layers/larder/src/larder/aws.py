@@ -195,12 +195,19 @@ def _again(response: Any, attempts: int, **_: object) -> float | None:
     failed = response is None or response[0].status_code >= 400
     if not failed:
         return None
+    if deadline.has_one_try() and not _is_failed_condition(response):
+        raise TryAgain
     throttled = response is not None and _is_throttled_within(response[1])
     if throttled or response is None or response[0].status_code >= 500:
         _in_time()
     if throttled and attempts < _TRIES:
         return random.uniform(0, 0.05 * 2**attempts)  # noqa: S311  # no secret depends on it
     return None
+
+
+def _is_failed_condition(response: Any) -> bool:
+    code = None if response is None else response[1].get("Error", {}).get("Code")
+    return code == "ConditionalCheckFailedException"
 
 
 def _is_throttled_within(parsed: Mapping[str, Any]) -> bool:

@@ -5,7 +5,7 @@ Then Lambda would end the function, and the gateway would answer in its place: t
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import local
 from typing import Protocol
@@ -24,6 +24,7 @@ MARGIN_MS = 30_000
 
 _request_ends_at: float | None = None
 _short = local()
+_at_end: list[Callable[[], object]] = []
 
 
 class Clocked(Protocol):
@@ -41,6 +42,8 @@ def request_deadline(remaining_ms: int) -> Iterator[None]:
         yield
     finally:
         _request_ends_at = None
+        while _at_end:
+            _at_end.pop()()
 
 
 @contextmanager
@@ -54,6 +57,28 @@ def short_deadline() -> Iterator[None]:
         yield
     finally:
         _short.ends_at = None
+
+
+@contextmanager
+def one_try() -> Iterator[None]:
+    """Let calls of this thread fail at their first failure, for work that can just as well be left out."""
+    _short.once = True
+    try:
+        yield
+    finally:
+        _short.once = False
+
+
+def has_one_try() -> bool:
+    return getattr(_short, "once", False)
+
+
+def at_end_of_request(act: Callable[[], object]) -> None:
+    """Run `act` when the reply of the request is ready, or at once outside of a request."""
+    if _request_ends_at is None:
+        act()
+    else:
+        _at_end.append(act)
 
 
 def exceeded() -> bool:

@@ -77,7 +77,7 @@ def _check_key_grant(used: ApiKey, key: ApiKey) -> None:
     """A key made with another key has the same team, does not expire later, and has no uses that are not counted."""
     if used.team_id not in (None, key.team_id):
         raise NotATeamMember
-    if used.remaining is not None or used.rate_limit.enabled:
+    if used.is_counted:
         raise PermissionNotHeld("A key whose uses are counted cannot create or change keys.")
     ends_at = used.expires_at
     if ends_at is not None and (key.expires_at is None or key.expires_at > ends_at):

@@ -80,6 +80,11 @@ class ApiKey:
     last_request: datetime | None
     password_version: int = 0
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether each use must be counted, for an allowance or a rate limit."""
+        return self.remaining is not None or self.rate_limit.enabled
+
     def refilled(self, now: datetime) -> "ApiKey":
         """The key with every refill that is due at `now`, one for each whole interval that has passed.
 

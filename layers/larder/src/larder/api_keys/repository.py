@@ -316,8 +316,7 @@ def use(
     moment = to_ms(now)
     changes: Item = {"last_request": moment}
     added: dict[str, int] = {}
-    when = exists("key_hash") & equals(enabled=True)
-    when &= missing("expires_at") | above(expires_at=moment)
+    when = _may_be_used(required, moment)
     if renewing is not None and renewing.refill_is_due(now):
         before, after = _attributes(renewing), _attributes(renewing.refilled(now))
         # Added, not set, because instances with slower clocks count uses in the meantime. If an operator has raised
@@ -339,11 +338,29 @@ def use(
         )
         when &= above(window_ends_at=moment) & below_limit
         added["request_count"] = 1
+    passed, item = commit_returning(API_KEYS.update(key_hash, set=changes, add=added, when=when))
+    return passed, _key_of(item)
+
+
+def note_use(key_hash: str, required: Permissions, *, now: datetime, every: timedelta) -> bool:
+    """Record the time of a use of a key without allowance and rate limit, at most once in `every`.
+
+    Returns False, and changes nothing, if the key does not pass every rule, or another request has recorded a use.
+    """
+    when = _may_be_used(required, to_ms(now))
+    when &= equals(has_allowance=False, rate_limit_enabled=False)
+    when &= missing("last_request") | at_most(last_request=to_ms(now - every))
+    return commit(API_KEYS.update(key_hash, set={"last_request": to_ms(now)}, when=when))
+
+
+def _may_be_used(required: Permissions, moment: int) -> Condition:
+    """The key passes the rules that are not about the number of its uses."""
+    when = exists("key_hash") & equals(enabled=True)
+    when &= missing("expires_at") | above(expires_at=moment)
     for resource, actions in required.items():
         for action in actions:
             when &= contains(("permissions", resource), action)
-    passed, item = commit_returning(API_KEYS.update(key_hash, set=changes, add=added, when=when))
-    return passed, _key_of(item)
+    return when
 
 
 def change(old: ApiKey, new: ApiKey, *also: Write) -> ApiKey | None:

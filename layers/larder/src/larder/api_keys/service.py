@@ -2,9 +2,11 @@
 
 import json
 import re
+from concurrent.futures import wait
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from larder.actor import Actor
@@ -31,8 +33,8 @@ from larder.api_keys.rules import (
     check_prefix,
 )
 from larder.clock import to_ms
-from larder.concurrency import attempts
-from larder.deadline import short_deadline
+from larder.concurrency import attempts, submit
+from larder.deadline import at_end_of_request, one_try, short_deadline
 from larder.errors import (
     InvalidValue,
     KeyNotFound,
@@ -58,6 +60,18 @@ CLEAN_UP_SECONDS = 10
 
 _without_checksum: Remembered[str, bool] = Remembered(1000)
 """The hashes of keys without a checksum that this instance has found. They may be deleted by now."""
+
+NOTED_AGAIN_AFTER = timedelta(minutes=1)
+"""Record the last use of a key that is only read again only after this time."""
+
+_NOTE_WAIT_S = 0.25
+"""How long a finished reply waits for such a record. It takes some milliseconds, unless the table does not answer."""
+
+_read: Remembered[str, ApiKey] = Remembered(1000)
+"""The keys of recent requests, by hash, as they were when this instance last read or used them."""
+
+_noted: Remembered[str, datetime] = Remembered(1000)
+"""When this instance last tried to record a use of a key. A failed try counts too: a busy key would cause many."""
 
 _TOKEN = re.compile(r"[\x21-\x7e]{64,256}")
 
@@ -272,6 +286,72 @@ def verify_key(
     MissingPermission; RateLimited.
     """
     verification = verify_presented(presented, required, now=now, checked_later=checked_later)
+    return _accepted(verification, required)
+
+
+def verify_key_by_reading(
+    presented: PresentedKey | None,
+    required: Permissions,
+    *,
+    now: datetime,
+    read: ApiKey | None = None,
+) -> ApiKey:
+    """Like `verify_key`, but only read a key without allowance and rate limit, and record its use once a minute.
+
+    DynamoDB accepts 1,000 writes a second to one item, and each read is consistent, so a change of the key applies to
+    the next request all the same. `read` is the key if this request has read it already.
+
+    The caller checks whether the key has ended (`ended.py`), by what it reads anyway.
+
+    What the instance remembers only decides which call comes first: a key whose uses are counted is verified without
+    reading it before. The record of the use is not waited for, and its failure is ignored.
+    """
+    if presented is None:
+        raise Unauthenticated
+    known = read or _read.get(presented.key_hash)
+    if known is None or not known.is_counted:
+        if read is None:
+            if known is not None:
+                _note_use_if_due(known, required, now)
+            read = find_presented(presented)
+        if read is None:
+            raise Unauthenticated
+        if not read.is_counted:
+            verification = Verification(key=read, refusal=_refusal(read, required, now))
+            key = _accepted(verification, required)
+            _note_use_if_due(key, required, now)
+            return key
+    key = verify_key(presented, required, now=now, checked_later=True)
+    _read[key.key_hash] = key
+    return key
+
+
+def find_presented(presented: PresentedKey | None) -> ApiKey | None:
+    """The key of a request as it is stored now, whether it is valid or not."""
+    key = None if presented is None else repository.get(presented.key_hash)
+    if key is not None:
+        _read[key.key_hash] = key
+        _without_checksum[key.key_hash] = True
+    return key
+
+
+def _note_use_if_due(key: ApiKey, required: Permissions, now: datetime) -> None:
+    """Record a use in the background, if none was recorded in the last minute."""
+    known = [moment for moment in (key.last_request, _noted.get(key.key_hash)) if moment]
+    if known and now - max(known) < NOTED_AGAIN_AFTER:
+        return
+    _noted[key.key_hash] = now
+    note = submit(_try_to_note_use, key.key_hash, required, now)
+    at_end_of_request(partial(wait, [note], timeout=_NOTE_WAIT_S))
+
+
+def _try_to_note_use(key_hash: str, required: Permissions, now: datetime) -> None:
+    with suppress(TryAgain), one_try():
+        repository.note_use(key_hash, required, now=now, every=NOTED_AGAIN_AFTER)
+
+
+def _accepted(verification: Verification, required: Permissions) -> ApiKey:
+    """The key, if it is valid. Raises the errors of `verify_key`."""
     if verification.valid and verification.key is not None:
         return verification.key
     match verification.refusal:

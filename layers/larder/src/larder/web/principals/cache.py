@@ -13,15 +13,16 @@
 
 Keys have permissions. For a session, only the role in the team counts.
 
-A request needs two sequential round trips to AWS: one conditional write verifies the key, then one consistent batch
-reads everything else. An instance remembers which team a key acted for, and then makes both calls in parallel. What it
-remembers only selects the items to read: decisions use their current values. For a session, the lookup of its user
-already says which items to read, so those calls run in parallel too.
+A request needs two sequential round trips to AWS: one reads the key, then one consistent batch reads everything else.
+An instance remembers which team a key acted for, and then makes both calls in parallel. What it remembers only selects
+the items to read: decisions use their current values. A key with an allowance or a rate limit is verified by one
+conditional write, which runs in parallel with the batch. For a session, the lookup of its user already says which items
+to read.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Request
@@ -30,7 +31,12 @@ from aws_lambda_powertools.event_handler.depends import Depends
 from larder import clock
 from larder.api_keys.models import CACHE_ACTIONS, ApiKey, Permissions
 from larder.api_keys.principals import Principal
-from larder.api_keys.service import revoke_key, verify_key
+from larder.api_keys.service import (
+    find_presented,
+    revoke_key,
+    verify_key,
+    verify_key_by_reading,
+)
 from larder.artifacts.models import ArtifactHash, IndexEntry, Totals
 from larder.artifacts.service import caching_status, read_with_membership
 from larder.concurrency import running
@@ -110,6 +116,27 @@ class _Scope:
     user_id: str
     bound_to: str | None
     owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Holder:
+    """What the first look-up of a token finds: its user, its key if it is one, and the team of the request's slug."""
+
+    user_id: str
+    key: ApiKey | None
+    slug_team: str | None
+
+    @property
+    def has_uncounted_key(self) -> bool:
+        return self.key is not None and not self.key.is_counted
+
+    def scope(self, team: TeamQuery) -> _Scope | None:
+        """None if the token does not work for the team that the request names."""
+        bound_to = self.key.team_id if self.key else None
+        with suppress(NotATeamMember):
+            owner = _owner(self.user_id, bound_to, team, self.slug_team)
+            return _Scope(self.user_id, bound_to, owner)
+        return None
 
 
 _scopes: Remembered[tuple[Token, TeamQuery], _Scope] = Remembered(1000)
@@ -249,13 +276,16 @@ def _principal(
 def _member(
     token: Token, team: TeamQuery, hash: ArtifactHash | None, needs: Permissions, *, totals: bool
 ) -> CachePrincipal:
-    authenticated = partial(authenticate, token, needs, now=clock.now(), checked_later=True)
-    guess = _scopes.get((token, team)) or _session_scope(token, team)
-    if guess is not None:
+    now = clock.now()
+    guess, look = _scopes.get((token, team)), None
+    if guess is None:
+        look = _look_up(token, team)
+        guess = look.scope(team)
+    if guess is not None and (look is None or not look.has_uncounted_key):
         with running(
             read_with_membership, guess.owner, guess.user_id, hash, totals=totals
         ) as reading:
-            principal = authenticated()
+            principal = _authenticate(token, needs, now=now)
         membership, entry, sums = reading.result()
         right = (principal.user_id, principal.bound_to) == (guess.user_id, guess.bound_to)
         if right and _is_named(team, membership):
@@ -264,39 +294,52 @@ def _member(
             return admitted
         _scopes.pop((token, team), None)
         slug_team = team_of_slug(team.slug) if team.slug and not team.team_id else None
-    elif team.slug and not team.team_id:
-        with running(team_of_slug, team.slug) as looking_up:
-            principal = authenticated()
-        slug_team = looking_up.result()
     else:
-        principal = authenticated()
-        slug_team = None
-    owner = _owner(principal, team, slug_team)
+        principal = _authenticate(token, needs, now=now, read=look.key if look else None)
+        slug_team = look.slug_team if look else None
+    owner = _owner(principal.user_id, principal.bound_to, team, slug_team)
     membership, entry, sums = read_with_membership(owner, principal.user_id, hash, totals=totals)
     admitted = _admitted(principal, owner, membership, entry, sums)
     _scopes[token, team] = _Scope(principal.user_id, principal.bound_to, owner)
     return admitted
 
 
-def _session_scope(token: Token, team: TeamQuery) -> _Scope | None:
-    """The scope of a session's token, provided that the session is valid. None for keys and unknown slugs."""
+def _authenticate(
+    token: Token, needs: Permissions, *, now: datetime, read: ApiKey | None = None
+) -> Principal:
+    """Like `authenticate`, but a key whose uses are not counted is only read. `read` is the key if it was just read."""
+    if token.is_session:
+        return authenticate(token, needs, now=now, checked_later=True)
+    key = verify_key_by_reading(token.key, needs, now=now, read=read)
+    logger().append_keys(key_id=key.id)
+    return Principal(credential=key)
+
+
+def _look_up(token: Token, team: TeamQuery) -> _Holder:
+    """The holder of a token that this instance has not seen, before it is checked. Raises Unauthenticated."""
+    if team.slug and not team.team_id:
+        with running(team_of_slug, team.slug) as looking_up:
+            user_id, key = _find_holder(token)
+        slug_team = looking_up.result()
+    else:
+        user_id, key = _find_holder(token)
+        slug_team = None
+    return _Holder(user_id, key, slug_team)
+
+
+def _find_holder(token: Token) -> tuple[str, ApiKey | None]:
     if not token.is_session:
-        return None
+        key = find_presented(token.key)
+        if key is None:
+            raise Unauthenticated
+        return key.user_id, key
     # Imported here, because builds use keys and start faster without the account modules.
     from larder.accounts.sessions import holder_of
 
-    if team.slug and not team.team_id:
-        with running(team_of_slug, team.slug) as looking_up:
-            user_id = holder_of(token.hash)
-        slug_team = looking_up.result()
-    else:
-        user_id, slug_team = holder_of(token.hash), None
+    user_id = holder_of(token.hash)
     if user_id is None:
         raise Unauthenticated
-    owner = team.team_id or slug_team
-    if owner is None and _needs_slug(team):
-        return None
-    return _Scope(user_id, None, owner or user_id)
+    return user_id, None
 
 
 def _admitted(
@@ -316,16 +359,16 @@ def _admitted(
     )
 
 
-def _owner(principal: Principal, team: TeamQuery, slug_team: str | None) -> str:
+def _owner(user_id: str, bound_to: str | None, team: TeamQuery, slug_team: str | None) -> str:
     """The team that the request names, or the one that the key is bound to, or the user."""
     if _needs_slug(team) and slug_team is None:
         raise NotATeamMember
     named = team.team_id or slug_team
-    if principal.bound_to is None:
-        return named or principal.user_id
-    if named not in (None, principal.bound_to):
+    if bound_to is None:
+        return named or user_id
+    if named not in (None, bound_to):
         raise NotATeamMember
-    return principal.bound_to
+    return bound_to
 
 
 def _needs_slug(team: TeamQuery) -> bool:
