@@ -13,7 +13,7 @@ from larder.api_keys.service import create_key
 from larder.settings import settings
 from larder.tables import USAGE, commit
 from larder.usage.models import MAX_EVENTS_PER_HOUR, Figures
-from larder.usage.repository import read_days
+from larder.usage.repository import PARTS, read_days
 from tests.conftest import SetOption
 from tests.requests import Cloud, Reply, Sender
 
@@ -190,13 +190,17 @@ def test_429_for_a_key_that_reports_more_than_a_million_events_in_an_hour(cloud:
         return send("POST", f"/v8/artifacts/events?teamId={cloud.team.id}", json_body=batch)
 
     with time_machine.travel(clock.now().replace(hour=10, minute=59, second=0), tick=False):
-        reported = {"owner": cloud.team.id, "day": f"{clock.now():%Y-%m-%dT%H}#{cloud.key.id}"}
-        assert commit(USAGE.put({**reported, "events": MAX_EVENTS_PER_HOUR - 5}))
-        assert report(cloud.send, 3).status == 200
-        refused = report(cloud.send, 3)
-        assert (refused.status, refused.headers["retry-after"]) == (429, "60")
-        assert report(cloud.send, 2).status == 200
-        assert figures_of_today(cloud.team.id).events == 5
+        for part in "0123456789abcdef":
+            counter = f"{clock.now():%Y-%m-%dT%H}#{cloud.key.id}#{part}"
+            counted = {"owner": cloud.team.id, "day": counter}
+            assert commit(USAGE.put({**counted, "events": MAX_EVENTS_PER_HOUR // PARTS - 5}))
+        assert report(cloud.send, 5).status == 200
+        replies = [report(cloud.send, 5) for _ in range(PARTS * 8)]
+        refused = [reply for reply in replies if reply.status != 200]
+        assert {(reply.status, reply.headers["retry-after"]) for reply in refused} == {(429, "60")}
+        accepted = PARTS * 8 - len(refused) + 1
+        assert accepted <= PARTS
+        assert figures_of_today(cloud.team.id).events == 5 * accepted
         assert report(another, 3).status == 200
     with time_machine.travel(clock.now().replace(hour=11, minute=0, second=0), tick=False):
         assert report(cloud.send, 5).status == 200

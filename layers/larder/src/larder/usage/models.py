@@ -8,10 +8,13 @@ from datetime import date, timedelta
 from larder.usage.uploads import Uploads
 
 MAX_EVENTS_PER_HOUR = 1_000_000
-"""The most events that one key or session reports for an owner in an hour: 2,000 builds of 500 tasks."""
+"""The most events that one key or session reports for an owner in an hour: 2,000 builds of 500 tasks.
+
+They are counted in several parts, and a report is refused if its part is full, so some are refused a little earlier.
+"""
 
 MAX_CI_VENDORS = 10
-"""The most CI vendors that a day of an owner lists. Clients choose the names, so they must not let the item grow."""
+"""The most CI vendors of a day, and of each of its items. Clients choose the names, which must not let items grow."""
 
 OTHER_CI = "other"
 """The name for further vendors, and for names that are not valid. It is lower-case, so no vendor can have it."""

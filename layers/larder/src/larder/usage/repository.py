@@ -1,20 +1,28 @@
-"""The usage table: `(owner, "<day>")` is the day's figures, `(owner, "<day>#<batch id>")` one reported batch.
+"""The usage table: `(owner, "day#<day>#<part>")` has figures of a day, `(owner, "<day>#<batch id>")` a reported batch.
 
-Days are UTC, written YYYY-MM-DD. Batches have a time to live; the figures stay. Each figure of a day is an attribute
-with its name, and for each CI vendor another one, `ci.<vendor>.<name>`. `ci_vendors` is the set of these vendors, which
-has at most MAX_CI_VENDORS. The sweep copies a past day's uploads here from the owner's totals
-(artifacts/repository/totals.py). `(owner, "<hour>#<key id>")` counts the events that a key has reported in an hour.
+Days are UTC, written YYYY-MM-DD. Batches have a time to live; the figures stay. Only one transaction at a time can
+change an item, so a day has 16 parts, which readers add up: builds that end at the same moment use different ones
+(docs/decisions/0068). A batch counts in the part that is the last digit of its id.
+
+Each figure is an attribute with its name, and for each CI vendor another one, `ci.<vendor>.<name>`. `ci_vendors` is the
+set of these vendors, which has at most MAX_CI_VENDORS. `(owner, "<hour>#<key id>#<part>")` counts the events that a key
+has reported in an hour.
+
+`(owner, "<day>")` has the day's uploads, which the sweep copies here from the owner's totals
+(artifacts/repository/totals.py), and the figures that version 0.1.0 counted.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import date, datetime, timedelta
 from functools import partial
+from itertools import chain
 from math import ceil
 
 from larder.clock import to_epoch_seconds, to_ms
-from larder.concurrency import map_concurrently
-from larder.conditions import at_most, contains, equals, missing, size_below
+from larder.concurrency import map_concurrently, running
+from larder.conditions import at_most, between, contains, equals, missing, size_below
 from larder.errors import TooManyRequests
 from larder.hashing import time_ordered_id
 from larder.settings import settings
@@ -28,9 +36,17 @@ from larder.usage.models import (
     Figures,
     Reporter,
     UsageEvent,
+    add_days,
+    add_figures,
     ci_vendor,
 )
 from larder.usage.uploads import Uploads
+
+_DAY = "day#"
+_DAY_LENGTH = len("YYYY-MM-DD")
+
+PARTS = 16
+"""The parts of a day, and of the events of a key in an hour."""
 
 
 def add_batch(
@@ -38,13 +54,14 @@ def add_batch(
 ) -> None:
     """Store the batch and add its figures to the day, in one transaction for any number of events.
 
-    Builds that end at the same moment write the same item, so a write is retried on conflict. Raises TryAgain, and
+    Builds that end at the same moment can write the same items, so a write is retried on conflict. Raises TryAgain, and
     counts nothing, if every attempt fails. Raises TooManyRequests if the key has reported too many in this hour.
     """
-    day = now.date().isoformat()
+    day, batch_id = now.date().isoformat(), time_ordered_id(now)
+    part = batch_id[-1]
     batch = {
         "owner": owner,
-        "day": f"{day}#{time_ordered_id(now)}",
+        "day": f"{day}#{batch_id}",
         "received_at": to_ms(now),
         "expires_at": to_epoch_seconds(now + timedelta(days=settings().event_retention_days)),
         "key_id": reporter.key_id,
@@ -66,8 +83,8 @@ def add_batch(
     for counted_as in dict.fromkeys((vendor, vendor and OTHER_CI)):
         if commit(
             USAGE.put(batch),
-            _roll_up(owner, day, figures, counted_as),
-            _count(owner, reporter.key_id, len(events), now),
+            _roll_up(owner, f"{_DAY}{day}#{part}", figures, counted_as),
+            _count(owner, f"{reporter.key_id}#{part}", len(events), now),
         ):
             return
     # OTHER_CI has room in every day, so it was the count of the key.
@@ -75,13 +92,16 @@ def add_batch(
 
 
 def read_days(owner: str, days: Sequence[date]) -> list[Day]:
-    """The figures of each day; zeros for a day without events. Reads the days' items, not the batches.
+    """The figures of each day; zeros for a day without events. Reads the days' parts, not the batches.
 
-    One call reads a hundred days. Several calls run in parallel.
+    At the same time as the parts, calls for a hundred days each read the uploads.
     """
-    found = map_concurrently(partial(_read, owner), in_batches(days))
-    items = {item["day"]: item for batch in found for item in batch}
-    return [_day(items.get(day.isoformat(), {})) for day in days]
+    with running(_read_parts, owner, min(days), max(days)) as reading:
+        found = map_concurrently(partial(_read, owner), in_batches(days))
+    by_day: dict[str, list[Day]] = defaultdict(list)
+    for item in chain.from_iterable([*found, reading.result()]):
+        by_day[item["day"].removeprefix(_DAY)[:_DAY_LENGTH]].append(_day(item))
+    return [_one_day(by_day[day.isoformat()]) for day in days]
 
 
 def set_uploads(owner: str, day: date, uploads: Uploads) -> None:
@@ -100,6 +120,22 @@ def _read(owner: str, days: Sequence[date]) -> list[Item]:
     return USAGE.get_many([(owner, day.isoformat()) for day in days])
 
 
+def _read_parts(owner: str, first: date, last: date) -> list[Item]:
+    within = between("day", f"{_DAY}{first.isoformat()}#", f"{_DAY}{last.isoformat()}#~")
+    return [*USAGE.query(equals(owner=owner) & within)]
+
+
+def _one_day(parts: Sequence[Day]) -> Day:
+    """The sum of the parts. Each part limits the vendors, so the sum keeps those with the most events."""
+    day = add_days(parts)
+    named = sorted(day.by_ci.keys() - {OTHER_CI}, key=lambda name: -day.by_ci[name].events)
+    kept = set(named[:MAX_CI_VENDORS])
+    by_ci = {name: figures for name, figures in day.by_ci.items() if name in kept}
+    if others := [figures for name, figures in day.by_ci.items() if name not in kept]:
+        by_ci[OTHER_CI] = add_figures(others)
+    return replace(day, by_ci=by_ci)
+
+
 def _day(item: Item) -> Day:
     vendors = sorted(item.get("ci_vendors", ()))
     if any(name.startswith(_part_of(OTHER_CI, "")) for name in item):
@@ -114,8 +150,8 @@ def _day(item: Item) -> Day:
     )
 
 
-def _roll_up(owner: str, day: str, figures: Figures, vendor: str | None) -> Write:
-    """Add to the day's figures and to the vendor's part. Fails if the vendor is new and the day has too many."""
+def _roll_up(owner: str, item: str, figures: Figures, vendor: str | None) -> Write:
+    """Add to the figures of a part, in total and by vendor. Fails if the vendor is new and the part has too many."""
     added: Item = {name: number for name, number in asdict(figures).items() if number}
     if vendor is not None:
         added |= {_part_of(vendor, name): number for name, number in added.items()}
@@ -127,18 +163,18 @@ def _roll_up(owner: str, day: str, figures: Figures, vendor: str | None) -> Writ
             | contains("ci_vendors", vendor)
             | size_below(ci_vendors=MAX_CI_VENDORS)
         )
-    return USAGE.update(owner, day, add=added, when=has_room)
+    return USAGE.update(owner, item, add=added, when=has_room)
 
 
-def _count(owner: str, key_id: str, events: int, now: datetime) -> Write:
-    """Count the key's events of this hour. Fails above MAX_EVENTS_PER_HOUR."""
+def _count(owner: str, counter: str, events: int, now: datetime) -> Write:
+    """Count the key's events of this hour. Fails above this part's share of MAX_EVENTS_PER_HOUR."""
     ends_at = _end_of_hour(now)
     return USAGE.update(
         owner,
-        f"{now:%Y-%m-%dT%H}#{key_id}",
+        f"{now:%Y-%m-%dT%H}#{counter}",
         add={"events": events},
         set={"expires_at": to_epoch_seconds(ends_at)},
-        when=missing("events") | at_most(events=MAX_EVENTS_PER_HOUR - events),
+        when=missing("events") | at_most(events=MAX_EVENTS_PER_HOUR // PARTS - events),
     )
 
 
