@@ -20,6 +20,7 @@ from larder.api_keys.rules import check_name, check_prefix
 from larder.api_keys.service import create_key, list_keys
 from larder.settings import Settings, environment_name
 from larder.teams.teams import find_team
+from larder.web.proxy import HEADER
 from local.environment import OPERATOR_EMAIL
 from local.first_start import KEY_NAME, KEY_PREFIX, TEAM_SLUG, handler
 from local.option_check import FUNCTIONS, check_options
@@ -41,6 +42,7 @@ TEXTS = {
     "product_name": ["Acme cache"],
     "email_sender": ["cache@acme.example"],
     "base_url": ["https://cache.example.com"],
+    "proxy_secret_hash": ["nEXHd35OmZ3o64SVI6TuwBiSYpNsOVbj+qQvjqDwQNU="],
     "trusted_origins": ["https://*.example.com, http://localhost:5173"],
     "key_generator": ["integrator:generate"],
     **{name: ["integrator:anything"] for name in FUNCTIONS if name != "key_generator"},
@@ -106,7 +108,9 @@ def integrator(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 def ask(token: str) -> int:
     """The status of a request for an artifact that is not stored: 404 if the key can read."""
-    return Sender(token, slug=TEAM_SLUG)("GET", f"/v8/artifacts/{HASH}").status
+    through_proxy = {HEADER: "the proxy's secret"}
+    path = f"/v8/artifacts/{HASH}"
+    return Sender(token, slug=TEAM_SLUG)("GET", path, headers=through_proxy).status
 
 
 def first_start(token: str | None = None) -> dict[str, str]:

@@ -90,7 +90,7 @@ def test_an_unexpected_error_reveals_no_internals(
         raise RuntimeError("arn:aws:iam::123456789012:role/inside")
 
     monkeypatch.setattr(aws.dynamodb(), "transact_write_items", fail)
-    monkeypatch.setattr(aws.dynamodb(), "update_item", fail)
+    monkeypatch.setattr(aws.dynamodb(), "get_item", fail)
     reply = ada.by_key("GET", "/v8/artifacts/status")
     assert (reply.status, reply.message) == (500, InternalError.message)
 

@@ -35,7 +35,10 @@ THIS = version("larder")
 RELEASED = sorted(path.stem for path in RECORDED.glob("*.json"))
 NOW = "data of this version"
 
-CHANGES_WITH_TIME = {"lastRequest", "expiresAt", "updatedAt", "token", "lastRefillAt", "tryAgainIn"}
+CHANGES_WITH_TIME = {
+    *("lastRequest", "expiresAt", "updatedAt", "token", "lastRefillAt", "tryAgainIn"),
+    "requestCount",  # 0.1.0 counted every use of a key without limits; newer releases count one a minute on /v8
+}
 """Fields of which only the presence is compared."""
 
 
