@@ -192,9 +192,7 @@ def _report(server: LocalCloud) -> dict[str, Any]:
 
 def _usage(server: LocalCloud) -> dict[str, int]:
     """The sum of the figures of all days, because a run can cross midnight. The server has only one team."""
-    days = [
-        item for item in server.items("LARDER_USAGE_TABLE") if len(item["day"]) == len("2000-01-01")
-    ]
+    days = [item for item in server.items("LARDER_USAGE_TABLE") if item["day"].startswith("day#")]
     return {counter: sum(int(day.get(counter, 0)) for day in days) for counter in COUNTERS}
 
 

@@ -24,7 +24,7 @@ from larder.api_keys.service import create_key
 from larder.conditions import begins_with, equals
 from larder.hashing import random_id
 from larder.settings import settings
-from larder.tables import IDENTITY
+from larder.tables import IDENTITY, USAGE
 from larder.teams.members import add_member
 from larder.teams.models import Role
 from tests.catalogue import Names, valid
@@ -158,7 +158,8 @@ def copies(people: People) -> Iterator[tuple[str, aws.Item, Callable[[int], aws.
     owner, user = people.cloud.team.id, people.cloud.user.id
     options = settings()
     today = clock.now().date().isoformat()
-    batch, event = f"{today}#{0:028x}", {"owner": owner, "day": today}
+    reported = next(USAGE.query(equals(owner=owner) & begins_with(day=f"{today}#")))
+    batch, event = f"{today}#{0:028x}", {"owner": owner, "day": reported["day"]}
     yield (
         options.artifacts_table,
         {"owner": owner, "hash": HASH},

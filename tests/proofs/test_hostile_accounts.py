@@ -65,6 +65,7 @@ MORE: dict[str, dict[str, Any]] = {
 
 FURTHER_BY_LUCK_ONLY = {
     "POST /api/auth/reset-password",  # no reset token is valid
+    "POST /api/auth/confirm-email-change",  # and no token of a change
     OF_BOBS_KEY,  # it is not Ada's
     "POST /api/auth/api-key/delete-all-expired-api-keys",  # she is not an operator
 }
