@@ -2,6 +2,7 @@
 
 import base64
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
@@ -11,6 +12,7 @@ import pytest
 from larder import clock
 from larder.accounts.models import User
 from larder.accounts.sessions import start_session
+from larder.api_keys import repository
 from larder.artifacts.models import ArtifactHash, PendingUpload, parse_object_key
 from larder.artifacts.repository import index
 from local.template import load_template
@@ -18,6 +20,7 @@ from tests.catalogue import NAMES
 from tests.conftest import SetOption
 from tests.direct_uploads import put_object
 from tests.functions.api_keys.people import verified
+from tests.local.stub_service import eventually
 from tests.mailbox import Mailbox
 from tests.requests import Cloud, invoke
 from tools.generate.events import FOLDER, OWNER
@@ -113,6 +116,26 @@ def test_query_artifacts(cloud: Cloud) -> None:
     found = json.loads(reply["body"])
     assert found["08e4547d5347b63f"]["taskDurationMs"] == 1234
     assert found["5347b63f08e4547d"] is None
+
+
+KEPT_KEY = {
+    path.stem
+    for path in FOLDER.iterdir()
+    if f"Bearer {NAMES.key}" in path.read_text() and path.stem != "revoke_current_token"
+}
+"""The events that authenticate with a key that still exists afterwards."""
+
+
+@pytest.mark.parametrize("name", sorted(KEPT_KEY))
+def test_a_request_with_a_key_records_its_use(name: str, cloud: Cloud) -> None:
+    def last_request() -> datetime | None:
+        key = repository.get(cloud.key.key_hash)
+        assert key is not None
+        return key.last_request
+
+    assert last_request() is None
+    run(name, cloud)
+    assert eventually(lambda: last_request() is not None)
 
 
 def test_get_status(cloud: Cloud) -> None:

@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+from botocore.exceptions import ClientError
 
 from larder import aws
+from larder.deadline import one_try
 from larder.errors import TryAgain
 from larder.settings import settings
 from larder.teams.models import Role
-from tests.faults import answering, error, unreachable
+from tests.faults import answering, error, refusing, unreachable
 
 KEY = {"owner": "team_a", "hash": "abc"}
 
@@ -38,6 +40,13 @@ def test_a_store_error_is_reported_as_try_again(table: str) -> None:
 def test_an_unreachable_store_is_reported_as_try_again(table: str) -> None:
     with unreachable("dynamodb", "GetItem"), pytest.raises(TryAgain):
         read(table)
+
+
+def test_missing_permissions_are_reported_as_such_even_with_one_try(table: str) -> None:
+    denied = {"__type": "com.amazonaws.dynamodb.v20120810#AccessDeniedException"}
+    with refusing("dynamodb", "GetItem", 400, denied), one_try():
+        with pytest.raises(ClientError, match="AccessDeniedException"):
+            read(table)
 
 
 def test_a_timeout_while_sending_a_body_to_s3_is_reported_as_try_again(aws_in_memory: None) -> None:

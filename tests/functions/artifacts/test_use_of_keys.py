@@ -113,6 +113,13 @@ def test_a_failed_record_is_not_retried(code: str, cloud: Cloud, later: Clock) -
     assert len(tries) == 1
 
 
+def test_a_record_without_permission_fails_no_request(cloud: Cloud) -> None:
+    denied = {"__type": "com.amazonaws.dynamodb.v20120810#AccessDeniedException"}
+    with refusing("dynamodb", "UpdateItem", 400, denied) as tries:
+        assert status(cloud.send)[0].status == 200
+    assert len(tries) == 1
+
+
 def test_an_unreachable_table_of_keys_fails_only_the_record(cloud: Cloud, later: Clock) -> None:
     with unreachable("dynamodb", "UpdateItem"):
         assert status(cloud.send)[0].status == 200

@@ -38,6 +38,16 @@ __all__ = ["BotoCoreError", "ClientError"]
 Item = dict[str, Any]
 """An item or a key with plain Python values: str, int, bool, None, list, dict, set of str."""
 
+_FINAL = frozenset(
+    {
+        "AccessDeniedException",
+        "ConditionalCheckFailedException",
+        "ResourceNotFoundException",
+        "ValidationException",
+    }
+)
+"""Errors of DynamoDB that every retry would get again."""
+
 _THROTTLES = frozenset(
     {
         "BandwidthLimitExceeded",
@@ -195,7 +205,7 @@ def _again(response: Any, attempts: int, **_: object) -> float | None:
     failed = response is None or response[0].status_code >= 400
     if not failed:
         return None
-    if deadline.has_one_try() and not _is_failed_condition(response):
+    if deadline.has_one_try() and not _is_final(response):
         raise TryAgain
     throttled = response is not None and _is_throttled_within(response[1])
     if throttled or response is None or response[0].status_code >= 500:
@@ -205,9 +215,8 @@ def _again(response: Any, attempts: int, **_: object) -> float | None:
     return None
 
 
-def _is_failed_condition(response: Any) -> bool:
-    code = None if response is None else response[1].get("Error", {}).get("Code")
-    return code == "ConditionalCheckFailedException"
+def _is_final(response: Any) -> bool:
+    return response is not None and response[1].get("Error", {}).get("Code") in _FINAL
 
 
 def _is_throttled_within(parsed: Mapping[str, Any]) -> bool:

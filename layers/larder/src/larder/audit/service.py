@@ -21,6 +21,7 @@ def make_entry(
     *,
     artifacts: int = 0,
     size_bytes: int = 0,
+    role: str | None = None,
     now: datetime,
 ) -> Entry:
     """Make an entry. The caller stores it in the transaction of the action."""
@@ -33,6 +34,7 @@ def make_entry(
         actor=actor,
         artifacts=artifacts,
         size_bytes=size_bytes,
+        role=role,
     )
 
 
@@ -40,17 +42,7 @@ def audited(
     owner: str, action: Action, subject: str, actor: Actor | None, *, role: str | None = None
 ) -> "Write":
     """The write of an entry, for the transaction of the action. `owner` is the user or team that it is about."""
-    now = clock.now()
-    entry = Entry(
-        id=time_ordered_id(now),
-        owner=owner,
-        at=now,
-        action=action,
-        subject=subject,
-        actor=actor,
-        role=role,
-    )
-    return repository.put(entry)
+    return repository.put(make_entry(owner, action, subject, actor, role=role, now=clock.now()))
 
 
 def read_entries(owner: str, *, before: str | None = None, limit: int, now: datetime) -> Page:
