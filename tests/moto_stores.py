@@ -5,25 +5,40 @@ would have to create each table and bucket again.
 """
 
 import pickle
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy, deepcopy
+from functools import cache
 from threading import RLock
 from typing import Any
 from unittest.mock import patch
 
+from moto.backend_index import backend_url_patterns
 from moto.core.base_backend import BackendDict
 from moto.core.botocore_stubber import BotocoreStubber
 from moto.core.model_instances import model_data, reset_model_data
 from moto.core.models import DEFAULT_ACCOUNT_ID, botocore_stubber
-from moto.core.serialize import AttributePicker, AttributePickerContext, XFormedAttributePicker
+from moto.core.serialize import (
+    AttributePicker,
+    AttributePickerContext,
+    BaseJSONSerializer,
+    XFormedAttributePicker,
+)
+from moto.core.utils import method_names_from_class
 from moto.dynamodb.models import DynamoDBBackend, dynamodb_backends
+from moto.dynamodb.models.dynamo_type import DynamoType, LimitedSizeDict
 from moto.dynamodb.models.table import Table
 from moto.s3.models import FakeKey, s3_backends
 from moto.secretsmanager.models import secretsmanager_backends
 
+_SERVICES = {"dynamodb", "s3", "secretsmanager"}
+_SIMPLE = {"S", "N", "B", "BOOL"}
+"""The types of attributes that have no parts."""
+
 _MOTO_TRANSACT = DynamoDBBackend.transact_write_items
+_MOTO_SERIALIZE_STRUCTURE = BaseJSONSerializer._serialize_type_structure
+_MOTO_SET_ATTRIBUTE = LimitedSizeDict.__setitem__
 
 _names: dict[tuple[Any, str], tuple[str, ...]] = {}
 """The names under which moto looks for a member of a shape. Shapes belong to moto's models, which stay in memory."""
@@ -46,7 +61,11 @@ def answering_boto3() -> Iterator[None]:
     try:
         with (
             patch.object(BotocoreStubber, "__call__", answer_alone),
+            patch("moto.core.responses.method_names_from_class", cache(method_names_from_class)),
+            patch("moto.backend_index.backend_url_patterns", _url_patterns()),
             patch.object(XFormedAttributePicker, "__call__", _pick),
+            patch.object(BaseJSONSerializer, "_serialize_type_structure", _serialize_structure),
+            patch.object(LimitedSizeDict, "__setitem__", _set_attribute),
             patch.object(DynamoDBBackend, "transact_write_items", _transact),
         ):
             yield
@@ -77,18 +96,55 @@ def _pick(picker: XFormedAttributePicker, context: AttributePickerContext) -> An
     return next((context.obj[name] for name in _names[place] if name in context.obj), None)
 
 
+def _url_patterns() -> list[tuple[str, Any]]:
+    """The patterns of the services in use. moto tries each of 200 for every request."""
+    return [(service, pattern) for service, pattern in backend_url_patterns if service in _SERVICES]
+
+
+def _serialize_structure(
+    serializer: BaseJSONSerializer, serialized: Any, value: Any, shape: Any, key: str
+) -> None:
+    """Copy a simple attribute of an item, such as `{"S": "text"}`. moto looks for each of the ten types in it."""
+    if key and type(value) is dict and len(value) == 1:
+        ((kind, content),) = value.items()
+        if kind in _SIMPLE and type(content) in (str, bool):
+            serialized[key] = value
+            return
+    _MOTO_SERIALIZE_STRUCTURE(serializer, serialized, value, shape, key)
+
+
+def _set_attribute(attributes: LimitedSizeDict, name: str, value: DynamoType) -> None:
+    """Set an attribute of an item. moto measures the whole item for each, which only long values can make too large."""
+    simple = type(value) is DynamoType and value.type in _SIMPLE
+    if simple and len(str(value.value)) < 1000:
+        dict.__setitem__(attributes, name, value)
+    else:
+        _MOTO_SET_ATTRIBUTE(attributes, name, value)
+
+
 def _transact(backend: DynamoDBBackend, operations: list[dict[str, Any]]) -> None:
-    """A transaction that copies each table once, not once per operation."""
+    """A transaction that copies only the partitions of its items, to restore them after a failure."""
     copies: dict[str, Table] = {}
 
     def copy_once(table: Table, memo: dict[int, Any]) -> Table:
         if table.name not in copies:
             copies[table.name] = copied = copy(table)
-            copied.__dict__ = deepcopy(table.__dict__, memo)
+            copied.items = _items_before(table, operations)
         return copies[table.name]
 
     with patch.object(Table, "__deepcopy__", copy_once, create=True):
         _MOTO_TRANSACT(backend, operations)
+
+
+def _items_before(table: Table, operations: list[dict[str, Any]]) -> defaultdict[Any, Any]:
+    items = table.items.copy()
+    for operation in operations:
+        for request in operation.values():
+            if request["TableName"] == table.name:
+                partition = DynamoType((request.get("Key") or request["Item"])[table.hash_key_attr])
+                if partition in table.items:
+                    items[partition] = deepcopy(table.items[partition])
+    return items
 
 
 class Stores:

@@ -20,7 +20,7 @@ from larder.teams.members import add_member
 from larder.teams.models import Role, Team
 from larder.teams.teams import create_team
 from tests.catalogue import Names
-from tests.conftest import SetOption
+from tests.conftest import BeginWith, SetOption
 from tests.mailbox import Mailbox
 from tests.requests import Sender
 from tools.openapi.files import document
@@ -82,14 +82,27 @@ class Person:
 
 
 @pytest.fixture
-def ada(aws_in_memory: None, option: SetOption, mailbox: Mailbox, removal_jobs: object) -> Person:
+def people(
+    begin_with: BeginWith, option: SetOption, mailbox: Mailbox, removal_jobs: object
+) -> dict[str, Person]:
+    made = begin_with(_ada_and_mallory, option)
     option("scrypt_cost", 1024)
-    return person("ada")
+    return made
+
+
+def _ada_and_mallory(option: SetOption) -> dict[str, Person]:
+    option("scrypt_cost", 1024)
+    return {name: person(name) for name in ("ada", "mallory")}
 
 
 @pytest.fixture
-def mallory(ada: Person) -> Person:
-    return person("mallory")
+def ada(people: dict[str, Person]) -> Person:
+    return people["ada"]
+
+
+@pytest.fixture
+def mallory(people: dict[str, Person]) -> Person:
+    return people["mallory"]
 
 
 def person(name: str) -> Person:

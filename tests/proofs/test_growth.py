@@ -36,7 +36,7 @@ from tests.requests import Cloud, Reply, Sender
 pytestmark = pytest.mark.slow
 
 FEW = 100
-MANY = int(os.environ.get("GROWTH_ITEMS", "500"))
+MANY = int(os.environ.get("GROWTH_ITEMS", "250"))
 
 PASSWORD = "correct horse battery staple"
 HASH = "0123456789abcdef"

@@ -35,7 +35,7 @@ from tests.proofs.stored import index_sizes, object_keys, sweep_all, wait_for_ev
 
 pytestmark = pytest.mark.slow
 
-KILL_POINTS = int(os.environ.get("KILL_POINTS") or 4)
+KILL_POINTS = int(os.environ.get("KILL_POINTS") or 2)
 SEED = int(os.environ.get("KILL_SEED") or secrets.randbelow(10**9))
 SHARED_HASHES = [f"5eed{number:012x}" for number in range(4)]
 INLINE_WRITERS, DIRECT_WRITERS, READERS = 3, 2, 2

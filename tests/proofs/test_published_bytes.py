@@ -20,7 +20,7 @@ from tests.requests import Cloud
 
 pytestmark = pytest.mark.slow
 
-ROUNDS = int(os.environ.get("PUBLISHED_ROUNDS") or 5)
+ROUNDS = int(os.environ.get("PUBLISHED_ROUNDS") or 2)
 """The number of artifacts in each test."""
 
 SIZES = {"from the index": 1_000, "through the function": 100_000, "by redirect": 400_000}
