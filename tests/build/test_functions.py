@@ -12,11 +12,12 @@ from tests.build.conftest import BUILT, ROOT, BuiltFunction, Runtime
 
 pytestmark = pytest.mark.build
 
-IMPORT_HANDLER = """
+IMPORT_HANDLERS = """
 import importlib, json, sys
 sys.path[:0] = json.loads(sys.argv[1])
-module, handler = sys.argv[2].rsplit(".", 1)
-assert callable(getattr(importlib.import_module(module), handler))
+for name in json.loads(sys.argv[2]):
+    module, handler = name.rsplit(".", 1)
+    assert callable(getattr(importlib.import_module(module), handler)), name
 print(json.dumps({name: path for name, module in sys.modules.items() if (path := getattr(module, "__file__", None))}))
 """
 
@@ -45,13 +46,27 @@ def function(request: pytest.FixtureRequest, built_functions: list[BuiltFunction
     return found
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, indirect=True)
-def test_a_built_handler_imports_without_any_environment(
-    function: BuiltFunction, runtime: Runtime, layer: Path
+HANDLERS = [source_template()[name]["Properties"]["Handler"] for name in FUNCTIONS]
+DOMAINS = sorted({handler.partition(".")[0] for handler in HANDLERS})
+
+
+def import_domain(domain: str, runtime: Runtime) -> dict[str, str]:
+    """Import all handlers of a folder of functions/. Returns the files of all loaded modules."""
+    handlers = [handler for handler in HANDLERS if handler.startswith(f"{domain}.")]
+    search_path = list(map(str, runtime.search_path))
+    loaded: dict[str, str] = runtime.run(
+        IMPORT_HANDLERS, json.dumps(search_path), json.dumps(handlers)
+    )
+    assert loaded.keys() >= {handler.rpartition(".")[0] for handler in handlers}
+    return loaded
+
+
+# test_bench_cold.py starts each function on its own.
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_built_handlers_import_without_any_environment(
+    domain: str, runtime: Runtime, layer: Path
 ) -> None:
-    search_path = [str(function.folder), *map(str, runtime.search_path)]
-    loaded: dict[str, str] = runtime.run(IMPORT_HANDLER, json.dumps(search_path), function.handler)
-    assert loaded[function.handler.rpartition(".")[0]].startswith(f"{layer}/")
+    loaded = import_domain(domain, runtime)
     native, _, host = runtime.search_path
     stand_ins = {path.name for path in native.iterdir()}
     shipped = {path.name.removesuffix(".py") for path in layer.iterdir()} - stand_ins
@@ -68,19 +83,8 @@ def test_a_built_handler_imports_without_any_environment(
     assert "boto3" not in packages
 
 
-CACHE_FUNCTIONS = [
-    name
-    for name in FUNCTIONS
-    if source_template()[name]["Properties"]["Handler"].startswith("artifacts.")
-]
-
-
-@pytest.mark.parametrize("function", CACHE_FUNCTIONS, indirect=True)
-def test_a_cache_function_starts_without_unneeded_packages(
-    function: BuiltFunction, runtime: Runtime
-) -> None:
-    search_path = [str(function.folder), *map(str, runtime.search_path)]
-    loaded: dict[str, str] = runtime.run(IMPORT_HANDLER, json.dumps(search_path), function.handler)
+def test_cache_functions_start_without_unneeded_packages(runtime: Runtime) -> None:
+    loaded = import_domain("artifacts", runtime)
     slow = {"pydantic", "email_validator", "larder.accounts.service", "larder.signing"}
     assert not slow & loaded.keys()
 
