@@ -12,10 +12,10 @@ from tools.generate.text import camel_case
 LAMBDAS_LIMIT = 4096
 """The bytes of all variables of one function. Lambda measures their JSON."""
 
-_STACK = "s" * 45
+LONGEST_STACK_NAME = "s" * 45
 """The longest name: with `-send-account-email` it is a function's name, which has at most 64 characters."""
 _REGION = "us-gov-west-1"
-_PSEUDO_PARAMETERS = {"AWS::StackName": _STACK, "AWS::Region": _REGION}
+_PSEUDO_PARAMETERS = {"AWS::StackName": LONGEST_STACK_NAME, "AWS::Region": _REGION}
 
 TEXTS = {
     "DefaultKeyPrefix": "x" * 32,
@@ -77,10 +77,10 @@ def _longest_name(logical_id: str) -> str:
         case "AWS::S3::Bucket":
             return "b" * 63
         case "AWS::SecretsManager::Secret":
-            secret = f"{_STACK}-{logical_id}-1A2B3C4D5E6F7-abcdef"
+            secret = f"{LONGEST_STACK_NAME}-{logical_id}-1A2B3C4D5E6F7-abcdef"
             return f"arn:aws-us-gov:secretsmanager:{_REGION}:123456789012:secret:{secret}"
         case "AWS::DynamoDB::Table":
-            return f"{_STACK}-{logical_id}-1A2B3C4D5E6F7"
+            return f"{LONGEST_STACK_NAME}-{logical_id}-1A2B3C4D5E6F7"
     raise AssertionError(f"a variable has the name of {logical_id}")
 
 

@@ -56,6 +56,7 @@ class Stack:
     emulator: Emulator
     folder: Path
     environment: str = "prod"
+    name: str = STACK
     runs: list[Sent] = field(default_factory=list)
 
     def deploy(self, parameters: Mapping[str, str] | None = None) -> str:
@@ -66,7 +67,7 @@ class Stack:
 
     def try_to_deploy(self, parameters: Mapping[str, str] | None = None) -> Sent:
         command: list[str | Path] = [sys.executable, "-m", "tools.deploy"]
-        command += ["--env", self.environment, "--built", self.folder, "--stack-name", STACK]
+        command += ["--env", self.environment, "--built", self.folder, "--stack-name", self.name]
         command += ["--no-confirm-changeset", "--no-progressbar"]
         if parameters:
             command += [
@@ -84,7 +85,7 @@ class Stack:
                 self.environment,
                 "--no-prompts",
                 "--stack-name",
-                STACK,
+                self.name,
             ],
             self.folder,
         )
@@ -111,17 +112,19 @@ class Stack:
     # ------------------------------------------------------------------------------ resources
 
     def described(self) -> dict[str, Any]:
-        (stack,) = self.emulator.client("cloudformation").describe_stacks(StackName=STACK)["Stacks"]
+        (stack,) = self.emulator.client("cloudformation").describe_stacks(StackName=self.name)[
+            "Stacks"
+        ]
         return dict(stack)
 
     def failures(self) -> str:
         """CloudFormation's messages about resources that it could not create."""
-        return "\n".join(failures(self.emulator.client("cloudformation"), STACK))
+        return "\n".join(failures(self.emulator.client("cloudformation"), self.name))
 
     def template(self) -> dict[str, Any]:
         """The template after CloudFormation's transformation, without SAM's own types."""
         body = self.emulator.client("cloudformation").get_template(
-            StackName=STACK, TemplateStage="Processed"
+            StackName=self.name, TemplateStage="Processed"
         )["TemplateBody"]
         read: dict[str, Any] = body if isinstance(body, dict) else json.loads(body)
         return read
@@ -131,7 +134,7 @@ class Stack:
         pages = (
             self.emulator.client("cloudformation")
             .get_paginator("list_stack_resources")
-            .paginate(StackName=STACK)
+            .paginate(StackName=self.name)
         )
         found = [one for page in pages for one in page["StackResourceSummaries"]]
         return {one["LogicalResourceId"]: one for one in found}

@@ -44,9 +44,9 @@ def test_an_unreachable_store_is_reported_as_try_again(table: str) -> None:
 
 def test_missing_permissions_are_reported_as_such_even_with_one_try(table: str) -> None:
     denied = {"__type": "com.amazonaws.dynamodb.v20120810#AccessDeniedException"}
-    with refusing("dynamodb", "GetItem", 400, denied), one_try():
-        with pytest.raises(ClientError, match="AccessDeniedException"):
-            read(table)
+    refused = pytest.raises(ClientError, match="AccessDeniedException")
+    with refusing("dynamodb", "GetItem", 400, denied), one_try(), refused:
+        read(table)
 
 
 def test_a_timeout_while_sending_a_body_to_s3_is_reported_as_try_again(aws_in_memory: None) -> None:

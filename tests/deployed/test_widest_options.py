@@ -1,0 +1,42 @@
+"""A deployment with the longest stack name and every text option at its longest value."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.deployed.emulator import Emulator
+from tests.deployed.stack import Stack, packed
+from tests.variables import LAMBDAS_LIMIT, LONGEST_STACK_NAME, TEXTS, measured
+
+pytestmark = pytest.mark.e2e
+
+WITHOUT_ALARMS = {"Alarms": "false"}
+"""The emulator does not support alarms that combine several metrics."""
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Iterator[Stack]:
+    emulator = Emulator(tmp_path / "emulator")
+    try:
+        emulator.wait_until_ready()
+        yield Stack(emulator, packed(tmp_path / "packed"), name=LONGEST_STACK_NAME)
+    finally:
+        emulator.stop()
+
+
+def test_the_variables_of_every_function_fit(stack: Stack) -> None:
+    # The emulator refuses variables of more than 4,096 bytes, as Lambda does.
+    stack.deploy({**WITHOUT_ALARMS, **TEXTS})
+    functions = [
+        function
+        for page in stack.emulator.client("lambda").get_paginator("list_functions").paginate()
+        for function in page["Functions"]
+    ]
+    sizes = {one["FunctionName"]: measured(one["Environment"]["Variables"]) for one in functions}
+    assert len(sizes) == stack.types()["AWS::Lambda::Function"]
+    widest = max(sizes, key=lambda name: sizes[name])
+    assert LAMBDAS_LIMIT - 200 < sizes[widest] <= LAMBDAS_LIMIT
+    (granting,) = (one for one in functions if one["FunctionName"] == widest)
+    for name in ("AllowedEmailDomains", "OperatorEmails", "ProductName"):
+        assert TEXTS[name] in granting["Environment"]["Variables"].values(), name
