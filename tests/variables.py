@@ -19,9 +19,9 @@ _PSEUDO_PARAMETERS = {"AWS::StackName": LONGEST_STACK_NAME, "AWS::Region": _REGI
 
 TEXTS = {
     "DefaultKeyPrefix": "x" * 32,
-    "DefaultKeyPermissions": '"' * 32 + "x" * 96,
+    "DefaultKeyPermissions": "{" + '"' * 32 + "x" * 94 + "}",
     "ApiKeyHeaders": "x" * 80,
-    "ApiKeySchema": '"' * 64 + "x" * 384,
+    "ApiKeySchema": "{" + '"' * 64 + "x" * 382 + "}",
     "OperatorEmails": "ada@" + "x" * 396,
     "AllowedEmailDomains": "x" * 512,
     "ProductName": "\U0001f600" * 64,
@@ -57,6 +57,12 @@ def longest_variables(variables: dict[str, Any]) -> dict[str, str]:
 def measured(variables: dict[str, str]) -> int:
     """The size of variables as Lambda measures it."""
     return len(json.dumps(variables, separators=(",", ":")))
+
+
+def longest_options() -> dict[str, str]:
+    """Every parameter that is an option of the functions, with its longest value."""
+    names = [camel_case(option.name) for option in fields(Settings)]
+    return {name: _longest(name) for name in names if name in TEMPLATE["Parameters"]}
 
 
 def _longest(name: str) -> str:

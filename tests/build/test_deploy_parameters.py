@@ -20,6 +20,7 @@ TEXTS = {
     "Comma": "a,b=c",
     "Backslash": "^[a-z\\d]+\\.example$",
     "Letters": "Gr\N{LATIN SMALL LETTER U WITH DIAERESIS}n",
+    "Emoji": "\N{CHEESE WEDGE}",
 }
 
 
@@ -27,6 +28,8 @@ def test_sam_reads_every_text_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "parameters.yaml"
     write_for_sam(TEXTS, path)
     assert read_overrides(f"file://{path}", sam_python=SAM / "python") == TEXTS
+    # SAM takes an escaped one for two characters.
+    assert "\N{CHEESE WEDGE}" in path.read_text(encoding="utf-8")
 
 
 def test_every_form_of_samconfig_is_read(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from larder.settings import unpacked
 from local.lambda_runtime.built import open_build
 from tests.deployed.emulator import ROOT, Emulator
+from tools.deploy.parameters import write_for_sam
 from tools.deploy.stack import failures
 from tools.package import BUILT, LAYER, package
 
@@ -70,10 +71,10 @@ class Stack:
         command += ["--env", self.environment, "--built", self.folder, "--stack-name", self.name]
         command += ["--no-confirm-changeset", "--no-progressbar"]
         if parameters:
-            command += [
-                "--parameter-overrides",
-                *(f"{name}={value}" for name, value in parameters.items()),
-            ]
+            # On the command line, SAM takes away quotes within a value.
+            overrides = self.folder / "overrides.yaml"
+            write_for_sam(parameters, overrides)
+            command += ["--parameter-overrides", f"file://{overrides}"]
         return self._run(command, ROOT)
 
     def delete(self) -> Sent:

@@ -1,4 +1,4 @@
-"""A deployment with the longest stack name and every text option at its longest value."""
+"""A deployment with the longest stack name and every option at its longest value."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from tests.deployed.emulator import Emulator
 from tests.deployed.stack import Stack, packed
-from tests.variables import LAMBDAS_LIMIT, LONGEST_STACK_NAME, TEXTS, measured
+from tests.variables import LAMBDAS_LIMIT, LONGEST_STACK_NAME, TEXTS, longest_options, measured
 
 pytestmark = pytest.mark.e2e
 
@@ -27,7 +27,7 @@ def stack(tmp_path: Path) -> Iterator[Stack]:
 
 def test_the_variables_of_every_function_fit(stack: Stack) -> None:
     # The emulator refuses variables of more than 4,096 bytes, as Lambda does.
-    stack.deploy({**WITHOUT_ALARMS, **TEXTS})
+    stack.deploy({**WITHOUT_ALARMS, **longest_options()})
     functions = [
         function
         for page in stack.emulator.client("lambda").get_paginator("list_functions").paginate()
@@ -36,7 +36,7 @@ def test_the_variables_of_every_function_fit(stack: Stack) -> None:
     sizes = {one["FunctionName"]: measured(one["Environment"]["Variables"]) for one in functions}
     assert len(sizes) == stack.types()["AWS::Lambda::Function"]
     widest = max(sizes, key=lambda name: sizes[name])
-    assert LAMBDAS_LIMIT - 200 < sizes[widest] <= LAMBDAS_LIMIT
-    (granting,) = (one for one in functions if one["FunctionName"] == widest)
-    for name in ("AllowedEmailDomains", "OperatorEmails", "ProductName"):
-        assert TEXTS[name] in granting["Environment"]["Variables"].values(), name
+    # Names of tables are shorter in the emulator. tests/test_template.py counts the longest.
+    assert LAMBDAS_LIMIT - 400 < sizes[widest] <= LAMBDAS_LIMIT
+    given = {value for one in functions for value in one["Environment"]["Variables"].values()}
+    assert set(TEXTS.values()) <= given

@@ -76,7 +76,8 @@ def write_for_sam(values: Mapping[str, str], path: Path) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     quoted = {name: f'""{value}""' for name, value in values.items()}
-    path.write_text(json.dumps(quoted, indent=2) + "\n")
+    # In YAML, an escaped pair of surrogates is not one character.
+    path.write_text(json.dumps(quoted, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
