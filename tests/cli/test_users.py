@@ -1,11 +1,13 @@
 """`larder users`."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
 
 from larder import clock
+from larder.accounts import repository as accounts
 from larder.accounts.email_jobs import EmailWasChanged, parse_job
 from larder.accounts.links import (
     follow_verification_token,
@@ -21,6 +23,7 @@ from larder.accounts.service import (
     deleted_users,
     find_user,
     find_user_by_email,
+    read_account,
 )
 from larder.accounts.sessions import find_session, start_session
 from larder.api_keys.models import NewKey
@@ -156,8 +159,15 @@ def test_the_table_shows_every_field(larder: Larder) -> None:
 
 
 def test_a_name_cannot_write_to_the_terminal(larder: Larder) -> None:
+    larder("users", "create", "--email", "ada@acme.example", "--name", "Ada")
+    ada = find_user_by_email("ada@acme.example")
+    assert ada is not None
+    account = read_account(ada.id)
+    # Version 0.1.0 accepted such a name.
     name = "A\x9b31mda [bold]x[/bold] :smile:"
-    shown = larder("users", "create", "--email", "ada@acme.example", "--name", name).stdout
+    assert accounts.change(account, replace(account, user=replace(account.user, name=name)))
+    shown = larder("users", "show", "ada@acme.example").stdout
+    assert "31mda" in shown
     assert "\x9b" not in shown
     assert "[bold]x[/bold] :smile:" in shown
 

@@ -88,7 +88,15 @@ def test_no_text_causes_an_error_500(browser: Browser, field: str, value: str) -
     assert browser.post(PATH, {field: value}).status in (200, 400)
     shown = browser.get("/get-session").json["user"]
     assert 1 <= len(shown["name"]) <= 100
-    assert shown["name"].isprintable() or "\u202e" in shown["name"] or "\ufeff" in shown["name"]
+    assert shown["name"].isprintable() or "\ufeff" in shown["name"]
+
+
+@pytest.mark.parametrize("character", ["\x1b", "\x9b", "\u2028", "\u202e", "\u2066"], ids=ascii)
+def test_a_name_with_a_character_that_changes_a_terminal_or_a_mail_is_refused(
+    browser: Browser, character: str
+) -> None:
+    assert browser.post(PATH, {"name": f"Ada{character}Lovelace"}).status == 400
+    assert browser.post(PATH, {"name": "Ada \u05e2\u05d3\u05d4"}).status == 200
 
 
 @pytest.mark.parametrize("field", ["name", "image"])

@@ -6,8 +6,10 @@ from larder.errors import InvalidValue
 
 MAX_NAME_LENGTH = 100
 
-CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
-"""Control characters, which could change a terminal or a page, and halves of surrogate pairs."""
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, which could change a terminal or a page, or the order of the text around a name in a mail, and
+halves of surrogate pairs.
+"""
 
 
 def parse_name(name: str) -> str:
