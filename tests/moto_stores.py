@@ -32,7 +32,17 @@ from moto.dynamodb.models.table import Table
 from moto.s3.models import FakeKey, s3_backends
 from moto.secretsmanager.models import secretsmanager_backends
 
-_SERVICES = {"dynamodb", "s3", "secretsmanager"}
+_SERVICES = {
+    "cloudformation",
+    "cloudwatch",
+    "dynamodb",
+    "logs",
+    "s3",
+    "secretsmanager",
+    "ses",
+    "sesv2",
+    "sts",
+}
 _SIMPLE = {"S", "N", "B", "BOOL"}
 """The types of attributes that have no parts."""
 
