@@ -461,6 +461,18 @@ def check_uses(s: Subject, key_hash: str, initial_uses: int) -> None:
     assert key.remaining == initial_uses - s.uses_taken(), "the remaining uses are wrong"
 
 
+METADATA = {"repo": "web"}
+
+
+def check_metadata(key_hash: str, expected: dict[str, str] | None) -> None:
+    """The metadata is stored with the key and, if there is no metadata or no key, not without it."""
+    key = key_store.get(key_hash)
+    found = None if key is None else key_store.with_metadata(key).metadata
+    assert found == expected
+    item = key_store.API_KEYS.get(f"#metadata#{key_hash}")
+    assert (item is not None) == (expected is not None), "metadata is left"
+
+
 def _valid(reply: Reply) -> bool:
     return reply.status == 200 and reply.json["valid"] is True
 
@@ -502,6 +514,32 @@ def verify_last_use(s: Subject) -> Play:
     assert key_store.get(key.key_hash) is None, "a key without uses or a refill is not deleted"
 
 
+@scenario(VERIFY, variant="with metadata", succeeds=_valid)
+def verify_with_metadata(s: Subject) -> Play:
+    key, token = s.new_key(metadata=METADATA)
+    yield lambda: verify(s, token)
+    replies = yield None
+    assert isinstance(replies, list)
+    assert replies[-1].json["key"]["metadata"] == METADATA
+    check_metadata(key.key_hash, METADATA)
+
+
+@scenario(
+    VERIFY,
+    variant="the last use, with metadata",
+    succeeds=_valid,
+    done_before={200: "usage_exceeded invalid_api_key"},
+)
+def verify_last_use_with_metadata(s: Subject) -> Play:
+    key, token = s.new_key(remaining=1, metadata=METADATA)
+    yield lambda: verify(s, token)
+    replies = yield None
+    assert isinstance(replies, list)
+    assert all(reply.json["key"]["metadata"] == METADATA for reply in replies if _valid(reply))
+    assert not _valid(verify(s, token))
+    check_metadata(key.key_hash, None)
+
+
 @scenario(VERIFY, variant="a refill is due", succeeds=_valid)
 def verify_refill(s: Subject) -> Play:
     key, token = s.new_key(remaining=1, refill=Refill(interval_ms=3_600_000, amount=10))
@@ -528,52 +566,61 @@ def verify_rate(s: Subject) -> Play:
 @scenario(f"POST /api/auth{KEY}/create")
 def create_key(s: Subject) -> Play:
     token = s.session()
-    yield lambda: s.ask("POST", f"{KEY}/create", {"name": "new"}, token=token)
+    body = {"name": "new", "metadata": METADATA}
+    yield lambda: s.ask("POST", f"{KEY}/create", body, token=token)
     replies = yield None
     assert isinstance(replies, list)
     named = [key for key in keys.list_keys(s.user.id) if key.name == "new"]
     # A key whose reply got lost exists and is listed, but no one has its token.
     assert 1 <= len(named) <= s.times_sent
+    for key in named:
+        check_metadata(key.key_hash, METADATA)
     assert _valid(verify(s, replies[-1].json["key"]))
 
 
 @scenario(f"GET /api/auth{KEY}/get")
 def get_key(s: Subject) -> Play:
     token = s.session()
-    yield lambda: s.ask("GET", f"{KEY}/get?id={s.key.id}", token=token)
-    yield None
+    key, _ = s.new_key(metadata=METADATA)
+    yield lambda: s.ask("GET", f"{KEY}/get?id={key.id}", token=token)
+    replies = yield None
+    assert isinstance(replies, list)
+    assert replies[-1].json["metadata"] == METADATA
 
 
 @scenario(f"GET /api/auth{KEY}/list")
 def list_keys(s: Subject) -> Play:
     token = s.session()
+    s.new_key(metadata=METADATA)
     yield lambda: s.ask("GET", f"{KEY}/list", token=token)
     replies = yield None
     assert isinstance(replies, list)
-    assert len(replies[-1].json) == 1
+    assert [key["metadata"] for key in replies[-1].json] == [None, METADATA]
 
 
 @scenario(f"POST /api/auth{KEY}/update")
 def update_key(s: Subject) -> Play:
     token = s.session()
-    body = {"keyId": s.key.id, "name": "renamed", "enabled": False}
+    body = {"keyId": s.key.id, "name": "renamed", "enabled": False, "metadata": METADATA}
     yield lambda: s.ask("POST", f"{KEY}/update", body, token=token)
     yield None
     stored = key_store.get(s.key.key_hash)
     assert stored is not None
     assert (stored.name, stored.enabled) == ("renamed", False)
+    check_metadata(s.key.key_hash, METADATA)
 
 
 @scenario(f"POST /api/auth{KEY}/delete", done_before={404: "key_not_found"})
 def delete_key(s: Subject) -> Play:
     token = s.session()
-    yield lambda: s.ask("POST", f"{KEY}/delete", {"keyId": s.key.id}, token=token)
+    key, _ = s.new_key(metadata=METADATA)
+    yield lambda: s.ask("POST", f"{KEY}/delete", {"keyId": key.id}, token=token)
     yield None
-    assert key_store.get(s.key.key_hash) is None
+    check_metadata(key.key_hash, None)
 
 
 def expired_key(s: Subject) -> str:
-    new = NewKey(user_id=s.user.id, expires_in_s=1)
+    new = NewKey(user_id=s.user.id, expires_in_s=1, metadata=METADATA)
     key, _ = keys.create_key(new, now=clock.now() - timedelta(seconds=2))
     return key.key_hash
 
@@ -585,7 +632,7 @@ def delete_expired(s: Subject) -> Play:
     s.world.option("operator_emails", s.user.email)
     yield lambda: s.ask("POST", f"{KEY}/delete-all-expired-api-keys", token=token)
     yield None
-    assert key_store.get(gone) is None
+    check_metadata(gone, None)
 
 
 # Users ------------------------------------------------------------------------------------------
@@ -1266,7 +1313,7 @@ def remove_expired(s: Subject) -> Play:
     gone = expired_key(s)
     yield lambda: function("api_keys.sweep_expired_keys.handler")
     yield None
-    assert key_store.get(gone) is None
+    check_metadata(gone, None)
     assert key_store.get(s.key.key_hash) is not None
 
 
@@ -1275,7 +1322,7 @@ def sweep_users(s: Subject) -> Play:
     from larder.accounts.service import delete_user
 
     bob = member_of(s)
-    key, token = keys.create_key(NewKey(user_id=bob.id), now=clock.now())
+    key, token = keys.create_key(NewKey(user_id=bob.id, metadata=METADATA), now=clock.now())
     stored_by(s, bob, token)
     s.session(bob)
     delete_user(bob.id, now=clock.now())
@@ -1283,7 +1330,7 @@ def sweep_users(s: Subject) -> Play:
         yield lambda: function("accounts.sweep_deleted_users.handler")
         yield None
         run_again_after_a_fault(s, "accounts.sweep_deleted_users.handler")
-    assert key_store.get(key.key_hash) is None
+    check_metadata(key.key_hash, None)
     assert role_of(s.team.id, bob.id) is None
     assert list(index.stored_by(bob.id)) == []
     assert accounts.list_sessions(bob.id) == []

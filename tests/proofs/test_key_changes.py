@@ -9,9 +9,11 @@ from larder.accounts import repository as accounts
 from larder.accounts.service import read_account
 from larder.api_keys import repository
 from larder.api_keys.manage import grant_key, update_key
-from larder.api_keys.models import KeyChanges, NewKey
+from larder.api_keys.models import UNREAD, ApiKey, KeyChanges, NewKey
+from larder.api_keys.repository import API_KEYS
 from larder.api_keys.service import find_key, list_keys, verify
 from larder.errors import InvalidValue, KeyNotFound
+from larder.tables import commit
 from tests.principals import by_session
 from tests.proofs.overlapping import Overlap, all_at_once, every_overlap
 from tests.requests import Cloud
@@ -20,6 +22,11 @@ pytestmark = pytest.mark.slow
 
 READ = {"artifacts": ("read",)}
 USES, CHANGES, MAKERS = 30, 10, 12
+
+
+def metadata_of(key: ApiKey) -> str:
+    """The name of the item with the metadata of the key."""
+    return f"#metadata#{key.key_hash}"
 
 
 @every_overlap
@@ -43,10 +50,77 @@ def test_parallel_changes_and_uses_do_not_overwrite_each_other(
 
     jobs = [use] * USES + [rename, annotate] * (CHANGES // 2)
     assert all(one.answer for one in all_at_once(jobs, overlap))
-    stored = repository.get(key.key_hash)
+    stored = find_key(key.id)
     assert stored is not None
     assert (stored.remaining, stored.request_count) == (100 - USES, USES)
     assert (stored.name, stored.metadata) == ("new", {"seen": True})
+
+
+@every_overlap
+@pytest.mark.parametrize("from_0_1_0", [False, True])
+def test_parallel_changes_keep_metadata_and_key_together(
+    overlap: Overlap, from_0_1_0: bool, new_team: Cloud
+) -> None:
+    """Some set it, some delete it, and some change another field, which moves what version 0.1.0 stored."""
+    ada = by_session(new_team.user.id)
+    new = NewKey(user_id=new_team.user.id, metadata="first")
+    key, _ = grant_key(ada, new, now=clock.now())
+    if from_0_1_0:
+        in_key = {"metadata": '"first"', "has_metadata": None}
+        commit(API_KEYS.update(key.key_hash, set=in_key), API_KEYS.delete(metadata_of(key)))
+
+    def change(changes: KeyChanges) -> bool:
+        update_key(ada, key.id, changes, now=clock.now())
+        return True
+
+    def rename() -> bool:
+        return change(KeyChanges(name="new"))
+
+    def annotate() -> bool:
+        return change(KeyChanges(metadata="second"))
+
+    def clear() -> bool:
+        return change(KeyChanges(metadata=None))
+
+    assert all(one.answer for one in all_at_once([rename] * CHANGES, overlap))
+    stored = find_key(key.id)
+    assert stored is not None
+    assert (stored.name, stored.metadata) == ("new", "first")
+    jobs = [rename, annotate, clear] * (CHANGES // 2)
+    assert all(one.answer for one in all_at_once(jobs, overlap))
+    stored = repository.get(key.key_hash)
+    assert stored is not None
+    assert (stored.metadata is UNREAD) == (API_KEYS.get(metadata_of(key)) is not None)
+    assert repository.with_metadata(stored).metadata in ("second", None)
+    jobs = [rename, annotate] * (CHANGES // 2)
+    assert all(one.answer for one in all_at_once(jobs, overlap))
+    stored = find_key(key.id)
+    assert stored is not None
+    assert stored.metadata == "second"
+
+
+@every_overlap
+@pytest.mark.parametrize("deletions", [1, 3])
+def test_no_metadata_is_left_of_a_deleted_key(
+    overlap: Overlap, deletions: int, new_team: Cloud
+) -> None:
+    ada = by_session(new_team.user.id)
+    key, _ = grant_key(ada, NewKey(user_id=new_team.user.id), now=clock.now())
+
+    def annotate() -> bool:
+        try:
+            update_key(ada, key.id, KeyChanges(metadata={"seen": True}), now=clock.now())
+        except KeyNotFound:
+            return False
+        return True
+
+    def end() -> bool:
+        return repository.delete(key.key_hash)
+
+    *_, last = all_at_once([*[annotate] * CHANGES, *[end] * deletions], overlap)
+    assert deletions > 1 or last.answer
+    assert API_KEYS.get(key.key_hash) is None
+    assert API_KEYS.get(metadata_of(key)) is None
 
 
 @every_overlap

@@ -1,11 +1,12 @@
 """The cost of a verification: one DynamoDB call for any result, two if it starts a window, refills or takes the last
-use of a key, and one write unit.
+use of a key, three for the last use of a key with metadata, and one write unit.
 
 Calls are counted where the client sends them, including retries. The tests run in memory (moto) and, marked slow, on
 the local DynamoDB server. That server also returns the units that a write would cost, by the size of the item and the
 indexes that it changes.
 """
 
+import json
 import os
 import time
 from collections import Counter
@@ -20,8 +21,10 @@ import pytest
 from larder import aws, clock
 from larder.api_keys import repository
 from larder.api_keys.models import ApiKey, NewKey, Permissions, RateLimit, Refill, Refusal
+from larder.api_keys.repository import API_KEYS
 from larder.api_keys.service import create_key, verify
 from larder.hashing import hash_key
+from larder.tables import commit
 from tests.hooks import hooked
 from tests.proofs.aws_calls import Call, Calls, counted
 from tests.proofs.overlapping import Overlap, all_at_once
@@ -81,6 +84,10 @@ CASES: dict[str, Case] = {
     ),
     "last use, a refill will come": Case(ONE, properties={"remaining": 1, "refill": minutely(10)}),
     "last use": Case(LAST, properties={"remaining": 1}),
+    "with metadata": Case(ONE, properties={"metadata": "x" * 4_000}),
+    "last use, with metadata": Case(
+        [*LAST, "TransactWriteItems"], properties={"remaining": 1, "metadata": "x" * 4_000}
+    ),
     "begins a window": Case(TWO, properties={"rate_limit": limit(10)}, after=2 * MINUTE),
     "begins a window without a limit": Case(
         TWO,
@@ -347,22 +354,35 @@ def test_a_valid_use_is_charged_one_write_unit_and_writes_to_no_index(
 
 
 @pytest.mark.slow
-def test_the_server_returns_units_by_size_and_index(
+def test_metadata_does_not_make_a_use_more_expensive(
     new_team: Cloud, report_lines: list[str]
 ) -> None:
-    """Shows that the one unit above is measured. Large metadata makes each use of a key more expensive."""
-    units = {}
-    for metadata_bytes in (0, 1_000, 9_000):
-        key = make(new_team, Case(ONE, properties={"metadata": "x" * metadata_bytes}))
+    """Metadata in the item of the key, as version 0.1.0 stored it, does. This shows that the units are measured."""
+
+    def units_of_a_use(key: ApiKey) -> float:
         with charged() as seen:
             assert verify(key.key_hash, READ, now=clock.now()).valid
-        units[metadata_bytes] = seen[0]["CapacityUnits"]
+        return float(seen[0]["CapacityUnits"])
+
+    units, units_of_0_1_0 = {}, {}
+    for size in (0, 1_000, 4_000, 9_000):
+        key = make(new_team, Case(ONE, properties={"metadata": "x" * size}))
+        units[size] = units_of_a_use(key)
+        commit(API_KEYS.update(key.key_hash, set={"metadata": json.dumps("x" * size)}))
+        units_of_0_1_0[size] = units_of_a_use(key)
+    assert set(units.values()) == {1}
+    assert all(units_of_0_1_0[size] > size / 1024 for size in units)
+    report_lines.append(
+        "write units of a use by bytes of metadata: "
+        + ", ".join(
+            f"{size}: {unit:g}, in 0.1.0 {units_of_0_1_0[size]:g}" for size, unit in units.items()
+        )
+    )
+
+
+@pytest.mark.slow
+def test_only_a_new_expiry_writes_to_an_index(new_team: Cloud) -> None:
+    """Shows that the test of a use would see it."""
     with charged() as seen:
         repository.set_expiry(new_team.key.key_hash, clock.now() + MINUTE, now=clock.now())
     assert list(seen[0]["GlobalSecondaryIndexes"]) == ["by_expiry"]
-    assert units[0] == 1
-    assert all(units[size] > size / 1024 for size in units)
-    report_lines.append(
-        "write units of a use by bytes of metadata: "
-        + ", ".join(f"{size}: {unit:g}" for size, unit in units.items())
-    )

@@ -2,6 +2,9 @@
 
 import pytest
 
+from larder import clock
+from larder.api_keys.models import NewKey
+from larder.api_keys.service import create_key
 from tests.functions.api_keys.people import API, refused
 from tests.proofs.aws_calls import counted
 from tests.requests import Cloud, Reply, Sender
@@ -53,3 +56,12 @@ def test_it_reads_the_session_the_index_and_the_key(ada: Sender, cloud: Cloud) -
     with counted() as calls:
         get(ada, f"id={cloud.key.id}")
     assert calls.steps == [["BatchGetItem"], ["Query"], ["GetItem"]]
+
+
+def test_it_reads_metadata_in_another_call(ada: Sender, cloud: Cloud) -> None:
+    new = NewKey(user_id=cloud.user.id, metadata={"repo": "web"})
+    key, _ = create_key(new, now=clock.now())
+    get(ada, f"id={key.id}")
+    with counted() as calls:
+        assert get(ada, f"id={key.id}").json["metadata"] == {"repo": "web"}
+    assert calls.steps == [["BatchGetItem"], ["Query"], ["GetItem"], ["GetItem"]]

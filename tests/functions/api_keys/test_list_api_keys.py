@@ -104,3 +104,13 @@ def test_it_reads_the_session_the_index_and_one_batch(ada: Sender, cloud: Cloud)
     with counted() as calls:
         assert len(ada("GET", PATH).json) == 6
     assert calls.steps == [["BatchGetItem"], ["Query"], ["BatchGetItem"]]
+
+
+def test_it_reads_the_metadata_of_the_page_in_one_more_batch(ada: Sender, cloud: Cloud) -> None:
+    for number in range(3):
+        create_key(NewKey(user_id=cloud.user.id, metadata=[number]), now=clock.now())
+    ada("GET", PATH)
+    with counted() as calls:
+        keys = ada("GET", f"{PATH}?limit=3").json
+    assert [key["metadata"] for key in keys] == [None, [0], [1]]
+    assert calls.steps == [["BatchGetItem"], ["Query"], ["BatchGetItem"], ["BatchGetItem"]]

@@ -246,6 +246,9 @@ def test_it_reads_the_session_the_index_and_the_key_and_writes_in_one_transactio
     read, write = [["BatchGetItem"], ["Query"], ["GetItem"]], ["TransactWriteItems"]
     # Read again, because a transaction returns no items.
     assert calls.steps == [*read, write, ["GetItem"]]
+    with counted() as calls:
+        assert update(ada, cloud.key, metadata=[1]).json["metadata"] == [1]
+    assert calls.steps == [*read, write, ["GetItem"], ["GetItem"]]
 
 
 def test_null_uses_on_an_unlimited_key_stay_null(cloud: Cloud, operator: Sender) -> None:

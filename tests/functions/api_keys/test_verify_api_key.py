@@ -13,6 +13,7 @@ from larder.api_keys.service import create_key
 from larder.instance import restart
 from tests.conftest import SetOption
 from tests.faults import unreachable
+from tests.proofs.aws_calls import counted
 from tests.requests import Cloud, Reply, Sender
 
 PATH = "/api/auth/api-key/verify"
@@ -82,6 +83,28 @@ def test_all_required_permissions_must_be_granted(
     answer = verify(make(cloud, permissions=held), permissions=required).json
     assert answer["valid"] is valid
     assert valid or answer["error"]["code"] == "KEY_NOT_FOUND"
+
+
+@pytest.mark.parametrize("properties", [{}, {"remaining": 1}])
+def test_a_valid_key_returns_its_metadata_at_its_last_use_too(
+    cloud: Cloud, properties: dict[str, Any]
+) -> None:
+    key = make(cloud, metadata={"repo": "web"}, **properties)
+    assert verify(key).json["key"]["metadata"] == {"repo": "web"}
+
+
+def test_only_a_valid_key_with_metadata_takes_another_read(cloud: Cloud) -> None:
+    plain, key = make(cloud), make(cloud, metadata=[1])
+    verify(plain)
+
+    def steps(key: str, **more: Any) -> list[list[str]]:
+        with counted() as calls:
+            verify(key, **more)
+        return calls.steps
+
+    assert steps(plain) == [["UpdateItem"], ["BatchGetItem"]]
+    assert steps(key, permissions={"artifacts": ["manage"]}) == [["UpdateItem"]]
+    assert steps(key) == [["UpdateItem"], ["GetItem"], ["BatchGetItem"]]
 
 
 def test_a_refusal_has_a_code(cloud: Cloud) -> None:

@@ -368,14 +368,13 @@ def test_schema_renames_stored_attributes(cloud: Cloud, option: SetOption) -> No
     later = key.created_at + timedelta(minutes=2)
     used = verify(key.key_hash, READ, now=later).key
     assert used is not None
-    (stored,) = (
-        aws.deserialize(item)
-        for item in aws.dynamodb().scan(TableName=settings().api_keys_table)["Items"]
-        if item["key_hash"]["S"] == key.key_hash
-    )
+    items = aws.dynamodb().scan(TableName=settings().api_keys_table)["Items"]
+    by_hash = {item["key_hash"]: item for item in map(aws.deserialize, items)}
+    stored = by_hash[key.key_hash]
     assert {stored[name] for name in ("label", "kind", "team_id")} == {"ci", "ci_", cloud.team.id}
     assert (stored["left"], stored["count"], stored["may"]) == (5, 1, {"artifacts": ["read", "write"]})  # fmt: skip
-    assert set(RENAMED.values()) <= stored.keys()
+    assert set(RENAMED.values()) - {"data"} <= stored.keys()
+    assert by_hash[f"#metadata#{key.key_hash}"]["data"] == '{"a": 1}'
     assert not {"name", "remaining", "last_request", "permissions", "enabled"} & stored.keys()
     assert repository.get(key.key_hash) == used
 

@@ -429,9 +429,9 @@ def test_an_invalid_limit_is_named(cloud: Cloud, properties: dict[str, Any], fie
 def test_any_json_is_returned_as_metadata(cloud: Cloud) -> None:
     every: list[Any] = [{"plan": "ci", "depth": [1, {"x": None}]}, "text", 1.5, False, []]
     for metadata in every:
-        key = Key(cloud, metadata=metadata)
-        assert key.stored is not None
-        assert key.stored.metadata == metadata
+        found = find_key(Key(cloud, metadata=metadata).made.id)
+        assert found is not None
+        assert found.metadata == metadata
 
 
 def test_times_are_stored_to_the_millisecond(cloud: Cloud) -> None:

@@ -47,6 +47,10 @@ def grant_key(
 
 def get_key(principal: Principal, key_id: str) -> ApiKey:
     """Raises KeyNotFound, also for another user's key unless the principal is an operator."""
+    return repository.with_metadata(_find(principal, key_id))
+
+
+def _find(principal: Principal, key_id: str) -> ApiKey:
     key = repository.find_by_id(key_id) if _ID.fullmatch(key_id) else None
     if key is None or not (principal.is_operator or key.user_id == principal.user_id):
         raise KeyNotFound
@@ -69,21 +73,21 @@ def update_key(
     if changes == KeyChanges():
         raise NoValuesToUpdate
     for _ in attempts():
-        key = get_key(principal, key_id)
+        key = _find(principal, key_id)
         changed = _apply(key, changes, now)
         if changes.permissions is not None or principal.key is not None:
             holds = held(principal, user_id=key.user_id, team_id=key.team_id, ctx=ctx)
             check_grant(principal, changed, holds)
         stored = repository.change(key, changed, *audited.changed(key, principal.actor))
         if stored is not None:
-            return stored
-        # The key was deleted, or a use has just refilled it.
+            return repository.with_metadata(stored)
+        # The key was deleted, a use has just refilled it, or another request has moved its metadata.
     raise TryAgain
 
 
 def delete_key(principal: Principal, key_id: str) -> None:
     """Delete a key. No verification succeeds afterwards. Raises KeyNotFound."""
-    if not revoke_key(get_key(principal, key_id), actor=principal.actor):
+    if not revoke_key(_find(principal, key_id), actor=principal.actor):
         raise KeyNotFound
 
 

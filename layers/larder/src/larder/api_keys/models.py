@@ -27,6 +27,15 @@ MAX_NUMBER = 10**12
 """The upper bound of every number of a key: thirty years in milliseconds."""
 
 
+class Unread(Enum):
+    """Stands for metadata that a key has, but that was not read with it."""
+
+    UNREAD = "unread"
+
+
+UNREAD: Literal[Unread.UNREAD] = Unread.UNREAD
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimit:
     """At most `max_requests` verifications in a window of `window_ms`, counted while `enabled`."""
@@ -55,6 +64,7 @@ class ApiKey:
     The table stores `key_hash` instead of the key; if hashing is disabled, both are the same. `remaining` is None for
     unlimited use. `request_count` counts the requests in the window that ends at `window_ends_at`. `refill_due_at` is
     None without a refill. `password_version` is the user's when the key was created, 0 for keys of version 0.1.0.
+    `metadata` may be UNREAD.
     """
 
     id: str

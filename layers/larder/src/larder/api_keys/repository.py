@@ -1,5 +1,8 @@
 """The table of API keys: one item per key, found by its stored form, indexed by id, user, team and expiry.
 
+The metadata of a key is in an item of its own, so that a use of the key reads and writes little. Only `with_metadata`
+and `all_with_metadata` read it.
+
 Three attributes exist so that the same write verifies every key. `has_allowance` says whether `remaining` counts: it
 decreases below 0 for unlimited keys. `refill_at` is when the next refill is due (`NEVER` without one). `window_ends_at`
 is when the window of the rate limit ends.
@@ -9,10 +12,13 @@ A deployment can rename attributes of a key. `API_KEYS` translates them; this mo
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
+from typing import Any
 
 from larder.api_keys.models import (
+    UNREAD,
     ApiKey,
     KeyPage,
     KeysOfUser,
@@ -66,6 +72,9 @@ than `_MOST_COUNTED`. It can also contain keys that were deleted or have expired
 full.
 """
 
+_METADATA = "#metadata#"
+"""Before a key's hash: the item with the metadata of a key that has `has_metadata`. One transaction writes both."""
+
 _MOST_COUNTED = 1000
 """The most hashes in one set. It keeps the item below DynamoDB's 400 KB, also with keys that are not hashed."""
 _next_claim_at: Remembered[str, datetime] = Remembered(1)
@@ -87,7 +96,7 @@ def _attributes(key: ApiKey) -> Item:
         "prefix": key.prefix,
         "enabled": key.enabled,
         "permissions": {resource: list(actions) for resource, actions in key.permissions.items()},
-        "metadata": None if key.metadata is None else json.dumps(key.metadata),
+        "has_metadata": None if key.metadata is None else True,
         "has_allowance": key.remaining is not None,
         "remaining": key.remaining or 0,
         "refill_amount": key.refill.amount if key.refill else None,
@@ -126,7 +135,7 @@ def _from_item(item: Item) -> ApiKey:
         prefix=item.get("prefix"),
         enabled=item["enabled"],
         permissions={name: tuple(actions) for name, actions in item["permissions"].items()},
-        metadata=json.loads(item["metadata"]) if "metadata" in item else None,
+        metadata=_metadata_in(item),
         remaining=item["remaining"] if item["has_allowance"] else None,
         refill=refill,
         refill_due_at=None if refill_at == NEVER else from_ms(refill_at),
@@ -144,6 +153,20 @@ def _from_item(item: Item) -> ApiKey:
         last_request=moment("last_request"),
         password_version=item.get("password_version", 0),
     )
+
+
+def _metadata_in(item: Item) -> Any:
+    """The metadata in its item or, if version 0.1.0 stored it, in that of the key. There, it is the newest."""
+    if "metadata" in item:
+        return json.loads(item["metadata"])
+    return UNREAD if "has_metadata" in item else None
+
+
+def _set_metadata(key: ApiKey) -> Write:
+    item = _METADATA + key.key_hash
+    if key.metadata is None:
+        return API_KEYS.delete(item)
+    return API_KEYS.update(item, set={"metadata": json.dumps(key.metadata)})
 
 
 def _key_of(item: Item) -> ApiKey | None:
@@ -183,6 +206,8 @@ def add(
     if spending is not None:
         code = _LOGIN_CODE + spending.code_hash
         writes.append(_BESIDE_KEYS.delete(code, when=exists("key_hash")))
+    if key.metadata is not None:
+        writes.append(_set_metadata(key))
     writes += also
     for _ in attempts():
         failed = try_commit(*writes)
@@ -248,7 +273,13 @@ def delete_all(keys: KeysOfUser) -> bool:
     One transaction, or several at once if there are more keys than one can delete. If other transactions keep it from
     succeeding, as when the keys are in constant use, the keys are deleted one by one.
     """
-    writes = [API_KEYS.delete(each) for each in sorted(keys.indexed | keys.counted)]
+    # A batch has an even number of writes, so it has both of a key. One by one, the metadata goes first: if the next
+    # write fails, the key is still found when the deletion is repeated.
+    writes = [
+        API_KEYS.delete(item)
+        for each in sorted(keys.indexed | keys.counted)
+        for item in (_METADATA + each, each)
+    ]
     when = _at_version(keys.version)
     writes.append(_BESIDE_KEYS.delete(_KEYS_OF + keys.user_id, when=when))
 
@@ -366,10 +397,11 @@ def _may_be_used(required: Permissions, moment: int) -> Condition:
 def change(old: ApiKey, new: ApiKey, *also: Write) -> ApiKey | None:
     """Write the attributes that differ, and no others, so that concurrent uses are still counted.
 
-    `also` are other writes of the transaction.
+    `also` are other writes of the transaction. Metadata in the item of the key is moved to its own.
 
-    Returns the stored key. Returns None, and changes nothing, if the key is gone, or if the refill changes and a use
-    has just refilled the key, because the time of the next refill depends on the last one.
+    Returns the stored key. Returns None, and changes nothing, if the key is gone, if metadata that is moved may have
+    changed, or if the refill changes and a use has just refilled the key, because the time of the next refill depends
+    on the last one.
     """
     before, after = _attributes(old), _attributes(new)
     changes = {name: value for name, value in after.items() if value != before[name]}
@@ -379,7 +411,15 @@ def change(old: ApiKey, new: ApiKey, *also: Write) -> ApiKey | None:
     when = equals(id=old.id)
     if "refill_at" in changes:
         when &= equals(refill_at=before["refill_at"])
-    if not commit(API_KEYS.update(old.key_hash, set=changes, when=when), *also):
+    writes = list(also)
+    in_key = old.metadata is not None and old.metadata is not UNREAD
+    if in_key or new.metadata != old.metadata:
+        changes |= {"metadata": None, "has_metadata": after["has_metadata"]}
+        writes.append(_set_metadata(new))
+    if in_key:
+        # Each change gives the key another time.
+        when &= equals(updated_at=before["updated_at"])
+    if not commit(API_KEYS.update(old.key_hash, set=changes, when=when), *writes):
         return None
     # A transaction returns no items, and the counts of uses may have changed.
     return get(old.key_hash)
@@ -394,6 +434,26 @@ def set_expiry(key_hash: str, expires_at: datetime, *, now: datetime) -> bool:
 def get(key_hash: str) -> ApiKey | None:
     item = API_KEYS.get(key_hash)
     return None if item is None else _key_of(item)
+
+
+def with_metadata(key: ApiKey) -> ApiKey:
+    """The key with its metadata; without it if it was deleted after the key was read."""
+    if key.metadata is not UNREAD:
+        return key
+    return replace(key, metadata=_metadata_in(API_KEYS.get(_METADATA + key.key_hash) or {}))
+
+
+def all_with_metadata(keys: Iterable[ApiKey]) -> list[ApiKey]:
+    """Like `with_metadata`, with one call for a hundred keys."""
+    found = list(keys)
+    items = API_KEYS.get_many(
+        [(_METADATA + key.key_hash,) for key in found if key.metadata is UNREAD]
+    )
+    read = {item["key_hash"]: _metadata_in(item) for item in items}
+    return [
+        replace(key, metadata=read.get(_METADATA + key.key_hash)) if key.metadata is UNREAD else key
+        for key in found
+    ]
 
 
 def find_by_id(key_id: str) -> ApiKey | None:
@@ -460,14 +520,30 @@ def disable(key_hash: str, *, now: datetime) -> ApiKey | None:
 
 def delete(key_hash: str, *also: Write) -> bool:
     """Delete a key, and do other writes in the same transaction. False if the key does not exist."""
-    return commit(API_KEYS.delete(key_hash, when=exists("key_hash")), *also)
+    existing = exists("key_hash")
+    if not also:
+        return _delete(key_hash, existing)
+    return commit(*_delete_both(key_hash, existing), *also)
 
 
 def delete_if_unusable(key_hash: str, *, now: datetime) -> bool:
     """Delete a key that has expired, or is used up and has no refill. False if it is neither, or gone."""
     used_up = equals(has_allowance=True, refill_at=NEVER) & at_most(remaining=0)
     ended = at_most(expires_at=to_ms(now)) | used_up
-    return commit(API_KEYS.delete(key_hash, when=ended))
+    return _delete(key_hash, ended)
+
+
+def _delete(key_hash: str, when: Condition) -> bool:
+    """Delete a key and its metadata on a condition. A key without metadata takes one write and no transaction."""
+    alone = API_KEYS.delete(key_hash, when=when & missing("has_metadata"))
+    done, item = commit_returning(alone)
+    if done or "has_metadata" not in item:
+        return done
+    return commit(*_delete_both(key_hash, when))
+
+
+def _delete_both(key_hash: str, when: Condition) -> tuple[Write, Write]:
+    return API_KEYS.delete(key_hash, when=when), API_KEYS.delete(_METADATA + key_hash)
 
 
 def _hashes(index: str, where: Condition, *, page_size: int | None = None) -> Iterator[str]:

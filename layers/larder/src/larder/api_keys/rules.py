@@ -26,7 +26,7 @@ from larder.names import CONTROL
 from larder.settings import settings
 
 MAX_METADATA_LENGTH = 10_000
-"""Every verification reads and writes the whole item, and DynamoDB charges for each kilobyte."""
+"""A page of 100 keys has to fit into a reply of Lambda."""
 
 MAX_METADATA_DEPTH = 20
 

@@ -203,8 +203,9 @@ def verify_presented(
     *,
     now: datetime,
     checked_later: bool = False,
+    with_metadata: bool = False,
 ) -> Verification:
-    """Verify the key of a request. None is invalid, without a look-up.
+    """Verify the key of a request. None is invalid, without a look-up. `with_metadata` also reads that of a valid key.
 
     A key that has ended (`ended.py`) is invalid. With `checked_later`, the caller checks that by what it reads anyway.
 
@@ -213,7 +214,7 @@ def verify_presented(
     """
     if presented is None or not _may_exist(presented):
         return Verification(key=None, refusal=Refusal.INVALID)
-    verification = verify(presented.key_hash, required, now=now)
+    verification = verify(presented.key_hash, required, now=now, with_metadata=with_metadata)
     if verification.key is not None and verification.valid and not checked_later:
         key = verification.key
         standing = standing_of(key.team_id or key.user_id, key.user_id)
@@ -222,7 +223,9 @@ def verify_presented(
     return verification
 
 
-def verify(key_hash: str, required: Permissions, *, now: datetime) -> Verification:
+def verify(
+    key_hash: str, required: Permissions, *, now: datetime, with_metadata: bool = False
+) -> Verification:
     """Check a key against every rule and count one use. Does not raise for an invalid key.
 
     One conditional write checks the rules and counts the use, so a refused use does not reduce the allowance. A second
@@ -253,6 +256,8 @@ def verify(key_hash: str, required: Permissions, *, now: datetime) -> Verificati
             report_store_failure("key")
     if key is None:
         return Verification(key=None, refusal=Refusal.INVALID)
+    if passed and with_metadata:
+        key = repository.with_metadata(key)
     if key.remaining == 0 and key.refill is None:
         # This was the last use, or an interrupted request took it. If the deletion fails, the key is still refused,
         # and the next request with it deletes it.
@@ -366,16 +371,17 @@ def _accepted(verification: Verification, required: Permissions) -> ApiKey:
 
 def list_keys(user_id: str) -> list[ApiKey]:
     """Every key of one user, oldest first."""
-    return repository.list_by_user(user_id)
+    return repository.all_with_metadata(repository.list_by_user(user_id))
 
 
 def page_of_keys(user_id: str, *, limit: int, offset: int) -> KeyPage:
     """At most `limit` keys of one user, oldest first, after the first `offset` ones."""
-    return repository.page_by_user(user_id, limit=limit, offset=offset)
+    page = repository.page_by_user(user_id, limit=limit, offset=offset)
+    return replace(page, keys=tuple(repository.all_with_metadata(page.keys)))
 
 
 def page_of_team_keys(team_id: str, *, limit: int, offset: int) -> KeyPage:
-    """At most `limit` keys that are bound to a team, after the first `offset` ones."""
+    """At most `limit` keys that are bound to a team, after the first `offset` ones. Does not read their metadata."""
     return repository.page_by_team(team_id, limit=limit, offset=offset)
 
 
@@ -387,7 +393,8 @@ def delete_team_key(team_id: str, key_id: str, *, actor: Actor | None = None) ->
 
 
 def find_key(key_id: str) -> ApiKey | None:
-    return repository.find_by_id(key_id)
+    key = repository.find_by_id(key_id)
+    return None if key is None else repository.with_metadata(key)
 
 
 def revoke_key(key: ApiKey, *, actor: Actor | None = None) -> bool:
@@ -430,7 +437,7 @@ def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, s
 
 def _create_successor(old: ApiKey, now: datetime) -> tuple[ApiKey, str]:
     """Not limited, so that the keys of a user who has the most can be rotated."""
-    key, raw = prepare_key(_successor(old, now), now=now)
+    key, raw = prepare_key(_successor(repository.with_metadata(old), now), now=now)
     return store_key(key, limited=False, replaces=old), raw
 
 
@@ -466,7 +473,7 @@ def delete_keys_of(user_id: str) -> int:
 
 def delete_keys_created_until(user_id: str, moment: datetime) -> None:
     """Delete the keys that a user had at that moment."""
-    for key in list_keys(user_id):
+    for key in repository.list_by_user(user_id):
         if key.created_at <= moment:
             repository.delete(key.key_hash)
 
