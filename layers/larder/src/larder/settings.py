@@ -380,7 +380,7 @@ class Settings:
         "{}",
         "Other names for attributes in the table of API keys: JSON that maps a field of the record to its attribute.",
         group="keys",
-        longest=448,
+        longest=400,
         pattern=_json(quotes=64),
         rule="must be JSON in ASCII, with at most 64 quotes and no backslash",
     )
@@ -390,9 +390,9 @@ class Settings:
         "The email addresses of the operators, separated by commas. A user with such an address becomes an operator "
         "when the address is proven. Empty means no operators; on the local cloud, `operator@larder.local`.",
         group="accounts",
-        longest=400,
-        pattern=_international(r'( *[^@\s,"\\]+@[^@\s,"\\]+ *(,|$))*', most=66),
-        rule="must be email addresses, separated by commas; at most 66 characters if some are not ASCII",
+        longest=296,
+        pattern=_international(r'( *[^@\s,"\\]+@[^@\s,"\\]+ *(,|$))*', most=49),
+        rule="must be email addresses, separated by commas; at most 49 characters if some are not ASCII",
     )
     enable_email_and_password: bool = _option(
         True, "Whether people can sign up and sign in with email and password.", group="accounts"
