@@ -623,12 +623,12 @@ def test_every_wildcard_in_a_permission_has_a_reason() -> None:
 
 
 def test_a_shared_policy_is_used_by_several_functions() -> None:
-    for logical_id in of_type("AWS::IAM::ManagedPolicy"):
+    for logical_id, policy in of_type("AWS::IAM::ManagedPolicy").items():
         users = [
             name
             for name, own in FUNCTIONS.items()
             if {"Ref": logical_id} in own.get("Policies", [])
-        ]
+        ] + [role["Ref"] for role in policy.get("Roles", [])]
         assert len(users) > 1, f"{logical_id} belongs to {users}"
 
 
@@ -771,6 +771,66 @@ def test_functions_that_presign_urls_have_the_permission_for_the_request(
     assert (action, "${ArtifactsBucket.Arn}/artifacts/*") in grants(logical_id)
 
 
+# ---------------------------------------------------------------------------------- a key of your own
+
+OWN_KEY = {"Fn::If": ["HasKmsKey", {"Ref": "KmsKeyArn"}, {"Ref": "AWS::NoValue"}]}
+
+
+@pytest.mark.parametrize(
+    ("arn", "taken"),
+    [
+        ("", True),
+        ("arn:aws:kms:eu-central-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab", True),
+        ("arn:aws-cn:kms:cn-north-1:123456789012:key/mrk-1234abcd12ab34cd56ef1234567890ab", True),
+        ("arn:aws:kms:eu-central-1:123456789012:alias/larder", False),
+        ("1234abcd-12ab-34cd-56ef-1234567890ab", False),
+    ],
+)
+def test_a_kms_key_is_named_by_its_arn(arn: str, taken: bool) -> None:
+    assert bool(re.fullmatch(PARAMETERS["KmsKeyArn"]["AllowedPattern"], arn)) is taken
+
+
+def test_an_own_key_encrypts_logs_and_the_signing_secret_too_and_is_off_by_default() -> None:
+    assert PARAMETERS["KmsKeyArn"]["Default"] == ""
+    assert TEMPLATE["Conditions"]["HasKmsKey"] == {
+        "Fn::Not": [{"Fn::Equals": [{"Ref": "KmsKeyArn"}, ""]}]
+    }
+    encrypted = of_type("AWS::Logs::LogGroup") | of_type("AWS::SecretsManager::Secret")
+    assert len(encrypted) == len(FUNCTIONS) + 2
+    assert [name for name, own in encrypted.items() if own["KmsKeyId"] != OWN_KEY] == []
+
+
+@pytest.mark.parametrize(
+    ("policy", "key_action", "services", "actions"),
+    [
+        (
+            "DecryptWithOwnKey",
+            "kms:Decrypt",
+            ["dynamodb", "s3", "secretsmanager"],
+            ("dynamodb:", "s3:", "secretsmanager:"),
+        ),
+        ("EncryptUploadsWithOwnKey", "kms:GenerateDataKey", ["s3"], ("s3:PutObject",)),
+    ],
+)
+def test_functions_use_an_own_key_only_through_the_services_that_they_call(
+    policy: str, key_action: str, services: list[str], actions: tuple[str, ...]
+) -> None:
+    assert RESOURCES[policy]["Condition"] == "HasKmsKey"
+    own = RESOURCES[policy]["Properties"]
+    (statement,) = own["PolicyDocument"]["Statement"]
+    assert (statement["Action"], statement["Resource"]) == (key_action, {"Ref": "KmsKeyArn"})
+    ((operator, tests),) = statement["Condition"].items()
+    through = tests["kms:ViaService"]
+    through = through if isinstance(through, list) else [through]
+    assert operator == "StringLike"
+    assert through == [{"Fn::Sub": f"{service}.${{AWS::Region}}.*"} for service in services]
+    callers = [
+        name for name in FUNCTIONS if any(one.startswith(actions) for one, _ in grants(name))
+    ]
+    assert callers
+    assert [role["Ref"] for role in own["Roles"]] == [f"{name}Role" for name in sorted(callers)]
+
+
 # -------------------------------------------------------------------------------------- the bucket
 
 
@@ -792,7 +852,13 @@ def test_the_bucket_is_private_and_encrypted() -> None:
     }
     assert bucket()["OwnershipControls"] == {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]}
     (rule,) = bucket()["BucketEncryption"]["ServerSideEncryptionConfiguration"]
-    assert rule == {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
+    assert rule == {
+        "ServerSideEncryptionByDefault": {
+            "SSEAlgorithm": {"Fn::If": ["HasKmsKey", "aws:kms", "AES256"]},
+            "KMSMasterKeyID": OWN_KEY,
+        },
+        "BucketKeyEnabled": {"Fn::If": ["HasKmsKey", True, {"Ref": "AWS::NoValue"}]},
+    }
 
 
 def test_the_bucket_accepts_only_tls() -> None:
@@ -896,7 +962,8 @@ def test_a_table_is_on_demand_capped_and_encrypted(logical_id: str) -> None:
         "MaxReadRequestUnits": {"Ref": "TableReadUnits"},
         "MaxWriteRequestUnits": {"Ref": "TableWriteUnits"},
     }
-    assert table["SSESpecification"] == {"SSEEnabled": True}
+    own_key = {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": {"Ref": "KmsKeyArn"}}
+    assert table["SSESpecification"] == {"Fn::If": ["HasKmsKey", own_key, {"SSEEnabled": True}]}
 
 
 @pytest.mark.parametrize(

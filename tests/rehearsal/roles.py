@@ -113,11 +113,11 @@ def roles() -> dict[str, Role]:
 
 @cache
 def shared_policies() -> dict[str, tuple[Statement, ...]]:
-    """The shared policies, by logical id."""
+    """The shared policies, by logical id. Those for a KMS key are left out, because the emulator encrypts nothing."""
     return {
         logical_id: tuple(_statements(resource["Properties"]["PolicyDocument"]))
         for logical_id, resource in transformed_resources().items()
-        if resource["Type"] == "AWS::IAM::ManagedPolicy"
+        if resource["Type"] == "AWS::IAM::ManagedPolicy" and "Condition" not in resource
     }
 
 

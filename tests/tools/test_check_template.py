@@ -11,6 +11,7 @@ from tools.check_template import (
     read_exemptions,
     stale,
     unexplained,
+    where_conditions,
 )
 
 QUEUE = Finding("CKV_AWS_27", "Ensure that it is encrypted", "AWS::SQS::Queue.Failures")
@@ -36,6 +37,16 @@ def test_a_report_of_checkov_is_parsed() -> None:
     failed = {"check_id": TABLE.check, "check_name": TABLE.rule, "resource": TABLE.resource}
     summary = {"passed": 3, "parsing_errors": 0}
     assert findings_of({"summary": summary, "results": {"failed_checks": [failed]}}) == [TABLE]
+
+
+def test_checkov_gets_each_branch_of_a_condition() -> None:
+    nothing = {"Ref": "AWS::NoValue"}
+    written = {
+        "Key": {"Fn::If": ["HasKey", {"Ref": "Key"}, nothing]},
+        "Actions": [{"Fn::If": ["HasTopic", {"Fn::If": ["IsMail", "mail", "sns"]}, nothing]}],
+    }
+    assert where_conditions(written, True) == {"Key": {"Ref": "Key"}, "Actions": ["mail"]}
+    assert where_conditions(written, False) == {"Actions": []}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,9 @@ from tools.generate.options import INVOKED, function_name, variables
 from tools.generate.reads import options_of
 from tools.generate.text import camel_case, sentence, table_row
 
-FOLDER = Path(__file__).resolve().parent.parent.parent / "functions"
+ROOT = Path(__file__).resolve().parent.parent.parent
+FOLDER = ROOT / "functions"
+TEMPLATE = ROOT / "template.yaml"
 
 EVENT_NAMES = {
     ("POST", "/v1/teams/{idOrSlug}/members"): "InviteMembersFirst",
@@ -30,6 +32,11 @@ EVENT_NAMES = {
 }
 """The events of functions with several routes. All others have the name of their function."""
 
+_BY_HAND = re.compile(
+    r'^  # <<<cog functions\.function\("\w+\.(\w+)"\) >>>$.*?^  # <<<end>>>$((?:\n {6}[^\n]*)*\n)',
+    re.MULTILINE | re.DOTALL,
+)
+"""The module of a function in the template, and the lines after its markers."""
 _ROUTE = re.compile(r"(?P<method>[A-Z]+) (?P<path>/\S*)")
 _PLACEHOLDERS = {"artifact_hash": "hash", "id_or_slug": "idOrSlug"}
 
@@ -111,8 +118,19 @@ def log_groups() -> None:
     for one in functions():
         print(f"  {one.logical_id}LogGroup:")
         print("    Type: AWS::Logs::LogGroup")
-        print("    Properties: {RetentionInDays: !Ref LogRetentionDays}")
+        print("    Properties:")
+        print("      RetentionInDays: !Ref LogRetentionDays")
+        print('      KmsKeyId: !If [HasKmsKey, !Ref KmsKeyArn, !Ref "AWS::NoValue"]')
         print()
+
+
+def roles_with_policies() -> None:
+    """The roles of the functions with policies, which you write by hand. All others can read no data."""
+    # Not read as YAML: a new function has only its markers and policies.
+    written = _BY_HAND.findall(TEMPLATE.read_text())
+    modules = [module for module, by_hand in written if "\n      Policies:\n" in by_hand]
+    for name in sorted(map(camel_case, modules)):
+        print(f"- !Ref {name}Role")
 
 
 def overview() -> None:
