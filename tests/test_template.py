@@ -523,6 +523,42 @@ def test_the_apis_own_address_can_be_disabled_if_there_is_a_domain() -> None:
     assert (condition, domain) == ("HasOnlyDomain", {"Fn::Sub": "https://${DomainName}"})
 
 
+def test_mutual_tls_needs_a_domain_that_is_the_only_address() -> None:
+    (domain,) = of_type("AWS::ApiGatewayV2::DomainName").values()
+    condition, authentication, otherwise = domain["MutualTlsAuthentication"]["Fn::If"]
+    assert (condition, otherwise) == ("HasTruststore", {"Ref": "AWS::NoValue"})
+    version = ["HasTruststoreVersion", {"Ref": "TruststoreVersion"}, {"Ref": "AWS::NoValue"}]
+    assert authentication == {
+        "TruststoreUri": {"Ref": "TruststoreUri"},
+        "TruststoreVersion": {"Fn::If": version},
+    }
+    for condition, parameter in (
+        ("HasTruststore", "TruststoreUri"),
+        ("HasTruststoreVersion", "TruststoreVersion"),
+    ):
+        assert PARAMETERS[parameter]["Default"] == ""
+        assert TEMPLATE["Conditions"][condition] == {
+            "Fn::Not": [{"Fn::Equals": [{"Ref": parameter}, ""]}]
+        }
+    rule = TEMPLATE["Rules"]["MutualTlsNeedsDisabledEndpoint"]
+    assert rule["RuleCondition"] == TEMPLATE["Conditions"]["HasTruststore"]
+    (assertion,) = rule["Assertions"]
+    assert assertion["Assert"] == TEMPLATE["Conditions"]["HasOnlyDomain"]
+
+
+@pytest.mark.parametrize(
+    ("uri", "taken"),
+    [
+        ("", True),
+        ("s3://certificates.example.com/larder/truststore.pem", True),
+        ("s3://certificates", False),
+        ("https://certificates.s3.amazonaws.com/truststore.pem", False),
+    ],
+)
+def test_a_truststore_is_an_object_in_s3(uri: str, taken: bool) -> None:
+    assert bool(re.fullmatch(PARAMETERS["TruststoreUri"]["AllowedPattern"], uri)) is taken
+
+
 @pytest.mark.parametrize("logical_id", HTTP_FUNCTIONS)
 def test_every_function_with_a_route_can_refuse_direct_requests(logical_id: str) -> None:
     assert variables_of(logical_id)["LARDER_PROXY_SECRET_HASH"] == {"Ref": "ProxySecretHash"}
