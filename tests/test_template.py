@@ -523,6 +523,17 @@ def test_the_apis_own_address_can_be_disabled_if_there_is_a_domain() -> None:
     assert (condition, domain) == ("HasOnlyDomain", {"Fn::Sub": "https://${DomainName}"})
 
 
+def test_ipv6_needs_a_domain() -> None:
+    (domain,) = of_type("AWS::ApiGatewayV2::DomainName").values()
+    kind = {"Fn::If": ["IsDualStack", "dualstack", {"Ref": "AWS::NoValue"}]}
+    assert domain["DomainNameConfigurations"][0]["IpAddressType"] == kind
+    assert PARAMETERS["DualStack"]["Default"] == "false"
+    rule = TEMPLATE["Rules"]["DualStackNeedsDomain"]
+    assert rule["RuleCondition"] == TEMPLATE["Conditions"]["IsDualStack"]
+    (assertion,) = rule["Assertions"]
+    assert assertion["Assert"] == TEMPLATE["Conditions"]["HasDomain"]
+
+
 def test_mutual_tls_needs_a_domain_that_is_the_only_address() -> None:
     (domain,) = of_type("AWS::ApiGatewayV2::DomainName").values()
     condition, authentication, otherwise = domain["MutualTlsAuthentication"]["Fn::If"]

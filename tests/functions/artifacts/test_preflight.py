@@ -9,6 +9,7 @@ from larder.artifacts.repository.index import read_entry
 from larder.settings import settings
 from larder.teams.models import CachingStatus
 from larder.teams.state import change_state
+from tests.conftest import SetOption
 from tests.direct_uploads import PREFLIGHT, offer, put_object
 from tests.requests import Cloud, Sender
 
@@ -35,6 +36,17 @@ def test_in_china_it_is_redirected_to_the_domain_of_aws_there(
     assert location.netloc == f"{settings().artifacts_bucket}.s3.cn-north-1.amazonaws.com.cn"
     (credential,) = parse_qs(location.query)["X-Amz-Credential"]
     assert credential.endswith("/cn-north-1/s3/aws4_request")
+
+
+def test_with_ipv6_it_is_redirected_to_the_dual_stack_address_of_s3(
+    cloud: Cloud, option: SetOption
+) -> None:
+    option("dual_stack", "true")
+    location = urlsplit(
+        cloud.send("OPTIONS", "/v8/artifacts/abc", headers=PREFLIGHT).headers["location"]
+    )
+    host = "s3.dualstack.eu-central-1.amazonaws.com"
+    assert location.netloc == f"{settings().artifacts_bucket}.{host}"
 
 
 def test_a_redirected_put_sends_no_token_because_s3_would_refuse_it(

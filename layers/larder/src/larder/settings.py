@@ -587,6 +587,12 @@ class Settings:
         pattern="^(https?://[A-Za-z0-9_.:-]+/?)?$",
         rule="must be an origin such as https://cache.example.com",
     )
+    dual_stack: bool = _option(
+        False,
+        "Whether clients can use IPv6 as well as IPv4, for `DomainName`, which it requires, and for the presigned URLs "
+        "of S3. The API's own address stays IPv4.",
+        group="requests",
+    )
     trusted_origins: str = _option(
         "",
         "Other origins whose pages may call `/api/auth`, sign people in and be redirected to, separated by commas. In "

@@ -175,7 +175,8 @@ def _url(upload: Upload) -> str:
     if endpoint := s3_endpoint():
         return f"{endpoint.rstrip('/')}/{bucket}/{key}"
     # The regional endpoint: for a new bucket, the global one replies with a redirect, which breaks the signature.
-    return f"https://{bucket}.s3.{region()}.{url_suffix()}/{key}"
+    service = "s3.dualstack" if settings().dual_stack else "s3"
+    return f"https://{bucket}.{service}.{region()}.{url_suffix()}/{key}"
 
 
 def _to_headers(metadata: ArtifactMetadata, writer: Actor | None) -> dict[str, str]:
