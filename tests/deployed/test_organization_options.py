@@ -1,0 +1,49 @@
+"""A deployment with every option for organizations at once."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.deployed.emulator import Emulator
+from tests.deployed.stack import Stack, packed
+
+pytestmark = pytest.mark.e2e
+
+KEY = "arn:aws:kms:eu-central-1:000000000000:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+OPTIONS = {
+    "Alarms": "false",  # the emulator does not support alarms that combine several metrics
+    "CertificateArn": "arn:aws:acm:eu-central-1:000000000000:certificate/1234abcd",
+    "DisableExecuteApiEndpoint": "true",
+    "DomainName": "cache.example.com",
+    "DualStack": "true",
+    "KmsKeyArn": KEY,
+    "PermissionsBoundary": "arn:aws:iam::000000000000:policy/developers",
+    "RolePath": "/larder/",
+    "TruststoreUri": "s3://certificates/truststore.pem",
+    "TruststoreVersion": "1",
+}
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Iterator[Stack]:
+    emulator = Emulator(tmp_path / "emulator")
+    try:
+        emulator.wait_until_ready()
+        yield Stack(emulator, packed(tmp_path / "packed"))
+    finally:
+        emulator.stop()
+
+
+def test_they_deploy_together_and_can_all_be_taken_out(stack: Stack) -> None:
+    stack.deploy(OPTIONS)
+    assert stack.types()["AWS::ApiGatewayV2::DomainName"] == 1
+    iam = stack.emulator.client("iam")
+    attached = {
+        policy["PolicyName"]: iam.list_entities_for_policy(PolicyArn=policy["Arn"])["PolicyRoles"]
+        for policy in iam.list_policies(Scope="Local")["Policies"]
+        if "WithOwnKey" in policy["PolicyName"]
+    }
+    assert sorted(len(roles) for roles in attached.values()) == [2, 67]
+    stack.deploy({"Alarms": "false"})
+    assert "AWS::ApiGatewayV2::DomainName" not in stack.types()
