@@ -156,7 +156,7 @@ build: known-environment $(SAM) ## validate the template and build layer and fun
 
 .PHONY: test-build
 test-build: FOLDERS := tests/build tests/local
-test-build: build $(READY) ## build, then import every built handler and run it under AWS's runtime client
+test-build: build $(READY) $(CHECKOV) ## build, then import every built handler and run it under AWS's runtime client
 	@.venv/bin/python -m pytest -n 2 --dist loadfile -o testpaths="$(FOLDERS)" -m build $(ARGS)
 
 # Each file gets a new emulator and deployment, because tests count stored items. They run one after the other, because each needs two cores.

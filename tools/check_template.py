@@ -1,4 +1,5 @@
-"""Check template.yaml, and SAM's output for it, with SAM, cfn-lint and checkov, and count its resources.
+"""Check template.yaml, and SAM's output for it, with SAM, cfn-lint and checkov, and count its resources. Also check the
+deployer's template with cfn-lint.
 
 Run by `make check`. cfn-lint checks both branches of every condition by itself. checkov does not, so it gets the
 template twice: as if every condition holds, and as if none does. Accepted findings of checkov are listed in
@@ -122,7 +123,8 @@ def main() -> None:
             short = Path(folder) / f"{holds}.json"
             short.write_text(json.dumps(where_conditions(_without_repetition(template), holds)))
             reports.append(json.loads(_run([CHECKOV, "--file", short, *CHECKOV_OPTIONS])))
-        for other in (validated, linted):
+        deployer = pool.submit(_run, [SAM / "cfn-lint", ROOT / "deployer" / "template.yaml"])
+        for other in (validated, linted, deployer):
             other.result()
     resources = len(template["Resources"])
     findings = list(dict.fromkeys(one for report in reports for one in findings_of(report)))

@@ -11,15 +11,16 @@ from tools.generate import events
 from tools.openapi import Undocumented, files
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PROLOGUE = "from tools.generate import commands, endpoints, functions, options"
+PROLOGUE = "from tools.generate import commands, deployer, endpoints, functions, options"
 MARKERS = "<<<cog >>> <<<end>>>"
 """Not cog's defaults, because some lines of the template end with `]]]`."""
 STALE = "stale: run `make generate` and commit the changes"
 
 
 def marked_files(root: Path) -> list[Path]:
-    """The template and the pages of docs/ that have generated parts."""
-    pages = [root / "template.yaml", *sorted((root / "docs").glob("*.md"))]
+    """The template, the deployer's, and the pages of docs/ that have generated parts."""
+    templates = [root / "template.yaml", root / "deployer" / "template.yaml"]
+    pages = [*templates, *sorted((root / "docs").glob("*.md"))]
     return [page for page in pages if "<<<cog " in page.read_text()]
 
 

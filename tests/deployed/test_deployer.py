@@ -1,0 +1,112 @@
+"""`make deploy` with the permissions of deployer/template.yaml, which the emulator checks for every call.
+
+It creates resources without checking permissions; tests/build/test_deployer.py compares those with the schemas. It does
+not check lambda:GetAccountSettings either.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from local.template import ACCOUNT_ID, REGION
+from tests.deployer import POLICIES, Deployer
+from tests.deploying import Account, Done, empty_account
+
+USER = "deployer"
+
+
+@dataclass(frozen=True)
+class User:
+    """A user with the policies."""
+
+    account: Account
+    environ: Mapping[str, str]
+
+    def deploy(self, *arguments: str) -> Done:
+        return self.account.deploy(*arguments, environ=self.environ)
+
+    def deny(self, action: str) -> None:
+        """Deny one action, in place of the one before."""
+        denial = {"Effect": "Deny", "Action": [action], "Resource": ["*"]}
+        self.account.client("iam").put_user_policy(
+            UserName=USER,
+            PolicyName="denial",
+            PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [denial]}),
+        )
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> Iterator[User]:
+    """The user's first deployment has created SAM's bucket, and could not use it."""
+    with empty_account(tmp_path) as account:
+        iam = account.client("iam")
+        iam.create_user(UserName=USER)
+        deployer = Deployer({"StackName": "larder-prod"}, AccountId=ACCOUNT_ID, Region=REGION)
+        for policy in POLICIES:
+            document = json.dumps(deployer.document(policy))
+            made = iam.create_policy(PolicyName=policy, PolicyDocument=document)
+            iam.attach_user_policy(UserName=USER, PolicyArn=made["Policy"]["Arn"])
+        key = iam.create_access_key(UserName=USER)["AccessKey"]
+        user = User(
+            account,
+            {
+                "AWS_ACCESS_KEY_ID": key["AccessKeyId"],
+                "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"],
+                "AWS_REGION": REGION,
+            },
+        )
+        first = user.deploy()
+        assert "explicit deny in a resource-based policy" in first.text, first.text
+        # SAM's bucket refuses requests without TLS, which the emulator does not have.
+        s3 = account.client("s3")
+        (bucket,) = s3.list_buckets()["Buckets"]
+        s3.delete_bucket_policy(Bucket=bucket["Name"])
+        yield user
+
+
+def test_the_policies_suffice_to_create_and_update(user: User) -> None:
+    created = user.deploy()
+    assert created.status == 0, created.text
+    assert user.account.is_protected()
+    user.account.configure('"Level=DEBUG"')
+    updated = user.deploy()
+    assert updated.status == 0, updated.text
+    assert user.account.note("Level") == "DEBUG"
+
+
+def test_the_policies_suffice_to_clean_up_and_start_again(user: User) -> None:
+    user.account.failing.write_text("2")
+    assert user.deploy().status == 1
+    assert (user.account.stack() or {})["StackStatus"] == "ROLLBACK_COMPLETE"
+    done = user.deploy()
+    assert done.status == 0, done.text
+    assert "It holds no data" in done.text
+
+
+def test_they_do_not_suffice_for_another_stack(user: User) -> None:
+    done = user.deploy("--stack-name", "orders")
+    assert done.status != 0
+    assert "not authorized to perform: cloudformation:" in done.text
+    assert user.account.deploy("--stack-name", "orders").status == 0
+
+
+def test_a_deployment_fails_without_any_of_its_own_actions(user: User) -> None:
+    for action in (
+        "cloudformation:DescribeStacks",
+        "s3:PutObject",
+        "cloudformation:CreateChangeSet",
+        "cloudformation:DescribeChangeSet",
+        "cloudformation:ExecuteChangeSet",
+        # The stack exists from here on.
+        "cloudformation:UpdateTerminationProtection",
+    ):
+        user.deny(action)
+        done = user.deploy()
+        assert done.status != 0, action
+        assert action.partition(":")[2] in done.text, done.text
+    user.deny("ec2:RunInstances")
+    done = user.deploy()
+    assert done.status == 0, done.text
