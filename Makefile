@@ -178,6 +178,10 @@ bench: $(READY) ## compare Larder with turborepo-remote-cache and Better Auth, a
 	@uv sync --quiet --locked --inexact --group bench --python "$$(cat .tools/interpreter)"
 	@QUICK="$(QUICK)" ONLY="$(ONLY)" exec .venv/bin/python -m benchmarks $(ARGS)
 
+.PHONY: sam-local
+sam-local: $(READY) $(SAM) ## run every event of events/ with `sam local invoke` on the build and a running `make serve` (needs Docker): ARGS="get_status" DATA=.larder
+	@.venv/bin/python -m tools.sam_local --data "$(DATA)" $(ARGS)
+
 .PHONY: package
 package: check-template build ## build a package for `sam package` and `sam deploy` in dist/larder-<version>: validated, zipped, with checksums
 	@.venv/bin/python tools/package.py
