@@ -17,6 +17,9 @@ from tools.generate.deployer import TABLE, NotCovered, needed_statements, resour
 
 LARDER = read_template(ROOT / "template.yaml")
 BOUNDARY = f"arn:aws:iam::{ACCOUNT}:policy/larder-prod-boundary"
+KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/0f1e2d3c-4b5a-6978-8695-a4b3c2d1e0ff"
+ENCRYPTED = {"KmsKeyArn": KEY}
+TRUSTING = {"TruststoreObject": "acme-tls/ca.pem"}
 POLICY_LIMIT = 6_144
 """Characters of a managed policy without white space.
 Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html"""
@@ -45,7 +48,9 @@ def test_every_statement_of_the_table_is_in_a_policy() -> None:
         sid
         for bounded in ("", BOUNDARY)
         for bucket in ("", "uploads")
-        for one in Deployer({"PermissionsBoundary": bounded, "UploadBucket": bucket}).statements()
+        for one in Deployer(
+            {"PermissionsBoundary": bounded, "UploadBucket": bucket, **ENCRYPTED, **TRUSTING}
+        ).statements()
         if (sid := one["Sid"])
     }
     assert written == {one["sid"] for one in tomllib.loads(TABLE.read_text())["statement"]}
@@ -57,6 +62,8 @@ def test_each_policy_fits_into_the_limit_with_the_longest_values(policy: str) ->
         "StackName": "l" * 24,
         "RolePath": f"/{'p' * 60}/",
         "UploadBucket": "b" * 63,
+        "KmsKeyArn": f"arn:aws-us-gov:kms:ap-southeast-5:{ACCOUNT}:key/{'k' * 36}",
+        "TruststoreObject": f"{'b' * 63}/{'k' * 200}",
         "PermissionsBoundary": f"arn:aws-us-gov:iam::{ACCOUNT}:policy/{'b' * 128}",
     }
     for parameters in (longest, {**longest, "UploadBucket": ""}):
@@ -103,6 +110,17 @@ def test_the_deployer_cannot_read_what_the_stack_stores() -> None:
     assert not deployer.allows("s3:DeleteObject", f"{bucket}/artifacts/x")
     for action in ("GetItem", "Query", "Scan", "PutItem"):
         assert not deployer.allows(f"dynamodb:{action}", table)
+
+
+def test_a_key_and_a_trust_store_are_allowed_only_if_they_are_named() -> None:
+    ca = "arn:aws:s3:::acme-tls/ca.pem"
+    deployer = Deployer({**ENCRYPTED, **TRUSTING})
+    assert deployer.allows("kms:CreateGrant", KEY)
+    assert not deployer.allows("kms:CreateGrant", f"{KEY}0")
+    assert deployer.allows("s3:GetObject", ca)
+    assert not deployer.allows("s3:GetObject", f"{ca}0")
+    assert not Deployer().allows("kms:CreateGrant", KEY)
+    assert not Deployer().allows("s3:GetObject", ca)
 
 
 # Roles ------------------------------------------------------------------------------------------
