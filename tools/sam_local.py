@@ -178,13 +178,19 @@ async def relay(address: str, port: int) -> AsyncIterator[None]:
     The local cloud listens only on 127.0.0.1, which containers on Linux cannot reach.
     """
 
+    connections: set[asyncio.Task[None]] = set()
+
+    def accept(client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        connections.add(asyncio.create_task(pass_on(client, to_client)))
+
     async def pass_on(client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        server, to_server = await asyncio.open_connection("127.0.0.1", port)
-        with contextlib.closing(to_client), contextlib.closing(to_server):
-            await asyncio.gather(_copy(client, to_server), _copy(server, to_client))
+        async with _closed_at_the_end(to_client):
+            server, to_server = await asyncio.open_connection("127.0.0.1", port)
+            async with _closed_at_the_end(to_server):
+                await asyncio.gather(_copy(client, to_server), _copy(server, to_client))
 
     try:
-        listener = await asyncio.start_server(pass_on, address, port)
+        listener = await asyncio.start_server(accept, address, port)
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise
@@ -192,7 +198,22 @@ async def relay(address: str, port: int) -> AsyncIterator[None]:
         yield
         return
     async with listener:
+        try:
+            yield
+        finally:
+            for connection in connections:
+                connection.cancel()
+            await asyncio.gather(*connections, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def _closed_at_the_end(writer: asyncio.StreamWriter) -> AsyncIterator[None]:
+    try:
         yield
+    finally:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
 
 
 async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
