@@ -72,7 +72,7 @@ def sign_in(page: Browser, email: str, password: str) -> None:
     page.press("Sign in")
 
 
-@pytest.mark.parametrize("site", ["localhost", "127.0.0.1"], indirect=True)
+@pytest.mark.parametrize("site", ["127.0.0.1"], indirect=True)
 def test_sign_up_verification_consent_and_password_reset(
     server: LocalCloud, page: Browser, site: str, email: str
 ) -> None:

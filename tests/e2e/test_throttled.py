@@ -25,7 +25,7 @@ from .monorepo import (
 
 pytestmark = pytest.mark.e2e
 
-JOBS = int(os.environ.get("TURBO_JOBS") or 10)
+JOBS = int(os.environ.get("TURBO_JOBS") or 6)
 # Few and small, because all jobs share this machine. One is returned from the index, one from the bucket, and S3
 # returns the largest.
 PACKAGES = (Package("tiny", 1_000), Package("small", 50_000), Package("large", 6_000_000))

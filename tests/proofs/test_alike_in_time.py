@@ -23,7 +23,7 @@ from tests.requests import Browser
 
 pytestmark = pytest.mark.slow
 
-ROUNDS = int(os.environ.get("TIMING_ROUNDS") or 15)
+ROUNDS = int(os.environ.get("TIMING_ROUNDS") or 10)
 ATTEMPTS = 4
 CPU_TOLERANCE, CLOCK_TOLERANCE = 0.1, 0.3
 """The tolerance of a median. A reply without a hash would take a tenth of the time, one with two hashes twice."""

@@ -35,7 +35,7 @@ from tests.proofs.api_scene import MARK, ORIGIN, Scene, new_stranger
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = int(os.environ.get("API_EXAMPLES") or 4)
+EXAMPLES = int(os.environ.get("API_EXAMPLES") or 3)
 SEED = int(os.environ.get("FUZZ_SEED") or 0)
 
 OPTIONS = {

@@ -48,7 +48,7 @@ from tests.requests import Cloud
 
 pytestmark = pytest.mark.slow
 
-CHANGES = int(os.environ.get("COUNTED_CHANGES") or 150)
+CHANGES = int(os.environ.get("COUNTED_CHANGES") or 80)
 SEED = int(os.environ.get("COUNTED_SEED") or secrets.randbelow(10**9))
 AT_ONCE = 32
 PATIENCE_S = 60 + CHANGES

@@ -35,7 +35,7 @@ from tests.requests import DOMAIN, SESSION_COOKIE, Reply, deliver
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES") or 12)
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES") or 6)
 SEED = int(os.environ.get("FUZZ_SEED") or 0)
 
 PASSWORD = "correct horse battery staple"

@@ -32,7 +32,7 @@ from tests.requests import Cloud, deliver
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES") or 12)
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES") or 6)
 SEED = int(os.environ.get("FUZZ_SEED") or 0)
 
 OPERATIONS = [

@@ -33,7 +33,7 @@ from tests.requests import Cloud
 READ = {"artifacts": ("read",)}
 MINUTE = timedelta(minutes=1)
 MINUTE_MS = 60_000
-TIMES = int(os.environ.get("USES_IN_A_ROW") or 200)
+TIMES = int(os.environ.get("USES_IN_A_ROW") or 100)
 AT_ONCE = 64
 USES_EACH = 10
 

@@ -43,7 +43,7 @@ READ = {"artifacts": ("read",)}
 DAY_MS = 86_400_000
 MINUTE = timedelta(minutes=1)
 MINUTE_MS = 60_000
-RACES = int(os.environ.get("DELETE_RACES") or 10)
+RACES = int(os.environ.get("DELETE_RACES") or 5)
 HOT_THREADS = 8
 VALID = "valid"
 

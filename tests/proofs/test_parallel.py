@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 AT_ONCE = 64
 HASH = "5eedc0ffee5eedc0"
 SEED = 20_261_121
-ROUNDS = int(os.environ.get("PARALLEL_ROUNDS") or 2)
+ROUNDS = int(os.environ.get("PARALLEL_ROUNDS") or 1)
 """The number of writes or reads of each thread."""
 
 Work = Callable[[], None]
