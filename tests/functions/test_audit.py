@@ -160,8 +160,8 @@ class TestAccounts:
 
     def test_a_sign_in_without_its_entry_does_not_happen(self, ada: User) -> None:
         body = {"email": ada.email, "password": PASSWORD}
-        denied = error("AccessDeniedException")
-        with answering("dynamodb", "TransactWriteItems", denied, only=names_the_audit):
+        refused = error("ValidationException")
+        with answering("dynamodb", "TransactWriteItems", refused, only=names_the_audit):
             assert Browser().post("/sign-in/email", body).status >= 500
         assert audited(ada.id, "signed_in") == []
 
@@ -239,7 +239,7 @@ class TestKeys:
         _, token = session_of(cloud.user)
         body = {"keyId": cloud.key.id}
         with answering(
-            "dynamodb", "TransactWriteItems", error("AccessDeniedException"), only=names_the_audit
+            "dynamodb", "TransactWriteItems", error("ValidationException"), only=names_the_audit
         ):
             reply = Sender(token)("POST", "/api/auth/api-key/delete", json_body=body)
         assert reply.status >= 500

@@ -17,6 +17,7 @@ from urllib3.exceptions import HTTPError
 from local.child_processes import ChildProcesses
 from local.environment import process_environment
 from tests.e2e.cloud import free_port
+from tests.rehearsal.aws_behaviour import ANY_TIME
 from tests.rehearsal.roles import REGION
 
 ROOT = ("testing", "testing")
@@ -38,6 +39,7 @@ class Emulator:
             [],
             environ=process_environment(
                 {
+                    ANY_TIME: "true",
                     "AUTH": "true",
                     "AWS_ACCESS_KEY_ID": ROOT[0],
                     "AWS_SECRET_ACCESS_KEY": ROOT[1],

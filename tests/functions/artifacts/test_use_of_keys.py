@@ -113,9 +113,9 @@ def test_a_failed_record_is_not_retried(code: str, cloud: Cloud, later: Clock) -
     assert len(tries) == 1
 
 
-def test_a_record_without_permission_fails_no_request(cloud: Cloud) -> None:
-    denied = {"__type": "com.amazonaws.dynamodb.v20120810#AccessDeniedException"}
-    with refusing("dynamodb", "UpdateItem", 400, denied) as tries:
+def test_a_refused_record_fails_no_request(cloud: Cloud) -> None:
+    invalid = {"__type": "com.amazonaws.dynamodb.v20120810#ValidationException"}
+    with refusing("dynamodb", "UpdateItem", 400, invalid) as tries:
         assert status(cloud.send)[0].status == 200
     assert len(tries) == 1
 
