@@ -26,9 +26,12 @@ from moto.core.serialize import (
     XFormedAttributePicker,
 )
 from moto.core.utils import method_names_from_class
+from moto.dynamodb.comparisons import ConditionExpressionParser
 from moto.dynamodb.models import DynamoDBBackend, dynamodb_backends
 from moto.dynamodb.models.dynamo_type import DynamoType, LimitedSizeDict
 from moto.dynamodb.models.table import Table
+from moto.dynamodb.parsing.ast_nodes import DepthFirstTraverser, Node  # type: ignore[attr-defined]
+from moto.dynamodb.parsing.expressions import UpdateExpressionParser  # type: ignore[attr-defined]
 from moto.s3.models import FakeKey, s3_backends
 from moto.secretsmanager.models import secretsmanager_backends
 
@@ -48,10 +51,15 @@ _SIMPLE = {"S", "N", "B", "BOOL"}
 
 _MOTO_TRANSACT = DynamoDBBackend.transact_write_items
 _MOTO_SERIALIZE_STRUCTURE = BaseJSONSerializer._serialize_type_structure
+_MOTO_WORDS = ConditionExpressionParser._lex_condition_expression
 _MOTO_SET_ATTRIBUTE = LimitedSizeDict.__setitem__
 
 _names: dict[tuple[Any, str], tuple[str, ...]] = {}
 """The names under which moto looks for a member of a shape. Shapes belong to moto's models, which stay in memory."""
+
+
+_conditions: dict[str | None, tuple[Any, ...]] = {}
+"""The words of each condition."""
 
 
 @contextmanager
@@ -77,6 +85,10 @@ def answering_boto3() -> Iterator[None]:
             patch.object(BaseJSONSerializer, "_serialize_type_structure", _serialize_structure),
             patch.object(LimitedSizeDict, "__setitem__", _set_attribute),
             patch.object(DynamoDBBackend, "transact_write_items", _transact),
+            patch.object(UpdateExpressionParser, "make", cache(UpdateExpressionParser.make)),
+            patch.object(Node, "__deepcopy__", _copy_tree, create=True),
+            patch.object(DepthFirstTraverser, "traverse", _traverse),
+            patch.object(ConditionExpressionParser, "_lex_condition_expression", _words),
         ):
             yield
     finally:
@@ -130,6 +142,51 @@ def _set_attribute(attributes: LimitedSizeDict, name: str, value: DynamoType) ->
         dict.__setitem__(attributes, name, value)
     else:
         _MOTO_SET_ATTRIBUTE(attributes, name, value)
+
+
+def _words(parser: ConditionExpressionParser) -> deque[Any]:
+    """The words of a condition, which moto compiles nine patterns for at each word."""
+    if parser.condition_expression not in _conditions:
+        _conditions[parser.condition_expression] = tuple(_MOTO_WORDS(parser))
+    return deque(_conditions[parser.condition_expression])
+
+
+def _copy_tree(node: Node, memo: dict[int, Any]) -> Node:
+    """A copy of a parsed update, which moto makes before it fills in values. Only its nodes change."""
+    copied = copy(node)
+    if node.children is not None:
+        copied.children = [
+            _copy_tree(child, memo) if isinstance(child, Node) else child for child in node.children
+        ]
+        for child in copied.children:
+            if isinstance(child, Node):
+                child.parent = copied
+    return copied
+
+
+def _traverse(traverser: DepthFirstTraverser, node: Node) -> Node:
+    """Process the nodes of a tree from the bottom up. moto asks the traverser at each node which ones to process."""
+    kinds = traverser.nodes_to_be_processed()
+    prepare = type(traverser).pre_processing_of_child
+    prepares = prepare is not DepthFirstTraverser.pre_processing_of_child
+
+    def visit(node: Any, position: int) -> Any:
+        if not isinstance(node, Node):
+            return node
+        parent = node.parent
+        for index, child in enumerate(node.children or ()):
+            if prepares:
+                prepare(traverser, node, index)
+            if isinstance(child, Node):
+                visit(child, index)
+        if isinstance(node, kinds):
+            node = traverser.process(node)
+            node.parent = parent
+            if parent:
+                parent.children[position] = node
+        return node
+
+    return visit(node, -1)
 
 
 def _transact(backend: DynamoDBBackend, operations: list[dict[str, Any]]) -> None:
