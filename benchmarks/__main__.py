@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from benchmarks import cases, figures, handler_requests, memory, servers, turbo_builds
+from benchmarks import cases, figures, functions, handler_requests, memory, servers, turbo_builds
 from benchmarks.environment import described
 from benchmarks.load import Generator, Outcome, Request, generator
 from benchmarks.report import Run, page, summary
@@ -41,10 +41,12 @@ class Extent:
     passing_bytes: int
     cpu_turns: int
     cpu_calls: int
+    role_rounds: int
+    role_calls: int
 
 
-FULL = Extent(3, 1.0, (1, 4, 16, 64), 10**9, (30, 300), 3, 2_000_000_000, 15, 60)
-QUICK = Extent(2, 0.3, (1, 16), 20_000_000, (), 0, 480_000_000, 5, 40)
+FULL = Extent(5, 1.0, (1, 4, 16, 64), 10**9, (30, 300), 5, 2_000_000_000, 15, 60, 5, 200)
+QUICK = Extent(2, 0.3, (1, 16), 20_000_000, (), 0, 480_000_000, 5, 40, 2, 50)
 
 
 def main() -> int:
@@ -53,12 +55,13 @@ def main() -> int:
         "--quick",
         action="store_true",
         default=bool(os.environ.get("QUICK")),
-        help="take 2 minutes and skip builds (variable: QUICK)",
+        help="take 4 minutes and skip builds (variable: QUICK)",
     )
     parser.add_argument(
         "--only",
         default=os.environ.get("ONLY", ""),
-        help="measure only cases whose name contains this text; others are handlers, memory, turbo (variable: ONLY)",
+        help="measure only cases whose name contains this text; others are functions, handlers, memory and turbo"
+        " (variable: ONLY)",
     )
     parser.add_argument(
         "--write", action="store_true", help="write the page even after a partial run"
@@ -118,6 +121,14 @@ def _measure(extent: Extent, folder: Path, only: str) -> Run:
         for server in (ours, cache):
             cases.store(load, server, prefix)
         rows = measuring.compare(cases.artifact_cases(prefix), ours, cache)
+        same_role = []
+        if only in "functions":
+            same_role = functions.measure(
+                *(folder / "larder", npm, folder / "functions.log"),
+                rounds=extent.role_rounds,
+                warm_calls=extent.role_calls,
+                say=say,
+            )
         people = {server.name: cases.sign_up(server) for server in (ours, accounts)}
         rows += measuring.compare(cases.account_cases(people), ours, accounts)
         builds = [
@@ -138,6 +149,7 @@ def _measure(extent: Extent, folder: Path, only: str) -> Run:
         say("done")
         return Run(
             rows=rows,
+            same_role=same_role,
             builds=builds,
             cpu=cpu,
             memory=held,

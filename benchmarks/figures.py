@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.load import Outcome
@@ -104,6 +104,42 @@ def _failures_of(server: str, outcomes: Sequence[Outcome]) -> str:
         for what, times in outcome.failures.items():
             counts[what] = counts.get(what, 0) + times
     return ", ".join(f"{server}: {times} x {what}" for what, times in counts.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One function of one side, from its start to its last reply. The times of a warm call are medians or means."""
+
+    init_ms: float
+    init_cpu_ms: float
+    first_ms: float
+    first_cpu_ms: float
+    warm_ms: float
+    warm_cpu_ms: float
+    peak_mb: float
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class SameRole:
+    """A request: the lives of both sides, in pairs that ran one after the other."""
+
+    name: str
+    rounds: tuple[tuple[Life, Life], ...]
+
+    def ratio(self, figure: Callable[[Life], float]) -> float:
+        """The median of the rounds of Larder's figure divided by the peer's."""
+        return statistics.median(figure(ours) / figure(peer) for ours, peer in self.rounds)
+
+    def spread(self, figure: Callable[[Life], float]) -> tuple[float, float]:
+        """The lowest and the highest ratio of a round."""
+        ratios = [figure(ours) / figure(peer) for ours, peer in self.rounds]
+        return min(ratios), max(ratios)
+
+    def medians(self, figure: Callable[[Life], float]) -> tuple[float, float]:
+        """Larder's figure and the peer's."""
+        ours, peer = zip(*self.rounds, strict=True)
+        return statistics.median(map(figure, ours)), statistics.median(map(figure, peer))
 
 
 @dataclass(frozen=True, slots=True)

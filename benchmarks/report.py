@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
-from benchmarks.figures import Alone, Build, Compared, Memory
+from benchmarks.figures import Alone, Build, Compared, Life, Memory, SameRole
 from benchmarks.handler_cpu import HandlerCpu
 from benchmarks.servers import ACCOUNTS_PEER, CACHE_PEER, LARDER
 
@@ -15,6 +16,7 @@ class Run:
     """The results of a run, and its environment. `peaks` has a row for each server and role of its processes."""
 
     rows: Sequence[Compared | Alone]
+    same_role: Sequence[SameRole]
     builds: Sequence[Build]
     cpu: Sequence[HandlerCpu]
     memory: Memory | None
@@ -53,6 +55,19 @@ speed of storage decides.{floor}
 {accounts_table}
 
 ![Requests per second, as a multiple of the peer's](benchmarks/accounts.svg)
+
+## The same role: functions
+
+Larder's functions, as `make build` makes them, next to {cache_peer}'s own handler for Lambda, which stores
+artifacts in S3. Each runs alone under Lambda's Runtime API, with the same local S3 and the same events, one at a time.
+Larder also reads and writes DynamoDB: it checks the key, its user and its team, where the peer compares a string. A
+`GET` of 1 MB is a redirect to S3 in Larder; the peer passes the artifact through its function.
+
+*Start* is the CPU time from the start of the process until it asks for an event, and *first* is the time of the first
+reply. *Warm* is one of the next replies. A ratio is Larder's figure divided by the peer's, as the median of
+{role_rounds} rounds; *rounds* shows the lowest and the highest. Below 1 is better.
+
+{same_role}
 
 ## Builds
 
@@ -109,6 +124,8 @@ def page(run: Run) -> str:
         aims=_aims(run),
         cache_table=_comparison(row for row in run.rows if row.peer == CACHE_PEER),
         accounts_table=_comparison(row for row in run.rows if row.peer == ACCOUNTS_PEER),
+        same_role=_same_role(run.same_role),
+        role_rounds=max((len(row.rounds) for row in run.same_role), default=0),
         builds=_builds_text(run.builds),
         cpu_table=_cpu(run.cpu),
         peaks_table=_peaks(run.peaks),
@@ -123,7 +140,13 @@ def page(run: Run) -> str:
 
 def summary(run: Run) -> str:
     """The same tables for the terminal."""
-    parts = [_comparison(run.rows), _builds(run.builds), _cpu(run.cpu), _peaks(run.peaks)]
+    parts = [
+        _comparison(run.rows),
+        _same_role(run.same_role),
+        _builds(run.builds),
+        _cpu(run.cpu),
+        _peaks(run.peaks),
+    ]
     return "\n\n".join(part for part in [*parts, _memory(run.memory, plot=False)] if part)
 
 
@@ -164,6 +187,14 @@ def _aims(run: Run) -> str:
             rows.append(
                 _aim(f"{case}: more requests per second than the peer", rates, min(rates) > 1)
             )
+    for aim, of, most in (
+        ("starts with at most 0.3 of the CPU time", _START, 0.3),
+        ("gives the first reply in at most half the time", _FIRST, 0.5),
+        ("takes no more CPU time for a warm request", _WARM_CPU, 1.0),
+    ):
+        if run.same_role:
+            ratios = [row.ratio(of) for row in run.same_role]
+            rows.append(_aim(f"As a function, it {aim}", ratios, max(ratios) <= most))
     for figure in run.cpu:
         aim = f"{figure.name}: the handler takes at most twice the CPU time of its calls to AWS"
         rows.append(_aim(aim, [figure.ratio], figure.ratio <= 2))
@@ -216,6 +247,37 @@ def _row(row: Compared | Alone) -> Sequence[str]:
         f"{row.larder_cpu_ms:.2f}",
         f"{row.peer_cpu_ms:.2f}",
         row.failures,
+    )
+
+
+_START = attrgetter("init_cpu_ms")
+_FIRST = attrgetter("first_ms")
+_WARM_CPU = attrgetter("warm_cpu_ms")
+_WARM = attrgetter("warm_ms")
+_PEAK = attrgetter("peak_mb")
+
+
+def _same_role(rows: Sequence[SameRole]) -> str:
+    headings = (
+        *("request", "start x", "ms", "first x", "ms"),
+        *("warm CPU x", "rounds", "ms", "warm x", "ms", "peak MB"),
+    )
+    return _table(headings, [_role_row(row) for row in rows], numbers=slice(1, 11))
+
+
+def _role_row(row: SameRole) -> Sequence[str]:
+    def both(figure: Callable[[Life], float], digits: int) -> str:
+        ours, peer = row.medians(figure)
+        return f"{ours:.{digits}f} / {peer:.{digits}f}"
+
+    least, most = row.spread(_WARM_CPU)
+    return (
+        row.name,
+        *(f"{row.ratio(_START):.2f}", both(_START, 0)),
+        *(f"{row.ratio(_FIRST):.2f}", both(_FIRST, 0)),
+        *(f"{row.ratio(_WARM_CPU):.2f}", f"{least:.2f}–{most:.2f}", both(_WARM_CPU, 1)),  # noqa: RUF001
+        *(f"{row.ratio(_WARM):.2f}", both(_WARM, 1)),
+        both(_PEAK, 0),
     )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.e2e import cloud, node
 
 _NPM = Path(__file__).with_name("peers")
-_SCRIPTS = (_NPM / "load.mjs", _NPM / "accounts.mjs")
+_SCRIPTS = (_NPM / "load.mjs", _NPM / "accounts.mjs", _NPM / "lambda.mjs")
 _INSTALL_SECONDS = 900
 _START_SECONDS = 90
 _STOP_SECONDS = 10

@@ -27,6 +27,7 @@ from local.environment import RUNTIME
 from local.template import Function, Template, load_template
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
+_BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
 _TOOLS = _REPOSITORY / ".tools"
 _BUILD = Path(".aws-sam", "build", "template.yaml")
 _ARM64 = ("aarch64", "arm64")
@@ -55,6 +56,11 @@ class Build:
     runtime_packages: Path
     stand_ins: tuple[Path, ...]
     remarks: tuple[str, ...]
+
+    @property
+    def command(self) -> list[str]:
+        """Starts an environment. No site-packages, and no writes into the build, because /var/task is read-only too."""
+        return [str(self.python), "-P", "-S", "-B", str(_BOOTSTRAP)]
 
     def search_path(self, function: Function) -> str:
         """PYTHONPATH: the layers' packages (/opt/python) and then the runtime's own (/var/runtime)."""

@@ -7,18 +7,16 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from local.child_processes import ChildProcesses
 from local.function_log import logged_errors
 from local.function_pool import FunctionFailed
 from local.lambda_runtime.api import RuntimeApi
-from local.lambda_runtime.built import Build
 from local.lambda_runtime.memory import held_to_memory, peak_mb
 from local.template import Function
 
-_BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
 _INIT_PATIENCE_S = 10.0
 """Lambda's own limit for the initialization."""
 _END_PATIENCE_S = 2.0
@@ -41,15 +39,16 @@ class Environment:
         self._follower: asyncio.Task[None] | None = None
         self.init_ms = 0.0
 
-    async def start(self, children: ChildProcesses, build: Build, environ: dict[str, str]) -> None:
+    async def start(
+        self, children: ChildProcesses, command: Sequence[str], environ: dict[str, str]
+    ) -> None:
         """Returns when the environment is ready for its first event. Raises InitFailed, OutOfMemory, FunctionFailed."""
         started = time.perf_counter()
         environ = {**environ, "AWS_LAMBDA_RUNTIME_API": await self._api.open()}
         output, child_end = os.pipe()
         try:
             self._process = children.run(
-                # No site-packages, and no writes into the build, because /var/task is read-only too.
-                [str(build.python), "-P", "-S", "-B", str(_BOOTSTRAP)],
+                command,
                 environ=environ,
                 folder=self._function.code_folder,
                 output=child_end,

@@ -77,7 +77,7 @@ class RuntimePool:
         environment = Environment(function, RuntimeApi(function), self._log, self._screen.note)
         self._running.add(environment)
         try:
-            await environment.start(self._children, self._build, self._variables(function))
+            await environment.start(self._children, self._build.command, self._variables(function))
         except BaseException as error:
             await self.end(environment)
             if isinstance(error, InitFailed) and error.frames:

@@ -4,7 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.figures import Build, Memory, alone, compared, peaks_by_role, percentile
+from benchmarks.figures import (
+    Build,
+    Life,
+    Memory,
+    SameRole,
+    alone,
+    compared,
+    peaks_by_role,
+    percentile,
+)
 from benchmarks.load import Outcome
 
 
@@ -69,3 +78,18 @@ def test_memory_growth_compares_the_second_half_with_the_first() -> None:
 def test_processes_of_one_kind_share_a_row_with_the_largest_peak() -> None:
     peaks = {"Larder": [("functions", 60.0), ("functions", 80.0), ("S3", 50.0)]}
     assert peaks_by_role(peaks) == [("Larder", "functions", 2, 80.0), ("Larder", "S3", 1, 50.0)]
+
+
+def test_functions_are_compared_within_each_round_and_the_median_is_reported() -> None:
+    def life(warm_cpu_ms: float) -> Life:
+        return Life(300.0, 200.0, 40.0, 30.0, 4.0, warm_cpu_ms, 50.0, 200)
+
+    pairs = ((life(1.0), life(2.0)), (life(3.0), life(2.0)), (life(8.0), life(8.0)))
+    role = SameRole("HEAD", pairs)
+
+    def figure(one: Life) -> float:
+        return one.warm_cpu_ms
+
+    assert role.ratio(figure) == 1.0
+    assert role.spread(figure) == (0.5, 1.5)
+    assert role.medians(figure) == (3.0, 2.0)

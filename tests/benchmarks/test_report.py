@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from benchmarks.figures import Alone, Build, Compared, Memory
+from benchmarks.figures import Alone, Build, Compared, Life, Memory, SameRole
 from benchmarks.handler_cpu import HandlerCpu
 from benchmarks.report import Run, page, summary
 from benchmarks.servers import ACCOUNTS_PEER, CACHE_PEER
@@ -21,12 +21,24 @@ HEAD = Compared(
     larder_cpu_ms=4.0,
     peer_cpu_ms=0.25,
 )
+LIFE = Life(
+    init_ms=300.0,
+    init_cpu_ms=200.0,
+    first_ms=40.0,
+    first_cpu_ms=30.0,
+    warm_ms=4.0,
+    warm_cpu_ms=2.0,
+    peak_mb=50.0,
+    status=200,
+)
+PEER_LIFE = replace(LIFE, init_cpu_ms=800.0, first_ms=100.0, warm_ms=2.0, peak_mb=100.0)
 RUN = Run(
     rows=[
         HEAD,
         Alone("query of 100", 1, CACHE_PEER, 4.0, 7.5),
         replace(HEAD, case="sign-in", peer=ACCOUNTS_PEER, failures="peer: 1 x status 500"),
     ],
+    same_role=[SameRole("PUT 10 KB", ((LIFE, PEER_LIFE),))],
     builds=[Build(30, "warm", ((1.0, 2.0),))],
     cpu=[HandlerCpu("HEAD", 1.3, 1.0, ("UpdateItem", "BatchGetItem"))],
     memory=Memory(((0, 300.0), (100, 320.0), (200, 310.0))),
@@ -54,6 +66,23 @@ def test_the_page_shows_builds_handlers_memory_and_the_environment() -> None:
     assert "the peak of the second half changed by -10 MB" in text
     assert "memory 8 GiB" in text
     assert "tables in SQLite" in text
+
+
+def test_functions_are_compared_with_the_peers_own_function() -> None:
+    row = (
+        "| PUT 10 KB | 0.25 | 200 / 800 | 0.40 | 40 / 100 | 1.00 | 1.00–1.00 | 2.0 / 2.0 |"  # noqa: RUF001
+        " 2.00 | 4.0 / 2.0 | 50 / 100 |"
+    )
+    assert row in page(RUN)
+    assert row in summary(RUN)
+
+
+def test_a_function_that_starts_too_slowly_misses_its_goal() -> None:
+    slow = replace(LIFE, init_cpu_ms=400.0)
+    late = replace(RUN, same_role=[SameRole("PUT 10 KB", ((slow, PEER_LIFE),))])
+    goal = "As a function, it starts with at most 0.3 of the CPU time"
+    assert f"| {goal} | 0.25 | yes |" in page(RUN)
+    assert f"| {goal} | 0.50 | no |" in page(late)
 
 
 def test_the_page_begins_with_the_goals_and_whether_they_are_met() -> None:
