@@ -1025,7 +1025,7 @@ def test_data_that_cannot_be_restored_is_protected(logical_id: str) -> None:
     assert PARAMETERS["ProtectData"]["Default"] == "true"
 
 
-@pytest.mark.parametrize("logical_id", [*TABLES, "ArtifactsBucket"])
+@pytest.mark.parametrize("logical_id", [*TABLES, "ArtifactsBucket", "SigningSecret"])
 def test_data_is_retained_when_its_resource_is_replaced(logical_id: str) -> None:
     assert RESOURCES[logical_id]["UpdateReplacePolicy"] == "Retain"
 
