@@ -24,6 +24,8 @@ Ref = Callable[[str], Any]
 GetAtt = Callable[[str, str], Any]
 """The value of `!GetAtt <name>.<attribute>`; raises KeyError for a name it does not know."""
 
+NOTHING = {"Ref": "AWS::NoValue"}
+
 _SUB_VARIABLE = re.compile(r"\$\{(!?)([^}]+)\}")
 
 
@@ -45,6 +47,40 @@ def read_template(path: Path) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise TemplateError(f"{path} is not a template")
     return document
+
+
+def by_default(template: dict[str, Any], value: Any) -> Any:
+    """`value` with the branch of each Fn::If that holds for the default parameters."""
+    if isinstance(value, list):
+        listed = [by_default(template, one) for one in value]
+        return [one for one in listed if one != NOTHING]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"Fn::If"}:
+        condition, one, other = value["Fn::If"]
+        return by_default(template, one if holds(template, condition) else other)
+    return {name: by_default(template, one) for name, one in value.items()}
+
+
+def holds(template: dict[str, Any], condition: Any) -> bool:
+    """Whether a condition, or the one with this name, holds for the default parameters."""
+    if isinstance(condition, str):
+        return holds(template, template["Conditions"][condition])
+    ((operator, arguments),) = condition.items()
+    if operator == "Condition":
+        return holds(template, arguments)
+    if operator == "Fn::Equals":
+        one, other = (_default(template, argument) for argument in arguments)
+        return one == other
+    results = [holds(template, argument) for argument in arguments]
+    return {"Fn::Not": not results[0], "Fn::And": all(results), "Fn::Or": any(results)}[operator]
+
+
+def _default(template: dict[str, Any], value: Any) -> str:
+    """The text that CloudFormation compares."""
+    if isinstance(value, dict):
+        value = template["Parameters"][value["Ref"]]["Default"]
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def resolve(value: Any, ref: Ref, get_att: GetAtt) -> Any:

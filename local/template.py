@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from larder.settings import Settings, environment_name, unpacked
-from local.cloudformation import TemplateError, read_template, resolve
+from local.cloudformation import TemplateError, by_default, read_template, resolve
 
 REGION = "us-east-1"
 ACCOUNT_ID = "000000000000"
@@ -185,9 +185,10 @@ def resource_name(logical_id: str) -> str:
 
 
 class _Names:
-    """The values of `!Ref` and `!GetAtt`."""
+    """The values of `!Ref`, `!GetAtt` and, by the defaults of the parameters, `!If`."""
 
     def __init__(self, document: dict[str, Any]) -> None:
+        self._document = document
         self._parameters: dict[str, Any] = document.get("Parameters", {})
         self._resources: dict[str, Any] = document.get("Resources", {})
 
@@ -208,7 +209,7 @@ class _Names:
         return f"{resource_name(name)}.{attribute}"
 
     def resolve(self, value: Any) -> Any:
-        return resolve(value, self.ref, self.get_att)
+        return resolve(by_default(self._document, value), self.ref, self.get_att)
 
 
 def _properties_by_type(document: dict[str, Any], type_name: str) -> dict[str, dict[str, Any]]:

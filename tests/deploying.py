@@ -1,6 +1,8 @@
 """An empty account in an emulator, and `make deploy` of a small template into it, with the real `sam deploy`."""
 
+import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -24,6 +26,12 @@ Parameters:
   ProtectData: {Type: String, Default: "true", AllowedValues: ["true", "false"]}
   Words: {Type: String, Default: "", AllowedPattern: "^[^!]*$"}
   Level: {Type: String, Default: INFO}
+  ExistingBucket: {Type: String, Default: ""}
+  # Options that the check of this bucket reads.
+  KmsKeyArn: {Type: String, Default: ""}
+  RetentionDays: {Type: Number, Default: 30}
+  Alarms: {Type: String, Default: "true"}
+  AlarmTrafficGigabytes: {Type: Number, Default: 0}
 Resources:
   Table:
     Type: AWS::DynamoDB::Table
@@ -50,6 +58,23 @@ confirm_changeset = true
 fail_on_empty_changeset = false
 parameter_overrides = %s
 """
+
+
+def commands_in(message: str) -> list[list[str]]:
+    """The commands in a message of `make deploy` to the owner of a bucket."""
+    lines = (line.strip() for line in message.splitlines())
+    return [shlex.split(line) for line in lines if line.startswith("aws s3api ")]
+
+
+def obey(s3: Any, message: str) -> None:
+    """Run these commands, as the AWS command line would."""
+    for _, _, operation, *options in commands_in(message):
+        arguments: dict[str, Any] = {}
+        for name, value in zip(options[::2], options[1::2], strict=True):
+            parameter = "".join(word.capitalize() for word in name.removeprefix("--").split("-"))
+            is_json = value.startswith("{") and parameter != "Policy"
+            arguments[parameter] = json.loads(value) if is_json else value
+        getattr(s3, operation.replace("-", "_"))(**arguments)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from larder import aws
-from local.cloudformation import read_template
+from local.cloudformation import by_default, read_template
 from local.template import load_template, resource_name
 from tests.hooks import hooked
 from tests.own_variables import all_options
@@ -66,7 +66,7 @@ def granted(statements: Iterable[dict[str, Any]]) -> list[Grant]:
         (action, target)
         for statement in statements
         for action in _as_list(statement["Action"])
-        for resource in _as_list(statement["Resource"])
+        for resource in _as_list(by_default(TEMPLATE, statement["Resource"]))
         for target in resource.values()
     ]
 

@@ -307,7 +307,8 @@ def test_a_function_that_is_invoked_by_name_has_the_name_in_the_options(
 ) -> None:
     # No reference: the function could have this option too, and would depend on itself.
     name = FUNCTIONS[logical_id]["FunctionName"]["Fn::Sub"]
-    packed = [variables_of(one).get(PACKED, {"Fn::Sub": ""})["Fn::Sub"] for one in FUNCTIONS]
+    written = [variables_of(one).get(PACKED, {"Fn::Sub": ""})["Fn::Sub"] for one in FUNCTIONS]
+    packed = [one if isinstance(one, str) else one[0] for one in written]
     assert {entry for text in packed for entry in text.split() if entry.startswith(option)} == {
         f"{option}={name}"
     }
@@ -880,6 +881,8 @@ def test_functions_use_an_own_key_only_through_the_services_that_they_call(
 
 # -------------------------------------------------------------------------------------- the bucket
 
+BUCKET = {"Fn::If": ["OwnsBucket", {"Ref": "ArtifactsBucket"}, {"Ref": "ExistingBucket"}]}
+
 
 def bucket() -> dict[str, Any]:
     return of_type("AWS::S3::Bucket")["ArtifactsBucket"]
@@ -938,6 +941,63 @@ def test_the_bucket_accepts_only_signatures_of_presigned_urls_that_larder_makes(
     )
     assert refusal["Condition"] == {"NumericGreaterThan": {"s3:signatureAge": allowed_ms}}
     assert int(allowed_ms) == longest_s * 1000
+
+
+# ------------------------------------------------------------------------------ an existing bucket
+
+
+@pytest.mark.parametrize(
+    ("name", "taken"),
+    [
+        ("", True),
+        ("acme-build-cache", True),
+        ("b" * 63, True),
+        ("b" * 64, False),
+        ("acme.build.cache", False),
+        ("arn:aws:s3:::acme-build-cache", False),
+        ("Acme", False),
+    ],
+)
+def test_an_existing_bucket_is_named_without_dots(name: str, taken: bool) -> None:
+    """The certificate of S3 is valid for one part of a host name."""
+    assert bool(re.fullmatch(PARAMETERS["ExistingBucket"]["AllowedPattern"], name)) is taken
+
+
+def test_the_stack_creates_no_bucket_if_it_gets_one_and_adds_no_policy_to_that() -> None:
+    assert PARAMETERS["ExistingBucket"]["Default"] == ""
+    owns = {"Fn::Equals": [{"Ref": "ExistingBucket"}, ""]}
+    assert TEMPLATE["Conditions"]["OwnsBucket"] == owns
+    for logical_id in ("ArtifactsBucket", "ArtifactsBucketPolicy"):
+        assert RESOURCES[logical_id]["Condition"] == "OwnsBucket"
+
+
+def test_whatever_names_the_bucket_names_the_existing_one_in_place_of_it() -> None:
+    def choices(value: Any) -> Iterator[tuple[Any, Any]]:
+        """Both branches of each choice between the buckets, and what names one of them without a choice."""
+        if isinstance(value, dict) and value.get("Fn::If", [None])[0] == "OwnsBucket":
+            _, own, existing = value["Fn::If"]
+            yield own, existing
+        elif isinstance(value, dict | list):
+            for one in value.values() if isinstance(value, dict) else value:
+                yield from choices(one)
+        elif isinstance(value, str) and re.search(r"\b(ArtifactsBucket|ExistingBucket)\b", value):
+            yield value, None
+
+    own_alone = {"ArtifactsBucket", "ArtifactsBucketPolicy"}
+    parts = [one for logical_id, one in RESOURCES.items() if logical_id not in own_alone]
+    arn = "arn:${AWS::Partition}:s3:::${ExistingBucket}"
+    found = {json.dumps(one) for one in choices([*parts, TEMPLATE["Outputs"]])}
+    assert found == {
+        json.dumps(one)
+        for one in (
+            ({"Ref": "ArtifactsBucket"}, {"Ref": "ExistingBucket"}),
+            ({"Fn::GetAtt": "ArtifactsBucket.Arn"}, {"Fn::Sub": arn}),
+            (
+                {"Fn::Sub": "${ArtifactsBucket.Arn}/artifacts/*"},
+                {"Fn::Sub": f"{arn}/artifacts/*"},
+            ),
+        )
+    }
 
 
 def test_the_function_that_sends_mail_can_write_nothing_but_tokens() -> None:
@@ -1059,7 +1119,7 @@ def test_an_object_created_event_invokes_commit_upload() -> None:
         "source": ["aws.s3"],
         "detail-type": ["Object Created"],
         "detail": {
-            "bucket": {"name": [{"Ref": "ArtifactsBucket"}]},
+            "bucket": {"name": [BUCKET]},
             "object": {"key": [{"prefix": "artifacts/"}]},
         },
     }
@@ -1253,7 +1313,9 @@ DASHBOARD_COLUMNS = 24
 
 @pytest.fixture(scope="module")
 def widgets() -> list[dict[str, Any]]:
-    body = of_type("AWS::CloudWatch::Dashboard")["OperationsDashboard"]["DashboardBody"]["Fn::Sub"]
+    dashboard = of_type("AWS::CloudWatch::Dashboard")["OperationsDashboard"]
+    body, values = dashboard["DashboardBody"]["Fn::Sub"]
+    assert values == {"Bucket": BUCKET}
     found: list[dict[str, Any]] = json.loads(body)["widgets"]
     return found
 
@@ -1267,7 +1329,7 @@ def test_the_dashboard_is_free_as_one_of_an_accounts_first_three(
 
 
 def test_the_dashboard_names_existing_resources(widgets: list[dict[str, Any]]) -> None:
-    pseudo = {"AWS::Region", "AWS::StackName"}
+    pseudo = {"AWS::Region", "AWS::StackName", "Bucket"}
     for name in re.findall(r"\$\{([A-Za-z:]+)[.A-Za-z]*\}", json.dumps(widgets)):
         assert name in pseudo or name in RESOURCES
     routes = {f"{method} {path}" for method, path in ROUTES}
@@ -1317,7 +1379,7 @@ def test_the_outputs_have_everything_the_command_line_needs() -> None:
     references = {name: name for name in named} | functions
     assert {name: outputs[name]["Value"] for name in named} == {
         name: {"Ref": reference} for name, reference in references.items()
-    }
+    } | {"ArtifactsBucket": BUCKET}
 
 
 @pytest.mark.parametrize("environment", ["default", "prod"])

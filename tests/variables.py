@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 from larder.settings import Settings
-from local.cloudformation import resolve
+from local.cloudformation import by_default, resolve
 from tests.permissions import RESOURCES, TEMPLATE
 from tools.generate.text import camel_case
 
@@ -50,7 +50,8 @@ def variables_of(logical_id: str, *, resolved: bool = False) -> dict[str, Any]:
 def longest_variables(variables: dict[str, Any]) -> dict[str, str]:
     """The variables of a function with the longest values that a deployment can give them."""
     return {
-        name: str(resolve(value, _longest, _longest_attribute)) for name, value in variables.items()
+        name: str(resolve(by_default(TEMPLATE, value), _longest, _longest_attribute))
+        for name, value in variables.items()
     }
 
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from local.cloudformation import read_template
+from local.cloudformation import NOTHING, by_default, holds, read_template
 from tools.package import ROOT, version
 
 KEPT = {
@@ -36,7 +36,6 @@ _BY_NAME = {_OF_ATTRIBUTES: "AttributeName", _INDEXES: "IndexName"}
 """Lists that can get and lose entries. The order does not matter."""
 _FIXED = ("AttributeType", "KeySchema", "Projection")
 """What cannot change in such an entry."""
-_NOTHING = {"Ref": "AWS::NoValue"}
 
 Resources = dict[str, dict[str, Any]]
 """For each logical id, `Type` and the properties of KEPT."""
@@ -87,11 +86,11 @@ def recording(root: Path, version: str) -> Path:
 def _kept(template: dict[str, Any], resource: dict[str, Any]) -> dict[str, Any]:
     properties = resource.get("Properties", {})
     values = {
-        name: _by_default(template, properties[name])
+        name: by_default(template, properties[name])
         for name in KEPT[resource["Type"]]
         if name in properties
     }
-    return {name: value for name, value in values.items() if value != _NOTHING}
+    return {name: value for name, value in values.items() if value != NOTHING}
 
 
 def _changed_entries(
@@ -111,40 +110,7 @@ def _changed_entries(
 
 
 def _exists(template: dict[str, Any], resource: dict[str, Any]) -> bool:
-    return "Condition" not in resource or _holds(template, resource["Condition"])
-
-
-def _by_default(template: dict[str, Any], value: Any) -> Any:
-    """`value` with the branch of each Fn::If that holds for the default options."""
-    if isinstance(value, list):
-        listed = [_by_default(template, one) for one in value]
-        return [one for one in listed if one != _NOTHING]
-    if not isinstance(value, dict):
-        return value
-    if value.keys() == {"Fn::If"}:
-        condition, one, other = value["Fn::If"]
-        return _by_default(template, one if _holds(template, condition) else other)
-    return {name: _by_default(template, one) for name, one in value.items()}
-
-
-def _holds(template: dict[str, Any], condition: Any) -> bool:
-    if isinstance(condition, str):
-        return _holds(template, template["Conditions"][condition])
-    ((operator, arguments),) = condition.items()
-    if operator == "Condition":
-        return _holds(template, arguments)
-    if operator == "Fn::Equals":
-        one, other = (_default(template, argument) for argument in arguments)
-        return one == other
-    results = [_holds(template, argument) for argument in arguments]
-    return {"Fn::Not": not results[0], "Fn::And": all(results), "Fn::Or": any(results)}[operator]
-
-
-def _default(template: dict[str, Any], value: Any) -> str:
-    """The text that CloudFormation compares."""
-    if isinstance(value, dict):
-        value = template["Parameters"][value["Ref"]]["Default"]
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return "Condition" not in resource or holds(template, resource["Condition"])
 
 
 def main(arguments: list[str]) -> int:

@@ -48,7 +48,7 @@ class DeployedCloud(LocalCloud):
             # As on a local cloud, everyone can sign up.
             options = {"LARDER_SIGN_UP_POLICY": "open", **dict(self.options)}
             self.stack.deploy({**self.parameters, **_parameters(options)})
-            self._let_plain_http_in()
+            self.let_plain_http_in()
             self.open_front()
             self._begin()
         except BaseException:
@@ -59,10 +59,10 @@ class DeployedCloud(LocalCloud):
         assert self.stack is not None
         self._open.enter_context(serving(self.stack, self.port, self.log_path))
 
-    def _let_plain_http_in(self) -> None:
+    def let_plain_http_in(self) -> None:
         """Remove the bucket's policy. It refuses requests without TLS, and there is no TLS here."""
         assert self.stack is not None
-        s3, bucket = self.stack.emulator.client("s3"), self.stack.physical("ArtifactsBucket")
+        s3, bucket = self.stack.emulator.client("s3"), self.stack.outputs()["ArtifactsBucket"]
         self.bucket_policy = s3.get_bucket_policy(Bucket=bucket)["Policy"]
         s3.delete_bucket_policy(Bucket=bucket)
 

@@ -13,7 +13,7 @@ import pytest
 
 from local.template import ACCOUNT_ID, REGION
 from tests.deployer import POLICIES, Deployer
-from tests.deploying import Account, Done, empty_account
+from tests.deploying import Account, Done, empty_account, obey
 
 USER = "deployer"
 
@@ -44,7 +44,8 @@ def user(tmp_path: Path) -> Iterator[User]:
     with empty_account(tmp_path) as account:
         iam = account.client("iam")
         iam.create_user(UserName=USER)
-        deployer = Deployer({"StackName": "larder-prod"}, AccountId=ACCOUNT_ID, Region=REGION)
+        given = {"StackName": "larder-prod", "ExistingBucket": "acme-build-cache"}
+        deployer = Deployer(given, AccountId=ACCOUNT_ID, Region=REGION)
         for policy in POLICIES:
             document = json.dumps(deployer.document(policy))
             made = iam.create_policy(PolicyName=policy, PolicyDocument=document)
@@ -110,3 +111,21 @@ def test_a_deployment_fails_without_any_of_its_own_actions(user: User) -> None:
     user.deny("ec2:RunInstances")
     done = user.deploy()
     assert done.status == 0, done.text
+
+
+def test_they_suffice_to_check_an_existing_bucket_and_no_other(user: User) -> None:
+    s3 = user.account.client("s3")
+    for name in ("acme-build-cache", "acme-orders"):
+        s3.create_bucket(Bucket=name)
+    user.account.configure('"ExistingBucket=acme-build-cache"')
+    obey(s3, user.deploy().text)
+    # It refuses requests without TLS, which the emulator does not have. Those for objects are enough.
+    policy = json.loads(s3.get_bucket_policy(Bucket="acme-build-cache")["Policy"])
+    policy["Statement"][0]["Resource"] = "arn:aws:s3:::acme-build-cache/*"
+    s3.put_bucket_policy(Bucket="acme-build-cache", Policy=json.dumps(policy))
+    done = user.deploy()
+    assert done.status == 0, done.text
+    user.account.configure('"ExistingBucket=acme-orders"')
+    refused = user.deploy()
+    assert refused.status == 1
+    assert "cannot check acme-orders" in refused.text

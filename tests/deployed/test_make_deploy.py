@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import boto3
 import pytest
 from botocore.exceptions import WaiterError
 
 from local.template import REGION
-from tests.deploying import ELSEWHERE, TEMPLATE, Account, empty_account
+from tests.deploying import ELSEWHERE, TEMPLATE, Account, empty_account, obey
 
 
 @pytest.fixture
@@ -196,4 +197,42 @@ def test_a_misspelt_option_is_refused_by_name(account: Account) -> None:
     done = account.deploy()
     assert done.status == 1
     assert "template.yaml has no parameter Wrods. Did you mean Words?" in done.text
+    assert account.stack() is None
+
+
+# An existing bucket -----------------------------------------------------------------------------
+
+
+def test_a_bucket_that_is_not_ready_or_has_artifacts_is_refused_before_anything_changes(
+    account: Account,
+) -> None:
+    s3 = account.client("s3")
+    s3.create_bucket(Bucket="acme-build-cache")
+    s3.put_object(Bucket="acme-build-cache", Key="artifacts/team_1/abc/1", Body=b"artifact")
+    account.configure('"ExistingBucket=acme-build-cache"')
+    refused = account.deploy()
+    assert (refused.status, "acme-build-cache is not ready" in refused.text) == (1, True)
+    obey(s3, refused.text)
+    refused = account.deploy()
+    assert (refused.status, "--accept-stored-artifacts" in refused.text) == (1, True)
+    assert account.stack() is None
+    done = account.deploy("--accept-stored-artifacts")
+    assert done.status == 0, done.text
+    # The stack's own artifacts need no permission.
+    done = account.deploy()
+    assert done.status == 0, done.text
+
+
+def test_a_bucket_of_another_region_or_account_is_refused(account: Account) -> None:
+    account.client("s3", ELSEWHERE).create_bucket(
+        Bucket="acme-elsewhere", CreateBucketConfiguration={"LocationConstraint": ELSEWHERE}
+    )
+    account.configure('"ExistingBucket=acme-elsewhere"')
+    refused = account.deploy()
+    assert f"acme-elsewhere is in {ELSEWHERE}, and the stack in {REGION}" in refused.text
+    theirs = boto3.session.Session("111111111111", "testing", region_name=REGION)
+    theirs.client("s3", endpoint_url=account.emulator.url).create_bucket(Bucket="acme-theirs")
+    account.configure('"ExistingBucket=acme-theirs"')
+    refused = account.deploy()
+    assert "The bucket has to belong to the account 000000000000" in refused.text
     assert account.stack() is None

@@ -7,6 +7,7 @@ import pytest
 
 from tests.deployed.emulator import Emulator
 from tests.deployed.stack import Stack, packed
+from tests.deploying import obey
 
 pytestmark = pytest.mark.e2e
 
@@ -17,6 +18,7 @@ OPTIONS = {
     "DisableExecuteApiEndpoint": "true",
     "DomainName": "cache.example.com",
     "DualStack": "true",
+    "ExistingBucket": "acme-build-cache",
     "KmsKeyArn": KEY,
     "PermissionsBoundary": "arn:aws:iam::000000000000:policy/developers",
     "RolePath": "/larder/",
@@ -36,8 +38,12 @@ def stack(tmp_path: Path) -> Iterator[Stack]:
 
 
 def test_they_deploy_together_and_can_all_be_taken_out(stack: Stack) -> None:
+    s3 = stack.emulator.client("s3")
+    s3.create_bucket(Bucket=OPTIONS["ExistingBucket"])
+    obey(s3, stack.try_to_deploy(OPTIONS).text)
     stack.deploy(OPTIONS)
     assert stack.types()["AWS::ApiGatewayV2::DomainName"] == 1
+    assert "AWS::S3::Bucket" not in stack.types()
     iam = stack.emulator.client("iam")
     attached = {
         policy["PolicyName"]: iam.list_entities_for_policy(PolicyArn=policy["Arn"])["PolicyRoles"]
@@ -47,3 +53,4 @@ def test_they_deploy_together_and_can_all_be_taken_out(stack: Stack) -> None:
     assert sorted(len(roles) for roles in attached.values()) == [2, 67]
     stack.deploy({"Alarms": "false"})
     assert "AWS::ApiGatewayV2::DomainName" not in stack.types()
+    assert stack.types()["AWS::S3::Bucket"] == 1

@@ -7,6 +7,7 @@ import pytest
 
 from tests.deployed.emulator import Emulator
 from tests.deployed.stack import Stack, packed
+from tests.deploying import obey
 from tests.variables import LAMBDAS_LIMIT, LONGEST_STACK_NAME, TEXTS, longest_options, measured
 
 pytestmark = pytest.mark.e2e
@@ -27,7 +28,11 @@ def stack(tmp_path: Path) -> Iterator[Stack]:
 
 def test_the_variables_of_every_function_fit(stack: Stack) -> None:
     # The emulator refuses variables of more than 4,096 bytes, as Lambda does.
-    stack.deploy({**WITHOUT_ALARMS, **longest_options()})
+    bucket, s3 = "b" * 63, stack.emulator.client("s3")
+    s3.create_bucket(Bucket=bucket)
+    options = {**WITHOUT_ALARMS, **longest_options(), "ExistingBucket": bucket}
+    obey(s3, stack.try_to_deploy(options).text)
+    stack.deploy(options)
     functions = [
         function
         for page in stack.emulator.client("lambda").get_paginator("list_functions").paginate()
@@ -40,3 +45,4 @@ def test_the_variables_of_every_function_fit(stack: Stack) -> None:
     assert LAMBDAS_LIMIT - 400 < sizes[widest] <= LAMBDAS_LIMIT
     given = {value for one in functions for value in one["Environment"]["Variables"].values()}
     assert set(TEXTS.values()) <= given
+    assert any(f"artifacts_bucket={bucket} " in value for value in given)

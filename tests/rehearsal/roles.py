@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from larder.settings import environment_name
-from local.cloudformation import resolve
+from local.cloudformation import by_default, resolve
 from local.template import ACCOUNT_ID, resource_name
 from tests.permissions import TEMPLATE, Grant
 from tests.sam import transformed_resources
@@ -184,7 +184,7 @@ def _statements(document: Document) -> Iterator[Statement]:
         # The rules of the template (tests/test_template.py) allow nothing else.
         assert statement["Effect"] == "Allow"
         for action in _as_list(statement["Action"]):
-            for resource in _as_list(statement["Resource"]):
+            for resource in _as_list(by_default(TEMPLATE, statement["Resource"])):
                 yield Statement(action, _target(resource), resource, statement.get("Condition"))
 
 

@@ -14,11 +14,13 @@ from tests.deployer import ACCOUNT, POLICIES, REGION, TEMPLATE, Deployer
 from tools.deploy.command import deploy
 from tools.generate.__main__ import ROOT
 from tools.generate.deployer import TABLE, NotCovered, needed_statements, resource_types
+from tools.generate.text import camel_case
 
 LARDER = read_template(ROOT / "template.yaml")
 BOUNDARY = f"arn:aws:iam::{ACCOUNT}:policy/larder-prod-boundary"
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/0f1e2d3c-4b5a-6978-8695-a4b3c2d1e0ff"
 ENCRYPTED = {"KmsKeyArn": KEY}
+EXISTING = {"ExistingBucket": "acme-build-cache"}
 TRUSTING = {"TruststoreObject": "acme-tls/ca.pem"}
 POLICY_LIMIT = 6_144
 """Characters of a managed policy without white space.
@@ -49,7 +51,13 @@ def test_every_statement_of_the_table_is_in_a_policy() -> None:
         for bounded in ("", BOUNDARY)
         for bucket in ("", "uploads")
         for one in Deployer(
-            {"PermissionsBoundary": bounded, "UploadBucket": bucket, **ENCRYPTED, **TRUSTING}
+            {
+                "PermissionsBoundary": bounded,
+                "UploadBucket": bucket,
+                **ENCRYPTED,
+                **EXISTING,
+                **TRUSTING,
+            }
         ).statements()
         if (sid := one["Sid"])
     }
@@ -63,6 +71,7 @@ def test_each_policy_fits_into_the_limit_with_the_longest_values(policy: str) ->
         "RolePath": f"/{'p' * 60}/",
         "UploadBucket": "b" * 63,
         "KmsKeyArn": f"arn:aws-us-gov:kms:ap-southeast-5:{ACCOUNT}:key/{'k' * 36}",
+        "ExistingBucket": "b" * 63,
         "TruststoreObject": f"{'b' * 63}/{'k' * 200}",
         "PermissionsBoundary": f"arn:aws-us-gov:iam::{ACCOUNT}:policy/{'b' * 128}",
     }
@@ -121,6 +130,38 @@ def test_a_key_and_a_trust_store_are_allowed_only_if_they_are_named() -> None:
     assert not deployer.allows("s3:GetObject", f"{ca}0")
     assert not Deployer().allows("kms:CreateGrant", KEY)
     assert not Deployer().allows("s3:GetObject", ca)
+
+
+def test_an_existing_bucket_can_be_checked_and_not_changed() -> None:
+    deployer = Deployer(EXISTING)
+    bucket = "arn:aws:s3:::acme-build-cache"
+    assert deployer.allows("s3:GetBucketPolicy", bucket)
+    assert not Deployer().allows("s3:GetBucketPolicy", bucket)
+    assert deployer.allows("s3:ListBucketVersions", bucket, {"s3:prefix": "artifacts/"})
+    assert not deployer.allows("s3:ListBucketVersions", bucket)
+    assert not deployer.allows("s3:ListBucketVersions", bucket, {"s3:prefix": "logs/"})
+    for action in ("PutBucketPolicy", "PutLifecycleConfiguration", "DeleteBucket"):
+        assert not deployer.allows(f"s3:{action}", bucket)
+    for action in ("GetObject", "GetObjectVersion", "DeleteObject", "PutObject"):
+        assert not deployer.allows(f"s3:{action}", f"{bucket}/artifacts/x")
+
+
+def test_it_allows_every_call_that_checks_the_bucket() -> None:
+    names = {
+        "get_bucket_encryption": "GetEncryptionConfiguration",
+        "get_bucket_lifecycle_configuration": "GetLifecycleConfiguration",
+        "get_bucket_metrics_configuration": "GetMetricsConfiguration",
+        "get_bucket_notification_configuration": "GetBucketNotification",
+        "get_object_lock_configuration": "GetBucketObjectLockConfiguration",
+        "get_public_access_block": "GetBucketPublicAccessBlock",
+        "list_object_versions": "ListBucketVersions",
+    }
+    source = (ROOT / "tools" / "deploy" / "bucket.py").read_text()
+    calls = re.findall(r'\.read\(\s*"(\w+)"', source)
+    needed = {f"s3:{names.get(one) or camel_case(one)}" for one in calls}
+    table = tomllib.loads(TABLE.read_text())["statement"]
+    granted = [one["actions"] for one in table if one.get("when") == "HasExistingBucket"]
+    assert needed == {action for actions in granted for action in actions}
 
 
 # Roles ------------------------------------------------------------------------------------------
@@ -238,7 +279,7 @@ def test_an_existing_identity_provider_is_not_created_again() -> None:
     assert statement["Principal"] == {"Federated": provider}
 
 
-@pytest.mark.parametrize("name", ["PermissionsBoundary", "RolePath"])
+@pytest.mark.parametrize("name", ["ExistingBucket", "PermissionsBoundary", "RolePath"])
 def test_shared_parameters_accept_the_same_values_as_the_stacks(name: str) -> None:
     pattern = LARDER["Parameters"][name]["AllowedPattern"]
     assert TEMPLATE["Parameters"][name]["AllowedPattern"] == pattern

@@ -16,6 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from larder_cli.commands import examples
 from larder_cli.output import print_table
 from local.cloudformation import read_template
+from tools.deploy import bucket as buckets
 from tools.deploy import stack as stacks
 from tools.deploy.parameters import Change, all_values, changes, read_overrides, write_for_sam
 from tools.deploy.region import chosen_region
@@ -29,6 +30,7 @@ MINIMUM_CONCURRENCY = 100
 LONGEST_NAME = 45
 """Characters of a stack's name. Names of functions begin with it, and have at most 64."""
 PROTECT = "ProtectData"
+BUCKET = "ExistingBucket"
 _OVERRIDES = "--parameter-overrides"
 _AGAIN = (
     "The deployment failed. Correct what is named above, then run the same command again: it cleans up first. "
@@ -102,6 +104,11 @@ class _Deploy(click.Command):
     help="Deploy although the account allows too few functions at once for a build.",
 )
 @click.option(
+    "--accept-stored-artifacts",
+    is_flag=True,
+    help="Take an ExistingBucket that has artifacts already. No other stack may use them.",
+)
+@click.option(
     "--built",
     "folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -115,6 +122,7 @@ def deploy(
     overrides: tuple[str, ...],
     unattended: bool,
     accept_low_concurrency: bool,
+    accept_stored_artifacts: bool,
     folder: Path | None,
     sam_arguments: tuple[str, ...],
 ) -> None:
@@ -136,6 +144,8 @@ def deploy(
         [configured.get("parameter_overrides") or [], *overrides], sam_python=SAM / "python"
     )
     values = all_values(declared, given)
+    if values.get(BUCKET):
+        _check_bucket(target, values, accept_stored_artifacts)
     stack = _made_ready(target, unattended)
     is_new = stack.state is State.NEW
     _show_changes(stack, values, declared)
@@ -224,6 +234,19 @@ def _check_concurrency(target: Target) -> None:
             "Deploy once it is granted. To deploy now, for a trial with few requests, add "
             'ARGS="--accept-low-concurrency".'
         )
+
+
+def _check_bucket(target: Target, values: Mapping[str, str], takes_used: bool) -> None:
+    name = values[BUCKET]
+    bucket = buckets.Bucket(
+        target.client("s3"),
+        name,
+        target.account,
+        target.region,
+        target.session.get_partition_for_region(target.region),
+    )
+    is_used = (target.look().parameters or {}).get(BUCKET) == name
+    buckets.check(bucket, values, is_used=is_used, takes_used=takes_used)
 
 
 def _made_ready(target: Target, unattended: bool) -> Stack:

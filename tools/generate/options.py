@@ -24,6 +24,9 @@ GROUPS = {
 INVOKED = {"email_function": "send_account_email", "removal_function": "remove_artifacts"}
 """The function that an option names. A `!Ref` would be circular if that function had the variable too."""
 
+BUCKET = "!If [OwnsBucket, !Ref ArtifactsBucket, !Ref ExistingBucket]"
+"""The value of `artifacts_bucket`. The stack creates no bucket if the operator names one."""
+
 Option = Field[Any]
 
 
@@ -41,22 +44,26 @@ def variables(names: Iterable[str]) -> Iterator[str]:
     """The lines of the environment variables that pass options to a function, as YAML."""
     options = [option for option in fields(Settings) if option.name in set(names)]
     if packed := [_packed(option.name) for option in options if not option.metadata["longest"]]:
-        yield f"{PACKED}: !Sub >-"
+        has_bucket = any(option.name == "artifacts_bucket" for option in options)
+        indent = "    " if has_bucket else "  "
+        yield from (f"{PACKED}: !Sub", "  - >-") if has_bucket else (f"{PACKED}: !Sub >-",)
         yield from textwrap.wrap(
             " ".join(packed),
             108,
-            initial_indent="  ",
-            subsequent_indent="  ",
+            initial_indent=indent,
+            subsequent_indent=indent,
             break_long_words=False,
             break_on_hyphens=False,
         )
+        if has_bucket:
+            yield f"  - Bucket: {BUCKET}"
     for option in options:
         if option.metadata["longest"]:
             yield f"{environment_name(option.name)}: !Ref {camel_case(option.name)}"
 
 
 def _packed(name: str) -> str:
-    value = "${" + camel_case(name) + "}"
+    value = "${Bucket}" if name == "artifacts_bucket" else "${" + camel_case(name) + "}"
     return f"{name}={function_name(INVOKED[name]) if name in INVOKED else value}"
 
 
@@ -64,9 +71,9 @@ def outputs() -> None:
     """The names of resources that the operator's command reads from a stack."""
     for option in fields(Settings):
         if option.metadata["group"] is None:
-            name = camel_case(option.name)
-            print(f"  {name}:")
-            print(f"    Value: !Ref {camel_case(INVOKED.get(option.name, option.name))}")
+            resource = f"!Ref {camel_case(INVOKED.get(option.name, option.name))}"
+            print(f"  {camel_case(option.name)}:")
+            print(f"    Value: {BUCKET if option.name == 'artifacts_bucket' else resource}")
 
 
 def table(group: str) -> None:
