@@ -4,6 +4,7 @@ This only saves work. Each reply depends on what is stored now, so an instance m
 """
 
 from collections import OrderedDict
+from threading import Lock
 from typing import TypeVar
 
 K = TypeVar("K")
@@ -13,17 +14,21 @@ _memories: "list[Remembered]" = []  # type: ignore[type-arg]
 
 
 class Remembered(OrderedDict[K, V]):
-    """A mapping of at most `most` entries. A further one replaces the oldest."""
+    """A mapping of at most `most` entries. A further one replaces the one that was set the longest ago."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
         self._most = most
+        self._setting = Lock()
         _memories.append(self)
 
     def __setitem__(self, key: K, value: V) -> None:
-        super().__setitem__(key, value)
-        if len(self) > self._most:
-            self.popitem(last=False)
+        with self._setting:
+            # Again at the end.
+            self.pop(key, None)
+            super().__setitem__(key, value)
+            if len(self) > self._most:
+                self.popitem(last=False)
 
 
 def restart() -> None:
