@@ -22,6 +22,7 @@ from local.template import load_template
 from tests.conftest import SetOption
 from tests.faults import answering, error
 from tests.functions.test_sample_events import sample
+from tests.hooks import hooked
 from tests.invocations import handed_over
 from tests.permissions import RESOURCES, function_of, grants, policies
 from tests.requests import SESSION_COOKIE, Cloud, invoke
@@ -45,6 +46,10 @@ LOOK_AT_KEYS = {
     name: handler
     for name, handler in HANDLERS.items()
     if (BY_TOKEN | BY_SESSION) & policies(name).keys() or name == "VerifyApiKey"
+}
+
+OF_THE_CACHE = {
+    name: handler for name, handler in HANDLERS.items() if "AuthenticateCaller" in policies(name)
 }
 
 where_a_key_is_looked_at = pytest.mark.parametrize(
@@ -113,6 +118,21 @@ def test_a_key_is_accepted_if_its_use_cannot_be_recorded(handler: str, cloud: Cl
     ) as refused:
         assert invoke(handler, event)["statusCode"] < 500
     assert refused
+
+
+@pytest.mark.parametrize("handler", OF_THE_CACHE.values(), ids=OF_THE_CACHE)
+def test_a_known_key_is_read_in_one_call(handler: str, cloud: Cloud) -> None:
+    event = by_key(handler, cloud, make_key(cloud, uses=None)[1])
+    invoke(handler, event)
+    calls = []
+
+    def note(params: dict[str, Any], event_name: str, **_: object) -> None:
+        if settings().api_keys_table in str(params):
+            calls.append(event_name.rpartition(".")[2])
+
+    with hooked("provide-client-params.dynamodb", note, aws.dynamodb()):
+        assert invoke(handler, event)["statusCode"] < 500
+    assert calls == ["BatchGetItem"]
 
 
 @that_may("secretsmanager:GetSecretValue", "SigningSecret")

@@ -35,12 +35,16 @@ from larder.tables import (
     RATE_LIMITS,
     TEAMS,
     USAGE,
+    Found,
     Item,
+    Key,
+    Read,
     Table,
     Write,
     batch_get,
     commit,
     commit_returning,
+    read_together,
     try_commit,
 )
 from local.template import load_template
@@ -118,6 +122,28 @@ class TestReads:
             found = batch_get({TEAMS: [("team", "ada")], USAGE: [("team", "2026-01-01")]})
         assert found == {TEAMS: [ADA], USAGE: [{"owner": "team", "day": "2026-01-01"}]}
         assert len(calls) == 1
+
+    def test_two_reads_take_one_request_and_each_gets_its_own_items(self, ada: None) -> None:
+        put({"pk": "team", "sk": "bob"})
+        put({"owner": "team", "day": "2026-01-01"}, USAGE)
+
+        def reading(keys: dict[Table, list[Key]]) -> Read[Found]:
+            return Read(keys, lambda found: found)
+
+        one = reading({TEAMS: [("team", "ada"), ("team", "eve")]})
+        other = reading({TEAMS: [("team", "bob"), ("team", "ada")], USAGE: []})
+        with requests("BatchGetItem") as calls:
+            found, others = read_together(one, other)
+        assert found == {TEAMS: [ADA]}
+        assert sorted(item["sk"] for item in others[TEAMS]) == ["ada", "bob"]
+        assert others[USAGE] == []
+        assert [len(call["RequestItems"][TEAMS.name()]["Keys"]) for call in calls] == [3]
+
+    def test_a_batch_of_which_a_part_was_throttled_is_requested_again(self, ada: None) -> None:
+        put({"owner": "team", "day": "2026-01-01"}, USAGE)
+        keys: dict[Table, list[Key]] = {TEAMS: [("team", "ada")], USAGE: [("team", "2026-01-01")]}
+        with answering("dynamodb", "BatchGetItem", left_unprocessed(), times=1):
+            assert batch_get(keys)[TEAMS] == [ADA]
 
     def test_unprocessed_keys_are_requested_again(self, ada: None) -> None:
         with answering("dynamodb", "BatchGetItem", left_unprocessed(), times=1):

@@ -20,7 +20,17 @@ import pytest
 
 from larder import aws, clock
 from larder.api_keys import repository
-from larder.api_keys.models import ApiKey, NewKey, RateLimit, Refill, Refusal, Verification
+from larder.api_keys.manage import update_key
+from larder.api_keys.models import (
+    ApiKey,
+    KeyChanges,
+    NewKey,
+    RateLimit,
+    Refill,
+    Refusal,
+    Verification,
+)
+from larder.api_keys.principals import Principal
 from larder.api_keys.service import create_key, find_key, revoke_key, rotate_key, verify
 from larder.hashing import hash_key
 from larder.settings import settings
@@ -45,6 +55,8 @@ MINUTE = timedelta(minutes=1)
 MINUTE_MS = 60_000
 RACES = int(os.environ.get("DELETE_RACES") or 5)
 HOT_THREADS = 8
+WARMING = 20
+"""Parallel requests after which every instance of the local cloud knows the key."""
 VALID = "valid"
 
 
@@ -391,6 +403,33 @@ def test_of_40_parallel_http_requests_five_take_the_five_remaining_uses(
         replies = get_at_once(local_cloud, new_team, token, 40)
         assert Counter(reply.status_code for reply in replies) == {404: 5, 401: 35}
         assert repository.get(key.key_hash) is None
+
+
+@pytest.mark.parametrize(
+    ("known_as", "changes", "refused"),
+    [
+        ({}, KeyChanges(remaining=5), 401),
+        ({"remaining": 5 + WARMING}, None, 401),
+        ({}, KeyChanges(rate_limit_enabled=True, rate_limit_max=5), 429),
+        ({"rate_limit": limit(5 + WARMING)}, None, 429),
+    ],
+    ids=["new allowance", "allowance", "new rate limit", "rate limit"],
+)
+def test_of_40_parallel_http_requests_with_a_key_that_the_instances_know_five_pass(
+    known_as: dict[str, Any],
+    changes: KeyChanges | None,
+    refused: int,
+    local_cloud: LocalCloud,
+    new_team: Cloud,
+) -> None:
+    new = NewKey(user_id=new_team.user.id, team_id=new_team.team.id, **known_as)
+    key, token = create_key(new, now=clock.now())
+    known = get_at_once(local_cloud, new_team, token, WARMING)
+    assert {reply.status_code for reply in known} == {404}
+    if changes is not None:
+        update_key(Principal(credential=key), key.id, changes, now=clock.now())
+    replies = get_at_once(local_cloud, new_team, token, 40)
+    assert Counter(reply.status_code for reply in replies) == {404: 5, refused: 35}
 
 
 def test_of_100_parallel_http_requests_20_pass_a_limit_of_20(

@@ -6,12 +6,14 @@ A write is a value until it is committed, alone or together with others:
     member = TEAMS.put(item, when=missing("pk"))
     if not commit(owner, member): ...
 
+So is a read whose items another repository reads along with its own, in one request: `read_together`.
+
 Nothing here knows what the items mean; repositories do.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from larder.aws import ClientError, Item, deserialize, dynamodb, error_code, serialize
 from larder.concurrency import attempts
@@ -22,6 +24,8 @@ from larder.settings import settings
 __all__ = ["ClientError", "Item"]
 
 T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
 Key = tuple[str | int, ...]
 """The values of a table's key, in its order."""
 
@@ -230,6 +234,9 @@ class Table:
     def typed_key(self, key: Key) -> dict[str, Any]:
         return serialize(dict(zip(self._key_attributes, key, strict=True)))
 
+    def key_of(self, item: Item) -> Key:
+        return tuple(item[name] for name in self._key_attributes)
+
     def plain(self, item: Mapping[str, Any]) -> Item:
         """Convert an item of a reply to plain values, with our names of the attributes."""
         found = deserialize(item)
@@ -246,6 +253,20 @@ class Table:
             more["ConditionExpression"] = when.render(use)
         arguments = {"TableName": self.name(), **more, **_placeholders(use)}
         return Write(self, action, arguments)
+
+
+Found = Mapping[Table, Sequence[Item]]
+"""Items that exist, by table, in any order."""
+
+
+class Read(Generic[T]):
+    """Items to read consistently, and what they mean. Nothing happens until `read_together` gets it."""
+
+    __slots__ = ("keys", "parse")
+
+    def __init__(self, keys: Mapping[Table, Sequence[Key]], parse: Callable[[Found], T]) -> None:
+        self.keys = keys
+        self.parse = parse
 
 
 IDENTITY = Table(lambda: settings().identity_table, "pk", "sk")
@@ -297,16 +318,35 @@ def batch_get(keys: Mapping[Table, Sequence[Key]]) -> dict[Table, list[Item]]:
         for name, table in tables.items()
         if keys[table]
     }
-    for _ in range(_BATCH_ROUNDS):
-        if not request:
-            return found
+    if not request:
+        return found
+    # With pauses, because an item that was throttled would be refused again at once.
+    for _ in attempts(_BATCH_ROUNDS):
         reply = dynamodb().batch_get_item(RequestItems=request)
         for name, items in reply["Responses"].items():
             found[tables[name]].extend(map(tables[name].plain, items))
         request = reply.get("UnprocessedKeys") or {}
-    if request:
-        raise TryAgain
-    return found
+        if not request:
+            return found
+    raise TryAgain
+
+
+def read_together(one: Read[A], other: Read[B]) -> tuple[A, B]:
+    """Read the items of both in one request, of 100 items at most. Raises TryAgain like `batch_get`."""
+    keys = {
+        # DynamoDB refuses a key that is named twice.
+        table: list(dict.fromkeys([*one.keys.get(table, ()), *other.keys.get(table, ())]))
+        for table in (*one.keys, *other.keys)
+    }
+    found = batch_get(keys)
+    return one.parse(_items_of(one, found)), other.parse(_items_of(other, found))
+
+
+def _items_of(read: Read[Any], found: Found) -> Found:
+    return {
+        table: [item for item in found[table] if table.key_of(item) in keys]
+        for table, keys in read.keys.items()
+    }
 
 
 def in_batches(keys: Sequence[T], size: int = BATCH_KEYS) -> Iterator[Sequence[T]]:

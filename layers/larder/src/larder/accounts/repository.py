@@ -31,7 +31,16 @@ from larder.accounts.models import (
 from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.conditions import Condition, begins_with, equals, exists, missing
 from larder.instance import Remembered
-from larder.tables import IDENTITY, Item, Write, commit, commit_returning
+from larder.tables import (
+    IDENTITY,
+    Found,
+    Item,
+    Read,
+    Write,
+    batch_get,
+    commit,
+    commit_returning,
+)
 
 _USER = "user"
 _ACCOUNT = f"account#{CREDENTIAL_PROVIDER}"
@@ -150,12 +159,22 @@ def find_session(token_hash: str) -> tuple[Session, User] | None:
     user_id = holder_of(token_hash)
     if user_id is None:
         return None
-    keys = [(user_id, _SESSION + token_hash), (user_id, _USER)]
-    items = {item["sk"]: item for item in IDENTITY.get_many(keys)}
-    if len(items) < len(keys):
-        _holders.pop(token_hash, None)
-        return None
-    return _session(items[_SESSION + token_hash]), _user(items[_USER])
+    read = reading_session(user_id, token_hash)
+    return read.parse(batch_get(read.keys))
+
+
+def reading_session(user_id: str, token_hash: str) -> Read[tuple[Session, User] | None]:
+    """The same, if the token is this user's."""
+
+    def parse(found: Found) -> tuple[Session, User] | None:
+        items = {item["sk"]: item for item in found[IDENTITY]}
+        session, user = items.get(_SESSION + token_hash), items.get(_USER)
+        if session is None or user is None:
+            _holders.pop(token_hash, None)
+            return None
+        return _session(session), _user(user)
+
+    return Read({IDENTITY: [(user_id, _SESSION + token_hash), (user_id, _USER)]}, parse)
 
 
 def holder_of(token_hash: str) -> str | None:

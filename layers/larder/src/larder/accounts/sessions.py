@@ -19,7 +19,7 @@ from larder.rate_limits.guesses import Counter
 from larder.settings import settings
 
 if TYPE_CHECKING:
-    from larder.tables import Write
+    from larder.tables import Read, Write
 
 TOKEN_LENGTH = 32
 NOT_REMEMBERED_SECONDS = 86_400
@@ -77,10 +77,17 @@ def find_session(token: str, *, now: datetime) -> tuple[Session, User] | None:
 
 def find_session_of(token_hash: str, *, now: datetime) -> tuple[Session, User] | None:
     """Like `find_session`, by the hash of the token."""
-    found = repository.find_session(token_hash)
-    if found is None or not _is_valid(*found, now):
-        return None
-    return found
+    return if_valid(repository.find_session(token_hash), now=now)
+
+
+def reading_session(user_id: str, token_hash: str) -> "Read[tuple[Session, User] | None]":
+    """The session of a token that this user holds, valid or not, to be read together with other items."""
+    return repository.reading_session(user_id, token_hash)
+
+
+def if_valid(found: tuple[Session, User] | None, *, now: datetime) -> tuple[Session, User] | None:
+    """None if the session has expired or was revoked."""
+    return found if found is not None and _is_valid(*found, now) else None
 
 
 def extend_session(session: Session, *, now: datetime) -> Session:

@@ -48,7 +48,9 @@ from larder.instance import Remembered
 from larder.settings import settings
 from larder.tables import (
     IDENTITY,
+    Found,
     Item,
+    Read,
     Table,
     Write,
     commit,
@@ -434,6 +436,15 @@ def set_expiry(key_hash: str, expires_at: datetime, *, now: datetime) -> bool:
 def get(key_hash: str) -> ApiKey | None:
     item = API_KEYS.get(key_hash)
     return None if item is None else _key_of(item)
+
+
+def reading(key_hash: str) -> Read[ApiKey | None]:
+    """Reads the same as `get`."""
+
+    def parse(found: Found) -> ApiKey | None:
+        return next(map(_key_of, found[API_KEYS]), None)
+
+    return Read({API_KEYS: [(key_hash,)]}, parse)
 
 
 def with_metadata(key: ApiKey) -> ApiKey:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from larder.actor import Actor
 from larder.api_keys import repository
@@ -54,12 +54,10 @@ from larder.teams.state import standing_of
 if TYPE_CHECKING:
     # Builds use keys, and start faster without the account modules.
     from larder.accounts.models import User
+    from larder.tables import Read
 
 CLEAN_UP_SECONDS = 10
 """The least time between two automatic deletions of expired keys (docs/clients/better-auth.md#allowance-and-refill)."""
-
-_without_checksum: Remembered[str, bool] = Remembered(1000)
-"""The hashes of keys without a checksum that this instance has found. They may be deleted by now."""
 
 NOTED_AGAIN_AFTER = timedelta(minutes=1)
 """Record the last use of a key that is only read again only after this time."""
@@ -67,11 +65,17 @@ NOTED_AGAIN_AFTER = timedelta(minutes=1)
 _NOTE_WAIT_S = 0.25
 """How long a finished reply waits for such a record. It takes some milliseconds, unless the table does not answer."""
 
-_read: Remembered[str, ApiKey] = Remembered(1000)
-"""The keys of recent requests, by hash, as they were when this instance last read or used them."""
 
-_noted: Remembered[str, datetime] = Remembered(1000)
-"""When this instance last tried to record a use of a key. A failed try counts too: a busy key would cause many."""
+class _Known(NamedTuple):
+    """What an instance remembers of a key that it has found. The key may have changed since, or be deleted."""
+
+    is_counted: bool
+    noted_at: datetime | None
+    """When a use was last recorded, or this instance last tried. A failed try counts, because a busy key has many."""
+
+
+_known: Remembered[str, _Known] = Remembered(4000)
+"""By hash. It only decides which call comes first."""
 
 _TOKEN = re.compile(r"[\x21-\x7e]{64,256}")
 
@@ -270,16 +274,13 @@ def verify(
 
 def _may_exist(presented: PresentedKey) -> bool:
     """False if the key has no checksum and does not exist."""
-    if presented.has_checksum or presented.key_hash in _without_checksum:
+    if presented.has_checksum or presented.key_hash in _known:
         return True
     try:
-        if repository.get(presented.key_hash) is None:
-            return False
+        return find_presented(presented) is not None
     except TryAgain:
         # The write that follows finds out.
         return True
-    _without_checksum[presented.key_hash] = True
-    return True
 
 
 def verify_key(
@@ -294,60 +295,68 @@ def verify_key(
     return _accepted(verification, required)
 
 
-def verify_key_by_reading(
-    presented: PresentedKey | None,
-    required: Permissions,
-    *,
-    now: datetime,
-    read: ApiKey | None = None,
+def verify_counted_key(presented: PresentedKey, required: Permissions, *, now: datetime) -> ApiKey:
+    """Like `verify_key` with `checked_later`, and remember whether uses of the key are still counted."""
+    return _remembered(verify_key(presented, required, now=now, checked_later=True))
+
+
+def verify_read_key(
+    presented: PresentedKey, key: ApiKey | None, required: Permissions, *, now: datetime
 ) -> ApiKey:
-    """Like `verify_key`, but only read a key without allowance and rate limit, and record its use once a minute.
+    """Like `verify_counted_key` for a key that the request has just read. None if it does not exist.
 
-    DynamoDB accepts 1,000 writes a second to one item, and each read is consistent, so a change of the key applies to
-    the next request all the same. `read` is the key if this request has read it already.
-
-    The caller checks whether the key has ended (`ended.py`), by what it reads anyway.
-
-    What the instance remembers only decides which call comes first: a key whose uses are counted is verified without
-    reading it before. The record of the use is not waited for, and its failure is ignored.
+    A key without allowance and rate limit needs no write: DynamoDB accepts 1,000 writes a second to one item. The
+    reading was consistent, so a change of the key applies to the next request all the same. Its use is recorded once a
+    minute; the record is not waited for, and its failure is ignored.
     """
-    if presented is None:
+    if key is None:
         raise Unauthenticated
-    known = read or _read.get(presented.key_hash)
-    if known is None or not known.is_counted:
-        if read is None:
-            if known is not None:
-                _note_use_if_due(known, required, now)
-            read = find_presented(presented)
-        if read is None:
-            raise Unauthenticated
-        if not read.is_counted:
-            verification = Verification(key=read, refusal=_refusal(read, required, now))
-            key = _accepted(verification, required)
-            _note_use_if_due(key, required, now)
-            return key
-    key = verify_key(presented, required, now=now, checked_later=True)
-    _read[key.key_hash] = key
-    return key
+    _remembered(key)
+    if key.is_counted:
+        return verify_counted_key(presented, required, now=now)
+    accepted = _accepted(Verification(key=key, refusal=_refusal(key, required, now)), required)
+    note_use_if_due(presented, required, now=now)
+    return accepted
 
 
-def find_presented(presented: PresentedKey | None) -> ApiKey | None:
+def known_as_counted(presented: PresentedKey) -> bool:
+    """Whether this instance has seen the key, and its uses were counted then."""
+    known = _known.get(presented.key_hash)
+    return known is not None and known.is_counted
+
+
+def find_presented(presented: PresentedKey) -> ApiKey | None:
     """The key of a request as it is stored now, whether it is valid or not."""
-    key = None if presented is None else repository.get(presented.key_hash)
-    if key is not None:
-        _read[key.key_hash] = key
-        _without_checksum[key.key_hash] = True
-    return key
+    key = repository.get(presented.key_hash)
+    return None if key is None else _remembered(key)
 
 
-def _note_use_if_due(key: ApiKey, required: Permissions, now: datetime) -> None:
-    """Record a use in the background, if none was recorded in the last minute."""
-    known = [moment for moment in (key.last_request, _noted.get(key.key_hash)) if moment]
-    if known and now - max(known) < NOTED_AGAIN_AFTER:
+def reading_presented(presented: PresentedKey) -> "Read[ApiKey | None]":
+    """The same, to be read together with other items."""
+    return repository.reading(presented.key_hash)
+
+
+def note_use_if_due(presented: PresentedKey, required: Permissions, *, now: datetime) -> None:
+    """Record a use of a known key in the background, if none was recorded in the last minute.
+
+    The write has the conditions of a verification, so it can begin before the key is read.
+    """
+    known = _known.get(presented.key_hash)
+    if known is None or known.is_counted:
         return
-    _noted[key.key_hash] = now
-    note = submit(_try_to_note_use, key.key_hash, required, now)
+    if known.noted_at is not None and now - known.noted_at < NOTED_AGAIN_AFTER:
+        return
+    _known[presented.key_hash] = known._replace(noted_at=now)
+    note = submit(_try_to_note_use, presented.key_hash, required, now)
     at_end_of_request(partial(wait, [note], timeout=_NOTE_WAIT_S))
+
+
+def _remembered(key: ApiKey) -> ApiKey:
+    known = _known.get(key.key_hash)
+    moments = [key.last_request, None if known is None else known.noted_at]
+    noted_at = max((moment for moment in moments if moment is not None), default=None)
+    _known[key.key_hash] = _Known(key.is_counted, noted_at)
+    return key
 
 
 def _try_to_note_use(key_hash: str, required: Permissions, now: datetime) -> None:

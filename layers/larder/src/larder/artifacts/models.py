@@ -4,12 +4,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import NewType
+from typing import NamedTuple, NewType
 
 from larder.actor import Actor
 from larder.clock import from_ms
 from larder.errors import InvalidValue
 from larder.hashing import is_random_id
+from larder.teams.models import Membership
 from larder.usage.uploads import Uploads
 
 ArtifactHash = NewType("ArtifactHash", str)
@@ -210,6 +211,14 @@ class Totals:
     size_bytes: int = 0
     artifacts: int = 0
     uploads: Mapping[date, Uploads] = field(default_factory=dict, compare=False)
+
+
+class RequestItems(NamedTuple):
+    """What a request reads in addition to its key or session."""
+
+    membership: Membership
+    entry: IndexEntry
+    totals: Totals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

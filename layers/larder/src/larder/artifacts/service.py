@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from larder.actor import Actor
 from larder.artifacts import quota, storage
@@ -24,6 +25,7 @@ from larder.artifacts.models import (
     IndexEntry,
     PendingUpload,
     QueryResult,
+    RequestItems,
     Totals,
     Upload,
     is_hash,
@@ -42,8 +44,13 @@ from larder.errors import (
 )
 from larder.hashing import time_ordered_id
 from larder.settings import settings
-from larder.teams.models import CachingStatus, Membership, OwnerState
+from larder.teams.models import CachingStatus, OwnerState
 from larder.teams.state import change_state
+
+if TYPE_CHECKING:
+    from larder.tables import Read
+
+T = TypeVar("T")
 
 _NOTED_AGAIN_AFTER = timedelta(days=1)
 """Record the last use of an artifact again only after this time."""
@@ -51,9 +58,16 @@ _NOTED_AGAIN_AFTER = timedelta(days=1)
 
 def read_with_membership(
     owner: str, user_id: str, hash: ArtifactHash | None, *, totals: bool
-) -> tuple[Membership, IndexEntry, Totals]:
+) -> RequestItems:
     """The user's role and the owner's state, the entry of the hash, and the totals if needed: in one batch."""
     return index.read_with_membership(owner, user_id, hash, totals=totals)
+
+
+def read_with_credential(
+    credential: "Read[T]", owner: str, user_id: str, hash: ArtifactHash | None, *, totals: bool
+) -> tuple[T, RequestItems]:
+    """The same, and the key or session of the request, in the same batch."""
+    return index.read_with_credential(credential, owner, user_id, hash, totals=totals)
 
 
 def caching_status(state: OwnerState, totals: Totals) -> CachingStatus:

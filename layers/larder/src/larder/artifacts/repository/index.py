@@ -7,7 +7,7 @@ of several writers exactly one succeeds, and the replaced object is listed as di
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from larder.artifacts.expiry import expires_at
 from larder.artifacts.models import (
@@ -18,7 +18,7 @@ from larder.artifacts.models import (
     ArtifactPage,
     IndexEntry,
     PendingUpload,
-    Totals,
+    RequestItems,
     Upload,
 )
 from larder.artifacts.repository.table import (
@@ -36,18 +36,22 @@ from larder.settings import settings
 from larder.tables import (
     ARTIFACTS,
     BATCH_KEYS,
+    Found,
     Item,
     Key,
+    Read,
     Write,
     batch_get,
     commit,
     in_batches,
+    read_together,
 )
-from larder.teams.models import Membership
 from larder.teams.repository import parse_standing, standing_keys
 
 if TYPE_CHECKING:
     from larder.audit.models import Entry
+
+T = TypeVar("T")
 
 PENDING_LIFETIME = timedelta(hours=24)
 """How long an offered upload can take before the sweep gives it up. Enough for 5 GB on a slow connection."""
@@ -136,17 +140,34 @@ def read_for_settling(upload: Upload) -> tuple[IndexEntry, bool]:
 
 def read_with_membership(
     owner: str, user_id: str, hash: ArtifactHash | None, *, totals: bool
-) -> tuple[Membership, IndexEntry, Totals]:
+) -> RequestItems:
     """Read all that a request needs after its key, in one consistent batch: the user's role and the
     owner's state, the entry of the hash if the request names one, and the owner's totals if needed.
     """
+    items = _request_items(owner, user_id, hash, totals=totals)
+    return items.parse(batch_get(items.keys))
+
+
+def read_with_credential(
+    credential: Read[T], owner: str, user_id: str, hash: ArtifactHash | None, *, totals: bool
+) -> tuple[T, RequestItems]:
+    """The same batch, and the key or session of the request in it."""
+    return read_together(credential, _request_items(owner, user_id, hash, totals=totals))
+
+
+def _request_items(
+    owner: str, user_id: str, hash: ArtifactHash | None, *, totals: bool
+) -> Read[RequestItems]:
     keys = entry_keys(owner, hash) if hash is not None else []
     if totals:
         keys.append(totals_key(owner))
-    found = batch_get({**standing_keys(owner, user_id), ARTIFACTS: keys})
-    items = found[ARTIFACTS]
-    entry = parse_entry(items, hash) if hash is not None else IndexEntry()
-    return parse_standing(found), entry, parse_totals(items)
+
+    def parse(found: Found) -> RequestItems:
+        items = found[ARTIFACTS]
+        entry = parse_entry(items, hash) if hash is not None else IndexEntry()
+        return RequestItems(parse_standing(found), entry, parse_totals(items))
+
+    return Read({**standing_keys(owner, user_id), ARTIFACTS: keys}, parse)
 
 
 def put_pending(pending: PendingUpload) -> None:

@@ -14,16 +14,16 @@
 Keys have permissions. For a session, only the role in the team counts.
 
 A request needs two sequential round trips to AWS: one reads the key, then one consistent batch reads everything else.
-An instance remembers which team a key acted for, and then makes both calls in parallel. What it remembers only selects
-the items to read: decisions use their current values. A key with an allowance or a rate limit is verified by one
-conditional write, which runs in parallel with the batch. For a session, the lookup of its user already says which items
-to read.
+An instance remembers which team a key acted for, and then reads the key in the same batch. What it remembers only
+selects the items to read: decisions use their current values. A key with an allowance or a rate limit is verified by
+one conditional write, which runs in parallel with the batch. For a session, the lookup of its user already says which
+items to read (docs/decisions/0079-a-known-key-is-read-with-the-rest.md).
 """
 
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from aws_lambda_powertools.event_handler import Request
 from aws_lambda_powertools.event_handler.depends import Depends
@@ -33,12 +33,20 @@ from larder.api_keys.models import CACHE_ACTIONS, ApiKey, Permissions
 from larder.api_keys.principals import Principal
 from larder.api_keys.service import (
     find_presented,
+    known_as_counted,
+    note_use_if_due,
+    reading_presented,
     revoke_key,
+    verify_counted_key,
     verify_key,
-    verify_key_by_reading,
+    verify_read_key,
 )
-from larder.artifacts.models import ArtifactHash, IndexEntry, Totals
-from larder.artifacts.service import caching_status, read_with_membership
+from larder.artifacts.models import ArtifactHash, IndexEntry, RequestItems, Totals
+from larder.artifacts.service import (
+    caching_status,
+    read_with_credential,
+    read_with_membership,
+)
 from larder.concurrency import running
 from larder.errors import (
     CachingDisabled,
@@ -67,6 +75,9 @@ from larder.web.parameters import (
     named_hash,
     team_query,
 )
+
+if TYPE_CHECKING:
+    from larder.accounts.models import Session, User
 
 _BLOCKS = {Block.SOFT: SoftBlocked, Block.PAYMENT: PaymentMissing}
 _SWITCHED_OFF = {
@@ -126,10 +137,6 @@ class _Holder:
     key: ApiKey | None
     slug_team: str | None
 
-    @property
-    def has_uncounted_key(self) -> bool:
-        return self.key is not None and not self.key.is_counted
-
     def scope(self, team: TeamQuery) -> _Scope | None:
         """None if the token does not work for the team that the request names."""
         bound_to = self.key.team_id if self.key else None
@@ -139,7 +146,7 @@ class _Holder:
         return None
 
 
-_scopes: Remembered[tuple[Token, TeamQuery], _Scope] = Remembered(1000)
+_scopes: Remembered[tuple[Token, TeamQuery], _Scope] = Remembered(4000)
 
 
 def authenticated(token: BearerToken) -> Principal:
@@ -156,13 +163,20 @@ def authenticate(
     Raises Unauthenticated, MissingPermission, RateLimited.
     """
     if not token.is_session:
-        key = verify_key(token.key, needs, now=now, checked_later=checked_later)
-        logger().append_keys(key_id=key.id)
-        return Principal(credential=key)
+        return _key_principal(verify_key(token.key, needs, now=now, checked_later=checked_later))
     # Imported here, because builds use keys and start faster without the account modules.
     from larder.accounts.sessions import find_session_of
 
-    found = find_session_of(token.hash, now=now)
+    return _session_principal(find_session_of(token.hash, now=now))
+
+
+def _key_principal(key: ApiKey) -> Principal:
+    logger().append_keys(key_id=key.id)
+    return Principal(credential=key)
+
+
+def _session_principal(found: "tuple[Session, User] | None") -> Principal:
+    """Raises Unauthenticated."""
     if found is None:
         raise Unauthenticated
     session, user = found
@@ -277,42 +291,69 @@ def _member(
     token: Token, team: TeamQuery, hash: ArtifactHash | None, needs: Permissions, *, totals: bool
 ) -> CachePrincipal:
     now = clock.now()
-    guess, look = _scopes.get((token, team)), None
-    if guess is None:
-        look = _look_up(token, team)
-        guess = look.scope(team)
-    if guess is not None and (look is None or not look.has_uncounted_key):
-        with running(
-            read_with_membership, guess.owner, guess.user_id, hash, totals=totals
-        ) as reading:
-            principal = _authenticate(token, needs, now=now)
-        membership, entry, sums = reading.result()
-        right = (principal.user_id, principal.bound_to) == (guess.user_id, guess.bound_to)
-        if right and _is_named(team, membership):
-            admitted = _admitted(principal, guess.owner, membership, entry, sums)
-            _scopes[token, team] = guess
-            return admitted
+    scope, holder = _scopes.get((token, team)), None
+    if scope is None:
+        holder = _look_up(token, team)
+        scope = holder.scope(team)
+        if scope is None:
+            # An invalid token gets its own error.
+            _verified(token, holder.key, needs, now=now)
+            raise NotATeamMember
+    principal, items = _verified_with_items(
+        token, scope, holder, hash, needs, totals=totals, now=now
+    )
+    if not _is_right(scope, principal, team, items):
         _scopes.pop((token, team), None)
         slug_team = team_of_slug(team.slug) if team.slug and not team.team_id else None
-    else:
-        principal = _authenticate(token, needs, now=now, read=look.key if look else None)
-        slug_team = look.slug_team if look else None
-    owner = _owner(principal.user_id, principal.bound_to, team, slug_team)
-    membership, entry, sums = read_with_membership(owner, principal.user_id, hash, totals=totals)
-    admitted = _admitted(principal, owner, membership, entry, sums)
-    _scopes[token, team] = _Scope(principal.user_id, principal.bound_to, owner)
+        owner = _owner(principal.user_id, principal.bound_to, team, slug_team)
+        scope = _Scope(principal.user_id, principal.bound_to, owner)
+        items = read_with_membership(owner, principal.user_id, hash, totals=totals)
+    admitted = _admitted(principal, scope.owner, items)
+    _scopes[token, team] = scope
     return admitted
 
 
-def _authenticate(
-    token: Token, needs: Permissions, *, now: datetime, read: ApiKey | None = None
-) -> Principal:
-    """Like `authenticate`, but a key whose uses are not counted is only read. `read` is the key if it was just read."""
+def _verified_with_items(
+    token: Token,
+    scope: _Scope,
+    holder: _Holder | None,
+    hash: ArtifactHash | None,
+    needs: Permissions,
+    *,
+    totals: bool,
+    now: datetime,
+) -> tuple[Principal, RequestItems]:
+    """Verify the token, and read the rest of what the request needs, by what `scope` says of it.
+
+    `holder` is set if this request has just looked the token up.
+    """
+    where = (scope.owner, scope.user_id, hash)
     if token.is_session:
-        return authenticate(token, needs, now=now, checked_later=True)
-    key = verify_key_by_reading(token.key, needs, now=now, read=read)
-    logger().append_keys(key_id=key.id)
-    return Principal(credential=key)
+        # Imported here, because builds use keys and start faster without the account modules.
+        from larder.accounts.sessions import if_valid, reading_session
+
+        reading = reading_session(scope.user_id, token.hash)
+        found, items = read_with_credential(reading, *where, totals=totals)
+        return _session_principal(if_valid(found, now=now)), items
+    if known_as_counted(token.key):
+        with running(read_with_membership, *where, totals=totals) as reading_items:
+            key = verify_counted_key(token.key, needs, now=now)
+        items = reading_items.result()
+    elif holder is not None:
+        key = verify_read_key(token.key, holder.key, needs, now=now)
+        items = read_with_membership(*where, totals=totals)
+    else:
+        note_use_if_due(token.key, needs, now=now)
+        read, items = read_with_credential(reading_presented(token.key), *where, totals=totals)
+        key = verify_read_key(token.key, read, needs, now=now)
+    return _key_principal(key), items
+
+
+def _verified(token: Token, key: ApiKey | None, needs: Permissions, *, now: datetime) -> Principal:
+    """The principal of a token that was just looked up."""
+    if token.is_session:
+        return authenticate(token, needs, now=now)
+    return _key_principal(verify_read_key(token.key, key, needs, now=now))
 
 
 def _look_up(token: Token, team: TeamQuery) -> _Holder:
@@ -342,9 +383,19 @@ def _find_holder(token: Token) -> tuple[str, ApiKey | None]:
     return user_id, None
 
 
-def _admitted(
-    principal: Principal, owner: str, membership: Membership, entry: IndexEntry, totals: Totals
-) -> CachePrincipal:
+def _is_right(scope: _Scope, principal: Principal, team: TeamQuery, items: RequestItems) -> bool:
+    """Whether the token still has the remembered user and team, and the slug still leads to the team."""
+    if (principal.user_id, principal.bound_to) != (scope.user_id, scope.bound_to):
+        return False
+    if not _needs_slug(team):
+        return True
+    # Another team may have taken the slug since.
+    found = items.membership.team
+    return found is not None and team.slug in found.slugs
+
+
+def _admitted(principal: Principal, owner: str, items: RequestItems) -> CachePrincipal:
+    membership = items.membership
     principal.check_not_ended(membership)
     if is_team_id(owner) and (membership.team is None or membership.role is None):
         raise NotATeamMember
@@ -354,8 +405,8 @@ def _admitted(
         user=principal.user,
         owner=owner,
         membership=membership,
-        entry=entry,
-        totals=totals,
+        entry=items.entry,
+        totals=items.totals,
     )
 
 
@@ -373,13 +424,6 @@ def _owner(user_id: str, bound_to: str | None, team: TeamQuery, slug_team: str |
 
 def _needs_slug(team: TeamQuery) -> bool:
     return team.slug is not None and team.team_id is None
-
-
-def _is_named(team: TeamQuery, membership: Membership) -> bool:
-    """Whether the slug still leads to the remembered team. Another team may have taken it since."""
-    if not _needs_slug(team):
-        return True
-    return membership.team is not None and team.slug in membership.team.slugs
 
 
 Authenticated = Annotated[Principal, Depends(authenticated)]
