@@ -138,7 +138,7 @@ def explore(world: World, scenario: Scenario) -> tuple[list[Call], Reply, Subjec
         play = scenario.play(subject)
         request = next(play)
         assert request is not None
-        restart()
+        _start_instance(scenario, subject)
         with world.proxy.failing() as plan:
             subject.plans.append(plan)
             reply = request()
@@ -174,7 +174,7 @@ def run_cell(
         try:
             request = next(play)
             assert request is not None
-            restart()
+            _start_instance(scenario, subject)
             began = time.monotonic()
             with (
                 _crashing(world, call, fault)
@@ -228,6 +228,13 @@ def run_cell(
     finally:
         play.close()
     return outcome, subject
+
+
+def _start_instance(scenario: Scenario, subject: Subject) -> None:
+    """The instance that gets the request."""
+    restart()
+    if scenario.known:
+        assert subject.send("GET", "/v8/artifacts/status").status == 200
 
 
 def _outcome_of(scenario: Scenario, reply: Reply | None, usual: Reply, fault: Fault) -> str:

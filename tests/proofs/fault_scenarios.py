@@ -57,7 +57,10 @@ Play = Generator[Request | None, "Reply | list[Reply] | None", None]
 
 @dataclass(frozen=True)
 class Scenario:
-    """`route` is `METHOD /path`, or the logical id of a function without one."""
+    """`route` is `METHOD /path`, or the logical id of a function without one.
+
+    With `known`, the request goes to an instance that has seen the key, and otherwise to a new one.
+    """
 
     route: str
     variant: str
@@ -65,6 +68,7 @@ class Scenario:
     done_before: frozenset[tuple[int, str]]
     in_part: Callable[[Reply], bool]
     succeeds: Callable[[Reply], bool] | None
+    known: bool
 
     def __str__(self) -> str:
         return f"{self.route} ({self.variant})" if self.variant else self.route
@@ -79,12 +83,13 @@ def scenario(
     done_before: Mapping[int, str] | None = None,
     in_part: Callable[[Reply], bool] = lambda _: False,
     succeeds: Callable[[Reply], bool] | None = None,
+    known: bool = False,
 ) -> Callable[[Callable[[Subject], Play]], Callable[[Subject], Play]]:
     def add(play: Callable[[Subject], Play]) -> Callable[[Subject], Play]:
         errors = (done_before or {}).items()
         done = frozenset((status, code) for status, codes in errors for code in codes.split())
         SCENARIOS.extend(
-            Scenario(route, variant, play, done, in_part, succeeds) for route in routes
+            Scenario(route, variant, play, done, in_part, succeeds, known) for route in routes
         )
         return play
 
@@ -243,6 +248,25 @@ def fetch_small(s: Subject) -> Play:
     assert replies[-1].body == artifact[0]
 
 
+KNOWN = "with a known key"
+
+
+def next_minute(s: Subject, method: str, path: str) -> Reply:
+    """Send a request so long after the last one that it also records a use of the key."""
+    with later(timedelta(minutes=2)):
+        return s.send(method, path)
+
+
+@scenario(GET, variant=f"of a body in the index, {KNOWN}", known=True)
+def fetch_small_with_known_key(s: Subject) -> Play:
+    artifact = made(500)
+    stored_before(s, artifact)
+    yield lambda: next_minute(s, "GET", f"/v8/artifacts/{s.hash}")
+    replies = yield None
+    assert isinstance(replies, list)
+    assert replies[-1].body == artifact[0]
+
+
 @scenario(GET, variant="by redirect")
 def fetch_large(s: Subject) -> Play:
     artifact = made(300_000, signed=False)
@@ -277,6 +301,13 @@ def fetch_settling(s: Subject) -> Play:
 def exists(s: Subject) -> Play:
     stored_before(s, made())
     yield lambda: s.send("HEAD", f"/v8/artifacts/{s.hash}")
+    yield None
+
+
+@scenario(HEAD, variant=KNOWN, known=True)
+def exists_with_known_key(s: Subject) -> Play:
+    stored_before(s, made())
+    yield lambda: next_minute(s, "HEAD", f"/v8/artifacts/{s.hash}")
     yield None
 
 
@@ -331,6 +362,12 @@ def events(s: Subject) -> Play:
 @scenario("GET /v8/artifacts/status")
 def status(s: Subject) -> Play:
     yield lambda: s.send("GET", "/v8/artifacts/status")
+    yield None
+
+
+@scenario("GET /v8/artifacts/status", variant=KNOWN, known=True)
+def status_with_known_key(s: Subject) -> Play:
+    yield lambda: next_minute(s, "GET", "/v8/artifacts/status")
     yield None
 
 
