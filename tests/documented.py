@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -42,6 +43,8 @@ def undocumented(
     media_type = headers.get("content-type", "")
     if media_type not in response.get("content", {}):
         return f"{route_key} returns {status} with {media_type or 'no content type'}"
+    if headers.get("content-encoding") == "gzip":
+        body = gzip.decompress(body)
     if media_type == "application/json":
         return _wrong_json(route_key, status, body)
     return None

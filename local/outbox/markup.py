@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
+_KIT = Path(__file__).resolve().parents[2] / "layers/larder/src/larder/web/html/kit.css"
 _URL = re.compile(r"""(https?://[^\s<>"']+)""")
 
 _PAGE = """<!doctype html>
@@ -16,17 +20,22 @@ _PAGE = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>{title}</title>
-<style>
-body {{ margin: 2rem auto; max-width: 60rem; padding: 0 1rem; font: 16px/1.5 system-ui, sans-serif; color: #1f2937 }}
+<meta name="color-scheme" content="light dark">
+{refresh}<style>
+{kit}
+main {{ max-width: 60rem }}
 table {{ width: 100%; border-collapse: collapse }}
-th, td {{ padding: .5rem .75rem .5rem 0; text-align: left; border-bottom: 1px solid #e5e7eb; overflow-wrap: anywhere }}
-pre {{ padding: 1rem; background: #f3f4f6; white-space: pre-wrap; overflow-wrap: anywhere }}
-iframe {{ width: 100%; height: 40rem; border: 1px solid #e5e7eb }}
+th, td {{ padding: .5rem .75rem .5rem 0; text-align: left; border-bottom: 1px solid var(--line) }}
+time {{ white-space: nowrap }}
+pre {{ white-space: pre-wrap; overflow-wrap: anywhere }}
+iframe {{ width: 100%; height: 70vh; background: #fff; border: 1px solid var(--line) }}
 dt {{ font-weight: 600 }}
 </style>
 </head>
 <body>
+<main>
 {content}
+</main>
 </body>
 </html>
 """
@@ -39,28 +48,33 @@ _LIST = """<h1>Outbox</h1>
 </table>
 {older}
 """
-_ROW = """<tr><td>{sent_at}</td><td>{to}</td><td><a href="/_local/outbox/{id}">{subject}</a></td></tr>"""
+_ROW = """<tr><td><time datetime="{sent_at}" title="{sent_at}">{ago}</time></td><td>{to}</td>\
+<td><a href="/_local/outbox/{id}">{subject}</a></td></tr>"""
 _OLDER = """<p><a href="/_local/outbox?before={before}">Older</a></p>"""
 _EMPTY = "<h1>Outbox</h1>\n<p>Nothing has been sent yet.</p>"
 _MESSAGE = """<p><a href="/_local/outbox">Outbox</a></p>
 <h1>{subject}</h1>
-<dl><dt>To</dt><dd>{to}</dd><dt>Sent</dt><dd>{sent_at}</dd></dl>
+<dl><dt>To</dt><dd>{to}</dd><dt>Sent</dt><dd><time datetime="{sent_at}">{sent_at}</time></dd></dl>
 <h2>Text</h2>
 <pre>{text}</pre>
 <h2>HTML</h2>
 <iframe title="HTML" sandbox="allow-popups allow-popups-to-escape-sandbox" src="/_local/outbox/{id}.html"></iframe>
 """
+_REFRESH = Markup('<meta http-equiv="refresh" content="5">\n')
 _LINK = """<a href="{url}" rel="noreferrer">{url}</a>"""
 
 
 def outbox_page(page: Mapping[str, Any]) -> Markup:
     """The list, newest first."""
     if not page["messages"] and page["next_before"] is None:
-        return _document("Outbox", _fill(_EMPTY))
-    rows = Markup("\n").join(_fill(_ROW, **_headers(one)) for one in page["messages"])
+        return _document("Outbox", _fill(_EMPTY), refreshed=True)
+    now = datetime.now(UTC)
+    rows = Markup("\n").join(
+        _fill(_ROW, ago=_ago(one["sent_at"], now), **_headers(one)) for one in page["messages"]
+    )
     before = page["next_before"]
     older = Markup("") if before is None else _fill(_OLDER, before=before)
-    return _document("Outbox", _fill(_LIST, rows=rows, older=older))
+    return _document("Outbox", _fill(_LIST, rows=rows, older=older), refreshed=True)
 
 
 def message_page(message: Mapping[str, Any]) -> Markup:
@@ -79,8 +93,24 @@ def _headers(message: Mapping[str, Any]) -> dict[str, str]:
     return {name: message[name] for name in ("id", "to", "subject", "sent_at")}
 
 
-def _document(title: str, content: Markup) -> Markup:
-    return _fill(_PAGE, title=title, content=content)
+def _ago(sent_at: str, now: datetime) -> str:
+    """How long ago this was, such as "3 minutes ago"."""
+    seconds = max(0, int((now - datetime.fromisoformat(sent_at)).total_seconds()))
+    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if count := seconds // length:
+            return f"{count} {unit}{'s' if count > 1 else ''} ago"
+    return "just now"
+
+
+def _document(title: str, content: Markup, *, refreshed: bool = False) -> Markup:
+    """A page in the style of Larder's own. `refreshed` loads it again every five seconds."""
+    refresh = _REFRESH if refreshed else Markup("")
+    return _fill(_PAGE, title=title, content=content, kit=_kit(), refresh=refresh)
+
+
+@cache
+def _kit() -> Markup:
+    return Markup(_KIT.read_text(encoding="utf-8"))  # noqa: S704 - the style of our own pages
 
 
 def _fill(template: str, **values: str) -> Markup:

@@ -179,11 +179,11 @@ class Browser:
     def wait_for_text(self, text: str) -> None:
         self._wait(lambda: text in self.text(), lambda: f"no {text!r} in {self.text()!r}")
 
-    def type(self, label: str, text: str) -> None:
-        """Type into the visible field with this label."""
+    def type(self, label: str, *text: str) -> None:
+        """Type into the visible field with this label. `text` can have keys at its end."""
         field = self._shown(f"//*[@id = //label[normalize-space() = '{label}']/@for]")
         field.clear()
-        field.send_keys(text)
+        field.send_keys(*text)
 
     def choose(self, label: str, option: str) -> None:
         path = f"//select[@id = //label[normalize-space() = '{label}']/@for]/option[. = '{option}']"

@@ -274,12 +274,14 @@ def test_a_login_gives_access_to_the_cache_until_logout(
         team = make_team(server, ada)
         page.open(login.url)
         page.wait_for_heading("Let turbo use your cache?")
-        for shown in (ada.email, LISTENS_AT, "read and write build artifacts", "in 90 days"):
+        for shown in (ada.email, "read and write build artifacts", "90 days from now"):
             assert shown in page.text()
+        page.run("document.querySelector('summary').click()")
+        assert LISTENS_AT in page.text()
         assert keys_of(page) == []
-        page.type("Name of the token", "Ada's laptop")
+        page.type("Name of the key", "Ada's laptop")
 
-        page.press("Send the token to turbo")
+        page.press("Send the key to turbo")
 
         login.succeeds(ada)
         page.wait_for_heading("turbo is signed in")
@@ -327,7 +329,7 @@ def test_a_login_for_a_team_gets_a_key_for_only_that_team(
         assert f"only the team Acme ({team})" in page.text()
         assert keys_of(page) == []
 
-        page.press("Send the token to turbo")
+        page.press("Send the key to turbo")
 
         login.succeeds(ada)
     asked = {request.path: request.status for request in server.requests_since(mark)}
@@ -366,7 +368,7 @@ def test_a_non_member_gets_no_key_and_can_sign_in_as_another_user(
         page.press("Sign in to another account")
         sign_in(page, ada.email, ada.password)
         page.wait_for_heading("Let turbo use your cache?")
-        page.press("Send the token to turbo")
+        page.press("Send the key to turbo")
 
         login.succeeds(ada)
 

@@ -161,12 +161,79 @@ def test_everything_can_be_done_by_keyboard(
     # The heading has the focus, so that screen readers read it. The next stop is the link to leave.
     assert page.run("return document.activeElement.textContent") == CONSENT
     stops = []
-    for _ in range(4):
+    for _ in range(5):
         page.keys(Keys.TAB)
-        stops.append(page.run("return document.activeElement.id || document.activeElement.type"))
-    assert stops == ["not-you", "consent-name-field", "submit", "cancel"]
+        stops.append(
+            page.run("const at = document.activeElement; return at.id || at.type || at.tagName")
+        )
+    assert stops == ["not-you", "consent-name-field", "SUMMARY", "submit", "cancel"]
     page.keys(Keys.ENTER)
     page.wait_for_heading("Login canceled")
+
+
+def test_a_problem_is_shown_at_the_field_that_it_names(
+    page: Browser, site: str, email: str
+) -> None:
+    focused = "return document.activeElement.id"
+    page.open(f"{site}/turborepo/token?{ASKED}")
+    sign_in(page, email, "not the password")
+    page.wait_for_text("The email address or the password is wrong.")
+    assert page.run(focused) == "sign-in-password"
+    assert page.run("return getSelection().toString()") != ""
+
+    page.press("Create one")
+    page.wait_for_heading("Create an account")
+    # The address is kept, and nothing that was wrong in the other form.
+    assert page.run("return document.getElementById('sign-up-email').value") == email
+    page.type("Your name", "Ada\u202e")
+    page.type("Email address", "ada")
+    page.type("Password", secrets.token_hex(12))
+    page.press("Create account")
+    page.wait_for_text("Your name must have 1 to 100 characters and no control characters.")
+    assert page.run(focused) == "sign-up-name"
+    page.type("Your name", "Ada")
+    page.press("Create account")
+    page.wait_for_text("Enter an email address, such as ada@example.com.")
+    assert page.run(focused) == "sign-up-email"
+    # Screen readers read the rule with its field.
+    assert page.run(
+        "return [...document.querySelectorAll('[aria-invalid]')].map((field) =>"
+        " document.getElementById(field.getAttribute('aria-describedby')).textContent)"
+    ) == ["Enter an email address, such as ada@example.com."]
+
+    page.run("history.back()")
+    page.wait_for_heading("Sign in")
+    assert page.run("return document.getElementById('sign-in-password').value") == ""
+    assert "is wrong" not in page.text()
+
+
+def test_a_button_keeps_the_focus_and_says_what_happens_while_it_waits(
+    page: Browser, site: str, email: str
+) -> None:
+    page.open(f"{site}/turborepo/token?{ASKED}")
+    page.wait_for_heading("Sign in")
+    page.run("window.fetch = () => new Promise((resolve) => (window.finish = resolve))")
+    page.type("Email address", email)
+    page.type("Password", "a password", Keys.TAB, Keys.TAB, Keys.TAB, Keys.ENTER)
+    page.wait_for_text("Signing in …")
+    state = "const at = document.activeElement; return [at.type, at.ariaDisabled, at.form.ariaBusy]"
+    assert page.run(state) == ["submit", "true", "true"]
+    page.run("finish(new Response('{}', {status: 503}))")
+    page.wait_for_text("The server replied with status 503.")
+    assert page.run(state) == ["submit", "false", "false"]
+
+
+def test_a_password_can_be_shown_and_commands_copied(page: Browser, site: str) -> None:
+    page.open(f"{site}/turborepo/token?{ASKED}")
+    page.wait_for_heading("Sign in")
+    page.type("Password", "a password")
+    page.tick("Show password")
+    assert page.run("return document.getElementById('sign-in-password').type") == "text"
+    page.open(f"{site}/")
+    page.run("navigator.clipboard.writeText = async (text) => { window.copied = text }")
+    page.run("document.querySelector('.copy').click()")
+    page.wait_for_text("Copied")
+    assert page.run("return copied") == f"turbo login --api {site} --login {site}"
 
 
 @pytest.mark.parametrize(
@@ -178,7 +245,7 @@ def test_a_callback_to_another_computer_is_refused_before_sign_in(
 ) -> None:
     page.open(f"{server.url}/turborepo/token?{urlencode({'redirect_uri': redirect_uri})}")
     page.wait_for_heading("This link does not work")
-    assert "No token was created" in page.text()
+    assert "No key was created" in page.text()
 
 
 def test_a_page_redirects_to_the_base_url_before_sign_in(

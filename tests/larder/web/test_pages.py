@@ -2,6 +2,7 @@
 screen reader.
 """
 
+import gzip
 import re
 
 import pytest
@@ -10,6 +11,7 @@ from local.template import load_template
 from tests.conftest import SetOption
 from tests.loaded import loaded_by
 from tests.page import Page, opened, policy_hash
+from tests.requests import Sender
 
 PATHS = sorted(
     route.path
@@ -33,6 +35,28 @@ def test_the_list_of_pages_is_not_empty() -> None:
 def test_pages_start_without_slow_imports() -> None:
     slow = {"botocore.session", "boto3", "pydantic", "aws_lambda_powertools.event_handler"}
     assert not slow & loaded_by("pages.show_login")
+
+
+@pytest.mark.parametrize("path", ["/turborepo/token", "/openapi.json"])
+@pytest.mark.parametrize("accepted", ["gzip", "br, GZIP;q=0.8", "gzip, deflate, br, zstd"])
+def test_a_page_is_compressed_for_a_client_that_takes_gzip(
+    environment: pytest.MonkeyPatch, path: str, accepted: str
+) -> None:
+    plain = Sender(None)("GET", path)
+    packed = Sender(None)("GET", path, headers={"accept-encoding": accepted})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert plain.headers["vary"] == packed.headers["vary"] == "Accept-Encoding"
+    assert gzip.decompress(packed.body) == plain.body
+    assert len(packed.body) < 0.45 * len(plain.body)
+
+
+@pytest.mark.parametrize("refused", ["", "br", "gzip;q=0", "identity, gzip; q=0.0", "xgzipx"])
+def test_a_page_is_not_compressed_for_other_clients(
+    environment: pytest.MonkeyPatch, refused: str
+) -> None:
+    reply = Sender(None)("GET", "/turborepo/token", headers={"accept-encoding": refused})
+    assert "content-encoding" not in reply.headers
+    assert reply.body.startswith(b"<!doctype html>")
 
 
 # --------------------------------------------------------------------------------------- safety

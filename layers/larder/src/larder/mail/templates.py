@@ -32,18 +32,18 @@ _HTML = """\
 <meta name="viewport" content="width=device-width">
 <title>{title}</title>
 </head>
-<body style="margin:0;padding:32px 16px;background:#f3f4f6;color:#1f2937;\
+<body style="margin:0;padding:32px 16px;background:#faf8f5;color:#1c1917;\
 font:16px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif">
-<div style="max-width:520px;margin:0 auto;padding:32px;background:#ffffff;border:1px solid #e5e7eb;border-radius:8px">
+<div style="max-width:520px;margin:0 auto;padding:32px;background:#ffffff;border:1px solid #e2ddd6;border-radius:8px">
 <h1 style="margin:0 0 16px;font-size:22px;line-height:1.3">{title}</h1>
 <p style="margin:0 0 24px">{lead}</p>
-<p style="margin:0 0 24px"><a href="{url}" style="display:inline-block;padding:12px 20px;background:#1d4ed8;\
+<p style="margin:0 0 24px"><a href="{url}" style="display:inline-block;padding:12px 20px;background:#b45309;\
 color:#ffffff;font-weight:600;text-decoration:none;border-radius:6px">{action}</a></p>
-<p style="margin:0 0 24px;font-size:14px;color:#4b5563">If the button does not work, open this address:<br>
-<a href="{url}" style="color:#1d4ed8;word-break:break-all">{url}</a></p>
-<p style="margin:0;font-size:14px;color:#4b5563">{note}</p>
+<p style="margin:0 0 24px;font-size:14px;color:#57534e">If the button does not work, open this address:<br>
+<a href="{url}" style="color:#92400e;word-break:break-all">{url}</a></p>
+<p style="margin:0;font-size:14px;color:#57534e">{note}</p>
 </div>
-<p style="max-width:520px;margin:16px auto 0;text-align:center;font-size:13px;color:#6b7280">{product}</p>
+<p style="max-width:520px;margin:16px auto 0;text-align:center;font-size:13px;color:#57534e">{product}</p>
 </body>
 </html>
 """

@@ -16,7 +16,10 @@ function fill(id, text) {
 
 /** Show one section and hide the others. `moves` focuses its heading, for users of keyboards and screen readers. */
 function show(id, { moves = true } = {}) {
-  for (const section of document.querySelectorAll("main > section")) section.hidden = section.id !== id;
+  for (const section of document.querySelectorAll("main > section")) {
+    if (section.hidden && section.id === id) section.querySelectorAll("form").forEach(clear);
+    section.hidden = section.id !== id;
+  }
   const heading = element(id).querySelector("h1");
   document.title = heading.textContent + document.title.slice(document.title.lastIndexOf(" · "));
   if (moves) {
@@ -24,6 +27,13 @@ function show(id, { moves = true } = {}) {
     heading.focus();
     scrollTo(0, 0);
   }
+}
+
+/** Remove what an earlier use has left in a form: its problem, and passwords. */
+function clear(form) {
+  hideProblem(form);
+  for (const box of form.querySelectorAll("[data-shows]:checked")) box.click();
+  for (const input of form.querySelectorAll("[autocomplete$=password]")) input.value = "";
 }
 
 /** Send a request to this deployment. `problem` in the result is the message to show, null for success. */
@@ -45,33 +55,69 @@ async function request(method, path, body, headers = {}) {
 function problemOf(reply, data) {
   const wait = reply.headers.get("x-retry-after");
   if (reply.status === 429) return `Too many attempts. Try again ${wait ? `in ${wait} seconds` : "later"}.`;
-  const message = data?.message ?? `The server replied with status ${reply.status}. Try again in a moment.`;
-  // Turn `[body.name] must ...` and `name: must ...` into `Name: must ...`.
-  return message.replace(/(^|; )\[(?:body|query)\.(\w+)\] /g, "$1$2: ").replace(/^[a-z]/, (letter) => letter.toUpperCase());
+  return data?.message ?? `The server replied with status ${reply.status}. Try again in a moment.`;
 }
 
-/** Show a message above a form's button, where screen readers announce it. `null` removes it. */
+/** Show a problem: a rule below each field that it names, the rest above the form. Returns the first such field. */
 function showProblem(form, problem) {
-  const line = form.querySelector(".problem");
-  line.hidden = !problem;
-  line.textContent = problem ?? "";
+  hideProblem(form);
+  const named = [];
+  const others = [];
+  // Such as `[body.name] Field required; email: must be an email address`.
+  for (const part of problem.split("; ")) {
+    const [, name, rule] = part.match(/^(?:\[\w+\.)?(\w+)(?:\] |: )(.+)$/) ?? [];
+    const field = name && form.elements.namedItem(name);
+    if (field && field.offsetParent !== null) named.push([field, rule]);
+    else others.push(part);
+  }
+  for (const [field, rule] of named) {
+    const line = Object.assign(document.createElement("p"), { className: "wrong", id: `${field.id}-problem` });
+    line.textContent = field.dataset.example ?? `${field.labels[0].textContent} ${rule}.`;
+    field.closest(".field").append(line);
+    field.setAttribute("aria-invalid", "true");
+    field.setAttribute("aria-describedby", `${line.id} ${field.getAttribute("aria-describedby") ?? ""}`.trim());
+  }
+  const box = form.querySelector(".problem");
+  box.textContent = others.join("; ").replace(/^[a-z]/, (letter) => letter.toUpperCase());
+  box.hidden = others.length === 0;
+  return named[0]?.[0];
 }
 
-/** Call `act` with the form's fields on submit, with the button disabled meanwhile. Show what it returns as a problem. */
+function hideProblem(form) {
+  const box = form.querySelector(".problem");
+  box.hidden = true;
+  box.textContent = "";
+  for (const line of form.querySelectorAll(".wrong")) {
+    const field = line.closest(".field").querySelector("[aria-invalid]");
+    field.removeAttribute("aria-invalid");
+    const hints = field.getAttribute("aria-describedby").replace(line.id, "").trim();
+    if (hints) field.setAttribute("aria-describedby", hints);
+    else field.removeAttribute("aria-describedby");
+    line.remove();
+  }
+}
+
+/** Call `act` with the form's fields on submit, and show what it returns as a problem, with the focus on the field that
+ * the problem names. `act` can return `{ problem, field }` to name the field itself. The button keeps the focus
+ * meanwhile, and says what happens. */
 function onSubmit(id, act) {
   const form = element(id);
+  const button = form.querySelector("[type=submit]");
+  const label = button.textContent;
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    const button = form.querySelector("[type=submit]");
-    if (button.disabled) return;
-    button.disabled = true;
-    showProblem(form, null);
-    const problem = await act(Object.fromEntries(new FormData(form)), form);
-    button.disabled = false;
-    if (problem) {
-      showProblem(form, problem);
-      [...form.elements].find((one) => one.offsetParent !== null)?.focus();
-    }
+    if (form.ariaBusy === "true") return;
+    form.ariaBusy = button.ariaDisabled = "true";
+    button.textContent = button.dataset.busy;
+    hideProblem(form);
+    const outcome = await act(Object.fromEntries(new FormData(form)), form);
+    form.ariaBusy = button.ariaDisabled = "false";
+    button.textContent = label;
+    const { problem, field } = typeof outcome === "string" ? { problem: outcome } : (outcome ?? {});
+    if (!problem) return;
+    const wrong = showProblem(form, problem) ?? (field && form.elements.namedItem(field));
+    wrong?.focus();
+    wrong?.select?.();
   });
 }
 
@@ -80,6 +126,30 @@ for (const place of document.querySelectorAll("[data-home]")) place.textContent 
 function onClick(id, act) {
   element(id).addEventListener("click", act);
 }
+
+for (const box of document.querySelectorAll("[data-shows]"))
+  box.addEventListener("change", () => {
+    element(box.dataset.shows).type = box.checked ? "text" : "password";
+  });
+
+// Lines of commands scroll instead of wrapping, and can be copied. Browsers offer the clipboard only to secure pages.
+for (const lines of document.querySelectorAll("pre")) {
+  lines.tabIndex = 0;
+  if (!navigator.clipboard) continue;
+  const button = Object.assign(document.createElement("button"), { type: "button", className: "copy" });
+  button.textContent = "Copy";
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(lines.textContent);
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = "Copy"), 2000);
+  });
+  button.ariaLive = "polite";
+  lines.after(button);
+}
+
+// The words are English; the order of day and month is that of the user's region.
+const region = new Intl.Locale(navigator.language).maximize().region;
+const day = new Intl.DateTimeFormat(region ? `en-${region}` : "en", { dateStyle: "long" });
 
 // A page that the browser restores from its cache can be out of date.
 addEventListener("pageshow", (event) => {

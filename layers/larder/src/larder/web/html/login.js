@@ -1,5 +1,4 @@
 const wanted = { redirectUri: query.get("redirect_uri") ?? "", state: query.get("state"), team: query.get("team") };
-const day = new Intl.DateTimeFormat("en", { dateStyle: "long" });
 
 async function refresh({ moves = true } = {}) {
   const parameters = new URLSearchParams({ redirect_uri: wanted.redirectUri });
@@ -25,7 +24,8 @@ async function refresh({ moves = true } = {}) {
 function fillConsent({ user, client, token }) {
   fill("consent-email", user.email);
   fill("consent-client", client.replace("http://", ""));
-  fill("consent-ends", token.expiresAt === null ? "never" : endOf(new Date(token.expiresAt)));
+  fill("consent-ends", token.expiresAt === null ? "without an end" : endOf(new Date(token.expiresAt)));
+  element("consent-username").value = user.email;
   const field = element("consent-name-field");
   field.value = token.name;
   field.maxLength = token.maxNameLength;
@@ -43,7 +43,7 @@ function fillConsent({ user, client, token }) {
 
 function scopesOf({ team, teams }) {
   if (team !== null) return [scope(team)];
-  const everything = new Option(teams.length ? "all my teams and my own cache" : "my own cache and teams that I join later", "");
+  const everything = new Option(teams.length ? "all your teams and your own cache" : "your own cache, and teams that you join later", "");
   return [everything, ...teams.map(scope)];
 }
 
@@ -55,12 +55,12 @@ function scope({ id, name, slug, writes }) {
 
 function showRights() {
   const reads = element("consent-team-id").selectedOptions[0].dataset.writes === "false";
-  fill("consent-rights", reads ? "read build artifacts only, because your role in this team cannot write them" : "read and write build artifacts, nothing else");
+  fill("consent-rights", reads ? "only read build artifacts, because your role in this team cannot write them" : "only read and write build artifacts");
 }
 
 function endOf(moment) {
   const days = Math.round((moment - Date.now()) / 86_400_000);
-  return days >= 1 ? `on ${day.format(moment)}, in ${days} ${days === 1 ? "day" : "days"}` : "within a day";
+  return days >= 1 ? `until ${day.format(moment)}, ${days} ${days === 1 ? "day" : "days"} from now` : "for less than a day";
 }
 
 onSubmit("consent-form", async ({ name, teamId, password }) => {

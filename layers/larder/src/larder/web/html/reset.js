@@ -23,8 +23,5 @@ function deadLink() {
 }
 
 onClick("ask-again", () => show("ask"));
-element("choose-show").addEventListener("change", ({ target }) => {
-  element("choose-password").type = target.checked ? "text" : "password";
-});
 if (token !== null) show("choose", { moves: false });
 else element("dead-link").hidden = !query.has("error");

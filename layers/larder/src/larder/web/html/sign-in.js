@@ -32,16 +32,16 @@ onSubmit("sign-in-form", async ({ email, password, remember }) => {
   const body = { email, password, rememberMe: remember === "on", callbackURL: here() };
   const { code, problem } = await request("POST", "/api/auth/sign-in/email", body);
   if (code === "EMAIL_NOT_VERIFIED") return mailSent(email);
-  if (problem) return problem;
-  element("sign-in-password").value = "";
+  // Of a wrong address and a wrong password, the password is more likely.
+  if (problem) return { problem, field: code === "INVALID_EMAIL_OR_PASSWORD" ? "password" : undefined };
   return refresh();
 });
 
 onSubmit("sign-up-form", async ({ name, email, password }) => {
   const body = { name, email, password, rememberMe: false, callbackURL: here() };
-  const { data, problem } = await request("POST", "/api/auth/sign-up/email", body);
-  if (problem) return problem;
-  element("sign-up-password").value = "";
+  const { status, data, problem } = await request("POST", "/api/auth/sign-up/email", body);
+  element("sign-up-taken").hidden = status !== 422;
+  if (problem) return { problem, field: status === 422 ? "email" : undefined };
   return data.token === null ? mailSent(email) : refresh();
 });
 
@@ -51,8 +51,18 @@ function mailSent(email) {
   show("mail-sent");
 }
 
-onClick("sign-up-instead", () => show("sign-up"));
-onClick("sign-in-instead", () => show("sign-in"));
+// Each form is a step in the browser's history, and keeps the address that was typed into the other.
+function change(from, to) {
+  element(`${to}-email`).value = element(`${from}-email`).value;
+  history.pushState(to, "");
+  show(to);
+}
+
+onClick("sign-up-instead", () => change("sign-in", "sign-up"));
+onClick("sign-in-instead", () => change("sign-up", "sign-in"));
+addEventListener("popstate", ({ state }) => {
+  if (!element("sign-in").hidden || !element("sign-up").hidden) show(state ?? "sign-in");
+});
 onClick("mail-followed", () => refresh());
 onClick("not-you", signOut);
 onClick("again", () => refresh());
