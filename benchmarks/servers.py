@@ -26,7 +26,7 @@ CACHE_PEER = "turborepo-remote-cache"
 ACCOUNTS_PEER = "Better Auth"
 
 _ROLES = {
-    "local.workers.worker": "functions",
+    "local.workers.fork_server": "functions",
     "local.object_storage": "S3",
     "local.tables": "DynamoDB",
 }

@@ -34,6 +34,7 @@
     request_log.py      the request log on the screen
     function_log.py     finds errors in the functions' logs
 
-There are four kinds of process: the parent (gateway and supervisor), the workers, DynamoDB and S3. DynamoDB and S3 run
-in their own processes, so that neither a large upload nor a large table delays other requests.
+There are five kinds of process: the parent (gateway and supervisor), DynamoDB, S3, the fork server, and the workers,
+which it forks. DynamoDB and S3 run in their own processes, so that neither a large upload nor a large table delays
+other requests.
 """

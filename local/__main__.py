@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
 
-from local.child_processes import end_with_parent
+from local.child_processes import end_with_parent, leave
 from local.cold_starts.bench import Options as BenchOptions
 from local.cold_starts.bench import bench_cold
 from local.data_folder import ENGINES
@@ -212,4 +211,4 @@ def _positive(text: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

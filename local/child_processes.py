@@ -6,26 +6,60 @@ When the parent ends, even by kill -9, the kernel closes it and every child sees
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 
 def end_with_parent() -> None:
     """In a child: exit as soon as the parent has ended."""
+    _watch_parent(until=None)
+
+
+@contextlib.contextmanager
+def ending_with_parent() -> Iterator[None]:
+    """Like `end_with_parent`, but only during the block. No thread is left at its end."""
+    until, finished = os.pipe()
+    watch = _watch_parent(until)
+    try:
+        yield
+    finally:
+        os.close(finished)
+        watch.join()
+        os.close(until)
+
+
+def leave(status: int) -> NoReturn:
+    """End this process. Unlike sys.exit, it does not take the modules apart, which costs a third of importing them."""
+    for output in (sys.stdout, sys.stderr):
+        # The reader of a pipe may have ended.
+        with contextlib.suppress(OSError, ValueError):
+            output.flush()
+    os._exit(status)
+
+
+def _watch_parent(until: int | None) -> threading.Thread:
     # Ctrl-C signals every process of the terminal, but the parent decides when its children stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_wait_for_end, name="parent-watch", daemon=True).start()
+    watch = threading.Thread(target=_wait_for_end, args=(until,), name="parent-watch", daemon=True)
+    watch.start()
+    return watch
 
 
-def _wait_for_end() -> None:
-    while os.read(0, 1):
-        pass
-    os._exit(0)
+def _wait_for_end(until: int | None) -> None:
+    while True:
+        readable, _, _ = select.select([0] if until is None else [0, until], [], [])
+        if until in readable:
+            return
+        if not os.read(0, 1):
+            os._exit(0)
 
 
 class ChildProcesses:

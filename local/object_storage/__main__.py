@@ -8,13 +8,12 @@ import logging
 import os
 import signal
 import socket
-import sys
 from pathlib import Path
 
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
-from local.child_processes import end_with_parent
+from local.child_processes import end_with_parent, leave
 from local.http_server import http_server, run
 from local.object_storage.server import object_storage
 from local.template import load_template
@@ -68,4 +67,4 @@ async def _serve(app: ASGIApp, listener: socket.socket) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from local.child_processes import end_with_parent
+from local.child_processes import end_with_parent, leave
 from local.http_server import http_server, run
 from local.tables.dynamodb_local.database import DynamoDbLocal
 from local.tables.dynamodb_local.engine import EngineFailed
@@ -109,4 +109,4 @@ async def _serve(database: Database, listener: socket.socket) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

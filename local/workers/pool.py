@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import os
 import socket
-import subprocess
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,18 +15,27 @@ from local.child_processes import ChildProcesses
 from local.function_pool import FunctionFailed
 from local.template import Function
 from local.workers import messages
+from local.workers.forks import ForkedProcess, ForkServers
 
 _READ_AHEAD_BYTES = 2**20
 _RESPAWN_PAUSE_S = 1.0
 _START_PATIENCE_S = 60.0
-_END_PATIENCE_S = 1.0
 
 
 @dataclass(slots=True)
 class _Worker:
-    process: subprocess.Popen[bytes]
+    process: ForkedProcess
+    connection: socket.socket
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
+
+    def has_ended(self) -> bool:
+        try:
+            return not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
 
 
 def default_size() -> int:
@@ -47,12 +55,9 @@ class WorkerPool:
         log: Path,
         report: Callable[[str], None],
     ) -> None:
-        self._children = children
-        self._environ = environ
         self._size = size
-        self._log = log
         self._report = report
-        self._arguments = _worker_arguments(functions)
+        self._processes = ForkServers(children, _worker_arguments(functions), environ, log)
         # The last to finish is the first to get an event, because its caches are warm.
         self._idle: asyncio.LifoQueue[_Worker] = asyncio.LifoQueue()
         self._starts: set[asyncio.Task[None]] = set()
@@ -77,7 +82,7 @@ class WorkerPool:
         except TimeoutError:
             raise FunctionFailed(f"took longer than its {function.timeout_s} s") from None
         except messages.Gone:
-            status = await asyncio.to_thread(_end, worker.process)
+            status = await asyncio.to_thread(worker.process.end)
             raise FunctionFailed(f"ended its process (exit status {status})") from None
         finally:
             if healthy:
@@ -99,20 +104,23 @@ class WorkerPool:
         await asyncio.gather(*self._starts, return_exceptions=True)
         while not self._idle.empty():
             self._idle.get_nowait().writer.close()
+        await self._processes.stop()
 
     async def _take(self) -> _Worker:
         while True:
             worker = await self._idle.get()
-            if worker.process.poll() is None:
+            if not worker.has_ended():
                 return worker
             self._replace(worker)
 
     def _replace(self, worker: _Worker) -> None:
         worker.writer.close()
-        if worker.process.poll() is None:
-            worker.process.kill()
         if not self._stopping:
-            self._in_background(self._start_until_ready())
+            self._in_background(self._start_instead_of(worker))
+
+    async def _start_instead_of(self, worker: _Worker) -> None:
+        await asyncio.to_thread(worker.process.end)
+        await self._start_until_ready()
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -129,7 +137,10 @@ class WorkerPool:
             if attempt:
                 self._report("a worker ended before it was ready; trying again")
                 await asyncio.sleep(_RESPAWN_PAUSE_S)
-            worker = await self._spawn()
+            try:
+                worker = await self._start_worker()
+            except messages.Gone:
+                continue
             try:
                 head, _ = await messages.receive_async(worker.reader)
             except messages.Gone:
@@ -143,18 +154,15 @@ class WorkerPool:
             self._first_ready.set()
             return
 
-    async def _spawn(self) -> _Worker:
+    async def _start_worker(self) -> _Worker:
         parent_end, child_end = socket.socketpair()
-        with child_end:
-            process = self._children.start(
-                "local.workers.worker",
-                ["--socket", str(child_end.fileno()), *self._arguments],
-                environ=self._environ,
-                descriptors=[child_end.fileno()],
-                log=self._log,
-            )
+        try:
+            process = await self._processes.start(child_end)
+        except messages.Gone:
+            parent_end.close()
+            raise
         reader, writer = await asyncio.open_connection(sock=parent_end, limit=_READ_AHEAD_BYTES)
-        return _Worker(process, reader, writer)
+        return _Worker(process, parent_end, reader, writer)
 
     def _report_once(self, errors: list[str]) -> None:
         # Every worker reports the same error for a module that cannot be imported.
@@ -183,14 +191,6 @@ def _head(function: Function, request_id: str) -> dict[str, Any]:
         "memory_mb": function.memory_mb,
         "request_id": request_id,
     }
-
-
-def _end(process: subprocess.Popen[bytes]) -> int:
-    try:
-        return process.wait(_END_PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        return process.wait()
 
 
 async def _exchange(

@@ -1,11 +1,13 @@
 """`python -m local.workers.worker`: a process that serves events, one at a time, until its parent ends.
 
-Unlike Lambda, one process serves every function, so that a few processes are enough.
+Unlike Lambda, one process serves every function, so that a few processes are enough. Most workers are forks of the
+fork server (fork_server.py), which runs the same code.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import io
 import json
@@ -15,9 +17,9 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
-from local.child_processes import end_with_parent
+from local.child_processes import end_with_parent, leave
 from local.function_log import logged_errors
 from local.workers.context import Context
 from local.workers.messages import Gone, receive, send
@@ -25,8 +27,30 @@ from local.workers.messages import Gone, receive, send
 Handler = Callable[[Any, Context], Any]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m local.workers.worker", description=__doc__)
+def main() -> None:
+    arguments = parse_arguments("local.workers.worker")
+    end_with_parent()
+    functions = Functions(arguments.code, arguments.warm)
+    serve(functions, socket.socket(fileno=arguments.socket))
+
+
+def serve(functions: Functions, connection: socket.socket) -> NoReturn:
+    """Serve the events that arrive on `connection` until it closes, then end the process."""
+    status: object = 1
+    try:
+        functions.serve(connection)
+        status = 0
+    except SystemExit as ended:
+        status = ended.code
+    except BaseException:  # noqa: BLE001 - a fork must not return into the code of its parent
+        traceback.print_exc()
+    finally:
+        leave(status if isinstance(status, int) else 1)
+
+
+def parse_arguments(module: str) -> argparse.Namespace:
+    """The command line of a worker and of the fork server."""
+    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=__doc__)
     parser.add_argument(
         "--socket", type=int, required=True, help="descriptor of the parent's socket"
     )
@@ -34,24 +58,7 @@ def main() -> int:
         "--code", action="append", default=[], help="folder to import functions from"
     )
     parser.add_argument("--warm", action="append", default=[], help="handler to import at once")
-    arguments = parser.parse_args()
-    end_with_parent()
-    sys.path[:0] = arguments.code
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # Flush, so that the log is complete even if the worker is killed right after.
-        sys.stdout.reconfigure(line_buffering=True)
-    complaints = Complaints()
-    sys.stdout = complaints
-    handlers: dict[str, Handler] = {}
-    failures = _warm_up(handlers, arguments.warm)
-    connection = socket.socket(fileno=arguments.socket)
-    try:
-        send(connection, {"ready": True, "errors": failures}, b"")
-        while True:
-            head, body = receive(connection)
-            send(connection, *_serve(handlers, complaints, head, body))
-    except (Gone, ConnectionError):
-        return 0
+    return parser.parse_args()
 
 
 class Complaints:
@@ -74,21 +81,57 @@ class Complaints:
         return errors
 
 
-def _warm_up(handlers: dict[str, Handler], names: list[str]) -> list[str]:
-    """Import the handlers and create the clients. Returns errors, which occur again when the handler is called."""
-    failures = []
-    for name in names:
+class Functions:
+    """The functions of this process, imported from `folders`. `warm` names the handlers to import at once."""
+
+    def __init__(self, folders: list[str], warm: list[str]) -> None:
+        sys.path[:0] = folders
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # Flush, so that the log is complete even if the worker is killed right after.
+            sys.stdout.reconfigure(line_buffering=True)
+        self._complaints = sys.stdout = Complaints()
+        self._handlers: dict[str, Handler] = {}
+        self._failures: list[str] = []
+        for name in warm:
+            self._import(name)
+        _create_clients()
+
+    def serve(self, connection: socket.socket) -> None:
+        with contextlib.suppress(Gone, ConnectionError):
+            send(connection, {"ready": True, "errors": self._failures}, b"")
+            while True:
+                head, body = receive(connection)
+                send(connection, *self._invoke(head, body))
+
+    def _import(self, name: str) -> None:
+        # An error occurs again when the handler is called.
         try:
-            handlers[name] = _find(name)
+            self._handlers[name] = _find(name)
         except Exception as error:  # noqa: BLE001 - an import can raise any error
-            failures.append(f"cannot import {name}: {type(error).__name__}: {error}")
+            self._failures.append(f"cannot import {name}: {type(error).__name__}: {error}")
             traceback.print_exc()
-    clients = sys.modules.get("larder.aws")
-    if clients is not None:
-        clients.dynamodb()
-        clients.lambda_()
-        clients.s3()
-    return failures
+
+    def _invoke(self, head: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
+        name = head["handler"]
+        os.environ["AWS_LAMBDA_FUNCTION_NAME"] = head["function"]
+        os.environ["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"] = str(head["memory_mb"])
+        context = Context(
+            function_name=head["function"],
+            aws_request_id=head["request_id"],
+            memory_limit_in_mb=str(head["memory_mb"]),
+            deadline_s=time.monotonic() + head["timeout_s"],
+        )
+        try:
+            handler = self._handlers.get(name) or self._handlers.setdefault(name, _find(name))
+            reply = json.dumps(handler(json.loads(body), context)).encode("utf-8")
+            result: dict[str, Any] = {"ok": True}
+        except Exception as error:  # noqa: BLE001 - as Lambda handles any error
+            traceback.print_exc()
+            reply = b""
+            result = {"ok": False, "error": f"{type(error).__name__}: {error}"}
+        sys.stdout.flush()
+        sys.stderr.flush()
+        return {**result, "errors": self._complaints.take()}, reply
 
 
 def _find(name: str) -> Handler:
@@ -97,30 +140,13 @@ def _find(name: str) -> Handler:
     return handler
 
 
-def _serve(
-    handlers: dict[str, Handler], complaints: Complaints, head: dict[str, Any], body: bytes
-) -> tuple[dict[str, Any], bytes]:
-    name = head["handler"]
-    os.environ["AWS_LAMBDA_FUNCTION_NAME"] = head["function"]
-    os.environ["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"] = str(head["memory_mb"])
-    context = Context(
-        function_name=head["function"],
-        aws_request_id=head["request_id"],
-        memory_limit_in_mb=str(head["memory_mb"]),
-        deadline_s=time.monotonic() + head["timeout_s"],
-    )
-    try:
-        handler = handlers.get(name) or handlers.setdefault(name, _find(name))
-        reply = json.dumps(handler(json.loads(body), context)).encode("utf-8")
-        result: dict[str, Any] = {"ok": True}
-    except Exception as error:  # noqa: BLE001 - as Lambda handles any error
-        traceback.print_exc()
-        reply = b""
-        result = {"ok": False, "error": f"{type(error).__name__}: {error}"}
-    sys.stdout.flush()
-    sys.stderr.flush()
-    return {**result, "errors": complaints.take()}, reply
+def _create_clients() -> None:
+    clients = sys.modules.get("larder.aws")
+    if clients is not None:
+        clients.dynamodb()
+        clients.lambda_()
+        clients.s3()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

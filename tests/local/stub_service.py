@@ -201,14 +201,18 @@ class StubCloud:
         return self._finish()
 
     def children(self) -> list[int]:
+        """All processes of the cloud but the first, parents before their children."""
         listing = subprocess.run(
             ["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True
         ).stdout
-        pairs = (line.split() for line in listing.splitlines())
-        return [int(pid) for pid, parent in pairs if int(parent) == self.process.pid]
+        parents = {int(pid): int(parent) for pid, parent in map(str.split, listing.splitlines())}
+        found = [self.process.pid]
+        for known in found:
+            found.extend(pid for pid, parent in parents.items() if parent == known)
+        return found[1:]
 
     def child(self, module: str) -> int:
-        """The process of one module."""
+        """The first process of one module."""
         for pid in self.children():
             command = subprocess.run(
                 ["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True
