@@ -9,7 +9,7 @@ import os
 import queue
 import sys
 import threading
-from datetime import UTC, datetime
+import time
 from pathlib import Path
 from typing import TextIO
 from urllib.parse import urlsplit
@@ -85,7 +85,7 @@ class RequestLog:
 
 def _clock() -> str:
     """The local time of day."""
-    return f"{datetime.now(tz=UTC).astimezone():%H:%M:%S}"
+    return time.strftime("%H:%M:%S")
 
 
 def _size(size_bytes: int) -> str:
@@ -97,5 +97,7 @@ def _size(size_bytes: int) -> str:
 
 
 def _printable(text: str) -> str:
+    if text.isprintable():
+        return text
     # A path may contain control characters, which must not reach the terminal.
     return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from local.gateway.limits import Refusal
 # The gateway sets these itself and drops them from a function's reply.
 _SET_BY_THE_GATEWAY = frozenset({"content-length", "connection", "transfer-encoding", "date"})
 _BODYLESS = frozenset({204, 304})
+_CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 RawHeaders = list[tuple[bytes, bytes]]
 
@@ -82,7 +84,6 @@ def _structured(value: dict[str, Any], method: str) -> Reply:
 
 def _header_text(value: Any) -> bytes:
     text = str(value).lower() if isinstance(value, bool) else str(value)
-    encoded = text.encode("utf-8")
-    if any((byte < 32 and byte != 9) or byte == 127 for byte in encoded):
+    if _CONTROL_CHARACTER.search(text):
         raise ValueError("a header contains a control character")
-    return encoded
+    return text.encode("utf-8")
