@@ -14,8 +14,13 @@ class FunctionFailed(Exception):
 class FunctionPool(Protocol):
     """The functions, ready to be invoked: workers/pool.py and lambda_runtime/pool.py."""
 
-    async def invoke(self, function: Function, event: bytes, request_id: str) -> bytes:
-        """The function's reply (JSON) to an event (JSON). Raises FunctionFailed."""
+    async def invoke(
+        self, function: Function, event: bytes, request_id: str, binary_body: bytes = b""
+    ) -> bytes:
+        """The function's reply (JSON) to an event (JSON). Raises FunctionFailed.
+
+        The function finds `binary_body`, if there is one, as the event's `body` in base64.
+        """
 
     async def stop(self) -> None:
         """End the processes that run the functions. Running invocations are cut off."""

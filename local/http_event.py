@@ -13,6 +13,7 @@ from urllib.parse import unquote, unquote_plus
 ACCOUNT_ID = "000000000000"
 API_ID = "local"
 
+_BODY, _END = b', "body": "', b'"}'
 _TEXT_TYPES = frozenset({"application/json", "application/javascript", "application/xml"})
 _TEXT_SUFFIXES = ("+json", "+xml")
 # A list, because strftime's month names depend on the machine's locale.
@@ -32,12 +33,14 @@ def build_http_event(
     request_id: str,
     now: datetime,
     domain_name: str,
+    leave_out_binary: bool = False,
 ) -> dict[str, Any]:
     """The event for one request.
 
     `raw_path`, `raw_query` and the values of `path_parameters` are as they were on the wire; parameters are
     decoded here, once. `headers` may repeat a name; values are the wire's bytes read as Latin-1. As in the
     cloud, keys that would be empty (`cookies`, `queryStringParameters`, `pathParameters`, `body`) are absent.
+    With `leave_out_binary`, a body that needs base64 is left out, and `add_binary_body` adds it.
     """
     joined, cookies = _join_headers(headers)
     event: dict[str, Any] = {
@@ -73,8 +76,31 @@ def build_http_event(
     if path_parameters:
         event["pathParameters"] = {name: unquote(value) for name, value in path_parameters.items()}
     if body:
-        event["body"], event["isBase64Encoded"] = _encode_body(body, joined.get("content-type", ""))
+        text = _as_text(body, joined.get("content-type", ""))
+        event["isBase64Encoded"] = text is None
+        if text is not None:
+            event["body"] = text
+        elif not leave_out_binary:
+            add_binary_body(event, body)
     return event
+
+
+def add_binary_body(event: dict[str, Any], body: bytes | memoryview) -> None:
+    event["body"] = base64.b64encode(body).decode("ascii")
+
+
+def with_binary_body(event: bytes, body: bytes) -> bytes:
+    """The event as JSON with the body that was left out, if there is one."""
+    if not body:
+        return event
+    return b"".join((event[:-1], _BODY, base64.b64encode(body), _END))
+
+
+def size_with_binary_body(event: bytes, body: bytes) -> int:
+    """The length of `with_binary_body`."""
+    if not body:
+        return len(event)
+    return len(event) - 1 + len(_BODY) + 4 * ((len(body) + 2) // 3) + len(_END)
 
 
 def _join_headers(headers: list[tuple[str, str]]) -> tuple[dict[str, str], list[str]]:
@@ -103,8 +129,8 @@ def _query_parameters(raw_query: str) -> dict[str, str]:
     return parameters
 
 
-def _encode_body(body: bytes, content_type: str) -> tuple[str, bool]:
-    """The body as text when its media type is one of the gateway's text types, else base64.
+def _as_text(body: bytes, content_type: str) -> str | None:
+    """The body as text when its media type is one of the gateway's text types, else None: it becomes base64.
 
     A form (`application/x-www-form-urlencoded`) is base64: the gateway does not count it as text. Bytes
     that are not UTF-8 become base64 whatever their media type, so that a handler gets the original bytes.
@@ -118,10 +144,10 @@ def _encode_body(body: bytes, content_type: str) -> tuple[str, bool]:
     )
     if is_text:
         try:
-            return body.decode("utf-8"), False
+            return body.decode("utf-8")
         except UnicodeDecodeError:
             pass
-    return base64.b64encode(body).decode("ascii"), True
+    return None
 
 
 def _common_log_time(now: datetime) -> str:

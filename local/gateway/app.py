@@ -17,10 +17,22 @@ from local.gateway import limits
 from local.gateway.replies import InvalidReply, Reply, parse_reply, refusal
 from local.gateway.routing import Routes
 from local.gateway.throttle import UNLIMITED, Limits
-from local.http_event import build_http_event
+from local.http_event import build_http_event, size_with_binary_body
 from local.request_log import RequestLog
 from local.template import Function, Route
 
+# The gateway ends connections, and sets the others itself.
+_NOT_FORWARDED = frozenset(
+    {
+        b"connection",
+        b"expect",
+        b"transfer-encoding",
+        b"x-amzn-trace-id",
+        b"x-forwarded-for",
+        b"x-forwarded-port",
+        b"x-forwarded-proto",
+    }
+)
 _ARTIFACT_UPLOAD = re.compile(r"/v8/artifacts/[^/]+")
 _PREFLIGHT_REMARK = (
     "too large to pass through the API: run turbo with --preflight to upload straight to storage"
@@ -115,26 +127,28 @@ class Gateway:
             request_id=request_id,
             now=datetime.now(tz=UTC),
             domain_name=_host(headers),
+            leave_out_binary=True,
         )
         payload = json.dumps(event, ensure_ascii=False).encode("utf-8")
-        if len(payload) > limits.MAX_EVENT_BYTES:
+        binary = body if event["isBase64Encoded"] else b""
+        if size_with_binary_body(payload, binary) > limits.MAX_EVENT_BYTES:
             return refusal(limits.TOO_LARGE), len(body), too_large
         if self._concurrency is not None and self._running >= self._concurrency:
             return refusal(limits.TOO_MANY_FUNCTIONS), len(body), "no function left of CONCURRENCY"
         self._running += 1
         try:
-            reply = await self._invoke(function, payload, request_id, method)
+            reply = await self._invoke(function, payload, request_id, method, binary)
         finally:
             self._running -= 1
         return reply, len(body), None
 
     async def _invoke(
-        self, function: Function, payload: bytes, request_id: str, method: str
+        self, function: Function, payload: bytes, request_id: str, method: str, binary: bytes
     ) -> Reply:
         try:
-            result = await asyncio.wait_for(
-                self._functions.invoke(function, payload, request_id), self._patience_s
-            )
+            # Not wait_for, which starts a task for every request.
+            async with asyncio.timeout(self._patience_s):
+                result = await self._functions.invoke(function, payload, request_id, binary)
             if len(result) > limits.MAX_EVENT_BYTES:
                 raise InvalidReply(f"is {len(result)} bytes, and Lambda returns at most 6 MB")
             return parse_reply(result, method)
@@ -168,36 +182,36 @@ async def _read_body(receive: Receive, announced: int) -> bytes:
     """
     if announced > limits.MAX_BODY_BYTES:
         raise BodyTooLarge(announced)
-    body = bytearray()
+    pieces: list[bytes] = []
+    size = 0
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientGone
-        body += message.get("body", b"")
-        if len(body) > limits.MAX_BODY_BYTES:
-            raise BodyTooLarge(len(body))
+        piece = message.get("body", b"")
+        pieces.append(piece)
+        size += len(piece)
+        if size > limits.MAX_BODY_BYTES:
+            raise BodyTooLarge(size)
         if not message.get("more_body", False):
-            return bytes(body)
+            return b"".join(pieces)
 
 
 def _gateway_headers(headers: list[tuple[bytes, bytes]], scope: Scope) -> list[tuple[str, str]]:
     """The headers for the function: the client's without connection headers, and those that the gateway adds."""
-    dropped = (b"connection", b"transfer-encoding", b"expect", b"x-forwarded-for")
     seen = [
         (name.decode("latin-1"), value.decode("latin-1"))
         for name, value in headers
-        if name not in dropped
+        if name not in _NOT_FORWARDED
     ]
     forwarded = [value.decode("latin-1") for name, value in headers if name == b"x-forwarded-for"]
-    seen.append(("x-forwarded-for", ", ".join([*forwarded, _client_address(scope)])))
-    for name, value in (
+    return [
+        *seen,
+        ("x-forwarded-for", ", ".join([*forwarded, _client_address(scope)])),
         ("x-forwarded-proto", "http"),
         ("x-forwarded-port", str((scope.get("server") or ("", 80))[1])),
         ("x-amzn-trace-id", f"Root=1-{int(time.time()):08x}-{secrets.token_hex(12)}"),
-    ):
-        seen = [pair for pair in seen if pair[0] != name]
-        seen.append((name, value))
-    return seen
+    ]
 
 
 def _client_address(scope: Scope) -> str:

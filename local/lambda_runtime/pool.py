@@ -7,6 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from local.child_processes import ChildProcesses
+from local.http_event import with_binary_body
 from local.lambda_runtime.api import HandlerFailed, InitFailed, RuntimeApi
 from local.lambda_runtime.built import Build
 from local.lambda_runtime.environment import Environment
@@ -41,13 +42,16 @@ class RuntimePool:
         self._idle: dict[str, list[Environment]] = defaultdict(list)
         self._running: set[Environment] = set()
 
-    async def invoke(self, function: Function, event: bytes, request_id: str) -> bytes:
-        """The function's reply (JSON) to an event (JSON). Raises FunctionFailed."""
+    async def invoke(
+        self, function: Function, event: bytes, request_id: str, binary_body: bytes = b""
+    ) -> bytes:
+        """As FunctionPool describes it."""
         async with self._turns[function.logical_id]:
             environment = await self._idle_one(function) or await self.start(function)
             healthy = False
             try:
-                reply = await environment.invoke(event, request_id)
+                payload = with_binary_body(event, binary_body)
+                reply = await environment.invoke(payload, request_id)
                 healthy = True
             except HandlerFailed:
                 healthy = True

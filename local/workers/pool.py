@@ -7,9 +7,8 @@ import itertools
 import os
 import socket
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from local.child_processes import ChildProcesses
 from local.function_pool import FunctionFailed
@@ -17,25 +16,13 @@ from local.template import Function
 from local.workers import messages
 from local.workers.forks import ForkedProcess, ForkServers
 
-_READ_AHEAD_BYTES = 2**20
 _RESPAWN_PAUSE_S = 1.0
 _START_PATIENCE_S = 60.0
 
 
-@dataclass(slots=True)
-class _Worker:
+class _Worker(NamedTuple):
     process: ForkedProcess
-    connection: socket.socket
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-
-    def has_ended(self) -> bool:
-        try:
-            return not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
+    conversation: messages.Conversation
 
 
 def default_size() -> int:
@@ -70,14 +57,18 @@ class WorkerPool:
         self._in_background(self._start_all())
         await asyncio.wait_for(self._first_ready.wait(), _START_PATIENCE_S)
 
-    async def invoke(self, function: Function, event: bytes, request_id: str) -> bytes:
-        """The function's reply (JSON) to an event (JSON). Waits for an idle worker. Raises FunctionFailed."""
+    async def invoke(
+        self, function: Function, event: bytes, request_id: str, binary_body: bytes = b""
+    ) -> bytes:
+        """As FunctionPool describes it. Waits for an idle worker."""
         worker = await self._take()
         healthy = False
         try:
             # Not wait_for: in Python 3.11 it may return a reply despite a cancellation.
             async with asyncio.timeout(function.timeout_s):
-                reply = await _exchange(worker, _head(function, request_id), event)
+                head, reply, _ = await worker.conversation.exchange(
+                    _head(function, request_id), event, binary_body
+                )
             healthy = True
         except TimeoutError:
             raise FunctionFailed(f"took longer than its {function.timeout_s} s") from None
@@ -89,12 +80,11 @@ class WorkerPool:
                 self._idle.put_nowait(worker)
             else:
                 self._replace(worker)
-        head, body = reply
         for error in head["errors"]:
             self._report(f"{function.logical_id}: {error} (request {request_id})")
         if not head["ok"]:
             raise FunctionFailed(head["error"])
-        return body
+        return reply
 
     async def stop(self) -> None:
         """End the workers. Running invocations are cut off."""
@@ -103,18 +93,18 @@ class WorkerPool:
             start.cancel()
         await asyncio.gather(*self._starts, return_exceptions=True)
         while not self._idle.empty():
-            self._idle.get_nowait().writer.close()
+            self._idle.get_nowait().conversation.close()
         await self._processes.stop()
 
     async def _take(self) -> _Worker:
         while True:
             worker = await self._idle.get()
-            if not worker.has_ended():
+            if not worker.conversation.has_ended():
                 return worker
             self._replace(worker)
 
     def _replace(self, worker: _Worker) -> None:
-        worker.writer.close()
+        worker.conversation.close()
         if not self._stopping:
             self._in_background(self._start_instead_of(worker))
 
@@ -142,12 +132,12 @@ class WorkerPool:
             except messages.Gone:
                 continue
             try:
-                head, _ = await messages.receive_async(worker.reader)
+                head, _, _ = await worker.conversation.receive()
             except messages.Gone:
-                worker.writer.close()
+                worker.conversation.close()
                 continue
             except asyncio.CancelledError:
-                worker.writer.close()
+                worker.conversation.close()
                 raise
             self._report_once(head["errors"])
             self._idle.put_nowait(worker)
@@ -158,11 +148,10 @@ class WorkerPool:
         parent_end, child_end = socket.socketpair()
         try:
             process = await self._processes.start(child_end)
-        except messages.Gone:
+            return _Worker(process, await messages.Conversation.on(parent_end))
+        except BaseException:
             parent_end.close()
             raise
-        reader, writer = await asyncio.open_connection(sock=parent_end, limit=_READ_AHEAD_BYTES)
-        return _Worker(process, parent_end, reader, writer)
 
     def _report_once(self, errors: list[str]) -> None:
         # Every worker reports the same error for a module that cannot be imported.
@@ -191,14 +180,3 @@ def _head(function: Function, request_id: str) -> dict[str, Any]:
         "memory_mb": function.memory_mb,
         "request_id": request_id,
     }
-
-
-async def _exchange(
-    worker: _Worker, head: dict[str, Any], event: bytes
-) -> tuple[dict[str, Any], bytes]:
-    try:
-        worker.writer.writelines(messages.pack(head, event))
-        await worker.writer.drain()
-    except ConnectionError as error:
-        raise messages.Gone from error
-    return await messages.receive_async(worker.reader)

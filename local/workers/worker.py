@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 from local.child_processes import end_with_parent, leave
 from local.function_log import logged_errors
+from local.http_event import add_binary_body
 from local.workers.context import Context
 from local.workers.messages import Gone, receive, send
 
@@ -100,8 +101,8 @@ class Functions:
         with contextlib.suppress(Gone, ConnectionError):
             send(connection, {"ready": True, "errors": self._failures}, b"")
             while True:
-                head, body = receive(connection)
-                send(connection, *self._invoke(head, body))
+                head, event, binary_body = receive(connection)
+                send(connection, *self._invoke(head, event, binary_body))
 
     def _import(self, name: str) -> None:
         # An error occurs again when the handler is called.
@@ -111,7 +112,9 @@ class Functions:
             self._failures.append(f"cannot import {name}: {type(error).__name__}: {error}")
             traceback.print_exc()
 
-    def _invoke(self, head: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
+    def _invoke(
+        self, head: dict[str, Any], payload: bytes, binary_body: memoryview
+    ) -> tuple[dict[str, Any], bytes]:
         name = head["handler"]
         os.environ["AWS_LAMBDA_FUNCTION_NAME"] = head["function"]
         os.environ["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"] = str(head["memory_mb"])
@@ -123,7 +126,10 @@ class Functions:
         )
         try:
             handler = self._handlers.get(name) or self._handlers.setdefault(name, _find(name))
-            reply = json.dumps(handler(json.loads(body), context)).encode("utf-8")
+            event = json.loads(payload)
+            if binary_body:
+                add_binary_body(event, binary_body)
+            reply = json.dumps(handler(event, context)).encode("utf-8")
             result: dict[str, Any] = {"ok": True}
         except Exception as error:  # noqa: BLE001 - as Lambda handles any error
             traceback.print_exc()

@@ -20,6 +20,7 @@ from typing import Any
 
 from local.function_pool import FunctionFailed
 from local.gateway.app import Gateway
+from local.http_event import with_binary_body
 from local.http_server import http_server, run
 from local.request_log import RequestLog
 from local.template import Function, Route
@@ -84,9 +85,12 @@ class Invocations:
         # A thread for each request. asyncio's default pool is too small for a client with many parallel requests.
         self._threads = ThreadPoolExecutor(_AT_ONCE, "invoke")
 
-    async def invoke(self, function: Function, event: bytes, request_id: str) -> bytes:
+    async def invoke(
+        self, function: Function, event: bytes, request_id: str, binary_body: bytes = b""
+    ) -> bytes:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._invoke, function.name, event)
+        payload = with_binary_body(event, binary_body)
+        return await loop.run_in_executor(self._threads, self._invoke, function.name, payload)
 
     async def stop(self) -> None:
         self._threads.shutdown(wait=False)

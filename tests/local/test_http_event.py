@@ -1,12 +1,18 @@
 """The event matches AWS's documentation of payload format 2.0."""
 
 import base64
+import json
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from local.http_event import build_http_event
+from local.http_event import (
+    add_binary_body,
+    build_http_event,
+    size_with_binary_body,
+    with_binary_body,
+)
 
 
 def build(
@@ -16,6 +22,7 @@ def build(
     headers: list[tuple[str, str]] | None = None,
     body: bytes = b"",
     path_parameters: dict[str, str] | None = None,
+    leave_out_binary: bool = False,
 ) -> dict[str, Any]:
     return build_http_event(
         method,
@@ -29,6 +36,7 @@ def build(
         request_id="JKJaXmPLvHcESHA=",
         now=datetime(2026, 11, 21, 8, 35, tzinfo=UTC),
         domain_name="abc.execute-api.example",
+        leave_out_binary=leave_out_binary,
     )
 
 
@@ -116,3 +124,21 @@ def test_encodes_a_body_that_only_claims_to_be_text() -> None:
     event = build(headers=[("content-type", "application/json")], body=b"\xff\xfe")
     assert event["isBase64Encoded"] is True
     assert base64.b64decode(event["body"]) == b"\xff\xfe"
+
+
+@pytest.mark.parametrize("size", range(1, 5))
+def test_a_binary_body_that_was_left_out_and_added_makes_the_same_event(size: int) -> None:
+    body = b"\xff" * size
+    whole, parts = build(body=body), build(body=body, leave_out_binary=True)
+    assert "body" not in parts
+    payload = json.dumps(parts).encode()
+    assert with_binary_body(payload, body) == json.dumps(whole).encode()
+    assert size_with_binary_body(payload, body) == len(json.dumps(whole))
+    add_binary_body(parts, body)
+    assert list(parts.items()) == list(whole.items())
+
+
+def test_without_a_binary_body_nothing_is_added() -> None:
+    payload = json.dumps(build(body=b"text", leave_out_binary=True)).encode()
+    assert with_binary_body(payload, b"") == payload
+    assert size_with_binary_body(payload, b"") == len(payload)

@@ -179,7 +179,9 @@ class Reader:
         self.answer = answer
         self.events: list[dict[str, Any]] = []
 
-    async def invoke(self, function: Function, event: bytes, request_id: str) -> bytes:
+    async def invoke(
+        self, function: Function, event: bytes, request_id: str, binary_body: bytes = b""
+    ) -> bytes:
         self.events.append(json.loads(event))
         if isinstance(self.answer, Exception):
             raise self.answer
