@@ -26,6 +26,7 @@
     stores.py           how S3 and DynamoDB are started
     services.py         runs both as child processes and restarts them
     child_processes.py  children that end when their parent does
+    signatures.py       checks the signatures of requests to DynamoDB and Lambda
     http_server.py      the uvicorn configuration of all servers
     option_check.py     checks settings beyond their types and bounds
     first_start.py      creates the operator, team and key of a new data folder

@@ -7,7 +7,6 @@ Source: https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import socket
@@ -15,14 +14,12 @@ import time
 import uuid
 from pathlib import Path
 
-from nanio.auth.sigv4 import verify_header_auth
-from nanio.errors import S3Error
-
 from local.data_folder import write_private
 from local.function_pool import FunctionPool
 from local.lambda_runtime.http import Listener, Request, Response
 from local.request_log import RequestLog
 from local.retry_queue import RetryQueue, invoke_with_retries
+from local.signatures import is_signed
 from local.template import Function, function_arn
 
 MAX_PAYLOAD_BYTES = 2**18
@@ -43,7 +40,7 @@ class InvokeApi:
     ) -> None:
         self._folder = folder
         self._functions = {function.name: function for function in functions}
-        self._access_key, self._secret_key = credentials
+        self._credentials = credentials
         self._log = log
         self._listener = Listener(self._answer, max_body_bytes=MAX_PAYLOAD_BYTES)
         self._queue: RetryQueue | None = None
@@ -82,7 +79,14 @@ class InvokeApi:
             return _refusal(
                 413, "RequestTooLargeException", f"The payload of {request.size} bytes is too large"
             )
-        if not self._is_signed(request):
+        if not is_signed(
+            request.method,
+            request.path,
+            "",
+            request.headers,
+            request.body,
+            credentials=self._credentials,
+        ):
             return _refusal(
                 403, "UnrecognizedClientException", "The security token is invalid or missing"
             )
@@ -99,21 +103,6 @@ class InvokeApi:
         request_id = str(uuid.uuid4())
         self._keep({"function": invoke[1], "request_id": request_id, "payload": payload})
         return Response(202, b"", [("x-amzn-requestid", request_id)])
-
-    def _is_signed(self, request: Request) -> bool:
-        digest = hashlib.sha256(request.body).hexdigest()
-        try:
-            verify_header_auth(
-                method=request.method,
-                path=request.path,
-                query="",
-                # Only S3's clients send the body's hash; for Lambda the server computes it.
-                headers={**request.headers, "x-amz-content-sha256": digest},
-                secret_lookup=lambda key: self._secret_key if key == self._access_key else None,
-            )
-        except S3Error:
-            return False
-        return True
 
     def _keep(self, invocation: dict[str, object]) -> None:
         # Named by time, so that they are delivered roughly in order of arrival.

@@ -14,6 +14,8 @@ from nanio.errors import BucketAlreadyOwnedByYou
 from nanio.storage.multipart import MultipartManager
 from starlette.types import ASGIApp
 
+# Also makes nanio keep the signing key.
+import local.signatures  # noqa: F401
 from local.object_storage.announcements import Announcements
 from local.object_storage.requests import routes
 from local.object_storage.storage import Storage

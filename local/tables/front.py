@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import Protocol
 
-from nanio.auth.sigv4 import verify_header_auth
-from nanio.errors import S3Error
 from starlette.types import Receive, Scope, Send
+
+from local.signatures import is_signed
 
 READS = frozenset(
     {
@@ -71,7 +70,7 @@ class Front:
 
     def __init__(self, database: Database, credentials: tuple[str, str]) -> None:
         self._database = database
-        self._access_key, self._secret_key = credentials
+        self._credentials = credentials
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -93,9 +92,10 @@ class Front:
     async def _reply(self, scope: Scope, headers: dict[str, str], body: bytes | None) -> Reply:
         if body is None:
             return refusal("ValidationException", "The request is too large")
-        try:
-            self._check_signature(scope, headers, body)
-        except S3Error:
+        path, query = scope["path"], scope["query_string"].decode("latin-1")
+        if not is_signed(
+            scope["method"], path, query, headers, body, credentials=self._credentials
+        ):
             return refusal(
                 "UnrecognizedClientException",
                 "The security token included in the request is invalid.",
@@ -108,13 +108,3 @@ class Front:
                 f"The local cloud does not support {action or 'an operation without a name'}",
             )
         return await self._database.answer(action, body)
-
-    def _check_signature(self, scope: Scope, headers: dict[str, str], body: bytes) -> None:
-        verify_header_auth(
-            method=scope["method"],
-            path=scope["path"],
-            query=scope["query_string"].decode("latin-1"),
-            # Only S3's clients send the body's hash; for DynamoDB the server computes it.
-            headers={**headers, "x-amz-content-sha256": hashlib.sha256(body).hexdigest()},
-            secret_lookup=lambda key: self._secret_key if key == self._access_key else None,
-        )
