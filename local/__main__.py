@@ -7,10 +7,7 @@ import os
 from pathlib import Path
 
 from local.child_processes import end_with_parent, leave
-from local.cold_starts.bench import Options as BenchOptions
-from local.cold_starts.bench import bench_cold
 from local.data_folder import ENGINES
-from local.demo.demonstration import demo
 from local.gateway.throttle import Limits
 from local.serve import Options, serve
 from local.template import template_path
@@ -113,7 +110,7 @@ def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser = commands.add_parser(
         "demo", help="build a sample monorepo twice, the second time from the cache"
     )
-    parser.set_defaults(run=lambda arguments: demo(arguments.data))
+    parser.set_defaults(run=_demo)
     _add_data(parser)
 
 
@@ -136,7 +133,17 @@ def _add_bench_cold(commands: argparse._SubParsersAction[argparse.ArgumentParser
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the page with the table")
 
 
+def _demo(arguments: argparse.Namespace) -> int:
+    # Each command imports its own modules, so that `serve` starts without those of the others.
+    from local.demo.demonstration import demo
+
+    return demo(arguments.data)
+
+
 def _bench_cold(arguments: argparse.Namespace) -> int:
+    from local.cold_starts.bench import Options as BenchOptions
+    from local.cold_starts.bench import bench_cold
+
     return bench_cold(
         BenchOptions(
             functions=tuple(arguments.functions),
