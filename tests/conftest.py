@@ -67,10 +67,12 @@ def pytest_runtest_makereport(
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_boto3() -> Iterator[None]:
-    """boto3 reads its description of AWS once, not for every session, and retries without a pause."""
+    """boto3 reads its description of AWS once, not for every session, and both clients retry without a pause."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("botocore.session.create_loader", cache(create_loader))
         patched.setattr(ExponentialBackoff, "delay_amount", lambda *_: 0)
+        # The pauses of larder.aws.wire.
+        patched.setattr("random.random", lambda: 0.0)
         yield
 
 

@@ -24,5 +24,5 @@ def test_the_contracts_include_every_domain_of_functions(domain: str) -> None:
     top, *_ = contract("The layer does not import functions")["layers"]
     assert domain in top.split(" | ")
     assert f"{domain}.*" in contract("Functions do not import each other")["modules"]
-    assert domain in contract("Only larder.aws imports botocore")["source_modules"]
+    assert domain in contract("Only larder.aws.boto imports")["source_modules"]
     assert domain in contract("Functions and web/ call services")["source_modules"]

@@ -18,6 +18,7 @@ from botocore.exceptions import ClientError
 from botocore.handlers import BUILTIN_HANDLERS
 
 from larder import aws
+from larder.aws import boto
 from local.template import ACCOUNT_ID
 from tests.permissions import Grant, function_of, needs
 from tests.rehearsal.emulator import Emulator
@@ -149,7 +150,7 @@ def under_its_role(handler: str) -> Iterator[None]:
 @contextmanager
 def _presenting(keys: Keys) -> Iterator[None]:
     # Every client of the session signs with this object.
-    presented: Any = aws._session().get_credentials()
+    presented: Any = boto._session().get_credentials()
     before = presented.access_key, presented.secret_key, presented.token
     presented.access_key, presented.secret_key, presented.token = keys
     try:

@@ -55,6 +55,7 @@ def _unreachable(error: TryAgain) -> str:
 
 def _of_aws(error: Exception) -> str | None:
     from larder import aws
+    from larder.aws.boto import BotoCoreError
 
     if isinstance(error, aws.ClientError):
         code = aws.error_code(error)
@@ -62,7 +63,7 @@ def _of_aws(error: Exception) -> str | None:
         next_step = _BY_CODE_OF_AWS.get(code)
         line = f"AWS refused: {_one_line(message)} ({code})"
         return line if next_step is None else f"{line}. Next: {next_step}"
-    if isinstance(error, aws.BotoCoreError):
+    if isinstance(error, BotoCoreError):
         known = _BY_ERROR_OF_BOTOCORE.get(type(error).__name__)
         return known or f"AWS cannot be reached: {_one_line(error)}. Next: {_CHECK_NETWORK}"
     return None

@@ -116,14 +116,14 @@ def _answers(url: str) -> bool:
 
 
 def _enter_stack(name: str, region: str | None, profile: str | None) -> None:
-    from larder import aws
+    from larder.aws import boto
 
     if profile is not None:
         # As in the AWS tools, --profile overrides keys in the environment.
         for variable in _KEYS_OF_THE_ENVIRONMENT:
             os.environ.pop(variable, None)
         os.environ["AWS_PROFILE"] = profile
-    region = region or aws.profile_region()
+    region = region or boto.profile_region()
     if region is None:
         raise click.UsageError(
             "the region of the stack is unknown: set it with --region NAME, AWS_REGION or the profile"

@@ -22,7 +22,6 @@ from larder.artifacts.models import (
     Upload,
     parse_object_key,
 )
-from larder.errors import TryAgain
 from larder.settings import region, s3_endpoint, settings, url_suffix
 
 _MISSING = frozenset({"404", "NoSuchKey", "NoSuchVersion", "NotFound"})
@@ -73,10 +72,7 @@ def get(upload: Upload, version: str, size_bytes: int) -> bytes | None:
     if reply["ContentLength"] != size_bytes:
         reply["Body"].close()
         return None
-    try:
-        return reply["Body"].read()
-    except aws.BotoCoreError as error:
-        raise TryAgain from error
+    return reply["Body"].read()
 
 
 def head(upload: Upload, version: str | None = None) -> StoredObject | None:

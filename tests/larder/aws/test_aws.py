@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
-from botocore.exceptions import ClientError
 
 from larder import aws
 from larder.deadline import one_try
@@ -44,7 +43,7 @@ def test_an_unreachable_store_is_reported_as_try_again(table: str) -> None:
 
 def test_missing_permissions_are_reported_as_such_even_with_one_try(table: str) -> None:
     denied = {"__type": "com.amazonaws.dynamodb.v20120810#AccessDeniedException"}
-    refused = pytest.raises(ClientError, match="AccessDeniedException")
+    refused = pytest.raises(aws.ClientError, match="AccessDeniedException")
     with refusing("dynamodb", "GetItem", 400, denied), one_try(), refused:
         read(table)
 
