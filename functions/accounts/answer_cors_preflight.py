@@ -2,11 +2,9 @@
 
 from typing import Annotated
 
-from aws_lambda_powertools.event_handler import Response
-from aws_lambda_powertools.event_handler.depends import Depends
-
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.cors import announced_request_headers
+from larder.web.powertools.resolver import Depends, Response
 from larder.web.responses import empty
 
 app = better_auth_api(guarded=False)

@@ -2,8 +2,6 @@
 
 from typing import Annotated
 
-from aws_lambda_powertools.event_handler import Request
-
 from larder import clock
 from larder.accounts import sign_in
 from larder.accounts.user_json import user_json
@@ -12,6 +10,7 @@ from larder.web.audit_log import audit
 from larder.web.bodies.credentials import PasswordChangeBody
 from larder.web.cookies import session_cookies
 from larder.web.mail_context import RequestMailContext
+from larder.web.powertools.resolver import Request
 from larder.web.principals.session import SignedInInPerson
 from larder.web.replies.accounts import NewSessionJson
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response

@@ -2,8 +2,6 @@
 
 from typing import Annotated, Literal, TypedDict
 
-from aws_lambda_powertools.event_handler import Request
-
 from larder import clock
 from larder.accounts import sign_in
 from larder.api_keys.service import delete_keys_of
@@ -11,6 +9,7 @@ from larder.teams.members import leave_teams
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.bodies.credentials import FarewellPassword
 from larder.web.cookies import clearing_cookies
+from larder.web.powertools.resolver import Request
 from larder.web.principals.session import SignedInInPerson
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response
 

@@ -2,8 +2,6 @@
 
 from typing import Annotated
 
-from aws_lambda_powertools.event_handler import Request
-
 from larder import clock
 from larder.accounts.sessions import extend_session
 from larder.accounts.user_json import user_json
@@ -13,6 +11,7 @@ from larder.web.cookies import (
     is_signed_by_the_old_secret,
     renewed_cookies,
 )
+from larder.web.powertools.resolver import Request
 from larder.web.principals.session import MaybeSignedIn
 from larder.web.replies.accounts import CurrentSessionJson, session_json
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response

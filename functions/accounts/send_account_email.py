@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
 from larder import clock
 from larder.accounts import emails
 from larder.accounts.email_jobs import EmailJob, parse_job
 from larder.accounts.emails import Delivery
 from larder.web.log import logged, logger
+from larder.web.powertools.context import LambdaContext
 
 
 def send_account_email(job: EmailJob) -> Delivery:

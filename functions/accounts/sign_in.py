@@ -2,8 +2,6 @@
 
 from typing import Annotated, NotRequired, TypedDict
 
-from aws_lambda_powertools.event_handler import Request
-
 from larder import clock
 from larder.accounts import sign_in as service
 from larder.accounts.user_json import UserJson, user_json
@@ -14,6 +12,7 @@ from larder.web.bodies.accounts import SignInBody
 from larder.web.cookies import session_cookies
 from larder.web.log import logger
 from larder.web.mail_context import RequestMailContext
+from larder.web.powertools.resolver import Request
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, MayHave, json_response
 
 app = better_auth_api()

@@ -2,11 +2,10 @@
 
 from typing import Annotated
 
-from aws_lambda_powertools.event_handler import Request
-
 from larder.accounts.sessions import revoke_session
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.cookies import clearing_cookies
+from larder.web.powertools.resolver import Request
 from larder.web.principals.session import MaybeSignedInInPerson
 from larder.web.replies.better_auth import SuccessJson
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response

@@ -5,8 +5,6 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
 from larder import clock, deadline
 from larder.accounts import service
 from larder.api_keys.service import delete_keys_created_until, delete_keys_of
@@ -15,6 +13,7 @@ from larder.errors import TryAgain
 from larder.teams.members import leave_teams
 from larder.teams.state import delete_personal_state
 from larder.web.log import logged, logger
+from larder.web.powertools.context import LambdaContext
 
 
 def sweep_deleted_users(context: LambdaContext) -> int:

@@ -2,13 +2,12 @@
 
 from typing import Annotated
 
-from aws_lambda_powertools.event_handler import Request
-
 from larder import clock
 from larder.accounts.service import update_profile
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.bodies.accounts import ProfileBody
 from larder.web.cookies import renewed_cookies
+from larder.web.powertools.resolver import Request
 from larder.web.principals.session import SignedIn
 from larder.web.replies.better_auth import StatusJson
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response

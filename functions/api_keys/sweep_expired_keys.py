@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
 from larder import clock
 from larder.api_keys import service
 from larder.web.log import logged, logger
+from larder.web.powertools.context import LambdaContext
 
 
 def sweep_expired_keys() -> int:

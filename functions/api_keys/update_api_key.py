@@ -1,7 +1,5 @@
 """POST /api/auth/api-key/update"""
 
-from aws_lambda_powertools.event_handler import Request
-
 from larder import clock
 from larder.api_keys import manage, service
 from larder.web.app import better_auth_api, lambda_handler
@@ -9,6 +7,7 @@ from larder.web.audit_log import audit
 from larder.web.bodies.api_keys import SentKeyUpdate
 from larder.web.key_notice import notify_if_never_expires
 from larder.web.mail_context import RequestMailContext
+from larder.web.powertools.resolver import Request
 from larder.web.principals.session import KeyMaker
 from larder.web.replies.api_keys import ApiKeyJson, api_key_json
 from larder.web.request_context import request_context

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
 from larder import clock
 from larder.artifacts import finalize
 from larder.artifacts.models import NULL_VERSION, parse_object_key
 from larder.metrics import counted
 from larder.web.log import logged, logger
+from larder.web.powertools.context import LambdaContext
 
 
 def commit_upload(object_key: str, version: str) -> None:

@@ -2,12 +2,11 @@
 
 from typing import TypedDict
 
-from aws_lambda_powertools.event_handler import Request
-
 from larder import clock
 from larder.artifacts import service
 from larder.web.app import cache_api, lambda_handler
 from larder.web.parameters import Body, Metadata, NamedHash
+from larder.web.powertools.resolver import Request
 from larder.web.principals.cache import CacheWriter
 from larder.web.responses import AcceptedResponse, accepted_response, artifact_url
 

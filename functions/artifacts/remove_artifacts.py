@@ -4,14 +4,13 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
 from larder import clock, deadline
 from larder.artifacts import delete_by_writer, eviction
 from larder.artifacts.delete_by_writer import RemovalReport
 from larder.artifacts.eviction import EvictionReport
 from larder.artifacts.jobs import JobKind, RemovalJob, parse_job
 from larder.web.log import logged, logger
+from larder.web.powertools.context import LambdaContext
 
 
 def remove_artifacts(job: RemovalJob, context: LambdaContext) -> RemovalReport | EvictionReport:

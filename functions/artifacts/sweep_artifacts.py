@@ -4,13 +4,12 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
 from larder import clock, deadline
 from larder.artifacts import sweep
 from larder.artifacts.sweep import SweepReport
 from larder.metrics import measured
 from larder.web.log import logged, logger
+from larder.web.powertools.context import LambdaContext
 
 
 def sweep_artifacts(context: LambdaContext) -> SweepReport:

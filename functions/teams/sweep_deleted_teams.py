@@ -5,14 +5,13 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
 from larder import clock, deadline
 from larder.api_keys.service import delete_keys_of_team
 from larder.artifacts.delete_owner import UPLOADS_ARE_OVER_AFTER, delete_owner_data
 from larder.invitations import service as invitations
 from larder.teams import teams
 from larder.web.log import logged, logger
+from larder.web.powertools.context import LambdaContext
 
 
 def sweep_deleted_teams(context: LambdaContext) -> int:

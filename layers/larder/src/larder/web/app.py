@@ -3,9 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, CORSConfig, Response
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
 from larder.deadline import request_deadline
 from larder.errors import (
     LarderError,
@@ -18,6 +15,8 @@ from larder.web.errors import (
     PathNotFound,
 )
 from larder.web.log import log_of_request, logger
+from larder.web.powertools.context import LambdaContext
+from larder.web.powertools.resolver import APIGatewayHttpResolver, CORSConfig, Response
 from larder.web.proxy import refusal
 from larder.web.replies.errors import code_of
 from larder.web.responses import auth_error_response, empty, error_response

@@ -1,8 +1,7 @@
 """The base URL of this deployment."""
 
-from aws_lambda_powertools.event_handler import Request
-
 from larder.settings import settings
+from larder.web.powertools.resolver import Request
 
 
 def base_url(request: Request) -> str:

@@ -3,9 +3,8 @@
 import ipaddress
 import re
 
-from aws_lambda_powertools.event_handler import Request
-
 from larder.settings import settings
+from larder.web.powertools.resolver import Request
 
 UNKNOWN = "unknown"
 """The rate limit key of requests without a valid address."""

@@ -8,12 +8,10 @@ visitors in to an account of the attacker.
 from itertools import accumulate
 from urllib.parse import quote, unquote, urlsplit
 
-from aws_lambda_powertools.event_handler import Request
-from aws_lambda_powertools.shared.cookies import Cookie, SameSite
-
 from larder.settings import settings
 from larder.signing import is_signed, is_signed_anew, sign
 from larder.web.base_url import base_url
+from larder.web.powertools.resolver import Cookie, Request, SameSite
 
 _SESSION_TOKEN = "better-auth.session_token"  # noqa: S105  # a name
 _SESSION_DATA = "better-auth.session_data"

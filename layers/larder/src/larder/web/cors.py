@@ -1,9 +1,8 @@
 """CORS for `/api/auth`: pages of `trusted_origins` can read its replies (Fetch standard, 3.2)."""
 
-from aws_lambda_powertools.event_handler import CORSConfig, Request
-
 from larder.settings import listed, settings
 from larder.web.origins import check_listed_page, is_listed_origin, origin_of
+from larder.web.powertools.resolver import CORSConfig, Request
 
 _PREFLIGHT_SECONDS = 7200
 """How long a browser can cache a preflight. This is Chromium's maximum."""

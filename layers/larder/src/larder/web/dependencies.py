@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
-from aws_lambda_powertools.event_handler import Request
-from aws_lambda_powertools.event_handler.depends import Depends
+from larder.web.powertools.resolver import Depends, Request
 
 _Function = Callable[..., Any]
 

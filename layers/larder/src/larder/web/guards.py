@@ -6,24 +6,24 @@
 4. the callback URLs in body and query.
 """
 
-from typing import Any
-
-from aws_lambda_powertools.event_handler import Request, Response
-from aws_lambda_powertools.event_handler.api_gateway import ApiGatewayResolver
-from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
+from typing import TYPE_CHECKING, Any
 
 from larder import clock
 from larder.rate_limits.service import limit_of, take
 from larder.web.bodies.better_auth import auth_body
 from larder.web.client_address import counted_address
 from larder.web.origins import check_callbacks, check_origin
+from larder.web.powertools.resolver import ApiGatewayResolver, Request, Response
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 
 PREFIX = "/api/auth"
 
 BODYLESS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-def guard_request(app: ApiGatewayResolver, next_middleware: NextMiddleware) -> Response[Any]:
+def guard_request(app: ApiGatewayResolver, next_middleware: "NextMiddleware") -> Response[Any]:
     """Run all checks. Raises the error of the first that fails."""
     request: Request = app.request
     path = request.route.removeprefix(PREFIX)

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
 
-from aws_lambda_powertools import Logger
+from larder.web.powertools.logger import Logger
 
 if TYPE_CHECKING:
-    from aws_lambda_powertools.utilities.typing import LambdaContext
+    from larder.web.powertools.context import LambdaContext
 
 
 @cache

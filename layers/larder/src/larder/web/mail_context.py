@@ -2,12 +2,10 @@
 
 from typing import Annotated
 
-from aws_lambda_powertools.event_handler import Request
-from aws_lambda_powertools.event_handler.depends import Depends
-
 from larder.accounts.email_jobs import MailContext, RequestDescription
 from larder.web.base_url import base_url
 from larder.web.client_address import client_address
+from larder.web.powertools.resolver import Depends, Request
 
 
 def described(request: Request) -> RequestDescription:

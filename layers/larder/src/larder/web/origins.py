@@ -10,8 +10,6 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from aws_lambda_powertools.event_handler import Request
-
 from larder.settings import SettingsError, listed, settings
 from larder.web.base_url import base_url
 from larder.web.errors import (
@@ -23,6 +21,7 @@ from larder.web.errors import (
     InvalidRedirectUrl,
     MissingOrNullOrigin,
 )
+from larder.web.powertools.resolver import Request
 
 MAX_URL_LENGTH = 2048
 """The longest callback URL. It is sent in a header, and headers have a limit."""

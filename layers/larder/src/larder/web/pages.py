@@ -20,10 +20,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
 from larder.settings import settings
 from larder.web.log import log_of_request
+from larder.web.powertools.context import LambdaContext
 from larder.web.proxy import refusal
 from larder.web.security_headers import add_security_headers
 

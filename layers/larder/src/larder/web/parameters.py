@@ -7,9 +7,6 @@ import re
 from dataclasses import dataclass
 from typing import Annotated
 
-from aws_lambda_powertools.event_handler import Request
-from aws_lambda_powertools.event_handler.depends import Depends
-
 from larder.api_keys.models import PresentedKey
 from larder.api_keys.service import presented_form
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, parse_hash
@@ -19,6 +16,7 @@ from larder.settings import settings
 from larder.teams.teams import parse_slug, parse_team_id
 from larder.web.bodies.raw import printable, sent_bytes
 from larder.web.errors import InvalidRequest
+from larder.web.powertools.resolver import Depends, Request
 from larder.web.request_context import request_context
 
 MAX_TAG_LENGTH = 600

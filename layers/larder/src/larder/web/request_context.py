@@ -1,9 +1,8 @@
 """The parts of a request that an integrator's functions get."""
 
-from aws_lambda_powertools.event_handler import Request
-
 from larder.extensions import RequestContext
 from larder.settings import listed, settings
+from larder.web.powertools.resolver import Request
 
 _CREDENTIALS = frozenset({"authorization", "cookie"})
 

@@ -5,12 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Generic, TypeVar
 from urllib.parse import urlencode
 
-from aws_lambda_powertools.event_handler import Request, Response
-from aws_lambda_powertools.shared.cookies import Cookie
-
 from larder.artifacts.models import Artifact, ArtifactHash
 from larder.errors import DeleteUserDisabled, LarderError
 from larder.web.base_url import base_url
+from larder.web.powertools.resolver import Cookie, Request, Response
 from larder.web.replies.errors import better_auth_error, headers_of, status_of, vercel_error
 
 _JSON = "application/json"

@@ -6,8 +6,6 @@ Unknown fields are ignored: newer clients send more of them, and users cannot se
 
 from typing import Annotated
 
-from aws_lambda_powertools.event_handler import Request
-from aws_lambda_powertools.event_handler.depends import Depends
 from pydantic import Field
 
 from larder.accounts.models import ProfileChange
@@ -17,6 +15,7 @@ from larder.names import parse_name
 from larder.web.bodies.better_auth import parsed
 from larder.web.bodies.model import BodyModel
 from larder.web.errors import EmailCannotBeUpdated, NoFieldsToUpdate
+from larder.web.powertools.resolver import Depends, Request
 
 
 class _SignUp(BodyModel):

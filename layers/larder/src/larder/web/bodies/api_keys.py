@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from aws_lambda_powertools.event_handler import Request
-from aws_lambda_powertools.event_handler.depends import Depends
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -27,6 +25,7 @@ from larder.teams.teams import parse_team_id
 from larder.web.bodies.better_auth import parsed
 from larder.web.bodies.model import BodyModel
 from larder.web.errors import InvalidBody, InvalidQuery, KeyForAnother, ServerOnlyProperty
+from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.session import KeyMaker, UserPrincipal
 from larder.web.request_context import request_context
 

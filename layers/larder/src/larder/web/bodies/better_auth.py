@@ -3,10 +3,9 @@
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import parse_qsl
 
-from aws_lambda_powertools.event_handler import Request
-
 from larder.web.bodies.raw import broken_rules, sent_bytes, sent_json
 from larder.web.errors import InvalidBody, InvalidRequest, UnsupportedMediaType
+from larder.web.powertools.resolver import Request
 
 if TYPE_CHECKING:
     # The guards of every endpoint read the body; those that check nothing of it start without pydantic.

@@ -8,9 +8,6 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from aws_lambda_powertools.event_handler import Request
-from aws_lambda_powertools.event_handler.depends import Depends
-
 from larder.artifacts.models import is_hash
 from larder.settings import settings
 from larder.teams.models import CachingStatus
@@ -19,6 +16,7 @@ from larder.web.bodies.raw import printable, sent_json
 from larder.web.errors import InvalidRequest
 from larder.web.log import logger
 from larder.web.parameters import MAX_DURATION_MS, BearerToken
+from larder.web.powertools.resolver import Depends, Request
 
 MAX_QUERIED_LENGTH = 400
 """The longest hash in a query. The reply repeats each hash, and a thousand of this length, escaped as JSON twice, still

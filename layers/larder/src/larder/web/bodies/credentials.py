@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from aws_lambda_powertools.event_handler import Request
-from aws_lambda_powertools.event_handler.depends import Depends
 from pydantic import Field
 
 from larder import clock
@@ -15,6 +13,7 @@ from larder.web.bodies.better_auth import parsed
 from larder.web.bodies.model import BodyModel
 from larder.web.errors import InvalidCallbackUrl, InvalidQuery
 from larder.web.origins import absolute, is_trusted_url
+from larder.web.powertools.resolver import Depends, Request
 
 RESET_PAGE = "/reset-password"
 """Larder's own page, for links without a `callbackURL`."""

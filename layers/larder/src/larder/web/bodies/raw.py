@@ -4,9 +4,8 @@ import base64
 import json
 from typing import TYPE_CHECKING
 
-from aws_lambda_powertools.event_handler import Request
-
 from larder.web.errors import InvalidRequest
+from larder.web.powertools.resolver import Request
 
 if TYPE_CHECKING:
     # Endpoints that read a body but check none of it start without pydantic.

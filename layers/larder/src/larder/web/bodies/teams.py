@@ -7,8 +7,6 @@ service has.
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
 
-from aws_lambda_powertools.event_handler import Request
-from aws_lambda_powertools.event_handler.depends import Depends
 from pydantic import TypeAdapter, ValidationError
 
 from larder.accounts.addresses import parse_address
@@ -21,6 +19,7 @@ from larder.web.bodies.model import BodyModel
 from larder.web.bodies.raw import broken_rules, sent_json
 from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken
+from larder.web.powertools.resolver import Depends, Request
 
 MAX_INVITATIONS = 10
 """How many people one request can invite."""

@@ -1,7 +1,5 @@
 """An API key in a header of a request to `/api/auth`, used in place of a session if the deployment allows it."""
 
-from aws_lambda_powertools.event_handler import Request
-
 from larder import clock
 from larder.api_keys.models import ApiKey, Refusal
 from larder.api_keys.service import presented_form, verify_presented
@@ -9,6 +7,7 @@ from larder.errors import NotSignedIn, RateLimited, UsageExceeded
 from larder.extensions import load
 from larder.settings import SettingsError, listed, settings
 from larder.web.errors import InvalidApiKey
+from larder.web.powertools.resolver import Request
 from larder.web.request_context import lower_headers, request_context, whole_request_context
 
 MAX_KEY_LENGTH = 256

@@ -25,9 +25,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
-from aws_lambda_powertools.event_handler import Request
-from aws_lambda_powertools.event_handler.depends import Depends
-
 from larder import clock
 from larder.api_keys.models import CACHE_ACTIONS, ApiKey, Permissions
 from larder.api_keys.principals import Principal
@@ -75,6 +72,7 @@ from larder.web.parameters import (
     named_hash,
     team_query,
 )
+from larder.web.powertools.resolver import Depends, Request
 
 if TYPE_CHECKING:
     from larder.accounts.models import Session, User

@@ -16,9 +16,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated
 
-from aws_lambda_powertools.event_handler import Request
-from aws_lambda_powertools.event_handler.depends import Depends
-
 from larder import clock
 from larder.accounts import sessions
 from larder.accounts.models import Session, User
@@ -36,6 +33,7 @@ from larder.web.errors import (
     UnauthorizedSession,
 )
 from larder.web.log import logger
+from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.api_key import presented_key
 
 _BEARER = re.compile(r"Bearer +(?P<token>[A-Za-z0-9]{32})", re.IGNORECASE)

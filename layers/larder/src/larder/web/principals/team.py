@@ -21,9 +21,6 @@ it needs `artifacts: manage`. CI keys have none of these. Another team gets the 
 from dataclasses import dataclass
 from typing import Annotated
 
-from aws_lambda_powertools.event_handler import Request
-from aws_lambda_powertools.event_handler.depends import Depends
-
 from larder import clock
 from larder.accounts.models import User
 from larder.api_keys.models import Permissions
@@ -46,6 +43,7 @@ from larder.teams.state import standing_of
 from larder.web.bodies.teams import InvitationToken, SentNewTeam, SentTeamChange
 from larder.web.log import logger
 from larder.web.parameters import BearerToken, Token
+from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.cache import Authenticated, authenticate, check_not_blocked
 
 _READ: Permissions = {"teams": ("read",)}

@@ -4,10 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Annotated
 
-from aws_lambda_powertools.event_handler import Request
-from aws_lambda_powertools.event_handler.depends import Depends
-
 from larder.web.errors import InvalidQuery
+from larder.web.powertools.resolver import Depends, Request
 
 MAX_KEYS = 100
 """The most keys in one reply. Even if each has 10,000 characters of metadata, it is far below Lambda's 6 MB."""

@@ -6,12 +6,10 @@ from binascii import Error
 from dataclasses import dataclass
 from typing import Annotated
 
-from aws_lambda_powertools.event_handler import Request
-from aws_lambda_powertools.event_handler.depends import Depends
-
 from larder.artifacts.models import HASH_PATTERN, parse_writer_id
 from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken, check_parameters
+from larder.web.powertools.resolver import Depends, Request
 
 MAX_ARTIFACTS = 100
 DEFAULT_ARTIFACTS = 20

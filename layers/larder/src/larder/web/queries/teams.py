@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from aws_lambda_powertools.event_handler import Request
-from aws_lambda_powertools.event_handler.depends import Depends
-
 from larder.clock import from_ms
 from larder.teams.teams import names_a_team
 from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken
+from larder.web.powertools.resolver import Depends, Request
 
 MAX_LIMIT = 100
 DEFAULT_LIMIT = 20

@@ -4,13 +4,11 @@ import re
 from datetime import date
 from typing import Annotated
 
-from aws_lambda_powertools.event_handler import Request
-from aws_lambda_powertools.event_handler.depends import Depends
-
 from larder import clock
 from larder.usage.models import Period, period_until
 from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken, check_parameters
+from larder.web.powertools.resolver import Depends, Request
 
 MAX_DAYS = 366
 DEFAULT_DAYS = 30

@@ -3,15 +3,13 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from aws_lambda_powertools.event_handler import Request
-from aws_lambda_powertools.event_handler.depends import Depends
-
 from larder.teams.teams import parse_team_id
 from larder.turbo_login.service import Grant
 from larder.web.bodies.better_auth import parsed
 from larder.web.bodies.model import BodyModel
 from larder.web.errors import InvalidBody
 from larder.web.origins import check_own_page
+from larder.web.powertools.resolver import Depends, Request
 from larder.web.turbo_login.loopback import MAX_STATE_LENGTH, Loopback, parse_loopback
 
 

@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from aws_lambda_powertools.event_handler import Request
-from aws_lambda_powertools.event_handler.depends import Depends
-
 from larder.web.guards import check_rate
+from larder.web.powertools.resolver import Depends, Request
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,8 @@ from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import urlencode
 
-from aws_lambda_powertools.event_handler import Request
-from aws_lambda_powertools.event_handler.depends import Depends
-
 from larder.web.errors import InvalidQuery
+from larder.web.powertools.resolver import Depends, Request
 from larder.web.turbo_login.loopback import Loopback, parse_loopback
 
 LOGIN_PAGE = "/turborepo/token"
