@@ -1,9 +1,9 @@
 """CPU time of a warm handler call, compared with its calls to AWS alone (the "bare" calls).
 
-AWS's replies come from memory: botocore's HTTP session gets the reply that a real store gave to the same call before.
-So botocore's building, signing and parsing count on both sides, and the network does not. The bare calls are made with
-plain botocore clients, as in any program, one after another in one thread. The two sides take turns, and the fastest
-turn of each counts, because other work on the machine can only add time.
+AWS's replies come from memory: a client gets the reply that a real store gave to the same call before, the handler's as
+bytes of HTTP. So building, signing and parsing count on both sides, and the network does not. The bare calls are made
+with plain botocore clients, as in any program, one after another in one thread. The two sides take turns, and the
+fastest turn of each counts, because other work on the machine can only add time.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
+from urllib.parse import urlsplit
 
 from botocore import xform_name
 from botocore.awsrequest import AWSResponse
@@ -132,8 +133,71 @@ class _Recording:
             status, headers, body = self.replies[_named(request)]
             return AWSResponse(request.url, status, HTTPHeaders.from_dict(headers), _Raw(body))
 
-        with patch.object(URLLib3Session, "send", send):
+        def connect(*_: object, **__: object) -> Any:
+            return _Connection(self.replies)
+
+        from larder import aws
+
+        clients = (aws.dynamodb(), aws.s3())
+        with (
+            patch.object(URLLib3Session, "send", send),
+            patch("socket.create_connection", connect),
+        ):
+            # The connections to the stores are closed, and afterwards those to the memory.
+            for client in clients:
+                client.close()
             yield
+        for client in clients:
+            client.close()
+
+
+class _Connection:
+    """A connection of larder.aws.wire that replies from memory. It is its own file."""
+
+    def __init__(self, replies: dict[str, tuple[int, dict[str, str], bytes]]) -> None:
+        self._replies = {
+            name: b"HTTP/1.1 %d .\r\n%b\r\n%b"
+            % (
+                status,
+                b"".join(f"{name}: {value}\r\n".encode() for name, value in headers.items()),
+                body,
+            )
+            for name, (status, headers, body) in replies.items()
+        }
+        self._reply = io.BytesIO()
+        # A descriptor with nothing to read, for `poll`.
+        self._idle, self._other = os.pipe()
+
+    def sendall(self, data: bytes) -> None:
+        line, _, head = data.partition(b"\r\n")
+        _, _, target = head.partition(b"x-amz-target: ")
+        name = target.partition(b"\r\n")[0].decode()
+        if not name:
+            method, path, _ = line.decode().split(" ", 2)
+            name = f"{method} {path.partition('?')[0]}"
+        self._reply = io.BytesIO(self._replies[name])
+
+    def makefile(self, _: str) -> _Connection:
+        return self
+
+    def readline(self, limit: int) -> bytes:
+        return self._reply.readline(limit)
+
+    def read(self, size: int) -> bytes:
+        return self._reply.read(size)
+
+    def fileno(self) -> int:
+        return self._idle
+
+    def setsockopt(self, *_: object) -> None: ...
+
+    def settimeout(self, _: float) -> None: ...
+
+    def close(self) -> None:
+        if self._idle >= 0:
+            os.close(self._idle)
+            os.close(self._other)
+            self._idle = -1
 
 
 class _Raw(io.BytesIO):
@@ -175,7 +239,7 @@ def _named(request: Any) -> str:
     """The operation of a request to DynamoDB, or the method and path of one to S3."""
     target = request.headers.get("X-Amz-Target")
     if target is None:
-        return f"{request.method} {request.url.partition('?')[0]}"
+        return f"{request.method} {urlsplit(request.url).path}"
     return target.decode() if isinstance(target, bytes) else str(target)
 
 

@@ -115,6 +115,8 @@ def environment(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    if not os.environ.get("ENGINE"):
+        monkeypatch.setenv("LARDER_AWS_CLIENT", os.environ.get("LARDER_AWS_CLIENT", "wire"))
     monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
     if dynamodb_local:
         monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb_local)
@@ -133,6 +135,7 @@ def environment(
 
 def _forget() -> None:
     # Keep the clients: creating them takes longer than most tests, and they still work with moto.
+    aws._by_wire.cache_clear()
     restart()
     forget_options()
 

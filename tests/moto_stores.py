@@ -35,6 +35,8 @@ from moto.dynamodb.parsing.expressions import UpdateExpressionParser  # type: ig
 from moto.s3.models import FakeKey, s3_backends
 from moto.secretsmanager.models import secretsmanager_backends
 
+from tests.moto_sockets import answering_wire
+
 _SERVICES = {
     "cloudformation",
     "cloudwatch",
@@ -64,7 +66,7 @@ _conditions: dict[str | None, tuple[Any, ...]] = {}
 
 @contextmanager
 def answering_boto3() -> Iterator[None]:
-    """Keep all boto3 calls in this process. There are no stores at the start and at the end.
+    """Keep all calls of both clients in this process. There are no stores at the start and at the end.
 
     Calls of several threads run one after the other, because moto's stores lose concurrent updates.
     """
@@ -78,6 +80,7 @@ def answering_boto3() -> Iterator[None]:
 
     try:
         with (
+            answering_wire(),
             patch.object(BotocoreStubber, "__call__", answer_alone),
             patch("moto.core.responses.method_names_from_class", cache(method_names_from_class)),
             patch("moto.backend_index.backend_url_patterns", _url_patterns()),

@@ -6,12 +6,14 @@ from email.utils import parseaddr
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from larder import aws
+from larder.aws import boto
 from local.cloudformation import by_default, read_template
 from local.template import load_template, resource_name
-from tests.hooks import hooked
+from tests.hooks import registered
+from tests.moto_sockets import watching
 from tests.own_variables import all_options
 
 TEMPLATE = read_template(Path(__file__).resolve().parent.parent / "template.yaml")
@@ -215,8 +217,14 @@ def held_to_its_grants(handler: str) -> Iterator[None]:
             if not allows(logical_id, grant, context, keys_act_as_sessions=on)
         )
 
-    clients = (aws.dynamodb(), aws.s3(), aws.lambda_(), aws.secrets_manager(), aws.sesv2())
-    with hooked("provide-client-params", check, *clients):
+    def check_wire(operation: str, arguments: dict[str, Any]) -> None:
+        check(arguments, SimpleNamespace(name=operation))
+
+    services = ("dynamodb", "s3", "lambda", "secretsmanager", "sesv2")
+    with (
+        registered("provide-client-params", check, *map(boto.client, services)),
+        watching(check_wire),
+    ):
         yield
     assert not missing, f"template.yaml does not grant {logical_id} {missing}"
 

@@ -22,9 +22,12 @@ from io import StringIO
 from pathlib import Path
 from threading import local
 from typing import Any
+from unittest.mock import patch
 
 from larder import aws
 from larder.artifacts.repository.totals import read_totals
+from larder.aws import boto
+from larder.aws.connections import Endpoint
 from larder.conditions import equals
 from larder.instance import restart
 from larder.settings import settings
@@ -34,7 +37,7 @@ from local.template import load_template
 from tests.proofs.fault_deliveries import AT_ONCE, DELIVERIES
 from tests.proofs.fault_deliveries import run as deliver
 from tests.proofs.fault_page import COLUMNS, NOT_RUN, render, rows_of
-from tests.proofs.fault_proxy import FAULTS, Call, Fault, Plan, Request, Way
+from tests.proofs.fault_proxy import FAULTS, SERVICES, Call, Fault, Plan, Request, Way
 from tests.proofs.fault_scenarios import SCENARIOS, Scenario
 from tests.proofs.fault_world import (
     FUNCTION_S,
@@ -297,44 +300,55 @@ def _crashing(world: World, call: Call, fault: Fault) -> Iterator[Plan]:
     """A context in which the process ends before or after one call. Its other threads reach no store."""
     current = local()
     over: list[bool] = []
-    clients: dict[str, Any] = {
-        "dynamodb": aws.dynamodb(),
-        "s3": aws.s3(),
-        "lambda": aws.lambda_(),
-        "secretsmanager": aws.secrets_manager(),
-        "sesv2": aws.sesv2(),
-    }
+    clients: dict[str, Any] = {service: boto.client(service) for service in SERVICES}
     hooks: list[tuple[Any, str, Callable[..., None]]] = []
     with world.proxy.failing() as plan:
+
+        def before_any(service: str, request: Request) -> None:
+            if over:
+                raise Crash
+            current.call = plan.name(service, request)
+            if current.call == call and not fault.carried_out:
+                over.append(True)
+                raise Crash
+
+        def after(**_: object) -> None:
+            if over:
+                raise Crash
+            if getattr(current, "call", None) == call:
+                over.append(True)
+                raise Crash
+
+        services = {f"127.0.0.1:{port}": name for name, port in world.proxy.ports.items()}
+        send = Endpoint.send
+
+        def send_and_crash(
+            endpoint: Endpoint, method: str, target: str, headers: dict[str, str], body: bytes
+        ) -> Any:
+            before_any(services[endpoint.host], Request(method, target, headers, body, []))
+            reply = send(endpoint, method, target, headers, body)
+            after()
+            return reply
+
         for service, client in clients.items():
 
             def before(request: Any, service: str = service, **_: object) -> None:
-                if over:
-                    raise Crash
                 headers = {
                     name.lower(): value.decode() if isinstance(value, bytes) else str(value)
                     for name, value in request.headers.items()
                 }
                 path = re.sub(r"^https?://[^/]+", "", request.url)
                 body = request.body if isinstance(request.body, bytes) else b""
-                current.call = plan.name(service, Request(request.method, path, headers, body, []))
-                if current.call == call and not fault.carried_out:
-                    over.append(True)
-                    raise Crash
-
-            def after(**_: object) -> None:
-                if over:
-                    raise Crash
-                if getattr(current, "call", None) == call:
-                    over.append(True)
-                    raise Crash
+                before_any(service, Request(request.method, path, headers, body, []))
 
             client.meta.events.register_first("before-send", before)
             hooks.append((client, "before-send", before))
             client.meta.events.register_first("response-received", after)
             hooks.append((client, "response-received", after))
         try:
-            yield plan
+            # The connections of larder.aws.wire.
+            with patch.object(Endpoint, "send", send_and_crash):
+                yield plan
         finally:
             for client, event, hook in hooks:
                 client.meta.events.unregister(event, hook)

@@ -30,6 +30,8 @@ from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
 from larder.api_keys.models import ARTIFACT_ACTIONS, TEAM_ACTIONS, ApiKey, NewKey
 from larder.api_keys.service import create_key
+from larder.aws import boto, wire
+from larder.aws.connections import Connection
 from larder.errors import TryAgain
 from larder.instance import restart
 from larder.settings import settings
@@ -42,7 +44,7 @@ from local.http_server import listen
 from local.template import load_template
 from tests.addresses import prove_address
 from tests.layer_on import forget
-from tests.proofs.fault_proxy import Plan, Proxy, Reply, Request, json_reply
+from tests.proofs.fault_proxy import SERVICES, Plan, Proxy, Reply, Request, json_reply
 from tests.requests import Browser, Context, Sender, browser_of, invoke
 from tests.requests import Reply as ClientReply
 
@@ -170,6 +172,7 @@ def running(folder: Path) -> Iterator[World]:
         s3_url=urls["s3"],
     )
     environment |= {
+        "LARDER_AWS_CLIENT": os.environ.get("LARDER_AWS_CLIENT", "wire"),
         "AWS_ENDPOINT_URL_SECRETS_MANAGER": urls["secretsmanager"],
         "AWS_ENDPOINT_URL_SESV2": urls["sesv2"],
         "LARDER_SCRYPT_COST": "1024",
@@ -201,9 +204,11 @@ def running(folder: Path) -> Iterator[World]:
     world.patched.setattr(ExponentialBackoff, "delay_amount", lambda *_: 0)
     # A client stops retrying after many failures. Each cell must see only its own failures.
     world.patched.setattr(RetryQuota, "acquire", lambda *_: True)
+    world.patched.setattr(wire._Quota, "take", lambda *_: 1)
+    world.patched.setattr("random.random", lambda: 0.0)
     _reset_layer()
-    for service, client in (("dynamodb", aws.dynamodb()), ("s3", aws.s3())):
-        _bypass_unwatched(proxy, client, service, ports[service])
+    for service in ("dynamodb", "s3"):
+        _bypass_unwatched(proxy, boto.client(service), service, ports[service])
     try:
         yield world
     finally:
@@ -248,12 +253,14 @@ def _bypass_unwatched(proxy: Proxy, client: Any, service: str, port: int) -> Non
 @contextmanager
 def hasty() -> Iterator[None]:
     """A context in which the time-outs of the layer's clients are SCALE times shorter."""
-    clients = (aws.dynamodb(), aws.s3(), aws.lambda_(), aws.secrets_manager(), aws.sesv2())
+    clients = [boto.client(service) for service in SERVICES]
     begins_none_after_s = FUNCTION_S - deadline.KEPT_BACK_S
     try:
         for client in clients:
             _wait(client, 1 / SCALE)
+        _close_wire()
         with (
+            patch.object(Connection, "__init__", _hasty_connection),
             patch.object(deadline, "KEPT_BACK_S", FUNCTION_S - begins_none_after_s / SCALE),
             patch.object(deadline, "SHORT_S", deadline.SHORT_S / SCALE),
         ):
@@ -261,6 +268,22 @@ def hasty() -> Iterator[None]:
     finally:
         for client in clients:
             _wait(client, 1)
+        _close_wire()
+
+
+def _close_wire() -> None:
+    """Close the kept connections of larder.aws.wire, so that the next calls have their own time-outs."""
+    for client in aws._wires.values():
+        client.close()
+
+
+_connect = Connection.__init__
+
+
+def _hasty_connection(
+    connection: Connection, host: str, port: int, *, secure: bool, read_timeout_s: float
+) -> None:
+    _connect(connection, host, port, secure=secure, read_timeout_s=read_timeout_s / SCALE)
 
 
 def _wait(client: Any, factor: float) -> None:

@@ -323,42 +323,67 @@ class S3(_Client):
     _SERVICE = "s3"
     _METADATA = "x-amz-meta-"
 
-    def put_object(self, **arguments: Any) -> dict[str, Any]:
-        metadata = arguments["Metadata"].items()
-        headers = {
-            "content-type": arguments["ContentType"],
-            **{f"{self._METADATA}{name}": value for name, value in metadata},
-        }
-        reply, _ = self._ask("PutObject", "PUT", arguments, headers, arguments["Body"])
+    # The arguments have the names of the API, as boto3's have.
+
+    def put_object(
+        self,
+        *,
+        Bucket: str,  # noqa: N803
+        Key: str,  # noqa: N803
+        Body: bytes,  # noqa: N803
+        ContentType: str = "binary/octet-stream",  # noqa: N803
+        Metadata: Mapping[str, str] = _NONE,  # noqa: N803
+    ) -> dict[str, Any]:
+        metadata = {f"{self._METADATA}{name}": value for name, value in Metadata.items()}
+        headers = {"content-type": ContentType, **metadata}
+        reply, _ = self._ask("PutObject", "PUT", Bucket, Key, headers=headers, body=Body)
         return self._described(reply)
 
-    def get_object(self, **arguments: Any) -> dict[str, Any]:
-        reply, _ = self._ask("GetObject", "GET", arguments, streams=True)
+    def get_object(
+        self,
+        *,
+        Bucket: str,  # noqa: N803
+        Key: str,  # noqa: N803
+        VersionId: str | None = None,  # noqa: N803
+    ) -> dict[str, Any]:
+        reply, _ = self._ask("GetObject", "GET", Bucket, Key, VersionId, streams=True)
         return {**self._described(reply), "Body": Body(reply)}
 
-    def head_object(self, **arguments: Any) -> dict[str, Any]:
-        reply, _ = self._ask("HeadObject", "HEAD", arguments)
+    def head_object(
+        self,
+        *,
+        Bucket: str,  # noqa: N803
+        Key: str,  # noqa: N803
+        VersionId: str | None = None,  # noqa: N803
+    ) -> dict[str, Any]:
+        reply, _ = self._ask("HeadObject", "HEAD", Bucket, Key, VersionId)
         return self._described(reply)
 
-    def delete_object(self, **arguments: Any) -> dict[str, Any]:
-        reply, _ = self._ask("DeleteObject", "DELETE", arguments)
+    def delete_object(
+        self,
+        *,
+        Bucket: str,  # noqa: N803
+        Key: str,  # noqa: N803
+        VersionId: str | None = None,  # noqa: N803
+    ) -> dict[str, Any]:
+        reply, _ = self._ask("DeleteObject", "DELETE", Bucket, Key, VersionId)
         return self._described(reply)
 
     def _ask(
         self,
         operation: str,
         method: str,
-        arguments: Mapping[str, Any],
+        bucket: str,
+        key: str,
+        version: str | None = None,
+        *,
         headers: Mapping[str, str] = _NONE,
         body: bytes = b"",
-        *,
         streams: bool = False,
     ) -> tuple[Reply, bytes]:
-        path = f"/{quote(arguments['Key'], safe='/~')}"
-        bucket = arguments["Bucket"]
+        path = f"/{quote(key, safe='/~')}"
         if "{bucket}" not in self._url:
             path = f"/{bucket}{path}"
-        version = arguments.get("VersionId")
         payload_hash = sha256(body).hexdigest()
         request = _Request(
             *(self._endpoint(bucket), method, path),

@@ -1,0 +1,120 @@
+"""Connections of larder.aws.wire that moto replies to in this process, over HTTP as the wire writes and reads it."""
+
+import json
+import os
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.client import parse_headers
+from io import BytesIO
+from typing import Any
+from unittest.mock import patch
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from botocore.awsrequest import AWSPreparedRequest
+from botocore.compat import HTTPHeaders
+from moto.core.models import botocore_stubber
+
+Watch = Callable[[str, dict[str, Any]], None]
+_watches: list[Watch] = []
+
+
+@contextmanager
+def watching(watch: Watch) -> Iterator[None]:
+    """Call `watch` for each call by the wire, with boto3's name of the operation and its arguments."""
+    _watches.append(watch)
+    try:
+        yield
+    finally:
+        _watches.remove(watch)
+
+
+@contextmanager
+def answering_wire() -> Iterator[None]:
+    """Keep connections to Amazon's hosts in this process."""
+    connect, wrap = socket.create_connection, ssl.SSLContext.wrap_socket
+
+    def connect_to_moto(address: tuple[str, int], *args: Any, **kwargs: Any) -> Any:
+        if address[0].endswith(".amazonaws.com"):
+            return _Connection(address[0])
+        return connect(address, *args, **kwargs)
+
+    def leave_plain(context: ssl.SSLContext, plain: Any, *args: Any, **kwargs: Any) -> Any:
+        return plain if isinstance(plain, _Connection) else wrap(context, plain, *args, **kwargs)
+
+    with (
+        patch("socket.create_connection", connect_to_moto),
+        patch.object(ssl.SSLContext, "wrap_socket", leave_plain),
+    ):
+        yield
+
+
+class _Connection:
+    """A socket, and the file that is read from it."""
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+        self._sent = bytearray()
+        self._reply = BytesIO()
+        # A descriptor that has nothing to read, for `poll`.
+        self._idle, self._other = os.pipe()
+
+    def setsockopt(self, *_: object) -> None: ...
+
+    def settimeout(self, _: float) -> None: ...
+
+    def fileno(self) -> int:
+        return self._idle
+
+    def makefile(self, _: str) -> "_Connection":
+        return self
+
+    def sendall(self, data: bytes) -> None:
+        self._sent += data
+
+    def readline(self, limit: int) -> bytes:
+        self._answer()
+        return self._reply.readline(limit)
+
+    def read(self, size: int = -1) -> bytes:
+        return self._reply.read(size)
+
+    def close(self) -> None:
+        if self._idle >= 0:
+            os.close(self._idle)
+            os.close(self._other)
+            self._idle = -1
+
+    __del__ = close
+
+    def _answer(self) -> None:
+        """Pass the request on, once all of it is sent."""
+        if not self._sent:
+            return
+        request, self._sent = BytesIO(bytes(self._sent)), bytearray()
+        method, target, _ = request.readline().decode().split(" ", 2)
+        headers = HTTPHeaders.from_pairs(parse_headers(request).items())
+        body = request.read()
+        for watch in _watches:
+            watch(*_call(method, target, headers, body))
+        url = f"https://{self._host}{target}"
+        reply: Any = botocore_stubber("", AWSPreparedRequest(method, url, headers, body, False))
+        content = b"" if method == "HEAD" else reply.content
+        lines = {**{name.lower(): value for name, value in reply.headers.items()}}
+        if method != "HEAD":
+            lines["content-length"] = str(len(content))
+        lines.pop("transfer-encoding", None)
+        head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        self._reply = BytesIO(f"HTTP/1.1 {reply.status_code} .\r\n{head}\r\n".encode() + content)
+
+
+def _call(method: str, target: str, headers: Any, body: bytes) -> tuple[str, dict[str, Any]]:
+    if action := headers.get("x-amz-target"):
+        return action.rpartition(".")[2], json.loads(body)
+    parts = urlsplit(target)
+    arguments = {"Key": unquote(parts.path.removeprefix("/"))}
+    if version := parse_qs(parts.query).get("versionId"):
+        arguments["VersionId"] = version[0]
+    operation = {"GET": "Get", "HEAD": "Head", "PUT": "Put", "DELETE": "Delete"}[method]
+    return f"{operation}Object", arguments
