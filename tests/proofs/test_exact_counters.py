@@ -40,6 +40,7 @@ from larder.teams.state import change_state
 from larder.web.replies.errors import code_of
 from tests.e2e import cloud as local_clouds
 from tests.e2e.cloud import LocalCloud
+from tests.hooks import hooked
 from tests.layer_on import LayerOn
 from tests.proofs.conftest import make_team
 from tests.proofs.overlapping import Overlap, all_at_once
@@ -113,12 +114,8 @@ def sent_again() -> Iterator[list[str]]:
         if parsed.get("ResponseMetadata", {}).get("RetryAttempts"):
             again.append(model.name)
 
-    events = aws.dynamodb().meta.events
-    events.register("after-call", look)
-    try:
+    with hooked("after-call", look, aws.dynamodb()):
         yield again
-    finally:
-        events.unregister("after-call", look)
 
 
 class Requests:

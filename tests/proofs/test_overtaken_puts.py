@@ -6,7 +6,7 @@ publishes or discards an upload whose function ended early.
 """
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 
 import pytest
@@ -20,6 +20,7 @@ from larder.errors import CachingOverLimit, TryAgain
 from larder.hashing import time_ordered_id
 from larder.teams.state import change_state
 from tests.direct_uploads import announce, object_keys
+from tests.hooks import hooked
 from tests.requests import Cloud
 
 HASH = ArtifactHash("abc")
@@ -43,13 +44,13 @@ def store(cloud: Cloud, quota: int | None, body: bytes = BODY) -> Artifact:
 
 def before_the_next(operation: str, deliver: Callable[[], None]) -> None:
     """Run a function just before the layer's next call of this DynamoDB operation."""
-    events, name = aws.dynamodb().meta.events, f"before-call.dynamodb.{operation}"
 
     def once(**_: object) -> None:
-        events.unregister(name, once)
+        interruption.close()
         deliver()
 
-    events.register(name, once)
+    interruption = ExitStack()
+    interruption.enter_context(hooked(f"before-call.dynamodb.{operation}", once, aws.dynamodb()))
 
 
 def newest_object_is_announced() -> None:

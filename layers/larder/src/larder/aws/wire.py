@@ -36,6 +36,7 @@ from larder.errors import TryAgain
 Boto = Callable[[], Any]
 
 _NONE: Mapping[str, str] = MappingProxyType({})
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
 class _Quota:
@@ -415,12 +416,11 @@ class S3(_Client):
         return described
 
     def _parsed_error(self, status: int, content: bytes) -> tuple[str, str, Mapping[str, Any]]:
-        from http.client import responses
         from xml.etree import ElementTree as ET
 
         try:
             parsed = ET.fromstring(content)  # noqa: S314 - S3 is trusted
         except ET.ParseError:
             # The reply to HEAD has no body.
-            return str(status), responses.get(status, ""), {}
+            return str(status), _PHRASES.get(status, ""), {}
         return parsed.findtext("Code", str(status)), parsed.findtext("Message", ""), {}
