@@ -1,4 +1,4 @@
-"""The capacity that each request takes from each table, for `make cost` and `make growth`.
+"""The capacity that each request takes from each table and index, for `make cost` and `make growth`.
 
 Only AWS's own engine counts capacity as AWS does: ENGINE=dynamodb-local, which `make capacity` sets. A request for a
 missing item counts as one read, which that engine does not count in a batch.
@@ -8,12 +8,16 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from threading import Lock
 from typing import Any
 
 import pytest
 
-from larder import aws
+from larder import aws, clock
+from larder.artifacts import service
+from larder.artifacts.models import ArtifactHash, ArtifactMetadata
+from larder.artifacts.sweep import SweepReport, sweep
 from larder.settings import settings
 from local.data_folder import DYNAMODB_LOCAL
 from tests.catalogue import valid
@@ -32,7 +36,7 @@ pytestmark = [
 ]
 
 Units = dict[tuple[str, str], float]
-"""Units of capacity by table and kind: `reads`, or `writes` including those of indexes."""
+"""Units of capacity by table or index (`<table>/<index>`) and kind: `reads` or `writes`."""
 
 BUILD = [valid("POST /v8/artifacts/events", hash=f"{number:016x}").json[0] for number in range(50)]
 
@@ -45,7 +49,7 @@ def measured() -> Iterator[Units]:
     lock = Lock()
 
     def ask(params: dict[str, Any], **_: object) -> None:
-        params["ReturnConsumedCapacity"] = "TOTAL"
+        params["ReturnConsumedCapacity"] = "INDEXES"
         for table, request in params.get("RequestItems", {}).items():
             if isinstance(request, dict):
                 asked[table] = len(request["Keys"])
@@ -59,7 +63,10 @@ def measured() -> Iterator[Units]:
         )
         with lock:
             for one in [capacity] if isinstance(capacity, dict) else capacity:
-                units[one["TableName"], kind] += one["CapacityUnits"]
+                table = one["TableName"]
+                units[table, kind] += one.get("Table", {}).get("CapacityUnits", 0)
+                for index, used in one.get("GlobalSecondaryIndexes", {}).items():
+                    units[f"{table}/{index}", kind] += used["CapacityUnits"]
             if model.name == "BatchGetItem":
                 for table, found in parsed["Responses"].items():
                     units[table, kind] += asked[table] - len(found)
@@ -96,17 +103,52 @@ def requests(cloud: Cloud, option: SetOption) -> dict[str, Units]:
     found["offer"] = taken(lambda: kept.append(offer(send, "direct")))
     put_object(kept[0], b"direct")
     found["commit"] = taken(lambda: announce(kept[0]))
+    found["expiry"] = units_of_expiry(cloud)
     return found
+
+
+def units_of_expiry(cloud: Cloud) -> Units:
+    """The units of an artifact's expiry: those of two sweeps, without what a sweep takes that finds nothing."""
+    now = clock.now()
+    assert sweep(now=now).totals_checked == 1
+    idle = taken(lambda: sweep(now=now))
+    store(cloud, "expired", at=now - timedelta(days=31))
+    units: Units = defaultdict(float)
+    for at, report in (
+        (now, SweepReport(expired=1)),
+        (now + timedelta(hours=1), SweepReport(objects_deleted=1)),
+    ):
+        with measured() as found:
+            assert sweep(now=at) == report
+        for key, amount in found.items():
+            units[key] += amount - idle.get(key, 0)
+    return {key: amount for key, amount in units.items() if amount}
+
+
+def store(cloud: Cloud, hash: str, *, at: datetime) -> None:
+    service.store(
+        cloud.team.id,
+        ArtifactHash(hash),
+        b"artifact",
+        ArtifactMetadata(),
+        writer=cloud.writer,
+        replaces=None,
+        quota_bytes=None,
+        now=at,
+    )
 
 
 def test_requests_take_the_units_that_the_cost_model_expects(
     requests: dict[str, Units], report_lines: list[str]
 ) -> None:
     options, takes = settings(), read_limits().takes
-    tables = {
+    places = {
         ("keys", options.api_keys_table),
+        ("identity", options.identity_table),
         ("teams", options.teams_table),
         ("artifacts", options.artifacts_table),
+        ("by_sweep", f"{options.artifacts_table}/by_sweep"),
+        ("by_last_use", f"{options.artifacts_table}/by_last_use"),
         ("usage", options.usage_table),
     }
     differing = []
@@ -114,14 +156,24 @@ def test_requests_take_the_units_that_the_cost_model_expects(
         report_lines.append(
             f"{kind:16} " + " ".join(f"{k[0]}:{k[1]}={v:g}" for k, v in sorted(units.items()))
         )
-        for name, table in sorted(tables):
+        for name, place in sorted(places):
             for what in ("reads", "writes"):
                 expected = takes.get(f"{name}_{what}", {}).get(kind, 0)
-                if units.get((table, what), 0) != expected:
-                    differing.append((kind, name, what, units.get((table, what), 0), expected))
+                if units.get((place, what), 0) != expected:
+                    differing.append((kind, name, what, units.get((place, what), 0), expected))
         uses = read_book().uses["requests"][kind]
         for what in ("reads", "writes"):
             whole = sum(amount for (_, of), amount in units.items() if of == what)
             if whole != uses.get(what, 0):
                 differing.append((kind, "all", what, whole, uses.get(what, 0)))
     assert not differing
+
+
+def test_the_first_hit_of_an_artifact_in_a_day_writes_three_units(cloud: Cloud) -> None:
+    table = settings().artifacts_table
+    store(cloud, "abc", at=clock.now() - timedelta(days=2))
+    cloud.send("GET", "/v8/artifacts/status")  # notes the use of the key
+    first, second = (taken(lambda: cloud.send("GET", "/v8/artifacts/abc")) for _ in range(2))
+    writes = {place: units for (place, kind), units in first.items() if kind == "writes"}
+    assert writes == {table: 1, f"{table}/by_last_use": 2}
+    assert not [kind for _, kind in second if kind == "writes"]

@@ -56,6 +56,13 @@ def test_loads_match_a_manual_calculation(limits: Limits, book: Book) -> None:
     )
     assert found[limits.bounds["functions_at_once"].name] == pytest.approx(at_once)
     assert found[limits.bounds["sweep"].name] == pytest.approx(10_000_000 / 30 / 24)
+    lookups = by_kind["small_hit"] + by_kind["redirected_hit"] + by_kind["miss"]
+    uploads, expiries, builds = by_kind["offer"], by_kind["expiry"], by_kind["status"]
+    # Entries of indexes are in partitions of their own.
+    writes = uploads * (1 + 7) + expiries * 6
+    assert found[limits.bounds["partition_writes"].name] == pytest.approx(writes)
+    reads = lookups * 2 + uploads * (3 + 3) + expiries * 2 + builds
+    assert found[limits.bounds["partition_reads"].name] == pytest.approx(reads)
 
 
 def test_limits_are_listed_in_the_order_they_are_reached(limits: Limits, book: Book) -> None:
@@ -90,16 +97,17 @@ def test_options_match_the_template(limits: Limits) -> None:
 
 
 def test_the_use_of_tables_matches_the_cost(limits: Limits, book: Book) -> None:
-    """Tables and hot items add up to the reads and writes that `make cost` uses."""
+    """Tables, indexes and hot items add up to the reads and writes that `make cost` uses."""
     takes = limits.takes
     for kind, uses in book.uses["requests"].items():
 
         def taken(*parts: str, kind: str = kind) -> float:
             return sum(takes[part].get(kind, 0) for part in parts)
 
-        assert taken("artifacts_writes", "usage_writes") == uses.get("writes", 0)
-        assert taken("keys_reads", "artifacts_reads", "teams_reads") == uses.get("reads", 0)
-        assert taken("one_key") == taken("keys_reads")
+        for what in ("reads", "writes"):
+            everywhere = [part for part in takes if part.endswith(f"_{what}")]
+            assert taken(*everywhere) == uses.get(what, 0)
+        assert taken("one_key") == taken("keys_reads") == taken("identity_reads")
 
 
 def test_the_partition_of_one_team_is_smaller_than_a_table(limits: Limits, book: Book) -> None:

@@ -119,10 +119,15 @@ def loads(company: Company, limits: Limits, book: Book) -> list[Load]:
         "team_item": taken("team_item"),
         "team_totals": taken("team_totals"),
         "usage_day": taken("usage_day"),
-        "table_writes": max(map(taken, ("artifacts_writes", "usage_writes"))),
-        "table_reads": max(map(taken, ("artifacts_reads", "teams_reads", "keys_reads"))),
-        # The company is one team, whose artifacts, members and usage each have one partition key.
-        "partition_writes": max(map(taken, ("artifacts_writes", "usage_writes"))),
+        # DynamoDB limits each index apart from its table.
+        "table_writes": max(map(taken, ("artifacts_writes", "by_sweep_writes", "usage_writes"))),
+        "table_reads": max(
+            map(taken, ("artifacts_reads", "teams_reads", "keys_reads", "identity_reads"))
+        ),
+        # The company is one team, whose artifacts, last uses, members and usage each have one partition key.
+        "partition_writes": max(
+            map(taken, ("artifacts_writes", "by_last_use_writes", "usage_writes"))
+        ),
         "partition_reads": max(map(taken, ("artifacts_reads", "teams_reads"))),
         "s3_writes": used("s3_puts"),
         "s3_reads": used("s3_gets"),
