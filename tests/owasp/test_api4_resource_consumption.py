@@ -143,7 +143,7 @@ def test_a_slow_body_does_not_occupy_a_function() -> None:
     invoked: list[str] = []
 
     class Functions:
-        async def invoke(self, function: Any, payload: bytes, request_id: str) -> bytes:
+        async def invoke(self, function: Any, *_: object) -> bytes:
             invoked.append(function.logical_id)
             return b'{"statusCode": 204}'
 
