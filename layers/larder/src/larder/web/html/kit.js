@@ -147,10 +147,6 @@ for (const lines of document.querySelectorAll("pre")) {
   lines.after(button);
 }
 
-// The words are English; the order of day and month is that of the user's region.
-const region = new Intl.Locale(navigator.language).maximize().region;
-const day = new Intl.DateTimeFormat(region ? `en-${region}` : "en", { dateStyle: "long" });
-
 // A page that the browser restores from its cache can be out of date.
 addEventListener("pageshow", (event) => {
   if (event.persisted) location.reload();

@@ -1,5 +1,9 @@
 const wanted = { redirectUri: query.get("redirect_uri") ?? "", state: query.get("state"), team: query.get("team") };
 
+// The words are English; the order of day and month is that of the user's region.
+const region = new Intl.Locale(navigator.language).maximize().region;
+const day = new Intl.DateTimeFormat(region ? `en-${region}` : "en", { dateStyle: "long" });
+
 async function refresh({ moves = true } = {}) {
   const parameters = new URLSearchParams({ redirect_uri: wanted.redirectUri });
   if (wanted.team !== null) parameters.set("team", wanted.team);
