@@ -11,13 +11,14 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from local.turbo_env import TurboEnv, write_turbo_env
-from tests.deployed.emulator import Emulator
+from tests.deployed.emulator import ROOT, Emulator
 from tests.deployed.front import serving
 from tests.deployed.stack import STACK, Stack, packed
-from tests.e2e.cloud import LocalCloud, run_larder
+from tests.e2e.cloud import LocalCloud, free_port, run_larder
 
 OPERATOR = "operator@larder.local"
 TEAM = "my-team"
@@ -35,6 +36,18 @@ class DeployedCloud(LocalCloud):
     bucket_policy: str = field(default="", repr=False)
     """As it was deployed."""
     _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, repr=False)
+
+    @classmethod
+    @contextlib.contextmanager
+    def deployed(cls, data: Path, parameters: Mapping[str, str] = TRIAL) -> Iterator[DeployedCloud]:
+        """A new one with its data in this new folder."""
+        data.mkdir()
+        made = cls(root=ROOT, data=data, port=free_port(), options={}, parameters=parameters)
+        made.start()
+        try:
+            yield made
+        finally:
+            made.stop()
 
     def start(self) -> None:
         if self.stack is not None:

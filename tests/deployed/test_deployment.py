@@ -22,9 +22,7 @@ from local.schedules import scheduled_event
 from local.template import REGION
 from tests.catalogue import valid
 from tests.deployed.cloud import DeployedCloud
-from tests.deployed.emulator import ROOT
 from tests.deployed.stack import Stack
-from tests.e2e.cloud import free_port
 from tests.e2e.outbox import link_in, mail_to
 from tools.package import LAYER
 
@@ -42,14 +40,8 @@ ANNOUNCED = {"access-control-request-method": "PUT", "user-agent": "turbo 2.11.1
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeployedCloud]:
-    data = tmp_path_factory.mktemp("deployed") / "data"
-    data.mkdir()
-    made = DeployedCloud(root=ROOT, data=data, port=free_port(), options={}, parameters=PROD)
-    made.start()
-    try:
+    with DeployedCloud.deployed(tmp_path_factory.mktemp("deployed") / "data", PROD) as made:
         yield made
-    finally:
-        made.stop()
 
 
 @pytest.fixture(scope="module")

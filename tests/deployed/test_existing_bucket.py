@@ -7,10 +7,8 @@ import httpx
 import pytest
 
 from tests.deployed.cloud import TRIAL, DeployedCloud
-from tests.deployed.emulator import ROOT
 from tests.deployed.stack import Stack
 from tests.deploying import commands_in, obey
-from tests.e2e.cloud import free_port
 from tests.local.stub_service import eventually
 
 pytestmark = pytest.mark.e2e
@@ -30,14 +28,8 @@ Ask = Callable[..., httpx.Response]
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeployedCloud]:
-    data = tmp_path_factory.mktemp("moving") / "data"
-    data.mkdir()
-    made = DeployedCloud(root=ROOT, data=data, port=free_port(), options={})
-    made.start()
-    try:
+    with DeployedCloud.deployed(tmp_path_factory.mktemp("moving") / "data") as made:
         yield made
-    finally:
-        made.stop()
 
 
 @pytest.fixture(scope="module")

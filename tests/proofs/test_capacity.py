@@ -8,15 +8,13 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from threading import Lock
 from typing import Any
 
 import pytest
 
 from larder import aws, clock
-from larder.artifacts import service
-from larder.artifacts.models import ArtifactHash, ArtifactMetadata
 from larder.artifacts.sweep import SweepReport, sweep
 from larder.settings import settings
 from local.data_folder import DYNAMODB_LOCAL
@@ -112,7 +110,7 @@ def units_of_expiry(cloud: Cloud) -> Units:
     now = clock.now()
     assert sweep(now=now).totals_checked == 1
     idle = taken(lambda: sweep(now=now))
-    store(cloud, "expired", at=now - timedelta(days=31))
+    cloud.store("expired", now=now - timedelta(days=31))
     units: Units = defaultdict(float)
     for at, report in (
         (now, SweepReport(expired=1)),
@@ -123,19 +121,6 @@ def units_of_expiry(cloud: Cloud) -> Units:
         for key, amount in found.items():
             units[key] += amount - idle.get(key, 0)
     return {key: amount for key, amount in units.items() if amount}
-
-
-def store(cloud: Cloud, hash: str, *, at: datetime) -> None:
-    service.store(
-        cloud.team.id,
-        ArtifactHash(hash),
-        b"artifact",
-        ArtifactMetadata(),
-        writer=cloud.writer,
-        replaces=None,
-        quota_bytes=None,
-        now=at,
-    )
 
 
 def test_requests_take_the_units_that_the_cost_model_expects(
@@ -171,7 +156,7 @@ def test_requests_take_the_units_that_the_cost_model_expects(
 
 def test_the_first_hit_of_an_artifact_in_a_day_writes_three_units(cloud: Cloud) -> None:
     table = settings().artifacts_table
-    store(cloud, "abc", at=clock.now() - timedelta(days=2))
+    cloud.store("abc", now=clock.now() - timedelta(days=2))
     cloud.send("GET", "/v8/artifacts/status")  # notes the use of the key
     first, second = (taken(lambda: cloud.send("GET", "/v8/artifacts/abc")) for _ in range(2))
     writes = {place: units for (place, kind), units in first.items() if kind == "writes"}

@@ -7,12 +7,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from larder import aws, clock
-from larder.artifacts import service
 from larder.artifacts.models import (
     INDEXED_BODY_BYTES,
     MAX_HASH_LENGTH,
     ArtifactHash,
-    ArtifactMetadata,
     Totals,
 )
 from larder.artifacts.repository.index import read_entry
@@ -185,16 +183,7 @@ def test_errors_have_the_nested_and_the_flat_shape(send: Sender) -> None:
 def test_404_after_the_retention_even_before_the_sweep(cloud: Cloud, option: SetOption) -> None:
     option("retention_days", 7)
     eight_days_ago = clock.now() - timedelta(days=8)
-    service.store(
-        cloud.team.id,
-        ArtifactHash("abc"),
-        b"old",
-        ArtifactMetadata(),
-        writer=cloud.writer,
-        replaces=None,
-        quota_bytes=None,
-        now=eight_days_ago,
-    )
+    cloud.store("abc", b"old", now=eight_days_ago)
     assert cloud.send("GET", "/v8/artifacts/abc").status == 404
     option("retention_days", 9)
     assert cloud.send("GET", "/v8/artifacts/abc").body == b"old"

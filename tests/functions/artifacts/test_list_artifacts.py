@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from larder import aws, clock
-from larder.artifacts import service
-from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Upload
+from larder.artifacts.models import Artifact, ArtifactHash, Upload
 from larder.artifacts.repository import index
 from larder.clock import to_ms
 from larder.settings import settings
@@ -99,16 +98,7 @@ def test_pages_return_every_artifact_once_in_order(
 
 def test_expired_artifacts_are_not_listed(cloud: Cloud, manage: Sender) -> None:
     for hash, days in (("old", 31), ("young", 29)):
-        service.store(
-            cloud.team.id,
-            ArtifactHash(hash),
-            b"artifact",
-            ArtifactMetadata(),
-            writer=cloud.writer,
-            replaces=None,
-            quota_bytes=None,
-            now=clock.now() - timedelta(days=days),
-        )
+        cloud.store(hash, now=clock.now() - timedelta(days=days))
     assert hashes(manage("GET", "/v1/artifacts").json) == ["young"]
 
 

@@ -1,14 +1,14 @@
 """The hourly schedule"""
 
 import json
-from datetime import datetime, timedelta
+from datetime import timedelta
 from io import StringIO
 from threading import Barrier
 from typing import Any
 
 from larder import aws, clock
 from larder.artifacts import service, sweep
-from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
+from larder.artifacts.models import ArtifactHash, Totals
 from larder.artifacts.repository.allotments import set_counted
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import add_to_totals, read_totals
@@ -24,23 +24,10 @@ HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 
 
-def store(cloud: Cloud, hash: str, *, now: datetime) -> None:
-    service.store(
-        cloud.team.id,
-        ArtifactHash(hash),
-        b"artifact",
-        ArtifactMetadata(),
-        writer=cloud.writer,
-        replaces=None,
-        quota_bytes=None,
-        now=now,
-    )
-
-
 def test_an_expired_artifact_leaves_the_index_and_then_the_bucket(cloud: Cloud) -> None:
     now = clock.now()
-    store(cloud, "old", now=now - 31 * DAY)
-    store(cloud, "young", now=now - 29 * DAY)
+    cloud.store("old", now=now - 31 * DAY)
+    cloud.store("young", now=now - 29 * DAY)
     assert sweep.sweep(now=now) == SweepReport(expired=1)
     assert read_entry(cloud.team.id, ArtifactHash("old")).artifact is None
     assert read_totals(cloud.team.id) == Totals(size_bytes=8, artifacts=1)
@@ -61,7 +48,7 @@ def test_a_replaced_object_is_deleted_after_its_last_reader(cloud: Cloud) -> Non
 def test_artifacts_are_deleted_in_parallel(cloud: Cloud) -> None:
     now = clock.now()
     for hash in ("a", "b"):
-        store(cloud, hash, now=now - 31 * DAY)
+        cloud.store(hash, now=now - 31 * DAY)
     met = Barrier(2, timeout=10)
 
     def wait_for_the_other(**_: object) -> None:
@@ -95,7 +82,7 @@ def test_an_upload_that_arrives_after_it_was_deleted_is_settled_by_its_event(clo
 
 def test_a_longer_retention_applies_to_stored_artifacts(cloud: Cloud, option: SetOption) -> None:
     now = clock.now()
-    store(cloud, "abc", now=now - 31 * DAY)
+    cloud.store("abc", now=now - 31 * DAY)
     option("retention_days", 60)
     assert sweep.sweep(now=now) == SweepReport()
     assert sweep.sweep(now=now + 30 * DAY) == SweepReport(expired=1)
@@ -114,14 +101,14 @@ def test_every_version_of_a_deleted_artifact_is_deleted(cloud: Cloud) -> None:
 
 def test_a_second_sweep_has_nothing_to_do(cloud: Cloud) -> None:
     now = clock.now()
-    store(cloud, "old", now=now - 31 * DAY)
+    cloud.store("old", now=now - 31 * DAY)
     sweep.sweep(now=now)
     sweep.sweep(now=now + HOUR)
     assert sweep.sweep(now=now + HOUR) == SweepReport()
 
 
 def test_the_function_stops_in_time_and_leaves_the_rest_to_the_next_sweep(cloud: Cloud) -> None:
-    store(cloud, "old", now=clock.now() - 31 * DAY)
+    cloud.store("old", now=clock.now() - 31 * DAY)
     invoke("artifacts.sweep_artifacts.handler", {}, Context(remaining_ms=1_000))
     assert read_entry(cloud.team.id, ArtifactHash("old")).artifact is not None
     invoke("artifacts.sweep_artifacts.handler", {}, Context(remaining_ms=60_000))
@@ -144,7 +131,7 @@ def test_the_function_settles_arrived_uploads_and_deletes_the_others(
 
 def test_the_function_deletes_the_object_of_an_expired_artifact(cloud: Cloud) -> None:
     now = clock.now()
-    store(cloud, "old", now=now - 31 * DAY)
+    cloud.store("old", now=now - 31 * DAY)
     sweep.sweep(now=now - 2 * HOUR)
     assert len(object_keys()) == 1
     invoke("artifacts.sweep_artifacts.handler", {})
@@ -153,7 +140,7 @@ def test_the_function_deletes_the_object_of_an_expired_artifact(cloud: Cloud) ->
 
 def test_the_second_check_corrects_totals_after_a_crash(cloud: Cloud) -> None:
     now = clock.now()
-    store(cloud, "abc", now=now)
+    cloud.store("abc", now=now)
     add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
     assert sweep.sweep(now=now) == SweepReport()
     assert sweep.sweep(now=now + HOUR) == SweepReport(totals_corrected=1)
@@ -162,7 +149,7 @@ def test_the_second_check_corrects_totals_after_a_crash(cloud: Cloud) -> None:
 
 def test_an_upload_in_progress_is_not_counted_as_drift(cloud: Cloud) -> None:
     now = clock.now()
-    store(cloud, "a1", now=now)
+    cloud.store("a1", now=now)
     add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
     sweep.sweep(now=now)
     add_to_totals(cloud.team.id, -500, -1, quota_bytes=None)
@@ -173,7 +160,7 @@ def test_an_upload_in_progress_is_not_counted_as_drift(cloud: Cloud) -> None:
 
 def test_correct_totals_are_checked_once_a_day(cloud: Cloud) -> None:
     now = clock.now()
-    store(cloud, "abc", now=now)
+    cloud.store("abc", now=now)
     sweep.sweep(now=now)
     add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
     for hours in range(1, 24):
@@ -190,7 +177,7 @@ def swept(log: StringIO) -> dict[str, Any]:
 
 
 def test_drift_of_the_totals_is_a_metric(cloud: Cloud, log: StringIO) -> None:
-    store(cloud, "abc", now=clock.now())
+    cloud.store("abc", now=clock.now())
     sweep.sweep(now=clock.now() - 2 * HOUR)
     add_to_totals(cloud.team.id, -500, -2, quota_bytes=None)
     add_to_totals(cloud.user.id, 70, 1, quota_bytes=None)
@@ -212,7 +199,7 @@ def test_drift_of_the_totals_is_a_metric(cloud: Cloud, log: StringIO) -> None:
 
 def test_totals_that_are_too_low_count_as_drift_like_ones_that_are_too_high(cloud: Cloud) -> None:
     now = clock.now()
-    store(cloud, "abc", now=now)
+    cloud.store("abc", now=now)
     add_to_totals(cloud.team.id, -5, -1, quota_bytes=None)
     first, second = sweep.sweep(now=now), sweep.sweep(now=now + HOUR)
     assert (first.totals_checked, first.totals_drifting, first.totals_corrected) == (1, 1, 0)
@@ -224,7 +211,7 @@ def test_totals_that_are_too_low_count_as_drift_like_ones_that_are_too_high(clou
 def test_an_owner_whose_index_is_too_large_for_one_sweep_is_skipped_for_a_day(cloud: Cloud) -> None:
     now = clock.now()
     set_counted()
-    store(cloud, "abc", now=now)
+    cloud.store("abc", now=now)
     add_to_totals(cloud.team.id, 5, 1, quota_bytes=None)
     # There is time to start with the owner's totals, but not to read the items that they sum up.
     looks = iter([True])
@@ -244,7 +231,7 @@ def test_a_sweep_without_work_reports_no_metric(cloud: Cloud, log: StringIO) -> 
 
 def test_a_check_that_conflicts_with_an_eviction_is_retried(cloud: Cloud) -> None:
     now = clock.now()
-    store(cloud, "abc", now=now)
+    cloud.store("abc", now=now)
     add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
     sweep.sweep(now=now)
     with answering("dynamodb", "UpdateItem", error("TransactionConflictException"), times=1):
