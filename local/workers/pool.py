@@ -151,6 +151,8 @@ class WorkerPool:
             return _Worker(process, await messages.Conversation.on(parent_end))
         except BaseException:
             parent_end.close()
+            # Still open if the start was canceled before it began.
+            child_end.close()
             raise
 
     def _report_once(self, errors: list[str]) -> None:
