@@ -75,7 +75,7 @@ def secrets_manager() -> "SecretsManagerClient":
 
 
 def lambda_() -> "LambdaClient":
-    client: LambdaClient = _boto("lambda")
+    client: LambdaClient = _client("lambda")
     return client
 
 
@@ -131,6 +131,8 @@ def _made_wire(service: str) -> Any:
             return wire.DynamoDb(url, region, boto)
         case "s3":
             return wire.S3(url, region, boto, read_timeout_s=S3_READ_TIMEOUT_S)
+        case "lambda":
+            return wire.Lambda(url, region, boto)
     return wire.SecretsManager(url, region, boto)
 
 

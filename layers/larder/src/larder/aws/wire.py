@@ -204,14 +204,16 @@ class _Client:
 
     def _error(self, reply: Reply, content: bytes) -> dict[str, Any]:
         """The error as botocore's `ClientError.response` has it."""
-        code, message, more = self._parsed_error(reply.status, content)
+        code, message, more = self._parsed_error(reply.status, reply.headers, content)
         return {
             "Error": {"Code": code, "Message": message},
             "ResponseMetadata": {"HTTPStatusCode": reply.status},
             **more,
         }
 
-    def _parsed_error(self, status: int, content: bytes) -> tuple[str, str, Mapping[str, Any]]:
+    def _parsed_error(
+        self, status: int, headers: Mapping[str, str], content: bytes
+    ) -> tuple[str, str, Mapping[str, Any]]:
         raise NotImplementedError
 
     def _is_intact(self, reply: Reply, content: bytes) -> bool:  # noqa: ARG002 - for the others
@@ -242,15 +244,24 @@ class _JsonClient(_Client):
             return False
         return content.startswith(b"{")
 
-    def _parsed_error(self, status: int, content: bytes) -> tuple[str, str, Mapping[str, Any]]:
-        try:
-            parsed = json.loads(content)
-            code = parsed.get("__type", str(status)).partition(":")[0].rpartition("#")[2]
-            message = parsed.get("message", parsed.get("Message", ""))
-        except (ValueError, AttributeError):
-            # A proxy or a load balancer on the way has sent a page.
-            return str(status), "", {}
-        return code, message, {name: parsed[name] for name in _MORE if name in parsed}
+    def _parsed_error(
+        self,
+        status: int,
+        headers: Mapping[str, str],  # noqa: ARG002 - for the others
+        content: bytes,
+    ) -> tuple[str, str, Mapping[str, Any]]:
+        return _parsed_json(status, content)
+
+
+def _parsed_json(status: int, content: bytes) -> tuple[str, str, Mapping[str, Any]]:
+    try:
+        parsed = json.loads(content)
+        code = parsed.get("__type", str(status)).partition(":")[0].rpartition("#")[2]
+        message = parsed.get("message", parsed.get("Message", ""))
+    except (ValueError, AttributeError):
+        # A proxy or a load balancer on the way has sent a page.
+        return str(status), "", {}
+    return code, message, {name: parsed[name] for name in _MORE if name in parsed}
 
 
 _MORE = ("CancellationReasons", "Item")
@@ -298,6 +309,35 @@ class SecretsManager(_JsonClient):
     def get_secret_value(self, **arguments: Any) -> dict[str, Any]:
         reply = self._ask("GetSecretValue", arguments)
         return {**reply, "CreatedDate": datetime.fromtimestamp(reply["CreatedDate"], UTC)}
+
+
+class Lambda(_Client):
+    _SERVICE = "lambda"
+
+    # The arguments have the names of the API, as boto3's have.
+
+    def invoke(
+        self,
+        *,
+        FunctionName: str,  # noqa: N803
+        InvocationType: str,  # noqa: N803
+        Payload: bytes,  # noqa: N803
+    ) -> dict[str, Any]:
+        """Invoke a function by its name. Larder reads no reply, so that only asynchronous invocations make sense."""
+        request = _Request(
+            *(self._endpoint(), "POST", f"/2015-03-31/functions/{FunctionName}/invocations"),
+            {"x-amz-invocation-type": InvocationType},
+            Payload,
+            payload_hash=sha256(Payload).hexdigest(),
+        )
+        reply, _ = self._call("Invoke", request)
+        return {"StatusCode": reply.status}
+
+    def _parsed_error(
+        self, status: int, headers: Mapping[str, str], content: bytes
+    ) -> tuple[str, str, Mapping[str, Any]]:
+        code, message, _ = _parsed_json(status, content)
+        return headers.get("x-amzn-errortype", code).partition(":")[0], message, {}
 
 
 class Body:
@@ -415,7 +455,12 @@ class S3(_Client):
             )
         return described
 
-    def _parsed_error(self, status: int, content: bytes) -> tuple[str, str, Mapping[str, Any]]:
+    def _parsed_error(
+        self,
+        status: int,
+        headers: Mapping[str, str],  # noqa: ARG002 - for the others
+        content: bytes,
+    ) -> tuple[str, str, Mapping[str, Any]]:
         from xml.etree import ElementTree as ET
 
         try:
