@@ -10,10 +10,11 @@ from larder import aws, clock
 from larder.artifacts import service, sweep
 from larder.artifacts.models import ArtifactHash, Totals
 from larder.artifacts.repository.allotments import set_counted
-from larder.artifacts.repository.index import read_entry
+from larder.artifacts.repository.index import discarded_put, read_entry
 from larder.artifacts.repository.totals import add_to_totals, read_totals
 from larder.artifacts.sweep import SweepReport
 from larder.settings import settings
+from larder.tables import commit
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload, versions
 from tests.faults import answering, error
@@ -43,6 +44,18 @@ def test_a_replaced_object_is_deleted_after_its_last_reader(cloud: Cloud) -> Non
     assert sweep.sweep(now=now + HOUR) == SweepReport(objects_deleted=1)
     assert cloud.send("GET", "/v8/artifacts/abc").body == b"second"
     assert len(object_keys()) == 1
+
+
+def test_an_upload_that_its_function_published_after_an_eviction_is_kept(cloud: Cloud) -> None:
+    """S3's event published it first, and its eviction discarded the object."""
+    now = clock.now()
+    cloud.store("abc", body=b"x" * 5_000, now=now)
+    artifact = read_entry(cloud.team.id, ArtifactHash("abc")).artifact
+    assert artifact is not None
+    commit(discarded_put(artifact.upload, now))
+    sweep.sweep(now=now + DAY)
+    assert cloud.send("GET", "/v8/artifacts/abc").body == b"x" * 5_000
+    assert sweep.sweep(now=now + DAY) == SweepReport()
 
 
 def test_artifacts_are_deleted_in_parallel(cloud: Cloud) -> None:

@@ -22,6 +22,7 @@ from larder.artifacts.repository.sweep_queue import (
     DueItem,
     DueTotals,
     delete_discarded,
+    delete_discarded_if_published,
     due_items,
     owners_with_totals,
     postpone_discarded,
@@ -133,6 +134,8 @@ def _process(
                 commit(pending.upload, now=now)
                 report.uploads_settled += 1
         case Upload() as discarded:
+            if _keeps_published(discarded):
+                return
             storage.delete(discarded)
             may_arrive_until = discarded.begun_at + index.PENDING_LIFETIME
             if discarded.writer is None or now > may_arrive_until:
@@ -150,6 +153,23 @@ def _process(
             settle_allotment(due_totals.owner)
         case None:
             pass
+
+
+def _keeps_published(discarded: Upload) -> bool:
+    """Keep the object of an upload that was discarded and then published. Returns whether it is one.
+
+    S3's event can publish an upload before its function does. If it is evicted or deleted in between, the function
+    publishes it again.
+    """
+    if discarded.writer is not None:
+        # A direct upload is only published if it was not discarded.
+        return False
+    published = index.read_entry(discarded.owner, discarded.hash).artifact
+    return (
+        published is not None
+        and published.upload.id == discarded.id
+        and delete_discarded_if_published(discarded)
+    )
 
 
 def _move_uploads_to_usage(due: DueTotals, now: datetime) -> None:

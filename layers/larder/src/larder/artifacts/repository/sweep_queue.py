@@ -105,6 +105,15 @@ def delete_discarded(upload: Upload) -> None:
     commit(ARTIFACTS.delete(*discarded_key(upload)))
 
 
+def delete_discarded_if_published(upload: Upload) -> bool:
+    """Delete the item of an upload whose object readers need. False if the upload is not published any more."""
+    is_published = equals(upload_id=upload.id)
+    return commit(
+        ARTIFACTS.delete(*discarded_key(upload)),
+        ARTIFACTS.check(upload.owner, upload.hash, when=is_published),
+    )
+
+
 def add_removal(removal: Removal, *, noting: "Entry", due_at: datetime) -> None:
     """Store a removal together with its audit entry. Replaces an earlier removal of the same writer.
 
