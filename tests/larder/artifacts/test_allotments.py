@@ -133,11 +133,11 @@ def stored_by_an_older_version(owner: str, size_bytes: int) -> None:
 
 def test_data_of_an_older_version_is_counted_by_the_first_sweep(option: SetOption) -> None:
     option("max_stored_bytes", 1000 * MB)
-    stored_by_an_older_version("idle", 900 * MB)
-    # Before the sweep, uploads can use 1 % of the limit.
-    assert count("bob", 9 * MB) is not None
+    stored_by_an_older_version("idle", 800 * MB)
+    # Before the sweep, uploads can use a tenth of the limit.
+    assert count("bob", 90 * MB) is not None
     with pytest.raises(Exception, match="MaxStoredBytes"):
-        count("eve", 2 * MB)
+        count("eve", 20 * MB)
     for owner in ("idle", "bob"):
         settle_allotment(owner)
     check("idle", "bob")

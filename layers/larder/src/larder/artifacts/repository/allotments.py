@@ -164,8 +164,8 @@ def _available(deployment: Item, owed_bytes: int) -> int:
 
 
 def _early_limit() -> int:
-    """What uploads can draw before the first sweep has counted what is stored: 1 % of the limit."""
-    return settings().max_stored_bytes // 100
+    """What uploads can draw before the first sweep has counted what is stored: a tenth of the limit."""
+    return settings().max_stored_bytes // 10
 
 
 def _taking(deployment: Item, owed_bytes: int, drawn_bytes: int) -> Write:
