@@ -28,6 +28,7 @@ from tests.requests import Browser, Cloud, Sender, browser_of
 
 Shown = tuple[str, str, str | None, str | None]
 TURBO = "http://127.0.0.1:9789"
+MANAGER = {"artifacts": ("read", "write", "manage")}
 
 
 @pytest.fixture(autouse=True)
@@ -316,6 +317,28 @@ class TestArtifacts:
         )
         assert cloud.send("PUT", "/v8/artifacts/a1", body=b"12345").status == 202
         announce(upload(Sender(raw, slug="acme"), "a1", b"another"))
+        assert audited(cloud.team.id, "artifact_replaced") == [
+            ("artifact_replaced", "a1", cloud.user.id, other.id)
+        ]
+
+    @pytest.mark.parametrize(
+        ("method", "path", "body"),
+        [
+            ("HEAD", "/v8/artifacts/a1", None),
+            ("GET", "/v8/artifacts/a1", None),
+            ("POST", "/v8/artifacts", {"hashes": ["a1"]}),
+            ("GET", "/v1/artifacts/a1", None),
+        ],
+    )
+    def test_so_has_one_that_a_request_settles_before_its_event(
+        self, cloud: Cloud, method: str, path: str, body: dict[str, list[str]] | None
+    ) -> None:
+        new = NewKey(user_id=cloud.user.id, team_id=cloud.team.id, permissions=MANAGER)
+        other, raw = create_key(new, now=clock.now())
+        assert cloud.send("PUT", "/v8/artifacts/a1", body=b"12345").status == 202
+        sender = Sender(raw, slug="acme")
+        upload(sender, "a1", b"another")
+        assert sender(method, path, json_body=body).status == 200
         assert audited(cloud.team.id, "artifact_replaced") == [
             ("artifact_replaced", "a1", cloud.user.id, other.id)
         ]

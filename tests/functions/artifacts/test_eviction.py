@@ -15,7 +15,7 @@ from larder.audit.service import read_entries
 from larder.teams.state import change_state
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, put_object, upload
-from tests.requests import Cloud, invoke
+from tests.requests import Cloud, Sender, invoke
 
 HOUR = timedelta(hours=1)
 QUOTA = 1_000
@@ -96,3 +96,23 @@ def test_the_sweep_audits_what_it_evicts(cloud: Cloud, removal_jobs: list[dict[s
     assert read_totals(cloud.team.id) == Totals()
     kept = read_entries(cloud.team.id, limit=10, now=now).entries
     assert Action.REMOVAL_DONE in [entry.action for entry in kept]
+
+
+def test_a_users_own_cache_evicts_like_a_teams(
+    cloud: Cloud, personal: Sender, option: SetOption, removal_jobs: list[dict[str, Any]]
+) -> None:
+    option("over_quota", "evict")
+    owner, yesterday = cloud.user.id, clock.now() - 25 * HOUR
+    change_state(owner, quota_bytes=QUOTA)
+    for number in range(9):
+        assert personal("PUT", f"/v8/artifacts/{number}", body=b"x" * 100).status == 202
+    service.offer_upload(owner, ArtifactHash("new"), writer=cloud.writer, now=yesterday)
+    offered = read_entry(owner, ArtifactHash("new")).pending
+    assert offered is not None
+    put_object(offered.upload.object_key, b"x" * 200)
+    invoke("artifacts.sweep_artifacts.handler", {})
+    assert personal("HEAD", "/v8/artifacts/new").status == 200
+    assert read_totals(owner) == Totals(size_bytes=QUOTA, artifacts=9)
+    (job,) = removal_jobs
+    invoke("artifacts.remove_artifacts.handler", job)
+    assert read_totals(owner).size_bytes <= 900

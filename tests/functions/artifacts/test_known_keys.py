@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import count
+from typing import Any
 
 import pytest
 import time_machine
@@ -208,6 +209,22 @@ def artifact_is_deleted(scene: Scene) -> None:
     delete_artifact(scene.team.id, hash, entry, by=None, quota_bytes=None, now=clock.now())
 
 
+Memories = list[tuple[instance.Remembered[Any, Any], dict[Any, Any]]]
+
+
+def remembered() -> Memories:
+    """What the instance remembers of earlier requests."""
+    return [(memory, dict(memory)) for memory in instance._memories]
+
+
+def remember(memories: Memories) -> None:
+    """Go on as the instance that remembered this."""
+    for memory, before in memories:
+        memory.clear()
+        for key, value in before.items():
+            memory[key] = value
+
+
 # One change --------------------------------------------------------------------------------------
 
 Refused = tuple[int, str]
@@ -252,22 +269,32 @@ in_both = pytest.mark.parametrize("heat", ["warm", "cold"])
 
 
 @pytest.mark.usefixtures("refusing")
-@in_both
-@pytest.mark.parametrize("endpoint", ENDPOINTS)
 @pytest.mark.parametrize(
     ("identity", "change"), CHANGES, ids=[f"{by}-{change.__name__}" for by, change in CHANGES]
 )
 def test_a_change_applies_to_the_next_request(
-    identity: str, change: Callable[[Scene], None], endpoint: str, heat: str, aws_in_memory: None
+    identity: str,
+    change: Callable[[Scene], None],
+    aws_in_memory: None,
+    subtests: pytest.Subtests,
 ) -> None:
     scene = make_scene(bound=identity == "neither")
     send = scene.by(identity)
-    assert request(send, endpoint).status == 200
+    for endpoint in ENDPOINTS:
+        assert request(send, endpoint).status == 200
+    memories = remembered()
     change(scene)
-    if heat == "cold":
-        instance.restart()
-    expected = CHANGES[identity, change][endpoint == STATUS]
-    reply = request(send, endpoint)
+    for endpoint in ENDPOINTS:
+        expected = CHANGES[identity, change][endpoint == STATUS]
+        with subtests.test(endpoint=endpoint, heat="warm"):
+            remember(memories)
+            check_reply(request(send, endpoint), endpoint, expected)
+        with subtests.test(endpoint=endpoint, heat="cold"):
+            instance.restart()
+            check_reply(request(send, endpoint), endpoint, expected)
+
+
+def check_reply(reply: Reply, endpoint: str, expected: bytes | str | Refused) -> None:
     if isinstance(expected, tuple):
         assert reply.status == expected[0]
         assert endpoint == HEAD or reply.code == expected[1]
@@ -319,13 +346,10 @@ ACTS: list[Callable[[Scene], None]] = [
 @contextmanager
 def cold() -> Iterator[None]:
     """An instance that has seen nothing. Afterwards, the other one continues with what it remembers."""
-    memories = [(memory, dict(memory)) for memory in instance._memories]
+    memories = remembered()
     instance.restart()
     yield
-    for memory, before in memories:
-        memory.clear()
-        for key, value in before.items():
-            memory[key] = value
+    remember(memories)
 
 
 def shown(reply: Reply) -> tuple[int, bytes, dict[str, str]]:

@@ -51,6 +51,7 @@ def keys_of(cloud: Cloud) -> int:
 def test_a_session_that_is_not_fresh_needs_the_password(cloud: Cloud, option: SetOption) -> None:
     """A thief of an old session must not get a key that outlives it."""
     option("scrypt_cost", 1024)
+    option("http_rate_limit_enabled", "true")  # so that wrong passwords count
     eve = create_user("eve@acme.example", "Eve", password=PASSWORD, now=clock.now())
     _, token = start_session(eve, now=clock.now() - timedelta(days=1))
     late = browser_of(eve, token=token)
