@@ -131,11 +131,8 @@ def _measure(extent: Extent, folder: Path, only: str) -> Run:
             )
         people = {server.name: cases.sign_up(server) for server in (ours, accounts)}
         rows += measuring.compare(cases.account_cases(people), ours, accounts)
-        builds = [
-            build
-            for packages in extent.builds
-            if only in "turbo"
-            for build in turbo_builds.build_with_each(
+        built = [
+            turbo_builds.build_with_each(
                 _TOOLS,
                 folder,
                 (ours, cache),
@@ -143,6 +140,8 @@ def _measure(extent: Extent, folder: Path, only: str) -> Run:
                 rounds=extent.build_rounds,
                 say=say,
             )
+            for packages in extent.builds
+            if only in "turbo"
         ]
         every = (ours, cache, accounts)
         peaks = {server.name: server.peaks_mb() for server in every}
@@ -150,7 +149,8 @@ def _measure(extent: Extent, folder: Path, only: str) -> Run:
         return Run(
             rows=rows,
             same_role=same_role,
-            builds=builds,
+            builds=[build for builds, _ in built for build in builds],
+            restored=[restored for _, restored in built],
             cpu=cpu,
             memory=held,
             peaks=figures.peaks_by_role(peaks),

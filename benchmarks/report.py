@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from benchmarks.figures import Alone, Build, Compared, Life, Memory, SameRole
+from benchmarks.figures import Alone, Build, Compared, Life, Memory, Restored, SameRole
 from benchmarks.handler_cpu import HandlerCpu
 from benchmarks.servers import ACCOUNTS_PEER, CACHE_PEER, LARDER
 
@@ -18,6 +18,7 @@ class Run:
     rows: Sequence[Compared | Alone]
     same_role: Sequence[SameRole]
     builds: Sequence[Build]
+    restored: Sequence[Restored]
     cpu: Sequence[HandlerCpu]
     memory: Memory | None
     peaks: Sequence[tuple[str, str, int, float]]
@@ -127,7 +128,7 @@ def page(run: Run) -> str:
         accounts_table=_comparison(row for row in run.rows if row.peer == ACCOUNTS_PEER),
         same_role=_same_role(run.same_role),
         role_rounds=max((len(row.rounds) for row in run.same_role), default=0),
-        builds=_builds_text(run.builds),
+        builds=_builds_text(run),
         cpu_table=_cpu(run.cpu),
         peaks_table=_peaks(run.peaks),
         memory_text=_memory(run.memory),
@@ -145,6 +146,7 @@ def summary(run: Run) -> str:
         _comparison(run.rows),
         _same_role(run.same_role),
         _builds(run.builds),
+        _restored(run.restored),
         _cpu(run.cpu),
         _peaks(run.peaks),
     ]
@@ -295,13 +297,28 @@ def _builds(builds: Sequence[Build]) -> str:
     return _table(("packages", "cache", "seconds x", "rounds"), rows, numbers=slice(2, 4))
 
 
-def _builds_text(builds: Sequence[Build]) -> str:
-    if not builds:
+def _restored(restored: Sequence[Restored]) -> str:
+    rows = []
+    for build in restored:
+        own, plain, preflight = build.medians
+        waits = (f"{seconds - own:.2f}" for seconds in (plain, preflight))
+        rows.append((str(build.packages), f"{own:.2f}", f"{plain:.2f}", f"{preflight:.2f}", *waits))
+    headings = ("packages", "own folder s", "Larder s", "with preflights s", "waits s", "waits s")
+    return _table(headings, rows, numbers=slice(1, 6))
+
+
+def _builds_text(run: Run) -> str:
+    if not run.builds:
         return "This run had no builds."
     return (
         f"The duration of `turbo run build` with Larder, divided by that with {CACHE_PEER}: below 1 is faster.\n"
         "A *cold* build starts with an empty cache and stores everything; a *warm* build restores everything.\n\n"
-        f"{_builds(builds)}"
+        f"{_builds(run.builds)}\n\n"
+        "What turbo waits for: the seconds of a restored build from turbo's own folder, which takes only turbo's\n"
+        "work, from Larder, and from Larder with a preflight before each request. A wait is the difference to the\n"
+        "first. turbo restores ten artifacts at a time. With preflights, each takes an `OPTIONS`, a `GET`, and a\n"
+        "`GET` from S3 if the artifact does not pass through a function.\n\n"
+        f"{_restored(run.restored)}"
     )
 
 

@@ -1,11 +1,12 @@
-"""turbo builds of monorepos of several sizes, with each cache in turn: cold, then restored."""
+"""turbo builds of monorepos of several sizes with each cache in turn, cold and restored, and what turbo waits for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.figures import Build
+from benchmarks.figures import Build, Restored
 from benchmarks.servers import LARDER, Server
 from tests.e2e import monorepo, turbo
 
@@ -21,8 +22,11 @@ def build_with_each(
     packages: int,
     rounds: int,
     say: Callable[[str], None],
-) -> list[Build]:
-    """The builds with Larder and the peer: one cold round, and `rounds` that restore everything from the cache."""
+) -> tuple[list[Build], Restored]:
+    """The builds with Larder and the peer: one cold round, and `rounds` that restore everything from the cache.
+
+    Each round also restores from turbo's own folder, which takes only turbo's work, and from Larder without preflights.
+    """
     home, root = folder / "home", folder / f"monorepo-{packages}"
     home.mkdir(exist_ok=True)
     template = folder / f"template-{packages}"
@@ -38,8 +42,10 @@ def build_with_each(
     command = turbo.installed(turbo.NEWEST, tools / "turbo")
     clients = [_client(command, server, home) for server in servers]
 
-    def build(client: turbo.Client, *, restored: bool) -> float:
-        monorepo.wipe_outputs_and_local_cache(root)
+    def build(client: turbo.Client, *, restored: bool, local: bool = False) -> float:
+        monorepo.wipe_outputs(root)
+        if not local:
+            monorepo.wipe_local_cache(root)
         run = turbo.build(client, root)
         if run.cached != (packages if restored else 0):
             raise RuntimeError(f"turbo restored {run.cached} of {packages} packages:\n{run.text}")
@@ -48,11 +54,16 @@ def build_with_each(
     ours, theirs = clients
     say(f"turbo: {packages} packages, cold")
     cold = (build(ours, restored=False), build(theirs, restored=False))
-    warm = []
+    offline, plain = replace(ours, remote_cache={}), replace(ours, preflight=False)
+    warm, ways = [], []
     for number in range(rounds):
         say(f"turbo: {packages} packages, restored, round {number + 1} of {rounds}")
-        warm.append((build(ours, restored=True), build(theirs, restored=True)))
-    return [Build(packages, "cold", (cold,)), Build(packages, "warm", tuple(warm))]
+        remote = build(ours, restored=True)
+        own = build(offline, restored=True, local=True)
+        warm.append((remote, build(theirs, restored=True)))
+        ways.append((own, build(plain, restored=True), remote))
+    builds = [Build(packages, "cold", (cold,)), Build(packages, "warm", tuple(warm))]
+    return builds, Restored(packages, tuple(ways))
 
 
 def _client(command: Path, server: Server, home: Path) -> turbo.Client:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from benchmarks.figures import Alone, Build, Compared, Life, Memory, SameRole
+from benchmarks.figures import Alone, Build, Compared, Life, Memory, Restored, SameRole
 from benchmarks.handler_cpu import HandlerCpu
 from benchmarks.report import Run, page, summary
 from benchmarks.servers import ACCOUNTS_PEER, CACHE_PEER
@@ -40,6 +40,7 @@ RUN = Run(
     ],
     same_role=[SameRole("PUT 10 KB", ((LIFE, PEER_LIFE),))],
     builds=[Build(30, "warm", ((1.0, 2.0),))],
+    restored=[Restored(30, ((0.2, 1.2, 1.0), (0.3, 1.3, 1.5), (0.2, 1.1, 1.2)))],
     cpu=[HandlerCpu("HEAD", 1.3, 1.0, ("UpdateItem", "BatchGetItem"))],
     memory=Memory(((0, 300.0), (100, 320.0), (200, 310.0))),
     peaks=[("Larder", "S3", 1, 60.0)],
@@ -114,3 +115,7 @@ def test_a_run_without_builds_says_so() -> None:
 
 def test_the_screen_shows_the_same_tables() -> None:
     assert "| HEAD | 16 | 0.50 |" in summary(RUN)
+
+
+def test_a_wait_is_what_a_restored_build_takes_longer_than_turbos_own_work() -> None:
+    assert "| 30 | 0.20 | 1.20 | 1.20 | 1.00 | 1.00 |" in page(RUN)

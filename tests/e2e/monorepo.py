@@ -90,8 +90,16 @@ def head_commit(root: Path) -> str:
 
 def wipe_outputs_and_local_cache(root: Path) -> None:
     """Delete everything that a fresh clone with installed dependencies would not have."""
+    wipe_local_cache(root)
+    wipe_outputs(root)
+
+
+def wipe_local_cache(root: Path) -> None:
     shutil.rmtree(root / ".turbo", ignore_errors=True)
     shutil.rmtree(root / "node_modules" / ".cache", ignore_errors=True)
+
+
+def wipe_outputs(root: Path) -> None:
     for package in (root / "packages").iterdir():
         shutil.rmtree(package / "dist", ignore_errors=True)
         shutil.rmtree(package / ".turbo", ignore_errors=True)
