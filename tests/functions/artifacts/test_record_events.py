@@ -55,6 +55,17 @@ def test_a_day_sums_up_hits_misses_sources_and_time_saved(cloud: Cloud) -> None:
     )
 
 
+def test_hits_without_a_duration_are_counted(cloud: Cloud) -> None:
+    batch = [
+        event(event="HIT", duration=0),
+        event(source="LOCAL", event="HIT", duration=0),
+        event(event="HIT", duration=0.4),
+        event(event="MISS", duration=0),
+    ]
+    cloud.send("POST", "/v8/artifacts/events", json_body=batch)
+    assert figures_of_today(cloud.team.id).untimed_hits == 2
+
+
 def test_a_batch_is_one_item_for_any_number_of_events(cloud: Cloud) -> None:
     headers = {"x-artifact-client-ci": "GITHUB_ACTIONS", "x-artifact-client-interactive": "0"}
     cloud.send("POST", "/v8/artifacts/events", json_body=[event()] * 80, headers=headers)

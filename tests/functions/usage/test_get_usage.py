@@ -31,6 +31,7 @@ ZERO = {
     "remoteHits": 0,
     "remoteMisses": 0,
     "timeSavedMs": 0,
+    "untimedHits": 0,
 }
 
 

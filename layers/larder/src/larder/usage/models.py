@@ -45,8 +45,10 @@ class Reporter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """Figures of one batch, a day or a period. `time_saved_ms` is the sum of the durations of hits.
-    `interactive_events` counts events of clients that report an interactive shell.
+    """Figures of one batch, a day or a period.
+
+    `time_saved_ms` is the sum of the durations of hits. `untimed_hits` counts hits without a duration, as of artifacts
+    that were uploaded straight to S3. `interactive_events` counts events of clients that report an interactive shell.
     """
 
     events: int = 0
@@ -58,6 +60,7 @@ class Figures:
     remote_hits: int = 0
     remote_misses: int = 0
     time_saved_ms: int = 0
+    untimed_hits: int = 0
 
 
 FIGURES = tuple(figure.name for figure in fields(Figures))
@@ -156,4 +159,5 @@ def add_up(events: Sequence[UsageEvent], reporter: Reporter) -> Figures:
         remote_hits=remote_hits,
         remote_misses=remote_misses,
         time_saved_ms=round(sum(one.duration_ms for one in events if one.event == "HIT")),
+        untimed_hits=sum(1 for one in events if one.event == "HIT" and not one.duration_ms),
     )

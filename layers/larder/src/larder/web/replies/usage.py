@@ -18,6 +18,7 @@ class FiguresJson(TypedDict):
     remoteHits: int
     remoteMisses: int
     timeSavedMs: int
+    untimedHits: int
 
 
 class CiFiguresJson(FiguresJson):
@@ -106,4 +107,5 @@ def _figures_json(figures: Figures) -> FiguresJson:
         "remoteHits": figures.remote_hits,
         "remoteMisses": figures.remote_misses,
         "timeSavedMs": figures.time_saved_ms,
+        "untimedHits": figures.untimed_hits,
     }
