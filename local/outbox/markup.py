@@ -11,7 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-_KIT = Path(__file__).resolve().parents[2] / "layers/larder/src/larder/web/html/kit.css"
+_HTML = Path(__file__).resolve().parents[2] / "layers/larder/src/larder/web/html"
 _URL = re.compile(r"""(https?://[^\s<>"']+)""")
 
 _PAGE = """<!doctype html>
@@ -110,7 +110,8 @@ def _document(title: str, content: Markup, *, refreshed: bool = False) -> Markup
 
 @cache
 def _kit() -> Markup:
-    return Markup(_KIT.read_text(encoding="utf-8"))  # noqa: S704 - the style of our own pages
+    styles = (_HTML / name for name in ("kit.css", "card.css"))
+    return Markup("".join(one.read_text(encoding="utf-8") for one in styles))  # noqa: S704 - our own style
 
 
 def _fill(template: str, **values: str) -> Markup:

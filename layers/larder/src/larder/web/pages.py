@@ -12,7 +12,7 @@ import base64
 import gzip
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -54,8 +54,7 @@ _POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
-
-
+_PLACEHOLDER = re.compile(r"\{\{([a-z_-]+)\}\}")
 _LEAST_COMPRESSED = 1000
 _TAKES_GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))", re.IGNORECASE)
 
@@ -70,19 +69,26 @@ class Page:
 
 def page(name: str, title: str, *, signs_in: bool = False) -> Page:
     """Build the page from `html/<name>.html` and, if it exists, `.js`. `signs_in` fills `{{sign-in}}`."""
+    return _in_a_card(name, signs_in, tuple(common_values(title).items()))
+
+
+def common_values(title: str) -> dict[str, str]:
+    """What each page's frame shows, or passes to the script in `data-` attributes."""
     options = settings()
-    values = {
+    return {
         "title": title,
         "product": options.product_name,
         "base_url": options.base_url,
-        "signs_in": str(options.enable_email_and_password).lower(),
-        "signs_up": str(
-            options.enable_email_and_password and options.sign_up_policy != "closed"
-        ).lower(),
+        "signs_in": truth(options.enable_email_and_password),
+        "signs_up": truth(options.enable_email_and_password and options.sign_up_policy != "closed"),
         "shortest_password": str(options.minimum_password_length),
         "longest_password": str(options.maximum_password_length),
     }
-    return _assembled(name, signs_in, tuple(values.items()))
+
+
+def truth(value: bool) -> str:
+    """A boolean as scripts read it."""
+    return str(value).lower()
 
 
 def page_handler(show: Callable[[], Page]) -> Handler:
@@ -136,24 +142,40 @@ def _gzip(text: str) -> str:
 
 
 @cache
-def _assembled(name: str, signs_in: bool, values: tuple[tuple[str, str], ...]) -> Page:
-    content, script = _file(f"{name}.html"), _file(f"{name}.js", optional=True)
-    if signs_in:
-        content = content.replace("{{sign-in}}", _file("sign-in.html"))
-        script = _file("sign-in.js") + script
+def _in_a_card(name: str, signs_in: bool, values: tuple[tuple[str, str], ...]) -> Page:
+    forms = {"sign-in": _file("sign-in-forms.html")} if signs_in else {}
+    content = _filled(_file(f"{name}.html"), forms)
+    scripts = ["base.js", "forms.js", "kit.js", *(["sign-in-forms.js"] if signs_in else [])]
+    if (_FOLDER / f"{name}.js").exists():
+        scripts.append(f"{name}.js")
+    return assembled(
+        "card.html", {"content": content}, ["kit.css", "card.css"], scripts, dict(values)
+    )
+
+
+def assembled(
+    body: str,
+    parts: Mapping[str, str],
+    styles: Iterable[str],
+    scripts: Iterable[str],
+    values: Mapping[str, str],
+) -> Page:
+    """The page from files of `html/`: the frame `page.html` around `body`.
+
+    `parts` are markup for placeholders of the body. `values` are text for those of the body and the frame.
+    """
     # A function scope, so that names do not clash with the browser's global variables.
-    script = f"(() => {{\n{_file('kit.js')}{script}}})();\n"
-    style = _file("kit.css")
-    html = _filled(_file("page.html"), {key: escape(value) for key, value in values})
-    html = _filled(html, {"content": content, "style": style, "script": script})
-    policy = _POLICY.format(script=_hash(script), style=_hash(style))
-    return Page(html, policy)
+    script = f"(() => {{\n{''.join(map(_file, scripts))}}})();\n"
+    style = "".join(map(_file, styles))
+    texts = {name: escape(value) for name, value in values.items()}
+    filled = _filled(_file(body), {**texts, **parts})
+    html = _filled(_file("page.html"), {**texts, "body": filled, "style": style, "script": script})
+    return Page(html, _POLICY.format(script=_hash(script), style=_hash(style)))
 
 
 def _filled(template: str, values: Mapping[str, str]) -> str:
-    for name, value in values.items():
-        template = template.replace(f"{{{{{name}}}}}", value)
-    return template
+    """The template with its placeholders filled in one pass, so that a value that looks like one stays text."""
+    return _PLACEHOLDER.sub(lambda found: values[found[1]], template)
 
 
 def _hash(text: str) -> str:
@@ -161,6 +183,5 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode()}"
 
 
-def _file(name: str, *, optional: bool = False) -> str:
-    path = _FOLDER / name
-    return "" if optional and not path.exists() else path.read_text(encoding="utf-8")
+def _file(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")

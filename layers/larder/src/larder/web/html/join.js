@@ -40,4 +40,5 @@ onSubmit("prove-form", async () => {
   mailSent(email);
 });
 
+onClick("not-you", signOut);
 refresh({ moves: false });

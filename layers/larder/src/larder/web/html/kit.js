@@ -1,12 +1,3 @@
-"use strict";
-
-const options = document.body.dataset;
-const query = new URLSearchParams(location.search);
-
-// The deployment accepts requests only from pages of its own address.
-const home = options.baseUrl ? new URL(options.baseUrl).origin : location.origin;
-if (home !== location.origin) location.replace(home + location.pathname + location.search);
-
 const element = (id) => document.getElementById(id);
 
 /** Insert a value as text, never as markup. All values from outside enter the page here. */
@@ -36,89 +27,9 @@ function clear(form) {
   for (const input of form.querySelectorAll("[autocomplete$=password]")) input.value = "";
 }
 
-/** Send a request to this deployment. `problem` in the result is the message to show, null for success. */
-async function request(method, path, body, headers = {}) {
-  const init = { method, headers: { ...headers }, cache: "no-store" };
-  if (body !== undefined) {
-    init.headers["content-type"] = "application/json";
-    init.body = JSON.stringify(body);
-  }
-  try {
-    const reply = await fetch(path, init);
-    const data = await reply.json().catch(() => null);
-    return { status: reply.status, data, code: data?.code ?? null, problem: reply.ok ? null : problemOf(reply, data) };
-  } catch {
-    return { status: 0, data: null, code: null, problem: "Could not reach the server. Try again in a moment." };
-  }
-}
-
-function problemOf(reply, data) {
-  const wait = reply.headers.get("x-retry-after");
-  if (reply.status === 429) return `Too many attempts. Try again ${wait ? `in ${wait} seconds` : "later"}.`;
-  return data?.message ?? `The server replied with status ${reply.status}. Try again in a moment.`;
-}
-
-/** Show a problem: a rule below each field that it names, the rest above the form. Returns the first such field. */
-function showProblem(form, problem) {
-  hideProblem(form);
-  const named = [];
-  const others = [];
-  // Such as `[body.name] Field required; email: must be an email address`.
-  for (const part of problem.split("; ")) {
-    const [, name, rule] = part.match(/^(?:\[\w+\.)?(\w+)(?:\] |: )(.+)$/) ?? [];
-    const field = name && form.elements.namedItem(name);
-    if (field && field.offsetParent !== null) named.push([field, rule]);
-    else others.push(part);
-  }
-  for (const [field, rule] of named) {
-    const line = Object.assign(document.createElement("p"), { className: "wrong", id: `${field.id}-problem` });
-    line.textContent = field.dataset.example ?? `${field.labels[0].textContent} ${rule}.`;
-    field.closest(".field").append(line);
-    field.setAttribute("aria-invalid", "true");
-    field.setAttribute("aria-describedby", `${line.id} ${field.getAttribute("aria-describedby") ?? ""}`.trim());
-  }
-  const box = form.querySelector(".problem");
-  box.textContent = others.join("; ").replace(/^[a-z]/, (letter) => letter.toUpperCase());
-  box.hidden = others.length === 0;
-  return named[0]?.[0];
-}
-
-function hideProblem(form) {
-  const box = form.querySelector(".problem");
-  box.hidden = true;
-  box.textContent = "";
-  for (const line of form.querySelectorAll(".wrong")) {
-    const field = line.closest(".field").querySelector("[aria-invalid]");
-    field.removeAttribute("aria-invalid");
-    const hints = field.getAttribute("aria-describedby").replace(line.id, "").trim();
-    if (hints) field.setAttribute("aria-describedby", hints);
-    else field.removeAttribute("aria-describedby");
-    line.remove();
-  }
-}
-
-/** Call `act` with the form's fields on submit, and show what it returns as a problem, with the focus on the field that
- * the problem names. `act` can return `{ problem, field }` to name the field itself. The button keeps the focus
- * meanwhile, and says what happens. */
+/** Call `act` on submit of the form with this id. */
 function onSubmit(id, act) {
-  const form = element(id);
-  const button = form.querySelector("[type=submit]");
-  const label = button.textContent;
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    if (form.ariaBusy === "true") return;
-    form.ariaBusy = button.ariaDisabled = "true";
-    button.textContent = button.dataset.busy;
-    hideProblem(form);
-    const outcome = await act(Object.fromEntries(new FormData(form)), form);
-    form.ariaBusy = button.ariaDisabled = "false";
-    button.textContent = label;
-    const { problem, field } = typeof outcome === "string" ? { problem: outcome } : (outcome ?? {});
-    if (!problem) return;
-    const wrong = showProblem(form, problem) ?? (field && form.elements.namedItem(field));
-    wrong?.focus();
-    wrong?.select?.();
-  });
+  whenSubmitted(element(id), act);
 }
 
 for (const place of document.querySelectorAll("[data-home]")) place.textContent = home;
@@ -146,11 +57,6 @@ for (const lines of document.querySelectorAll("pre")) {
   button.ariaLive = "polite";
   lines.after(button);
 }
-
-// A page that the browser restores from its cache can be out of date.
-addEventListener("pageshow", (event) => {
-  if (event.persisted) location.reload();
-});
 
 for (const input of document.querySelectorAll("[autocomplete=new-password]")) {
   input.minLength = Number(options.shortestPassword);

@@ -1,8 +1,6 @@
 const wanted = { redirectUri: query.get("redirect_uri") ?? "", state: query.get("state"), team: query.get("team") };
 
-// The words are English; the order of day and month is that of the user's region.
-const region = new Intl.Locale(navigator.language).maximize().region;
-const day = new Intl.DateTimeFormat(region ? `en-${region}` : "en", { dateStyle: "long" });
+const day = new Intl.DateTimeFormat(locale(), { dateStyle: "long" });
 
 async function refresh({ moves = true } = {}) {
   const parameters = new URLSearchParams({ redirect_uri: wanted.redirectUri });
@@ -80,6 +78,7 @@ onSubmit("consent-form", async ({ name, teamId, password }) => {
 });
 
 element("consent-team-id").addEventListener("change", showRights);
+onClick("not-you", signOut);
 onClick("change-account", signOut);
 onClick("cancel", () => show("canceled"));
 onClick("back", () => refresh());

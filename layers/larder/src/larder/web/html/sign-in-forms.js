@@ -1,4 +1,4 @@
-// Sign-in, sign-up and sign-out, for pages that include sign-in.html. Each page defines `refresh`: it finds out who is
+// Sign-in, sign-up and sign-out, for pages that include sign-in-forms.html. Each page defines `refresh`: it finds out who is
 // signed in and shows the right section. It runs when the page opens and after each sign-in or sign-out.
 
 function showSignIn(reason, { moves }) {
@@ -64,5 +64,4 @@ addEventListener("popstate", ({ state }) => {
   if (!element("sign-in").hidden || !element("sign-up").hidden) show(state ?? "sign-in");
 });
 onClick("mail-followed", () => refresh());
-onClick("not-you", signOut);
 onClick("again", () => refresh());
