@@ -245,6 +245,7 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
         "POST /v2/teams/{idOrSlug}/members": invite,
         "PATCH /v1/teams/{idOrSlug}/members/{uid}": by_session(json={"role": "ADMIN"}),
         "POST /v1/teams/join": by_session(json={"token": n.invitation_token}),
+        "POST /v1/teams/invitation": public(json={"token": n.invitation_token}),
         "POST /v1/teams/{idOrSlug}/members/teams/join": by_session(
             json={"inviteCode": n.invitation_token}
         ),

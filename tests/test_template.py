@@ -712,6 +712,7 @@ FOR_ANYBODY = {
     "ExchangeLoginCode",
     "FollowResetLink",
     "GetOk",
+    "PreviewInvitation",
     "RequestPasswordReset",
     "ResetPassword",
     "ShowHome",
@@ -740,7 +741,7 @@ CORS_PATH = "/api/auth/{proxy+}"
 UNCOUNTED = {f"/api/auth{path}" for path, limit in BY_PATH.items() if limit is None}
 """Paths without a rate limit per client address."""
 
-COUNTED_ELSEWHERE = {"/registration/verify"}
+COUNTED_ELSEWHERE = {"/registration/verify", "/v1/teams/invitation"}
 """Paths outside `/api/auth` with a rate limit per client address."""
 
 

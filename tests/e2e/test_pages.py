@@ -300,6 +300,10 @@ def test_an_invited_user_signs_up_and_joins(
     server.larder("teams", "invite", server.team, email, "--role", "DEVELOPER")
     invitation = link_in(mail_to(server, email)[0])
     page.open(invitation)
+    # Most invited people have no account yet.
+    page.wait_for_heading("Create an account")
+    assert f"The operator invites you to the team {server.team} as a developer." in page.text()
+    page.press("Sign in")
     page.wait_for_heading("Sign in")
     fill_in_sign_up(page, email, password)
     # The link that verifies the address leads back to the invitation.
@@ -307,6 +311,7 @@ def test_an_invited_user_signs_up_and_joins(
     sign_in(page, email, password)
     page.wait_for_heading("Join the team?")
     assert email in page.text()
+    assert f"The operator invites you to join {server.team} as a developer." in page.text()
 
     # No session was in the browser when it opened that link, so the address is not proven.
     page.press("Join the team")
@@ -324,7 +329,6 @@ def test_an_invited_user_signs_up_and_joins(
     members = server.larder("teams", "members", server.team)
     assert {(one["email"], one["role"]) for one in members} >= {(email, "DEVELOPER")}
     page.open(invitation)
-    page.press("Join the team")
     page.wait_for_heading("This invitation does not work")
 
 

@@ -75,10 +75,11 @@ depend on them either.
 
 INDEPENDENT_ENDPOINTS = {
     "POST /v1/teams",
+    "POST /v1/teams/invitation",
     "POST /v1/teams/join",
     "POST /v1/teams/{idOrSlug}/members/teams/join",
 }
-"""Requests that make the caller a member do not depend on a role or a caching status either."""
+"""Requests that make the caller a member, or lead to that, do not depend on a role or a caching status either."""
 
 TEAM_IN_PATH = "/teams/{idOrSlug}"
 """Paths with this part depend on the state of that team, not on the state of the caller's personal cache."""

@@ -296,6 +296,10 @@ def test_join_team(cloud: Cloud) -> None:
     assert answer("join_team", cloud)["code"] == "invitation_not_found"
 
 
+def test_preview_invitation(cloud: Cloud) -> None:
+    assert answer("preview_invitation", cloud)["code"] == "invitation_not_found"
+
+
 def test_get_usage(cloud: Cloud) -> None:
     usage = answer("get_usage", cloud)
     assert (usage["owner"], len(usage["days"])) == (cloud.team.id, 21)

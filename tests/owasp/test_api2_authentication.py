@@ -61,6 +61,7 @@ FOR_ANYBODY = {
     "POST /api/auth/sign-in/email",
     "POST /api/auth/sign-out",
     "POST /api/auth/sign-up/email",
+    "POST /v1/teams/invitation",
 }
 
 

@@ -33,6 +33,10 @@ FLOWS: dict[str, tuple[int, Any]] = {
         ),
     ),
     "codes of a login": (10, lambda send, n: send("GET", f"/registration/verify?token={n}")),
+    "tokens of an invitation": (
+        20,
+        lambda send, n: send("POST", "/v1/teams/invitation", json_body={"token": f"{n}"}),
+    ),
     "teams": (10, lambda send, n: send("POST", "/v1/teams", json_body={"slug": f"new-{n}"})),
     "invitations to one address": (
         3,

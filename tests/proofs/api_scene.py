@@ -206,6 +206,7 @@ class Scene:
                 )
             ],
             "join_team": [self.invitation],
+            "preview_invitation": [self.invitation],
             "join_team_of_team": [self.invitation],
         }
         return known.get(operation_id, [])

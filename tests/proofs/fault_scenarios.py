@@ -1122,6 +1122,15 @@ def join(s: Subject) -> Play:
     assert invitations.open_invitations(s.team.id, now=clock.now()) == []
 
 
+@scenario("POST /v1/teams/invitation")
+def preview(s: Subject) -> Play:
+    _, token = invited(s)
+    sender, headers = s.sender(None), s.from_its_address()
+    path = "/v1/teams/invitation"
+    yield lambda: sender("POST", path, json_body={"token": token}, headers=headers)
+    yield None
+
+
 # Pages and logins --------------------------------------------------------------------------------
 
 

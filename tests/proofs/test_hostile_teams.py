@@ -45,6 +45,7 @@ OPERATIONS = [
     "POST /v2/teams/{idOrSlug}/members",
     "PATCH /v1/teams/{idOrSlug}/members/{uid}",
     "DELETE /v1/teams/{idOrSlug}/members/{uid}",
+    "POST /v1/teams/invitation",
     "POST /v1/teams/join",
     "POST /v1/teams/{idOrSlug}/members/teams/join",
 ]

@@ -7,7 +7,7 @@ from datetime import datetime
 from larder.accounts.addresses import canonical, parse_address
 from larder.accounts.email_jobs import InviteToTeam, MailContext, send_later
 from larder.accounts.models import User
-from larder.accounts.service import find_users
+from larder.accounts.service import find_user, find_users
 from larder.actor import Actor
 from larder.errors import EmailNotProven, InvalidValue, InvitationForAnother
 from larder.hashing import hash_key
@@ -37,6 +37,19 @@ class MembersPage:
     members: tuple[tuple[Member, User], ...]
     invitations: tuple[Invitation, ...]
     following: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvitationPreview:
+    """An open invitation. `invited_by` is the address of the member who made it, None for the operator.
+
+    It has no names, because their owners choose them freely, and could write a message into them.
+    """
+
+    slug: str
+    role: Role
+    invited_by: str | None
+    expires_at: datetime
 
 
 def page_with_users(
@@ -97,6 +110,19 @@ def send_invitations(
             )
         )
     return created
+
+
+def preview_invitation(token: str, *, now: datetime) -> InvitationPreview:
+    """What the holder of an invitation's token can see before they sign in. Raises InvitationNotFound."""
+    invitation = invitations.find_by_token(token, now=now)
+    team = invitations.team_of(invitation)
+    author = None if invitation.invited_by is None else find_user(invitation.invited_by)
+    return InvitationPreview(
+        slug=team.slug,
+        role=invitation.role,
+        invited_by=None if author is None else author.email,
+        expires_at=invitation.expires_at,
+    )
 
 
 def join_team(

@@ -5,7 +5,7 @@ address can use it, once, and only while the member who invited them can still i
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from larder.actor import Actor
@@ -145,6 +145,11 @@ def find_by_token(token: str, *, now: datetime) -> Invitation:
     return found
 
 
+def team_of(invitation: Invitation) -> Team:
+    """The team of an invitation that its author could still create. Raises InvitationNotFound."""
+    return _standing(invitation)[0]
+
+
 def accept(
     invitation: Invitation, user_id: str, *, actor: Actor | None = None, now: datetime
 ) -> tuple[Team, Role]:
@@ -153,23 +158,36 @@ def accept(
     Returns the team and the user's role in it. A user who is a member already keeps their role. Raises
     InvitationNotFound, TryAgain.
     """
-    inviters = [role for role in Role if role.manages(invitation.role)]
     team_id, role = invitation.team_id, invitation.role
     entry = audited(team_id, Action.MEMBER_ADDED, user_id, actor, role=role.value)
     for _ in attempts():
-        inviter = invitation.invited_by or user_id
-        places = read_places(invitation.team_id, user_id, inviter)
-        if places.team is None:
-            raise InvitationNotFound
-        if invitation.invited_by is not None and places.roles.get(inviter) not in inviters:
-            raise InvitationNotFound
-        if user_id in places.roles:
+        team, roles = _standing(invitation, user_id)
+        if user_id in roles:
             done = repository.delete(invitation, by=None)
         else:
-            done = repository.accept(invitation, user_id, inviters, entry, now=now)
+            done = repository.accept(invitation, user_id, _inviters(role), entry, now=now)
         if done:
-            return places.team, places.roles.get(user_id, invitation.role)
+            return team, roles.get(user_id, role)
         current = find(invitation.team_id, invitation.address, invitation.id, now=now)
         if current is None:
             raise InvitationNotFound
     raise TryAgain
+
+
+def _inviters(role: Role) -> list[Role]:
+    """The roles that can invite someone with this role."""
+    return [one for one in Role if one.manages(role)]
+
+
+def _standing(invitation: Invitation, *user_ids: str) -> tuple[Team, Mapping[str, Role]]:
+    """The team of an invitation that its author could still create, and the roles of users.
+
+    Raises InvitationNotFound.
+    """
+    author = invitation.invited_by
+    places = read_places(invitation.team_id, *user_ids, *([] if author is None else [author]))
+    if places.team is None:
+        raise InvitationNotFound
+    if author is not None and places.roles.get(author) not in _inviters(invitation.role):
+        raise InvitationNotFound
+    return places.team, places.roles

@@ -42,6 +42,9 @@ MAIL = Limit(most=3, window_s=60)
 LOGIN_CODES = Limit(most=10, window_s=60)
 """Requests that exchange a login code. turbo sends one, and another one after a 429."""
 
+PREVIEWS = Limit(most=20, window_s=60)
+"""Requests with the token of an invitation, without a session. The page sends one when it opens."""
+
 TEAMS_MADE = Limit(most=10, window_s=3600)
 """Teams that one user creates. Each takes a slug that no one else can have."""
 
@@ -70,6 +73,7 @@ BY_PATH: MappingProxyType[str, Limit | None] = MappingProxyType(
         "/send-verification-email": MAIL,
         "/api-key/verify": None,
         "/registration/verify": LOGIN_CODES,
+        "/v1/teams/invitation": PREVIEWS,
     }
 )
 """Each limit applies to the path and to the paths under it."""

@@ -18,6 +18,7 @@ from larder.teams.teams import parse_slug
 from larder.web.bodies.model import BodyModel
 from larder.web.bodies.raw import broken_rules, sent_json
 from larder.web.errors import InvalidRequest
+from larder.web.guards import check_rate
 from larder.web.parameters import BearerToken
 from larder.web.powertools.resolver import Depends, Request
 
@@ -60,12 +61,17 @@ class _Join(BodyModel):
     inviteCode: str | None = None  # noqa: N815
 
 
+class _Preview(BodyModel):
+    token: str
+
+
 _NEW_TEAM = TypeAdapter(_NewTeam)
 _TEAM_CHANGE = TypeAdapter(_TeamChange)
 INVITATIONS = TypeAdapter(list[_Invitation])
 INVITATION = TypeAdapter(_Invitation)
 _ROLE_CHANGE = TypeAdapter(_RoleChange)
 _JOIN = TypeAdapter(_Join)
+_PREVIEW = TypeAdapter(_Preview)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +134,12 @@ def invitation_token(_token: BearerToken, request: Request) -> str:
     return token
 
 
+def previewed_token(request: Request) -> str:
+    """`{"token"}`, from anyone. Raises TooManyRequests."""
+    check_rate(request, request.route)
+    return _parsed(_PREVIEW, request).token
+
+
 def _parsed(model: TypeAdapter[T], request: Request) -> T:
     try:
         return model.validate_python(sent_json(request))
@@ -159,3 +171,4 @@ SentTeamChange = Annotated[TeamChange, Depends(team_change)]
 InvitationsWanted = Annotated[list[InvitationWanted], Depends(sent_invitations)]
 SentRole = Annotated[Role, Depends(sent_role)]
 InvitationToken = Annotated[str, Depends(invitation_token)]
+PreviewedToken = Annotated[str, Depends(previewed_token)]

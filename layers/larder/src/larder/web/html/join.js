@@ -2,13 +2,27 @@ const token = query.get("token");
 let session = "";
 let email = "";
 
+const ROLES = { OWNER: "an owner", ADMIN: "an admin", MEMBER: "a member", DEVELOPER: "a developer", VIEWER: "a viewer" };
+let invitation = null;
+
 async function refresh({ moves = true } = {}) {
   if (!token) return show("no-invitation", { moves });
+  if (invitation === null) {
+    const { status, data, problem } = await request("POST", "/v1/teams/invitation", { token });
+    if (status === 404) return show("no-invitation", { moves });
+    if (problem) return fail(problem, { moves });
+    invitation = data;
+    fill("invitation-team", data.slug);
+    fill("invitation-role", ROLES[data.role]);
+    fill("invitation-by", data.invitedBy ?? "The operator");
+  }
   const { data, problem } = await request("GET", "/api/auth/get-session");
   if (problem) {
     fail(problem, { moves });
   } else if (data === null) {
-    showSignIn("Sign in, or create an account, with the address that received the invitation.", { moves });
+    const by = invitation.invitedBy ?? "The operator";
+    const reason = `${by} invites you to the team ${invitation.slug} as ${ROLES[invitation.role]}. Use the address that received the invitation.`;
+    showSignIn(reason, { moves, isNew: true });
   } else {
     session = data.session.token;
     email = data.user.email;

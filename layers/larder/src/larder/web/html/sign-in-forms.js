@@ -1,13 +1,19 @@
 // Sign-in, sign-up and sign-out, for pages that include sign-in-forms.html. Each page defines `refresh`: it finds out who is
 // signed in and shows the right section. It runs when the page opens and after each sign-in or sign-out.
 
-function showSignIn(reason, { moves }) {
+// Links in emails lead back with `account`, because a user who gets one has an account.
+let hasAccount = query.has("account");
+let firstForm = "sign-in";
+
+/** Show the form for signing in. `isNew` begins with the one for signing up, unless the user has an account. */
+function showSignIn(reason, { moves, isNew = false }) {
   const isDeadLink = query.has("error");
-  fill("sign-in-reason", reason);
+  for (const place of document.querySelectorAll("[data-reason]")) place.textContent = reason;
   fill("sign-in-notice", isDeadLink ? "The link has expired or is incomplete. Sign in to get a new one." : "");
   element("sign-in-notice").hidden = !isDeadLink;
   element("to-sign-up").hidden = options.signsUp !== "true";
-  show(options.signsIn === "true" ? "sign-in" : "no-sign-in", { moves });
+  firstForm = isNew && !hasAccount && options.signsUp === "true" ? "sign-up" : "sign-in";
+  show(options.signsIn === "true" ? firstForm : "no-sign-in", { moves });
 }
 
 function fail(problem, { moves = true } = {}) {
@@ -16,6 +22,7 @@ function fail(problem, { moves = true } = {}) {
 }
 
 async function signOut() {
+  hasAccount = true;
   const { problem } = await request("POST", "/api/auth/sign-out", {});
   return problem ? fail(problem) : refresh();
 }
@@ -24,6 +31,7 @@ async function signOut() {
 function here() {
   const parameters = new URLSearchParams(query);
   parameters.delete("error");
+  parameters.set("account", "");
   const path = `${location.pathname}?${parameters}`;
   return path.length <= 2048 ? path : "";
 }
@@ -46,6 +54,7 @@ onSubmit("sign-up-form", async ({ name, email, password }) => {
 });
 
 function mailSent(email) {
+  hasAccount = true;
   fill("mail-sent-to", email);
   element("sign-in-email").value = email;
   show("mail-sent");
@@ -61,7 +70,7 @@ function change(from, to) {
 onClick("sign-up-instead", () => change("sign-in", "sign-up"));
 onClick("sign-in-instead", () => change("sign-up", "sign-in"));
 addEventListener("popstate", ({ state }) => {
-  if (!element("sign-in").hidden || !element("sign-up").hidden) show(state ?? "sign-in");
+  if (!element("sign-in").hidden || !element("sign-up").hidden) show(state ?? firstForm);
 });
 onClick("mail-followed", () => refresh());
 onClick("again", () => refresh());

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, TypedDict
 
 from larder.accounts.models import User
-from larder.accounts.team_members import MembersPage
+from larder.accounts.team_members import InvitationPreview, MembersPage
 from larder.clock import Milliseconds, to_ms
 from larder.invitations.models import Invitation
 from larder.teams.models import Member, Role, Team
@@ -75,6 +75,15 @@ class InvitationsJson(InvitedJson):
     invitations: list[InvitedJson]
 
 
+class InvitationPreviewJson(TypedDict):
+    """`invitedBy` is the address of the member who sent the invitation, null for the operator."""
+
+    slug: str
+    role: Role
+    invitedBy: str | None
+    expiresAt: Milliseconds
+
+
 # `from` is a keyword of Python, so this is not a class.
 JoinedTeamJson = TypedDict(
     "JoinedTeamJson",
@@ -114,6 +123,15 @@ def _invited_json(invitation: Invitation) -> InvitedJson:
         "confirmed": False,
         "createdAt": to_ms(invitation.created_at),
         "expiresAt": to_ms(invitation.expires_at),
+    }
+
+
+def preview_json(preview: InvitationPreview) -> InvitationPreviewJson:
+    return {
+        "slug": preview.slug,
+        "role": preview.role,
+        "invitedBy": preview.invited_by,
+        "expiresAt": to_ms(preview.expires_at),
     }
 
 
