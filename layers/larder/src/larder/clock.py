@@ -12,6 +12,8 @@ IsoTime = NewType("IsoTime", str)
 IsoDate = NewType("IsoDate", str)
 """`2026-11-21`"""
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
 
 def now() -> datetime:
     """The current time, rounded to the millisecond like stored times."""

@@ -332,6 +332,18 @@ class CachingOverLimit(LarderError):
     message = "This account's storage quota is full. You can still read stored artifacts."
 
 
+class SignatureRequired(LarderError):
+    message = "This team stores only signed artifacts. Turn on signatures in turbo.json."
+
+
+class ScopesFull(LarderError):
+    """An upload to an own scope finds no space that own scopes may take."""
+
+    message = (
+        "The part of the storage quota for own scopes is full. You can still read stored artifacts."
+    )
+
+
 class StorageFull(LarderError):
     """`MaxStoredBytes` is reached. turbo prints the message, because the code is not `remote_caching_*`."""
 

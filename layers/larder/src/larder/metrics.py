@@ -48,5 +48,10 @@ def count(name: str, **values: str) -> None:
     sys.stdout.write(f"{json.dumps(line)}\n")
 
 
+def count_in_total(name: str, **values: Any) -> None:
+    """Print a line that adds 1 to the metric `name`, and has these values, by which CloudWatch does not count."""
+    sys.stdout.write(f"{json.dumps({**counted(name, []), **values})}\n")
+
+
 def _emf(definition: dict[str, Any]) -> dict[str, Any]:
     return {"_aws": {"Timestamp": clock.to_ms(clock.now()), "CloudWatchMetrics": [definition]}}

@@ -126,6 +126,14 @@ class Settings:
         minimum=1,
         maximum=3650,
     )
+    scoped_retention_days: int = _option(
+        7,
+        "How many days an artifact in the own scope of a credential is kept, if that is less than `RetentionDays`. "
+        "Only protected teams have own scopes.",
+        group="cache",
+        minimum=1,
+        maximum=3650,
+    )
     default_quota_bytes: int = _option(
         10**11,
         "How many bytes a team may store. The default is 100 GB. 0 means no limit. `larder teams set --quota` gives a "
@@ -150,6 +158,13 @@ class Settings:
         group="cache",
         minimum=0,
         maximum=10**18,
+    )
+    scoped_share: int = _option(
+        50,
+        "How much of a team's quota all own scopes may take together, in percent.",
+        group="cache",
+        minimum=1,
+        maximum=100,
     )
     max_stored_bytes: int = _option(
         10**12,

@@ -1,4 +1,6 @@
-"""Delete everything that one key, session or user wrote, however much that is.
+"""Delete everything that one key, session or user wrote, or that is in one own scope, however much that is.
+
+In place of the id of the writer, each function takes the id of the scope: their lengths differ, so no id is both.
 
 The request only records the removal in the index, and the function RemoveArtifacts carries it out. If that invocation
 is lost or runs out of time, the sweep finishes the work. It makes a second pass when no upload begun before the removal
@@ -192,7 +194,7 @@ def _try_delete(item: Stored, now: datetime) -> bool:
 def _read_current(item: Stored, is_affected: Callable[[Stored], bool]) -> Stored | None:
     """What has replaced the item, if it must be deleted too: a newer upload, or the offered upload once published."""
     upload = item.upload
-    entry = index.read_entry(upload.owner, upload.hash)
+    entry = index.read_entry(upload.owner, upload.hash, upload.scope)
     current: Stored | None = entry.artifact
     if isinstance(item, PendingUpload) and entry.pending is not None:
         current = entry.pending
@@ -200,4 +202,6 @@ def _read_current(item: Stored, is_affected: Callable[[Stored], bool]) -> Stored
 
 
 def _is_written_by(item: Stored, writer: str | None) -> bool:
-    return writer is None or (item.writer is not None and item.writer.has_id(writer))
+    if writer in (None, item.upload.scope):
+        return True
+    return item.writer is not None and item.writer.has_id(writer)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import islice, takewhile
 
 from larder.artifacts import jobs
 from larder.artifacts.jobs import JobKind, RemovalJob
-from larder.artifacts.models import Artifact, ArtifactHash, Unused, Upload
+from larder.artifacts.models import Artifact, Unused, Upload
 from larder.artifacts.repository import index
 from larder.artifacts.repository.eviction import (
     claim_eviction,
@@ -48,9 +48,10 @@ class EvictionReport:
 def make_room_for_upload(
     upload: Upload, size_bytes: int, *, quota_bytes: int, now: datetime
 ) -> None:
-    """Evict a few artifacts to free `size_bytes`, but keep the hash of the upload.
+    """Evict a few artifacts to free `size_bytes`, but keep the artifact that the upload replaces.
 
-    An error does not fail the upload: the next count finds out whether there is enough space.
+    An upload to an own scope evicts only from own scopes. An error does not fail the upload: the next count finds out
+    whether there is enough space.
     """
     looks = iter(range(_LOOKS))
     with suppress(TryAgain):
@@ -58,7 +59,8 @@ def make_room_for_upload(
             upload.owner,
             quota_bytes=quota_bytes,
             needed_bytes=size_bytes,
-            sparing=upload.hash,
+            sparing=upload.index_key,
+            only_scoped=upload.scope is not None,
             most=AT_ONCE,
             now=now,
             has_time=lambda: next(looks, None) is not None,
@@ -102,7 +104,8 @@ def make_room(
     *,
     quota_bytes: int,
     needed_bytes: int = 0,
-    sparing: ArtifactHash | None = None,
+    sparing: str | None = None,
+    only_scoped: bool = False,
     most: int | None = None,
     now: datetime,
     has_time: Callable[[], bool] = lambda: True,
@@ -110,11 +113,14 @@ def make_room(
     """Evict at most `most` artifacts, until a tenth of the quota and `needed_bytes` are free. Raises TryAgain.
 
     Parallel callers together evict at most one artifact too many, because each transaction checks the totals.
-    Larder never evicts the hash `sparing`.
+    Larder never evicts the artifact with the index key `sparing`, and with `only_scoped` none of the shared scope.
     """
     report = EvictionReport()
     aim_bytes = min(quota_bytes - quota_bytes // 10, quota_bytes - needed_bytes)
-    listed = least_recently_used(owner, page=AT_ONCE)
+    listed: Iterable[Unused] = least_recently_used(owner, page=AT_ONCE)
+    if only_scoped:
+        # They come first.
+        listed = takewhile(lambda one: one.upload.scope is not None, listed)
     candidates = _once(listed, sparing)
     with running(read_totals, owner) as reading:
         waiting = list(islice(candidates, 1))
@@ -162,12 +168,12 @@ def _list(artifact: Artifact) -> None:
     index.note_use(artifact, at=artifact.created_at)
 
 
-def _once(listed: Iterable[Unused], sparing: ArtifactHash | None) -> Iterator[Unused]:
+def _once(listed: Iterable[Unused], sparing: str | None) -> Iterator[Unused]:
     """Each artifact once, without `sparing`. An artifact that is used during the read moves, and is listed twice."""
     seen = {sparing}
     for one in listed:
-        if one.upload.hash not in seen:
-            seen.add(one.upload.hash)
+        if one.upload.index_key not in seen:
+            seen.add(one.upload.index_key)
             yield one
 
 

@@ -4,28 +4,34 @@ Three callers do this in any order, and each completes what the others left: the
 hash, and the sweep.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from larder.artifacts import quota, storage
-from larder.artifacts.expiry import visible
+from larder.artifacts.expiry import is_shown, visible
 from larder.artifacts.models import (
     INDEXED_BODY_BYTES,
+    UNPROTECTED,
     Artifact,
+    Contested,
     IndexEntry,
     PendingUpload,
     StoredObject,
     StoredUpload,
     Upload,
+    View,
+    view_of,
 )
 from larder.artifacts.quota import Reservation
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import add_to_totals
 from larder.concurrency import attempts
 from larder.errors import MakingRoom, TryAgain
+from larder.metrics import count_in_total
 from larder.settings import settings
-from larder.teams.state import quota_bytes as quota_of
+from larder.teams.state import read_state
 
 if TYPE_CHECKING:
     from larder.audit.models import Entry
@@ -60,8 +66,11 @@ def commit(upload: Upload, *, version: str | None = None, now: datetime) -> Arti
 
     Returns the artifact that readers see afterwards. Raises TryAgain if other writers come first each time.
     """
-    quota_bytes = quota_of(upload.owner)
-    return _commit(upload, version, quota_bytes, now, counted_on=now.date(), evicts=True)
+    state = read_state(upload.owner)
+    view = view_of(state.protection, upload.scope, may_replace=False)
+    return _commit(
+        upload, version, state.quota_bytes, now, view=view, counted_on=now.date(), evicts=True
+    )
 
 
 def index_again(stored: StoredUpload, *, now: datetime) -> Artifact | None:
@@ -69,13 +78,15 @@ def index_again(stored: StoredUpload, *, now: datetime) -> Artifact | None:
     return _commit(stored.upload, stored.version, None, now, counted_on=None)
 
 
-def settle(entry: IndexEntry, *, quota_bytes: int | None, now: datetime) -> Artifact | None:
+def settle(
+    entry: IndexEntry, *, view: View = UNPROTECTED, quota_bytes: int | None, now: datetime
+) -> Artifact | None:
     """Settle a direct upload if it has arrived, and return the artifact that readers see. Raises TryAgain."""
     if entry.pending is None:
         return entry.artifact
     try:
         upload = entry.pending.upload
-        settled = _settle(upload, None, entry, quota_bytes, now, counted_on=now.date())
+        settled = _settle(upload, None, entry, quota_bytes, now, view=view, counted_on=now.date())
     except TryAgain:
         # Other writers came first, or a store fails. The previous artifact is still complete. Without one, the reply
         # must not be "not found", because the upload may have arrived.
@@ -104,15 +115,19 @@ def publish_or_discard(
         replaces=reservation.replaces,
         settles=settles,
         offered=offered,
-        noting=_replacement(reservation.artifact, reservation.replaces, now),
+        noting=_replacement(reservation, now),
         now=now,
     )
     return reservation.kept
 
 
-def _replacement(artifact: Artifact, replaces: Artifact | None, now: datetime) -> "Entry | None":
-    """The audit entry of an artifact that replaces another writer's."""
-    if replaces is None or replaces.writer == artifact.writer:
+def _replacement(reservation: Reservation, now: datetime) -> "Entry | None":
+    """The audit entry of an artifact that replaces another writer's, or any that a protected team reads."""
+    artifact, replaces, view = reservation.artifact, reservation.replaces, reservation.view
+    if replaces is None:
+        return None
+    in_shared = view.is_protected and artifact.upload.scope is None and view.shows(replaces)
+    if replaces.writer == artifact.writer and not in_shared:
         return None
     # Imported here because cache requests start faster without it.
     from larder.audit.models import Action
@@ -137,7 +152,10 @@ def delete_from_index(artifact: Artifact, *, noting: "Entry | None" = None, now:
     """
     deleted = index.delete(artifact, noting=noting, now=now)
     if deleted:
-        add_to_totals(artifact.upload.owner, -artifact.size_bytes, -1, quota_bytes=None)
+        scoped = artifact.upload.scope is not None
+        add_to_totals(
+            artifact.upload.owner, -artifact.size_bytes, -1, quota_bytes=None, scoped=scoped
+        )
     return deleted
 
 
@@ -147,6 +165,7 @@ def _commit(
     quota_bytes: int | None,
     now: datetime,
     *,
+    view: View = UNPROTECTED,
     counted_on: date | None,
     evicts: bool = False,
 ) -> Artifact | None:
@@ -154,7 +173,7 @@ def _commit(
     if discarded:
         return entry.artifact
     settled = _settle(
-        upload, version, entry, quota_bytes, now, counted_on=counted_on, evicts=evicts
+        upload, version, entry, quota_bytes, now, view=view, counted_on=counted_on, evicts=evicts
     )
     if settled.waits:
         raise MakingRoom if settings().evicts else TryAgain
@@ -168,6 +187,7 @@ def _settle(
     quota_bytes: int | None,
     now: datetime,
     *,
+    view: View,
     counted_on: date | None,
     evicts: bool = False,
 ) -> _Settled:
@@ -191,19 +211,74 @@ def _settle(
                 return _Settled(entry.artifact)
         current, pending = entry.artifact, _offer_of(upload, entry)
         artifact = _make_artifact(upload, stored, pending, body)
+        replaces = pending is not None and pending.replaces
+        if current is not None and not replaces and keeps(current, artifact, view, now):
+            if index.discard(upload, settles=pending, now=now):
+                report_kept(current, artifact, now=now)
+                return _Settled(current)
+            continue
         if not _is_acceptable(artifact, current, quota_bytes, now):
             if index.discard(upload, settles=pending, now=now):
                 return _Settled(current)
             continue
         with quota.reservation(
-            artifact, current, quota_bytes, counted_on, now=now, evicts=evicts and not in_progress
+            artifact,
+            current,
+            quota_bytes,
+            counted_on,
+            view=view,
+            now=now,
+            evicts=evicts and not in_progress,
         ) as reservation:
-            waits = in_progress or (settings().evicts and not reservation.storage_full)
+            refused = reservation.storage_full or reservation.scopes_full
+            waits = in_progress or (settings().evicts and not refused)
             if not reservation.granted and waits:
                 return _Settled(current, waits=True)
             if publish_or_discard(reservation, settles=pending, offered=True, now=now):
                 return _Settled(artifact if reservation.granted else current)
     raise TryAgain
+
+
+def keeps(current: Artifact, artifact: Artifact, view: View, now: datetime) -> bool:
+    """Whether the team keeps the current artifact in place of this one, which is not stored then."""
+    return view.keeps_first and artifact.upload.scope is None and is_shown(current, view, now)
+
+
+def report_kept(current: Artifact, artifact: Artifact, *, now: datetime) -> None:
+    """Record that an artifact was not stored in favour of the current one, if it is known to differ.
+
+    Writes a log line with the metric `KeptDiffering`, and marks the current artifact at most once a day. An error does
+    not fail the upload.
+    """
+    if not _are_different(current, artifact):
+        return
+    count_in_total(
+        "KeptDiffering",
+        owner=current.upload.owner,
+        hash=current.upload.hash,
+        kept=_description(current),
+        refused=_description(artifact),
+    )
+    with suppress(TryAgain):
+        by = Contested(at=now, writer=artifact.writer, sha256=artifact.sha256)
+        index.note_contested(current, by)
+
+
+def _are_different(one: Artifact, other: Artifact) -> bool:
+    """False if the digest of either is not known and their sizes are equal."""
+    if one.size_bytes != other.size_bytes:
+        return True
+    return None not in (one.sha256, other.sha256) and one.sha256 != other.sha256
+
+
+def _description(artifact: Artifact) -> dict[str, str | int | None]:
+    writer = artifact.writer
+    return {
+        "upload_id": artifact.upload.id,
+        "writer": None if writer is None else writer.credential_id,
+        "size_bytes": artifact.size_bytes,
+        "sha256": artifact.sha256,
+    }
 
 
 def _is_published(upload: Upload, entry: IndexEntry) -> bool:
@@ -233,6 +308,7 @@ def _make_artifact(
         metadata=stored.metadata,
         writer=upload.writer or stored.writer or (pending.writer if pending else None),
         body=body,
+        sha256=stored.sha256,
     )
 
 

@@ -4,19 +4,57 @@ from datetime import datetime
 
 from larder.actor import Actor
 from larder.artifacts import expiry, finalize
-from larder.artifacts.models import Artifact, ArtifactHash, ArtifactPage, IndexEntry
+from larder.artifacts.models import (
+    ALL_SCOPES,
+    UNPROTECTED,
+    Artifact,
+    ArtifactHash,
+    ArtifactPage,
+    IndexEntry,
+    View,
+)
 from larder.artifacts.repository import index
 from larder.audit.models import Action, Entry
 from larder.audit.service import make_entry
 from larder.concurrency import attempts
-from larder.errors import TryAgain
+from larder.errors import ArtifactNotFound, TryAgain
+from larder.teams.models import SHARED_SCOPE
 
 
-def list_artifacts(owner: str, *, after: str, limit: int, now: datetime) -> ArtifactPage:
-    """A page of the owner's artifacts, ordered by hash, without those past their retention."""
+def list_artifacts(
+    owner: str, *, after: str, limit: int, scope: str = SHARED_SCOPE, now: datetime
+) -> ArtifactPage:
+    """A page of the owner's artifacts, ordered by hash, without those past their retention.
+
+    `scope` is SHARED_SCOPE, ALL_SCOPES or the id of an own scope. Artifacts of other scopes count towards `limit`.
+    """
     page = index.read_page(owner, after=after, limit=limit)
-    visible = tuple(artifact for artifact in page.artifacts if expiry.visible(artifact, now))
-    return ArtifactPage(artifacts=visible, following=page.following)
+    artifacts = tuple(
+        artifact
+        for artifact in page.artifacts
+        if expiry.visible(artifact, now) and scope in (ALL_SCOPES, artifact.upload.scope_name)
+    )
+    return ArtifactPage(artifacts=artifacts, following=page.following)
+
+
+def read_in_scope(
+    owner: str, hash: ArtifactHash, scope: str | None, shared: IndexEntry
+) -> IndexEntry:
+    """The entry of the hash in this scope. `shared` is that of the shared one, which the request has read."""
+    return shared if scope is None else index.read_entry(owner, hash, scope)
+
+
+def inspect_artifact(
+    entry: IndexEntry, *, view: View, quota_bytes: int | None, now: datetime
+) -> Artifact:
+    """The artifact of the entry, after settling a direct upload that arrived, also if `view` does not show it.
+
+    Raises ArtifactNotFound.
+    """
+    artifact = finalize.settle(entry, view=view, quota_bytes=quota_bytes, now=now)
+    if artifact is None or not expiry.visible(artifact, now):
+        raise ArtifactNotFound
+    return artifact
 
 
 def delete_artifact(
@@ -25,21 +63,24 @@ def delete_artifact(
     entry: IndexEntry,
     *,
     by: Actor | None,
+    scope: str | None = None,
+    view: View = UNPROTECTED,
     quota_bytes: int | None,
     now: datetime,
 ) -> Entry | None:
-    """Delete the artifact with this hash, and refuse an upload of it that was offered before.
+    """Delete the artifact with this hash in one scope, and refuse an upload of it that was offered before.
 
-    Returns the audit entry, or None if there was nothing to delete, so a repeated call does no harm. If a deletion and
-    an upload run at the same time, either can win. Raises TryAgain.
+    `entry` is that of the scope, which is None for the shared one. Returns the audit entry, or None if there was
+    nothing to delete, so a repeated call does no harm. If a deletion and an upload run at the same time, either can
+    win. Raises TryAgain.
     """
     if entry.pending is not None:
         # If the upload has arrived, it counts as stored, as it does for readers.
-        finalize.settle(entry, quota_bytes=quota_bytes, now=now)
-        entry = index.read_entry(owner, hash)
+        finalize.settle(entry, view=view, quota_bytes=quota_bytes, now=now)
+        entry = index.read_entry(owner, hash, scope)
     for attempt in attempts():
         if attempt:
-            entry = index.read_entry(owner, hash)
+            entry = index.read_entry(owner, hash, scope)
         refused = entry.pending is None or index.discard_pending(entry.pending, now=now)
         if refused and entry.artifact is None:
             return None

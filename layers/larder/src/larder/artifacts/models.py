@@ -7,10 +7,16 @@ from datetime import date, datetime
 from typing import NamedTuple, NewType
 
 from larder.actor import Actor
-from larder.clock import from_ms
+from larder.clock import EPOCH, from_ms
 from larder.errors import InvalidValue
 from larder.hashing import is_random_id
-from larder.teams.models import Membership
+from larder.teams.models import (
+    SHARED_SCOPE,
+    Membership,
+    Overwrites,
+    Protection,
+    Unsigned,
+)
 from larder.usage.uploads import Uploads
 
 ArtifactHash = NewType("ArtifactHash", str)
@@ -77,12 +83,29 @@ def parse_writer_id(text: str) -> str:
     return text
 
 
+def parse_scope(text: str) -> str | None:
+    """The id of an own scope, None for the shared one. Raises InvalidValue."""
+    if text == SHARED_SCOPE:
+        return None
+    if not _SCOPE.fullmatch(text):
+        raise InvalidValue("scope", f"must be {SHARED_SCOPE} or the id of an own scope")
+    return text
+
+
 UPLOAD_ID_PATTERN = r"[0-9a-f]{28}(?:\.[A-Za-z0-9_-]{1,64}){0,2}"
+SCOPE_PATTERN = r"[cku][A-Za-z0-9]{1,64}"
+"""The id of an own scope: `c` of a CI job, `k` of a key, `u` of a user (docs/protection.md)."""
+_SCOPE = re.compile(SCOPE_PATTERN)
+
+ALL_SCOPES = "all"
+"""In place of the name of one scope."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
     """One upload of one artifact. `id` sorts by the time at which the upload began.
+
+    `scope` is the own scope that it goes to, None for the shared one.
 
     The id of a direct upload also names its writer: `<id>.<key or session>.<user>`. The name of the object is the only
     information that S3 keeps for one (docs/decisions/0020-a-direct-uploads-object-names-its-writer.md).
@@ -91,10 +114,20 @@ class Upload:
     owner: str
     hash: ArtifactHash
     id: str
+    scope: str | None = None
+
+    @property
+    def index_key(self) -> str:
+        """The sort key of the artifact in the index, which is also part of the object's key."""
+        return index_key(self.hash, self.scope)
+
+    @property
+    def scope_name(self) -> str:
+        return self.scope or SHARED_SCOPE
 
     @property
     def object_key(self) -> str:
-        return f"artifacts/{self.owner}/{self.hash}/{self.id}"
+        return f"artifacts/{self.owner}/{self.index_key}/{self.id}"
 
     @property
     def begun_at(self) -> datetime:
@@ -106,8 +139,20 @@ class Upload:
         return Actor(*writer) if writer else None
 
 
+def index_key(hash: ArtifactHash, scope: str | None) -> str:
+    """`<hash>` in the shared scope, else `<hash>.<scope>`. No hash of a client has a dot."""
+    return hash if scope is None else f"{hash}.{scope}"
+
+
+def parse_index_key(key: str) -> tuple[ArtifactHash, str | None]:
+    """The hash and the scope, without checks: the key is one that `index_key` made."""
+    hash, _, scope = key.partition(".")
+    return ArtifactHash(hash), scope or None
+
+
 _OBJECT_KEY = re.compile(
-    rf"artifacts/(?P<owner>[A-Za-z0-9_]+)/(?P<hash>{HASH_PATTERN})/(?P<id>{UPLOAD_ID_PATTERN})"
+    rf"artifacts/(?P<owner>[A-Za-z0-9_]+)/(?P<hash>{HASH_PATTERN})(?:\.(?P<scope>{SCOPE_PATTERN}))?"
+    rf"/(?P<id>{UPLOAD_ID_PATTERN})"
 )
 
 
@@ -116,7 +161,9 @@ def parse_object_key(key: str) -> Upload | None:
     match = _OBJECT_KEY.fullmatch(key)
     if match is None:
         return None
-    return Upload(owner=match["owner"], hash=ArtifactHash(match["hash"]), id=match["id"])
+    return Upload(
+        owner=match["owner"], hash=ArtifactHash(match["hash"]), id=match["id"], scope=match["scope"]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +172,8 @@ class Artifact:
 
     Readers get `version` of the object, whatever is uploaded to the same key later. `last_used_at` is recorded once a
     day, and only if the deployment evicts; else it is None. `body` is the body of a small object, which is also stored
-    in the index; None if only the bucket has it.
+    in the index; None if only the bucket has it. `sha256` is the digest of the body, for an upload to the shared scope
+    of a protected team through a function.
     """
 
     upload: Upload
@@ -136,6 +184,20 @@ class Artifact:
     writer: Actor | None = None
     last_used_at: datetime | None = None
     body: bytes | None = field(default=None, repr=False)
+    sha256: str | None = None
+    contested: "Contested | None" = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contested:
+    """Another upload that was not stored, because a protected team keeps the artifact. One a day is recorded.
+
+    `sha256` is None for a direct upload.
+    """
+
+    at: datetime
+    writer: Actor | None
+    sha256: str | None
 
 
 def same_upload(one: Artifact | None, other: Artifact | None) -> bool:
@@ -145,11 +207,15 @@ def same_upload(one: Artifact | None, other: Artifact | None) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingUpload:
-    """A direct upload that was offered to a client and may not have arrived yet."""
+    """A direct upload that was offered to a client and may not have arrived yet.
+
+    `replaces` says that it replaces an artifact even if the team keeps the first.
+    """
 
     upload: Upload
     created_at: datetime
     writer: Actor | None = None
+    replaces: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,30 +272,82 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """What an owner stores, and the uploads of each day that the sweep has not moved to the usage table yet."""
+    """What an owner stores, and the uploads of each day that the sweep has not moved to the usage table yet.
+
+    `scoped_bytes` is the part of `size_bytes` that is in own scopes.
+    """
 
     size_bytes: int = 0
     artifacts: int = 0
+    scoped_bytes: int = 0
     uploads: Mapping[date, Uploads] = field(default_factory=dict, compare=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What a credential sees of its owner's artifacts, and where its uploads go.
+
+    With a `scope` of its own, it writes there, and reads the shared scope first. Without one, it reads and writes the
+    shared scope alone. Of the shared scope, it sees only uploads that began at `trusted_from` or later. With
+    `keeps_first`, an upload to the shared scope does not replace an artifact that readers see, unless the uploader
+    `may_replace`. With `requires_tag`, it stores and sees only signed artifacts.
+    """
+
+    scope: str | None = None
+    trusted_from: datetime = EPOCH
+    is_protected: bool = False
+    keeps_first: bool = False
+    may_replace: bool = False
+    requires_tag: bool = False
+
+    def shows(self, artifact: Artifact) -> bool:
+        if self.requires_tag and artifact.metadata.tag is None:
+            return False
+        upload = artifact.upload
+        return upload.scope is not None or upload.begun_at >= self.trusted_from
+
+
+UNPROTECTED = View()
+"""The view of every credential of an owner that is not protected: there is one scope."""
+
+
+def view_of(protection: Protection, scope: str | None, *, may_replace: bool) -> View:
+    """The view of a credential. `scope` is its own scope in a protected team, None if it is trusted."""
+    requires_tag = protection.unsigned is Unsigned.REFUSE
+    if not protection.on:
+        return View(requires_tag=True) if requires_tag else UNPROTECTED
+    return View(
+        scope=scope,
+        trusted_from=protection.trusted_from,
+        is_protected=True,
+        keeps_first=protection.overwrites is Overwrites.KEEP,
+        may_replace=may_replace,
+        requires_tag=requires_tag,
+    )
+
+
 class RequestItems(NamedTuple):
-    """What a request reads in addition to its key or session."""
+    """What a request reads in addition to its key or session. `own` is the entry in the credential's own scope."""
 
     membership: Membership
     entry: IndexEntry
     totals: Totals
+    own: IndexEntry = IndexEntry()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredObject:
-    """A version of an object in S3. `writer` is set if it was uploaded through a function."""
+    """A version of an object in S3. `writer` is set if it was uploaded through a function.
+
+    `sha256` is as in `Artifact`.
+    """
 
     version: str
     size_bytes: int
     stored_at: datetime
     metadata: ArtifactMetadata
     writer: Actor | None
+    sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

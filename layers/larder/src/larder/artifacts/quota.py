@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from larder.artifacts.models import Artifact, Totals
+from larder.artifacts.models import UNPROTECTED, Artifact, Totals, View
 from larder.artifacts.repository.totals import add_to_totals
-from larder.errors import StorageFull
+from larder.errors import ScopesFull, StorageFull
 from larder.settings import settings
 from larder.usage.uploads import Uploads
 
@@ -19,15 +19,19 @@ _ROUNDS = 4
 class Reservation:
     """Whether there is space for an artifact. Set `kept` when the artifact is published.
 
-    `storage_full` says that not the quota refused the artifact, but `MaxStoredBytes`.
-    `counted_on` is the day whose uploads include the artifact. None for an artifact that is not new.
+    `storage_full` says that not the quota refused the artifact, but `MaxStoredBytes`. `scopes_full` says that there is
+    no space that own scopes may take.
+    `counted_on` is the day whose uploads include the artifact. None for an artifact that is not new. `view` is the
+    uploader's.
     """
 
     artifact: Artifact
     replaces: Artifact | None
     counted_on: date | None
+    view: View = UNPROTECTED
     granted: bool = False
     storage_full: bool = False
+    scopes_full: bool = False
     kept: bool = False
 
     @property
@@ -43,7 +47,10 @@ class Reservation:
         return self.growth[0] < 0
 
     def count(self, *, times: int = 1, quota_bytes: int | None = None) -> Totals | None:
-        """Returns the new totals. Returns None, and counts nothing, if they would exceed the quota."""
+        """Returns the new totals. Returns None, and counts nothing, if they would exceed the quota.
+
+        Raises ScopesFull, StorageFull, TryAgain.
+        """
         size_bytes, artifacts = self.growth
         uploads = Uploads(count=times, size_bytes=times * self.artifact.size_bytes)
         return add_to_totals(
@@ -51,6 +58,7 @@ class Reservation:
             times * size_bytes,
             times * artifacts,
             quota_bytes=quota_bytes,
+            scoped=self.artifact.upload.scope is not None,
             uploaded=None if self.counted_on is None else (self.counted_on, uploads),
         )
 
@@ -67,6 +75,7 @@ def reservation(
     quota_bytes: int | None,
     counted_on: date | None,
     *,
+    view: View = UNPROTECTED,
     now: datetime,
     evicts: bool = False,
 ) -> Generator[Reservation, None, None]:
@@ -78,7 +87,7 @@ def reservation(
     An artifact that is smaller than the one it replaces is counted only when it is published. Otherwise, parallel
     uploads could take the space before it is free. With `evicts`, and if the deployment evicts, Larder frees space.
     """
-    held = Reservation(artifact=artifact, replaces=replaces, counted_on=counted_on)
+    held = Reservation(artifact=artifact, replaces=replaces, counted_on=counted_on, view=view)
     try:
         if held.shrinks:
             held.granted = True
@@ -88,6 +97,8 @@ def reservation(
             held.granted = held.count(quota_bytes=quota_bytes) is not None
     except StorageFull:
         held.storage_full = True
+    except ScopesFull:
+        held.scopes_full = True
     yield held
     if held.shrinks and held.kept:
         held.count()
@@ -96,21 +107,30 @@ def reservation(
 
 
 def _count_by_evicting(held: Reservation, quota_bytes: int, now: datetime) -> bool:
-    """Returns False if parallel uploads took the space each time."""
+    """Returns False if parallel uploads took the space each time.
+
+    An upload to an own scope evicts only from own scopes, and does not start the eviction in the background, which may
+    evict from the shared one. Raises ScopesFull if it finds no space like this.
+    """
     # Imported here: requests start faster without it.
     from larder.artifacts import eviction
 
     owner, size_bytes = held.artifact.upload.owner, held.growth[0]
+    scoped = held.artifact.upload.scope is not None
     for attempt in range(_ROUNDS):
         if attempt:
             eviction.make_room_for_upload(
                 held.artifact.upload, size_bytes, quota_bytes=quota_bytes, now=now
             )
         totals = held.count(quota_bytes=quota_bytes)
+        if totals is not None and scoped:
+            return True
         if totals is not None:
             before_bytes = totals.size_bytes - size_bytes
             if eviction.passes_mark(before_bytes, totals.size_bytes, quota_bytes):
                 eviction.ask_for_room(owner, now=now)
             return True
+    if scoped:
+        raise ScopesFull
     eviction.ask_for_room(owner, now=now)
     return False

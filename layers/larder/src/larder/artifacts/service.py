@@ -5,19 +5,27 @@ finish reading an artifact that is being replaced. docs/architecture.md describe
 crash leaves behind.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, TypeVar
 
 from larder.actor import Actor
 from larder.artifacts import quota, storage
-from larder.artifacts.expiry import visible
-from larder.artifacts.finalize import delete_from_index, publish_or_discard, settle
+from larder.artifacts.expiry import is_shown
+from larder.artifacts.finalize import (
+    delete_from_index,
+    keeps,
+    publish_or_discard,
+    report_kept,
+    settle,
+)
 from larder.artifacts.models import (
     INDEXED_BODY_BYTES,
+    UNPROTECTED,
     Artifact,
     ArtifactHash,
     ArtifactMetadata,
@@ -28,6 +36,8 @@ from larder.artifacts.models import (
     RequestItems,
     Totals,
     Upload,
+    View,
+    index_key,
     is_hash,
     same_upload,
 )
@@ -39,6 +49,8 @@ from larder.errors import (
     CachingOverLimit,
     LargerThanQuota,
     MakingRoom,
+    ScopesFull,
+    SignatureRequired,
     StorageFull,
     TryAgain,
 )
@@ -52,22 +64,39 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_NOTHING = IndexEntry()
 _NOTED_AGAIN_AFTER = timedelta(days=1)
 """Record the last use of an artifact again only after this time."""
 
 
 def read_with_membership(
-    owner: str, user_id: str, hash: ArtifactHash | None, *, totals: bool
+    owner: str,
+    user_id: str,
+    hash: ArtifactHash | None,
+    *,
+    own_scope: str | None = None,
+    totals: bool,
 ) -> RequestItems:
-    """The user's role and the owner's state, the entry of the hash, and the totals if needed: in one batch."""
-    return index.read_with_membership(owner, user_id, hash, totals=totals)
+    """The user's role and the owner's state, the entry of the hash, and the totals if needed: in one batch.
+
+    With `own_scope`, also the entry of the hash in that scope.
+    """
+    return index.read_with_membership(owner, user_id, hash, own_scope=own_scope, totals=totals)
 
 
 def read_with_credential(
-    credential: "Read[T]", owner: str, user_id: str, hash: ArtifactHash | None, *, totals: bool
+    credential: "Read[T]",
+    owner: str,
+    user_id: str,
+    hash: ArtifactHash | None,
+    *,
+    own_scope: str | None = None,
+    totals: bool,
 ) -> tuple[T, RequestItems]:
     """The same, and the key or session of the request, in the same batch."""
-    return index.read_with_credential(credential, owner, user_id, hash, totals=totals)
+    return index.read_with_credential(
+        credential, owner, user_id, hash, own_scope=own_scope, totals=totals
+    )
 
 
 def caching_status(state: OwnerState, totals: Totals) -> CachingStatus:
@@ -95,34 +124,43 @@ def store(
     *,
     writer: Actor,
     replaces: Artifact | None,
+    view: View = UNPROTECTED,
     quota_bytes: int | None,
     now: datetime,
 ) -> Artifact:
     """Store an artifact from a request body. Raises CachingOverLimit, LargerThanQuota, MakingRoom,
-    StorageFull, TryAgain.
+    ScopesFull, StorageFull, TryAgain.
+
+    It goes to the scope of `view`. `now` is a moment before the request read that, because the id of the upload decides
+    whether readers trust it.
 
     `replaces` is the artifact that the request has read from the index. If another upload of the hash is published
     since then, this upload counts as the earlier one: Larder discards its object, and the request succeeds.
     """
     artifact = Artifact(
-        upload=Upload(owner=owner, hash=hash, id=time_ordered_id(now)),
+        upload=Upload(owner=owner, hash=hash, id=time_ordered_id(now), scope=view.scope),
         size_bytes=len(body),
         created_at=now,
         metadata=metadata,
         writer=writer,
         body=body if len(body) <= INDEXED_BODY_BYTES else None,
+        sha256=sha256(body).hexdigest() if view.is_protected and view.scope is None else None,
     )
+    if replaces is not None and not view.may_replace and keeps(replaces, artifact, view, now):
+        report_kept(replaces, artifact, now=now)
+        return replaces
     if not quota.can_fit(artifact, quota_bytes):
         raise LargerThanQuota
     reserve = partial(
         quota.reservation,
         quota_bytes=quota_bytes,
         counted_on=now.date(),
+        view=view,
         now=now,
         evicts=True,
     )
     with (
-        running(storage.put, artifact.upload, body, metadata, writer) as saving,
+        running(storage.put, artifact.upload, body, metadata, writer, artifact.sha256) as saving,
         reserve(artifact, replaces=replaces) as reservation,
     ):
         # Without an object, the block ends without publishing, which releases the reservation.
@@ -145,8 +183,47 @@ def store(
     return artifact
 
 
+def store_in_view(
+    owner: str,
+    hash: ArtifactHash,
+    body: bytes,
+    metadata: ArtifactMetadata,
+    *,
+    writer: Actor,
+    entry: IndexEntry,
+    own: IndexEntry,
+    view: View,
+    quota_bytes: int | None,
+    now: datetime,
+) -> None:
+    """Store an artifact where the view writes, as `store`. `entry` and `own` are as in `find`.
+
+    Stores nothing in an own scope if the shared one shows an artifact with this hash, because readers get that one.
+    Raises also SignatureRequired.
+    """
+    if view.requires_tag and metadata.tag is None:
+        raise SignatureRequired
+    scoped = view.scope is not None
+    if scoped and is_shown(entry.artifact, view, now):
+        return
+    replaces = own.artifact if scoped else entry.artifact
+    store(
+        owner,
+        hash,
+        body,
+        metadata,
+        writer=writer,
+        replaces=replaces,
+        view=view,
+        quota_bytes=quota_bytes,
+        now=now,
+    )
+
+
 def _publish(reservation: Reservation, *, now: datetime) -> Artifact | None:
-    """Publish the artifact in place of the one that it replaces. Raises CachingOverLimit, MakingRoom, StorageFull.
+    """Publish the artifact in place of the one that it replaces.
+
+    Raises CachingOverLimit, MakingRoom, ScopesFull, StorageFull.
 
     Returns what the index holds then: the artifact, which its S3 event may have published, too, or another upload.
     Returns the replaced artifact if every attempt met another write.
@@ -154,39 +231,83 @@ def _publish(reservation: Reservation, *, now: datetime) -> Artifact | None:
     for attempt in attempts():
         if attempt:
             upload = reservation.artifact.upload
-            current = index.read_entry(upload.owner, upload.hash).artifact
+            current = index.read_entry(upload.owner, upload.hash, upload.scope).artifact
             if not same_upload(current, reservation.replaces):
                 return current
         if publish_or_discard(reservation, now=now):
             if reservation.storage_full:
                 raise StorageFull
+            if reservation.scopes_full:
+                raise ScopesFull
             if not reservation.granted:
                 raise MakingRoom if settings().evicts else CachingOverLimit
             return reservation.artifact
     return reservation.replaces
 
 
-def offer_upload(owner: str, hash: ArtifactHash, *, writer: Actor, now: datetime) -> str:
-    """Record a pending direct upload and return its presigned URL."""
+def offer_upload(
+    owner: str, hash: ArtifactHash, *, writer: Actor, view: View = UNPROTECTED, now: datetime
+) -> str:
+    """Record a pending direct upload and return its presigned URL. `view` and `now` are as in `store`."""
     parts = (time_ordered_id(now), writer.credential_id, writer.user_id)
-    upload = Upload(owner=owner, hash=hash, id=".".join(part for part in parts if part))
-    index.put_pending(PendingUpload(upload=upload, created_at=now, writer=writer))
+    id = ".".join(part for part in parts if part)
+    upload = Upload(owner=owner, hash=hash, id=id, scope=view.scope)
+    # S3's event does not say what the writer may do.
+    pending = PendingUpload(
+        upload=upload,
+        created_at=now,
+        writer=writer,
+        replaces=view.may_replace and view.is_protected,
+    )
+    index.put_pending(pending)
     return storage.upload_url(upload)
 
 
-def find_for_use(entry: IndexEntry, *, quota_bytes: int | None, now: datetime) -> Artifact:
+def find_for_use(
+    entry: IndexEntry,
+    own: IndexEntry = _NOTHING,
+    *,
+    view: View = UNPROTECTED,
+    quota_bytes: int | None,
+    now: datetime,
+) -> Artifact:
     """Find an artifact and record its use. Raises ArtifactNotFound."""
-    artifact = find(entry, quota_bytes=quota_bytes, now=now)
+    artifact = find(entry, own, view=view, quota_bytes=quota_bytes, now=now)
     with _noting_use(artifact, now):
         return artifact
 
 
-def find(entry: IndexEntry, *, quota_bytes: int | None, now: datetime) -> Artifact:
-    """Find the artifact that readers see, after settling a direct upload that arrived. Raises ArtifactNotFound."""
-    artifact = settle(entry, quota_bytes=quota_bytes, now=now)
-    if artifact is None or not visible(artifact, now):
+def find(
+    entry: IndexEntry,
+    own: IndexEntry = _NOTHING,
+    *,
+    view: View = UNPROTECTED,
+    quota_bytes: int | None,
+    now: datetime,
+) -> Artifact:
+    """Find the artifact that the reader sees, after settling a direct upload that arrived. Raises ArtifactNotFound.
+
+    `entry` is that of the shared scope, which comes first, and `own` that of the scope of `view`.
+    """
+    artifact = _find(entry, own, view=view, quota_bytes=quota_bytes, now=now)
+    if artifact is None:
         raise ArtifactNotFound
     return artifact
+
+
+def _find(
+    entry: IndexEntry,
+    own: IndexEntry = _NOTHING,
+    *,
+    view: View,
+    quota_bytes: int | None,
+    now: datetime,
+) -> Artifact | None:
+    for each in (entry, own):
+        artifact = settle(each, view=view, quota_bytes=quota_bytes, now=now)
+        if is_shown(artifact, view, now):
+            return artifact
+    return None
 
 
 def fetch(artifact: Artifact, *, now: datetime) -> bytes | DownloadUrl:
@@ -227,24 +348,37 @@ def _noting_use(artifact: Artifact, now: datetime) -> Generator[None, None, None
 
 
 def query(
-    owner: str, hashes: Sequence[str], *, quota_bytes: int | None, now: datetime
+    owner: str,
+    hashes: Sequence[str],
+    *,
+    view: View = UNPROTECTED,
+    quota_bytes: int | None,
+    now: datetime,
 ) -> QueryResult:
     """Look up many hashes at once. An invalid hash counts as not stored. `failed` holds the hashes without a result."""
     asked = dict.fromkeys(hashes)
-    entries, failed = index.read_entries(
-        owner, [ArtifactHash(hash) for hash in asked if is_hash(hash)]
-    )
-    settling = {
-        hash: submit(settle, entry, quota_bytes=quota_bytes, now=now)
-        for hash, entry in entries.items()
-        if entry.pending is not None
-    }
-    found: dict[str, Artifact | None] = {hash: None for hash in asked if not is_hash(hash)}
-    for hash, entry in entries.items():
-        try:
-            artifact = settling[hash].result() if hash in settling else entry.artifact
-        except TryAgain:
+    valid = [ArtifactHash(hash) for hash in asked if is_hash(hash)]
+    # Both keys of a hash are next to each other, so that a failed batch concerns few hashes.
+    scopes = (None,) if view.scope is None else (None, view.scope)
+    keys = [index_key(hash, scope) for hash in valid for scope in scopes]
+    entries, failed_keys = index.read_entries(owner, keys)
+    find_in_view = partial(_find, view=view, quota_bytes=quota_bytes, now=now)
+    finding: dict[ArtifactHash, Callable[[], Artifact | None]] = {}
+    failed: set[ArtifactHash] = set()
+    for hash in valid:
+        of_hash = [index_key(hash, scope) for scope in scopes]
+        if not failed_keys.isdisjoint(of_hash):
             failed.add(hash)
             continue
-        found[hash] = artifact if artifact is not None and visible(artifact, now) else None
+        of_scopes = [entries[key] for key in of_hash]
+        if any(entry.pending is not None for entry in of_scopes):
+            finding[hash] = submit(find_in_view, *of_scopes).result
+        else:
+            finding[hash] = partial(find_in_view, *of_scopes)
+    found: dict[str, Artifact | None] = {hash: None for hash in asked if not is_hash(hash)}
+    for hash, find_artifact in finding.items():
+        try:
+            found[hash] = find_artifact()
+        except TryAgain:
+            failed.add(hash)
     return QueryResult(found, frozenset(failed))

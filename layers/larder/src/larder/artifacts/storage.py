@@ -47,14 +47,20 @@ class _Version:
     size_bytes: int | None
 
 
-def put(upload: Upload, body: bytes, metadata: ArtifactMetadata, writer: Actor | None) -> str:
+def put(
+    upload: Upload,
+    body: bytes,
+    metadata: ArtifactMetadata,
+    writer: Actor | None,
+    sha256: str | None = None,
+) -> str:
     """Store the object, and return its version."""
     reply = aws.s3().put_object(
         Bucket=settings().artifacts_bucket,
         Key=upload.object_key,
         Body=body,
         ContentType="application/octet-stream",
-        Metadata=_to_headers(metadata, writer),
+        Metadata=_to_headers(metadata, writer, sha256),
     )
     return reply.get("VersionId", NULL_VERSION)
 
@@ -93,6 +99,7 @@ def head(upload: Upload, version: str | None = None) -> StoredObject | None:
         stored_at=reply["LastModified"],
         metadata=metadata,
         writer=writer,
+        sha256=reply["Metadata"].get("sha256"),
     )
 
 
@@ -175,7 +182,9 @@ def _url(upload: Upload) -> str:
     return f"https://{bucket}.{service}.{region()}.{url_suffix()}/{key}"
 
 
-def _to_headers(metadata: ArtifactMetadata, writer: Actor | None) -> dict[str, str]:
+def _to_headers(
+    metadata: ArtifactMetadata, writer: Actor | None, sha256: str | None
+) -> dict[str, str]:
     interactive = None if metadata.interactive is None else str(int(metadata.interactive))
     headers = {
         "duration-ms": None if metadata.duration_ms is None else str(metadata.duration_ms),
@@ -186,6 +195,7 @@ def _to_headers(metadata: ArtifactMetadata, writer: Actor | None) -> dict[str, s
         "interactive": interactive,
         "writer": None if writer is None else writer.credential_id,
         "user-id": None if writer is None else writer.user_id,
+        "sha256": sha256,
     }
     return {name: value for name, value in headers.items() if value is not None}
 

@@ -164,7 +164,7 @@ def _keeps_published(discarded: Upload) -> bool:
     if discarded.writer is not None:
         # A direct upload is only published if it was not discarded.
         return False
-    published = index.read_entry(discarded.owner, discarded.hash).artifact
+    published = index.read_entry(discarded.owner, discarded.hash, discarded.scope).artifact
     return (
         published is not None
         and published.upload.id == discarded.id
@@ -202,6 +202,7 @@ def _check_totals(
     drift = Totals(
         size_bytes=due.totals.size_bytes - summed.totals.size_bytes,
         artifacts=due.totals.artifacts - summed.totals.artifacts,
+        scoped_bytes=due.totals.scoped_bytes - summed.totals.scoped_bytes,
     )
     persists = drift != Totals() and drift == due.drift_before
     next_at = now + (timedelta(days=1) if persists or drift == Totals() else timedelta(minutes=50))

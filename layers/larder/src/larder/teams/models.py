@@ -5,8 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from larder.clock import EPOCH
+
 TEAM_ID_PREFIX = "team_"
 """turbo only sends a team id that begins with this (docs/clients/turbo.md#teams)."""
+
+
+SHARED_SCOPE = "shared"
+"""The name of the scope of a protected team that everyone reads. Only trusted credentials write it."""
 
 
 def is_team_id(owner: str) -> bool:
@@ -78,16 +84,63 @@ class Block(StrEnum):
     PAYMENT = "payment_missing"
 
 
+class People(StrEnum):
+    """Where members of a protected team write with a session or a key of `turbo login`."""
+
+    OWN = "own"
+    """Into a scope of their own."""
+    READ = "read"
+    """Nowhere."""
+
+
+class Overwrites(StrEnum):
+    """What an upload to the shared scope of a protected team does if there is an artifact already."""
+
+    KEEP = "keep"
+    REPLACE = "replace"
+
+
+class Unsigned(StrEnum):
+    """What a team does with artifacts without a signature."""
+
+    ACCEPT = "accept"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protection:
+    """Whether only trusted credentials write what everyone in the team reads, and how (docs/protection.md).
+
+    `on` is None until someone has decided. Of the shared scope, members of a protected team only see uploads that began
+    at `trusted_from` or later.
+    """
+
+    on: bool | None = None
+    trusted_from: datetime = EPOCH
+    people: People = People.OWN
+    overwrites: Overwrites = Overwrites.KEEP
+    unsigned: Unsigned = Unsigned.ACCEPT
+
+    @property
+    def keeps_stored(self) -> bool:
+        """Whether the team is protected and still shows what was stored before."""
+        return bool(self.on) and self.trusted_from == EPOCH
+
+
+UNDECIDED = Protection()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerState:
-    """Caching status, block and quota of an owner. `block_reason` is a text from the operator that blocked clients get.
-    `quota_bytes` is None for no limit.
+    """Caching status, block, quota and protection of an owner. `block_reason` is a text from the operator that blocked
+    clients get. `quota_bytes` is None for no limit.
     """
 
     caching: CachingStatus = CachingStatus.ENABLED
     block: Block | None = None
     block_reason: str | None = None
     quota_bytes: int | None = None
+    protection: Protection = UNDECIDED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

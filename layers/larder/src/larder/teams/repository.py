@@ -2,7 +2,7 @@
 
 | pk | sk | holds |
 |---|---|---|
-| `team_...` | `team` | the team: slugs, name, how many owners it has, caching status, quota, block |
+| `team_...` | `team` | the team: slugs, name, how many owners it has, caching status, quota, block, protection |
 | `team_...` | `member#<user id>` | a member's role |
 | `slug#<slug>` | `slug` | the team that the slug leads to, as its current or a former slug |
 | user id | `personal` | caching status, quota and block of a user without a team |
@@ -32,15 +32,20 @@ from larder.settings import settings
 from larder.tables import IDENTITY, TEAMS, Item, Key, Table, Write, batch_get, commit
 from larder.teams.models import (
     TEAM_ID_PREFIX,
+    UNDECIDED,
     Block,
     CachingStatus,
     MadeTeams,
     Member,
     Membership,
+    Overwrites,
     OwnerState,
+    People,
     Places,
+    Protection,
     Role,
     Team,
+    Unsigned,
     UserState,
     is_team_id,
 )
@@ -408,6 +413,50 @@ def _state(item: Item, default_quota_bytes: int | None) -> OwnerState:
         block=Block(item["block"]) if "block" in item else None,
         block_reason=item.get("block_reason"),
         quota_bytes=item.get("quota_bytes", default_quota_bytes),
+        protection=_protection(item),
+    )
+
+
+def decide_protection(team_id: str, protection: Protection) -> Write:
+    """The write that sets the protection of a team, unless it is decided already. Fails only without the team."""
+    decision = _protection_item(protection)
+    return TEAMS.update(team_id, "team", set_if_missing=decision, when=exists("pk"))
+
+
+def change_protection(
+    team_id: str, old: Protection, new: Protection, *also: Write, by: Member | None
+) -> bool:
+    """Returns False, and changes nothing, if the protection is not `old`, or `by` no longer has their role."""
+    unchanged = exists("pk") & _is_protection(old)
+    update = TEAMS.update(team_id, "team", set=_protection_item(new), when=unchanged)
+    return commit(update, *standing_by(team_id, by), *also)
+
+
+def _is_protection(protection: Protection) -> Condition:
+    if protection.on is None:
+        return missing("protected")
+    return equals(**_protection_item(protection))
+
+
+def _protection_item(protection: Protection) -> Item:
+    return {
+        "protected": bool(protection.on),
+        "trusted_from": to_ms(protection.trusted_from),
+        "people": protection.people.value,
+        "overwrites": protection.overwrites.value,
+        "unsigned": protection.unsigned.value,
+    }
+
+
+def _protection(item: Item) -> Protection:
+    if "protected" not in item:
+        return UNDECIDED
+    return Protection(
+        on=item["protected"],
+        trusted_from=from_ms(item["trusted_from"]),
+        people=People(item.get("people", UNDECIDED.people)),
+        overwrites=Overwrites(item.get("overwrites", UNDECIDED.overwrites)),
+        unsigned=Unsigned(item.get("unsigned", UNDECIDED.unsigned)),
     )
 
 

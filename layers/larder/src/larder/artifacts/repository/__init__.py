@@ -4,6 +4,7 @@
 |---|---|---|
 | `<hash>` | the published artifact | index |
 | `<hash>#pending` | the direct upload last offered for the hash | index |
+| `<hash>.<scope>`, `<hash>.<scope>#pending` | the same, in the own scope of a credential of a protected team | index |
 | `#discarded#<upload id>` | an object that is no longer in use; the sweep deletes it, then this item | index |
 | `#removal#<writer>` | a request to delete all that this key, session or user wrote | sweep_queue |
 | `#totals` | bytes and number of the owner's artifacts, the drift of the last check, the last days' uploads | totals |

@@ -9,7 +9,7 @@ items.
 from collections.abc import Mapping
 
 from larder.artifacts.models import Totals
-from larder.artifacts.repository.totals import parse_totals, totals_key
+from larder.artifacts.repository.totals import check_share, has_share, parse_totals, totals_key
 from larder.concurrency import attempts
 from larder.conditions import Condition, at_least, at_most, equals, exists, missing
 from larder.errors import StorageFull, TryAgain
@@ -31,12 +31,14 @@ def draw(
     added: Mapping[str, int],
     *,
     quota_bytes: int | None,
+    share_bytes: int | None,
     due: Mapping[str, str | int],
 ) -> Totals | None:
     """Draw bytes from the deployment, and count an upload, in one transaction.
 
-    `item` holds the totals as they were read. `added` and `due` are what the count of the upload writes. Returns the
-    new totals, or None if the quota is full. Raises StorageFull, TryAgain.
+    `item` holds the totals as they were read. `added` and `due` are what the count of the upload writes. `share_bytes`
+    is the most that own scopes may take, None for an upload to the shared scope. Returns the new totals, or None if the
+    quota is full. Raises ScopesFull, StorageFull, TryAgain.
     """
     deployment = _ASSUMED
     size_bytes = added["size_bytes"]
@@ -46,6 +48,9 @@ def draw(
         stored_bytes = item.get("size_bytes", 0)
         if quota_bytes is not None and stored_bytes > quota_bytes - size_bytes:
             return None
+        if share_bytes is not None:
+            totals = parse_totals([item] if "size_bytes" in item else [])
+            check_share(totals, size_bytes, share_bytes)
         is_allotted = "allotted_bytes" in item
         free_bytes = item["free_bytes"] if is_allotted else -stored_bytes
         # Stored bytes without an allotment: version 0.1.0 or a rebuild of the index counted them. They are not refused.
@@ -59,6 +64,8 @@ def draw(
         if is_allotted:
             add = {**added, "allotted_bytes": grown_bytes, "free_bytes": grown_bytes - size_bytes}
             when = exists("allotted_bytes") & at_least(free_bytes=size_bytes - grown_bytes)
+            if share_bytes is not None:
+                when &= has_share(size_bytes, share_bytes)
             count = ARTIFACTS.update(*totals_key(owner), add=add, set_if_missing=due, when=when)
         else:
             add = {**added, "allotted_bytes": grown_bytes}

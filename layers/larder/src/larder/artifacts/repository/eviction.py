@@ -3,23 +3,25 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from larder.artifacts.models import ArtifactHash, Unused, Upload
-from larder.artifacts.repository.index import discarded_put
-from larder.artifacts.repository.totals import totals_key
+from larder.artifacts.models import Unused, Upload
+from larder.artifacts.repository.index import discarded_put, parse_upload
+from larder.artifacts.repository.totals import totals_change, totals_key
 from larder.clock import to_ms
 from larder.conditions import above, at_most, equals, exists, missing
 from larder.tables import ARTIFACTS, Write, commit, try_commit
 
 
 def least_recently_used(owner: str, *, page: int) -> Iterator[Unused]:
-    """The owner's artifacts, least recently used first. Reads pages as they are needed.
+    """The owner's artifacts, least recently used first: first those in own scopes, then those in the shared one.
+
+    Reads pages as they are needed.
 
     The index lags behind the table by milliseconds, so a write has to check that the artifact is unchanged.
     """
     items = ARTIFACTS.query(equals(owner=owner), index="by_last_use", page_size=page)
     for item in items:
         yield Unused(
-            upload=Upload(owner=owner, hash=ArtifactHash(item["hash"]), id=item["upload_id"]),
+            upload=parse_upload(owner, item["hash"], item["upload_id"]),
             size_bytes=item["size_bytes"],
             last_used_ms=item["last_used_at"],
         )
@@ -34,11 +36,9 @@ def evict(
     None, and changes nothing, if the owner does not store more than `above_bytes` any more. Raises TryAgain.
     """
     freed = sum(one.size_bytes for one in unused)
-    count = ARTIFACTS.update(
-        *totals_key(owner),
-        add={"size_bytes": -freed, "artifacts": -len(unused), "free_bytes": freed},
-        when=above(size_bytes=above_bytes),
-    )
+    scoped_bytes = sum(one.size_bytes for one in unused if one.upload.scope is not None)
+    removed = totals_change(-freed, -len(unused), scoped_bytes=-scoped_bytes)
+    count = ARTIFACTS.update(*totals_key(owner), add=removed, when=above(size_bytes=above_bytes))
     deletes = [_delete_if_unused(one) for one in unused]
     discarded = [discarded_put(one.upload, now) for one in unused]
     failed = try_commit(count, *deletes, *discarded)
@@ -52,7 +52,7 @@ def evict(
 def _delete_if_unused(unused: Unused) -> Write:
     upload = unused.upload
     as_listed = equals(upload_id=upload.id, last_used_at=unused.last_used_ms)
-    return ARTIFACTS.delete(upload.owner, upload.hash, when=as_listed)
+    return ARTIFACTS.delete(upload.owner, upload.index_key, when=as_listed)
 
 
 def claim_eviction(owner: str, *, now: datetime, until: datetime) -> bool:

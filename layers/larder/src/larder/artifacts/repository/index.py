@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
 
+from larder.actor import Actor
 from larder.artifacts.expiry import expires_at
 from larder.artifacts.models import (
     NULL_VERSION,
@@ -16,10 +17,13 @@ from larder.artifacts.models import (
     ArtifactHash,
     ArtifactMetadata,
     ArtifactPage,
+    Contested,
     IndexEntry,
     PendingUpload,
     RequestItems,
     Upload,
+    index_key,
+    parse_index_key,
 )
 from larder.artifacts.repository.table import (
     audit_puts,
@@ -63,16 +67,19 @@ _AFTER_NOTES = "$"
 """Sorts after everything that begins with `#`, and before every hash."""
 _METADATA = ("duration_ms", "tag", "sha", "dirty_hash", "ci", "interactive")
 
-
-def entry_keys(owner: str, hash: ArtifactHash) -> list[Key]:
-    """The keys whose items `parse_entry` reads."""
-    return [(owner, hash), (owner, hash + _PENDING)]
+_BEFORE_SHARED = timedelta(days=3650)
+"""Artifacts of own scopes are listed as used this much earlier: evicted before every artifact of the shared scope."""
 
 
-def parse_entry(items: Iterable[Item], hash: ArtifactHash) -> IndexEntry:
+def entry_keys(owner: str, key: str) -> list[Key]:
+    """The keys whose items `parse_entry` reads. `key` is an `index_key`."""
+    return [(owner, key), (owner, key + _PENDING)]
+
+
+def parse_entry(items: Iterable[Item], key: str) -> IndexEntry:
     by_key = {item["hash"]: item for item in items}
-    artifact = by_key.get(hash)
-    pending = by_key.get(hash + _PENDING)
+    artifact = by_key.get(key)
+    pending = by_key.get(key + _PENDING)
     return IndexEntry(
         artifact=None if artifact is None else _artifact(artifact),
         pending=None if pending is None else _pending(pending),
@@ -83,21 +90,20 @@ def parse_stored(item: Item) -> Artifact | PendingUpload:
     return _pending(item) if item["hash"].endswith(_PENDING) else _artifact(item)
 
 
-def read_entry(owner: str, hash: ArtifactHash) -> IndexEntry:
-    return parse_entry(ARTIFACTS.get_many(entry_keys(owner, hash)), hash)
+def read_entry(owner: str, hash: ArtifactHash, scope: str | None = None) -> IndexEntry:
+    key = index_key(hash, scope)
+    return parse_entry(ARTIFACTS.get_many(entry_keys(owner, key)), key)
 
 
-def read_entries(
-    owner: str, hashes: Sequence[ArtifactHash]
-) -> tuple[dict[ArtifactHash, IndexEntry], set[ArtifactHash]]:
-    """Look up many hashes, with batches in parallel. Returns the entries, and the hashes whose batch failed."""
-    batches = list(in_batches(hashes, BATCH_KEYS // 2))
+def read_entries(owner: str, keys: Sequence[str]) -> tuple[dict[str, IndexEntry], set[str]]:
+    """Look up many index keys, with batches in parallel. Returns the entries, and the keys whose batch failed."""
+    batches = list(in_batches(keys, BATCH_KEYS // 2))
     reads = [
-        submit(ARTIFACTS.get_many, [key for hash in batch for key in entry_keys(owner, hash)])
+        submit(ARTIFACTS.get_many, [each for key in batch for each in entry_keys(owner, key)])
         for batch in batches
     ]
-    entries: dict[ArtifactHash, IndexEntry] = {}
-    failed: set[ArtifactHash] = set()
+    entries: dict[str, IndexEntry] = {}
+    failed: set[str] = set()
     for batch, read in zip(batches, reads, strict=True):
         try:
             items = read.result()
@@ -105,9 +111,9 @@ def read_entries(
             failed.update(batch)
             continue
         by_key = {item["hash"]: item for item in items}
-        for hash in batch:
-            present = [by_key[key] for key in (hash, hash + _PENDING) if key in by_key]
-            entries[hash] = parse_entry(present, hash)
+        for key in batch:
+            present = [by_key[each] for each in (key, key + _PENDING) if each in by_key]
+            entries[key] = parse_entry(present, key)
     return entries, failed
 
 
@@ -133,39 +139,59 @@ def read_page(owner: str, *, after: str, limit: int) -> ArtifactPage:
 def read_for_settling(upload: Upload) -> tuple[IndexEntry, bool]:
     """The entry of the upload's hash, and whether the upload was discarded."""
     key = discarded_key(upload)
-    items = ARTIFACTS.get_many([*entry_keys(upload.owner, upload.hash), key])
+    items = ARTIFACTS.get_many([*entry_keys(upload.owner, upload.index_key), key])
     discarded = any((item["owner"], item["hash"]) == key for item in items)
-    return parse_entry(items, upload.hash), discarded
+    return parse_entry(items, upload.index_key), discarded
 
 
 def read_with_membership(
-    owner: str, user_id: str, hash: ArtifactHash | None, *, totals: bool
+    owner: str,
+    user_id: str,
+    hash: ArtifactHash | None,
+    *,
+    own_scope: str | None = None,
+    totals: bool,
 ) -> RequestItems:
     """Read all that a request needs after its key, in one consistent batch: the user's role and the
-    owner's state, the entry of the hash if the request names one, and the owner's totals if needed.
+    owner's state, the entry of the hash if the request names one, and the owner's totals if needed. With `own_scope`,
+    also the entry of the hash in that scope.
     """
-    items = _request_items(owner, user_id, hash, totals=totals)
+    items = _request_items(owner, user_id, hash, own_scope, totals=totals)
     return items.parse(batch_get(items.keys))
 
 
 def read_with_credential(
-    credential: Read[T], owner: str, user_id: str, hash: ArtifactHash | None, *, totals: bool
+    credential: Read[T],
+    owner: str,
+    user_id: str,
+    hash: ArtifactHash | None,
+    *,
+    own_scope: str | None = None,
+    totals: bool,
 ) -> tuple[T, RequestItems]:
     """The same batch, and the key or session of the request in it."""
-    return read_together(credential, _request_items(owner, user_id, hash, totals=totals))
+    return read_together(credential, _request_items(owner, user_id, hash, own_scope, totals=totals))
 
 
 def _request_items(
-    owner: str, user_id: str, hash: ArtifactHash | None, *, totals: bool
+    owner: str, user_id: str, hash: ArtifactHash | None, own_scope: str | None, *, totals: bool
 ) -> Read[RequestItems]:
-    keys = entry_keys(owner, hash) if hash is not None else []
+    keys: list[Key] = []
+    if hash is not None:
+        keys += entry_keys(owner, hash)
+        if own_scope is not None:
+            keys += entry_keys(owner, index_key(hash, own_scope))
     if totals:
         keys.append(totals_key(owner))
 
     def parse(found: Found) -> RequestItems:
         items = found[ARTIFACTS]
-        entry = parse_entry(items, hash) if hash is not None else IndexEntry()
-        return RequestItems(parse_standing(found), entry, parse_totals(items))
+        entry = own = IndexEntry()
+        if hash is not None:
+            entry = parse_entry(items, hash)
+            if own_scope is not None:
+                own = parse_entry(items, index_key(hash, own_scope))
+        return RequestItems(parse_standing(found), entry, parse_totals(items), own)
 
     return Read({**standing_keys(owner, user_id), ARTIFACTS: keys}, parse)
 
@@ -175,9 +201,10 @@ def put_pending(pending: PendingUpload) -> None:
     upload = pending.upload
     item = {
         "owner": upload.owner,
-        "hash": upload.hash + _PENDING,
+        "hash": upload.index_key + _PENDING,
         "upload_id": upload.id,
         "created_at": to_ms(pending.created_at),
+        "replaces": pending.replaces or None,
         **_sweep(upload, pending.created_at + PENDING_LIFETIME),
     }
     commit(ARTIFACTS.put(item))
@@ -235,7 +262,7 @@ def discard(
     unpublished = missing("upload_id") | not_equals(upload_id=upload.id)
     writes = [
         discarded_put(upload, now, until),
-        ARTIFACTS.check(upload.owner, upload.hash, when=unpublished),
+        ARTIFACTS.check(upload.owner, upload.index_key, when=unpublished),
     ]
     if settles is not None:
         writes.append(_settling(settles))
@@ -249,7 +276,7 @@ def delete(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) 
     """
     upload = artifact.upload
     return commit(
-        ARTIFACTS.delete(upload.owner, upload.hash, when=_is_at(artifact)),
+        ARTIFACTS.delete(upload.owner, upload.index_key, when=_is_at(artifact)),
         discarded_put(upload, now),
         *audit_puts(noting),
     )
@@ -258,10 +285,25 @@ def delete(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) 
 def note_use(artifact: Artifact, *, at: datetime) -> None:
     """Record a use in the index of last uses. Does nothing if the artifact is gone or a later use is recorded."""
     upload = artifact.upload
-    used = to_ms(at)
+    used = _listed(upload, at)
     newer = missing("last_used_at") | below(last_used_at=used)
     when = equals(upload_id=upload.id) & newer
-    commit(ARTIFACTS.update(upload.owner, upload.hash, set={"last_used_at": used}, when=when))
+    commit(ARTIFACTS.update(upload.owner, upload.index_key, set={"last_used_at": used}, when=when))
+
+
+def note_contested(artifact: Artifact, contested: Contested) -> bool:
+    """Record an upload that was not stored in favour of this artifact. False if one is recorded less than a day ago."""
+    upload, writer = artifact.upload, contested.writer
+    changes = {
+        "contested_at": to_ms(contested.at),
+        "contested_by": None if writer is None else writer.credential_id,
+        "contested_user": None if writer is None else writer.user_id,
+        "contested_sha256": contested.sha256,
+    }
+    a_day_ago = to_ms(contested.at - timedelta(days=1))
+    when = equals(upload_id=upload.id)
+    when &= missing("contested_at") | below(contested_at=a_day_ago)
+    return commit(ARTIFACTS.update(upload.owner, upload.index_key, set=changes, when=when))
 
 
 def delete_pending(pending: PendingUpload) -> bool:
@@ -276,7 +318,8 @@ def _is_at(artifact: Artifact | None) -> Condition:
 def _settling(pending: PendingUpload) -> Write:
     """Delete an offered upload, on condition that no other has replaced it."""
     upload = pending.upload
-    return ARTIFACTS.delete(upload.owner, upload.hash + _PENDING, when=equals(upload_id=upload.id))
+    key = upload.index_key + _PENDING
+    return ARTIFACTS.delete(upload.owner, key, when=equals(upload_id=upload.id))
 
 
 def discarded_key(upload: Upload) -> Key:
@@ -289,7 +332,7 @@ def discarded_put(upload: Upload, now: datetime, until: datetime | None = None) 
     if until is not None:
         delete_at = max(delete_at, until)
     owner, hash = discarded_key(upload)
-    item = {"owner": owner, "hash": hash, "of": upload.hash, "upload_id": upload.id}
+    item = {"owner": owner, "hash": hash, "of": upload.index_key, "upload_id": upload.id}
     return ARTIFACTS.put({**item, **_sweep(upload, delete_at)})
 
 
@@ -301,7 +344,7 @@ def _artifact_item(artifact: Artifact) -> Item:
     upload = artifact.upload
     return {
         "owner": upload.owner,
-        "hash": upload.hash,
+        "hash": upload.index_key,
         "upload_id": upload.id,
         "size_bytes": artifact.size_bytes,
         "created_at": to_ms(artifact.created_at),
@@ -310,6 +353,7 @@ def _artifact_item(artifact: Artifact) -> Item:
         "last_used_at": _listed_at(artifact),
         **{name: getattr(artifact.metadata, name) for name in _METADATA},
         # As text, because functions of the previous version may read it during an update and know no other type.
+        "sha256": artifact.sha256,
         "body": None if artifact.body is None else b64encode(artifact.body).decode("ascii"),
         **_sweep(upload, expires_at(artifact)),
     }
@@ -317,30 +361,56 @@ def _artifact_item(artifact: Artifact) -> Item:
 
 def _listed_at(artifact: Artifact) -> int | None:
     """The sort key in the index of last uses. None if the deployment does not evict, which keeps the index empty."""
-    return to_ms(artifact.last_used_at or artifact.created_at) if settings().evicts else None
+    if not settings().evicts:
+        return None
+    return _listed(artifact.upload, artifact.last_used_at or artifact.created_at)
+
+
+def _listed(upload: Upload, used_at: datetime) -> int:
+    return to_ms(used_at if upload.scope is None else used_at - _BEFORE_SHARED)
+
+
+def parse_upload(owner: str, key: str, id: str) -> Upload:
+    """The upload of an item of the index. `key` is an `index_key`."""
+    hash, scope = parse_index_key(key)
+    return Upload(owner=owner, hash=hash, id=id, scope=scope)
 
 
 def _artifact(item: Item) -> Artifact:
-    last_used_at = item.get("last_used_at")
+    upload = parse_upload(item["owner"], item["hash"], item["upload_id"])
+    last_used_at = from_ms(item["last_used_at"]) if "last_used_at" in item else None
+    if last_used_at is not None and upload.scope is not None:
+        last_used_at += _BEFORE_SHARED
     return Artifact(
-        upload=Upload(owner=item["owner"], hash=ArtifactHash(item["hash"]), id=item["upload_id"]),
+        upload=upload,
         size_bytes=item["size_bytes"],
         created_at=from_ms(item["created_at"]),
         # Items of version 0.1.0 have none: the bucket kept no versions.
         version=item.get("version", NULL_VERSION),
         metadata=ArtifactMetadata(**{name: item.get(name) for name in _METADATA}),
         writer=writer_of(item),
-        last_used_at=None if last_used_at is None else from_ms(last_used_at),
+        last_used_at=last_used_at,
         body=b64decode(item["body"]) if "body" in item else None,
+        sha256=item.get("sha256"),
+        contested=_contested(item) if "contested_at" in item else None,
+    )
+
+
+def _contested(item: Item) -> Contested:
+    by = item.get("contested_by")
+    return Contested(
+        at=from_ms(item["contested_at"]),
+        writer=None if by is None else Actor(by, item.get("contested_user")),
+        sha256=item.get("contested_sha256"),
     )
 
 
 def _pending(item: Item) -> PendingUpload:
-    hash = ArtifactHash(item["hash"].removesuffix(_PENDING))
-    upload = Upload(owner=item["owner"], hash=hash, id=item["upload_id"])
+    upload = parse_upload(item["owner"], item["hash"].removesuffix(_PENDING), item["upload_id"])
     return PendingUpload(
         upload=upload,
         created_at=from_ms(item["created_at"]),
         # In offers of an older version, the writer is not part of the id.
         writer=upload.writer or writer_of(item),
+        replaces=item.get("replaces", False),
     )

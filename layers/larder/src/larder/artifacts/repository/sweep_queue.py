@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 from larder.artifacts.expiry import expires_at
 from larder.artifacts.models import (
     Artifact,
-    ArtifactHash,
     PendingUpload,
     Removal,
     Totals,
     Upload,
 )
-from larder.artifacts.repository.index import DISCARDED, discarded_key, parse_stored
+from larder.artifacts.repository.index import (
+    DISCARDED,
+    discarded_key,
+    parse_stored,
+    parse_upload,
+)
 from larder.artifacts.repository.table import (
     SWEEP_SHARDS,
     audit_puts,
@@ -73,20 +77,22 @@ def read_due(due: DueItem) -> Artifact | PendingUpload | Upload | Removal | DueT
     item = items[0]
     if due.sort_key == TOTALS:
         drift = Totals(
-            size_bytes=item.get("drift_bytes", 0), artifacts=item.get("drift_artifacts", 0)
+            size_bytes=item.get("drift_bytes", 0),
+            artifacts=item.get("drift_artifacts", 0),
+            scoped_bytes=item.get("drift_scoped_bytes", 0),
         )
         return DueTotals(due.owner, parse_totals(items), drift)
     if due.sort_key.startswith(_REMOVAL):
         return _removal(item)
     if due.sort_key.startswith(DISCARDED):
-        return Upload(owner=due.owner, hash=ArtifactHash(item["of"]), id=item["upload_id"])
+        return parse_upload(due.owner, item["of"], item["upload_id"])
     return parse_stored(item)
 
 
 def postpone_sweep(artifact: Artifact) -> None:
     """Sweep the artifact when it expires: the retention was extended after the item was written."""
     upload = artifact.upload
-    _postpone((upload.owner, upload.hash), upload, until=expires_at(artifact))
+    _postpone((upload.owner, upload.index_key), upload, until=expires_at(artifact))
 
 
 def postpone_discarded(upload: Upload, *, until: datetime) -> None:
@@ -110,7 +116,7 @@ def delete_discarded_if_published(upload: Upload) -> bool:
     is_published = equals(upload_id=upload.id)
     return commit(
         ARTIFACTS.delete(*discarded_key(upload)),
-        ARTIFACTS.check(upload.owner, upload.hash, when=is_published),
+        ARTIFACTS.check(upload.owner, upload.index_key, when=is_published),
     )
 
 

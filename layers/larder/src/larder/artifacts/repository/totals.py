@@ -6,7 +6,9 @@ from datetime import date, datetime
 from larder.artifacts.models import IndexSum, Totals
 from larder.artifacts.repository.table import shard
 from larder.clock import to_epoch_seconds
-from larder.conditions import at_least, at_most, equals, exists, missing
+from larder.conditions import Condition, at_least, at_most, equals, exists, missing
+from larder.errors import ScopesFull
+from larder.settings import settings
 from larder.tables import ARTIFACTS, Item, Key, commit, commit_returning
 from larder.usage.uploads import Uploads
 
@@ -30,7 +32,10 @@ def parse_totals(items: Iterable[Item]) -> Totals:
     for item in items:
         if item["hash"] == TOTALS:
             return Totals(
-                size_bytes=item["size_bytes"], artifacts=item["artifacts"], uploads=_uploads(item)
+                size_bytes=item["size_bytes"],
+                artifacts=item["artifacts"],
+                scoped_bytes=item.get("scoped_bytes", 0),
+                uploads=_uploads(item),
             )
     return Totals()
 
@@ -63,22 +68,31 @@ def add_to_totals(
     artifacts: int,
     *,
     quota_bytes: int | None,
+    scoped: bool = False,
     uploaded: tuple[date, Uploads] | None = None,
 ) -> Totals | None:
     """Add bytes, artifacts and the uploads of a day to the totals. Negative numbers subtract.
 
-    Bytes of an upload, which `uploaded` is set for, also have to fit into `MaxStoredBytes`. Returns the new totals.
-    Returns None, and changes nothing, if the bytes would exceed the quota. Raises StorageFull, TryAgain.
+    Bytes of an upload, which `uploaded` is set for, also have to fit into `MaxStoredBytes`. `scoped` is for bytes in
+    own scopes, which also have to fit into `ScopedShare` of the quota.
+
+    Returns the new totals. Returns None, and changes nothing, if the bytes would exceed the quota. Raises ScopesFull if
+    they would exceed that share, StorageFull, TryAgain.
     """
-    added = {"size_bytes": size_bytes, "artifacts": artifacts, "free_bytes": -size_bytes}
+    added = totals_change(size_bytes, artifacts, scoped_bytes=size_bytes if scoped else 0)
     if uploaded is not None:
         day, uploads = uploaded
         added |= {f"{_UPLOADS}{day}": uploads.count, f"{_UPLOADED_BYTES}{day}": uploads.size_bytes}
     has_room = None
+    share_bytes = None
     if quota_bytes is not None and size_bytes > 0:
         if size_bytes > quota_bytes:
             return None
         has_room = missing("size_bytes") | at_most(size_bytes=quota_bytes - size_bytes)
+        if scoped:
+            share_bytes = scoped_share(quota_bytes)
+            check_share(Totals(), size_bytes, share_bytes)
+            has_room &= has_share(size_bytes, share_bytes)
     # New totals are due for a check at once. The sweep then sets the time of the next one.
     due: dict[str, str | int] = {"sweep_shard": shard(owner), "sweep_at": 0}
     draws = uploaded is not None and size_bytes > 0
@@ -90,12 +104,35 @@ def add_to_totals(
     done, item = commit_returning(count)
     if done:
         return parse_totals([item])
+    if share_bytes is not None:
+        check_share(parse_totals([item] if "size_bytes" in item else []), size_bytes, share_bytes)
     if not draws:
         return None
     # Imported here, because requests start faster without it.
     from larder.artifacts.repository.allotments import draw
 
-    return draw(owner, item, added, quota_bytes=quota_bytes, due=due)
+    return draw(owner, item, added, quota_bytes=quota_bytes, share_bytes=share_bytes, due=due)
+
+
+def totals_change(size_bytes: int, artifacts: int, *, scoped_bytes: int = 0) -> dict[str, int]:
+    """What to add to the totals. Owners without own scopes have no `scoped_bytes`."""
+    change = {"size_bytes": size_bytes, "artifacts": artifacts, "free_bytes": -size_bytes}
+    return change | {"scoped_bytes": scoped_bytes} if scoped_bytes else change
+
+
+def scoped_share(quota_bytes: int) -> int:
+    """How many bytes of the quota all own scopes of an owner may take together."""
+    return quota_bytes * settings().scoped_share // 100
+
+
+def check_share(totals: Totals, size_bytes: int, share_bytes: int) -> None:
+    """Raises ScopesFull if own scopes cannot take so many more bytes."""
+    if totals.scoped_bytes + size_bytes > share_bytes:
+        raise ScopesFull
+
+
+def has_share(size_bytes: int, share_bytes: int) -> Condition:
+    return missing("scoped_bytes") | at_most(scoped_bytes=share_bytes - size_bytes)
 
 
 def delete_uploads(owner: str, day: date) -> None:
@@ -109,7 +146,11 @@ def replace_totals(owner: str, totals: Totals, *, old: Totals) -> bool:
     unchanged = equals(size_bytes=old.size_bytes, artifacts=old.artifacts)
     if old == Totals():
         unchanged = missing("size_bytes") | unchanged
-    new = {"size_bytes": totals.size_bytes, "artifacts": totals.artifacts}
+    new = {
+        "size_bytes": totals.size_bytes,
+        "artifacts": totals.artifacts,
+        "scoped_bytes": totals.scoped_bytes or None,
+    }
     freed = {"free_bytes": old.size_bytes - totals.size_bytes}
     return commit(ARTIFACTS.update(*totals_key(owner), set=new, add=freed, when=unchanged))
 
@@ -120,15 +161,17 @@ def sum_index(owner: str, *, has_time: Callable[[], bool] = lambda: True) -> Ind
     Reads all of them, one page at a time. For background work and the operator, never on a request.
     """
     items = ARTIFACTS.query(equals(owner=owner), only=("hash", "size_bytes", "last_used_at"))
-    size_bytes = artifacts = unlisted = 0
+    size_bytes = artifacts = scoped_bytes = unlisted = 0
     for number, item in enumerate(items):
         if number % _ITEMS_PER_TIME_CHECK == 0 and not has_time():
             raise OutOfTime
         if "#" not in item["hash"]:
             size_bytes += item["size_bytes"]
             artifacts += 1
+            scoped_bytes += item["size_bytes"] if "." in item["hash"] else 0
             unlisted += "last_used_at" not in item
-    return IndexSum(totals=Totals(size_bytes=size_bytes, artifacts=artifacts), unlisted=unlisted)
+    totals = Totals(size_bytes=size_bytes, artifacts=artifacts, scoped_bytes=scoped_bytes)
+    return IndexSum(totals=totals, unlisted=unlisted)
 
 
 def check_totals(owner: str, *, correct: bool, drift: Totals, next_at: datetime) -> None:
@@ -138,10 +181,9 @@ def check_totals(owner: str, *, correct: bool, drift: Totals, next_at: datetime)
         "sweep_at": to_epoch_seconds(next_at),
         "drift_bytes": remembered.size_bytes,
         "drift_artifacts": remembered.artifacts,
+        "drift_scoped_bytes": remembered.scoped_bytes or None,
     }
-    correction = {
-        "size_bytes": -excess.size_bytes,
-        "artifacts": -excess.artifacts,
-        "free_bytes": excess.size_bytes,
-    }
+    correction = totals_change(
+        -excess.size_bytes, -excess.artifacts, scoped_bytes=-excess.scoped_bytes
+    )
     commit(ARTIFACTS.update(*totals_key(owner), set=check, add=correction))

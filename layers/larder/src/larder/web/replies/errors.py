@@ -132,6 +132,8 @@ REPLIES: Mapping[type[LarderError], ErrorReply] = {
     errors.CachingDisabled: ErrorReply(403, "remote_caching_disabled"),
     errors.CachingPaused: ErrorReply(403, "remote_caching_paused"),
     errors.CachingOverLimit: ErrorReply(403, "remote_caching_over_limit"),
+    errors.SignatureRequired: ErrorReply(403, "signature_required"),
+    errors.ScopesFull: ErrorReply(403, "remote_caching_over_limit"),
     errors.StorageFull: ErrorReply(403, "storage_full"),
     errors.UnprovenCannotStore: ErrorReply(403, "email_not_proven"),
     errors.LargerThanQuota: ErrorReply(413, "larger_than_quota"),
