@@ -241,6 +241,8 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
         "PATCH /v2/teams/{idOrSlug}": by_session(
             json={"name": "Acme, Inc.", "slug": n.renamed_slug}
         ),
+        "GET /v1/teams/{idOrSlug}/protection": by_session(),
+        "PUT /v1/teams/{idOrSlug}/protection": by_session(json={"protected": True}),
         "POST /v1/teams/{idOrSlug}/members": invite,
         "POST /v2/teams/{idOrSlug}/members": invite,
         "PATCH /v1/teams/{idOrSlug}/members/{uid}": by_session(json={"role": "ADMIN"}),

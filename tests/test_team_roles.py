@@ -15,6 +15,8 @@ RIGHTS = {
     "The same of owners": "manages_owners",
     "Change the name and the slug": "renames_team",
     "List and delete the API keys that are bound to the team": "manages_members",
+    "Give keys `artifacts: trust`, use them, and turn protection on": "names_trusted",
+    "Change protection and turn it off": "owns_team",
     "Set the caching status": "owns_team",
     "Delete the team": "owns_team",
 }

@@ -13,9 +13,13 @@ app = cache_api()
 def artifact_exists(principal: CacheReader, artifact_hash: str) -> ArtifactHead:
     """HEAD /v8/artifacts/{hash}: check that the artifact is stored. The reply has the headers of GET."""
     artifact = service.find_for_use(
-        principal.entry, quota_bytes=principal.quota_bytes, now=clock.now()
+        principal.entry,
+        principal.own,
+        view=principal.view,
+        quota_bytes=principal.quota_bytes,
+        now=clock.now(),
     )
-    return artifact_head(artifact)
+    return artifact_head(artifact, scoped=principal.view.is_protected)
 
 
 handler = lambda_handler(app, outcomes=HIT_OR_MISS)

@@ -4,10 +4,13 @@ from typing import TypedDict
 
 from larder import clock
 from larder.artifacts import management
+from larder.artifacts.models import parse_scope
+from larder.teams.models import SHARED_SCOPE
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit_entry
-from larder.web.parameters import NamedHash, NoOtherParameters
+from larder.web.parameters import NamedHash
 from larder.web.principals.cache import CacheManager
+from larder.web.queries.artifacts import ScopeAsked
 from larder.web.responses import JsonResponse, json_response
 
 app = cache_api()
@@ -20,14 +23,17 @@ class DeletedArtifactJson(TypedDict):
 
 @app.delete("/v1/artifacts/<artifact_hash>")
 def delete_artifact(
-    _query: NoOtherParameters, principal: CacheManager, artifact_hash: NamedHash
+    scope: ScopeAsked, principal: CacheManager, artifact_hash: NamedHash
 ) -> JsonResponse[DeletedArtifactJson]:
     """DELETE /v1/artifacts/{hash}: delete one artifact. The reply says whether there was one."""
+    own_scope = parse_scope(scope or SHARED_SCOPE)
     entry = management.delete_artifact(
         principal.owner,
         artifact_hash,
-        principal.entry,
+        management.read_in_scope(principal.owner, artifact_hash, own_scope, principal.entry),
         by=principal.actor,
+        scope=own_scope,
+        view=principal.view,
         quota_bytes=principal.quota_bytes,
         now=clock.now(),
     )

@@ -16,11 +16,17 @@ def fetch_artifact(
 ) -> ArtifactResponse | ArtifactRedirect:
     """GET /v8/artifacts/{hash}: get the artifact, or a redirect to S3."""
     now = clock.now()
-    artifact = service.find(principal.entry, quota_bytes=principal.quota_bytes, now=now)
+    artifact = service.find(
+        principal.entry,
+        principal.own,
+        view=principal.view,
+        quota_bytes=principal.quota_bytes,
+        now=now,
+    )
     content = service.fetch(artifact, now=now)
     if isinstance(content, bytes):
-        return artifact_response(artifact, content)
-    return redirect(artifact, content)
+        return artifact_response(artifact, content, scoped=principal.view.is_protected)
+    return redirect(artifact, content, scoped=principal.view.is_protected)
 
 
 handler = lambda_handler(app, outcomes=HIT_OR_MISS)

@@ -1,6 +1,5 @@
 """OPTIONS on the paths of the cache"""
 
-from larder import clock
 from larder.artifacts import service
 from larder.web.app import cache_api, lambda_handler
 from larder.web.parameters import NamedHash
@@ -29,10 +28,15 @@ def preflight(
     principal: AnnouncedWriter, artifact_hash: NamedHash
 ) -> PreflightResponse | UploadOffer:
     """OPTIONS /v8/artifacts/{hash}: get the URL for an announced request. An upload goes straight to S3."""
-    if principal is None:
+    if principal is None or principal.view.requires_tag:
+        # S3 drops the header with the signature.
         return preflight_response()
     url = service.offer_upload(
-        principal.owner, artifact_hash, writer=principal.actor, now=clock.now()
+        principal.owner,
+        artifact_hash,
+        writer=principal.actor,
+        view=principal.view,
+        now=principal.asked_at,
     )
     return upload_offer(url)
 

@@ -2,7 +2,6 @@
 
 from typing import TypedDict
 
-from larder import clock
 from larder.artifacts import service
 from larder.web.app import cache_api, lambda_handler
 from larder.web.parameters import Body, Metadata, NamedHash
@@ -26,15 +25,17 @@ def put_artifact(
     request: Request,
 ) -> AcceptedResponse[StoredArtifactJson]:
     """PUT /v8/artifacts/{hash}: store an artifact that fits through a function, up to about 4.5 MB."""
-    service.store(
+    service.store_in_view(
         principal.owner,
         artifact_hash,
         body,
         metadata,
         writer=principal.actor,
-        replaces=principal.entry.artifact,
+        entry=principal.entry,
+        own=principal.own,
+        view=principal.view,
         quota_bytes=principal.quota_bytes,
-        now=clock.now(),
+        now=principal.asked_at,
     )
     return accepted_response({"urls": [artifact_url(request, artifact_hash, principal.team_id)]})
 

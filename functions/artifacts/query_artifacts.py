@@ -15,7 +15,11 @@ app = cache_api()
 def query_artifacts(hashes: QueryHashes, principal: CacheReader) -> JsonResponse[QueryJson]:
     """POST /v8/artifacts: get the size, duration and tag of each hash, or null if it is not stored."""
     result = service.query(
-        principal.owner, hashes, quota_bytes=principal.quota_bytes, now=clock.now()
+        principal.owner,
+        hashes,
+        view=principal.view,
+        quota_bytes=principal.quota_bytes,
+        now=clock.now(),
     )
     return json_response(query_json(result))
 

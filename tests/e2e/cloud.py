@@ -93,6 +93,10 @@ class Request:
     line: str
 
 
+COUNTS_AFTER_S = 2.5
+"""Longer than the two seconds after which uploads count in a team that is protected now."""
+
+
 @dataclass
 class LocalCloud:
     """A running local cloud. `data` survives `stop`, `kill` and `restart`."""

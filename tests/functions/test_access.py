@@ -62,11 +62,16 @@ PATCH   /v1/teams/{idOrSlug}/members/{uid}  yes yes role role role   | yes     y
 DELETE  /v1/teams/{idOrSlug}/members/{uid}  yes yes role role role   | yes     yes      yes    yes        | yes
 GET     /v1/teams/{idOrSlug}/keys           yes yes role role role   | yes     yes      yes    yes        | yes
 DELETE  /v1/teams/{idOrSlug}/keys/{keyId}   yes yes role role role   | yes     yes      yes    yes        | yes
+GET     /v1/teams/{idOrSlug}/protection     yes yes yes  yes  yes    | yes     yes      yes    yes        | yes
+PUT     /v1/teams/{idOrSlug}/protection     yes yes role role role   | yes     yes      yes    yes        | 402
 DELETE  /v1/teams/{idOrSlug}     yes   role  role   role      role   | yes     yes      yes    yes        | 402
 """
 """The outcome of a request for each role, and for an owner in each caching status and when blocked for either reason.
-It is the same for a session and for a key with every permission. `refusal` explains the words.
+It is the same for a session and for a key with every permission, except for `IN_PERSON`. `refusal` explains the words.
 """
+
+IN_PERSON = {"PUT /v1/teams/{idOrSlug}/protection"}
+"""Endpoints that refuse every key."""
 
 INDEPENDENT_PREFIXES = ("/api/auth/", "/registration/verify")
 """Prefixes of paths that do not depend on a role or a caching status, because they only concern the user. Pages do not
@@ -169,12 +174,14 @@ def rows() -> dict[str, dict[str, str]]:
 ROWS = rows()
 
 
-def expected(title: str, state: str = "enabled") -> dict[str, tuple[int, str]]:
-    """A column of the table."""
-    return {
+def expected(title: str, by: str, state: str = "enabled") -> dict[str, tuple[int, str]]:
+    """A column of the table, for a key or a session."""
+    column = {
         endpoint: refusal(words[title], state) or (success(endpoint), "")
         for endpoint, words in ROWS.items()
     }
+    refused = dict.fromkeys(IN_PERSON, (403, "session_required"))
+    return column | refused if by == "key" else column
 
 
 def token_of(user: User, by: str) -> str:
@@ -198,7 +205,7 @@ def test_what_each_role_can_do(stored: Cloud, role: Role, by: str) -> None:
         endpoint: outcome(ask(Sender(lasting(token, member, by, endpoint), slug="acme"), endpoint))
         for endpoint in ROWS
     }
-    assert seen == expected(role)
+    assert seen == expected(role, by)
 
 
 def bring_into(state: str, owner: str) -> None:
@@ -225,9 +232,10 @@ def test_what_each_status_and_block_refuses(stored: Cloud, state: str, by: str, 
         seen[endpoint] = outcome(ask(send, endpoint))
         if endpoint == SET_STATUS:
             bring_into(state, owner)
-    row = expected("blocked" if state in list(Block) else state, state)
+    row = expected("blocked" if state in list(Block) else state, by, state)
     if scope == "person":
-        row |= {endpoint: (success(endpoint), "") for endpoint in ROWS if TEAM_IN_PATH in endpoint}
+        enabled = expected("enabled", by)
+        row |= {endpoint: enabled[endpoint] for endpoint in ROWS if TEAM_IN_PATH in endpoint}
     assert seen == row
 
 
@@ -373,7 +381,9 @@ def test_an_unknown_parameter_is_refused_except_by_the_cache_endpoints(
 
 def test_an_unknown_filter_deletes_nothing(stored: Cloud) -> None:
     reply = stored.send("DELETE", f"/v1/artifacts?writer={stored.key.id}&before=2026-01-01")
-    assert reply.message == "before: is unknown: the parameters here are slug, teamId, writer"
+    assert (
+        reply.message == "before: is unknown: the parameters here are scope, slug, teamId, writer"
+    )
     assert ask(stored.send, GET).status == 200
 
 

@@ -29,7 +29,7 @@ from larder.accounts.sessions import find_session, list_sessions
 from larder.accounts.sign_in import SignIn, sign_in
 from larder.api_keys import repository as key_store
 from larder.api_keys import service as keys
-from larder.api_keys.models import NewKey, RateLimit, Refill
+from larder.api_keys.models import TRUST, NewKey, RateLimit, Refill
 from larder.artifacts.delete_by_writer import ask_removal
 from larder.artifacts.models import ArtifactHash
 from larder.artifacts.repository import index
@@ -40,7 +40,8 @@ from larder.invitations.models import Invitation, Invitee
 from larder.settings import settings
 from larder.teams import members, teams
 from larder.teams.members import add_member, role_of
-from larder.teams.models import CachingStatus, Member, Role
+from larder.teams.models import CachingStatus, Member, People, Role
+from larder.teams.protection import read_protection
 from larder.teams.repository import read_places
 from larder.teams.state import change_state
 from larder.teams.teams import find_team
@@ -615,6 +616,18 @@ def create_key(s: Subject) -> Play:
     assert _valid(verify(s, replies[-1].json["key"]))
 
 
+@scenario(f"POST /api/auth{KEY}/create", variant="the first trusted one")
+def create_trusted_key(s: Subject) -> Play:
+    token = s.session()
+    permissions = {"artifacts": ["read", "write", TRUST]}
+    body = {"teamId": s.team.id, "permissions": permissions}
+    yield lambda: s.ask("POST", f"{KEY}/create", body, token=token)
+    trusted = [key for key in keys.list_keys(s.user.id) if key.team_id == s.team.id]
+    assert bool(read_protection(s.team.id).on) == bool(trusted), "not in one transaction"
+    yield None
+    assert read_protection(s.team.id).on
+
+
 @scenario(f"GET /api/auth{KEY}/get")
 def get_key(s: Subject) -> Play:
     token = s.session()
@@ -1053,6 +1066,24 @@ def delete_team_key(s: Subject) -> Play:
     yield lambda: s.send("DELETE", f"/v1/teams/{s.team.slug}/keys/{key.id}")
     yield None
     assert keys.find_key(key.id) is None
+
+
+@scenario("GET /v1/teams/{idOrSlug}/protection")
+def get_protection(s: Subject) -> Play:
+    yield lambda: s.send("GET", f"/v1/teams/{s.team.slug}/protection")
+    replies = yield None
+    assert isinstance(replies, list)
+    assert replies[-1].json["protected"] is False
+
+
+@scenario("PUT /v1/teams/{idOrSlug}/protection")
+def set_protection(s: Subject) -> Play:
+    send = s.sender(s.session())
+    body = {"protected": True, "people": "read"}
+    yield lambda: send("PUT", f"/v1/teams/{s.team.slug}/protection", json_body=body)
+    yield None
+    protection = read_protection(s.team.id)
+    assert (protection.on, protection.people) == (True, People.READ)
 
 
 @scenario("POST /v1/teams/{idOrSlug}/members", "POST /v2/teams/{idOrSlug}/members")

@@ -15,7 +15,7 @@ import pytest
 
 from larder import aws, clock
 from larder.accounts.sessions import start_session
-from larder.api_keys.models import NewKey
+from larder.api_keys.models import TRUST, NewKey
 from larder.api_keys.service import create_key, revoke_key
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Upload
 from larder.artifacts.repository import index
@@ -24,6 +24,7 @@ from larder.artifacts.service import store
 from larder.concurrency import submit
 from larder.hashing import time_ordered_id
 from larder.settings import settings
+from larder.teams.protection import ProtectionChange, change_protection
 from larder.teams.state import change_state
 from larder.teams.teams import create_team
 from tests.catalogue import valid
@@ -176,6 +177,38 @@ def test_sequential_round_trips(name: str, heat: str, identity: str, stored: Clo
     calls = measure(lambda: replies.append(REQUESTS[name](send)))
     assert replies[0].status == SUCCESS.get(name, 200), replies[0].body
     assert calls.sequential == TRIPS[name][heat == "cold"], calls.steps
+
+
+def trusted_key(cloud: Cloud) -> str:
+    permissions = {"artifacts": ("read", "write", TRUST)}
+    return create_key(NewKey(user_id=cloud.user.id, permissions=permissions), now=clock.now())[1]
+
+
+TRUSTED_TOKENS: dict[str, Callable[[Cloud], str]] = {"key": trusted_key}
+OTHER_TOKENS: dict[str, Callable[[Cloud], str]] = {"key": lambda cloud: cloud.token}
+
+
+@pytest.mark.parametrize("token", TRUSTED_TOKENS)
+@pytest.mark.parametrize("trusted", [True, False], ids=["trusted", "untrusted"])
+@pytest.mark.parametrize("heat", ["warm", "cold"])
+@pytest.mark.parametrize("name", REQUESTS)
+def test_sequential_round_trips_in_a_protected_team(
+    name: str, heat: str, trusted: bool, token: str, stored: Cloud
+) -> None:
+    change = ProtectionChange(protected=True, keep_stored=True)
+    change_protection(stored.team.id, change, by=None)
+    tokens = TRUSTED_TOKENS if trusted else OTHER_TOKENS
+    send = Sender(tokens[token](stored), slug=stored.team.slug)
+    if heat == "warm":
+        warm_up(send)
+    replies: list[Reply] = []
+    calls = measure(lambda: replies.append(REQUESTS[name](send)))
+    assert replies[0].status == SUCCESS.get(name, 200), replies[0].body
+    trips = TRIPS[name]
+    if name == "PUT replacing":
+        # The shared scope has it, so nothing is stored. A trusted upload that differs marks what is there.
+        trips = (2, 3) if trusted else (1, 2)
+    assert calls.sequential == trips[heat == "cold"], calls.steps
 
 
 @pytest.mark.slow

@@ -12,12 +12,13 @@ from typing import Any
 
 from larder import clock
 from larder.accounts.service import create_user
-from larder.api_keys.models import NewKey, RateLimit, Refill
+from larder.api_keys.models import TRUST, NewKey, RateLimit, Refill
 from larder.api_keys.service import create_key
 from larder.settings import settings
 from larder.teams import teams
 from larder.teams.members import add_member
 from larder.teams.models import CachingStatus, Role, TeamChange
+from larder.teams.protection import ProtectionChange, change_protection
 from larder.teams.state import change_state
 from larder.teams.teams import create_team
 from tests.conftest import SetOption
@@ -78,6 +79,8 @@ def live(option: SetOption, mailbox: Mailbox) -> Past:
     change_state(ada, quota_bytes=500_000)
     other = teams.create_team("Made", "made", owner_user_id=ada, limited=True, now=now)
     teams.change_team(other.id, TeamChange(slug="renamed"), by=None, now=now)
+    safe = create_team("Safe", "safe", owner_user_id=ada, now=now)
+    change_protection(safe.id, ProtectionChange(protected=True, keep_stored=True), by=None)
     gone = create_team("Gone", "gone", owner_user_id=ada, now=now)
     teams.delete_team(gone.id, by=None, now=now)
     keys = {
@@ -94,6 +97,10 @@ def live(option: SetOption, mailbox: Mailbox) -> Past:
         "leaked": NewKey(user_id=ada, team_id=acme.id),
         "managing": NewKey(user_id=ada, team_id=acme.id, permissions={"artifacts": ("manage",)}),
         "inviting": NewKey(user_id=ada, permissions={"teams": ("read", "write")}),
+        "main": NewKey(
+            user_id=ada, team_id=safe.id, permissions={"artifacts": ("read", "write", TRUST)}
+        ),
+        "pull request": NewKey(user_id=ada, team_id=safe.id),
     }
     credentials = {"ada": _cookies(ada_in), "bob": _cookies(bob_in)}
     ids = {}
@@ -105,6 +112,7 @@ def live(option: SetOption, mailbox: Mailbox) -> Past:
         credentials[name] = {"authorization": f"Bearer {token}"}
     _build(_sender(credentials["ci"]))
     _tidy_up(_sender(credentials["leaked"]), _sender(credentials["managing"]), ids["leaked"])
+    _build_in_scopes(_sender(credentials["main"]), _sender(credentials["pull request"]))
     invitation = _invite(_sender(credentials["inviting"]), mailbox)
     for name in ("personal", "counted", "limited"):
         _asked({"as": name, "method": "GET", "path": "/v8/artifacts/status"}, credentials)
@@ -177,6 +185,18 @@ def _build(send: Sender) -> None:
     assert send("POST", "/v8/artifacts/events", json_body=events).status == 200
 
 
+def _build_in_scopes(main: Sender, pr: Sender) -> None:
+    """One hash in an own scope alone, one in both, and another upload of that, which is not stored."""
+    for send, hash, body in (
+        (pr, SMALL, b"own"),
+        (pr, TAGGED, b"own, too"),
+        (main, TAGGED, b"shared"),
+        (main, TAGGED, b"another"),
+    ):
+        assert send("PUT", f"/v8/artifacts/{hash}", body=body).status == 202
+    upload(pr, UNSETTLED, LARGE)
+
+
 def _questions(ids: dict[str, str]) -> list[Question]:
     """Every endpoint that reads, in this order, before the upgrade and after it."""
     today = clock.now().date().isoformat()
@@ -189,6 +209,12 @@ def _questions(ids: dict[str, str]) -> list[Question]:
             for hash in (SMALL, TAGGED, REPLACED, DIRECT, UNSETTLED, NEVER_UPLOADED)
             for method in ("GET", "HEAD")
         ),
+        *(
+            {"as": name, "method": "GET", "path": f"/v8/artifacts/{hash}"}
+            for name in ("main", "pull request")
+            for hash in (SMALL, TAGGED, UNSETTLED)
+        ),
+        {"as": "inviting", "method": "GET", "path": "/v1/teams/safe/protection"},
         {
             "as": "reading",
             "method": "POST",

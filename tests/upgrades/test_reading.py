@@ -22,12 +22,24 @@ from larder.accounts.service import create_user, find_user_by_email
 from larder.accounts.sessions import start_session
 from larder.artifacts import rebuild_index, sweep
 from larder.artifacts.repository.totals import read_totals
+from larder.teams.protection import ProtectionChange, change_protection
 from larder.teams.teams import find_team
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, object_keys
 from tests.mailbox import Mailbox
 from tests.requests import Browser, Reply, Sender, deliver
-from tests.upgrades.history import LARGE, OPTIONS, PASSWORD, SMALL, UNSETTLED, answered, live
+from tests.upgrades.history import (
+    DIRECT,
+    LARGE,
+    OPTIONS,
+    PASSWORD,
+    REPLACED,
+    SMALL,
+    TAGGED,
+    UNSETTLED,
+    answered,
+    live,
+)
 from tests.upgrades.stores import Stored, empty, put_back, taken
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -170,6 +182,19 @@ def test_uploads_still_work_with_the_old_data(recording: Stored) -> None:
     reply = ci("HEAD", f"/v8/artifacts/{UNSETTLED}")
     assert (reply.status, reply.headers["content-length"]) == (200, str(len(LARGE) + 9))
     assert read_totals(team.id).artifacts == before + 1
+
+
+def test_protection_hides_the_old_data_and_gives_it_back(recording: Stored) -> None:
+    ci, team = send_as(recording, "ci"), find_team("acme")
+    assert team is not None
+    change_protection(team.id, ProtectionChange(protected=True), by=None)
+    with time_machine.travel(clock.now() + timedelta(seconds=3), tick=True):
+        for hash in (SMALL, TAGGED, REPLACED, DIRECT, UNSETTLED):
+            assert ci("GET", f"/v8/artifacts/{hash}").status == 404
+        assert ci("PUT", f"/v8/artifacts/{SMALL}", body=b"again").status == 202
+        assert ci("GET", f"/v8/artifacts/{SMALL}").body == b"again"
+        change_protection(team.id, ProtectionChange(protected=False), by=None)
+        ask(recording, only="/v8/artifacts")
 
 
 def test_links_in_mail_still_work(

@@ -31,6 +31,7 @@ _HEADERS = {
     "WWW-Authenticate": "`Bearer`",
     "X-Retry-After": "The same as `Retry-After`, for the Better Auth client.",
     "x-artifact-dirty-hash": "The hash of uncommitted changes, as sent at upload.",
+    "x-artifact-scope": "In a protected team, the scope that the artifact is in: `shared` or `own`.",
     "x-artifact-duration": "Milliseconds that the task took, as sent at upload.",
     "x-artifact-sha": "The commit, as sent at upload.",
     "x-artifact-tag": "The signature, as sent at upload.",

@@ -16,10 +16,11 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, TypeAdapter
 
-from larder.artifacts.models import HASH_PATTERN
+from larder.artifacts.models import ALL_SCOPES, HASH_PATTERN, SCOPE_PATTERN
 from larder.hashing import RANDOM_ID
 from larder.settings import settings
 from larder.teams import teams
+from larder.teams.models import SHARED_SCOPE
 from larder.usage.models import UsageEvent
 from larder.web import parameters
 from larder.web.bodies import api_keys as api_key_bodies
@@ -155,13 +156,29 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
             "The maximum number of artifacts to return.",
         ),
         _query("cursor", _ANY_TEXT, "`next` of the previous page."),
+        _query(
+            "scope",
+            matching(rf"{SHARED_SCOPE}|{ALL_SCOPES}|{SCOPE_PATTERN}"),
+            "Only artifacts in this scope. By default, those in the shared one.",
+        ),
     ),
-    artifact_query.writer_query: (
+    artifact_query.scope_query: (
+        _query(
+            "scope",
+            matching(rf"{SHARED_SCOPE}|{SCOPE_PATTERN}"),
+            "The scope of the artifact. By default, the shared one.",
+        ),
+    ),
+    artifact_query.removal_query: (
         _query(
             "writer",
             matching(RANDOM_ID),
             "The id of a key, a session or a user.",
-            required=True,
+        ),
+        _query(
+            "scope",
+            matching(SCOPE_PATTERN),
+            "The id of an own scope. The request names either this or `writer`.",
         ),
     ),
     api_key_query.keys_query: (

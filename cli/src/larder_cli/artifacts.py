@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from larder import clock
+from larder.teams.models import SHARED_SCOPE
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.output import Record, print_record, print_table
 from larder_cli.owners import OWNER, Owner, require_owner
@@ -60,6 +61,7 @@ def artifacts() -> None:
     epilog=examples(
         "larder artifacts list acme",
         "larder artifacts list acme --limit 500",
+        "larder artifacts list acme --scope all",
         "larder artifacts list eve@acme.example",
     ),
 )
@@ -71,14 +73,35 @@ def artifacts() -> None:
     show_default=True,
     help="The maximum number of artifacts to show.",
 )
+@click.option(
+    "--scope",
+    metavar="SCOPE",
+    help="List what is in this scope of a protected team: the id of an own scope, shared (default) or all.",
+)
 @json_option
-def list_(owner: str, limit: int, as_json: bool) -> None:
+def list_(owner: str, limit: int, scope: str | None, as_json: bool) -> None:
     """List the artifacts of TEAM or EMAIL, by hash."""
+    from larder.artifacts.models import ALL_SCOPES, parse_scope
+
+    if scope not in (None, ALL_SCOPES):
+        parse_scope(scope)
     found = require_owner(owner)
+    records = []
+    for artifact in _first(found.id, limit, scope or SHARED_SCOPE):
+        named = {} if scope is None else {"scope": artifact.upload.scope_name}
+        records.append({**_record(artifact), **named})
     print_table(
-        [_record(artifact) for artifact in _first(found.id, limit)],
-        ("hash", "size_bytes", "created_at", "expires_at", "ci", "writer"),
-        empty=f"{found.name} stores nothing",
+        records,
+        (
+            "hash",
+            *(["scope"] if scope else []),
+            "size_bytes",
+            "created_at",
+            "expires_at",
+            "ci",
+            "writer",
+        ),
+        empty=f"{found.name} stores nothing" + (f" in scope {scope}" if scope else ""),
         as_json=as_json,
     )
 
@@ -89,15 +112,20 @@ def list_(owner: str, limit: int, as_json: bool) -> None:
 @json_option
 def show(owner: str, hash: str, as_json: bool) -> None:
     """Show the details of the artifact HASH of TEAM or EMAIL, and who uploaded it."""
-    from larder.artifacts import service
-    from larder.artifacts.models import parse_hash
+    from larder.artifacts import management
+    from larder.artifacts.models import parse_hash, view_of
     from larder.artifacts.repository import index
     from larder.errors import ArtifactNotFound
 
     found = require_owner(owner)
     entry = index.read_entry(found.id, parse_hash(hash))
     try:
-        artifact = service.find(entry, quota_bytes=found.state.quota_bytes, now=clock.now())
+        artifact = management.inspect_artifact(
+            entry,
+            view=view_of(found.state.protection, None, may_replace=False),
+            quota_bytes=found.state.quota_bytes,
+            now=clock.now(),
+        )
     except ArtifactNotFound:
         raise click.ClickException(f"{found.name} stores no artifact {hash}") from None
     print_record(_record(artifact), as_json=as_json)
@@ -110,6 +138,7 @@ def show(owner: str, hash: str, as_json: bool) -> None:
         "larder artifacts delete acme --writer 3QbT...",
         "larder artifacts delete acme --writer bob@acme.example",
         "larder artifacts delete eve@acme.example --writer eve@acme.example",
+        "larder artifacts delete acme --scope k3QbT...",
     ),
 )
 @click.argument("owner", metavar=OWNER)
@@ -119,19 +148,36 @@ def show(owner: str, hash: str, as_json: bool) -> None:
     metavar="ID|EMAIL",
     help="Delete everything that a key or session (ID) or a user (ID or EMAIL) uploaded.",
 )
+@click.option(
+    "--scope",
+    metavar="SCOPE",
+    help="Delete each HASH in this own scope of a protected team; without hashes, everything in it.",
+)
 @json_option
-def delete(owner: str, hashes: Sequence[str], writer: str | None, as_json: bool) -> None:
-    """Delete artifacts of TEAM or EMAIL: each HASH, or everything that --writer uploaded.
+def delete(
+    owner: str, hashes: Sequence[str], writer: str | None, scope: str | None, as_json: bool
+) -> None:
+    """Delete artifacts of TEAM or EMAIL: each HASH, or everything that --writer uploaded or that is in --scope.
 
     Downloads in progress complete. Later uploads are not affected.
     """
-    if bool(hashes) == (writer is not None):
+    from larder.artifacts.models import parse_scope
+
+    if scope is None and bool(hashes) == (writer is not None):
         raise click.UsageError("give either hashes or --writer")
+    if scope is not None and writer is not None:
+        raise click.UsageError("give either --scope or --writer")
+    own_scope = parse_scope(scope or SHARED_SCOPE)
+    if scope is not None and own_scope is None and not hashes:
+        raise click.UsageError("--scope without hashes needs the id of an own scope")
     found = require_owner(owner)
     if writer is not None:
         _delete_written(found, _writer_id(writer), as_json=as_json)
         return
-    records = _delete(found.id, hashes, found.state.quota_bytes)
+    if own_scope is not None and not hashes:
+        _delete_written(found, own_scope, as_json=as_json, what="scope")
+        return
+    records = _delete(found, hashes, own_scope)
     print_table(records, ("hash", "deleted"), empty="", as_json=as_json)
 
 
@@ -164,46 +210,49 @@ def audit(owner: str, limit: int, as_json: bool) -> None:
     )
 
 
-def _first(owner: str, limit: int) -> list["Artifact"]:
+def _first(owner: str, limit: int, scope: str) -> list["Artifact"]:
     from larder.artifacts.management import list_artifacts
 
     found: list[Artifact] = []
     after: str | None = ""
     while after is not None and len(found) < limit:
         size = min(_PAGE, limit - len(found))
-        page = list_artifacts(owner, after=after, limit=size, now=clock.now())
+        page = list_artifacts(owner, after=after, limit=size, scope=scope, now=clock.now())
         found.extend(page.artifacts)
         after = page.following
     return found
 
 
-def _delete(owner: str, hashes: Sequence[str], quota_bytes: int | None) -> list[Record]:
+def _delete(owner: Owner, hashes: Sequence[str], scope: str | None) -> list[Record]:
     from larder.artifacts.management import delete_artifact
-    from larder.artifacts.models import parse_hash
+    from larder.artifacts.models import parse_hash, view_of
     from larder.artifacts.repository import index
 
     records: list[Record] = []
     for hash in [parse_hash(text) for text in hashes]:
         entry = delete_artifact(
-            owner,
+            owner.id,
             hash,
-            index.read_entry(owner, hash),
+            index.read_entry(owner.id, hash, scope),
             by=None,
-            quota_bytes=quota_bytes,
+            scope=scope,
+            view=view_of(owner.state.protection, scope, may_replace=False),
+            quota_bytes=owner.state.quota_bytes,
             now=clock.now(),
         )
         records.append({"hash": hash, "deleted": entry is not None})
     return records
 
 
-def _delete_written(owner: Owner, writer: str, *, as_json: bool) -> None:
+def _delete_written(owner: Owner, id: str, *, as_json: bool, what: str = "writer") -> None:
+    """Delete everything from a writer or, if `what` is `scope`, everything in a scope."""
     from larder.artifacts.delete_by_writer import delete_written_now
 
-    report = delete_written_now(owner.id, writer, now=clock.now())
+    report = delete_written_now(owner.id, id, now=clock.now())
     if report.finished and not report.artifacts and not report.offers:
-        click.echo(f"{owner.name} has no artifacts from {writer}.", err=True)
+        click.echo(f"{owner.name} has no artifacts from {id}.", err=True)
     record = {
-        "writer": writer,
+        what: id,
         "artifacts": report.artifacts,
         "size_bytes": report.size_bytes,
         "refused_uploads": report.offers,

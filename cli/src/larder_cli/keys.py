@@ -10,6 +10,7 @@ from larder import clock
 from larder.api_keys.models import (
     CACHE_ACTIONS,
     OWN_ACTIONS,
+    TRUST,
     ApiKey,
     NewKey,
     RateLimit,
@@ -27,7 +28,7 @@ from larder_cli.quantities import (
     seconds,
     seconds_or_none,
 )
-from larder_cli.teams import require_team
+from larder_cli.teams import note_protection, require_team
 from larder_cli.users import require_proven_user, require_user, unverified_option
 
 if TYPE_CHECKING:
@@ -123,6 +124,21 @@ def _team_of_member(id_or_slug: str, email: str, user_id: str) -> "Team":
     return team
 
 
+def _with_trust(permissions: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    actions = permissions.get("artifacts", CACHE_ACTIONS)
+    return {**permissions, "artifacts": tuple(dict.fromkeys([*actions, TRUST]))}
+
+
+def _check_may_trust(team: "Team", email: str, user_id: str) -> None:
+    from larder.teams.members import role_of
+
+    role = role_of(team.id, user_id)
+    if role is None or not role.names_trusted:
+        raise click.ClickException(
+            f"{email} is not an owner or admin of {team.slug}, so the team would refuse the key"
+        )
+
+
 def _no_such_key(key_id: str) -> click.ClickException:
     return click.ClickException(
         f"there is no key with the id {key_id}: `larder keys list --user EMAIL` shows the ids"
@@ -204,6 +220,7 @@ def keys() -> None:
     "create",
     epilog=examples(
         "larder keys create --user ada@acme.example --team acme --name ci --expires-in 90d",
+        "larder keys create --user ada@acme.example --team acme --name main --trusted",
         "larder keys create --user ada@acme.example --permissions artifacts=read",
         "larder keys create --user ada@acme.example --remaining 500 --refill-amount 500"
         " --refill-interval 1d",
@@ -240,9 +257,20 @@ def keys() -> None:
     type=permission,
     multiple=True,
     metavar="RESOURCE=ACTIONS",
-    help="What the key can do. Repeat the option for each resource: artifacts with read, write and manage, teams "
-    "with read and write, or a resource that DefaultKeyPermissions names. "
+    help="What the key can do. Repeat the option for each resource: artifacts with read, write, manage, trust and "
+    "replace, teams with read and write, or a resource that DefaultKeyPermissions names. "
     f"By default, artifacts={','.join(CACHE_ACTIONS)}.",
+)
+@click.option(
+    "--trusted",
+    is_flag=True,
+    help="Also give the key artifacts=trust: it writes what everyone in a protected team reads. Needs --team. The "
+    "first such key protects the team.",
+)
+@click.option(
+    "--no-protect",
+    is_flag=True,
+    help="Do not protect the team, even if this is its first trusted key. Needs --trusted.",
 )
 @click.option(
     "--metadata",
@@ -301,6 +329,8 @@ def create(
     prefix: str | None,
     expires_in: int | None,
     permissions: tuple[tuple[str, tuple[str, ...]], ...],
+    trusted: bool,
+    no_protect: bool,
     metadata: object,
     remaining: int | None,
     refill_amount: int | None,
@@ -312,7 +342,13 @@ def create(
 ) -> None:
     """Create a key and print it. The key is shown only once."""
     from larder.api_keys import service
+    from larder.teams.protection import FirstTrust, confirm, first_trust
 
+    if trusted and team is None:
+        raise click.UsageError("--trusted needs --team, the team that trusts the key")
+    if no_protect and not trusted:
+        raise click.UsageError("--no-protect needs --trusted")
+    granted = _with_trust(dict(permissions)) if trusted else dict(permissions)
     refill = _refill(remaining, refill_amount, refill_interval)
     rate_limit = _rate_limit(rate_limit_max, rate_limit_window)
     # Someone who signed up with the address could write what the key reads.
@@ -322,25 +358,33 @@ def create(
         unverified=unverified,
     )
     bound_to = None if team is None else _team_of_member(team, owner.email, owner.id)
+    trust = FirstTrust()
+    if bound_to is not None and TRUST in granted.get("artifacts", ()):
+        _check_may_trust(bound_to, owner.email, owner.id)
+        trust = first_trust(bound_to.id, protect=not no_protect, actor=None)
     new = NewKey(
         user_id=owner.id,
         team_id=None if bound_to is None else bound_to.id,
         name=name,
         prefix=prefix,
         expires_in_s=expires_in,
-        permissions=dict(permissions) or None,
+        permissions=granted or None,
         metadata=metadata,
         remaining=remaining,
         refill=refill,
         rate_limit=rate_limit,
     )
     try:
-        key, raw = service.create_key(new, now=clock.now())
+        key, raw = service.create_key(new, also=trust.writes, now=clock.now())
+        confirm(trust)
     except InvalidValue as refused:
         option = _OPTIONS.get(refused.field, f"--{refused.field}")
         raise click.ClickException(f"{option}: {refused.rule}") from refused
     _warn_of_unknown(key)
-    slug = None if bound_to is None else bound_to.slug
+    slug = None
+    if bound_to is not None:
+        slug = bound_to.slug
+        note_protection(slug, trust)
     if as_json:
         print_json({"key": raw, **_record(key, slug)})
         return

@@ -8,7 +8,7 @@ import click
 
 from larder import clock
 from larder.errors import LastOwner, MemberNotFound
-from larder.teams.models import Role, TeamChange
+from larder.teams.models import People, Role, TeamChange
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.mail_context import operator_mail_context
 from larder_cli.output import Record, print_record, print_table
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from larder.artifacts.models import Totals
     from larder.invitations.models import Invitation
     from larder.teams.models import Team
+    from larder.teams.protection import FirstTrust, ProtectionChange
 
 _role_option = click.option(
     "--role",
@@ -44,6 +45,16 @@ def require_team(id_or_slug: str) -> "Team":
     if team is None:
         raise click.ClickException(f"there is no team {id_or_slug}: {_meant(id_or_slug)}")
     return team
+
+
+def note_protection(slug: str, trust: "FirstTrust") -> None:
+    """Say it on standard error if naming a trusted credential has protected the team."""
+    if trust.protects:
+        click.echo(
+            f"{slug} is now protected: only trusted credentials write what everyone in it reads, and what is stored"
+            f" until now is hidden. `larder teams unprotect {slug}` ends that.",
+            err=True,
+        )
 
 
 def _meant(unknown: str) -> str:
@@ -108,6 +119,7 @@ def _print_team(team: "Team", *, as_json: bool) -> None:
         "larder teams add-member acme bob@acme.example --role DEVELOPER",
         "larder teams invite acme eve@acme.example --role MEMBER",
         "larder teams set acme --quota 50GB",
+        "larder teams protect acme",
     ),
 )
 def teams() -> None:
@@ -388,3 +400,65 @@ def set_(team: str, as_json: bool, **typed: Any) -> None:
     found = require_team(team)
     change_state(found.id, change)
     _print_team(require_team(found.id), as_json=as_json)
+
+
+@teams.command(
+    "protect",
+    epilog=examples(
+        "larder teams protect acme",
+        "larder teams protect acme --keep-stored",
+        "larder teams protect acme --people read",
+    ),
+)
+@click.argument("team", metavar="TEAM")
+@click.option(
+    "--keep-stored",
+    is_flag=True,
+    help="Still show what is stored until now. By default it is hidden, because anyone could have written it.",
+)
+@click.option(
+    "--people",
+    type=click.Choice([people.value for people in People]),
+    help="Where members write with a session or a key of `turbo login`: into a scope of their own, or nowhere.",
+)
+@json_option
+def protect(team: str, keep_stored: bool, people: str | None, as_json: bool) -> None:
+    """Protect TEAM: only trusted credentials write what everyone reads. Others write a scope of their own.
+
+    Settings without an option stay unchanged.
+    """
+    from larder.teams.protection import ProtectionChange
+
+    change = ProtectionChange(
+        protected=True,
+        people=None if people is None else People(people),
+        keep_stored=keep_stored,
+    )
+    _set_protection(team, change, as_json=as_json)
+
+
+@teams.command("unprotect", epilog=examples("larder teams unprotect acme"))
+@click.argument("team", metavar="TEAM")
+@json_option
+def unprotect(team: str, as_json: bool) -> None:
+    """End the protection of TEAM: every member that writes the cache writes what everyone reads."""
+    from larder.teams.protection import ProtectionChange
+
+    _set_protection(team, ProtectionChange(protected=False), as_json=as_json)
+
+
+def _set_protection(team: str, change: "ProtectionChange", *, as_json: bool) -> None:
+    from larder.teams.protection import change_protection
+
+    found = require_team(team)
+    protection = change_protection(found.id, change, by=None)
+    record = {
+        "team": found.slug,
+        "protected": bool(protection.on),
+        "trusted_from": protection.trusted_from if protection.on else None,
+        "keep_stored": protection.keeps_stored,
+        "people": protection.people.value,
+        "overwrites": protection.overwrites.value,
+        "unsigned": protection.unsigned.value,
+    }
+    print_record(record, as_json=as_json)

@@ -39,8 +39,13 @@ def key_never_expires(*, to: str, product: str, url: str) -> Message:
     )
 
 
+def team_protected(*, to: str, product: str, url: str) -> Message:
+    return templates.team_protected(to=to, product=product, url=url, team="acme")
+
+
 TEMPLATES = [
     key_never_expires,
+    team_protected,
     confirm_email_change,
     templates.verify_email,
     templates.reset_password,

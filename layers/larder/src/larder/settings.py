@@ -129,7 +129,7 @@ class Settings:
     scoped_retention_days: int = _option(
         7,
         "How many days an artifact in the own scope of a credential is kept, if that is less than `RetentionDays`. "
-        "Only protected teams have own scopes.",
+        "Only [protected](protection.md) teams have own scopes.",
         group="cache",
         minimum=1,
         maximum=3650,

@@ -141,6 +141,16 @@ class KeyNeverExpires(_Job):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TeamProtected(_Job):
+    """Notify an owner, found by `user_id`, that the first key or rule which the team trusts has protected it."""
+
+    kind = "team_protected"
+    email: str = ""
+    user_id: str
+    team_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InviteToTeam(_Job):
     """Send the link of an invitation."""
 
@@ -158,6 +168,7 @@ EmailJob = (
     | PasswordWasReset
     | EmailWasChanged
     | KeyNeverExpires
+    | TeamProtected
     | InviteToTeam
 )
 

@@ -23,6 +23,7 @@ from larder.accounts.email_jobs import (
     RequestDescription,
     ResetPassword,
     SignUpAgain,
+    TeamProtected,
     VerifyEmail,
 )
 from larder.accounts.models import User
@@ -97,6 +98,8 @@ def _deliver(job: EmailJob, now: datetime) -> Delivery:
             return _send_invitation(job, now)
         case KeyNeverExpires():
             return _notify_of_key(job, now)
+        case TeamProtected():
+            return _notify_of_protection(job, now)
         case EmailWasChanged():
             return _notify_previous_address(job, now)
         case _:
@@ -268,6 +271,22 @@ def _notify_of_key(job: KeyNeverExpires, now: datetime) -> Delivery:
         return Delivery(outcome=Outcome.UNVERIFIED_ADDRESS, user_id=user.id)
     _count(job, user.email, now)
     template = partial(templates.key_never_expires, key_id=job.key_id, key_start=job.key_start)
+    return _send(template, user, job.mail_context.base_url, now)
+
+
+def _notify_of_protection(job: TeamProtected, now: datetime) -> Delivery:
+    """An admin may have named what the team trusts. From then on, the builds of others share less."""
+    return _notify_owner(job, templates.team_protected, now)
+
+
+def _notify_owner(job: TeamProtected, template: Callable[..., Message], now: datetime) -> Delivery:
+    user, team = service.find_user(job.user_id), find_team(job.team_id)
+    if user is None or team is None:
+        return Delivery(outcome=Outcome.UNKNOWN_USER)
+    if not user.email_verified:
+        return Delivery(outcome=Outcome.UNVERIFIED_ADDRESS, user_id=user.id)
+    _count(job, user.email, now)
+    template = partial(template, team=team.slug)
     return _send(template, user, job.mail_context.base_url, now)
 
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from larder.api_keys import audited, repository
 from larder.api_keys.grants import check_grant, held, within
-from larder.api_keys.models import ApiKey, KeyChanges, NewKey, Refill, Unset
+from larder.api_keys.models import TRUST, ApiKey, KeyChanges, NewKey, Refill, Unset
 from larder.api_keys.principals import Principal
 from larder.api_keys.rules import (
     check_expires_in,
@@ -19,18 +19,30 @@ from larder.api_keys.service import prepare_key, revoke_key, store_key
 from larder.concurrency import attempts
 from larder.errors import InvalidValue, KeyNotFound, NoValuesToUpdate, TryAgain
 from larder.extensions import RequestContext
+from larder.teams import protection
+from larder.teams.protection import FirstTrust
 
 _ID = re.compile(r"[A-Za-z0-9]{32}")
 _MILLISECOND = timedelta(milliseconds=1)
+_NO_TRUST = FirstTrust()
+_TRUST_IS_FOR_NEW = (
+    "only a new key can get artifacts: trust, because jobs that are not trusted may have this one"
+)
 
 
 def grant_key(
-    principal: Principal, new: NewKey, *, ctx: RequestContext | None = None, now: datetime
+    principal: Principal,
+    new: NewKey,
+    *,
+    trust: FirstTrust = _NO_TRUST,
+    ctx: RequestContext | None = None,
+    now: datetime,
 ) -> tuple[ApiKey, str]:
     """Create a key. Returns the record and the secret key, which cannot be read again.
 
     Without `permissions`, the key gets the deployment's default, limited to what the principal holds. `ctx` is the
-    request, for functions of the integrator. Raises InvalidValue, PermissionNotHeld, NotATeamMember, KeyLimitReached.
+    request, for functions of the integrator. `trust` is what `first_trust` says of the key. Raises InvalidValue,
+    PermissionNotHeld, NotATeamMember, KeyLimitReached.
     """
     if not _ID.fullmatch(new.user_id):
         raise InvalidValue("user_id", "there is no such user")
@@ -42,7 +54,17 @@ def grant_key(
         key = replace(key, permissions=within(key.permissions, holds))
     check_grant(principal, key, holds)
     maker = principal.user if principal.user_id == key.user_id else None
-    return store_key(key, maker=maker, actor=principal.actor), raw
+    stored = store_key(key, maker=maker, actor=principal.actor, also=trust.writes)
+    protection.confirm(trust)
+    return stored, raw
+
+
+def first_trust(principal: Principal, new: NewKey, *, protect: bool) -> FirstTrust:
+    """What the new key does to its team if it is the first one that the team trusts (`teams.protection`)."""
+    team_id = new.team_id or principal.bound_to
+    if team_id is None or TRUST not in (new.permissions or {}).get("artifacts", ()):
+        return FirstTrust()
+    return protection.first_trust(team_id, protect=protect, actor=principal.actor)
 
 
 def get_key(principal: Principal, key_id: str) -> ApiKey:
@@ -75,6 +97,8 @@ def update_key(
     for _ in attempts():
         key = _find(principal, key_id)
         changed = _apply(key, changes, now)
+        if changed.may_trust and not key.may_trust:
+            raise InvalidValue("permissions", _TRUST_IS_FOR_NEW)
         if changes.permissions is not None or principal.key is not None:
             holds = held(principal, user_id=key.user_id, team_id=key.team_id, ctx=ctx)
             check_grant(principal, changed, holds)

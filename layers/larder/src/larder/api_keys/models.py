@@ -7,6 +7,7 @@ from enum import Enum, StrEnum
 from typing import Any, Literal
 
 from larder.clock import to_ms
+from larder.teams.models import SHARED_SCOPE
 
 Permissions = Mapping[str, tuple[str, ...]]
 """Allowed actions by resource, for example `{"artifacts": ("read", "write")}`."""
@@ -14,7 +15,13 @@ Permissions = Mapping[str, tuple[str, ...]]
 CACHE_ACTIONS = ("read", "write")
 """The actions that a build needs."""
 
-ARTIFACT_ACTIONS = (*CACHE_ACTIONS, "manage")
+TRUST = "trust"
+"""The action of `artifacts` that lets a key write the shared scope of a protected team."""
+
+REPLACE = "replace"
+"""The action of `artifacts` that lets a trusted key replace what the shared scope of a protected team keeps."""
+
+ARTIFACT_ACTIONS = (*CACHE_ACTIONS, "manage", TRUST, REPLACE)
 
 TEAM_ACTIONS = ("read", "write")
 """Read and change teams and members. Keys do not have them by default, because builds do not need them."""
@@ -25,6 +32,11 @@ OWN_ACTIONS: Permissions = {"artifacts": ARTIFACT_ACTIONS, "teams": TEAM_ACTIONS
 
 MAX_NUMBER = 10**12
 """The upper bound of every number of a key: thirty years in milliseconds."""
+
+
+def scope_of_user(user_id: str) -> str:
+    """The own scope of a user in protected teams, for sessions and keys of `turbo login`."""
+    return f"u{user_id}"
 
 
 class Unread(Enum):
@@ -65,6 +77,9 @@ class ApiKey:
     unlimited use. `request_count` counts the requests in the window that ends at `window_ends_at`. `refill_due_at` is
     None without a refill. `password_version` is the user's when the key was created, 0 for keys of version 0.1.0.
     `metadata` may be UNREAD.
+
+    `scope` is set if it does not follow from the id: the own scope of the key's user, of the key that it replaced or of
+    the job that it is for. SHARED_SCOPE is that of a trusted job of a CI.
     """
 
     id: str
@@ -89,6 +104,21 @@ class ApiKey:
     updated_at: datetime
     last_request: datetime | None
     password_version: int = 0
+    scope: str | None = None
+
+    @property
+    def own_scope(self) -> str:
+        """The scope of a protected team that the key writes, unless it is trusted."""
+        return self.scope or f"k{self.id}"
+
+    @property
+    def may_trust(self) -> bool:
+        """Whether the key has `artifacts: trust`. Each request also checks the role of its user."""
+        return TRUST in self.permissions.get("artifacts", ())
+
+    @property
+    def is_trusted(self) -> bool:
+        return self.scope == SHARED_SCOPE or self.may_trust
 
     @property
     def is_counted(self) -> bool:

@@ -6,13 +6,20 @@ from typing import TYPE_CHECKING
 
 from larder.actor import Actor
 from larder.api_keys.ended import ended_with_membership, ended_with_user
-from larder.api_keys.models import ARTIFACT_ACTIONS, ApiKey
+from larder.api_keys.models import ARTIFACT_ACTIONS, REPLACE, ApiKey, scope_of_user
 from larder.errors import NotATeamMember, Unauthenticated
 from larder.teams.models import Membership, TeamMembership
 
 if TYPE_CHECKING:
     # Builds use keys, and start faster without the account modules.
     from larder.accounts.models import Session, User
+
+
+def own_scope(user_id: str, key: ApiKey | None) -> str | None:
+    """The `Principal.own_scope` of this user and key. `key` is None for a session."""
+    if key is None:
+        return scope_of_user(user_id)
+    return None if key.is_trusted else key.own_scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +62,21 @@ class Principal:
             raise Unauthenticated
         if ended_with_membership(self.key, standing):
             raise NotATeamMember
+
+    @property
+    def own_scope(self) -> str | None:
+        """The scope that it writes in a protected team. None for a trusted key, which writes the shared one."""
+        return own_scope(self.user_id, self.key)
+
+    @property
+    def may_replace(self) -> bool:
+        """Whether it replaces artifacts in the shared scope of a protected team that keeps the first."""
+        return self.key is not None and REPLACE in self.artifact_actions
+
+    @property
+    def writes_as_user(self) -> bool:
+        """Whether it is a session, or a key that `turbo login` made."""
+        return self.own_scope == scope_of_user(self.user_id)
 
     @property
     def artifact_actions(self) -> Collection[str]:

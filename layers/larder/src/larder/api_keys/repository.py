@@ -116,6 +116,7 @@ def _attributes(key: ApiKey) -> Item:
         "updated_at": to_ms(key.updated_at),
         "last_request": None if key.last_request is None else to_ms(key.last_request),
         "password_version": key.password_version or None,
+        "scope": key.scope,
     }
 
 
@@ -154,6 +155,7 @@ def _from_item(item: Item) -> ApiKey:
         updated_at=from_ms(item["updated_at"]),
         last_request=moment("last_request"),
         password_version=item.get("password_version", 0),
+        scope=item.get("scope"),
     )
 
 

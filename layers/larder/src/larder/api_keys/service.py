@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from concurrent.futures import wait
 from contextlib import suppress
 from dataclasses import replace
@@ -54,7 +55,7 @@ from larder.teams.state import standing_of
 if TYPE_CHECKING:
     # Builds use keys, and start faster without the account modules.
     from larder.accounts.models import User
-    from larder.tables import Read
+    from larder.tables import Read, Write
 
 CLEAN_UP_SECONDS = 10
 """The least time between two automatic deletions of expired keys (docs/clients/better-auth.md#allowance-and-refill)."""
@@ -80,13 +81,14 @@ _known: Remembered[str, _Known] = Remembered(4000)
 _TOKEN = re.compile(r"[\x21-\x7e]{64,256}")
 
 
-def create_key(new: NewKey, *, now: datetime) -> tuple[ApiKey, str]:
+def create_key(new: NewKey, *, also: "Sequence[Write]" = (), now: datetime) -> tuple[ApiKey, str]:
     """Create a key outside of a request. Returns the record and the secret key, which cannot be read again.
 
-    For properties that are None, the deployment's options apply. Raises InvalidValue, KeyLimitReached.
+    For properties that are None, the deployment's options apply. `also` is as in `store_key`. Raises InvalidValue,
+    KeyLimitReached.
     """
     key, raw = prepare_key(new, now=now)
-    return store_key(key), raw
+    return store_key(key, also=also), raw
 
 
 def prepare_key(
@@ -141,6 +143,7 @@ def store_key(
     actor: Actor | None = None,
     limited: bool = True,
     replaces: ApiKey | None = None,
+    also: "Sequence[Write]" = (),
 ) -> ApiKey:
     """Store a key, and return it with its user's password version.
 
@@ -149,7 +152,8 @@ def store_key(
     `maker` is the user of the session that creates a key for itself. Raises NotSignedIn if all sessions of the user
     have ended since the session was checked, so that a password reset that deletes keys does not miss this one.
 
-    `replaces` is the key that this one replaces. Raises KeyLimitReached unless `limited` is False.
+    `replaces` is the key that this one replaces. `also` are other writes of the transaction. Raises KeyLimitReached
+    unless `limited` is False.
     """
     from larder.api_keys import audited
 
@@ -160,7 +164,7 @@ def store_key(
         if version is None:
             raise InvalidValue("user_id", "there is no such user")
         stored = replace(key, password_version=version)
-        if repository.add(stored, *entries, generation=generation, limited=limited):
+        if repository.add(stored, *entries, *also, generation=generation, limited=limited):
             return stored
         if repository.get(key.key_hash) is not None:
             raise SettingsError(f"{settings().key_generator} returned a key that exists already")
@@ -416,9 +420,9 @@ def revoke_key(key: ApiKey, *, actor: Actor | None = None) -> bool:
 def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, str] | None:
     """Replace a key. The old key works for `overlap_s` more seconds, but not longer than its own expiry.
 
-    The new key has the same user, team, name, prefix, permissions, metadata, limits and remaining uses, and the full
-    lifetime again. With an overlap, each of the two keys has the remaining uses; without one, they are exact. Returns
-    None if no key has this id. Raises InvalidValue.
+    The new key has the same user, team, name, prefix, permissions, scope, metadata, limits and remaining uses, and the
+    full lifetime again. With an overlap, each of the two keys has the remaining uses; without one, they are exact.
+    Returns None if no key has this id. Raises InvalidValue.
     """
     if overlap_s < 0:
         raise InvalidValue("overlap", "must be 0 or a positive number of seconds")
@@ -447,6 +451,7 @@ def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, s
 def _create_successor(old: ApiKey, now: datetime) -> tuple[ApiKey, str]:
     """Not limited, so that the keys of a user who has the most can be rotated."""
     key, raw = prepare_key(_successor(repository.with_metadata(old), now), now=now)
+    key = replace(key, scope=old.own_scope)
     return store_key(key, limited=False, replaces=old), raw
 
 

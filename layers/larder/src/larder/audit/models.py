@@ -42,6 +42,8 @@ class Action(StrEnum):
     """`subject` is the user. `role` is their role, after the change of one."""
     MEMBER_REMOVED = "member_removed"
     ROLE_CHANGED = "role_changed"
+    PROTECTION_SET = "protection_set"
+    """The protection of a team was decided or changed. `subject` lists its settings, such as `protected=true`."""
     ARTIFACT_REPLACED = "artifact_replaced"
     """Another writer replaced an artifact. `subject` is its hash."""
     ARTIFACT_DELETED = "artifact_deleted"

@@ -187,6 +187,22 @@ def key_never_expires(*, to: str, product: str, url: str, key_id: str, key_start
     )
 
 
+def team_protected(*, to: str, product: str, url: str, team: str) -> Message:
+    """Notify an owner that the team is protected. `url` is the service's address, and `team` the slug."""
+    return _message(
+        to,
+        product,
+        title="Your team is protected",
+        lead=f"The team {team} at {{product}} has named its first trusted API key or CI jobs, which protects the team. "
+        "From now on, only these write what everyone in it restores. All other keys, and members, write a part of the "
+        "cache of their own. What was stored before is hidden, so the next builds start from an empty cache.",
+        action="Go to {product}",
+        url=url,
+        note="An owner can turn the protection off. If you do not recognize this, look at the keys and the audit of "
+        "the team.",
+    )
+
+
 def sign_up_again(*, to: str, product: str, url: str) -> Message:
     """Notify the owner of an account that someone tried to sign up with their address.
 

@@ -41,6 +41,11 @@ class Role(StrEnum):
         return self in (Role.OWNER, Role.ADMIN)
 
     @property
+    def names_trusted(self) -> bool:
+        """Can protect the team, give keys the right to write its shared scope then, and use such keys."""
+        return self in (Role.OWNER, Role.ADMIN)
+
+    @property
     def manages_members(self) -> bool:
         """Can invite and remove members and change their roles, except for owners."""
         return self in (Role.OWNER, Role.ADMIN)
@@ -57,7 +62,7 @@ class Role(StrEnum):
 
     @property
     def owns_team(self) -> bool:
-        """Can delete the team and set its caching status."""
+        """Can delete the team, set its caching status and change its protection."""
         return self is Role.OWNER
 
     def manages(self, other: "Role") -> bool:

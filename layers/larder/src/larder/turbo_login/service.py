@@ -17,7 +17,7 @@ from larder.accounts.models import User
 from larder.actor import CODE, Actor
 from larder.api_keys import audited, repository
 from larder.api_keys.grants import artifact_actions, within
-from larder.api_keys.models import CACHE_ACTIONS, ApiKey, LoginCode, NewKey
+from larder.api_keys.models import CACHE_ACTIONS, ApiKey, LoginCode, NewKey, scope_of_user
 from larder.api_keys.rules import fit_name
 from larder.api_keys.service import prepare_key, store_key
 from larder.errors import InvalidLoginCode
@@ -147,7 +147,9 @@ def _prepare(user_id: str, name: str, team_id: str | None, now: datetime) -> tup
         expires_in_s=_lifetime_s(),
         permissions=within({"artifacts": CACHE_ACTIONS}, holds),
     )
-    return prepare_key(new, now=now)
+    key, raw = prepare_key(new, now=now)
+    # The user confirmed it in the browser, so it writes where the user does.
+    return replace(key, scope=scope_of_user(user_id)), raw
 
 
 def _lifetime_s() -> int | None:

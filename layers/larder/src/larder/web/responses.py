@@ -18,7 +18,13 @@ AUTHORIZATION_ALLOWED = {"Access-Control-Allow-Headers": "Authorization"}
 """In a reply to OPTIONS: makes turbo send its token with the request (docs/clients/turbo.md#preflight)."""
 
 _ARTIFACT_HEADERS = frozenset(
-    {"x-artifact-duration", "x-artifact-tag", "x-artifact-sha", "x-artifact-dirty-hash"}
+    {
+        "x-artifact-duration",
+        "x-artifact-tag",
+        "x-artifact-sha",
+        "x-artifact-dirty-hash",
+        "x-artifact-scope",
+    }
 )
 
 Shape = TypeVar("Shape")
@@ -171,22 +177,23 @@ def auth_error_response(error: LarderError) -> Response[str] | Response[None]:
     )
 
 
-def artifact_response(artifact: Artifact, body: bytes) -> ArtifactResponse:
-    return ArtifactResponse(body, _artifact_headers(artifact))
+def artifact_response(artifact: Artifact, body: bytes, *, scoped: bool) -> ArtifactResponse:
+    """`scoped` says whether the team has own scopes, here as in the functions below."""
+    return ArtifactResponse(body, _artifact_headers(artifact, scoped))
 
 
-def artifact_head(artifact: Artifact) -> ArtifactHead:
+def artifact_head(artifact: Artifact, *, scoped: bool) -> ArtifactHead:
     described = {"Content-Type": _BYTES, "Content-Length": str(artifact.size_bytes)}
-    return ArtifactHead(headers={**_artifact_headers(artifact), **described})
+    return ArtifactHead(headers={**_artifact_headers(artifact, scoped), **described})
 
 
-def redirect(artifact: Artifact, url: str) -> ArtifactRedirect:
+def redirect(artifact: Artifact, url: str, *, scoped: bool) -> ArtifactRedirect:
     """302: every client version follows it, and drops its token on the way (docs/clients/turbo.md#downloads)."""
-    headers = {**_artifact_headers(artifact), "Location": url}
+    headers = {**_artifact_headers(artifact, scoped), "Location": url}
     return ArtifactRedirect(headers=headers)
 
 
-def _artifact_headers(artifact: Artifact) -> dict[str, str]:
+def _artifact_headers(artifact: Artifact, scoped: bool) -> dict[str, str]:
     metadata = artifact.metadata
     # Unknown for a direct upload. Clients read a missing header as 0, and an invalid one as a miss.
     duration = metadata.duration_ms
@@ -195,8 +202,13 @@ def _artifact_headers(artifact: Artifact) -> dict[str, str]:
         "x-artifact-tag": metadata.tag,
         "x-artifact-sha": metadata.sha,
         "x-artifact-dirty-hash": metadata.dirty_hash,
+        "x-artifact-scope": _scope_name(artifact) if scoped else None,
     }
     return {name: value for name, value in headers.items() if value is not None}
+
+
+def _scope_name(artifact: Artifact) -> str:
+    return "shared" if artifact.upload.scope is None else "own"
 
 
 def sent_on(url: str, **query: str) -> PageRedirect:

@@ -78,6 +78,7 @@ class _Create(_Limits):
     metadata: Any = None
     permissions: _Permissions | None = None
     teamId: Annotated[str, AfterValidator(parse_team_id)] | None = None  # noqa: N815
+    protect: bool = True
 
 
 class _Update(_Limits):
@@ -150,6 +151,11 @@ def new_key(body: Annotated[_Create, Depends(_create_body)], principal: KeyMaker
         refill=_refill(body),
         rate_limit=_rate_limit(body),
     )
+
+
+def protects_team(body: Annotated[_Create, Depends(_create_body)]) -> bool:
+    """`{"protect"?}`: whether the first key with `artifacts: trust` of a team protects it."""
+    return body.protect
 
 
 def sent_update(body: Annotated[_Update, Depends(_update_body)], principal: KeyMaker) -> SentUpdate:
@@ -228,5 +234,6 @@ def _rate_limit(body: _Limits) -> RateLimit | None:
 VerifyBody = Annotated[KeyToVerify, Depends(verify_body)]
 SentNewKey = Annotated[NewKey, Depends(new_key)]
 SentKeyUpdate = Annotated[SentUpdate, Depends(sent_update)]
+ProtectsTeam = Annotated[bool, Depends(protects_team)]
 NamedKey = Annotated[str, Depends(named_key)]
 QueriedKey = Annotated[str, Depends(queried_key)]

@@ -5,6 +5,7 @@ service has.
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -13,7 +14,15 @@ from larder.accounts.addresses import parse_address
 from larder.accounts.team_members import InvitationWanted
 from larder.errors import InvalidEmail, NoValuesToUpdate
 from larder.names import parse_name
-from larder.teams.models import CachingStatus, Role, TeamChange
+from larder.teams.models import (
+    CachingStatus,
+    Overwrites,
+    People,
+    Role,
+    TeamChange,
+    Unsigned,
+)
+from larder.teams.protection import ProtectionChange
 from larder.teams.teams import parse_slug
 from larder.web.bodies.model import BodyModel
 from larder.web.bodies.raw import broken_rules, sent_json
@@ -29,6 +38,7 @@ DEFAULT_ROLE = Role.VIEWER
 """The default role of an invitation: the one with the fewest rights, as in the hosted service."""
 
 T = TypeVar("T")
+Choice = TypeVar("Choice", bound=StrEnum)
 
 
 class _NewTeam(BodyModel):
@@ -45,6 +55,14 @@ class _TeamChange(BodyModel):
     slug: str | None = None
     formerSlugs: list[str] | None = None  # noqa: N815  # the names on the wire
     remoteCaching: _RemoteCaching | None = None  # noqa: N815
+
+
+class _Protection(BodyModel):
+    protected: bool
+    people: str | None = None
+    overwrites: str | None = None
+    unsigned: str | None = None
+    keepStored: bool = False  # noqa: N815
 
 
 class _Invitation(BodyModel):
@@ -67,6 +85,7 @@ class _Preview(BodyModel):
 
 _NEW_TEAM = TypeAdapter(_NewTeam)
 _TEAM_CHANGE = TypeAdapter(_TeamChange)
+_PROTECTION = TypeAdapter(_Protection)
 INVITATIONS = TypeAdapter(list[_Invitation])
 INVITATION = TypeAdapter(_Invitation)
 _ROLE_CHANGE = TypeAdapter(_RoleChange)
@@ -103,6 +122,20 @@ def team_change(_token: BearerToken, request: Request) -> TeamChange:
     if change == TeamChange():
         raise NoValuesToUpdate
     return change
+
+
+def sent_protection(_token: BearerToken, request: Request) -> ProtectionChange:
+    """`{"protected", "people"?, "overwrites"?, "unsigned"?, "keepStored"?}`"""
+    body = _parsed(_PROTECTION, request)
+    if body.keepStored and not body.protected:
+        raise InvalidRequest("keepStored", "is only allowed together with protected: true")
+    return ProtectionChange(
+        protected=body.protected,
+        people=_choice(People, body.people, "people"),
+        overwrites=_choice(Overwrites, body.overwrites, "overwrites"),
+        unsigned=_choice(Unsigned, body.unsigned, "unsigned"),
+        keep_stored=body.keepStored,
+    )
 
 
 def sent_invitations(_token: BearerToken, request: Request) -> list[InvitationWanted]:
@@ -156,10 +189,18 @@ def _email(text: str, field: str) -> str:
 
 
 def _role(text: str, field: str = "role") -> Role:
+    return _one_of(Role, text, field)
+
+
+def _choice(choices: type[Choice], text: str | None, field: str) -> Choice | None:
+    return None if text is None else _one_of(choices, text, field)
+
+
+def _one_of(choices: type[Choice], text: str, field: str) -> Choice:
     try:
-        return Role(text)
+        return choices(text)
     except ValueError:
-        raise InvalidRequest(field, f"must be one of {', '.join(Role)}") from None
+        raise InvalidRequest(field, f"must be one of {', '.join(choices)}") from None
 
 
 def _caching(enabled: bool) -> CachingStatus:
@@ -170,5 +211,6 @@ SentNewTeam = Annotated[NewTeam, Depends(new_team)]
 SentTeamChange = Annotated[TeamChange, Depends(team_change)]
 InvitationsWanted = Annotated[list[InvitationWanted], Depends(sent_invitations)]
 SentRole = Annotated[Role, Depends(sent_role)]
+SentProtection = Annotated[ProtectionChange, Depends(sent_protection)]
 InvitationToken = Annotated[str, Depends(invitation_token)]
 PreviewedToken = Annotated[str, Depends(previewed_token)]

@@ -13,6 +13,9 @@
 
 Keys have permissions. For a session, only the role in the team counts.
 
+In a protected team, only trusted keys write what everyone reads. Every other credential writes a scope of its own
+(docs/protection.md). Nothing in the request chooses the scope.
+
 A request needs two sequential round trips to AWS: one reads the key, then one consistent batch reads everything else.
 An instance remembers which team a key acted for, and then reads the key in the same batch. What it remembers only
 selects the items to read: decisions use their current values. A key with an allowance or a rate limit is verified by
@@ -21,13 +24,14 @@ items to read (docs/decisions/0079-a-known-key-is-read-with-the-rest.md).
 """
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from larder import clock
 from larder.api_keys.models import CACHE_ACTIONS, ApiKey, Permissions
-from larder.api_keys.principals import Principal
+from larder.api_keys.principals import Principal, own_scope
 from larder.api_keys.service import (
     find_presented,
     known_as_counted,
@@ -38,7 +42,14 @@ from larder.api_keys.service import (
     verify_key,
     verify_read_key,
 )
-from larder.artifacts.models import ArtifactHash, IndexEntry, RequestItems, Totals
+from larder.artifacts.models import (
+    ArtifactHash,
+    IndexEntry,
+    RequestItems,
+    Totals,
+    View,
+    view_of,
+)
 from larder.artifacts.service import (
     caching_status,
     read_with_credential,
@@ -59,7 +70,14 @@ from larder.errors import (
     UnprovenCannotStore,
 )
 from larder.instance import Remembered
-from larder.teams.models import Block, CachingStatus, Membership, OwnerState, is_team_id
+from larder.teams.models import (
+    Block,
+    CachingStatus,
+    Membership,
+    OwnerState,
+    People,
+    is_team_id,
+)
 from larder.teams.teams import team_of_slug
 from larder.web.build_clients import keeps_presigned_urls
 from larder.web.log import logger
@@ -89,13 +107,19 @@ class CachePrincipal(Principal):
     """A principal who acts for an owner of artifacts: a team or, without a team, the user.
 
     The request's batch has read the rest: the membership with the owner's state, the owner's totals, and the artifact
-    of the hash in the path.
+    of the hash in the path, in the shared scope (`entry`) and in the credential's own scope (`own`).
+
+    `view` says which of them it sees and writes. It follows from the credential and the team alone. `asked_at` is a
+    moment before the batch.
     """
 
     owner: str
     membership: Membership
     entry: IndexEntry
     totals: Totals
+    own: IndexEntry
+    view: View
+    asked_at: datetime
 
     @property
     def team_id(self) -> str | None:
@@ -119,12 +143,16 @@ class CachePrincipal(Principal):
 
 
 @dataclass(frozen=True, slots=True)
-class _Scope:
-    """What an instance remembers of a token: its user, the team that it is bound to, and the owner it acts for."""
+class _Known:
+    """What an instance remembers of a token: its user, the team that it is bound to, and the owner it acts for.
+
+    `own_scope` is the scope that it reads after the shared one. None if it reads the shared one alone.
+    """
 
     user_id: str
     bound_to: str | None
     owner: str
+    own_scope: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,16 +163,18 @@ class _Holder:
     key: ApiKey | None
     slug_team: str | None
 
-    def scope(self, team: TeamQuery) -> _Scope | None:
+    def known(self, team: TeamQuery) -> _Known | None:
         """None if the token does not work for the team that the request names."""
         bound_to = self.key.team_id if self.key else None
         with suppress(NotATeamMember):
             owner = _owner(self.user_id, bound_to, team, self.slug_team)
-            return _Scope(self.user_id, bound_to, owner)
+            # Whether the team is protected is not known yet.
+            scope = own_scope(self.user_id, self.key) if is_team_id(owner) else None
+            return _Known(self.user_id, bound_to, owner, scope)
         return None
 
 
-_scopes: Remembered[tuple[Token, TeamQuery], _Scope] = Remembered(4000)
+_known: Remembered[tuple[Token, TeamQuery], _Known] = Remembered(4000)
 
 
 def authenticated(token: BearerToken) -> Principal:
@@ -218,6 +248,7 @@ def usage_reader(token: BearerToken, team: NamedTeam) -> CachePrincipal:
 def cache_reader(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
     principal = _principal(token, team, named_hash(request), {"artifacts": ("read",)}, totals=False)
     _require_caching(principal)
+    _require_trust(principal)
     return principal
 
 
@@ -226,6 +257,13 @@ def cache_writer(token: BearerToken, team: NamedTeam, request: Request) -> Cache
     if principal.membership.role is not None and not principal.membership.role.writes_cache:
         raise ReadOnly
     _require_caching(principal)
+    _require_trust(principal)
+    if (
+        principal.view.is_protected
+        and principal.writes_as_user
+        and _people(principal) is People.READ
+    ):
+        raise ReadOnly
     if principal.quota_bytes == 0:
         # Only an address that is not proven leads to a quota of 0.
         raise UnprovenCannotStore
@@ -268,6 +306,19 @@ def _require_caching(principal: CachePrincipal) -> None:
         raise error
 
 
+def _people(principal: CachePrincipal) -> People:
+    return principal.membership.state.protection.people
+
+
+def _require_trust(principal: CachePrincipal) -> None:
+    """Raises MissingRole for a key that writes the shared scope if its user no longer may."""
+    key, role = principal.key, principal.membership.role
+    if not principal.view.is_protected or key is None or not key.may_trust:
+        return
+    if role is None or not role.names_trusted:
+        raise MissingRole
+
+
 def _principal(
     token: Token,
     team: TeamQuery,
@@ -289,31 +340,49 @@ def _member(
     token: Token, team: TeamQuery, hash: ArtifactHash | None, needs: Permissions, *, totals: bool
 ) -> CachePrincipal:
     now = clock.now()
-    scope, holder = _scopes.get((token, team)), None
-    if scope is None:
+    known, holder = _known.get((token, team)), None
+    if known is None:
         holder = _look_up(token, team)
-        scope = holder.scope(team)
-        if scope is None:
+        known = holder.known(team)
+        if known is None:
             # An invalid token gets its own error.
             _verified(token, holder.key, needs, now=now)
             raise NotATeamMember
     principal, items = _verified_with_items(
-        token, scope, holder, hash, needs, totals=totals, now=now
+        token, known, holder, hash, needs, totals=totals, now=now
     )
-    if not _is_right(scope, principal, team, items):
-        _scopes.pop((token, team), None)
+    if not _is_right(known, principal, team, items):
+        _known.pop((token, team), None)
         slug_team = team_of_slug(team.slug) if team.slug and not team.team_id else None
         owner = _owner(principal.user_id, principal.bound_to, team, slug_team)
-        scope = _Scope(principal.user_id, principal.bound_to, owner)
-        items = read_with_membership(owner, principal.user_id, hash, totals=totals)
-    admitted = _admitted(principal, scope.owner, items)
-    _scopes[token, team] = scope
+        scope = principal.own_scope if is_team_id(owner) else None
+        known = _Known(principal.user_id, principal.bound_to, owner, scope)
+        items = _items(known, hash, totals=totals)
+    view = _view(principal, items)
+    if hash is not None and view.scope not in (None, known.own_scope):
+        # The team has been protected since the token was last used.
+        known = replace(known, own_scope=view.scope)
+        items = _items(known, hash, totals=totals)
+        view = _view(principal, items)
+    admitted = _admitted(principal, known.owner, items, view, now)
+    _known[token, team] = replace(known, own_scope=view.scope)
     return admitted
+
+
+def _items(known: _Known, hash: ArtifactHash | None, *, totals: bool) -> RequestItems:
+    return read_with_membership(
+        known.owner, known.user_id, hash, own_scope=known.own_scope, totals=totals
+    )
+
+
+def _view(principal: Principal, items: RequestItems) -> View:
+    protection = items.membership.state.protection
+    return view_of(protection, principal.own_scope, may_replace=principal.may_replace)
 
 
 def _verified_with_items(
     token: Token,
-    scope: _Scope,
+    known: _Known,
     holder: _Holder | None,
     hash: ArtifactHash | None,
     needs: Permissions,
@@ -321,28 +390,29 @@ def _verified_with_items(
     totals: bool,
     now: datetime,
 ) -> tuple[Principal, RequestItems]:
-    """Verify the token, and read the rest of what the request needs, by what `scope` says of it.
+    """Verify the token, and read the rest of what the request needs, by what `known` says of it.
 
     `holder` is set if this request has just looked the token up.
     """
-    where = (scope.owner, scope.user_id, hash)
+    where = (known.owner, known.user_id, hash)
+    read_items = partial(read_with_membership, *where, own_scope=known.own_scope, totals=totals)
+    read_all = partial(read_with_credential, own_scope=known.own_scope, totals=totals)
     if token.is_session:
         # Imported here, because builds use keys and start faster without the account modules.
         from larder.accounts.sessions import if_valid, reading_session
 
-        reading = reading_session(scope.user_id, token.hash)
-        found, items = read_with_credential(reading, *where, totals=totals)
+        found, items = read_all(reading_session(known.user_id, token.hash), *where)
         return _session_principal(if_valid(found, now=now)), items
     if known_as_counted(token.key):
-        with running(read_with_membership, *where, totals=totals) as reading_items:
+        with running(read_items) as reading_items:
             key = verify_counted_key(token.key, needs, now=now)
         items = reading_items.result()
     elif holder is not None:
         key = verify_read_key(token.key, holder.key, needs, now=now)
-        items = read_with_membership(*where, totals=totals)
+        items = read_items()
     else:
         note_use_if_due(token.key, needs, now=now)
-        read, items = read_with_credential(reading_presented(token.key), *where, totals=totals)
+        read, items = read_all(reading_presented(token.key), *where)
         key = verify_read_key(token.key, read, needs, now=now)
     return _key_principal(key), items
 
@@ -381,9 +451,9 @@ def _find_holder(token: Token) -> tuple[str, ApiKey | None]:
     return user_id, None
 
 
-def _is_right(scope: _Scope, principal: Principal, team: TeamQuery, items: RequestItems) -> bool:
+def _is_right(known: _Known, principal: Principal, team: TeamQuery, items: RequestItems) -> bool:
     """Whether the token still has the remembered user and team, and the slug still leads to the team."""
-    if (principal.user_id, principal.bound_to) != (scope.user_id, scope.bound_to):
+    if (principal.user_id, principal.bound_to) != (known.user_id, known.bound_to):
         return False
     if not _needs_slug(team):
         return True
@@ -392,10 +462,13 @@ def _is_right(scope: _Scope, principal: Principal, team: TeamQuery, items: Reque
     return found is not None and team.slug in found.slugs
 
 
-def _admitted(principal: Principal, owner: str, items: RequestItems) -> CachePrincipal:
+def _admitted(
+    principal: Principal, owner: str, items: RequestItems, view: View, asked_at: datetime
+) -> CachePrincipal:
     membership = items.membership
     principal.check_not_ended(membership)
-    if is_team_id(owner) and (membership.team is None or membership.role is None):
+    is_member = membership.role is not None
+    if is_team_id(owner) and (membership.team is None or not is_member):
         raise NotATeamMember
     logger().append_keys(owner=owner)
     return CachePrincipal(
@@ -405,6 +478,10 @@ def _admitted(principal: Principal, owner: str, items: RequestItems) -> CachePri
         membership=membership,
         entry=items.entry,
         totals=items.totals,
+        # A token that the instance has not seen reads it in case the team is protected.
+        own=items.own if view.scope is not None else IndexEntry(),
+        view=view,
+        asked_at=asked_at,
     )
 
 

@@ -6,6 +6,7 @@
 | `KeyReader` | has a role that manages members, and can list the keys of the team |
 | `TeamEditor` | can make the changes to the team in the body |
 | `TeamOwner` | owns the team |
+| `TeamProtector` | has a session, not a key, and a role that protects the team |
 | `MemberManager` | has a role that manages members |
 | `MemberInviter` | has such a role, and can send invitations |
 | `MemberRemover` | has such a role, or leaves the team |
@@ -40,7 +41,12 @@ from larder.settings import settings
 from larder.teams.members import find_membership
 from larder.teams.models import Member, Team
 from larder.teams.state import standing_of
-from larder.web.bodies.teams import InvitationToken, SentNewTeam, SentTeamChange
+from larder.web.bodies.teams import (
+    InvitationToken,
+    SentNewTeam,
+    SentProtection,
+    SentTeamChange,
+)
 from larder.web.log import logger
 from larder.web.parameters import BearerToken, Token
 from larder.web.powertools.resolver import Depends, Request
@@ -81,6 +87,17 @@ def team_editor(change: SentTeamChange, token: BearerToken, request: Request) ->
 def team_owner(token: BearerToken, request: Request) -> TeamPrincipal:
     principal = _principal(token, _WRITE, request)
     if not principal.member.role.owns_team:
+        raise MissingRole
+    check_not_blocked(principal.team.state)
+    return principal
+
+
+def team_protector(_sent: SentProtection, token: BearerToken, request: Request) -> TeamPrincipal:
+    """Raises SessionRequired, MissingRole. What an admin may change depends on the protection (`teams.protection`)."""
+    principal = _principal(token, _WRITE, request)
+    if principal.key is not None:
+        raise SessionRequired
+    if not principal.member.role.names_trusted:
         raise MissingRole
     check_not_blocked(principal.team.state)
     return principal
@@ -163,6 +180,7 @@ TeamMember = Annotated[TeamPrincipal, Depends(team_member)]
 KeyReader = Annotated[TeamPrincipal, Depends(key_reader)]
 TeamEditor = Annotated[TeamPrincipal, Depends(team_editor)]
 TeamOwner = Annotated[TeamPrincipal, Depends(team_owner)]
+TeamProtector = Annotated[TeamPrincipal, Depends(team_protector)]
 MemberInviter = Annotated[TeamPrincipal, Depends(member_inviter)]
 MemberRemover = Annotated[TeamPrincipal, Depends(member_remover)]
 TeamMaker = Annotated[Principal, Depends(team_maker)]

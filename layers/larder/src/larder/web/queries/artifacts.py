@@ -6,7 +6,13 @@ from binascii import Error
 from dataclasses import dataclass
 from typing import Annotated
 
-from larder.artifacts.models import HASH_PATTERN, parse_writer_id
+from larder.artifacts.models import (
+    ALL_SCOPES,
+    HASH_PATTERN,
+    SCOPE_PATTERN,
+    parse_scope,
+    parse_writer_id,
+)
 from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken, check_parameters
 from larder.web.powertools.resolver import Depends, Request
@@ -15,26 +21,52 @@ MAX_ARTIFACTS = 100
 DEFAULT_ARTIFACTS = 20
 
 _NUMBER = re.compile(r"[0-9]{1,3}")
-_PLACE = re.compile(rf"{HASH_PATTERN}(?:#[a-z]+)?")
+_PLACE = re.compile(rf"{HASH_PATTERN}(?:\.{SCOPE_PATTERN})?(?:#[a-z]+)?")
 
 
 @dataclass(frozen=True, slots=True)
 class ArtifactsQuery:
-    """At most `limit` artifacts, in the order of hashes, after the hash `after`. It is empty for the first page."""
+    """At most `limit` artifacts, in the order of hashes, after the hash `after`. It is empty for the first page.
+
+    `scope` is None if the query names none, which means the shared one.
+    """
 
     limit: int
     after: str
+    scope: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalQuery:
+    """What to delete: everything from one writer (a key, a session or a user), or everything in an own scope."""
+
+    id: str
+    is_scope: bool
 
 
 def artifacts_query(_token: BearerToken, request: Request) -> ArtifactsQuery:
     """Raises InvalidRequest."""
-    check_parameters(request, "limit", "cursor")
+    check_parameters(request, "limit", "cursor", "scope")
     query = request.query_parameters or {}
     limit = query.get("limit", str(DEFAULT_ARTIFACTS))
     if not _NUMBER.fullmatch(limit) or not 1 <= int(limit) <= MAX_ARTIFACTS:
         raise InvalidRequest("limit", f"must be a whole number from 1 to {MAX_ARTIFACTS}")
     cursor = query.get("cursor")
-    return ArtifactsQuery(limit=int(limit), after="" if cursor is None else _place(cursor))
+    scope = query.get("scope")
+    if scope is not None and scope != ALL_SCOPES:
+        parse_scope(scope)
+    return ArtifactsQuery(
+        limit=int(limit), after="" if cursor is None else _place(cursor), scope=scope
+    )
+
+
+def scope_query(_token: BearerToken, request: Request) -> str | None:
+    """The scope of one artifact, None if the query names none. Raises InvalidValue."""
+    check_parameters(request, "scope")
+    scope = (request.query_parameters or {}).get("scope")
+    if scope is not None:
+        parse_scope(scope)
+    return scope
 
 
 def cursor_of(place: str | None) -> str | None:
@@ -53,11 +85,23 @@ def _place(cursor: str) -> str:
     return place
 
 
-def writer_query(_token: BearerToken, request: Request) -> str:
-    """The id of a key, a session or a user. Required, so that a forgotten parameter does not delete everything."""
-    check_parameters(request, "writer")
-    return parse_writer_id((request.query_parameters or {}).get("writer", ""))
+def removal_query(_token: BearerToken, request: Request) -> RemovalQuery:
+    """Requires one parameter, so that a forgotten one does not delete everything.
+
+    Raises InvalidValue, InvalidRequest.
+    """
+    check_parameters(request, "writer", "scope")
+    query = request.query_parameters or {}
+    if "scope" not in query:
+        return RemovalQuery(parse_writer_id(query.get("writer", "")), is_scope=False)
+    if "writer" in query:
+        raise InvalidRequest("scope", "must not come with writer")
+    scope = parse_scope(query["scope"])
+    if scope is None:
+        raise InvalidRequest("scope", "must be the id of an own scope")
+    return RemovalQuery(scope, is_scope=True)
 
 
 ArtifactsAsked = Annotated[ArtifactsQuery, Depends(artifacts_query)]
-WriterAsked = Annotated[str, Depends(writer_query)]
+ScopeAsked = Annotated[str | None, Depends(scope_query)]
+RemovalAsked = Annotated[RemovalQuery, Depends(removal_query)]

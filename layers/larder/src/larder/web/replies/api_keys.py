@@ -48,6 +48,12 @@ class CreatedApiKeyJson(ApiKeyJson):
     key: str
 
 
+class ProtectingApiKeyJson(CreatedApiKeyJson):
+    """The first key that its team trusts, which has protected the team."""
+
+    teamProtected: Literal[True]
+
+
 class ValidKeyJson(TypedDict):
     """The key passed, and one use of it was counted."""
 
@@ -84,6 +90,14 @@ def verification_json(verification: Verification) -> ValidKeyJson | RefusedKeyJs
     if verification.try_again_in_ms is not None:
         error["details"] = {"tryAgainIn": verification.try_again_in_ms}
     return {"valid": False, "error": error, "key": None}
+
+
+def created_key_json(
+    key: ApiKey, raw: str, *, protects_team: bool
+) -> CreatedApiKeyJson | ProtectingApiKeyJson:
+    if protects_team:
+        return {**api_key_json(key), "key": raw, "teamProtected": True}
+    return {**api_key_json(key), "key": raw}
 
 
 def api_key_json(key: ApiKey) -> ApiKeyJson:

@@ -1,10 +1,10 @@
 """Artifacts in replies to those who manage them."""
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from larder.actor import Actor
 from larder.artifacts.expiry import expires_at
-from larder.artifacts.models import Artifact, ArtifactPage
+from larder.artifacts.models import Artifact, ArtifactPage, Contested
 from larder.audit.models import Entry
 from larder.clock import Milliseconds, to_ms
 from larder.web.queries.artifacts import cursor_of
@@ -17,8 +17,25 @@ class WriterJson(TypedDict):
     userId: str | None
 
 
+class ContestedJson(TypedDict):
+    """A different upload that was not stored, because the team keeps the first."""
+
+    at: Milliseconds
+    writer: WriterJson | None
+    sha256: str | None
+
+
 class ArtifactJson(TypedDict):
+    """`scope`, `sha256` and `contested` are there if the query names a scope.
+
+    `scope` is `shared` or the id of an own scope. `sha256` is null if the body did not pass through a function into the
+    shared scope of a protected team.
+    """
+
     hash: str
+    scope: NotRequired[str]
+    sha256: NotRequired[str | None]
+    contested: NotRequired[ContestedJson | None]
     size: int
     taskDurationMs: int | None
     tag: str | None
@@ -45,7 +62,10 @@ class ArtifactsJson(TypedDict):
 
 
 class RemovalJson(TypedDict):
-    writer: str
+    """What is deleted: everything from the writer, or everything in the own scope."""
+
+    writer: NotRequired[str]
+    scope: NotRequired[str]
     askedAt: Milliseconds
 
 
@@ -53,9 +73,9 @@ class AcceptedRemovalJson(TypedDict):
     removal: RemovalJson
 
 
-def artifact_json(artifact: Artifact) -> ArtifactJson:
+def artifact_json(artifact: Artifact, *, with_scope: bool) -> ArtifactJson:
     metadata = artifact.metadata
-    return {
+    body: ArtifactJson = {
         "hash": artifact.upload.hash,
         "size": artifact.size_bytes,
         "taskDurationMs": metadata.duration_ms,
@@ -69,17 +89,34 @@ def artifact_json(artifact: Artifact) -> ArtifactJson:
         "expiresAt": to_ms(expires_at(artifact)),
         "lastUsedAt": None if artifact.last_used_at is None else to_ms(artifact.last_used_at),
     }
+    if with_scope:
+        body["scope"] = artifact.upload.scope_name
+        body["sha256"] = artifact.sha256
+        body["contested"] = _contested_json(artifact.contested)
+    return body
 
 
-def artifacts_json(page: ArtifactPage) -> ArtifactsJson:
+def artifacts_json(page: ArtifactPage, *, with_scope: bool) -> ArtifactsJson:
     return {
-        "artifacts": [artifact_json(artifact) for artifact in page.artifacts],
+        "artifacts": [artifact_json(each, with_scope=with_scope) for each in page.artifacts],
         "pagination": {"count": len(page.artifacts), "next": cursor_of(page.following)},
     }
 
 
-def removal_json(entry: Entry) -> AcceptedRemovalJson:
+def removal_json(entry: Entry, *, is_scope: bool) -> AcceptedRemovalJson:
+    if is_scope:
+        return {"removal": {"scope": entry.subject, "askedAt": to_ms(entry.at)}}
     return {"removal": {"writer": entry.subject, "askedAt": to_ms(entry.at)}}
+
+
+def _contested_json(contested: Contested | None) -> ContestedJson | None:
+    if contested is None:
+        return None
+    return {
+        "at": to_ms(contested.at),
+        "writer": None if contested.writer is None else _writer_json(contested.writer),
+        "sha256": contested.sha256,
+    }
 
 
 def _writer_json(writer: Actor) -> WriterJson:

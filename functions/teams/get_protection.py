@@ -1,0 +1,18 @@
+"""GET /v1/teams/{idOrSlug}/protection"""
+
+from larder.errors import TeamNotFound
+from larder.web.app import lambda_handler, vercel_api
+from larder.web.principals.team import TeamMember
+from larder.web.replies.protection import ProtectionJson, protection_json
+from larder.web.responses import JsonResponse, json_response
+
+app = vercel_api(no_route=TeamNotFound)
+
+
+@app.get("/v1/teams/<id_or_slug>/protection")
+def get_protection(principal: TeamMember, id_or_slug: str) -> JsonResponse[ProtectionJson]:
+    """GET /v1/teams/{idOrSlug}/protection: get whether only trusted credentials write what the team reads."""
+    return json_response(protection_json(principal.team.state.protection))
+
+
+handler = lambda_handler(app)

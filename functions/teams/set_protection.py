@@ -1,0 +1,29 @@
+"""PUT /v1/teams/{idOrSlug}/protection"""
+
+from larder.errors import TeamNotFound
+from larder.teams import protection
+from larder.web.app import lambda_handler, vercel_api
+from larder.web.audit_log import audit
+from larder.web.bodies.teams import SentProtection
+from larder.web.principals.team import TeamProtector
+from larder.web.replies.protection import ProtectionJson, protection_json
+from larder.web.responses import JsonResponse, json_response
+
+app = vercel_api(no_route=TeamNotFound)
+
+
+@app.put("/v1/teams/<id_or_slug>/protection")
+def set_protection(
+    change: SentProtection, principal: TeamProtector, id_or_slug: str
+) -> JsonResponse[ProtectionJson]:
+    """PUT /v1/teams/{idOrSlug}/protection: protect the team, or change or end its protection."""
+    team_id = principal.team.id
+    changed = protection.change_protection(
+        team_id, change, by=principal.member, actor=principal.actor
+    )
+    subject = "protected" if changed.on else "unprotected"
+    audit("protection_set", principal.actor, owner=team_id, subject=subject)
+    return json_response(protection_json(changed))
+
+
+handler = lambda_handler(app)
