@@ -33,6 +33,8 @@ class Names:
     member: str = "sample"
     """Another member of the team."""
     key: str = "larder_sample_key"
+    rule: str = "rule_LarderSampleRule00000000000"
+    """A rule of the team."""
     key_id: str = "LarderSampleKey00000000000000000"
     session: str = "LarderSampleSession0000000000000"
     other_session: str = "LarderSampleSessionOtherOne00000"
@@ -99,6 +101,7 @@ def path_parameters(names: Names) -> dict[str, str]:
         "hash": names.hash,
         "idOrSlug": names.team,
         "keyId": names.key_id,
+        "ruleId": names.rule,
         "uid": names.member,
         "token": names.reset_token,
         "proxy+": "sign-in/email",
@@ -240,6 +243,13 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
         "GET /v2/teams/{idOrSlug}": by_key(),
         "PATCH /v2/teams/{idOrSlug}": by_session(
             json={"name": "Acme, Inc.", "slug": n.renamed_slug}
+        ),
+        "POST /v1/teams/{idOrSlug}/rules": by_session(
+            json={"provider": "github", "repository": "acme/web"}
+        ),
+        "PATCH /v1/teams/{idOrSlug}/rules/{ruleId}": by_session(json={"lifetimeSeconds": 1800}),
+        "POST /v1/teams/{idOrSlug}/rules/explain": by_session(
+            json={"claims": {"iss": "https://gitlab.com", "project_id": "22"}}
         ),
         "GET /v1/teams/{idOrSlug}/protection": by_session(),
         "PUT /v1/teams/{idOrSlug}/protection": by_session(json={"protected": True}),

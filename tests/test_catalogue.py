@@ -19,11 +19,14 @@ from larder.invitations.models import Invitee
 from larder.teams.members import add_member
 from larder.teams.models import Role
 from larder.teams.teams import create_team
+from larder.trust.models import NewRule
+from larder.trust.rules import create_rule
 from larder.turbo_login import service as turbo_login
 from larder.turbo_login.service import Grant
 from local.template import DEFAULT_PATH, load_template
 from tests.catalogue import NAMES, Names, entries, valid
 from tests.conftest import SetOption
+from tests.issuer import ORIGIN
 from tests.requests import Sender
 
 OPERATIONS = {
@@ -49,6 +52,9 @@ def names(aws_in_memory: None, option: SetOption, mailbox: object, removal_jobs:
     invitee = Invitee(email=ada.email, address=ada.email, role=Role.MEMBER)
     (invitation,) = invitations.create_invitations(other.id, [invitee], by=None, now=now)
     key, token = create_key(NewKey(user_id=ada.id, team_id=acme.id), now=now)
+    pinned = {"repository_id": "74", "repository_owner_id": "65"}
+    new = NewRule(provider="github", pinned=pinned)
+    rule = create_rule(acme.id, new, by=None, origin=ORIGIN, now=now)
     names = Names(
         team=acme.slug,
         member=bob.id,
@@ -63,6 +69,7 @@ def names(aws_in_memory: None, option: SetOption, mailbox: object, removal_jobs:
             ada, new_email="ada@new.example", callback_url="", now=now
         ),
         invitation_token=invitations.issue_token(invitation),
+        rule=rule.id,
         login_code=turbo_login.create_token(ada, Grant(sso_team=acme.id), now=now).text,
     )
     put = valid("PUT /v8/artifacts/{hash}", hash=names.hash)

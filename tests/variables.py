@@ -28,6 +28,7 @@ TEXTS = {
     "EmailSender": "ada@" + "x" * 250,
     "BaseUrl": "https://" + "x" * 88,
     "ProxySecretHash": "x" * 43 + "=",
+    "TrustedIssuers": "https://" + "x" * 792,
     "TrustedOrigins": "https://" + "x" * 248,
     **{
         camel_case(option.name): f"hooks:{'x' * 58}"

@@ -108,7 +108,7 @@ def test_delete_reports_an_unknown_user(larder: Larder, stored: Cloud) -> None:
 @pytest.mark.parametrize("writer", ["nokey", "", "x" * 64, "team_" + "x" * 24, "x" * 31 + "."])
 def test_delete_rejects_an_invalid_writer_id(larder: Larder, stored: Cloud, writer: str) -> None:
     output = larder.refusal("artifacts", "delete", "acme", "--writer", writer, status=2)
-    assert "--writer must be the id of a key, a session or a user, 32 letters and digits" in output
+    assert "--writer must be the id of a key, a session, a user or a rule" in output
     assert "x" * 24 not in output
     assert "removal" not in larder("artifacts", "audit", "acme").stdout
 

@@ -26,9 +26,13 @@ from larder.teams.members import add_member, remove_member
 from larder.teams.models import Block, CachingStatus, Role
 from larder.teams.state import change_state
 from larder.teams.teams import create_team
+from larder.trust import repository as rule_store
+from larder.trust import rules
+from larder.trust.models import NewRule
 from local.template import DEFAULT_PATH, load_template
 from tests.catalogue import valid
 from tests.conftest import BeginWith
+from tests.issuer import ORIGIN
 from tests.requests import Cloud, Reply, Sender
 
 TABLE = """
@@ -62,6 +66,12 @@ PATCH   /v1/teams/{idOrSlug}/members/{uid}  yes yes role role role   | yes     y
 DELETE  /v1/teams/{idOrSlug}/members/{uid}  yes yes role role role   | yes     yes      yes    yes        | yes
 GET     /v1/teams/{idOrSlug}/keys           yes yes role role role   | yes     yes      yes    yes        | yes
 DELETE  /v1/teams/{idOrSlug}/keys/{keyId}   yes yes role role role   | yes     yes      yes    yes        | yes
+GET     /v1/teams/{idOrSlug}/rules          yes yes yes  yes  yes    | yes     yes      yes    yes        | yes
+POST    /v1/teams/{idOrSlug}/rules          yes yes role role role   | yes     yes      yes    yes        | 402
+GET     /v1/teams/{idOrSlug}/rules/{ruleId} yes yes yes  yes  yes    | yes     yes      yes    yes        | yes
+PATCH   /v1/teams/{idOrSlug}/rules/{ruleId} yes yes role role role   | yes     yes      yes    yes        | 402
+DELETE  /v1/teams/{idOrSlug}/rules/{ruleId} yes yes role role role   | yes     yes      yes    yes        | 402
+POST    /v1/teams/{idOrSlug}/rules/explain  yes yes role role role   | yes     yes      yes    yes        | 402
 GET     /v1/teams/{idOrSlug}/protection     yes yes yes  yes  yes    | yes     yes      yes    yes        | yes
 PUT     /v1/teams/{idOrSlug}/protection     yes yes role role role   | yes     yes      yes    yes        | 402
 DELETE  /v1/teams/{idOrSlug}     yes   role  role   role      role   | yes     yes      yes    yes        | 402
@@ -109,7 +119,10 @@ ENDPOINTS = [PUT, PREFLIGHT, GET, HEAD, QUERY, EVENTS, STATUS, *MANAGES, USAGE]
 
 SPARE_KEY = "SpareKey" * 4
 
-ALL: Permissions = {"artifacts": ARTIFACT_ACTIONS, "teams": TEAM_ACTIONS}
+RULE = "rule_" + "a" * 27
+SPARE_RULE = "rule_" + "b" * 27
+
+ALL: Permissions = {"artifacts": ARTIFACT_ACTIONS, "teams": TEAM_ACTIONS, "trust": ("manage",)}
 
 
 def refusal(word: str, state: str) -> tuple[int, str] | None:
@@ -125,7 +138,10 @@ def refusal(word: str, state: str) -> tuple[int, str] | None:
 
 def ask(send: Sender, endpoint: str) -> Reply:
     key_id = SPARE_KEY if "{keyId}" in endpoint else random_id()
-    request = valid(endpoint, hash="abc", member="someone", key_id=key_id, caching="enabled")
+    rule = SPARE_RULE if endpoint.startswith("DELETE") else RULE
+    request = valid(
+        endpoint, hash="abc", member="someone", key_id=key_id, rule=rule, caching="enabled"
+    )
     return request(send)
 
 
@@ -139,7 +155,8 @@ def success(endpoint: str) -> int:
 def stored(begin_with: BeginWith, cloud: Cloud, removal_jobs: object, mailbox: object) -> Cloud:
     """The team and its owner each have an artifact `abc`. The key has every permission in the team.
 
-    The user `someone` is also a member. The owner has another key of the team, `SPARE_KEY`.
+    The user `someone` is also a member. The owner has another key of the team, `SPARE_KEY`. The team has the rules
+    `RULE` and `SPARE_RULE`.
     """
     return begin_with(store, cloud)
 
@@ -150,10 +167,19 @@ def store(cloud: Cloud) -> Cloud:
     key, token = create_key(new, now=clock.now())
     spare, _ = prepare_key(new, now=clock.now())
     store_key(replace(spare, id=SPARE_KEY))
+    for rule_id in (RULE, SPARE_RULE):
+        store_rule(cloud, rule_id)
     stored = replace(cloud, key=key, token=token, send=Sender(token, slug="acme"))
     for send in (stored.send, session_of(cloud.user)):
         assert ask(send, PUT).status == 202
     return stored
+
+
+def store_rule(cloud: Cloud, rule_id: str) -> None:
+    new = NewRule(provider="github", repository="acme/web")
+    rule = rules.create_rule(cloud.team.id, new, by=None, origin=ORIGIN, now=clock.now())
+    assert rule_store.delete(rule, by=None)
+    assert rule_store.add(replace(rule, id=rule_id), by=None, most=50)
 
 
 def outcome(reply: Reply) -> tuple[int, str]:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ from larder.accounts.sessions import start_session
 from larder.api_keys import repository
 from larder.artifacts.models import ArtifactHash, PendingUpload, parse_object_key
 from larder.artifacts.repository import index
+from larder.trust import repository as rule_store
+from larder.trust.models import NewRule
+from larder.trust.rules import create_rule
 from local.template import load_template
 from tests.catalogue import NAMES
 from tests.conftest import SetOption
@@ -65,10 +69,25 @@ def answer(name: str, cloud: Cloud) -> Any:
     return json.loads(run(name, cloud)["body"])
 
 
+@pytest.mark.usefixtures("mailbox")
 @pytest.mark.parametrize("name", [name for name in EVENTS if f'"{name}"' not in TESTED_BELOW])
 def test_events_without_a_separate_test_succeed(name: str, cloud: Cloud) -> None:
     reply = run(name, cloud)
     assert reply is None or reply["statusCode"] < 400
+
+
+@pytest.mark.parametrize("name", ["get_rule", "update_rule", "delete_rule"])
+def test_an_event_about_a_rule_finds_it(name: str, cloud: Cloud) -> None:
+    made = create_rule(
+        cloud.team.id,
+        NewRule(provider="github", repository="acme/web"),
+        by=None,
+        origin="https://cache.example.com",
+        now=clock.now(),
+    )
+    assert rule_store.delete(made, by=None)
+    assert rule_store.add(replace(made, id=NAMES.rule), by=None, most=1)
+    assert answer(name, cloud)["id"] == NAMES.rule
 
 
 def test_the_s3_event_matches_the_rule_of_its_function(cloud: Cloud) -> None:

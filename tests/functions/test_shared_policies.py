@@ -85,7 +85,11 @@ def make_key(cloud: Cloud, *, uses: int | None) -> tuple[ApiKey, str]:
     new = NewKey(
         user_id=cloud.user.id,
         team_id=cloud.team.id,
-        permissions={"artifacts": ("read", "write", "manage"), "teams": ("read", "write")},
+        permissions={
+            "artifacts": ("read", "write", "manage"),
+            "teams": ("read", "write"),
+            "trust": ("manage",),
+        },
         remaining=uses,
     )
     return create_key(new, now=clock.now())

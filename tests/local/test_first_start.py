@@ -43,6 +43,7 @@ TEXTS = {
     "email_sender": ["cache@acme.example"],
     "base_url": ["https://cache.example.com"],
     "proxy_secret_hash": ["nEXHd35OmZ3o64SVI6TuwBiSYpNsOVbj+qQvjqDwQNU="],
+    "trusted_issuers": ["https://gitlab.example.com, https://oidc.example.com/org/*"],
     "trusted_origins": ["https://*.example.com, http://localhost:5173"],
     "key_generator": ["integrator:generate"],
     **{name: ["integrator:anything"] for name in FUNCTIONS if name != "key_generator"},

@@ -53,7 +53,9 @@ def test_no_header_changes_where_a_reply_leads(ada: Person) -> None:
 def test_other_origins_cannot_read_replies(ada: Person) -> None:
     headers = {"origin": "https://evil.example"}
     for method, path in operations():
-        filled = path.format(hash=HASH, idOrSlug="team-of-ada", uid="x", keyId="x", token="A" * 32)
+        filled = path.format(
+            hash=HASH, idOrSlug="team-of-ada", uid="x", keyId="x", ruleId="x", token="A" * 32
+        )
         reply = Sender(None)(method, filled, headers=headers)
         allowed = {name for name in reply.headers if name.startswith("access-control-")}
         assert allowed <= {"access-control-allow-headers"}, (method, path)
@@ -69,7 +71,7 @@ def test_every_reply_forbids_caching_sniffing_and_plain_http(ada: Person) -> Non
     for send in (Sender(None), ada.by_key, ada.by_session):
         for method, path in [*operations(), ("GET", "/nothing"), ("OPTIONS", "/api/auth/any")]:
             filled = path.format(
-                hash=HASH, idOrSlug="team-of-ada", uid="x", keyId="x", token="A" * 32
+                hash=HASH, idOrSlug="team-of-ada", uid="x", keyId="x", ruleId="x", token="A" * 32
             )
             cached = "public, max-age=300" if path == "/openapi.json" else "no-store"
             reply = send(method, filled, headers=https)
@@ -114,7 +116,9 @@ def test_no_client_text_breaks_or_forges_a_log_line(
     for (method, path), operation in operations().items():
         body = json_body(operation)
         part = quote(encoded, safe="")
-        filled = path.format(hash=part, idOrSlug=part, uid=part, keyId=part, token=part)
+        filled = path.format(
+            hash=part, idOrSlug=part, uid=part, keyId=part, ruleId=part, token=part
+        )
         json_values = None
         if body and isinstance(body["example"], dict):
             json_values = dict.fromkeys(body["schema"].get("properties", {}), breaking) | {

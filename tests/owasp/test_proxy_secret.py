@@ -29,7 +29,8 @@ def behind_proxy(ada: Person, option: SetOption) -> None:
 def paths() -> list[tuple[str, str]]:
     """Every operation of the OpenAPI document, a preflight of a page and a request without a route."""
     listed = [*operations(), ("OPTIONS", "/api/auth/any"), ("GET", "/nothing")]
-    filled = {"hash": HASH, "idOrSlug": "team-of-ada", "uid": "x", "keyId": "x", "token": "A" * 32}
+    filled = {"hash": HASH, "idOrSlug": "team-of-ada", "token": "A" * 32}
+    filled |= {"uid": "x", "keyId": "x", "ruleId": "x"}
     return [(method, path.format(**filled)) for method, path in listed]
 
 

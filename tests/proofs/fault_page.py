@@ -183,6 +183,7 @@ DONE = {
         "invalid_login_code",
     ): "the code is used; its key is listed, and expires in its time. Log in again",
     (404, "key_not_found"): "the key is deleted",
+    (404, "rule_not_found"): "the rule is deleted",
     (404, "team_not_found"): "the team is deleted",
     (404, "member_not_found"): "the member is removed, or the invitation withdrawn",
     (404, "invitation_not_found"): "the invitation is accepted, and the user is a member",

@@ -45,10 +45,13 @@ from larder.teams.protection import read_protection
 from larder.teams.repository import read_places
 from larder.teams.state import change_state
 from larder.teams.teams import find_team
+from larder.trust import rules
+from larder.trust.models import NewRule, Rule
 from larder.turbo_login.service import Grant, create_token
 from local.template import load_template
 from tests.catalogue import valid
 from tests.direct_uploads import PREFLIGHT
+from tests.issuer import GITHUB, ORIGIN, github_claims
 from tests.proofs.fault_world import Subject, function, in_hours, later
 from tests.requests import Reply, Sender
 
@@ -1066,6 +1069,76 @@ def delete_team_key(s: Subject) -> Play:
     yield lambda: s.send("DELETE", f"/v1/teams/{s.team.slug}/keys/{key.id}")
     yield None
     assert keys.find_key(key.id) is None
+
+
+def issuer_of(s: Subject) -> str:
+    """An issuer that no other scenario uses, because each process has keys of its own."""
+    return f"{GITHUB}/{s.tag}"
+
+
+def rule_of(s: Subject) -> Rule:
+    pinned = {"repository_id": "74", "repository_owner_id": "65"}
+    new = NewRule(provider="github", issuer=issuer_of(s), pinned=pinned)
+    return rules.create_rule(s.team.id, new, by=None, origin=ORIGIN, now=clock.now())
+
+
+@scenario("GET /v1/teams/{idOrSlug}/rules")
+def list_rules(s: Subject) -> Play:
+    rule = rule_of(s)
+    yield lambda: s.send("GET", f"/v1/teams/{s.team.slug}/rules")
+    replies = yield None
+    assert isinstance(replies, list)
+    assert [one["id"] for one in replies[-1].json["rules"]] == [rule.id]
+
+
+@scenario("POST /v1/teams/{idOrSlug}/rules")
+def create_rule(s: Subject) -> Play:
+    """The first rule, which protects the team."""
+    body = valid("POST /v1/teams/{idOrSlug}/rules").json
+    yield lambda: s.send("POST", f"/v1/teams/{s.team.slug}/rules", json_body=body)
+    made = bool(rules.list_rules(s.team.id))
+    assert bool(read_protection(s.team.id).on) == made, "not in one transaction"
+    yield None
+    assert read_protection(s.team.id).on
+    found = rules.list_rules(s.team.id)
+    assert found
+    # The count is exact: as many as there are can be deleted.
+    for rule in found:
+        rules.delete_rule(s.team.id, rule.id, by=None)
+
+
+@scenario("GET /v1/teams/{idOrSlug}/rules/{ruleId}")
+def get_rule(s: Subject) -> Play:
+    rule = rule_of(s)
+    yield lambda: s.send("GET", f"/v1/teams/{s.team.slug}/rules/{rule.id}")
+    yield None
+
+
+@scenario("PATCH /v1/teams/{idOrSlug}/rules/{ruleId}")
+def update_rule(s: Subject) -> Play:
+    rule = rule_of(s)
+    path = f"/v1/teams/{s.team.slug}/rules/{rule.id}"
+    yield lambda: s.send("PATCH", path, json_body={"enabled": False})
+    yield None
+    changed = rules.find_rule(s.team.id, rule.id)
+    assert not changed.enabled
+    assert changed.version > rule.version, "its tokens would still work"
+
+
+@scenario("DELETE /v1/teams/{idOrSlug}/rules/{ruleId}", done_before={404: "rule_not_found"})
+def delete_rule(s: Subject) -> Play:
+    rule = rule_of(s)
+    yield lambda: s.send("DELETE", f"/v1/teams/{s.team.slug}/rules/{rule.id}")
+    yield None
+    assert rules.list_rules(s.team.id) == []
+
+
+@scenario("POST /v1/teams/{idOrSlug}/rules/explain")
+def explain_rules(s: Subject) -> Play:
+    rule_of(s)
+    body = {"claims": github_claims()}
+    yield lambda: s.send("POST", f"/v1/teams/{s.team.slug}/rules/explain", json_body=body)
+    yield None
 
 
 @scenario("GET /v1/teams/{idOrSlug}/protection")

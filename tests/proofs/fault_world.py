@@ -325,7 +325,11 @@ class Subject:
         return f"{name}@{self.tag}.example"
 
     def new_key(self, **more: Any) -> tuple[ApiKey, str]:
-        permissions = {"artifacts": ARTIFACT_ACTIONS, "teams": TEAM_ACTIONS}
+        permissions = {
+            "artifacts": ARTIFACT_ACTIONS,
+            "teams": TEAM_ACTIONS,
+            "trust": ("manage",),
+        }
         new = NewKey(user_id=self.user.id, permissions=permissions, **more)
         return create_key(new, now=clock.now())
 

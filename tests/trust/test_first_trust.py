@@ -1,8 +1,11 @@
-"""The first trusted key of a team protects the team in the same transaction."""
+"""The first trusted key of a team, or its first rule, protects the team in the same transaction."""
+
+from datetime import timedelta
 
 import pytest
+import time_machine
 
-from larder import clock
+from larder import aws, clock
 from larder.accounts.email_jobs import TeamProtected
 from larder.accounts.service import create_user
 from larder.audit.service import read_entries
@@ -10,11 +13,16 @@ from larder.tables import commit
 from larder.teams.members import add_member
 from larder.teams.models import Role
 from larder.teams.protection import first_trust, read_protection
+from larder.trust.rules import list_rules
+from tests.functions.teams.people import Person, joined, outcome
+from tests.hooks import hooked
 from tests.mailbox import Mailbox
 from tests.requests import Cloud, Reply, Sender
-from tests.trust.scene import protect, session
+from tests.trust.scene import POISON, protect, put, read, session, trusted_key
 
 CREATE = "/api/auth/api-key/create"
+RULES = "/v1/teams/acme/rules"
+RULE = {"provider": "github", "repository": "acme/web"}
 
 pytestmark = pytest.mark.usefixtures("mailbox")
 
@@ -113,3 +121,82 @@ def test_an_existing_key_cannot_get_trust(cloud: Cloud) -> None:
     for actions, status in ((["trust"], 200), (["read"], 200), (["trust"], 400)):
         body = {"keyId": key_id, "permissions": {"artifacts": actions}}
         assert in_person("POST", "/api/auth/api-key/update", json_body=body).status == status
+
+
+# Rules -------------------------------------------------------------------------------------------
+
+
+def add_rule(send: Sender, **more: object) -> Reply:
+    return send("POST", RULES, json_body={**RULE, **more})
+
+
+def test_the_first_rule_protects_its_team(cloud: Cloud, mailbox: Mailbox) -> None:
+    in_person = session(cloud)
+    reply = add_rule(in_person)
+    assert (reply.status, reply.json["teamProtected"]) == (200, True)
+    protection = read_protection(cloud.team.id)
+    assert protection.on is True
+    assert not protection.keeps_stored
+    assert "teamProtected" not in add_rule(in_person).json
+    assert "teamProtected" not in create(in_person, cloud).json
+    assert read_protection(cloud.team.id) == protection
+    assert protection_entries(cloud) == ["protected=true"]
+    assert [job for job in mailbox.jobs if isinstance(job, TeamProtected)]
+
+
+def admin(cloud: Cloud) -> Person:
+    return joined(cloud, Role.ADMIN)
+
+
+def test_an_admin_protects_the_team_with_the_first_rule(cloud: Cloud) -> None:
+    assert add_rule(admin(cloud).send).json["teamProtected"] is True
+
+
+def test_the_caller_of_the_first_rule_can_decline(cloud: Cloud, mailbox: Mailbox) -> None:
+    in_person = session(cloud)
+    assert "teamProtected" not in add_rule(in_person, protect=False).json
+    assert read_protection(cloud.team.id).on is False
+    # It is decided now.
+    assert "teamProtected" not in add_rule(in_person).json
+    assert read_protection(cloud.team.id).on is False
+    assert protection_entries(cloud) == ["protected=false"]
+    assert not mailbox.jobs
+
+
+@pytest.mark.parametrize(
+    "more", [{"others": "all"}, {"protect": "no"}, {"issuer": "https://ci.acme.example/oidc"}]
+)
+def test_a_refused_rule_protects_nothing(cloud: Cloud, more: dict[str, object]) -> None:
+    assert add_rule(session(cloud), **more).status == 400
+    assert read_protection(cloud.team.id).on is None
+
+
+def test_a_rule_of_someone_who_is_demoted_meanwhile_protects_nothing(cloud: Cloud) -> None:
+    in_person = admin(cloud)
+    demotions = iter([Role.MEMBER])
+
+    def demote(**_: object) -> None:
+        if role := next(demotions, None):
+            add_member(cloud.team.id, in_person.user.id, role, now=clock.now())
+
+    with hooked("before-call.dynamodb.TransactWriteItems", demote, aws.dynamodb()):
+        reply = add_rule(in_person.send)
+    assert outcome(reply) == (403, "missing_role")
+    assert list_rules(cloud.team.id) == []
+    assert read_protection(cloud.team.id).on is None
+
+
+def test_a_slow_first_rule_counts_nothing_of_before_it(cloud: Cloud) -> None:
+    """If the write takes longer than it is ahead, uploads of the meantime would count without another one."""
+    with time_machine.travel(clock.now(), tick=False) as traveller:
+        delays = iter([timedelta(seconds=5)])
+
+        def upload_meanwhile(**_: object) -> None:
+            if delay := next(delays, None):
+                traveller.shift(delay)
+                put(cloud.send, "abc", POISON)
+
+        with hooked("before-call.dynamodb.TransactWriteItems", upload_meanwhile, aws.dynamodb()):
+            assert add_rule(session(cloud)).json["teamProtected"] is True
+        traveller.shift(timedelta(seconds=3))
+        assert read(trusted_key(cloud), "abc") is None

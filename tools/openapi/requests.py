@@ -20,7 +20,7 @@ from larder.artifacts.models import ALL_SCOPES, HASH_PATTERN, SCOPE_PATTERN
 from larder.hashing import RANDOM_ID
 from larder.settings import settings
 from larder.teams import teams
-from larder.teams.models import SHARED_SCOPE
+from larder.teams.models import RULE_ID, SHARED_SCOPE
 from larder.usage.models import UsageEvent
 from larder.web import parameters
 from larder.web.bodies import api_keys as api_key_bodies
@@ -172,8 +172,8 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
     artifact_query.removal_query: (
         _query(
             "writer",
-            matching(RANDOM_ID),
-            "The id of a key, a session or a user.",
+            matching(f"{RANDOM_ID.pattern}|{RULE_ID.pattern}"),
+            "The id of a key, a session, a user or a rule.",
         ),
         _query(
             "scope",
@@ -275,6 +275,7 @@ PATHS: dict[str, tuple[Schema, str]] = {
     "idOrSlug": (_ANY_TEXT, "The id or slug of the team."),
     "keyId": (_ANY_TEXT, "The id of a key that is bound to the team."),
     "uid": (_ANY_TEXT, "The id of a member or of an open invitation."),
+    "ruleId": (_ANY_TEXT, "The id of a rule of the team."),
     "token": (_ANY_TEXT, "The token of the link."),
 }
 

@@ -8,6 +8,7 @@ from click.core import ParameterSource
 from larder_cli.artifacts import artifacts
 from larder_cli.commands import OperatorGroup, examples
 from larder_cli.index import rebuild_index, sweep
+from larder_cli.issuers import issuers
 from larder_cli.keys import keys
 from larder_cli.outbox import outbox
 from larder_cli.restore import restore_table
@@ -15,6 +16,7 @@ from larder_cli.signing_secret import rotate_signing_secret
 from larder_cli.smoke.command import smoke
 from larder_cli.target import Target
 from larder_cli.teams import teams
+from larder_cli.trust import trust
 from larder_cli.usage import usage
 from larder_cli.users import users
 
@@ -71,7 +73,7 @@ def cli(
     region: str | None,
     profile: str | None,
 ) -> None:
-    """Operate a Larder remote cache: users, teams, keys, artifacts, mail, the signing secret,
+    """Operate a Larder remote cache: users, teams, keys, trust of CI, artifacts, mail, the signing secret,
     the index, usage, and smoke tests.
 
     Choose the deployment with --stack or --local. An option on the command line overrides the environment variable of
@@ -94,6 +96,8 @@ for command in (
     users,
     teams,
     keys,
+    trust,
+    issuers,
     artifacts,
     outbox,
     rotate_signing_secret,

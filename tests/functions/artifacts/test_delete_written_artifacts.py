@@ -218,6 +218,6 @@ def test_400_for_an_invalid_writer_and_nothing_is_requested(
     asking = manage if writer is None else manage.asking(writer=writer)
     reply = asking("DELETE", "/v1/artifacts")
     assert (reply.status, reply.code) == (400, "bad_request")
-    message = "writer: must be the id of a key, a session or a user, 32 letters and digits"
+    message = "writer: must be the id of a key, a session, a user or a rule"
     assert reply.message == message
     assert removal_jobs == []

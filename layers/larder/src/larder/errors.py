@@ -427,3 +427,22 @@ class MakingRoom(TryAgain):
 
 class Contention(TryAgain):
     """Nothing was written, because other transactions came first on every attempt."""
+
+
+class ExchangeRefused(LarderError):
+    """An id token is not valid, or no rule accepts it. The message says why, in terms of the caller's own token."""
+
+
+class IssuerUnavailable(LarderError):
+    """Neither the issuer nor the table has keys that are young enough."""
+
+    message = "The keys of the issuer could not be fetched. Try again in a minute."
+
+
+class RuleNotFound(LarderError):
+    message = "The team has no rule with this id."
+
+
+class RuleLimitReached(LarderError):
+    def __init__(self, most: int) -> None:
+        super().__init__(f"A team can have {most} rules. Remove one first.")

@@ -368,6 +368,17 @@ class Settings:
         minimum=1,
         maximum=1000,
     )
+    trusted_issuers: str = _option(
+        "https://token.actions.githubusercontent.com,https://token.actions.githubusercontent.com/*,"
+        "https://token.actions.*.ghe.com,https://gitlab.com,https://oidc.circleci.com/org/*,"
+        "https://agent.buildkite.com,https://vstoken.dev.azure.com/*,"
+        "https://api.bitbucket.org/2.0/workspaces/*/pipelines-config/identity/oidc",
+        "The issuers whose id tokens CI jobs can exchange for a token, separated by commas. `*` stands for one label "
+        "of the host or one part of the path. `larder issuers add` adds others. A team also needs a rule.",
+        group="keys",
+        longest=800,
+        pattern="^[A-Za-z0-9.:/*,_~ -]*$",
+    )
     session_for_api_keys: bool = _option(
         False,
         "Whether an API key in a header of a request to `/api/auth` counts as a session of its user.",

@@ -11,6 +11,7 @@ from larder.clock import EPOCH, from_ms
 from larder.errors import InvalidValue
 from larder.hashing import is_random_id
 from larder.teams.models import (
+    RULE_ID,
     SHARED_SCOPE,
     Membership,
     Overwrites,
@@ -76,10 +77,8 @@ def parse_writer_id(text: str) -> str:
     Existence is not checked, because the writer may have been deleted. The message does not repeat the text: the user
     may have entered the secret key itself by mistake.
     """
-    if not is_random_id(text):
-        raise InvalidValue(
-            "writer", "must be the id of a key, a session or a user, 32 letters and digits"
-        )
+    if not is_random_id(text) and not RULE_ID.fullmatch(text):
+        raise InvalidValue("writer", "must be the id of a key, a session, a user or a rule")
     return text
 
 

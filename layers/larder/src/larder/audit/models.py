@@ -52,6 +52,11 @@ class Action(StrEnum):
     """The removal of all that a key, session or user wrote was requested. `subject` is the id of that writer."""
     REMOVAL_DONE = "removal_done"
     """One run of such a removal, of possibly several, has ended. `subject` is the same id."""
+    RULE_ADDED = "rule_added"
+    """`subject` is the id of the rule, as in the entries that follow."""
+    RULE_CHANGED = "rule_changed"
+    """The rule was changed, enabled or disabled. Its tokens ended."""
+    RULE_REMOVED = "rule_removed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

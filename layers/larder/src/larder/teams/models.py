@@ -1,5 +1,6 @@
 """Types of teams: roles, members, and the state of an owner of artifacts."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +12,11 @@ TEAM_ID_PREFIX = "team_"
 """turbo only sends a team id that begins with this (docs/clients/turbo.md#teams)."""
 
 
+RULE_ID_PREFIX = "rule_"
+"""No user's id begins with this. So an id says whether a person or a rule acts (docs/decisions/0080)."""
+
+RULE_ID = re.compile(rf"{RULE_ID_PREFIX}[A-Za-z0-9]{{27}}")
+"""The form of the ids of rules. They are as long as those of users."""
 SHARED_SCOPE = "shared"
 """The name of the scope of a protected team that everyone reads. Only trusted credentials write it."""
 
@@ -58,6 +64,11 @@ class Role(StrEnum):
     @property
     def renames_team(self) -> bool:
         """Can change the team's name and slug."""
+        return self in (Role.OWNER, Role.ADMIN)
+
+    @property
+    def manages_rules(self) -> bool:
+        """Can add, change and remove the rules by which CI jobs get tokens of the team."""
         return self in (Role.OWNER, Role.ADMIN)
 
     @property

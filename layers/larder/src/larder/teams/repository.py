@@ -4,6 +4,7 @@
 |---|---|---|
 | `team_...` | `team` | the team: slugs, name, how many owners it has, caching status, quota, block, protection |
 | `team_...` | `member#<user id>` | a member's role |
+| `team_...` | `rule#<rule id>`, `rules` | a rule for tokens of CI jobs, and how many there are (`larder.trust`) |
 | `slug#<slug>` | `slug` | the team that the slug leads to, as its current or a former slug |
 | user id | `personal` | caching status, quota and block of a user without a team |
 | user id | `made` | the teams that the user has created over HTTP |
@@ -52,6 +53,9 @@ from larder.teams.models import (
 from larder.teams.users import parse_user, user_key
 
 _MEMBER = "member#"
+RULE = "rule#"
+"""Before the id of a rule."""
+
 _DELETED = "deleted"
 
 

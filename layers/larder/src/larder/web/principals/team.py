@@ -11,12 +11,14 @@
 | `MemberInviter` | has such a role, and can send invitations |
 | `MemberRemover` | has such a role, or leaves the team |
 | `TeamMaker` | can create a team |
+| `RuleManager` | has a role that manages rules |
 | `Joiner` | has a session, not a key. The value is the user |
 
 While the operator blocks a team, nobody is its editor, owner or inviter. Members can still be listed, and can leave.
 
-A key needs `teams: read` for `TeamMember` and `KeyReader`, and `teams: write` for the others. To set the caching status
-it needs `artifacts: manage`. CI keys have none of these. Another team gets the same reply as one that does not exist.
+A key needs `teams: read` for `TeamMember` and `KeyReader`, `trust: manage` for `RuleManager`, and `teams: write` for
+the others. To set the caching status it needs `artifacts: manage`. CI keys have none of these. Another team gets the
+same reply as one that does not exist.
 """
 
 from dataclasses import dataclass
@@ -54,6 +56,7 @@ from larder.web.principals.cache import Authenticated, authenticate, check_not_b
 
 _READ: Permissions = {"teams": ("read",)}
 _WRITE: Permissions = {"teams": ("write",)}
+_MANAGE_RULES: Permissions = {"trust": ("manage",)}
 _SET_CACHING: Permissions = {"artifacts": ("manage",)}
 
 
@@ -105,6 +108,14 @@ def team_protector(_sent: SentProtection, token: BearerToken, request: Request) 
 
 def member_manager(token: BearerToken, request: Request) -> TeamPrincipal:
     return _manager(token, _WRITE, request)
+
+
+def rule_manager(token: BearerToken, request: Request) -> TeamPrincipal:
+    principal = _principal(token, _MANAGE_RULES, request)
+    if not principal.member.role.manages_rules:
+        raise MissingRole
+    check_not_blocked(principal.team.state)
+    return principal
 
 
 MemberManager = Annotated[TeamPrincipal, Depends(member_manager)]
@@ -180,6 +191,7 @@ TeamMember = Annotated[TeamPrincipal, Depends(team_member)]
 KeyReader = Annotated[TeamPrincipal, Depends(key_reader)]
 TeamEditor = Annotated[TeamPrincipal, Depends(team_editor)]
 TeamOwner = Annotated[TeamPrincipal, Depends(team_owner)]
+RuleManager = Annotated[TeamPrincipal, Depends(rule_manager)]
 TeamProtector = Annotated[TeamPrincipal, Depends(team_protector)]
 MemberInviter = Annotated[TeamPrincipal, Depends(member_inviter)]
 MemberRemover = Annotated[TeamPrincipal, Depends(member_remover)]

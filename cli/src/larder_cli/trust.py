@@ -1,0 +1,362 @@
+"""`larder trust`: rules by which CI jobs get tokens of a team."""
+
+import json
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from larder import clock
+from larder.settings import settings
+from larder_cli.commands import CommandGroup, examples, json_option
+from larder_cli.output import Record, print_record, print_table
+from larder_cli.quantities import seconds
+from larder_cli.teams import note_protection, require_team
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from larder.trust.models import Explanation, Rule
+
+_PROVIDERS = ("github", "gitlab", "circleci", "buildkite", "bitbucket", "azure", "jenkins")
+_OTHERS = ("scope", "read", "refuse")
+
+_ref_option = click.option(
+    "--ref",
+    "refs",
+    multiple=True,
+    metavar="REF",
+    help="A ref whose jobs are trusted, such as refs/heads/main. Can be given several times.",
+)
+_event_option = click.option(
+    "--event",
+    "events",
+    multiple=True,
+    metavar="EVENT",
+    help="An event whose jobs are trusted. Can be given several times.",
+)
+_replace_event_option = click.option(
+    "--replace-event",
+    "replace_events",
+    multiple=True,
+    metavar="EVENT",
+    help=(
+        "A trusted event whose jobs replace artifacts that a protected team keeps. Can be given several times."
+    ),
+)
+_claim_option = click.option(
+    "--claim",
+    "claims",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A claim and a value that trusted jobs must have. Can be given several times.",
+)
+_protected_option = click.option(
+    "--protected-ref/--any-ref",
+    "protected",
+    default=None,
+    help="Whether the CI must say that the ref is protected.",
+)
+_others_option = click.option(
+    "--others",
+    type=click.Choice(_OTHERS),
+    help="What jobs get that are not trusted: a cache of their own, a token that only reads, or none.",
+)
+_lifetime_option = click.option(
+    "--lifetime",
+    metavar="PERIOD",
+    type=seconds,
+    help="How long a token is valid, such as 30m: from 5 minutes to 6 hours.",
+)
+
+
+def _origin() -> str:
+    return settings().base_url.rstrip("/")
+
+
+def _record(rule: "Rule", now: "datetime") -> Record:
+    trusted = rule.trusted
+    return {
+        "id": rule.id,
+        "name": rule.name,
+        "provider": rule.provider,
+        "issuer": rule.issuer,
+        "audience": rule.audience or _origin(),
+        "repository": rule.repository,
+        "pinned": dict(rule.pinned),
+        "state": rule.status(now).value,
+        "pending_until_at": rule.pending_until,
+        "refs": list(trusted.refs),
+        "events": list(trusted.events),
+        "replace_events": list(trusted.replace_events),
+        "protected_ref": trusted.requires_protected_ref,
+        "claims": {name: list(values) for name, values in trusted.claims.items()},
+        "others": rule.others.value,
+        "scope_claim": rule.scope_claim,
+        "lifetime_s": rule.lifetime_s,
+        "last_exchange_at": rule.last_exchange_at,
+        "created_at": rule.created_at,
+    }
+
+
+@click.group(
+    cls=CommandGroup,
+    epilog=examples(
+        "larder trust add acme --github acme/web",
+        "larder trust list acme",
+        "larder trust explain acme claims.json",
+    ),
+)
+def trust() -> None:
+    """Manage the rules by which CI jobs get tokens of a team without a stored secret.
+
+    TEAM is a slug or an id.
+    """
+
+
+@trust.command(
+    "add",
+    epilog=examples(
+        "larder trust add acme --github acme/web",
+        "larder trust add acme --github acme/web --pin repository_id=74 --pin repository_owner_id=65",
+        "larder trust add acme --gitlab acme/web --issuer https://gitlab.acme.example",
+        "larder trust add acme --provider jenkins --issuer https://ci.acme.example/oidc \\",
+        "    --pin sub=https://ci.acme.example/job/web/ --claim branch=main --scope-claim branch",
+    ),
+)
+@click.argument("team", metavar="TEAM")
+@click.option("--github", metavar="OWNER/NAME", help="A repository at GitHub.")
+@click.option("--gitlab", metavar="PATH", help="A project at GitLab.")
+@click.option(
+    "--provider",
+    type=click.Choice([*_PROVIDERS, "generic"]),
+    help="The CI, if it is neither GitHub nor GitLab.",
+)
+@click.option("--issuer", metavar="URL", help="The issuer, if it is not that of the hosted CI.")
+@click.option("--audience", help="The audience of the tokens, if it is not the service's address.")
+@click.option(
+    "--pin",
+    "pins",
+    multiple=True,
+    metavar="CLAIM=VALUE",
+    help=(
+        "A claim that identifies the repository and never changes, such as repository_id=74. Can be "
+        "given several times."
+    ),
+)
+@click.option("--name", help="A name for the rule, 1 to 100 characters.")
+@_ref_option
+@_event_option
+@_replace_event_option
+@_claim_option
+@_protected_option
+@_others_option
+@click.option(
+    "--scope-claim",
+    metavar="CLAIM",
+    help="The claim by which the own caches of jobs differ, for Jenkins and generic issuers.",
+)
+@_lifetime_option
+@click.option(
+    "--no-protect", is_flag=True, help="Do not protect the team, even if this is its first rule."
+)
+@json_option
+def add(
+    team: str,
+    github: str | None,
+    gitlab: str | None,
+    provider: str | None,
+    issuer: str | None,
+    audience: str | None,
+    pins: tuple[str, ...],
+    name: str | None,
+    refs: tuple[str, ...],
+    events: tuple[str, ...],
+    replace_events: tuple[str, ...],
+    claims: tuple[str, ...],
+    protected: bool | None,
+    others: str | None,
+    scope_claim: str | None,
+    lifetime: int | None,
+    no_protect: bool,
+    as_json: bool,
+) -> None:
+    """Add a rule to TEAM. The first one protects the team.
+
+    Without --pin, the first token of the repository within seven days fixes its ids.
+    """
+    from larder.teams.protection import first_trust
+    from larder.trust.models import NewRule, Others
+    from larder.trust.rules import create_rule
+
+    chosen = [one for one in (github and "github", gitlab and "gitlab", provider) if one]
+    if len(chosen) != 1:
+        raise click.UsageError("give one of --github, --gitlab and --provider")
+    new = NewRule(
+        provider=chosen[0],
+        name=name,
+        issuer=issuer,
+        audience=audience,
+        repository=github or gitlab,
+        pinned={claim: values[0] for claim, values in _pairs("--pin", pins).items()},
+        refs=refs or None,
+        events=events or None,
+        replace_events=replace_events or None,
+        requires_protected_ref=protected,
+        claims=_pairs("--claim", claims) or None,
+        others=None if others is None else Others(others),
+        scope_claim=scope_claim,
+        lifetime_s=lifetime,
+    )
+    found, now = require_team(team), clock.now()
+    trust = first_trust(found.id, protect=not no_protect, actor=None)
+    rule = create_rule(found.id, new, trust=trust, by=None, origin=_origin(), now=now)
+    note_protection(found.slug, trust)
+    print_record(_record(rule, now), as_json=as_json)
+
+
+@trust.command("list", epilog=examples("larder trust list acme", "larder trust list acme --json"))
+@click.argument("team", metavar="TEAM")
+@json_option
+def list_(team: str, as_json: bool) -> None:
+    """List the rules of TEAM, oldest first."""
+    from larder.trust.rules import list_rules
+
+    found, now = require_team(team), clock.now()
+    print_table(
+        [_record(rule, now) for rule in list_rules(found.id)],
+        ("id", "name", "provider", "repository", "state", "refs", "others", "last_exchange_at"),
+        empty=f"{found.slug} has no rules: add one with `larder trust add {found.slug}`",
+        as_json=as_json,
+    )
+
+
+@trust.command("show", epilog=examples("larder trust show acme rule_7Jp..."))
+@click.argument("team", metavar="TEAM")
+@click.argument("rule", metavar="RULE")
+@json_option
+def show(team: str, rule: str, as_json: bool) -> None:
+    """Show the rule RULE of TEAM. RULE is an id."""
+    from larder.trust.rules import find_rule
+
+    found = find_rule(require_team(team).id, rule)
+    print_record(_record(found, clock.now()), as_json=as_json)
+
+
+@trust.command(
+    "set",
+    epilog=examples(
+        "larder trust set acme rule_7Jp... --ref refs/heads/main --ref refs/heads/release",
+        "larder trust set acme rule_7Jp... --disable",
+    ),
+)
+@click.argument("team", metavar="TEAM")
+@click.argument("rule", metavar="RULE")
+@click.option("--name", help="A name for the rule, 1 to 100 characters.")
+@_ref_option
+@_event_option
+@_replace_event_option
+@_claim_option
+@_protected_option
+@_others_option
+@_lifetime_option
+@click.option("--enable/--disable", "enabled", default=None, help="Whether the rule gives tokens.")
+@json_option
+def set_(
+    team: str,
+    rule: str,
+    name: str | None,
+    refs: tuple[str, ...],
+    events: tuple[str, ...],
+    replace_events: tuple[str, ...],
+    claims: tuple[str, ...],
+    protected: bool | None,
+    others: str | None,
+    lifetime: int | None,
+    enabled: bool | None,
+    as_json: bool,
+) -> None:
+    """Change the rule RULE of TEAM. Its tokens end at once.
+
+    Refs, events and claims replace those of the rule.
+    """
+    from larder.trust.models import Others, RuleChange
+    from larder.trust.rules import change_rule
+
+    change = RuleChange(
+        name=name,
+        refs=refs or None,
+        events=events or None,
+        replace_events=replace_events or None,
+        requires_protected_ref=protected,
+        claims=_pairs("--claim", claims) or None,
+        others=None if others is None else Others(others),
+        lifetime_s=lifetime,
+        enabled=enabled,
+    )
+    if change == RuleChange():
+        raise click.UsageError("nothing to change: give an option")
+    now = clock.now()
+    changed = change_rule(require_team(team).id, rule, change, by=None, now=now)
+    print_record(_record(changed, now), as_json=as_json)
+
+
+@trust.command("remove", epilog=examples("larder trust remove acme rule_7Jp..."))
+@click.argument("team", metavar="TEAM")
+@click.argument("rule", metavar="RULE")
+@json_option
+def remove(team: str, rule: str, as_json: bool) -> None:
+    """Delete the rule RULE of TEAM. Its tokens end at once."""
+    from larder.trust.rules import delete_rule
+
+    deleted = delete_rule(require_team(team).id, rule, by=None)
+    print_record({"id": deleted.id, "name": deleted.name, "deleted": True}, as_json=as_json)
+
+
+@trust.command("explain", epilog=examples("larder trust explain acme claims.json"))
+@click.argument("team", metavar="TEAM")
+@click.argument("claims", metavar="FILE", type=click.File())
+@json_option
+def explain(team: str, claims: IO[str], as_json: bool) -> None:
+    """Explain what each rule of TEAM says to the claims of a job, as JSON in FILE, or - for standard input.
+
+    Give the claims, never the token.
+    """
+    from larder.trust import rules
+
+    try:
+        sent = json.load(claims)
+    except ValueError:
+        sent = None
+    if not isinstance(sent, dict):
+        raise click.UsageError("FILE must hold the claims as a JSON object")
+    found = require_team(team)
+    explained = rules.explain(found.id, sent, origin=_origin(), now=clock.now())
+    print_table(
+        [_explanation_record(one) for one in explained],
+        ("rule", "name", "accepted", "trusted", "scope", "why"),
+        empty=f"{found.slug} has no rules: add one with `larder trust add {found.slug}`",
+        as_json=as_json,
+    )
+
+
+def _explanation_record(one: "Explanation") -> Record:
+    match = one.match
+    return {
+        "rule": one.rule.id,
+        "name": one.rule.name,
+        "accepted": match is not None and bool(match.actions),
+        "trusted": match is not None and not match.distrusted,
+        "scope": match.scope if match is not None and match.actions else None,
+        "why": "; ".join(one.refused if match is None else match.distrusted),
+    }
+
+
+def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """The values by claim."""
+    found: dict[str, tuple[str, ...]] = {}
+    for text in texts:
+        name, is_pair, value = text.partition("=")
+        if not (is_pair and name and value):
+            raise click.UsageError(f"{option} must be NAME=VALUE, not {text!r}")
+        found[name] = (*found.get(name, ()), value)
+    return found

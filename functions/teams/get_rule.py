@@ -1,0 +1,21 @@
+"""GET /v1/teams/{id}/rules/{ruleId}"""
+
+from larder import clock
+from larder.errors import TeamNotFound
+from larder.trust import rules
+from larder.web.app import lambda_handler, vercel_api
+from larder.web.principals.team import TeamMember
+from larder.web.replies.rules import RuleJson, rule_json
+from larder.web.responses import JsonResponse, json_response
+
+app = vercel_api(no_route=TeamNotFound)
+
+
+@app.get("/v1/teams/<id_or_slug>/rules/<rule_id>")
+def get_rule(principal: TeamMember, id_or_slug: str, rule_id: str) -> JsonResponse[RuleJson]:
+    """GET /v1/teams/{id}/rules/{ruleId}: get one rule of the team."""
+    rule = rules.find_rule(principal.team.id, rule_id)
+    return json_response(rule_json(rule, clock.now()))
+
+
+handler = lambda_handler(app)

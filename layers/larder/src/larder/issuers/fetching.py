@@ -1,0 +1,133 @@
+"""Fetch JSON from an issuer on the internet, and from nowhere else.
+
+This is the only client for addresses beyond AWS's. It never connects to an address of the account's network, of the
+function itself (Lambda's runtime listens on 127.0.0.1), or of the metadata service: the host is resolved once, every
+address of it must be public, and the connection goes to one of these. It follows no redirect, and stops after three
+seconds or 256 KB.
+"""
+
+import http.client
+import ipaddress
+import json
+import socket
+import ssl
+import time
+from contextlib import suppress
+from functools import cache
+from threading import Timer
+from typing import Any
+from urllib.parse import urlsplit
+
+from larder.issuers.urls import is_loopback
+
+SECONDS = 3.0
+MOST_BYTES = 256 * 1024
+_CHUNK = 16 * 1024
+
+
+class Unreachable(Exception):
+    """The document could not be fetched. The message says why, without anything that the server has sent."""
+
+
+def fetch_json(url: str, *, loopback: bool) -> dict[str, Any]:
+    """The JSON object at an https URL of the default port. Raises Unreachable.
+
+    `loopback` also allows http on a loopback address: for a deployment that is on one itself.
+    """
+    deadline = time.monotonic() + SECONDS
+    try:
+        body = _fetched(url, deadline, loopback=loopback and is_loopback(url))
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise Unreachable(f"{type(error).__name__} at {urlsplit(url).hostname}") from None
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        raise Unreachable("the document is not JSON") from None
+    if not isinstance(document, dict):
+        raise Unreachable("the document is not a JSON object")
+    return document
+
+
+def _fetched(url: str, deadline: float, *, loopback: bool) -> bytes:
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if not loopback and (parts.scheme != "https" or parts.port not in (None, 443)):
+        raise Unreachable("the address is not https on its default port")
+    port = parts.port or 443
+    address = _address(host, port, loopback=loopback)
+    with _connected(address, host, port, deadline, encrypted=not loopback) as connected:
+        # A server that sends a byte now and then would keep each read below its time-out.
+        timer = Timer(_left(deadline), _cut, [connected])
+        timer.daemon = True
+        timer.start()
+        try:
+            if isinstance(connected, ssl.SSLSocket):
+                connected.do_handshake()
+            return _document(connected, host, port, parts.path, deadline)
+        finally:
+            timer.cancel()
+
+
+def _connected(
+    address: str, host: str, port: int, deadline: float, *, encrypted: bool
+) -> socket.socket:
+    plain = socket.create_connection((address, port), timeout=_left(deadline))
+    if not encrypted:
+        return plain
+    return _tls().wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
+
+
+def _cut(connected: socket.socket) -> None:
+    with suppress(OSError):
+        connected.shutdown(socket.SHUT_RDWR)
+
+
+def _document(connected: socket.socket, host: str, port: int, path: str, deadline: float) -> bytes:
+    connection = http.client.HTTPConnection(host, port)
+    connection.sock = connected
+    connection.request("GET", path, headers={"Accept": "application/json", "User-Agent": "larder"})
+    response = connection.getresponse()
+    if response.status != 200:
+        raise Unreachable(f"{host} replied with {response.status}")
+    body = b""
+    while chunk := response.read(_CHUNK):
+        body += chunk
+        if len(body) > MOST_BYTES:
+            raise Unreachable(f"the document of {host} is larger than {MOST_BYTES} bytes")
+        _left(deadline)
+    return body
+
+
+def _address(host: str, port: int, *, loopback: bool) -> str:
+    """The first address of the host. Every one must be public, or a loopback address if that is allowed."""
+    found = [info[4][0] for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    for text in found:
+        address = ipaddress.ip_address(str(text).partition("%")[0])
+        allowed = address.is_loopback if loopback else _is_public(address)
+        if not allowed:
+            raise Unreachable(f"{host} is not on the internet")
+    return str(found[0])
+
+
+def _is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    if isinstance(address, ipaddress.IPv6Address):
+        # An IPv4 address can be written inside an IPv6 address in several ways.
+        inner = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
+        if inner is not None or address in _NAT64:
+            return False
+    return address.is_global and not address.is_multicast
+
+
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+def _left(deadline: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    return ssl.create_default_context()

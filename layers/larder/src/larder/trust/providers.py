@@ -1,0 +1,192 @@
+"""What the id tokens of each CI mean, as data. docs/trust.md describes the rows for people.
+
+A claim that the owner of a job's code can choose never decides: `sub` of GitHub can be customized, and a tag can have
+the name of a branch.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from larder.trust.models import Claims
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+GENERIC = "generic"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """The claims of one CI.
+
+    `issuer` is that of the hosted service, None if each customer has their own. `pins` identify the repository and
+    never change: the first one names the repository, the others its owner. `repository` is the claim with its name.
+    `ref` is the claim with the ref, before which `ref_prefix` is added. `event` is the claim that says why a job runs,
+    and `trusted_events` those of a rule that names none. People start `replace_events` by hand, and their trusted jobs
+    replace what a protected team keeps. Events that match `outsiders` can run the code of people who cannot push, so no
+    rule can trust them. `protected` is the claim that says whether the ref is protected, and `needs_protected` whether
+    a rule that does not say otherwise requires it. `required` are claims that each rule must name a value of. A token
+    with a value of `refused` is refused.
+
+    Own scopes differ by the claims of `scoped_by`. `token_id` identifies one token, which gives at most `uses`
+    keys. `run` has the claims that describe the job, and `run_url` is its page, with claims in braces.
+    """
+
+    name: str
+    issuer: str | None = None
+    audience: str | None = None
+    pins: tuple[str, ...] = ()
+    repository: str | None = None
+    can_pend: bool = False
+    ref: str | None = None
+    ref_prefix: str = ""
+    event: str | None = None
+    trusted_events: tuple[str, ...] = ()
+    replace_events: tuple[str, ...] = ()
+    outsiders: re.Pattern[str] = re.compile("(?!)")
+    queue: re.Pattern[str] | None = None
+    protected: str | None = None
+    needs_protected: bool = False
+    required: tuple[str, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    scoped_by: tuple[str, ...] = ()
+    token_id: str = "jti"  # noqa: S105  # the name of a claim
+    uses: int = 20
+    run: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    run_url: str | None = None
+
+    def ref_of(self, claims: Claims) -> str | None:
+        """The ref that the job builds. For a merge queue, the branch that the queue leads to."""
+        text = None if self.ref is None else claim_text(claims, self.ref)
+        if text is None:
+            return None
+        if self.queue is not None and (match := self.queue.fullmatch(text)):
+            return f"refs/heads/{match['branch']}" if self._is_queued(claims) else text
+        return self.ref_prefix + text
+
+    def _is_queued(self, claims: Claims) -> bool:
+        # Anyone who can push can create a branch with such a name; only the queue makes this event.
+        return self.event is not None and claim_text(claims, self.event) == "merge_group"
+
+
+PROVIDERS: Mapping[str, Provider] = MappingProxyType(
+    {
+        one.name: one
+        for one in (
+            Provider(
+                name="github",
+                issuer="https://token.actions.githubusercontent.com",
+                pins=("repository_id", "repository_owner_id"),
+                repository="repository",
+                can_pend=True,
+                ref="ref",
+                event="event_name",
+                trusted_events=("push", "schedule", "workflow_dispatch", "merge_group"),
+                replace_events=("workflow_dispatch",),
+                outsiders=re.compile(
+                    r"pull_request.*|workflow_run|issue_comment|issues|discussion.*|check_.*"
+                ),
+                queue=re.compile(
+                    r"refs/heads/gh-readonly-queue/(?P<branch>.+)/pr-[0-9]+-[0-9a-f]{40,64}"
+                ),
+                protected="ref_protected",
+                scoped_by=("event_name", "ref"),
+                uses=1,
+                run={"sha": "sha", "workflow": "job_workflow_ref"},
+                run_url="https://github.com/{repository}/actions/runs/{run_id}",
+            ),
+            Provider(
+                name="gitlab",
+                issuer="https://gitlab.com",
+                pins=("project_id", "namespace_id"),
+                repository="project_path",
+                can_pend=True,
+                ref="ref_path",
+                event="pipeline_source",
+                trusted_events=("push", "schedule", "web"),
+                replace_events=("web",),
+                outsiders=re.compile(r"merge_request_event|external_pull_request_event"),
+                protected="ref_protected",
+                needs_protected=True,
+                scoped_by=("ref_path",),
+                run={"sha": "sha", "job": "job_id"},
+                run_url="{iss}/{project_path}/-/jobs/{job_id}",
+            ),
+            Provider(
+                name="circleci",
+                pins=("oidc.circleci.com/project-id",),
+                ref="oidc.circleci.com/vcs-ref",
+                required=("oidc.circleci.com/vcs-origin",),
+                refused={"oidc.circleci.com/ssh-rerun": "true"},
+                scoped_by=("oidc.circleci.com/vcs-origin", "oidc.circleci.com/vcs-ref"),
+                # Its tokens have no `jti`.
+                token_id="oidc.circleci.com/job-id",  # noqa: S106  # the name of a claim
+                run={"job": "oidc.circleci.com/job-id"},
+            ),
+            Provider(
+                name="buildkite",
+                issuer="https://agent.buildkite.com",
+                pins=("pipeline_id", "organization_id"),
+                repository="pipeline_slug",
+                ref="build_branch",
+                ref_prefix="refs/heads/",
+                event="build_source",
+                trusted_events=("webhook", "schedule"),
+                scoped_by=("build_branch",),
+                uses=1,
+                run={"sha": "build_commit", "job": "job_id"},
+                run_url="https://buildkite.com/{organization_slug}/{pipeline_slug}/builds/{build_number}",
+            ),
+            Provider(
+                name="bitbucket",
+                pins=("repositoryUuid",),
+                ref="branchName",
+                ref_prefix="refs/heads/",
+                scoped_by=("branchName",),
+                run={"job": "stepUuid", "pipeline": "pipelineUuid"},
+            ),
+            Provider(
+                name="azure",
+                audience="api://AzureADTokenExchange",
+                pins=("def_id", "prj_id", "org_id"),
+                ref="rpo_ref",
+                scoped_by=("rpo_ref",),
+                uses=1,
+                run={"sha": "rpo_ver"},
+            ),
+            Provider(name="jenkins"),
+            Provider(name=GENERIC),
+        )
+    }
+)
+
+
+def claim_text(claims: Claims, name: str) -> str | None:
+    """A claim as text. None for a claim that is missing, or is no text, number or truth value."""
+    value = claims.get(name)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    return value if isinstance(value, str) else None
+
+
+def described(claims: Claims) -> str:
+    """The job of these claims, for an error: `repository 74 (acme/web), refs/heads/main, push`."""
+    for provider in PROVIDERS.values():
+        if provider.pins and all(claim_text(claims, pin) for pin in provider.pins):
+            named = claim_text(claims, provider.repository) if provider.repository else None
+            parts = [
+                f"repository {claim_text(claims, provider.pins[0])}"
+                + (f" ({named})" if named else ""),
+                claim_text(claims, provider.ref) if provider.ref else None,
+                claim_text(claims, provider.event) if provider.event else None,
+            ]
+            return shown(", ".join(part for part in parts if part))
+    return shown(f"subject {claim_text(claims, 'sub')}")
+
+
+def shown(text: str) -> str:
+    """Text of a token, cut and without control characters, for a message or a list."""
+    return "".join(c if c.isprintable() else "?" for c in text[:300])

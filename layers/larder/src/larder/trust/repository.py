@@ -1,0 +1,136 @@
+"""The items of rules in the table of teams.
+
+| pk | sk | holds |
+|---|---|---|
+| `team_...` | `rule#<rule id>` | a rule. |
+| `team_...` | `rules` | `count` of the rules, which the transactions that add and delete them keep exact |
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from larder.clock import from_ms, to_ms
+from larder.conditions import Condition, above, begins_with, below, equals, exists, missing
+from larder.issuers import repository as issuers
+from larder.tables import TEAMS, Item, Write, commit
+from larder.teams.models import Member
+from larder.teams.repository import RULE, standing_by
+from larder.trust.models import Others, Rule, Trusted
+
+_COUNT = "rules"
+
+
+def add(
+    rule: Rule, *also: Write, protecting: Sequence[Write] = (), by: Member | None, most: int
+) -> bool:
+    """Store a new rule. False if the team has `most` already, was deleted, or `by` no longer has the role.
+
+    `protecting` are the writes that decide whether the first rule protects the team, with one to the team's item.
+    """
+    # A transaction cannot have two actions on one item.
+    of_team = protecting or (TEAMS.check(rule.team_id, "team", when=exists("pk")),)
+    room = missing("count") | below(count=most)
+    return commit(
+        TEAMS.put(_item(rule), when=missing("pk")),
+        TEAMS.update(rule.team_id, _COUNT, add={"count": 1}, when=room),
+        *of_team,
+        issuers.named(rule.issuer),
+        *standing_by(rule.team_id, by),
+        *also,
+    )
+
+
+def change(old: Rule, new: Rule, *also: Write, by: Member | None) -> bool:
+    """Replace a rule. False if it has changed since it was read, is gone, or `by` no longer has the role."""
+    changes = _item(new)
+    del changes["pk"], changes["sk"], changes["last_exchange_at"]
+    update = TEAMS.update(old.team_id, RULE + old.id, set=changes, when=_is_as_read(old))
+    return commit(update, *standing_by(old.team_id, by), *also)
+
+
+def delete(rule: Rule, *also: Write, by: Member | None) -> bool:
+    """Delete a rule. False if it is gone, or `by` no longer has the role."""
+    return commit(
+        TEAMS.delete(rule.team_id, RULE + rule.id, when=exists("pk")),
+        TEAMS.update(rule.team_id, _COUNT, add={"count": -1}, when=above(count=0)),
+        *standing_by(rule.team_id, by),
+        *also,
+    )
+
+
+def find(team_id: str, rule_id: str) -> Rule | None:
+    item = TEAMS.get(team_id, RULE + rule_id)
+    return None if item is None else _rule(item)
+
+
+def list_of(team_id: str) -> list[Rule]:
+    """The rules of a team, oldest first."""
+    found = TEAMS.query(equals(pk=team_id) & begins_with(sk=RULE))
+    return sorted(map(_rule, found), key=lambda rule: (rule.created_at, rule.id))
+
+
+def _is_as_read(rule: Rule) -> Condition:
+    return equals(version=rule.version)
+
+
+def _item(rule: Rule) -> dict[str, Any]:
+    def moment(time: datetime | None) -> int | None:
+        return None if time is None else to_ms(time)
+
+    return {
+        "pk": rule.team_id,
+        "sk": RULE + rule.id,
+        "name": rule.name,
+        "provider": rule.provider,
+        "issuer": rule.issuer,
+        "audience": rule.audience,
+        "pinned": dict(rule.pinned),
+        "repository": rule.repository,
+        "refs": list(rule.trusted.refs),
+        "events": list(rule.trusted.events),
+        "requires_protected_ref": rule.trusted.requires_protected_ref,
+        "claims": {name: list(values) for name, values in rule.trusted.claims.items()},
+        "replace_events": list(rule.trusted.replace_events),
+        "others": rule.others.value,
+        "scope_claim": rule.scope_claim,
+        "lifetime_s": rule.lifetime_s,
+        "enabled": rule.enabled,
+        "version": rule.version,
+        "created_at": to_ms(rule.created_at),
+        "updated_at": to_ms(rule.updated_at),
+        "pending_until": moment(rule.pending_until),
+        "last_exchange_at": moment(rule.last_exchange_at),
+    }
+
+
+def _rule(item: Item) -> Rule:
+    def moment(name: str) -> datetime | None:
+        return from_ms(item[name]) if name in item else None
+
+    return Rule(
+        id=item["sk"].removeprefix(RULE),
+        team_id=item["pk"],
+        name=item["name"],
+        provider=item["provider"],
+        issuer=item["issuer"],
+        audience=item.get("audience"),
+        pinned=item["pinned"],
+        repository=item.get("repository"),
+        trusted=Trusted(
+            refs=tuple(item["refs"]),
+            events=tuple(item["events"]),
+            requires_protected_ref=item["requires_protected_ref"],
+            claims={name: tuple(values) for name, values in item["claims"].items()},
+            replace_events=tuple(item["replace_events"]),
+        ),
+        others=Others(item["others"]),
+        scope_claim=item.get("scope_claim"),
+        lifetime_s=item.get("lifetime_s"),
+        enabled=item["enabled"],
+        version=item["version"],
+        created_at=from_ms(item["created_at"]),
+        updated_at=from_ms(item["updated_at"]),
+        pending_until=moment("pending_until"),
+        last_exchange_at=moment("last_exchange_at"),
+    )

@@ -1,0 +1,139 @@
+"""Rules in replies."""
+
+from datetime import datetime
+from typing import Literal, TypedDict
+
+from larder.clock import Milliseconds, to_ms
+from larder.trust.models import Explanation, Others, Rule, RuleStatus
+
+
+class TrustedJson(TypedDict):
+    """Which jobs are trusted. A job must meet all of it.
+
+    Trusted jobs of `replaceEvents` also replace artifacts that a protected team keeps.
+    """
+
+    refs: list[str]
+    events: list[str]
+    requireProtectedRef: bool
+    claims: dict[str, list[str]]
+    replaceEvents: list[str]
+
+
+class RuleJson(TypedDict):
+    """A rule. `pinned` is empty while it waits for the first token of `repository`, until `pendingUntil`.
+
+    `audience` is null for the address of this service, and `lifetimeSeconds` for the option of the deployment.
+    """
+
+    id: str
+    name: str
+    provider: str
+    issuer: str
+    audience: str | None
+    repository: str | None
+    pinned: dict[str, str]
+    state: RuleStatus
+    pendingUntil: Milliseconds | None
+    trusted: TrustedJson
+    others: Others
+    scopeClaim: str | None
+    lifetimeSeconds: int | None
+    enabled: bool
+    version: int
+    createdAt: Milliseconds
+    updatedAt: Milliseconds
+    lastExchangeAt: Milliseconds | None
+
+
+class ProtectingRuleJson(RuleJson):
+    """The first rule of its team, which has protected the team."""
+
+    teamProtected: Literal[True]
+
+
+class RulesJson(TypedDict):
+    """The rules of the team, oldest first."""
+
+    rules: list[RuleJson]
+
+
+class RemovedRuleJson(TypedDict):
+    id: str
+
+
+class ExplanationJson(TypedDict):
+    """What a rule says to the claims. `refused` and `notTrusted` have the reasons.
+
+    A job that is not refused and not trusted gets what `others` of the rule says. `cacheScope` is null for a job that
+    gets no token.
+    """
+
+    rule: str
+    name: str
+    accepted: bool
+    refused: list[str]
+    trusted: bool
+    notTrusted: list[str]
+    permissions: list[str]
+    cacheScope: str | None
+
+
+class ExplanationsJson(TypedDict):
+    rules: list[ExplanationJson]
+
+
+def rule_json(rule: Rule, now: datetime) -> RuleJson:
+    trusted = rule.trusted
+    return {
+        "id": rule.id,
+        "name": rule.name,
+        "provider": rule.provider,
+        "issuer": rule.issuer,
+        "audience": rule.audience,
+        "repository": rule.repository,
+        "pinned": dict(rule.pinned),
+        "state": rule.status(now),
+        "pendingUntil": _ms(rule.pending_until),
+        "trusted": {
+            "refs": list(trusted.refs),
+            "events": list(trusted.events),
+            "requireProtectedRef": trusted.requires_protected_ref,
+            "claims": {name: list(values) for name, values in trusted.claims.items()},
+            "replaceEvents": list(trusted.replace_events),
+        },
+        "others": rule.others,
+        "scopeClaim": rule.scope_claim,
+        "lifetimeSeconds": rule.lifetime_s,
+        "enabled": rule.enabled,
+        "version": rule.version,
+        "createdAt": to_ms(rule.created_at),
+        "updatedAt": to_ms(rule.updated_at),
+        "lastExchangeAt": _ms(rule.last_exchange_at),
+    }
+
+
+def created_rule_json(
+    rule: Rule, now: datetime, *, protects_team: bool
+) -> RuleJson | ProtectingRuleJson:
+    if protects_team:
+        return {**rule_json(rule, now), "teamProtected": True}
+    return rule_json(rule, now)
+
+
+def explanation_json(one: Explanation) -> ExplanationJson:
+    match = one.match
+    return {
+        "rule": one.rule.id,
+        "name": one.rule.name,
+        "accepted": match is not None and bool(match.actions),
+        "refused": list(one.refused),
+        "trusted": match is not None and not match.distrusted,
+        "notTrusted": [] if match is None else list(match.distrusted),
+        "permissions": [] if match is None else [f"artifacts:{one}" for one in match.actions],
+        "cacheScope": match.scope if match is not None and match.actions else None,
+    }
+
+
+def _ms(moment: datetime | None) -> Milliseconds | None:
+    return None if moment is None else to_ms(moment)

@@ -1,0 +1,98 @@
+"""`larder trust` and `larder issuers`."""
+
+import json
+from pathlib import Path
+
+from larder.teams.protection import read_protection
+from larder.trust.rules import list_rules
+from tests.issuer import GITHUB, github_claims
+from tests.requests import Cloud
+
+from .conftest import Larder
+
+OWN = "https://gitlab.acme.example"
+
+
+def test_add_list_show_set_and_remove(larder: Larder, cloud: Cloud) -> None:
+    made = larder.json("trust", "add", "acme", "--github", "acme/web", "--lifetime", "30m")
+    assert (made["state"], made["name"], made["lifetime_s"]) == ("pending", "web", 1800)
+    (listed,) = larder.json("trust", "list", "acme")
+    assert listed == larder.json("trust", "show", "acme", made["id"]) == made
+    assert made["replace_events"] == ["workflow_dispatch"]
+    change = (
+        "--replace-event",
+        "push",
+        "--ref",
+        "refs/heads/x",
+        "--ref",
+        "refs/heads/y",
+        "--others",
+        "read",
+        "--disable",
+    )
+    changed = larder.json("trust", "set", "acme", made["id"], *change)
+    assert (changed["refs"], changed["others"]) == (["refs/heads/x", "refs/heads/y"], "read")
+    assert (changed["state"], changed["replace_events"]) == ("disabled", ["push"])
+    removed = larder.json("trust", "remove", "acme", made["id"])
+    assert removed == {"id": made["id"], "name": "web", "deleted": True}
+    assert list_rules(cloud.team.id) == []
+    assert "larder trust add acme" in larder("trust", "list", "acme").output
+
+
+def test_the_first_rule_protects_its_team(larder: Larder, cloud: Cloud) -> None:
+    add = ("trust", "add", "acme", "--github", "acme/web")
+    assert "acme is now protected" in larder(*add).stderr
+    assert read_protection(cloud.team.id).on is True
+    assert larder(*add).stderr == ""
+
+
+def test_no_protect_keeps_the_team_as_it_is(larder: Larder, cloud: Cloud) -> None:
+    add = ("trust", "add", "acme", "--github", "acme/web", "--no-protect")
+    assert larder(*add).stderr == ""
+    assert read_protection(cloud.team.id).on is False
+
+
+def test_another_issuer_and_its_claims(larder: Larder, cloud: Cloud) -> None:
+    by_name = ("trust", "add", "acme", "--gitlab", "acme/web", "--issuer", OWN)
+    assert "larder issuers add" in larder.refusal(*by_name)
+    larder("issuers", "add", OWN)
+    assert larder.json(*by_name)["issuer"] == OWN
+    made = larder.json(
+        *("trust", "add", "acme", "--provider", "generic", "--issuer", OWN, "--pin", "sub=web"),
+        *("--claim", "branch=main", "--claim", "branch=next", "--scope-claim", "branch"),
+    )
+    assert (made["claims"], made["others"]) == ({"branch": ["main", "next"]}, "scope")
+    (issuer,) = larder.json("issuers", "list")
+    assert (issuer["url"], issuer["added"], issuer["keys"]) == (OWN, True, 0)
+    larder("issuers", "remove", OWN)
+    assert "was not added" in larder.refusal("issuers", "remove", OWN)
+    assert larder.refusal("issuers", "add", "http://gitlab.com").startswith(
+        "issuer: must be an https"
+    )
+
+
+def test_explain(larder: Larder, cloud: Cloud, tmp_path: Path) -> None:
+    larder("trust", "add", "acme", "--github", "acme/web")
+    claims = {**github_claims(ref="refs/heads/x"), "iss": GITHUB}
+    file = tmp_path / "claims.json"
+    file.write_text(
+        json.dumps({**claims, "aud": larder.json("trust", "list", "acme")[0]["audience"]})
+    )
+    (explained,) = larder.json("trust", "explain", "acme", str(file))
+    assert (explained["accepted"], explained["trusted"]) == (True, False)
+    assert explained["why"] == "ref is refs/heads/x, not refs/heads/main"
+    file.write_text("eyJ.eyJ.x")
+    assert "claims as a JSON object" in larder.refusal(
+        *("trust", "explain", "acme", str(file)), status=2
+    )
+
+
+def test_wrong_usage(larder: Larder, cloud: Cloud) -> None:
+    for arguments in (
+        ("trust", "add", "acme"),
+        ("trust", "add", "acme", "--github", "a/b", "--gitlab", "a/b"),
+        ("trust", "add", "acme", "--github", "a/b", "--pin", "repository_id"),
+        ("trust", "set", "acme", "rule_x"),
+    ):
+        larder.refusal(*arguments, status=2)
+    assert "no rule with this id" in larder.refusal("trust", "show", "acme", "rule_x")

@@ -1,0 +1,42 @@
+"""PATCH /v1/teams/{idOrSlug}/rules/{ruleId}"""
+
+from typing import Any
+
+import pytest
+
+from larder import clock
+from larder.audit.service import read_entries
+from tests.functions.teams.people import Person, outcome
+from tests.functions.teams.rules import RULES, made
+from tests.requests import Cloud
+
+
+def test_only_what_the_body_names_changes(cloud: Cloud, ada: Person) -> None:
+    rule = made(cloud)
+    change = {"name": "docs", "trusted": {"refs": ["refs/heads/x"]}, "others": "read"}
+    changed = ada.send("PATCH", f"{RULES}/{rule.id}", json_body=change).json
+    assert (changed["name"], changed["others"], changed["version"]) == ("docs", "read", 2)
+    assert changed["trusted"]["refs"] == ["refs/heads/x"]
+    assert changed["trusted"]["events"] == list(rule.trusted.events)
+    (entry,) = read_entries(cloud.team.id, limit=1, now=clock.now()).entries
+    assert (entry.action, entry.subject) == ("rule_changed", rule.id)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({}, "no_values_to_update"),
+        ({"id": "x"}, "no_values_to_update"),
+        ({"trusted": {"events": ["issues"]}}, "bad_request"),
+        ({"enabled": "no"}, "bad_request"),
+        ({"others": 1}, "bad_request"),
+    ],
+)
+def test_400(cloud: Cloud, ada: Person, body: dict[str, Any], code: str) -> None:
+    reply = ada.send("PATCH", f"{RULES}/{made(cloud).id}", json_body=body)
+    assert outcome(reply) == (400, code)
+
+
+def test_404_for_a_rule_that_does_not_exist(ada: Person) -> None:
+    reply = ada.send("PATCH", f"{RULES}/rule_{'a' * 27}", json_body={"enabled": False})
+    assert outcome(reply) == (404, "rule_not_found")
