@@ -231,6 +231,8 @@ def _add_function(
 ) -> None:
     properties = {**shared, **own}
     logging = {**shared.get("LoggingConfig", {}), **own.get("LoggingConfig", {})}
+    # SAM adds the layers of a function to those of all functions.
+    used = [*shared.get("Layers", []), *own.get("Layers", [])]
     variables = [
         unpacked(names.resolve(source.get("Environment", {}).get("Variables", {})))
         for source in (shared, own)
@@ -242,9 +244,7 @@ def _add_function(
         timeout_s=int(names.resolve(properties.get("Timeout", _DEFAULT_TIMEOUT_S))),
         memory_mb=int(names.resolve(properties.get("MemorySize", _DEFAULT_MEMORY_MB))),
         # A third-party layer has an ARN, and no folder on one machine.
-        layers=tuple(
-            layers[name] for name in names.resolve(properties.get("Layers", [])) if name in layers
-        ),
+        layers=tuple(layers[name] for name in names.resolve(used) if name in layers),
         log_format=str(logging.get("LogFormat", "Text")),
         name=str(names.resolve(properties.get("FunctionName", resource_name(logical_id)))),
         variables=frozenset().union(*variables),

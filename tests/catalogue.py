@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 if TYPE_CHECKING:
     from tests.requests import Reply, Sender
 
 TURBO = "turbo 2.11.11 1.98.0-nightly linux x86_64"
+FORM = {"content-type": "application/x-www-form-urlencoded"}
 CALLBACK = "http://127.0.0.1:9789"
 """Where `turbo login` waits for its token."""
 
@@ -35,6 +36,9 @@ class Names:
     key: str = "larder_sample_key"
     rule: str = "rule_LarderSampleRule00000000000"
     """A rule of the team."""
+    id_token: str = "eyJhbGciOiJSUzI1NiJ9.e30.sample"
+    """An id token of a job that a rule of the team accepts."""
+    ci_token: str = "larder_ci_sample"
     key_id: str = "LarderSampleKey00000000000000000"
     session: str = "LarderSampleSession0000000000000"
     other_session: str = "LarderSampleSessionOtherOne00000"
@@ -180,6 +184,20 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
         "POST /api/auth/api-key/update": by_session(json={"keyId": n.key_id, "name": "deploy"}),
         "POST /api/auth/api-key/verify": public(
             json={"key": n.key, "permissions": {"artifacts": ["read"]}}
+        ),
+        "POST /login/oauth/token": public(
+            headers=FORM,
+            body=urlencode(
+                {
+                    "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+                    "subject_token_type": "urn:ietf:params:oauth:token-type:id_token",
+                    "team_id_or_slug": n.team,
+                    "subject_token": n.id_token,
+                }
+            ).encode(),
+        ),
+        "POST /login/oauth/token/revoke": public(
+            headers=FORM, body=urlencode({"token": n.ci_token}).encode()
         ),
         # functions/artifacts
         "PUT /v8/artifacts/{hash}": by_key(

@@ -1,11 +1,79 @@
-"""Issuers of id tokens, and the claims of their jobs."""
+"""An issuer of id tokens: keys, tokens with any claims and header, and a server that publishes the keys."""
 
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from jwt import api_jws
+from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+
+from larder import clock
+from larder.issuers import repository
 
 GITHUB = "https://token.actions.githubusercontent.com"
 GITLAB = "https://gitlab.com"
 ORIGIN = "https://cache.example.com"
 """The origin of the deployment in the tests of functions."""
+
+
+@cache
+def rsa_key(number: int) -> rsa.RSAPrivateKey:
+    """One of the RSA keys of the tests. Making one takes a tenth of a second."""
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+@cache
+def ec_key() -> ec.EllipticCurvePrivateKey:
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+@dataclass
+class Issuer:
+    """The issuer of a CI. `keys` are its key pairs by their id."""
+
+    url: str = GITHUB
+    keys: dict[str, Any] = field(default_factory=lambda: dict[str, Any](first=rsa_key(0)))
+
+    @property
+    def jwks(self) -> list[dict[str, Any]]:
+        return [public(kid, key) for kid, key in self.keys.items()]
+
+    def publish(self) -> None:
+        """Store the keys as if a function had just fetched them."""
+        repository.add(self.url, None)
+        repository.store_keys(self.url, self.jwks, now=clock.now())
+
+    def mint(
+        self, claims: Mapping[str, Any], *, header: Mapping[str, Any] | None = None, kid: str = ""
+    ) -> str:
+        """A token with these claims, signed with the key `kid`. None as a claim leaves it out."""
+        kid = kid or next(iter(self.keys))
+        now = int(time.time())
+        default = {"iss": self.url, "aud": ORIGIN, "sub": "x", "iat": now, "exp": now + 300}
+        merged = {**default, "jti": str(uuid.uuid4()), **claims}
+        present = {name: value for name, value in merged.items() if value is not None}
+        key = self.keys[kid]
+        algorithm = "RS256" if isinstance(key, rsa.RSAPrivateKey) else "ES256"
+        # Not jwt.encode, which refuses some of the claims that the tests send.
+        return api_jws.encode(
+            json.dumps(present).encode(), key, algorithm, headers={"kid": kid, **(header or {})}
+        )
+
+
+def public(kid: str, key: Any) -> dict[str, Any]:
+    kind: Any = RSAAlgorithm if isinstance(key, rsa.RSAPrivateKey) else ECAlgorithm
+    jwk: dict[str, Any] = json.loads(kind.to_jwk(key.public_key()))
+    return {"kid": kid, "use": "sig", **{k: v for k, v in jwk.items() if k != "key_ops"}}
 
 
 def github_claims(**changed: Any) -> dict[str, Any]:
@@ -45,3 +113,55 @@ def gitlab_claims(**changed: Any) -> dict[str, Any]:
         "sha": "714a629c0b401fdce83e847fc9589983fc6f46bc",
         **changed,
     }
+
+
+Answer = Callable[[BaseHTTPRequestHandler], None]
+
+
+@dataclass
+class Server:
+    """A server of documents by path. `answers` replaces the reply of a path, and `asked` are the requested paths."""
+
+    url: str
+    documents: dict[str, Any] = field(default_factory=dict)
+    answers: dict[str, Answer] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+
+    def issuer(self) -> Issuer:
+        """An issuer whose keys this server publishes."""
+        made = Issuer(self.url)
+        self.documents["/.well-known/openid-configuration"] = {
+            "issuer": self.url,
+            "jwks_uri": f"{self.url}/jwks",
+        }
+        self.documents["/jwks"] = {"keys": made.jwks}
+        return made
+
+
+@contextmanager
+def serving() -> Iterator[Server]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:  # http.server calls it
+            server.asked.append(self.path)
+            path = self.path.partition("?")[0]
+            if answer := server.answers.get(path):
+                answer(self)
+                return
+            document = server.documents.get(path)
+            self.send_response(404 if document is None else 200)
+            self.end_headers()
+            self.wfile.write(json.dumps(document).encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = Server(f"http://127.0.0.1:{listening.server_address[1]}")
+    thread = threading.Thread(target=listening.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        listening.shutdown()
+        listening.server_close()
+        thread.join()

@@ -26,7 +26,7 @@ from larder.turbo_login.service import Grant
 from local.template import DEFAULT_PATH, load_template
 from tests.catalogue import NAMES, Names, entries, valid
 from tests.conftest import SetOption
-from tests.issuer import ORIGIN
+from tests.issuer import ORIGIN, Issuer, github_claims
 from tests.requests import Sender
 
 OPERATIONS = {
@@ -52,6 +52,8 @@ def names(aws_in_memory: None, option: SetOption, mailbox: object, removal_jobs:
     invitee = Invitee(email=ada.email, address=ada.email, role=Role.MEMBER)
     (invitation,) = invitations.create_invitations(other.id, [invitee], by=None, now=now)
     key, token = create_key(NewKey(user_id=ada.id, team_id=acme.id), now=now)
+    issuer = Issuer()
+    issuer.publish()
     pinned = {"repository_id": "74", "repository_owner_id": "65"}
     new = NewRule(provider="github", pinned=pinned)
     rule = create_rule(acme.id, new, by=None, origin=ORIGIN, now=now)
@@ -70,6 +72,7 @@ def names(aws_in_memory: None, option: SetOption, mailbox: object, removal_jobs:
         ),
         invitation_token=invitations.issue_token(invitation),
         rule=rule.id,
+        id_token=issuer.mint(github_claims()),
         login_code=turbo_login.create_token(ada, Grant(sso_team=acme.id), now=now).text,
     )
     put = valid("PUT /v8/artifacts/{hash}", hash=names.hash)

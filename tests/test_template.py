@@ -98,15 +98,20 @@ def test_every_function_runs_on_the_python_version_of_the_layer() -> None:
     assert SHARED["Runtime"] == "python3.13"
     assert SHARED["Architectures"] == ["arm64"]
     assert not [name for name, own in FUNCTIONS.items() if {"Runtime", "Architectures"} & set(own)]
-    layer = of_type("AWS::Serverless::LayerVersion")["LarderLayer"]
-    assert layer["CompatibleRuntimes"] == ["python3.13"]
-    assert layer["CompatibleArchitectures"] == ["arm64"]
+    for layer in of_type("AWS::Serverless::LayerVersion").values():
+        assert layer["CompatibleRuntimes"] == ["python3.13"]
+        assert layer["CompatibleArchitectures"] == ["arm64"]
 
 
 def test_every_function_gets_the_same_zip_and_layer() -> None:
     assert SHARED["CodeUri"] == "layers/larder/placeholder"
     assert SHARED["Layers"] == [{"Ref": "LarderLayer"}]
-    assert not [name for name, own in FUNCTIONS.items() if {"CodeUri", "Layers"} & set(own)]
+    assert not [name for name, own in FUNCTIONS.items() if "CodeUri" in own]
+
+
+def test_only_the_exchange_gets_the_layer_of_pyjwt() -> None:
+    added = {name: own["Layers"] for name, own in FUNCTIONS.items() if "Layers" in own}
+    assert added == {"ExchangeIdToken": [{"Ref": "JwtLayer"}]}
 
 
 def test_the_zip_of_the_functions_is_the_same_in_every_release() -> None:
@@ -125,10 +130,11 @@ def test_the_zip_of_the_functions_is_the_same_in_every_release() -> None:
     )
 
 
-def test_sam_finds_the_target_that_builds_the_layer() -> None:
-    assert RESOURCES["LarderLayer"]["Metadata"]["BuildMethod"] == "makefile"
-    folder = ROOT / RESOURCES["LarderLayer"]["Properties"]["ContentUri"]
-    assert re.search(r"^build-LarderLayer:", (folder / "Makefile").read_text(), re.MULTILINE)
+def test_sam_finds_the_target_that_builds_each_layer() -> None:
+    for name, layer in of_type("AWS::Serverless::LayerVersion").items():
+        assert RESOURCES[name]["Metadata"]["BuildMethod"] == "makefile"
+        makefile = (ROOT / layer["ContentUri"] / "Makefile").read_text()
+        assert re.search(rf"^build-{name}:", makefile, re.MULTILINE)
 
 
 def test_every_module_is_one_function_and_vice_versa() -> None:
@@ -434,6 +440,8 @@ CALLED_BY_CLIENTS = {
     ("GET", "/turborepo/success"): "ShowLoginSuccess",
     ("GET", "/api/auth/sso"): "StartSsoLogin",
     ("GET", "/registration/verify"): "ExchangeLoginCode",
+    ("POST", "/login/oauth/token"): "ExchangeIdToken",
+    ("POST", "/login/oauth/token/revoke"): "RevokeCiToken",
     ("GET", "/v2/user"): "GetUser",
     ("GET", "/v5/user/tokens/current"): "GetCurrentToken",
     ("DELETE", "/v3/user/tokens/current"): "RevokeCurrentToken",
@@ -709,12 +717,14 @@ FOR_ANYBODY = {
     "AnswerCorsPreflight",
     "AnswerUnknown",
     "ConfirmNewEmail",
+    "ExchangeIdToken",
     "ExchangeLoginCode",
     "FollowResetLink",
     "GetOk",
     "PreviewInvitation",
     "RequestPasswordReset",
     "ResetPassword",
+    "RevokeCiToken",
     "ShowHome",
     "ShowInvitation",
     "ShowLogin",
@@ -741,7 +751,7 @@ CORS_PATH = "/api/auth/{proxy+}"
 UNCOUNTED = {f"/api/auth{path}" for path, limit in BY_PATH.items() if limit is None}
 """Paths without a rate limit per client address."""
 
-COUNTED_ELSEWHERE = {"/registration/verify", "/v1/teams/invitation"}
+COUNTED_ELSEWHERE = {"/login/oauth/token", "/registration/verify", "/v1/teams/invitation"}
 """Paths outside `/api/auth` with a rate limit per client address."""
 
 

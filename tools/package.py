@@ -1,6 +1,6 @@
-"""Package the output of `make build` in dist/larder-<version>: the template and two archives for `sam package`.
+"""Package the output of `make build` in dist/larder-<version>: the template and the archives for `sam package`.
 
-Run by `make package`. The code is in the layer. The functions' own archive is the same in every release, so it is not
+Run by `make package`. The code is in a layer. The functions' own archive is the same in every release, so it is not
 compressed: zlib's output depends on its version. The same files always give the same archives: entries are sorted and
 have a fixed date. SHA256SUMS lists the checksum of every file.
 """
@@ -21,6 +21,8 @@ DATE = (1980, 1, 1, 0, 0, 0)
 """The earliest date that a zip archive can hold."""
 FUNCTIONS, LAYER, TEMPLATE, SUMS = "functions.zip", "layer.zip", "template.yaml", "SHA256SUMS"
 SETTINGS = "samconfig.toml"
+CODE_LAYER = "LarderLayer"
+"""The layer with all code. Others only have packages for some functions."""
 
 _CODE = re.compile(r"^(?P<indent> +)CodeUri: (?P<folder>[A-Za-z0-9]+)$", re.MULTILINE)
 _LAYER = re.compile(r"^(?P<indent> +)ContentUri: (?P<folder>[A-Za-z0-9]+)$", re.MULTILINE)
@@ -42,22 +44,31 @@ def package(built: Path, folder: Path) -> list[Path]:
         raise Unbuilt("there is no build: run `make build`")
     template = (built / TEMPLATE).read_text()
     functions = sorted({match["folder"] for match in _CODE.finditer(template)})
-    (layer,) = {match["folder"] for match in _LAYER.finditer(template)}
+    layers = sorted({match["folder"] for match in _LAYER.finditer(template)})
     sums = {_sum_of(built / name) for name in functions}
     if len(sums) != 1:
         raise Unbuilt(f"the functions have {len(sums)} different zips: run `make build` again")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     _zip(built / functions[0], folder / FUNCTIONS, ZIP_STORED)
-    _zip(built / layer, folder / LAYER, ZIP_DEFLATED)
+    for layer in layers:
+        _zip(built / layer, folder / _archive(layer), ZIP_DEFLATED)
     template = _CODE.sub(rf"\g<indent>CodeUri: {FUNCTIONS}", template)
-    (folder / TEMPLATE).write_text(_LAYER.sub(rf"\g<indent>ContentUri: {LAYER}", template))
+    template = _LAYER.sub(
+        lambda found: f"{found['indent']}ContentUri: {_archive(found['folder'])}", template
+    )
+    (folder / TEMPLATE).write_text(template)
     (folder / SETTINGS).write_text(_for_deploying((ROOT / SETTINGS).read_text()))
     shutil.copy(ROOT / "LICENSE", folder)
     files = sorted(folder.iterdir())
     lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files]
     (folder / SUMS).write_text("".join(lines))
     return [*files, folder / SUMS]
+
+
+def _archive(layer: str) -> str:
+    """The archive of a layer: `LarderLayer` is in `layer.zip`, `JwtLayer` in `jwt-layer.zip`."""
+    return LAYER if layer == CODE_LAYER else f"{layer.removesuffix('Layer').lower()}-{LAYER}"
 
 
 def _for_deploying(settings: str) -> str:

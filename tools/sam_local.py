@@ -32,7 +32,6 @@ HOST = "host.docker.internal"
 """This machine, for a container. Docker Desktop defines it; on Linux, SAM adds it."""
 ENDPOINTS = ("AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_LAMBDA", "AWS_ENDPOINT_URL_S3")
 
-_LAYER = "LarderLayer"
 _OF_SAM = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_DEFAULT_REGION")
 """Variables that SAM passes on from its own environment."""
 # Prints the address of this machine in Docker's network; nothing where Docker Desktop forwards to it.
@@ -125,10 +124,16 @@ def write_files(folder: Path, template: Template, cloud: Mapping[str, str]) -> P
     return folder
 
 
+def _layer_name(place: Path) -> str:
+    """The logical id of a layer. A build names the folder like it, and the source tree with its first word."""
+    return f"{place.name.removesuffix('Layer').capitalize()}Layer"
+
+
 def _document(template: Template) -> dict[str, Any]:
-    (layer,) = {place for one in template.functions for place in one.layers}
+    layers = {_layer_name(place): place for one in template.functions for place in one.layers}
     resources: dict[str, Any] = {
-        _LAYER: {"Type": "AWS::Serverless::LayerVersion", "Properties": {"ContentUri": str(layer)}}
+        name: {"Type": "AWS::Serverless::LayerVersion", "Properties": {"ContentUri": str(place)}}
+        for name, place in sorted(layers.items())
     }
     for one in template.functions:
         names = [*sorted(one.variables), *ENDPOINTS]
@@ -140,7 +145,7 @@ def _document(template: Template) -> dict[str, Any]:
                 "Runtime": RUNTIME,
                 "Architectures": ["arm64"],
                 "CodeUri": str(one.code_folder),
-                "Layers": [{"Ref": _LAYER}],
+                "Layers": [{"Ref": _layer_name(place)} for place in one.layers],
                 "MemorySize": one.memory_mb,
                 "Timeout": one.timeout_s,
                 "Environment": {"Variables": dict.fromkeys(names, "")},

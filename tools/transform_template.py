@@ -1,7 +1,7 @@
 """Print SAM's output for template.yaml as JSON: every resource that a deployment would have.
 
 Run by the Python of SAM's own environment: `.tools/sam/bin/python tools/transform_template.py`. It needs no
-network: the code of functions and layer gets placeholder addresses, such as an upload would give it.
+network: the code of functions and layers gets placeholder addresses, such as an upload would give it.
 """
 
 import json
@@ -26,7 +26,8 @@ def main() -> None:
     os.environ.setdefault("AWS_DEFAULT_REGION", "us-east-1")
     template = yaml_parse(TEMPLATE.read_text())
     template["Globals"]["Function"]["CodeUri"] = "s3://bucket/functions.zip"
-    template["Resources"]["LarderLayer"]["Properties"]["ContentUri"] = "s3://bucket/layer.zip"
+    for layer in ("LarderLayer", "JwtLayer"):
+        template["Resources"][layer]["Properties"]["ContentUri"] = f"s3://bucket/{layer}.zip"
     json.dump(transform(template, {}, NoManagedPolicies()), sys.stdout)
 
 

@@ -33,8 +33,8 @@ _BUILD = Path(".aws-sam", "build", "template.yaml")
 _ARM64 = ("aarch64", "arm64")
 _EXPORT_RUNTIME = ("export", "--quiet", "--frozen", "--no-header", "--only-group", "runtime")
 _EXPORT_LAYER = (
-    *("export", "--quiet", "--frozen", "--no-header", "--package", "larder"),
-    *("--no-dev", "--no-emit-workspace"),
+    *("export", "--quiet", "--frozen", "--no-header"),
+    *("--no-dev", "--group", "jwt", "--no-emit-workspace"),
 )
 _INSTALL = (
     *("pip", "install", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"),
@@ -203,9 +203,10 @@ def _up_to_date(source: Template, built: Template) -> bool:
         for old, new in zip(source.functions, built.functions, strict=True)
         for pair in [
             (old.code_folder, new.code_folder),
+            # The first layer has all code. Others only have packages.
             *(
                 (theirs, ours / "python")
-                for layer, ours in zip(old.layers, new.layers, strict=True)
+                for layer, ours in zip(old.layers[:1], new.layers[:1], strict=True)
                 for theirs in (layer / "src", old.source_folder)
             ),
         ]

@@ -13,7 +13,7 @@ from local.cloudformation import read_template
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / ".aws-sam" / "build"
 EM_AARCH64 = 183
-EXPORT = "export --quiet --frozen --package larder --no-dev --no-emit-workspace --output-file"
+EXPORT = "export --quiet --frozen --no-dev --group jwt --no-emit-workspace --output-file"
 INSTALL = "pip install --quiet --only-binary :all: --python-version 3.13"
 
 

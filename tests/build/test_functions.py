@@ -120,4 +120,8 @@ def test_a_compiled_module_has_its_path_in_lambda(layer: Path) -> None:
 
 def test_everything_in_the_template_was_built(built_template: dict[str, Any]) -> None:
     assert built_template["Resources"].keys() == source_template().keys()
-    assert {path.name for path in BUILT.iterdir() if path.is_dir()} == {*FUNCTIONS, "LarderLayer"}
+    assert {path.name for path in BUILT.iterdir() if path.is_dir()} == {
+        *FUNCTIONS,
+        "JwtLayer",
+        "LarderLayer",
+    }

@@ -23,8 +23,12 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("package", ["boto3", "botocore", "s3transfer", "urllib3"])
-def test_packages_of_the_runtime_are_left_out(layer: Path, package: str) -> None:
+@pytest.mark.parametrize(
+    "package", ["boto3", "botocore", "s3transfer", "urllib3", "jwt", "cryptography"]
+)
+def test_packages_of_the_runtime_and_of_other_layers_are_left_out(
+    layer: Path, package: str
+) -> None:
     assert not list(layer.glob(f"{package}*"))
 
 

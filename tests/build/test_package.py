@@ -41,6 +41,7 @@ def files(folder: Path) -> set[str]:
 def test_the_archives_contain_the_build(packed: Path) -> None:
     assert set(ZipFile(packed / FUNCTIONS).namelist()) == files(BUILT / "GetStatus")
     assert set(ZipFile(packed / LAYER).namelist()) == files(BUILT / "LarderLayer")
+    assert set(ZipFile(packed / f"jwt-{LAYER}").namelist()) == files(BUILT / "JwtLayer")
 
 
 @dataclass(frozen=True)
@@ -93,9 +94,11 @@ def uploaded(folder: Path, bucket: Bucket, home: Path) -> tuple[set[str], set[st
 
 
 def test_sam_uploads_it(packed: Path, bucket: Bucket, tmp_path: Path) -> None:
-    ((functions,), (layer,)) = uploaded(packed, bucket, tmp_path)
+    ((functions,), layers) = uploaded(packed, bucket, tmp_path)
     assert bucket.content(functions) == (packed / FUNCTIONS).read_bytes()
-    assert bucket.content(layer) == (packed / LAYER).read_bytes()
+    assert {bucket.content(layer) for layer in layers} == {
+        (packed / name).read_bytes() for name in (LAYER, f"jwt-{LAYER}")
+    }
     assert functions == "3634956a44494ef150c09f87ad80a693", "must be the same in every release"
 
 

@@ -83,7 +83,7 @@ It is the same for a session and for a key with every permission, except for `IN
 IN_PERSON = {"PUT /v1/teams/{idOrSlug}/protection"}
 """Endpoints that refuse every key."""
 
-INDEPENDENT_PREFIXES = ("/api/auth/", "/registration/verify")
+INDEPENDENT_PREFIXES = ("/api/auth/", "/login/oauth/", "/registration/verify")
 """Prefixes of paths that do not depend on a role or a caching status, because they only concern the user. Pages do not
 depend on them either.
 """

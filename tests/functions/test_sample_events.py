@@ -90,6 +90,10 @@ def test_an_event_about_a_rule_finds_it(name: str, cloud: Cloud) -> None:
     assert answer(name, cloud)["id"] == NAMES.rule
 
 
+def test_the_id_token_of_the_event_is_a_sample(cloud: Cloud) -> None:
+    assert answer("exchange_id_token", cloud)["error"] == "invalid_request"
+
+
 def test_the_s3_event_matches_the_rule_of_its_function(cloud: Cloud) -> None:
     event = sample("commit_upload", cloud)
     (rule,) = load_template().event_rules

@@ -113,7 +113,9 @@ def test_the_template_has_the_functions_with_their_handler_and_layer(
     for one in template.functions:
         properties = written.document["Resources"][one.logical_id]["Properties"]
         assert properties["Handler"] == one.handler
-        assert properties["Layers"] == [{"Ref": "LarderLayer"}]
+        assert properties["Layers"][0] == {"Ref": "LarderLayer"}
+    exchange = written.document["Resources"]["ExchangeIdToken"]["Properties"]
+    assert exchange["Layers"] == [{"Ref": "LarderLayer"}, {"Ref": "JwtLayer"}]
 
 
 def test_the_files_are_private(written: Written) -> None:

@@ -32,6 +32,7 @@ CHANGED: dict[tuple[str, str], Callable[[Person], dict[str, Any]]] = {
 BY_SECRET = {
     ("GET", "/api/auth/reset-password/{token}"),
     ("GET", "/registration/verify"),
+    ("POST", "/login/oauth/token"),
 }
 LINKS = {("GET", "/api/auth/verify-email"), ("POST", "/api/auth/reset-password")}
 OTHERS = {("GET", "/api/auth/sso")}

@@ -61,6 +61,8 @@ FOR_ANYBODY = {
     "POST /api/auth/sign-in/email",
     "POST /api/auth/sign-out",
     "POST /api/auth/sign-up/email",
+    "POST /login/oauth/token",
+    "POST /login/oauth/token/revoke",
     "POST /v1/teams/invitation",
 }
 

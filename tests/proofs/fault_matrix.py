@@ -240,6 +240,10 @@ def _start_instance(scenario: Scenario, subject: Subject) -> None:
         assert subject.send("GET", "/v8/artifacts/status").status == 200
 
 
+_AGAIN = ("try_again", "temporarily_unavailable")
+"""The codes of a request that can be sent again, here and at the token endpoints."""
+
+
 def _outcome_of(scenario: Scenario, reply: Reply | None, usual: Reply, fault: Fault) -> str:
     if reply is None:
         return "no answer"
@@ -254,7 +258,7 @@ def _outcome_of(scenario: Scenario, reply: Reply | None, usual: Reply, fault: Fa
         if reply.status == 302 and "error" in reply.headers.get("location", ""):
             raise AssertionError(f"redirected to {reply.headers['location']}")
         return "without it" if fault.every_try and fault.way is not Way.LATE else "as ever"
-    if reply.status == 503 and (code == "try_again" or not reply.body):
+    if reply.status == 503 and (code in _AGAIN or not reply.body):
         if "retry-after" not in reply.headers:
             raise AssertionError("503 without Retry-After")
         return "503"
@@ -269,8 +273,9 @@ def code_of(reply: Reply) -> str:
     if not isinstance(body, dict):
         return ""
     code = body.get("code")
-    if code is None and isinstance(body.get("error"), dict):
-        code = body["error"].get("code")
+    error = body.get("error")
+    if code is None:
+        code = error.get("code") if isinstance(error, dict) else error
     return str(code or "").lower()
 
 

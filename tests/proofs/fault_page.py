@@ -176,6 +176,10 @@ DONE = {
     (200, "usage_exceeded"): "the first request took the key's last use",
     (200, "invalid_api_key"): "the first request took the key's last use, and the key is deleted",
     (400, "invalid_password"): "the password is changed",
+    (
+        400,
+        "invalid_request",
+    ): "the id token has given a key, which expires in its time. Get another id token",
     (400, "invalid_token"): "the link is used, and the password is changed",
     (401, "unauthorized"): "the session or key is revoked, or the user is deleted",
     (

@@ -51,7 +51,7 @@ from larder.turbo_login.service import Grant, create_token
 from local.template import load_template
 from tests.catalogue import valid
 from tests.direct_uploads import PREFLIGHT
-from tests.issuer import GITHUB, ORIGIN, github_claims
+from tests.issuer import GITHUB, ORIGIN, Issuer, github_claims
 from tests.proofs.fault_world import Subject, function, in_hours, later
 from tests.requests import Reply, Sender
 
@@ -1139,6 +1139,38 @@ def explain_rules(s: Subject) -> Play:
     body = {"claims": github_claims()}
     yield lambda: s.send("POST", f"/v1/teams/{s.team.slug}/rules/explain", json_body=body)
     yield None
+
+
+def exchanging(s: Subject) -> Request:
+    """The request that exchanges an id token for a key of the team."""
+    rule_of(s)
+    issuer = Issuer(issuer_of(s))
+    issuer.publish()
+    request = valid(
+        "POST /login/oauth/token", team=s.team.slug, id_token=issuer.mint(github_claims())
+    )
+    sender = s.sender(None)
+    return lambda: request(sender)
+
+
+# The id token can have been used by the request whose reply was lost. A job then gets another one.
+@scenario("POST /login/oauth/token", done_before={400: "invalid_request"})
+def exchange_id_token(s: Subject) -> Play:
+    yield exchanging(s)
+    yield None
+    (rule,) = rules.list_rules(s.team.id)
+    assert len(keys.list_keys(rule.id)) == 1, "an id token must give exactly one key"
+
+
+@scenario("POST /login/oauth/token/revoke")
+def revoke_ci_token(s: Subject) -> Play:
+    reply = exchanging(s)()
+    token = reply.json["access_token"]
+    sender = s.sender(None)
+    request = valid("POST /login/oauth/token/revoke", ci_token=token)
+    yield lambda: request(sender)
+    yield None
+    assert s.sender(token)("GET", "/v8/artifacts/status").status == 401
 
 
 @scenario("GET /v1/teams/{idOrSlug}/protection")

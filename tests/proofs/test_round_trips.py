@@ -23,16 +23,21 @@ from larder.artifacts.repository.index import read_entry
 from larder.artifacts.service import store
 from larder.concurrency import submit
 from larder.hashing import time_ordered_id
+from larder.instance import restart
 from larder.settings import settings
 from larder.teams.protection import ProtectionChange, change_protection
 from larder.teams.state import change_state
 from larder.teams.teams import create_team
+from larder.trust.models import NewRule
+from larder.trust.rules import create_rule
 from tests.catalogue import valid
 from tests.conftest import SetOption
 from tests.direct_uploads import PREFLIGHT, announce, offer, put_object, upload, versions_of
 from tests.hooks import hooked
+from tests.issuer import ORIGIN, Issuer, github_claims
 from tests.proofs.aws_calls import Calls, counted
 from tests.requests import Cloud, Reply, Sender
+from tests.trust.exchanging import exchange
 
 SMALL = b"small artifact"
 MEDIUM = SMALL * 200
@@ -112,9 +117,22 @@ IDENTITIES: dict[str, Identity] = {
     "slug": lambda cloud: Sender(cloud.token, slug=cloud.team.slug),
     "teamId": lambda cloud: Sender(cloud.token, team_id=cloud.team.id),
     "neither": lambda cloud: Sender(cloud.token),
+    "CI job, slug": lambda cloud: Sender(ci_token(cloud), slug=cloud.team.slug),
     "session, slug": lambda cloud: Sender(session_token(cloud), slug=cloud.team.slug),
     "session, teamId": lambda cloud: Sender(session_token(cloud), team_id=cloud.team.id),
 }
+
+
+def ci_token(cloud: Cloud, **claims: str) -> str:
+    """The token of a CI job. The batch reads its rule in place of a member and the user."""
+    pinned = {"repository_id": "74", "repository_owner_id": "65"}
+    new = NewRule(provider="github", pinned=pinned)
+    create_rule(cloud.team.id, new, by=None, origin=ORIGIN, now=clock.now())
+    issuer = Issuer()
+    issuer.publish()
+    reply = exchange(issuer.mint(github_claims(**claims)))
+    restart()
+    return str(reply.json["access_token"])
 
 
 def session_token(cloud: Cloud) -> str:
@@ -184,8 +202,15 @@ def trusted_key(cloud: Cloud) -> str:
     return create_key(NewKey(user_id=cloud.user.id, permissions=permissions), now=clock.now())[1]
 
 
-TRUSTED_TOKENS: dict[str, Callable[[Cloud], str]] = {"key": trusted_key}
-OTHER_TOKENS: dict[str, Callable[[Cloud], str]] = {"key": lambda cloud: cloud.token}
+def pull_request_token(cloud: Cloud) -> str:
+    return ci_token(cloud, event_name="pull_request", ref="refs/pull/7/merge")
+
+
+TRUSTED_TOKENS: dict[str, Callable[[Cloud], str]] = {"key": trusted_key, "CI job": ci_token}
+OTHER_TOKENS: dict[str, Callable[[Cloud], str]] = {
+    "key": lambda cloud: cloud.token,
+    "CI job": pull_request_token,
+}
 
 
 @pytest.mark.parametrize("token", TRUSTED_TOKENS)

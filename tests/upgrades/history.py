@@ -21,11 +21,15 @@ from larder.teams.models import CachingStatus, Role, TeamChange
 from larder.teams.protection import ProtectionChange, change_protection
 from larder.teams.state import change_state
 from larder.teams.teams import create_team
+from larder.trust.models import NewRule
+from larder.trust.rules import create_rule
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, offer, upload
 from tests.invocations import handed_over
+from tests.issuer import ORIGIN, Issuer, github_claims
 from tests.mailbox import Mailbox
 from tests.requests import Browser, Reply, Sender, deliver
+from tests.trust.exchanging import exchange
 
 PASSWORD = "correct horse battery staple"
 TAG = "Tc0BmHvJYMIYJ62/zx87YqO0Flxk+5Ovip25NY825CQ="
@@ -110,6 +114,7 @@ def live(option: SetOption, mailbox: Mailbox) -> Past:
         made, token = create_key(new, now=created_at)
         ids[name] = made.id
         credentials[name] = {"authorization": f"Bearer {token}"}
+    credentials["job"] = {"authorization": f"Bearer {_exchanged(acme.id)}"}
     _build(_sender(credentials["ci"]))
     _tidy_up(_sender(credentials["leaked"]), _sender(credentials["managing"]), ids["leaked"])
     _build_in_scopes(_sender(credentials["main"]), _sender(credentials["pull request"]))
@@ -159,6 +164,19 @@ def _invite(send: Sender, mailbox: Mailbox) -> str:
     eve = {"email": "eve@acme.example", "role": "DEVELOPER"}
     assert send("POST", "/v2/teams/acme/members", json_body=eve).status == 200
     return mailbox.link()
+
+
+def _exchanged(team_id: str) -> str:
+    """Add rules to the team, and exchange the id token of a job. Return the token of the job."""
+    pinned = {"repository_id": "74", "repository_owner_id": "65"}
+    for new in (
+        NewRule(provider="github", pinned=pinned, lifetime_s=21_600),
+        NewRule(provider="gitlab", repository="acme/docs"),
+    ):
+        create_rule(team_id, new, by=None, origin=ORIGIN, now=clock.now())
+    issuer = Issuer()
+    issuer.publish()
+    return str(exchange(issuer.mint(github_claims())).json["access_token"])
 
 
 def _build(send: Sender) -> None:
@@ -227,6 +245,9 @@ def _questions(ids: dict[str, str]) -> list[Question]:
         {"as": "expired", "method": "GET", "path": "/v8/artifacts/status"},
         {"as": "counted", "method": "GET", "path": "/v8/artifacts/status"},
         {"as": "ci", "method": "GET", "path": "/v1/usage", "query": f"from={today}&to={today}"},
+        {"as": "job", "method": "GET", "path": "/v8/artifacts/status"},
+        {"as": "job", "method": "GET", "path": f"/v8/artifacts/{SMALL}"},
+        {"as": "inviting", "method": "GET", "path": "/v1/teams/acme/rules"},
         {"as": "personal", "method": "GET", "path": "/v2/user"},
         {"as": "ci", "method": "GET", "path": "/v5/user/tokens/current"},
         {"as": "personal", "method": "GET", "path": "/v2/teams"},

@@ -120,7 +120,7 @@ def _request(function: Function) -> dict[str, Any]:
     request = valid(operation, origin=f"https://{HOST}")
     body, headers = request.body, dict(request.headers)
     if body:
-        headers["content-type"] = "application/octet-stream"
+        headers.setdefault("content-type", "application/octet-stream")
     elif request.json is not None:
         body = json.dumps(request.json, separators=(",", ":")).encode()
         headers["content-type"] = "application/json"

@@ -25,7 +25,14 @@ from larder.web.guards import BODYLESS, check_rate, guard_request
 from larder.web.origins import check_callbacks
 from larder.web.principals import cache as cache_principals
 from larder.web.principals import session as session_principals
-from larder.web.replies.errors import REPLIES, AuthErrorJson, ErrorJson, auth_code
+from larder.web.replies.errors import (
+    REPLIES,
+    AuthErrorJson,
+    ErrorJson,
+    OAuthErrorJson,
+    auth_code,
+    oauth_code,
+)
 from local.template import DEFAULT_PATH, Route, Template
 from tools.openapi import Undocumented
 from tools.openapi.failures import Errors, raised_by
@@ -213,6 +220,10 @@ class _Operation:
     def _is_auth(self) -> bool:
         return not self._is_page and guard_request in self.module.app._router_middlewares
 
+    @property
+    def _is_oauth(self) -> bool:
+        return hasattr(self.module, "oauth_api")
+
     def described(self) -> Schema:
         summary, _, more = (inspect.getdoc(self.handler) or "").partition("\n")
         summary = summary.partition(": ")[2] or summary
@@ -383,8 +394,10 @@ class _Operation:
             response["headers"] = headers(names, always)
         if self.route.method == "HEAD" or raised == {DeleteUserDisabled}:
             return response
-        base = self.components.schema_of(AuthErrorJson if self._is_auth else ErrorJson)
-        schema: Schema = {"allOf": [base, {"properties": {"code": {"enum": codes}}}]}
+        shape = AuthErrorJson if self._is_auth else OAuthErrorJson if self._is_oauth else ErrorJson
+        base = self.components.schema_of(shape)
+        named = "error" if self._is_oauth else "code"
+        schema: Schema = {"allOf": [base, {"properties": {named: {"enum": codes}}}]}
         return {**response, "content": {"application/json": {"schema": schema}}}
 
     def _headers_with(self, error: type[LarderError]) -> list[str]:
@@ -392,6 +405,8 @@ class _Operation:
         return [] if error is NotThroughProxy else list(self._given_to_app("error_headers") or ())
 
     def _code(self, error: type[LarderError]) -> str:
+        if self._is_oauth:
+            return oauth_code(error)
         return auth_code(error) if self._is_auth else REPLIES[error].code
 
 

@@ -26,6 +26,7 @@ from larder.web import parameters
 from larder.web.bodies import api_keys as api_key_bodies
 from larder.web.bodies import cache as cache_bodies
 from larder.web.bodies import credentials as credential_bodies
+from larder.web.bodies import oauth as oauth_bodies
 from larder.web.bodies import teams as team_bodies
 from larder.web.principals import cache as cache_principals
 from larder.web.queries import api_keys as api_key_query
@@ -317,6 +318,34 @@ def _caching() -> Schema:
     return {"type": "object", "properties": {"status": status}, "required": ["status"]}
 
 
+def _exchange_form() -> Schema:
+    texts = ("team_id", "teamId", "slug", "policy_id", "scope", "audience", "resource", "client_id")
+    properties: dict[str, Schema] = {
+        "grant_type": {"type": "string", "const": oauth_bodies.GRANT},
+        "subject_token": {
+            **_ANY_TEXT,
+            "description": "The id token of the CI. Its audience is the address of this service.",
+        },
+        "subject_token_type": {"type": "string", "enum": list(oauth_bodies.ID_TOKEN_TYPES)},
+        "requested_token_type": {"type": "string", "const": oauth_bodies.ACCESS_TOKEN_TYPE},
+        "team_id_or_slug": {**_ANY_TEXT, "description": "The team, by its id or slug."},
+        **dict.fromkeys(texts, _ANY_TEXT),
+    }
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": ["grant_type", "subject_token", "team_id_or_slug"],
+    }
+
+
+def _revoked_form() -> Schema:
+    return {
+        "type": "object",
+        "properties": {"token": _ANY_TEXT, "token_type_hint": _ANY_TEXT},
+        "required": ["token"],
+    }
+
+
 BODIES: dict[Callable[..., Any], Callable[[], Body]] = {
     parameters.artifact_body: lambda: Body(
         "application/octet-stream", {"type": "string", "format": "binary", "minLength": 1}
@@ -324,6 +353,8 @@ BODIES: dict[Callable[..., Any], Callable[[], Body]] = {
     cache_bodies.usage_events: lambda: Body("application/json", _events()),
     cache_bodies.query_hashes: lambda: Body("application/json", _hashes()),
     cache_bodies.caching_to_set: lambda: Body("application/json", _caching()),
+    oauth_bodies.exchange_form: lambda: Body(oauth_bodies.FORM, _exchange_form()),
+    oauth_bodies.revoked_token: lambda: Body(oauth_bodies.FORM, _revoked_form()),
     team_bodies.sent_invitations: lambda: Body(
         "application/json",
         {

@@ -433,6 +433,18 @@ class ExchangeRefused(LarderError):
     """An id token is not valid, or no rule accepts it. The message says why, in terms of the caller's own token."""
 
 
+class IdTokenSpent(ExchangeRefused):
+    message = "subject_token was used before. Get a new one from your CI for each exchange."
+
+
+class UnsupportedGrantType(LarderError):
+    message = "grant_type must be urn:ietf:params:oauth:grant-type:token-exchange."
+
+
+class InvalidTarget(LarderError):
+    message = "audience and resource can only name this service."
+
+
 class IssuerUnavailable(LarderError):
     """Neither the issuer nor the table has keys that are young enough."""
 

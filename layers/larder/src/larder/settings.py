@@ -379,6 +379,20 @@ class Settings:
         longest=800,
         pattern="^[A-Za-z0-9.:/*,_~ -]*$",
     )
+    ci_token_seconds: int = _option(
+        3600,
+        "How many seconds the token of a CI job is valid, unless its rule says otherwise.",
+        group="keys",
+        minimum=300,
+        maximum=21_600,
+    )
+    max_ci_tokens_per_hour: int = _option(
+        5000,
+        "How many tokens the CI jobs of one team can get in an hour.",
+        group="keys",
+        minimum=1,
+        maximum=1_000_000,
+    )
     session_for_api_keys: bool = _option(
         False,
         "Whether an API key in a header of a request to `/api/auth` counts as a session of its user.",

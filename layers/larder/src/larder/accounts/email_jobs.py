@@ -141,6 +141,17 @@ class KeyNeverExpires(_Job):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RulePinned(_Job):
+    """Notify an owner of a team, found by `user_id`, that a rule got the ids of its repository from the first token."""
+
+    kind = "rule_pinned"
+    email: str = ""
+    user_id: str
+    team_id: str
+    rule_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TeamProtected(_Job):
     """Notify an owner, found by `user_id`, that the first key or rule which the team trusts has protected it."""
 
@@ -168,6 +179,7 @@ EmailJob = (
     | PasswordWasReset
     | EmailWasChanged
     | KeyNeverExpires
+    | RulePinned
     | TeamProtected
     | InviteToTeam
 )

@@ -22,6 +22,7 @@ from larder.accounts.email_jobs import (
     PasswordWasReset,
     RequestDescription,
     ResetPassword,
+    RulePinned,
     SignUpAgain,
     TeamProtected,
     VerifyEmail,
@@ -98,6 +99,8 @@ def _deliver(job: EmailJob, now: datetime) -> Delivery:
             return _send_invitation(job, now)
         case KeyNeverExpires():
             return _notify_of_key(job, now)
+        case RulePinned():
+            return _notify_of_rule(job, now)
         case TeamProtected():
             return _notify_of_protection(job, now)
         case EmailWasChanged():
@@ -274,12 +277,20 @@ def _notify_of_key(job: KeyNeverExpires, now: datetime) -> Delivery:
     return _send(template, user, job.mail_context.base_url, now)
 
 
+def _notify_of_rule(job: RulePinned, now: datetime) -> Delivery:
+    """The first job of the repository has decided which ids the rule accepts, so an owner should check them."""
+    template = partial(templates.rule_pinned, rule_id=job.rule_id)
+    return _notify_owner(job, template, now)
+
+
 def _notify_of_protection(job: TeamProtected, now: datetime) -> Delivery:
     """An admin may have named what the team trusts. From then on, the builds of others share less."""
     return _notify_owner(job, templates.team_protected, now)
 
 
-def _notify_owner(job: TeamProtected, template: Callable[..., Message], now: datetime) -> Delivery:
+def _notify_owner(
+    job: RulePinned | TeamProtected, template: Callable[..., Message], now: datetime
+) -> Delivery:
     user, team = service.find_user(job.user_id), find_team(job.team_id)
     if user is None or team is None:
         return Delivery(outcome=Outcome.UNKNOWN_USER)

@@ -1,13 +1,13 @@
 """Keys that have ended before they are deleted.
 
 A key ends when its user is deleted, when a password reset ends the user's keys, and, if it is bound to a team, with the
-user's membership. The transaction that does this makes the key invalid, whatever happens to its deletion. So every
-request with a key checks it: `verify_presented`, and the principals of the cache and of teams, which read the same
-items anyway.
+user's membership. The token of a rule ends when the rule is changed, disabled or removed. The transaction that does
+this makes the key invalid, whatever happens to its deletion. So every request with a key checks it: `verify_presented`,
+and the principals of the cache and of teams, which read the same items anyway.
 """
 
 from larder.api_keys.models import ApiKey
-from larder.teams.models import Membership, TeamMembership, UserState
+from larder.teams.models import Membership, RuleState, TeamMembership, UserState
 
 
 def ended_with_user(key: ApiKey, user: UserState | None) -> bool:
@@ -17,8 +17,13 @@ def ended_with_user(key: ApiKey, user: UserState | None) -> bool:
 
 def ended_with_membership(key: ApiKey, standing: Membership | TeamMembership) -> bool:
     """Whether the membership has ended in which the key was bound to its team, even if its user has joined again."""
-    if key.team_id is None:
+    if key.team_id is None or key.rule_id is not None:
         return False
     if standing.team is None or standing.member is None:
         return True
     return key.created_at < standing.member.joined_at
+
+
+def ended_with_rule(key: ApiKey, rule: RuleState | None) -> bool:
+    """Whether the rule that gave the key to a CI job was removed, changed or disabled since."""
+    return rule is None or not rule.enabled or rule.version != key.rule_version

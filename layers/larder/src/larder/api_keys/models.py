@@ -78,6 +78,9 @@ class ApiKey:
     None without a refill. `password_version` is the user's when the key was created, 0 for keys of version 0.1.0.
     `metadata` may be UNREAD.
 
+    `rule_id`, `rule_version` and `run` are set for the token of a CI job: the rule that gave it, which is also its
+    `user_id`, the version of the rule, and what describes the job.
+
     `scope` is set if it does not follow from the id: the own scope of the key's user, of the key that it replaced or of
     the job that it is for. SHARED_SCOPE is that of a trusted job of a CI.
     """
@@ -105,6 +108,9 @@ class ApiKey:
     last_request: datetime | None
     password_version: int = 0
     scope: str | None = None
+    rule_id: str | None = None
+    rule_version: int | None = None
+    run: Mapping[str, str] | None = None
 
     @property
     def own_scope(self) -> str:

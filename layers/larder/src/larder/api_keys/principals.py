@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from larder.actor import Actor
-from larder.api_keys.ended import ended_with_membership, ended_with_user
+from larder.api_keys.ended import ended_with_membership, ended_with_rule, ended_with_user
 from larder.api_keys.models import ARTIFACT_ACTIONS, REPLACE, ApiKey, scope_of_user
 from larder.errors import NotATeamMember, Unauthenticated
 from larder.teams.models import Membership, TeamMembership
@@ -24,7 +24,7 @@ def own_scope(user_id: str, key: ApiKey | None) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """A user, authenticated by an API key or a session.
+    """A user, authenticated by an API key or a session. With the token of a rule, a CI job of a team.
 
     `user` is set if the request has read the user: always with a session, and with a key only under `/api/auth`.
     """
@@ -50,6 +50,11 @@ class Principal:
         return is_operator(self.user)
 
     @property
+    def is_ci_job(self) -> bool:
+        """Whether the key is the token that a rule gave to a job. It has no user, and no role in the team."""
+        return self.key is not None and self.key.rule_id is not None
+
+    @property
     def bound_to(self) -> str | None:
         """The id of the only team that the key works for. None for a session and for a key without a team."""
         return self.key.team_id if self.key else None
@@ -57,6 +62,11 @@ class Principal:
     def check_not_ended(self, standing: Membership | TeamMembership) -> None:
         """Check a key that was verified with `checked_later`. Raises Unauthenticated, NotATeamMember."""
         if self.key is None:
+            return
+        if self.key.rule_id is not None:
+            rule = standing.rule if isinstance(standing, Membership) else None
+            if standing.team is None or ended_with_rule(self.key, rule):
+                raise Unauthenticated
             return
         if ended_with_user(self.key, standing.user):
             raise Unauthenticated

@@ -66,6 +66,8 @@ _BESIDE_KEYS = Table(API_KEYS.name, "key_hash")
 NEVER = 10**15
 _CLEAN_UP = "#clean-up"
 _LOGIN_CODE = "#login-code#"
+_ID_TOKEN = "#id-token#"  # noqa: S105  # a kind of item
+"""Before the hash of an id token's issuer and id: the item that counts the keys that it has given."""
 _KEYS_OF = "#keys-of#"
 """Before a user's id: the item with the set `hashes` of the user's keys. Each change raises its `version`.
 
@@ -92,7 +94,9 @@ def _attributes(key: ApiKey) -> Item:
         "key_hash": key.key_hash,
         "id": key.id,
         "user_id": key.user_id,
-        "team_id": key.team_id,
+        "team_id": key.team_id if key.rule_id is None else None,
+        # Not `team_id`, because the index `by_team` lists keys for people, and a team can have thousands of tokens.
+        "rule_team": key.team_id if key.rule_id is not None else None,
         "name": key.name,
         "start": key.start,
         "prefix": key.prefix,
@@ -117,6 +121,9 @@ def _attributes(key: ApiKey) -> Item:
         "last_request": None if key.last_request is None else to_ms(key.last_request),
         "password_version": key.password_version or None,
         "scope": key.scope,
+        "rule_id": key.rule_id,
+        "rule_version": key.rule_version,
+        "run": key.run,
     }
 
 
@@ -132,7 +139,7 @@ def _from_item(item: Item) -> ApiKey:
         id=item["id"],
         key_hash=item["key_hash"],
         user_id=item["user_id"],
-        team_id=item.get("team_id"),
+        team_id=item.get("rule_team", item.get("team_id")),
         name=item.get("name"),
         start=item.get("start"),
         prefix=item.get("prefix"),
@@ -156,6 +163,9 @@ def _from_item(item: Item) -> ApiKey:
         last_request=moment("last_request"),
         password_version=item.get("password_version", 0),
         scope=item.get("scope"),
+        rule_id=item.get("rule_id"),
+        rule_version=item.get("rule_version"),
+        run=item.get("run"),
     )
 
 
@@ -220,6 +230,22 @@ def add(
         if _recount(key.user_id, now=key.created_at) >= most and limited:
             raise KeyLimitReached(most)
     raise TryAgain
+
+
+def putting(key: ApiKey) -> Write:
+    """The write that stores the token of a rule, for the transaction of an exchange. Nothing counts these."""
+    return API_KEYS.put(_attributes(key), when=missing("key_hash"))
+
+
+def spending(token_hash: str, *, uses: int, expires_at: datetime) -> Write:
+    """The write that counts one use of an id token. It fails after `uses`.
+
+    `token_hash` is the hash of the token's issuer and id. The item is in the index `by_expiry`, so that it is deleted
+    with expired keys.
+    """
+    item = {"expires_at": to_ms(expires_at), "expiring": EXPIRING}
+    unspent = missing("uses") | below(uses=uses)
+    return _BESIDE_KEYS.update(_ID_TOKEN + token_hash, set=item, add={"uses": 1}, when=unspent)
 
 
 def _user_condition(key: ApiKey, code: LoginCode | None, generation: int | None) -> Condition:

@@ -37,6 +37,7 @@ _FIXED = frozenset(
         *("key_hash", "id", "user_id", "team_id", "created_at", "expires_at", "expiring"),
         *("password_version", "has_metadata", "scope"),
         *("has_allowance", "refill_at", "window_ends_at", "not_before"),
+        *("scope", "rule_id", "rule_version", "rule_team", "run", "uses"),
     }
 )
 

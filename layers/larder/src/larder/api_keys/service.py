@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import suppress
 from dataclasses import replace
@@ -136,6 +136,54 @@ def prepare_key(
     return key, raw
 
 
+def make_token(
+    prefix: str,
+    *,
+    team_id: str,
+    rule_id: str,
+    rule_version: int,
+    scope: str,
+    run: Mapping[str, str],
+    actions: tuple[str, ...],
+    expires_at: datetime,
+    now: datetime,
+) -> tuple[ApiKey, str]:
+    """Make the key of a CI job without storing it. Returns the record and the secret key.
+
+    No option for the keys of users applies to it, except for the generator and for what is stored of a key.
+    """
+    raw = _generate(prefix)
+    limit = replace(default_rate_limit(), enabled=False)
+    key = ApiKey(
+        id=random_id(),
+        key_hash=stored_form(raw),
+        user_id=rule_id,
+        team_id=team_id,
+        name=None,
+        start=_start(raw, prefix) if settings().store_key_start else None,
+        prefix=prefix,
+        enabled=True,
+        permissions={"artifacts": actions},
+        metadata=None,
+        remaining=None,
+        refill=None,
+        refill_due_at=None,
+        last_refill_at=None,
+        rate_limit=limit,
+        request_count=0,
+        window_ends_at=now + timedelta(milliseconds=limit.window_ms),
+        expires_at=expires_at,
+        created_at=now,
+        updated_at=now,
+        last_request=None,
+        scope=scope,
+        rule_id=rule_id,
+        rule_version=rule_version,
+        run=run,
+    )
+    return key, raw
+
+
 def store_key(
     key: ApiKey,
     *,
@@ -225,6 +273,9 @@ def verify_presented(
     verification = verify(presented.key_hash, required, now=now, with_metadata=with_metadata)
     if verification.key is not None and verification.valid and not checked_later:
         key = verification.key
+        if key.rule_id is not None:
+            # The token of a CI job stands for no user. It works where its rule is read with the team: in the cache.
+            return Verification(key=None, refusal=Refusal.INVALID)
         standing = standing_of(key.team_id or key.user_id, key.user_id)
         if ended_with_user(key, standing.user) or ended_with_membership(key, standing):
             return Verification(key=None, refusal=Refusal.INVALID)
@@ -415,6 +466,17 @@ def revoke_key(key: ApiKey, *, actor: Actor | None = None) -> bool:
     from larder.api_keys import audited
 
     return repository.delete(key.key_hash, *audited.deleted(key, actor))
+
+
+def revoke_ci_token(presented: PresentedKey | None) -> ApiKey | None:
+    """Delete the key of a CI job, and return it. None, and nothing is deleted, for any other key.
+
+    There is no audit entry, because each job ends its key, and the key would soon have expired.
+    """
+    key = None if presented is None else repository.get(presented.key_hash)
+    if key is None or key.rule_id is None or not repository.delete(key.key_hash):
+        return None
+    return key
 
 
 def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, str] | None:

@@ -1,6 +1,7 @@
 """Types of the audit log. It records who got access, and what was deleted or replaced."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -57,6 +58,10 @@ class Action(StrEnum):
     RULE_CHANGED = "rule_changed"
     """The rule was changed, enabled or disabled. Its tokens ended."""
     RULE_REMOVED = "rule_removed"
+    RULE_PINNED = "rule_pinned"
+    """The first token of a repository fixed the ids of the rule that waited for it. The actor is the token's key."""
+    TOKEN_ISSUED = "token_issued"  # noqa: S105  # the name of an action
+    """A CI job got a key. `owner` is `token#` and the id of the key, `subject` the rule, `details` the job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +69,7 @@ class Entry:
     """One action. `id` sorts by time. `artifacts` and `size_bytes` count what it removed.
 
     `actor` is None for an operator at the command line. AWS authenticates them, so Larder does not know the user.
-    `role` is the role that a member got or lost.
+    `role` is the role that a member got or lost. `details` say more about a key of a CI job.
     """
 
     id: str
@@ -76,6 +81,7 @@ class Entry:
     artifacts: int = 0
     size_bytes: int = 0
     role: str | None = None
+    details: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,7 @@ def put(entry: Entry) -> Write:
         "artifacts": entry.artifacts,
         "size_bytes": entry.size_bytes,
         "role": entry.role,
+        "details": dict(entry.details) or None,
         "expires_at": to_epoch_seconds(entry.at + kept),
     }
     return AUDIT.put(item)
@@ -56,6 +57,7 @@ def _entry(item: Item) -> Entry:
         artifacts=item["artifacts"],
         size_bytes=item["size_bytes"],
         role=item.get("role"),
+        details=item.get("details", {}),
     )
 
 

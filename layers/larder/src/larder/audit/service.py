@@ -1,5 +1,7 @@
 """Make and read audit entries."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -43,6 +45,21 @@ def audited(
 ) -> "Write":
     """The write of an entry, for the transaction of the action. `owner` is the user or team that it is about."""
     return repository.put(make_entry(owner, action, subject, actor, role=role, now=clock.now()))
+
+
+def issued(key_id: str, rule_id: str, actor: Actor, details: Mapping[str, str]) -> "Write":
+    """The write of the entry that a CI job got a key.
+
+    It has an owner of its own, because a team can get thousands of keys an hour. It is found by the writer of an
+    artifact, long after the key has expired.
+    """
+    entry = make_entry(token_owner(key_id), Action.TOKEN_ISSUED, rule_id, actor, now=clock.now())
+    return repository.put(replace(entry, details=details))
+
+
+def token_owner(key_id: str) -> str:
+    """The owner of the entry about the key of a CI job."""
+    return f"token#{key_id}"
 
 
 def read_entries(owner: str, *, before: str | None = None, limit: int, now: datetime) -> Page:

@@ -12,7 +12,8 @@
 
 Creating teams and inviting people is counted per user, not per client address: `TEAMS_MADE`, `INVITATIONS`,
 `INVITATIONS_TO_ONE`. So are changes of the address (`EMAIL_CHANGES`). Emails are counted per recipient when they are
-sent: `MAIL_IN_AN_HOUR`, `MAIL_IN_A_DAY`. Wrong passwords are counted per account, too (`guesses.py`).
+sent: `MAIL_IN_AN_HOUR`, `MAIL_IN_A_DAY`. Wrong passwords are counted per account, too (`guesses.py`). Refused id tokens
+are counted per client address (`FAILED_EXCHANGES`), and keys of CI jobs per team, with the option's limit.
 """
 
 from dataclasses import dataclass
@@ -47,6 +48,9 @@ PREVIEWS = Limit(most=20, window_s=60)
 
 TEAMS_MADE = Limit(most=10, window_s=3600)
 """Teams that one user creates. Each takes a slug that no one else can have."""
+
+FAILED_EXCHANGES = Limit(most=30, window_s=60)
+"""Id tokens of one client address that are refused. Those that give a key are not counted here."""
 
 INVITATIONS = Limit(most=60, window_s=3600)
 """Invitations that one user sends. They are unrequested email."""

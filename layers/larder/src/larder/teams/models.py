@@ -25,6 +25,11 @@ def is_team_id(owner: str) -> bool:
     return owner.startswith(TEAM_ID_PREFIX)
 
 
+def is_rule_id(user_id: str) -> bool:
+    """Whether the holder of a credential is a rule of a team: its tokens belong to CI jobs, not to a user."""
+    return user_id.startswith(RULE_ID_PREFIX)
+
+
 class Role(StrEnum):
     """A member's role. Every role reads the cache, the usage figures and the list of members.
 
@@ -198,17 +203,27 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RuleState:
+    """What a request reads of the rule that gave its token. Each change of a rule raises its version."""
+
+    enabled: bool
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
     """A caller's relation to an owner: the team, if it exists, and the member, if the caller is one.
 
     For a user without a team, `team` and `member` are None, and `state` is the user's own. `user` is None if the user
-    does not exist, and in lists, which do not read it.
+    does not exist, and in lists, which do not read it. A token of a rule has neither: `rule` is the rule, or None if it
+    was removed.
     """
 
     team: Team | None
     member: Member | None
     state: OwnerState
     user: UserState | None = None
+    rule: RuleState | None = None
 
     @property
     def role(self) -> Role | None:

@@ -45,9 +45,11 @@ from larder.teams.models import (
     Places,
     Protection,
     Role,
+    RuleState,
     Team,
     Unsigned,
     UserState,
+    is_rule_id,
     is_team_id,
 )
 from larder.teams.users import parse_user, user_key
@@ -63,11 +65,14 @@ def standing_keys(owner: str, user_id: str) -> dict[Table, list[Key]]:
     """The keys of the items that decide what `user_id` can do for `owner`. `parse_standing` parses the items."""
     personal: list[Key] = [(owner, "personal")]
     of_owner = _team_keys(owner, user_id) if is_team_id(owner) else personal
+    if is_rule_id(user_id):
+        return {TEAMS: of_owner}
     return {TEAMS: of_owner, IDENTITY: [user_key(user_id)]}
 
 
 def _team_keys(team_id: str, user_id: str) -> list[Key]:
-    return [(team_id, "team"), (team_id, _MEMBER + user_id)]
+    kind = RULE if is_rule_id(user_id) else _MEMBER
+    return [(team_id, "team"), (team_id, kind + user_id)]
 
 
 def parse_standing(found: Mapping[Table, Sequence[Item]]) -> Membership:
@@ -76,7 +81,8 @@ def parse_standing(found: Mapping[Table, Sequence[Item]]) -> Membership:
     member = _member(by_kind["member"]) if "member" in by_kind else None
     user = next(map(parse_user, found.get(IDENTITY, ())), None)
     state = team.state if team else _personal_state(by_kind.get("personal", {}), user)
-    return Membership(team=team, member=member, state=state, user=user)
+    rule = _rule_state(by_kind["rule"]) if "rule" in by_kind else None
+    return Membership(team=team, member=member, state=state, user=user, rule=rule)
 
 
 def read_standing(owner: str, user_id: str) -> Membership:
@@ -402,6 +408,10 @@ def _team(item: Item) -> Team:
         version=item.get("version", 0),
         state=_team_state(item),
     )
+
+
+def _rule_state(item: Item) -> RuleState:
+    return RuleState(enabled=item["enabled"], version=item["version"])
 
 
 def _member(item: Item) -> Member:

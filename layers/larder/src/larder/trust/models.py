@@ -1,10 +1,13 @@
-"""Types of rules."""
+"""Types of rules and exchanges."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
+
+from larder.api_keys.models import ApiKey
+from larder.teams.models import Team
 
 Claims = Mapping[str, Any]
 """The claims of an id token."""
@@ -144,3 +147,25 @@ class Explanation:
     rule: Rule
     refused: tuple[str, ...]
     match: Match | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeRequest:
+    """What a job asks for. `team` is an id or a slug, and `rule_id` chooses between rules that match alike."""
+
+    team: str
+    id_token: str
+    rule_id: str | None = None
+    reads_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CiToken:
+    """A token for a job. `raw` is the only copy of the secret."""
+
+    raw: str
+    key: ApiKey
+    team: Team
+    match: Match
+    expires_in_s: int
+    has_pinned: bool

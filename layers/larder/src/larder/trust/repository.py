@@ -1,19 +1,21 @@
-"""The items of rules in the table of teams.
+"""The items of rules in the table of teams, and the transaction of an exchange.
 
 | pk | sk | holds |
 |---|---|---|
-| `team_...` | `rule#<rule id>` | a rule. |
+| `team_...` | `rule#<rule id>` | a rule. Requests with its tokens read `enabled` and `version` |
 | `team_...` | `rules` | `count` of the rules, which the transactions that add and delete them keep exact |
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from larder.api_keys import repository as keys
+from larder.api_keys.models import ApiKey
 from larder.clock import from_ms, to_ms
 from larder.conditions import Condition, above, begins_with, below, equals, exists, missing
 from larder.issuers import repository as issuers
-from larder.tables import TEAMS, Item, Write, commit
+from larder.tables import TEAMS, Item, Write, commit, try_commit
 from larder.teams.models import Member
 from larder.teams.repository import RULE, standing_by
 from larder.trust.models import Others, Rule, Trusted
@@ -68,6 +70,26 @@ def list_of(team_id: str) -> list[Rule]:
     """The rules of a team, oldest first."""
     found = TEAMS.query(equals(pk=team_id) & begins_with(sk=RULE))
     return sorted(map(_rule, found), key=lambda rule: (rule.created_at, rule.id))
+
+
+def exchange(
+    key: ApiKey,
+    token: Write,
+    rule: Rule,
+    *also: Write,
+    pins: Mapping[str, str] | None,
+    now: datetime,
+) -> list[Write]:
+    """Store the key of a job, count the use of its id token, and note the exchange in the rule: all or nothing.
+
+    `token` is the write that counts the use. With `pins`, the rule is fixed to these ids, which raises its version: the
+    key must have the version after that. Returns the writes whose condition failed, none if all is stored.
+    """
+    changes: dict[str, Any] = {"last_exchange_at": to_ms(now)}
+    if pins is not None:
+        changes |= {"pinned": dict(pins), "pending_until": None, "version": rule.version + 1}
+    noted = TEAMS.update(rule.team_id, RULE + rule.id, set=changes, when=_is_as_read(rule))
+    return try_commit(keys.putting(key), token, noted, *also)
 
 
 def _is_as_read(rule: Rule) -> Condition:

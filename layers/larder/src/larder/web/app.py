@@ -19,7 +19,12 @@ from larder.web.powertools.context import LambdaContext
 from larder.web.powertools.resolver import APIGatewayHttpResolver, CORSConfig, Response
 from larder.web.proxy import refusal
 from larder.web.replies.errors import code_of
-from larder.web.responses import auth_error_response, empty, error_response
+from larder.web.responses import (
+    auth_error_response,
+    empty,
+    error_response,
+    oauth_error_response,
+)
 from larder.web.security_headers import add_security_headers
 
 Reply = Response[str] | Response[None]
@@ -55,6 +60,13 @@ def cache_api(error_headers: Mapping[str, str] | None = None) -> APIGatewayHttpR
     return _vercel_api(
         lambda: InvalidRequest("hash", "must be 1 to 128 letters and digits"), error_headers
     )
+
+
+def oauth_api() -> APIGatewayHttpResolver:
+    """A resolver for one token endpoint, with errors in the format of OAuth."""
+    app = _resolver(oauth_error_response)
+    app.not_found(lambda _: oauth_error_response(PathNotFound()))
+    return app
 
 
 def better_auth_api(*, guarded: bool = True) -> APIGatewayHttpResolver:

@@ -9,7 +9,13 @@ from larder.artifacts.models import Artifact, ArtifactHash
 from larder.errors import DeleteUserDisabled, LarderError
 from larder.web.base_url import base_url
 from larder.web.powertools.resolver import Cookie, Request, Response
-from larder.web.replies.errors import better_auth_error, headers_of, status_of, vercel_error
+from larder.web.replies.errors import (
+    better_auth_error,
+    headers_of,
+    oauth_error,
+    status_of,
+    vercel_error,
+)
 
 _JSON = "application/json"
 _BYTES = "application/octet-stream"
@@ -162,6 +168,15 @@ def error_response(error: LarderError, headers: Mapping[str, str] | None = None)
         content_type=_JSON,
         headers={**headers_of(error), **(headers or {})},
         body=json.dumps(vercel_error(error)),
+    )
+
+
+def oauth_error_response(error: LarderError) -> Response[str]:
+    return Response(
+        status_code=status_of(error),
+        content_type=_JSON,
+        headers=headers_of(error),
+        body=json.dumps(oauth_error(error)),
     )
 
 

@@ -186,12 +186,17 @@ def authenticate(
 ) -> Principal:
     """The principal of the token. `needs` applies to keys only: for a session the user's role decides.
 
+    The token of a CI job is refused: it stands for no user.
+
     With `checked_later`, the caller calls `check_not_ended` of the principal.
 
     Raises Unauthenticated, MissingPermission, RateLimited.
     """
     if not token.is_session:
-        return _key_principal(verify_key(token.key, needs, now=now, checked_later=checked_later))
+        key = verify_key(token.key, needs, now=now, checked_later=checked_later)
+        if key.rule_id is not None:
+            raise Unauthenticated
+        return _key_principal(key)
     # Imported here, because builds use keys and start faster without the account modules.
     from larder.accounts.sessions import find_session_of
 
@@ -467,7 +472,7 @@ def _admitted(
 ) -> CachePrincipal:
     membership = items.membership
     principal.check_not_ended(membership)
-    is_member = membership.role is not None
+    is_member = membership.role is not None or principal.is_ci_job
     if is_team_id(owner) and (membership.team is None or not is_member):
         raise NotATeamMember
     logger().append_keys(owner=owner)

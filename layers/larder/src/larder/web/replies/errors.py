@@ -6,7 +6,7 @@ posts the stored token to another service when it reads the code `forbidden`, so
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NotRequired, TypedDict
 
@@ -150,6 +150,9 @@ REPLIES: Mapping[type[LarderError], ErrorReply] = {
     web_errors.InvalidErrorCallbackUrl: ErrorReply(403, "invalid_error_callback_url"),
     web_errors.InvalidNewUserCallbackUrl: ErrorReply(403, "invalid_new_user_callback_url"),
     errors.ExchangeRefused: ErrorReply(400, "invalid_request"),
+    errors.IdTokenSpent: ErrorReply(400, "invalid_request"),
+    errors.UnsupportedGrantType: ErrorReply(400, "unsupported_grant_type"),
+    errors.InvalidTarget: ErrorReply(400, "invalid_target"),
     errors.IssuerUnavailable: ErrorReply(503, "temporarily_unavailable", {"Retry-After": "60"}),
     errors.RuleNotFound: ErrorReply(404, "rule_not_found"),
     errors.RuleLimitReached: ErrorReply(409, "rule_limit_reached"),
@@ -183,6 +186,13 @@ class AuthErrorJson(TypedDict):
     code: NotRequired[str]
 
 
+class OAuthErrorJson(TypedDict):
+    """An error of the token endpoints, as OAuth defines it (RFC 6749)."""
+
+    error: str
+    error_description: str
+
+
 def status_of(error: LarderError) -> int:
     return REPLIES[type(error)].status
 
@@ -201,9 +211,21 @@ def auth_code(error: type[LarderError]) -> str:
     return code.upper()
 
 
+def oauth_code(error: type[LarderError]) -> str:
+    """The code of an error at a token endpoint, of RFC 6749 where it has one."""
+    reply = REPLIES[error]
+    if reply.code == _BAD_REQUEST:
+        return "invalid_request"
+    return "temporarily_unavailable" if reply.status == 503 else reply.code
+
+
 def plain_reply(error: LarderError, *, path: str) -> dict[str, Any]:
     """The reply of a function without the resolver, in the shape of the API that the path belongs to."""
-    shape = better_auth_error if is_auth_path(path) else vercel_error
+    shape: Callable[[LarderError], Mapping[str, Any]] = vercel_error
+    if is_auth_path(path):
+        shape = better_auth_error
+    elif path.startswith("/login/oauth/"):
+        shape = oauth_error
     return {
         "statusCode": status_of(error),
         "headers": {"Content-Type": "application/json", **headers_of(error)},
@@ -228,6 +250,10 @@ def better_auth_error(error: LarderError) -> AuthErrorJson:
     if not isinstance(error, TooManyRequests):
         body["code"] = auth_code(type(error))
     return body
+
+
+def oauth_error(error: LarderError) -> OAuthErrorJson:
+    return {"error": oauth_code(type(error)), "error_description": _message_of(error)}
 
 
 def _message_of(error: LarderError, *, in_auth: bool = False) -> str:

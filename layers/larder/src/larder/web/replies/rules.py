@@ -1,10 +1,10 @@
-"""Rules in replies."""
+"""Rules and the tokens of CI jobs in replies."""
 
 from datetime import datetime
 from typing import Literal, TypedDict
 
 from larder.clock import Milliseconds, to_ms
-from larder.trust.models import Explanation, Others, Rule, RuleStatus
+from larder.trust.models import CiToken, Explanation, Others, Rule, RuleStatus
 
 
 class TrustedJson(TypedDict):
@@ -83,6 +83,26 @@ class ExplanationsJson(TypedDict):
     rules: list[ExplanationJson]
 
 
+class IssuedToJson(TypedDict):
+    """The team and the rule of the token. `cacheScope` is `shared` for a token that writes what everyone reads."""
+
+    team: str
+    rule: str
+    cacheScope: str
+    name: str
+
+
+class CiTokenJson(TypedDict):
+    """A token for a job (RFC 8693). `scope` lists its permissions, and `expires_in` is in seconds."""
+
+    access_token: str
+    issued_token_type: str
+    token_type: str
+    expires_in: int
+    scope: str
+    larder: IssuedToJson
+
+
 def rule_json(rule: Rule, now: datetime) -> RuleJson:
     trusted = rule.trusted
     return {
@@ -132,6 +152,22 @@ def explanation_json(one: Explanation) -> ExplanationJson:
         "notTrusted": [] if match is None else list(match.distrusted),
         "permissions": [] if match is None else [f"artifacts:{one}" for one in match.actions],
         "cacheScope": match.scope if match is not None and match.actions else None,
+    }
+
+
+def ci_token_json(token: CiToken, token_type: str) -> CiTokenJson:
+    return {
+        "access_token": token.raw,
+        "issued_token_type": token_type,
+        "token_type": "Bearer",
+        "expires_in": token.expires_in_s,
+        "scope": " ".join(f"artifacts:{one}" for one in token.key.permissions["artifacts"]),
+        "larder": {
+            "team": token.team.slug,
+            "rule": token.match.rule.id,
+            "cacheScope": token.match.scope,
+            "name": token.match.scope_name,
+        },
     }
 
 

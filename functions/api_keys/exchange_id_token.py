@@ -1,0 +1,31 @@
+"""POST /login/oauth/token"""
+
+from larder import clock
+from larder.trust import exchange
+from larder.trust.notices import notify_owners_if_pinned
+from larder.web.app import lambda_handler, oauth_api
+from larder.web.bodies.oauth import ACCESS_TOKEN_TYPE, SentExchange
+from larder.web.client_address import counted_address
+from larder.web.log import logger
+from larder.web.mail_context import RequestMailContext
+from larder.web.powertools.resolver import Request
+from larder.web.replies.rules import CiTokenJson, ci_token_json
+from larder.web.responses import JsonResponse, json_response
+
+app = oauth_api()
+
+
+@app.post("/login/oauth/token")
+def exchange_id_token(
+    sent: SentExchange, mail_context: RequestMailContext, request: Request
+) -> JsonResponse[CiTokenJson]:
+    """POST /login/oauth/token: exchange the id token of a CI job for a key of a team, by the team's rules."""
+    token = exchange.exchange(
+        sent, origin=mail_context.base_url, client=counted_address(request), now=clock.now()
+    )
+    notify_owners_if_pinned(token.match.rule, mail_context, has_pinned=token.has_pinned)
+    logger().append_keys(key_id=token.key.id, rule_id=token.key.rule_id, owner=token.team.id)
+    return json_response(ci_token_json(token, ACCESS_TOKEN_TYPE))
+
+
+handler = lambda_handler(app)

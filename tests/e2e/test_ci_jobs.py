@@ -1,0 +1,175 @@
+"""Jobs of GitHub and GitLab use the cache without a stored secret: our action and snippet, in the shells of their CI.
+
+The issuer and GitHub's address for id tokens are a server of the tests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+import yaml
+
+from tests.issuer import Issuer, Server, github_claims, gitlab_claims, serving
+
+from . import turbo
+from .cloud import COUNTS_AFTER_S, LocalCloud
+from .monorepo import wipe_outputs_and_local_cache
+
+pytestmark = pytest.mark.e2e
+
+ROOT = Path(__file__).resolve().parents[2]
+CI = ROOT / "ci"
+REQUEST_TOKEN = "the request token of the job"
+
+
+@pytest.fixture(scope="module")
+def server(local_cloud: LocalCloud) -> Iterator[Server]:
+    """An issuer that the operator of the local cloud has accepted."""
+    with serving() as server:
+        server.issuer()
+        local_cloud.larder("issuers", "add", server.url)
+        yield server
+
+
+@pytest.fixture(scope="module")
+def issuer(server: Server) -> Issuer:
+    return Issuer(server.url)
+
+
+def github_job(
+    server: Server, cloud: LocalCloud, folder: Path, **claims: Any
+) -> tuple[dict[str, str], str]:
+    """Run the action as a step of a job. Returns what the steps after it see, and its log."""
+    issuer = Issuer(server.url)
+
+    def id_token(request: BaseHTTPRequestHandler) -> None:
+        assert request.headers["authorization"] == f"bearer {REQUEST_TOKEN}"
+        (audience,) = parse_qs(urlsplit(request.path).query)["audience"]
+        token = issuer.mint({**github_claims(**claims), "aud": audience})
+        request.send_response(200)
+        request.end_headers()
+        request.wfile.write(json.dumps({"count": 1, "value": token}).encode())
+
+    server.answers["/id-token"] = id_token
+    action = yaml.safe_load((CI / "github" / "action.yml").read_text())
+    (step,) = action["runs"]["steps"]
+    assert step["shell"] == "bash"
+    inputs = {"api": cloud.url, "team": cloud.team, "rule": ""}
+    variables = {
+        name: inputs[value.removeprefix("${{ inputs.").removesuffix(" }}")]
+        for name, value in step["env"].items()
+    }
+    for name in ("env", "output"):
+        (folder / name).write_text("")
+    log = run(
+        # As GitHub starts a step with `shell: bash`.
+        ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", step["run"]],
+        {
+            **variables,
+            "GITHUB_ACTION_PATH": str(CI / "github"),
+            "GITHUB_ENV": str(folder / "env"),
+            "GITHUB_OUTPUT": str(folder / "output"),
+            "ACTIONS_ID_TOKEN_REQUEST_URL": f"{server.url}/id-token?api-version=2.0",
+            "ACTIONS_ID_TOKEN_REQUEST_TOKEN": REQUEST_TOKEN,
+        },
+    )
+    lines = (folder / "env").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines), log
+
+
+def gitlab_job(shell: str, id_token: str, cloud: LocalCloud) -> str:
+    """Run the snippet before a script. Returns the token that the script sees, or an empty text."""
+    snippet = yaml.safe_load((CI / "gitlab" / "larder.yml").read_text())[".larder"]
+    assert snippet["id_tokens"] == {"LARDER_ID_TOKEN": {"aud": "$TURBO_API"}}
+    script = "\n".join([*snippet["before_script"], 'printf "<%s>" "$(printenv TURBO_TOKEN)"'])
+    variables = {"TURBO_API": cloud.url, "TURBO_TEAM": cloud.team, "LARDER_ID_TOKEN": id_token}
+    log = run([shell, "-e", "-c", script], variables)
+    return log.rpartition("<")[2].removesuffix(">")
+
+
+def run(command: list[str], variables: Mapping[str, str]) -> str:
+    done = subprocess.run(
+        command,
+        env={"PATH": os.environ["PATH"], **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def status(cloud: LocalCloud, token: str) -> int:
+    headers = {"Authorization": f"Bearer {token}"}
+    url = f"{cloud.url}/v8/artifacts/status?slug={cloud.team}"
+    return httpx.get(url, headers=headers, trust_env=False).status_code
+
+
+def test_a_job_of_github_builds_from_the_cache(
+    local_cloud: LocalCloud,
+    server: Server,
+    client: Callable[..., turbo.Client],
+    short_monorepo: Path,
+    fresh_monorepo: Callable[..., Path],
+    tmp_path: Path,
+) -> None:
+    rule = local_cloud.larder(
+        *("trust", "add", local_cloud.team, "--github", "acme/web", "--issuer", server.url)
+    )
+    # The first rule has protected the team, and a job of main writes its shared scope.
+    time.sleep(COUNTS_AFTER_S)
+    root = fresh_monorepo(turbo.NEWEST, seed="github", template=short_monorepo)
+    runs, remote_cache = [], dict[str, str]()
+    for _ in range(2):
+        remote_cache, log = github_job(server, local_cloud, tmp_path)
+        assert f"::add-mask::{remote_cache['TURBO_TOKEN']}" in log
+        newest = client(turbo.NEWEST)
+        job = turbo.Client(
+            newest.command, newest.version, remote_cache, newest.home, preflight=True
+        )
+        runs.append(turbo.build(job, root))
+        wipe_outputs_and_local_cache(root)
+    assert [run.cached for run in runs] == [0, runs[1].total]
+    assert runs[1].full_turbo
+
+    form = {"token": remote_cache["TURBO_TOKEN"]}
+    httpx.post(f"{local_cloud.url}/login/oauth/token/revoke", data=form, trust_env=False)
+    assert status(local_cloud, form["token"]) == 401
+    other, _ = github_job(server, local_cloud, tmp_path)
+    assert status(local_cloud, other["TURBO_TOKEN"]) == 200
+    local_cloud.larder("trust", "set", local_cloud.team, rule["id"], "--disable")
+    assert status(local_cloud, other["TURBO_TOKEN"]) == 401
+
+
+def test_a_job_of_github_that_is_refused_builds_without_the_cache(
+    local_cloud: LocalCloud, server: Server, tmp_path: Path
+) -> None:
+    remote_cache, log = github_job(server, local_cloud, tmp_path, repository_id="99")
+    assert remote_cache == {}
+    assert "no rule of this team accepts repository 99 (acme/web)" in log
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_a_job_of_gitlab_gets_a_token(
+    local_cloud: LocalCloud, server: Server, issuer: Issuer, shell: str
+) -> None:
+    project = f"acme/{shell}"
+    claims = gitlab_claims(project_path=project, project_id=shell, aud=local_cloud.url)
+    refused = gitlab_job(shell, issuer.mint(claims), local_cloud)
+    assert refused == ""
+    local_cloud.larder(
+        *("trust", "add", local_cloud.team, "--gitlab", project, "--issuer", server.url)
+    )
+    token = gitlab_job(shell, issuer.mint(claims), local_cloud)
+    assert token.startswith("larder_ci_")
+    assert status(local_cloud, token) == 200

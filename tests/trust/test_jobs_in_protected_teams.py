@@ -1,0 +1,241 @@
+"""What CI jobs read and write in a protected team, with tokens by real exchanges: attacks by their number."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from larder import clock
+from larder.audit.service import read_entries
+from larder.teams.models import People, Unsigned
+from larder.teams.protection import ProtectionChange, change_protection
+from larder.trust.models import Others, RuleChange
+from larder.trust.rules import change_rule, delete_rule
+from tests.direct_uploads import PREFLIGHT, announce, offer, put_object
+from tests.functions.teams.people import outcome
+from tests.issuer import Issuer, github_claims, gitlab_claims
+from tests.requests import Sender
+from tests.trust.conftest import Trusting, made_rule
+from tests.trust.scene import (
+    CLEAN,
+    POISON,
+    new_key,
+    protect,
+    protected,
+    put,
+    read,
+    scope_of,
+    seconds_later,
+    session,
+)
+
+PULL = {"event_name": "pull_request", "ref": "refs/pull/7/merge"}
+OTHER_PULL = {"event_name": "pull_request", "ref": "refs/pull/8/merge"}
+
+preflight_or_not = pytest.mark.parametrize("preflight", [False, True], ids=["PUT", "preflight"])
+
+
+@pytest.fixture
+def safe(trusting: Trusting) -> Iterator[Trusting]:
+    """The team, protected."""
+    with protected(trusting.cloud):
+        yield trusting
+
+
+def narrow(safe: Trusting, change: RuleChange) -> None:
+    change_rule(safe.cloud.team.id, safe.rule.id, change, by=None, now=clock.now())
+
+
+def check_poisons_nothing(safe: Trusting, job: Sender, *, preflight: bool = False) -> None:
+    """What the job stores first is a miss on main, and what it stores last changes nothing."""
+    main, laptop = safe.token(), session(safe.cloud)
+    put(job, "first", POISON, preflight=preflight)
+    assert (read(job, "first"), scope_of(job, "first")) == (POISON, "own")
+    assert read(main, "first") is read(laptop, "first") is None
+    put(main, "first", CLEAN, preflight=preflight)
+    put(main, "last", CLEAN, preflight=preflight)
+    put(job, "last", POISON, preflight=preflight)
+    for hash in ("first", "last"):
+        for reader in (main, laptop, job, safe.token(**OTHER_PULL)):
+            assert read(reader, hash) == CLEAN
+            assert scope_of(reader, hash) == "shared"
+
+
+@preflight_or_not
+def test_1_a_pull_request_cannot_change_what_main_restores(safe: Trusting, preflight: bool) -> None:
+    check_poisons_nothing(safe, safe.token(**PULL), preflight=preflight)
+
+
+def test_1_succeeds_in_a_team_that_is_not_protected(trusting: Trusting) -> None:
+    put(trusting.token(**PULL), "abc", POISON)
+    assert read(trusting.token(), "abc") == POISON
+
+
+def test_2_a_late_upload_of_a_pull_request_stays_in_its_scope(safe: Trusting) -> None:
+    main, pull = safe.token(), safe.token(**PULL)
+    key = offer(pull, "abc")
+    put(main, "abc", CLEAN)
+    put_object(key, POISON)
+    announce(key)
+    for reader in (main, pull, session(safe.cloud)):
+        assert read(reader, "abc") == CLEAN
+
+
+def test_4_an_edited_workflow_stays_in_its_scope(safe: Trusting) -> None:
+    workflow = "acme/web/.github/workflows/release.yml@refs/pull/7/merge"
+    edited = {**PULL, "environment": "production", "job_workflow_ref": workflow}
+    check_poisons_nothing(safe, safe.token(**edited))
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"event_name": "pull_request_target"},
+        {"event_name": "workflow_run"},
+        {"event_name": "issue_comment"},
+        {"ref": "refs/tags/main"},
+        {"ref": "refs/heads/main2"},
+        {"event_name": "workflow_dispatch", "ref": "refs/heads/evil"},
+    ],
+    ids=lambda claims: " ".join(claims.values()),
+)
+def test_5_6_7_other_events_and_refs_stay_in_their_scope(
+    safe: Trusting, claims: dict[str, Any]
+) -> None:
+    check_poisons_nothing(safe, safe.token(**claims))
+
+
+def test_8_a_merge_request_of_gitlab_stays_in_its_scope(safe: Trusting) -> None:
+    issuer = Issuer("https://gitlab.com")
+    issuer.publish()
+    made_rule(safe.cloud, provider="gitlab", pinned={"project_id": "22", "namespace_id": "72"})
+
+    def job(**claims: Any) -> Sender:
+        reply = safe.exchange(issuer.mint(gitlab_claims(**claims)))
+        return Sender(reply.json["access_token"], slug="acme")
+
+    request = job(pipeline_source="merge_request_event", ref_path="refs/merge-requests/1/head")
+    check_poisons_nothing(safe, request)
+    put(job(ref_path="refs/tags/main", ref_type="tag"), "abc", POISON)
+    assert read(safe.token(), "abc") is None
+    put(job(), "abc", CLEAN)
+    assert (read(request, "abc"), scope_of(safe.token(), "abc")) == (CLEAN, "shared")
+
+
+def test_22_a_job_that_only_reads_stores_nothing(safe: Trusting) -> None:
+    main = safe.token()
+    put(main, "abc", CLEAN)
+    narrow(safe, RuleChange(others=Others.READ))
+    asked_less = safe.exchange(scope="artifacts:read").json["access_token"]
+    for send in (safe.token(**PULL), Sender(asked_less)):
+        for preflight in (False, True):
+            refused = send(
+                "OPTIONS" if preflight else "PUT",
+                "/v8/artifacts/def",
+                body=POISON,
+                headers=PREFLIGHT if preflight else {},
+            )
+            assert outcome(refused) == (403, "read_only")
+        assert (read(send, "abc"), scope_of(send, "abc")) == (CLEAN, "shared")
+    narrow(safe, RuleChange(others=Others.REFUSE))
+    assert safe.job(**PULL).status == 400
+    assert safe.job().status == 200
+
+
+def test_22_a_key_without_trust_is_not_a_trusted_job(safe: Trusting) -> None:
+    put(new_key(safe.cloud), "abc", POISON)
+    assert read(safe.token(), "abc") is None
+    assert read(safe.token(**PULL), "abc") is None
+
+
+def test_28_jobs_of_one_ref_share_a_scope_that_no_other_job_reads(safe: Trusting) -> None:
+    put(safe.token(**PULL), "abc", POISON)
+    assert read(safe.token(**PULL), "abc") == POISON
+    for reader in (safe.token(**OTHER_PULL), safe.token(event_name="pull_request_target")):
+        assert read(reader, "abc") is None
+
+
+def test_28_an_instance_that_knows_the_token_notices_the_protection(trusting: Trusting) -> None:
+    main, pull = trusting.token(), trusting.token(**PULL)
+    assert read(main, "abc") is read(pull, "abc") is None
+    protect(trusting.cloud)
+    with seconds_later():
+        put(pull, "abc", POISON)
+        assert (read(pull, "abc"), read(main, "abc")) == (POISON, None)
+        put(main, "abc", CLEAN)
+        assert read(pull, "abc") == CLEAN
+
+
+@pytest.mark.parametrize("how", ["deleted", "narrowed", "disabled"])
+def test_29_a_token_ends_with_its_rule(safe: Trusting, how: str) -> None:
+    main, pull = safe.token(), safe.token(**PULL)
+    put(main, "abc", CLEAN)
+    put(pull, "def", POISON)
+    match how:
+        case "deleted":
+            delete_rule(safe.cloud.team.id, safe.rule.id, by=None)
+        case "narrowed":
+            narrow(safe, RuleChange(refs=("refs/heads/release",)))
+        case "disabled":
+            narrow(safe, RuleChange(enabled=False))
+    for send in (main, pull):
+        for method in ("PUT", "GET", "HEAD", "OPTIONS"):
+            body = POISON if method == "PUT" else b""
+            reply = send(method, "/v8/artifacts/abc", body=body, headers=PREFLIGHT)
+            assert reply.status == 401
+    assert read(session(safe.cloud), "abc") == CLEAN
+    if how == "narrowed":
+        put(safe.token(), "ghi", POISON)
+        assert read(safe.token(ref="refs/heads/release"), "ghi") is None
+
+
+def test_31_the_settings_for_people_do_not_apply_to_jobs(safe: Trusting) -> None:
+    change = ProtectionChange(protected=True, people=People.READ)
+    change_protection(safe.cloud.team.id, change, by=None)
+    put(safe.token(**PULL), "abc", POISON)
+    put(safe.token(), "abc", CLEAN)
+    refused = session(safe.cloud)("PUT", "/v8/artifacts/def", body=POISON)
+    assert outcome(refused) == (403, "read_only")
+
+
+def test_jobs_have_to_sign_if_the_team_asks_for_it(safe: Trusting) -> None:
+    change = ProtectionChange(protected=True, unsigned=Unsigned.REFUSE)
+    change_protection(safe.cloud.team.id, change, by=None)
+    for send in (safe.token(), safe.token(**PULL)):
+        refused = send("PUT", "/v8/artifacts/abc", body=POISON)
+        assert outcome(refused) == (403, "signature_required")
+        assert "location" not in send("OPTIONS", "/v8/artifacts/abc", headers=PREFLIGHT).headers
+        signed = {"x-artifact-tag": "c2lnbmF0dXJl"}
+        assert send("PUT", "/v8/artifacts/abc", body=CLEAN, headers=signed).status == 202
+
+
+@preflight_or_not
+def test_24_25_only_a_dispatched_job_replaces(safe: Trusting, preflight: bool) -> None:
+    repair, scheduled = (
+        safe.token(event_name="workflow_dispatch"),
+        safe.token(event_name="schedule"),
+    )
+    put(safe.token(), "abc", POISON)
+    for send in (scheduled, safe.token(event_name="workflow_dispatch", ref="refs/heads/evil")):
+        put(send, "abc", CLEAN, preflight=preflight)
+        assert read(safe.token(), "abc") == POISON
+    put(repair, "abc", CLEAN, preflight=preflight)
+    assert read(safe.token(), "abc") == CLEAN
+    entries = read_entries(safe.cloud.team.id, limit=100, now=clock.now()).entries
+    (replaced,) = [entry for entry in entries if entry.action == "artifact_replaced"]
+    assert (replaced.subject, replaced.size_bytes) == ("abc", len(POISON))
+
+
+def test_25_a_rule_says_which_events_replace(safe: Trusting) -> None:
+    assert safe.job(event_name="workflow_dispatch").json["scope"].endswith("artifacts:replace")
+    narrow(safe, RuleChange(replace_events=("schedule",)))
+    for event, replaces in (("workflow_dispatch", False), ("schedule", True)):
+        assert ("artifacts:replace" in safe.job(event_name=event).json["scope"]) == replaces
+    own = safe.job(event_name="schedule", ref="refs/heads/x")
+    assert own.json["scope"] == "artifacts:read artifacts:write"
+    less = safe.exchange(
+        safe.issuer.mint(github_claims(event_name="schedule")), scope="artifacts:read"
+    )
+    assert less.json["scope"] == "artifacts:read"
+    narrow(safe, RuleChange(replace_events=()))
+    assert "artifacts:replace" not in safe.job(event_name="schedule").json["scope"]
