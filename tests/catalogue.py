@@ -237,6 +237,8 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
         "DELETE /v1/artifacts": by_session(query=f"writer={n.key_id}"),
         # functions/pages
         "GET /": public(),
+        "GET /console": public(),
+        "GET /console/{proxy+}": public(),
         "GET /api/auth/sso": public(
             query=f"teamId={n.team}&mode=login&next={callback}&state={state}"
         ),
@@ -251,6 +253,7 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
             query=f"token={n.login_code}"
             "&tokenName=Turbo+CLI+on+laptop+via+SAML%2FOIDC+Single+Sign-On"
         ),
+        "GET /sign-in": public(query="next=%2Fconsole%2Faccount"),
         "GET /reset-password": public(query=f"token={n.reset_token}"),
         "GET /turborepo/success": public(),
         "GET /turborepo/token": public(query=f"redirect_uri={callback}&state={state}"),

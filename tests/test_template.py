@@ -486,7 +486,7 @@ def test_routes_belong_to_the_api_and_use_the_default_payload_format(logical_id:
 
 def test_pages_of_the_local_cloud_are_not_in_the_api() -> None:
     assert not [path for _, path in ROUTES if path.startswith("/_local")]
-    assert [path for _, path in ROUTES if "+}" in path] == [CORS_PATH]
+    assert [path for _, path in ROUTES if "+}" in path] == [CORS_PATH, "/console/{proxy+}"]
 
 
 def test_the_api_is_throttled() -> None:
@@ -725,12 +725,14 @@ FOR_ANYBODY = {
     "RequestPasswordReset",
     "ResetPassword",
     "RevokeCiToken",
+    "ShowConsole",
     "ShowHome",
     "ShowInvitation",
     "ShowLogin",
     "ShowLoginSuccess",
     "ShowOpenapi",
     "ShowPasswordReset",
+    "ShowSignIn",
     "ShowVerified",
     "SignIn",
     "SignUp",

@@ -331,11 +331,13 @@ def test_get_usage(cloud: Cloud) -> None:
 @pytest.mark.parametrize(
     "name",
     [
+        "show_console",
         "show_home",
         "show_invitation",
         "show_login",
         "show_login_success",
         "show_password_reset",
+        "show_sign_in",
         "show_verified",
     ],
 )

@@ -21,6 +21,7 @@ ROUTES = Routes(load_template(environ={}).routes)
             "OPTIONS /api/auth/{proxy+}",
             {"proxy": "sign-in/email"},
         ),
+        ("GET", "/console/t/acme/keys", "GET /console/{proxy+}", {"proxy": "t/acme/keys"}),
     ],
 )
 def test_the_most_specific_route_wins_and_a_greedy_parameter_takes_slashes(

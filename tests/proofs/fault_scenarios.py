@@ -1278,9 +1278,17 @@ def preview(s: Subject) -> Play:
     "GET /reset-password",
     "GET /verified",
     "GET /join",
+    "GET /console",
+    "GET /sign-in",
 )
 def page(s: Subject) -> Play:
     yield lambda: s.send(*s.route.split())
+    yield None
+
+
+@scenario("GET /console/{proxy+}")
+def view(s: Subject) -> Play:
+    yield lambda: s.send("GET", "/console/account")
     yield None
 
 

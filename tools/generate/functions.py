@@ -1,7 +1,7 @@
 """The properties of functions in the template, and tables of functions, from the modules of functions/.
 
 A module has the name of its function. Its routes are the arguments of its decorators. A page has no decorator: its
-route is the module's docstring. The docstring of the function is its summary.
+routes are the module's docstring. The docstring of the function is its summary.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ FOLDER = ROOT / "functions"
 TEMPLATE = ROOT / "template.yaml"
 
 EVENT_NAMES = {
+    ("GET", "/console/{proxy+}"): "ShowConsoleView",
     ("POST", "/v1/teams/{idOrSlug}/members"): "InviteMembersFirst",
     ("POST", "/v1/teams/{idOrSlug}/members/teams/join"): "JoinTeamByCode",
     ("OPTIONS", "/v8/artifacts"): "PreflightQuery",
@@ -182,8 +183,9 @@ def _read(path: Path) -> Function:
         for handler in handlers
         for method, pattern in _declared(handler)
     ]
-    if (page := _ROUTE.fullmatch(trigger)) and not routes:
-        routes = [Route(page["method"], page["path"], _summary(named))]
+    if not routes:
+        pages = filter(None, map(_ROUTE.fullmatch, trigger.split(" and ")))
+        routes = [Route(page["method"], page["path"], _summary(named)) for page in pages]
     routes.sort(key=lambda route: (route.path, route.method))
     return Function(path.parent.name, path.stem, trigger, _summary(named), tuple(routes))
 

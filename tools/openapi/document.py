@@ -158,7 +158,7 @@ def make_document(template: Template) -> Schema:
 
 
 def is_operation(route: Route) -> bool:
-    """Whether a route has one path. Excludes the greedy route for CORS preflights, and `$default`."""
+    """Whether a route has one path. Excludes greedy routes, of CORS preflights and the console, and `$default`."""
     return not route.path.endswith("+}") and route.path != DEFAULT_PATH
 
 

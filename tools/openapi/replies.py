@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
+from larder.web.console import KeptPage, NotModified
 from larder.web.pages import Page
 from larder.web.responses import DeclaredResponse, MayHave
 from tools.openapi import Undocumented
@@ -18,11 +19,13 @@ _DESCRIPTIONS = {
     202: "Accepted. The work is done later.",
     204: "No content.",
     302: "Redirect to `Location`.",
+    304: "Not modified: the copy with the `ETag` in `If-None-Match` is current.",
 }
 
 _HEADERS = {
     "Access-Control-Allow-Headers": "Lets build clients send their token with the request that follows.",
     "Content-Length": "The size of the artifact in bytes.",
+    "ETag": "The version of the page, for `If-None-Match`.",
     "Link": 'The URL of the next page, with `rel="next"`. The last page has none.',
     "Location": "The URL to follow.",
     "Referrer-Policy": "`no-referrer`, because the URL can contain a token.",
@@ -53,8 +56,8 @@ _SCHEMAS: dict[str | None, Schema] = {
     "application/octet-stream": {"type": "string", "format": "binary"}
 }
 
-# The replies of functions of larder.web.pages. tests/documented.py compares every reply in the tests with them and with
-# the classes of larder.web.responses.
+# The replies of functions of larder.web.pages and larder.web.console. tests/documented.py compares every reply in the
+# tests with them and with the classes of larder.web.responses.
 _OF_PAGES: dict[Any, _Reply] = {
     Page: _Reply(
         200,
@@ -62,6 +65,13 @@ _OF_PAGES: dict[Any, _Reply] = {
         media_type="text/html; charset=utf-8",
         schema={"type": "string"},
     ),
+    KeptPage: _Reply(
+        200,
+        frozenset({"ETag", "Referrer-Policy"}),
+        media_type="text/html; charset=utf-8",
+        schema={"type": "string"},
+    ),
+    NotModified: _Reply(304, frozenset({"ETag"})),
     str: _Reply(
         200,
         media_type="application/json",

@@ -1,0 +1,105 @@
+"""The console: one page for all its views, from the files of `html/console/`.
+
+Like other pages, it is the same for every user, and its script loads the data. Unlike theirs, its address holds no
+secret, so a browser keeps it and asks only whether it has changed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from typing import Any
+
+from larder.settings import settings
+from larder.web.pages import (
+    Handler,
+    Page,
+    Reply,
+    assembled,
+    common_values,
+    logged_reply,
+    page_reply,
+    truth,
+)
+
+_STYLES = ("kit.css", "console/console.css")
+_SCRIPTS = (
+    "base.js",
+    "forms.js",
+    # Everything else uses what stands before it.
+    "console/vendor.js",
+    "console/format.js",
+    "console/api.js",
+    "console/parts.js",
+    "console/chart.js",
+    "console/start.js",
+    "console/overview.js",
+    "console/keys.js",
+    "console/settings.js",
+    "console/account.js",
+    "console/new-team.js",
+    "console/app.js",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPage:
+    """A page that browsers keep, with its version for `ETag`."""
+
+    page: Page
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotModified:
+    """The browser has the page in this version."""
+
+    version: str
+
+
+def console() -> KeptPage:
+    options = settings()
+    values = {
+        **common_values("Console"),
+        "retention_days": str(options.retention_days),
+        "evicts": truth(options.over_quota == "evict"),
+        "longest_key_name": str(options.maximum_key_name_length),
+        "longest_key_life": str(options.maximum_key_expires_in_seconds),
+        "key_life": str(options.default_key_expires_in_seconds),
+        "keys_choose_expiry": truth(not options.disable_custom_key_expiry),
+        "creates_teams": truth(not options.disable_team_creation),
+        "changes_email": truth(options.enable_change_email),
+        "deletes_user": truth(options.enable_delete_user),
+    }
+    return _assembled(tuple(values.items()))
+
+
+def unless_known(kept: KeptPage, known: str) -> KeptPage | NotModified:
+    """The page, or that the browser has it. `known` is the header If-None-Match."""
+    tags = {tag.strip() for tag in known.split(",")}
+    return NotModified(kept.version) if kept.version in tags else kept
+
+
+def kept_page_handler(show: Callable[[str], KeptPage | NotModified]) -> Handler:
+    """The function that Lambda calls for a page that browsers keep."""
+
+    def reply(event: dict[str, Any]) -> Reply:
+        shown = show(event["headers"].get("if-none-match", ""))
+        headers = {
+            "Cache-Control": "no-cache",
+            "ETag": shown.version,
+            "Vary": "Accept-Encoding",
+        }
+        if isinstance(shown, NotModified):
+            return {"statusCode": 304, "headers": headers}
+        answer = page_reply(shown.page)
+        return {**answer, "headers": {**answer["headers"], **headers}}
+
+    return logged_reply(reply)
+
+
+@cache
+def _assembled(values: tuple[tuple[str, str], ...]) -> KeptPage:
+    page = assembled("console/body.html", {}, _STYLES, _SCRIPTS, dict(values))
+    # Weak, because the compressed page has the same tag.
+    return KeptPage(page, f'W/"{sha256(page.html.encode()).hexdigest()[:32]}"')

@@ -1,0 +1,146 @@
+// The frame of the console: which view an address shows, and the navigation between them.
+
+const VIEWS = [
+  { path: "", title: "Overview", view: Overview },
+  { path: "keys", title: "Keys", view: Keys },
+  { path: "settings", title: "Settings", view: Settings },
+];
+
+const viewsOf = (scope) => VIEWS.filter(({ isFor }) => !isFor || isFor(scope));
+
+/** What a view shows the cache of: a team, with what the user's role allows, or the user's own cache. `word` has to be
+ * typed before everything in it is deleted. */
+function scopeOf(team, user) {
+  if (team === null)
+    return { team, path: "/console/me", query: "teamId=", manages: true, owns: true, writes: true, word: user.email };
+  const { role } = team.membership;
+  return {
+    team,
+    path: `/console/t/${team.slug}`,
+    query: `slug=${team.slug}`,
+    role,
+    manages: role === "OWNER" || role === "ADMIN",
+    owns: role === "OWNER",
+    writes: role !== "VIEWER",
+    word: team.slug,
+  };
+}
+
+let showPath = () => {};
+
+/** Show another view. Its address goes into the browser's history. */
+function go(path, { replaces = false } = {}) {
+  if (path !== location.pathname) history[replaces ? "replaceState" : "pushState"](null, "", path);
+  showPath(path);
+}
+
+addEventListener("popstate", () => showPath(location.pathname));
+addEventListener("click", (event) => {
+  const link = event.target.closest?.("a[href]");
+  if (!link || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  if (!/^\/console(\/|$)/.test(link.getAttribute("href"))) return;
+  event.preventDefault();
+  go(link.getAttribute("href"));
+});
+
+/** The team and the view that a path names: `/console/t/web/keys`. */
+function partsOf(path) {
+  const [, , place = "", ...rest] = path.replace(/\/$/, "").split("/");
+  if (place === "t") return { place, slug: rest[0], view: rest[1] ?? "" };
+  return { place, view: rest[0] ?? "" };
+}
+
+function Console() {
+  const [path, setPath] = useState(location.pathname);
+  showPath = setPath;
+  const [state, setState] = useState({ user: null, teams: null, problem: null });
+  const load = async () => {
+    const { data, problem } = await loadSession();
+    if (problem) return setState((before) => ({ ...before, problem }));
+    if (data === null) return;
+    // The usage of an address with a team does not wait for the list of teams.
+    const { place, slug, view } = partsOf(location.pathname);
+    if (place === "t" && slug && view === "" && state.teams === null) loadAhead(usagePath({ query: `slug=${slug}` }, 30));
+    setState((before) => ({ ...before, ...data, problem: null }));
+    await reloadTeams();
+  };
+  const reloadTeams = async () => {
+    const { data, problem } = await loadTeams();
+    setState((before) => ({ ...before, teams: data ?? before.teams, problem }));
+  };
+  useEffect(() => {
+    load();
+  }, []);
+  const { user, session, teams, problem } = state;
+  if (teams === null || user === null)
+    return html`<main class="wide page"><h1>Console</h1>${problem ? html`<${Problem} text=${problem} again=${load} />` : html`<${Loading} />`}</main>`;
+  return html`<${Frame} path=${path} user=${user} session=${session} teams=${teams} reloadUser=${load} reloadTeams=${reloadTeams} />`;
+}
+
+function Frame({ path, user, session, teams, reloadUser, reloadTeams }) {
+  const { place, slug, view } = partsOf(path);
+  useEffect(() => {
+    if (place !== "") return;
+    go(teams.length ? `/console/t/${teams[0].slug}` : "/console/me", { replaces: true });
+  }, [place]);
+  const team = place === "t" ? (teams.find((one) => one.slug === slug) ?? teams.find((one) => one.formerSlugs.includes(slug))) : null;
+  const scope = team === undefined || (place !== "t" && place !== "me") ? null : scopeOf(team, user);
+  const shown = scope && viewsOf(scope).find((one) => one.path === view);
+  const other = { account: [Account, "Your account"], "new-team": [NewTeam, "Create a team"] }[view === "" ? place : ""];
+  const [View, title] = shown ? [shown.view, shown.title] : (other ?? [NotFound, "Page not found"]);
+  const isFirst = useRef(true);
+  useEffect(() => {
+    if (place === "") return;
+    document.title = [title, scope && (team ? visible(team.name) : "Your own cache"), own.product].filter(Boolean).join(" · ");
+    document.querySelector(".tabs [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
+    if (!isFirst.current) {
+      scrollTo(0, 0);
+      focusHeading();
+    }
+    isFirst.current = false;
+  }, [path, title]);
+  if (place === "") return html`<main class="wide page"><${Loading} /></main>`;
+  return html`<a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
+    <${Bar} scope=${scope} place=${place} teams=${teams} user=${user} view=${view} />
+    <main id="main" class="wide page">
+      <${View} key=${`${place} ${team?.id} ${view}`} scope=${scope} user=${user} session=${session} reloadUser=${reloadUser} reloadTeams=${reloadTeams} />
+    </main>
+    <p id="announced" class="announced" role="status"></p>`;
+}
+
+function Bar({ scope, place, teams, user, view }) {
+  const choose = ({ target }) => go(target.value);
+  return html`<header class="bar"><div class="wide">
+    <div class="top">
+      <a class="brand" href="/console" aria-label=${own.product}>
+        <svg viewBox="0 0 32 32" width="28" height="28" aria-hidden="true" focusable="false"><rect width="32" height="32" rx="8" class="jar" /><path d="M10 7h12v4H10zM9 12.500h14a2 2 0 0 1 1.500 2V23a3 3 0 0 1-3 3h-11a3 3 0 0 1-3-3v-8.500a2 2 0 0 1 1.500-2z" class="glass" /><path d="M11 17h10v4H11z" class="jar" /></svg>
+        <span>${own.product}</span>
+      </a>
+      <select aria-label="Cache" value=${scope?.path ?? ""} onChange=${choose}>
+        ${!scope && html`<option value="" disabled>Choose a team</option>`}
+        ${teams.map((team) => html`<option value=${`/console/t/${team.slug}`}>${visible(team.name)}</option>`)}
+        <option value="/console/me">Your own cache</option>
+        ${isTrue(own.createsTeams) && html`<option value="/console/new-team">Create a team …</option>`}
+      </select>
+      <a class="account" href="/console/account" aria-current=${place === "account" ? "page" : null}><${Name} of=${user.name} /></a>
+    </div>
+    ${scope && html`<nav class="tabs" aria-label="Views"><ul>
+      ${viewsOf(scope).map((one) => html`<li key=${one.path}>
+        <a href=${one.path ? `${scope.path}/${one.path}` : scope.path} aria-current=${one.path === view ? "page" : null}>${one.title}</a>
+      </li>`)}
+    </ul></nav>`}
+  </div></header>`;
+}
+
+function skip(event) {
+  event.preventDefault();
+  focusHeading();
+}
+
+const NotFound = () => html`<${Head} title="Page not found" />
+  <${Card}><p>There is no such page, or you are not a member of this team. An owner or admin of the team can invite you.</p>
+  <p><a class="primary" href="/console">Open the overview</a></p><//>`;
+
+const root = document.getElementById("console");
+root.replaceChildren();
+render(html`<${Console} />`, root);

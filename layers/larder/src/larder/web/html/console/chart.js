@@ -1,0 +1,87 @@
+// The tasks of each day as stacked bars, and the same figures as a table.
+
+const SERIES = [
+  ["localHits", "Local hit", "local"],
+  ["remoteHits", "Remote hit", "remote"],
+  ["remoteMisses", "Built", "built"],
+];
+
+const tasksOf = (figures) => figures.localHits + figures.remoteHits + figures.remoteMisses;
+
+/** The share of tasks that came from a cache, as docs/usage.md defines it. Null without tasks. */
+const hitRate = ({ hits, remoteMisses }) => (hits + remoteMisses === 0 ? null : hits / (hits + remoteMisses));
+
+const rateText = (rate) => (rate === null ? "–" : formats.percent.format(rate));
+
+const Legend = () => html`<ul class="legend">
+  ${SERIES.map(([, name, kind]) => html`<li><i class=${kind}></i>${name}</li>`)}
+</ul>`;
+
+function DaysTable({ days }) {
+  const figure = (name) => (day) => formats.number.format(day[name]);
+  return html`<${Table} label="Tasks per day" rows=${[...days].reverse()} id=${({ day }) => day} columns=${[
+    { title: "Day", cell: ({ day }) => formats.usageDay.format(new Date(day)) },
+    ...SERIES.map(([name, title]) => ({ title: `${title}s`.replace("Builts", "Built"), number: true, cell: figure(name) })),
+    { title: "From a cache", number: true, cell: (day) => rateText(hitRate(day)) },
+    { title: "Time saved", number: true, cell: (day) => durationText(day.timeSavedMs) },
+  ]} />`;
+}
+
+/** The smallest round number that is not below `most`, and whose half is whole. */
+function roundUp(most) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(2, most)));
+  return [2, 4, 6, 10, 20].map((times) => times * power).find((limit) => limit >= most);
+}
+
+function DaysChart({ days }) {
+  const box = useRef(null);
+  // The width in pixels. A scaled drawing would scale its text, too.
+  const [width, setWidth] = useState(0);
+  const [chosen, setChosen] = useState(days.length - 1);
+  useEffect(() => {
+    const observer = new ResizeObserver(([{ contentRect }]) => setWidth(Math.floor(contentRect.width)));
+    observer.observe(box.current);
+    return () => observer.disconnect();
+  }, []);
+  const [height, left, bottom] = [220, 48, 24];
+  const limit = roundUp(Math.max(...days.map(tasksOf)));
+  const step = (width - left) / days.length;
+  const gap = Math.min(3, step / 5);
+  const y = (tasks) => (height - bottom) * (1 - tasks / limit) + 8;
+  const labelEvery = Math.ceil(days.length / Math.max(2, Math.floor(width / 110)));
+  const shown = Math.min(chosen, days.length - 1);
+  const day = days[shown];
+  const move = (event) => {
+    const to = { ArrowLeft: shown - 1, ArrowRight: shown + 1, Home: 0, End: days.length - 1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    setChosen(Math.max(0, Math.min(days.length - 1, to)));
+  };
+  const bar = (one, index) => {
+    const x = left + index * step;
+    let below = 0;
+    return html`<g onMouseEnter=${() => setChosen(index)}>
+      ${SERIES.map(([name, , kind]) => {
+        const from = y(below);
+        below += one[name];
+        const drawn = from - y(below) - (one[name] ? 1 : 0);
+        return html`<rect class=${kind} x=${x + gap / 2} width=${Math.max(0.5, step - gap)} y=${y(below)} height=${Math.max(0, drawn)} />`;
+      })}
+      <rect class=${index === shown ? "at chosen" : "at"} x=${x} y="0" width=${Math.max(0, step)} height=${height - bottom + 8} />
+      ${index % labelEvery === 0 && html`<text x=${x} y=${height + 2}>${formats.usageDay.format(new Date(one.day))}</text>`}
+    </g>`;
+  };
+  return html`<p class="readout" aria-live="polite">
+      ${formats.usageDay.format(new Date(day.day))}: ${countText(tasksOf(day), "task", "tasks")}, ${rateText(hitRate(day))} from a cache, ${durationText(day.timeSavedMs)} saved
+    </p>
+    <div ref=${box} class="chart">
+      ${width > 0 && html`<svg width=${width} height=${height + 8} role="group" tabindex="0" onKeyDown=${move}
+        aria-label="Tasks per day. The left and right arrow keys choose a day.">
+        ${[0, limit / 2, limit].map((tasks) => html`
+          <line x1=${left} x2=${width} y1=${y(tasks)} y2=${y(tasks)} />
+          <text x=${left - 8} y=${y(tasks) + 4} text-anchor="end">${formats.tenths.format(tasks)}</text>`)}
+        ${days.map(bar)}
+      </svg>`}
+    </div>`;
+}
+

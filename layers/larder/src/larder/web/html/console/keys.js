@@ -1,0 +1,209 @@
+// API keys: those of a team, or the user's own. Owners and admins see the keys of all members.
+
+const SOON_DAYS = 14;
+
+async function loadOwnKeys() {
+  const found = [];
+  for (;;) {
+    const { data, problem } = await call("GET", `/api/auth/api-key/list?limit=100&offset=${found.length}`);
+    if (problem) return { data: null, problem };
+    found.push(...data);
+    if (data.length < 100) return { data: found, problem: null };
+  }
+}
+
+const loadMembers = (team) => loadAll(`/v3/teams/${team.id}/members`, "members", "until");
+
+/** The keys of the scope as rows. `own` is the record of a key that the user owns, which they can change. */
+async function loadKeys({ team, manages }) {
+  const [mine, bound, members] = await Promise.all([
+    loadOwnKeys(),
+    manages && team ? loadAll(`/v1/teams/${team.id}/keys`, "keys", "offset") : null,
+    manages && team ? loadMembers(team) : null,
+  ]);
+  const failed = [mine, bound, members].find((reply) => reply?.problem);
+  if (failed) return failed;
+  const records = mine.data.filter(({ teamId }) => teamId === (team?.id ?? null));
+  const names = new Map(members?.data.map(({ uid, name }) => [uid, name]));
+  const rows = records.map((record) => keyRow(record, record, names));
+  const known = new Set(records.map(({ id }) => id));
+  const others = (bound?.data ?? []).filter(({ id }) => !known.has(id)).map((key) => keyRow(key, null, names));
+  return { data: [...rows, ...others].sort((one, other) => one.createdAt - other.createdAt), problem: null };
+}
+
+const keyRow = (key, record, names) => ({
+  id: key.id,
+  name: key.name,
+  start: key.start,
+  enabled: key.enabled,
+  permissions: key.permissions,
+  createdAt: new Date(key.createdAt),
+  expiresAt: key.expiresAt === null ? null : new Date(key.expiresAt),
+  lastUsedAt: key.lastRequest ?? key.lastUsedAt ?? null,
+  owner: names.get(key.userId ?? key.uid) ?? null,
+  record,
+});
+
+function permissionsText(permissions) {
+  const words = Object.entries(permissions).map(([resource, actions]) => [resource, actions.join(" and ")]);
+  if (words.length === 0) return "Nothing";
+  return words.map(([resource, actions]) => (resource === "artifacts" ? actions : `${resource}: ${actions}`)).join(", ");
+}
+
+function Keys({ scope }) {
+  const keys = useLoad(`keys ${scope.path}`, () => loadKeys(scope));
+  const [open, setOpen] = useState(null);
+  const close = (hasChanged) => {
+    setOpen(null);
+    if (hasChanged) keys.reload();
+  };
+  const turn = async (key) => {
+    const { problem } = await call("POST", "/api/auth/api-key/update", { keyId: key.id, enabled: !key.enabled });
+    announce(problem ?? (key.enabled ? "The key is off." : "The key is on."));
+    keys.reload();
+  };
+  const create = html`<${Button} kind="primary" onClick=${() => setOpen({ what: CreateKey })}>Create a key<//>`;
+  return html`<${Head} title="Keys">${create}<//>
+    ${!scope.team && html`<p class="soft">These keys act for you, in your own cache and in your teams. Create keys for CI in the team.</p>`}
+    <${Card}>
+      <${Loaded} of=${keys} show=${(rows) =>
+        rows.length === 0
+          ? html`<${Empty} title="No keys yet"><p>CI signs in with a key. People sign in with <code>turbo login</code>, which creates one for them.</p><//>`
+          : html`<${KeysTable} rows=${rows} scope=${scope} open=${setOpen} turn=${turn} />`} />
+    <//>
+    ${open && html`<${open.what} scope=${scope} row=${open.row} close=${close} />`}`;
+}
+
+function KeysTable({ rows, scope, open, turn }) {
+  const label = (row) => visible(row.name ?? row.start ?? row.id);
+  const columns = [
+    { title: "Name", cell: (row) => html`<strong><${Name} of=${row.name ?? "No name"} /></strong> <${KeyState} row=${row} />` },
+    { title: "Begins with", cell: (row) => html`<code>${row.start ?? "–"}</code>` },
+    { title: "Permissions", cell: (row) => html`<${Name} of=${permissionsText(row.permissions)} />` },
+    scope.team && scope.manages && { title: "Owner", cell: (row) => html`<${Name} of=${row.owner ?? "–"} />` },
+    { title: "Last used", cell: (row) => html`<${Time} at=${row.lastUsedAt} />` },
+    { title: "Expires", cell: (row) => html`<${Time} at=${row.expiresAt} />` },
+    {
+      title: "",
+      cell: (row) => html`<div class="buttons">
+        ${row.record && canRotate(row.record) && html`<${Button} kind="second small" aria-label=${`Rotate ${label(row)}`} onClick=${() => open({ what: RotateKey, row })}>Rotate<//>`}
+        ${row.record && html`<${Button} kind="second small" aria-label=${`Turn ${row.enabled ? "off" : "on"} ${label(row)}`} onClick=${() => turn(row)}>${row.enabled ? "Turn off" : "Turn on"}<//>`}
+        <${Button} kind="second small" aria-label=${`Delete ${label(row)}`} onClick=${() => open({ what: DeleteKey, row })}>Delete<//>
+      </div>`,
+    },
+  ].filter(Boolean);
+  return html`<${Table} label="Keys" columns=${columns} rows=${rows} id=${({ id }) => id} />`;
+}
+
+function KeyState({ row }) {
+  if (!row.enabled) return html`<${Tag} kind="bad">off<//>`;
+  const { remaining } = row.record ?? {};
+  if (remaining === 0) return html`<${Tag} kind="bad">used up<//>`;
+  if (row.expiresAt && row.expiresAt < Date.now() + SOON_DAYS * DAY) return html`<${Tag} kind="warn">expires soon<//>`;
+  return Number.isInteger(remaining) ? html`<${Tag}>${countText(remaining, "use", "uses")} left<//>` : null;
+}
+
+// Only operators can give a key an allowance or a rate limit, so only `larder keys rotate` keeps them.
+const canRotate = ({ remaining, rateLimitEnabled }) => remaining === null && !rateLimitEnabled;
+
+/** The lifetimes that the deployment allows, as `[seconds, text]`. An empty value means none is sent. */
+function lifetimes() {
+  if (!isTrue(own.keysChooseExpiry)) return null;
+  const choices = [30, 90, 365].filter((days) => days * 86_400 <= Number(own.longestKeyLife));
+  const without = Number(own.keyLife) === 0 ? "Never" : "The default of this deployment";
+  return [...choices.map((days) => [days * 86_400, `In ${days} days`]), ["", without]];
+}
+
+/** A dialog that creates a key and shows it once. `close` gets the key, or nothing if none was created. */
+function CreateKey({ scope, close }) {
+  const [key, setKey] = useState(null);
+  if (key !== null) return html`<${NewKey} scope=${scope} secret=${key} close=${() => close(key)} />`;
+  const expiry = lifetimes();
+  const act = async ({ name, permission, expiresIn }) => {
+    const { data, problem } = await call("POST", "/api/auth/api-key/create", {
+      name,
+      permissions: { artifacts: permission.split(" ") },
+      ...(scope.team && { teamId: scope.team.id }),
+      ...(expiresIn && { expiresIn: Number(expiresIn) }),
+    });
+    if (problem) return problem;
+    setKey(data.key);
+  };
+  return html`<${Dialog} title="Create a key" close=${() => close()}>
+    <${Form} action="Create the key" busy="Creating the key …" cancel=${() => close()} act=${act}>
+      <${Field} label="Name" name="name" required maxlength=${own.longestKeyName} autocomplete="off" hint="For example the CI system or the repository that uses it." />
+      <${Choices} legend="It can" name="permission" chosen=${scope.writes ? "read write" : "read"} choices=${[
+        scope.writes && ["read write", "Read and write artifacts", "For builds that you trust."],
+        ["read", "Only read artifacts", "For pull requests from outside your team."],
+        scope.manages && ["manage", "Manage artifacts", "List and delete them, and pause caching. Not for builds."],
+      ].filter(Boolean)} />
+      ${expiry && html`<${Field} label="Expires" name="expiresIn">
+        ${expiry.map(([value, text]) => html`<option value=${value} selected=${value === 90 * 86_400}>${text}</option>`)}
+      <//>`}
+    <//>
+  <//>`;
+}
+
+/** The key is shown only here, so the dialog closes only when the user says that they have stored it. */
+function NewKey({ scope, secret, problem, close }) {
+  const [isStored, setStored] = useState(false);
+  const [isAsked, setAsked] = useState(false);
+  return html`<${Dialog} title="Your new key" stays close=${close}>
+    <p>Copy it now. It is not shown again.</p>
+    <${Lines} text=${secret} label="Copy the key" wraps />
+    ${problem && html`<${Problem} text=${problem} />`}
+    ${scope.team && html`<details><summary>What to set in CI</summary><${CiLines} scope=${scope} secret=${secret} /></details>`}
+    <${Check} label="I have stored the key" checked=${isStored} onChange=${({ target }) => setStored(target.checked)} />
+    ${isAsked && !isStored && html`<p class="problem" role="alert">Store the key first, and confirm it above.</p>`}
+    <div class="end"><${Button} kind="primary" onClick=${() => (isStored ? close() : setAsked(true))}>Close<//></div>
+  <//>`;
+}
+
+/** Create a key like the old one, and then let the old one expire. A failure in between leaves both valid. */
+function RotateKey({ scope, row, close }) {
+  const [made, setMade] = useState(null);
+  if (made) return html`<${NewKey} scope=${scope} secret=${made.key} problem=${made.problem} close=${() => close(true)} />`;
+  const { record } = row;
+  const lifetime = record.expiresAt === null ? null : Math.round((row.expiresAt - row.createdAt) / SECOND);
+  const choosesExpiry = isTrue(own.keysChooseExpiry);
+  const act = async ({ overlap }) => {
+    const { data, problem } = await call("POST", "/api/auth/api-key/create", {
+      ...(record.name !== null && { name: record.name }),
+      ...(record.prefix !== null && { prefix: record.prefix }),
+      ...(record.metadata !== null && { metadata: record.metadata }),
+      permissions: record.permissions,
+      ...(scope.team && { teamId: scope.team.id }),
+      ...(choosesExpiry && lifetime !== null && { expiresIn: lifetime }),
+    });
+    if (problem) return problem;
+    if (!choosesExpiry) return setMade({ key: data.key, problem: "The old key still works. Delete it when builds use the new one." });
+    const old = await call("POST", "/api/auth/api-key/update", { keyId: row.id, expiresIn: Number(overlap) });
+    setMade({ key: data.key, problem: old.problem && `The old key still works: ${old.problem}` });
+  };
+  return html`<${Dialog} title="Rotate the key" close=${() => close()}>
+    <p>You get a new key with the same name and permissions as <strong><${Name} of=${row.name ?? row.start ?? row.id} /></strong>.</p>
+    <${Form} action="Rotate the key" busy="Rotating the key …" cancel=${() => close()} act=${act}>
+      ${choosesExpiry && html`<${Field} label="The old key works for" name="overlap">
+        <option value="3600">1 hour</option>
+        <option value="86400" selected>1 day</option>
+        <option value="604800">7 days</option>
+      <//>`}
+    <//>
+  <//>`;
+}
+
+function DeleteKey({ scope, row, close }) {
+  const act = async () => {
+    const { problem } = row.record
+      ? await call("POST", "/api/auth/api-key/delete", { keyId: row.id })
+      : await call("DELETE", `/v1/teams/${scope.team.id}/keys/${row.id}`);
+    if (problem) return problem;
+    announce("The key is deleted.");
+    close(true);
+  };
+  return html`<${Confirm} title="Delete the key?" action="Delete the key" busy="Deleting the key …" act=${act} close=${() => close()}>
+    <p>Builds that use <strong><${Name} of=${row.name ?? row.start ?? row.id} /></strong> run without the cache from now on. Last used: <${Time} at=${row.lastUsedAt} />.</p>
+    <p>What it has stored stays.</p>
+  <//>`;
+}
+

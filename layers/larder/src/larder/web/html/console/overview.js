@@ -1,0 +1,121 @@
+// What the cache did in a period, against the period before, and what is stored now.
+
+const PERIODS = [7, 30, 90, 180];
+const LIVE_SECONDS = 5;
+
+/** The usage of some days, up to today or to the day that is `before` days ago. */
+function usagePath(scope, days, before = 0) {
+  const until = before ? `&to=${dayBefore(before)}` : "";
+  return `/v1/usage?${scope.query}&from=${dayBefore(before + days - 1)}${until}`;
+}
+
+/** Call `act` when today's usage has changed. Asks for one day, as long as the page is visible. */
+function useLive(scope, usage, act) {
+  const seen = useRef(null);
+  const latest = useRef(act);
+  latest.current = act;
+  useEffect(() => {
+    if (usage) seen.current = fingerprint(usage);
+  }, [usage]);
+  useEffect(() => {
+    const timer = setInterval(async () => {
+      if (document.visibilityState !== "visible" || seen.current === null) return;
+      const { data, problem } = await call("GET", usagePath(scope, 1));
+      if (!problem && fingerprint(data) !== seen.current) latest.current();
+    }, LIVE_SECONDS * SECOND);
+    return () => clearInterval(timer);
+  }, [scope.query]);
+}
+
+const fingerprint = ({ status, block, storedBytes, artifacts, days }) =>
+  JSON.stringify([status, block, storedBytes, artifacts, days.at(-1)]);
+
+function Overview({ scope }) {
+  const [period, setPeriod] = useState(30);
+  const usage = useLoad(usagePath(scope, period));
+  const before = useLoad(usagePath(scope, period, period));
+  useLive(scope, usage.data, usage.reload);
+  const isUnused = usage.data?.artifacts === 0 && usage.data.total.events === 0 && before.data?.total.events === 0;
+  return html`<${Head} title=${isUnused ? "Get started" : "Overview"}>
+      ${usage.data && !isUnused && html`<${Field} label="Period" value=${period} onChange=${({ target }) => setPeriod(Number(target.value))}>
+        ${PERIODS.map((days) => html`<option value=${days}>Last ${days} days</option>`)}
+      <//>`}
+    <//>
+    <${Loaded} of=${usage} show=${(data) => html`
+      <${UsageNotice} scope=${scope} usage=${data} />
+      ${isUnused
+        ? html`<${Start} scope=${scope} />`
+        : html`<${Figures} usage=${data} before=${before.data} period=${period} />
+            <${Days} days=${data.days} />
+            <${Vendors} rows=${data.ci} />`}`} />`;
+}
+
+/** What keeps builds from using the cache, if anything does. */
+function UsageNotice({ scope, usage }) {
+  const text = {
+    paused: "Caching is paused. Builds run without the cache.",
+    disabled: "Caching is turned off. Builds run without the cache.",
+    over_limit: "The quota is full. Nothing more is stored until artifacts expire or are deleted.",
+  }[usage.status];
+  if (usage.block)
+    return html`<p class="notice warning" role="status">The operator has blocked this cache${usage.blockReason
+      ? html`: <${Name} of=${usage.blockReason} />`
+      : "."} Ask the operator of ${own.product}.</p>`;
+  if (!text) return null;
+  return html`<p class="notice warning" role="status">
+    ${text} ${(scope.owns || !scope.team) && usage.status !== "over_limit" && html`<a href=${`${scope.path}/settings`}>Change this</a>`}
+  </p>`;
+}
+
+function Figures({ usage, before, period }) {
+  const { total } = usage;
+  const rate = hitRate(total);
+  const { storedBytes, quotaBytes, artifacts } = usage;
+  const share = quotaBytes ? Math.min(1, storedBytes / quotaBytes) : null;
+  return html`<dl class="figures">
+    <${Figure} name="Tasks from a cache" value=${rateText(rate)}>${before && changeText(rate, hitRate(before.total), period)}<//>
+    <${Figure} name="Time saved" value=${durationText(total.timeSavedMs)}>${savedText(total)}<//>
+    <${Figure} name="Stored now" value=${bytesText(storedBytes)}>
+      ${countText(artifacts, "artifact", "artifacts")}${share === null ? ", no quota" : `, ${formats.percent.format(share)} of ${bytesText(quotaBytes)}`}
+      ${share !== null && html`<span class="meter" aria-hidden="true"><i style=${{ width: `${100 * share}%` }}></i></span>`}
+    <//>
+    <${Figure} name="Uploads" value=${formats.number.format(total.uploads)}>${bytesText(total.uploadedBytes)} in ${period} days<//>
+  </dl>`;
+}
+
+const Figure = ({ name, value, children }) => html`<div class="card"><dt>${name}</dt><dd><strong>${value}</strong><span class="soft">${children}</span></dd></div>`;
+
+function savedText({ hits, untimedHits }) {
+  if (untimedHits === 0) return "The time that the tasks took when they were built";
+  return `At least: ${formats.percent.format(untimedHits / hits)} of hits report no duration, such as those of direct uploads`;
+}
+
+function changeText(rate, before, period) {
+  if (rate === null) return `No tasks in ${period} days`;
+  if (before === null) return `No tasks in the ${period} days before`;
+  const points = Math.abs(rate - before) * 100;
+  if (points < 0.05) return `As in the ${period} days before`;
+  return `${formats.tenths.format(points)} points ${rate > before ? "more" : "less"} than in the ${period} days before`;
+}
+
+function Days({ days }) {
+  const [isTable, setTable] = useState(false);
+  const toggle = html`<${Button} kind="second small" aria-pressed=${isTable} onClick=${() => setTable(!isTable)}>Show as table<//>`;
+  return html`<${Card} title="Tasks per day (UTC)" actions=${toggle}>
+    ${isTable ? html`<${DaysTable} days=${days} />` : html`<${Legend} /><${DaysChart} days=${days} />`}
+  <//>`;
+}
+
+function Vendors({ rows }) {
+  const used = rows.filter(({ events }) => events > 0);
+  if (used.length === 0) return null;
+  return html`<${Card} title="Where builds run">
+    <${Table} label="Where builds run" rows=${used} id=${({ ci }) => ci} columns=${[
+      { title: "CI", cell: ({ ci }) => html`<${Name} of=${ciText(ci)} />` },
+      { title: "Tasks", number: true, cell: (row) => formats.number.format(tasksOf(row)) },
+      { title: "From a cache", number: true, cell: (row) => rateText(hitRate(row)) },
+      { title: "Time saved", number: true, cell: (row) => durationText(row.timeSavedMs) },
+    ]} />
+  <//>`;
+}
+

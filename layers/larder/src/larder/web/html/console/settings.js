@@ -1,0 +1,79 @@
+// The settings of a team, or of the user's own cache.
+
+const CACHING = [
+  ["enabled", "On", "Builds read and store artifacts."],
+  ["paused", "Paused", "Builds run without the cache for now."],
+  ["disabled", "Off", "Builds run without the cache."],
+];
+
+function Settings({ scope, reloadTeams }) {
+  const usage = useLoad(usagePath(scope, 1));
+  const [open, setOpen] = useState(null);
+  const { team } = scope;
+  return html`<${Head} title="Settings" />
+    ${team && scope.manages && html`<${TeamName} scope=${scope} reloadTeams=${reloadTeams} />`}
+    ${scope.owns && html`<${Loaded} of=${usage} show=${(data) => html`<${Caching} scope=${scope} status=${data.status} reload=${usage.reload} />`} />`}
+    <${Card} title="Storage">
+      <p>Artifacts are kept for ${own.retentionDays} days after their upload. ${isTrue(own.evicts)
+        ? "If the quota is full, the artifacts that were used longest ago are deleted."
+        : "If the quota is full, nothing more is stored."}</p>
+      <p class="soft">The operator of ${own.product} sets the quota${team ? ` with: larder teams set ${team.slug} --quota 200GB` : ""}.</p>
+    <//>
+    ${team && html`<${Card} title="Leave or delete">
+      <p>To leave the team, open <a href=${`${scope.path}/members`}>Members</a>.</p>
+      ${scope.owns && html`<p>Deleting the team deletes its artifacts, keys, members and usage figures.</p>
+        <${Button} kind="danger" onClick=${() => setOpen("delete")}>Delete the team<//>`}
+    <//>`}
+    ${open && html`<${DeleteTeam} team=${team} close=${() => setOpen(null)} />`}`;
+}
+
+function TeamName({ scope, reloadTeams }) {
+  const { team } = scope;
+  const act = async ({ name, slug }) => {
+    const { data, problem } = await call("PATCH", `/v2/teams/${team.id}`, { name, slug });
+    if (problem) return problem;
+    announce("Saved.");
+    await reloadTeams();
+    go(`/console/t/${data.slug}/settings`, { replaces: true });
+  };
+  const free = async (slug) => {
+    const { problem } = await call("PATCH", `/v2/teams/${team.id}`, { formerSlugs: team.formerSlugs.filter((one) => one !== slug) });
+    announce(problem ?? "The slug is free.");
+    reloadTeams();
+  };
+  return html`<${Card} title="Team">
+    <${Form} action="Save" busy="Saving …" act=${act}>
+      <${Field} label="Name" name="name" required maxlength="100" autocomplete="off" defaultValue=${team.name} />
+      <${Field} label="Slug" name="slug" required maxlength="48" autocomplete="off" autocapitalize="none" spellcheck="false" defaultValue=${team.slug} hint="Builds name the team by its slug: TURBO_TEAM. Its former slugs keep working." />
+    <//>
+    ${team.formerSlugs.length > 0 && html`<h3>Former slugs</h3>
+      <ul class="plain">${team.formerSlugs.map((slug) => html`<li key=${slug}><code>${slug}</code> <${Button} kind="second small" aria-label=${`Give up the slug ${slug}`} onClick=${() => free(slug)}>Give up<//></li>`)}</ul>
+      <p class="soft">Another team can take a slug that you give up. Builds that still use it then fail to find this team.</p>`}
+  <//>`;
+}
+
+function Caching({ scope, status, reload }) {
+  const act = async (fields) => {
+    const { problem } = await call("PUT", `/v1/artifacts/status?${scope.query}`, { status: fields.status });
+    if (problem) return problem;
+    announce("Saved. The change applies to the next request.");
+    reload();
+  };
+  return html`<${Card} title="Caching">
+    <${Form} action="Save" busy="Saving …" act=${act}>
+      <${Choices} legend="Caching is" name="status" chosen=${status === "over_limit" ? "enabled" : status} choices=${CACHING} />
+    <//>
+  <//>`;
+}
+
+function DeleteTeam({ team, close }) {
+  const act = async () => {
+    const { problem } = await call("DELETE", `/v1/teams/${team.id}`);
+    if (problem) return problem;
+    location.assign("/console");
+  };
+  return html`<${Confirm} title="Delete the team?" word=${team.slug} action="Delete the team" busy="Deleting the team …" act=${act} close=${close}>
+    <p>Builds of <strong><${Name} of=${team.name} /></strong> run without the cache from now on. Its artifacts, keys, invitations and usage figures are deleted. You cannot undo this.</p>
+  <//>`;
+}
+
