@@ -99,9 +99,32 @@ class Browser:
         """Run `script` in the page, or in the frame that was entered, and return its result."""
         return self.driver.execute_script(script)
 
+    def run_async(self, script: str, *arguments: Any) -> Any:
+        """Run `script`, whose last argument is a function, and return what it calls this function with."""
+        return self.driver.execute_async_script(script, *arguments)
+
     def fetch(self, url: str, **init: Any) -> Reply:
         """Call the page's `fetch(url, {credentials: "include", ...init})`."""
         return Reply(**self.driver.execute_async_script(_FETCH, url, init))
+
+    @contextlib.contextmanager
+    def before_each_page(self, script: str) -> Iterator[None]:
+        """A context in which `script` runs in each page that opens, before the scripts of the page."""
+        added = self._command("Page.addScriptToEvaluateOnNewDocument", source=script)
+        yield
+        self._command("Page.removeScriptToEvaluateOnNewDocument", **added)
+
+    def look(self, *, width: int, dark: bool = False) -> None:
+        """Set the width of the page in pixels, and the color scheme of the system."""
+        self._command(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=900,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self._command("Emulation.setEmulatedMedia", features=[scheme])
 
     def cookies(self) -> dict[str, dict[str, Any]]:
         """The cookies that the browser would send to the page's server, by name."""
@@ -179,6 +202,10 @@ class Browser:
     def wait_for_text(self, text: str) -> None:
         self._wait(lambda: text in self.text(), lambda: f"no {text!r} in {self.text()!r}")
 
+    def wait_until(self, script: str) -> None:
+        """Wait until `script` returns a true value."""
+        self._wait(lambda: self.run(script), lambda: f"not true: {script} on {self.text()}")
+
     def type(self, label: str, *text: str) -> None:
         """Type into the visible field with this label. `text` can have keys at its end."""
         field = self._shown(f"//*[@id = //label[normalize-space() = '{label}']/@for]")
@@ -199,6 +226,11 @@ class Browser:
     def keys(self, *pressed: str) -> None:
         """Press keys. They go to the element with the focus."""
         self.driver.switch_to.active_element.send_keys(*pressed)
+
+    def _command(self, name: str, **parameters: Any) -> dict[str, Any]:
+        """Send a command of the Chrome DevTools Protocol, and return its result."""
+        result: dict[str, Any] = self.driver.execute_cdp_cmd(name, parameters)
+        return result
 
     def _shown(self, path: str) -> WebElement:
         def found() -> list[WebElement]:

@@ -24,6 +24,17 @@ def mail_to(cloud: LocalCloud, address: str, *, count: int = 1) -> list[dict[str
         time.sleep(0.1)
 
 
+def link_to(cloud: LocalCloud, address: str, part: str) -> str:
+    """Wait for a message to `address` whose link contains `part`, and return the link."""
+    deadline = time.monotonic() + ARRIVES_WITHIN_SECONDS
+    while True:
+        links = [link_in(one) for one in cloud.mail() if one["to"] == address]
+        if found := next((link for link in links if part in link), None):
+            return found
+        assert time.monotonic() < deadline, f"no link with {part} to {address} in {links}"
+        time.sleep(0.1)
+
+
 def link_in(message: dict[str, Any]) -> str:
     """The only link of a message."""
     (link,) = _LINK.findall(message["text"])

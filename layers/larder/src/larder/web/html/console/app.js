@@ -2,7 +2,9 @@
 
 const VIEWS = [
   { path: "", title: "Overview", view: Overview },
+  { path: "artifacts", title: "Artifacts", view: Artifacts, isFor: ({ manages }) => manages },
   { path: "keys", title: "Keys", view: Keys },
+  { path: "members", title: "Members", view: Members, isFor: ({ team }) => team !== null },
   { path: "settings", title: "Settings", view: Settings },
 ];
 

@@ -1,0 +1,39 @@
+"""A user of the console: signed up without the forms, which tests/e2e/test_pages.py covers."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import dataclass, field
+from typing import Any
+
+from .browser import Browser
+from .cloud import LocalCloud
+from .outbox import link_to
+
+
+@dataclass(frozen=True)
+class Person:
+    name: str = "Ada"
+    email: str = field(default_factory=lambda: f"ada-{secrets.token_hex(6)}@acme.example")
+    password: str = field(default_factory=lambda: secrets.token_hex(12))
+
+
+def sign_up(page: Browser, server: LocalCloud, person: Person) -> None:
+    """Sign up in the browser, and prove the address by opening the link in the mail there."""
+    page.open(f"{server.url}/verified")
+    body = {"name": person.name, "email": person.email, "password": person.password}
+    assert post(page, "/api/auth/sign-up/email", body)["user"]["email"] == person.email
+    page.open(link_to(server, person.email, "verify-email"))
+
+
+def join(server: LocalCloud, person: Person, role: str) -> None:
+    """Make the person a member of the local cloud's first team."""
+    server.larder("teams", "add-member", server.team, person.email, "--role", role)
+
+
+def post(page: Browser, path: str, body: object) -> Any:
+    headers = {"content-type": "application/json"}
+    reply = page.fetch(path, method="POST", headers=headers, body=json.dumps(body))
+    assert reply.status == 200, reply
+    return json.loads(reply.text)

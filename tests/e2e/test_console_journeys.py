@@ -1,0 +1,201 @@
+"""The console in a browser, from a new account to a deleted team, as its users go through it."""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from . import browser, console
+from .browser import Browser
+from .cloud import LocalCloud
+from .console import Person
+from .outbox import link_to
+
+pytestmark = pytest.mark.e2e
+
+CI = {"x-artifact-client-ci": "GITHUB_ACTIONS"}
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[Browser]:
+    """A browser whose log must have no errors at the end of the test."""
+    with browser.opened(tmp_path / "profile") as opened:
+        yield opened
+        assert opened.errors() == []
+
+
+def build(server: LocalCloud, key: str, team: str) -> int:
+    """Store an artifact and report a hit, as a build does. Returns the status of the upload."""
+    with httpx.Client(
+        base_url=server.url,
+        headers={"authorization": f"Bearer {key}", **CI},
+        params={"slug": team},
+        trust_env=False,
+    ) as client:
+        stored = client.put(f"/v8/artifacts/{secrets.token_hex(8)}", content=b"a build's output")
+        event = {"sessionId": str(uuid.uuid4()), "source": "REMOTE", "hash": "08e4547d5347b63f"}
+        hit = {**event, "event": "HIT", "duration": 90_000}
+        client.post("/v8/artifacts/events", json=[hit, {**event, "event": "MISS"}])
+        return stored.status_code
+
+
+def made_key(page: Browser) -> str:
+    """The key that the dialog shows. Closes the dialog, which asks whether it was stored."""
+    page.wait_for_text("Copy it now.")
+    page.keys(Keys.ESCAPE)
+    page.keys(Keys.ESCAPE)
+    key = str(page.run("return document.querySelector('dialog pre').textContent"))
+    page.press("Close")
+    page.wait_for_text("Store the key first")
+    page.tick("I have stored the key")
+    page.press("Close")
+    return key
+
+
+def test_a_team_from_its_first_key_to_its_end(
+    server: LocalCloud, page: Browser, tmp_path: Path
+) -> None:
+    ada, team = Person(), f"web-{secrets.token_hex(4)}"
+    page.look(width=1280)
+    page.open(f"{server.url}/console/new-team")
+    # The address after the sign-in is the one that was asked for.
+    page.wait_for_heading("Sign in")
+    assert page.run("return location.search") == "?next=%2Fconsole%2Fnew-team"
+    console.sign_up(page, server, ada)
+    page.open(f"{server.url}/sign-in?next=%2Fconsole%2Fnew-team")
+    page.wait_for_heading("Create a team")
+    page.type("Name", "Web Platform")
+    assert page.run("return document.querySelector('[name=slug]').value") == "web-platform"
+    page.type("Slug", team)
+    page.press("Create the team")
+    page.wait_for_heading("Get started")
+    assert f"turbo link --yes --scope {team}" in page.text()
+
+    page.press("Create a key")
+    page.type("Name", "ci")
+    page.press("Create the key")
+    first = made_key(page)
+    page.wait_for_text(f"export TURBO_TOKEN={first}")
+    assert build(server, first, team) == 202
+    # The page loads what has happened by itself.
+    page.wait_for_heading("Overview")
+    page.wait_for_text("50%")
+    page.wait_for_text("GitHub Actions")
+    page.press("Show as table")
+    page.wait_for_text("From a cache")
+
+    page.press("Artifacts")
+    page.wait_for_heading("Artifacts")
+    page.wait_for_text("16 B")
+    page.press("Keys")
+    page.wait_for_heading("Keys")
+    page.press("Rotate")
+    page.choose("The old key works for", "1 hour")
+    page.press("Rotate the key")
+    second = made_key(page)
+    assert second != first
+    assert build(server, second, team) == build(server, first, team) == 202
+    page.wait_for_text("expires soon")
+    page.run("document.querySelector('tbody tr:last-child .buttons button:nth-child(2)').click()")
+    page.wait_for_text("Turn on")
+    assert build(server, second, team) == 401
+    page.run("document.querySelector('tbody tr:first-child .buttons button:last-child').click()")
+    page.wait_for_text("Delete the key?")
+    page.press("Delete the key")
+    page.wait_for_text("The key is deleted.")
+    assert build(server, first, team) == 401
+
+    grace = Person("Grace")
+    page.press("Members")
+    page.wait_for_heading("Members")
+    page.type("Email address", grace.email)
+    page.choose("Role", "Viewer")
+    page.press("Send the invitation")
+    page.wait_for_text("Open invitations")
+    with browser.opened(tmp_path / "other") as other:
+        console.sign_up(other, server, grace)
+        other.open(link_to(server, grace.email, "/join?"))
+        other.press("Join the team")
+        other.wait_for_heading("Welcome to the team")
+        other.open(f"{server.url}/console")
+        other.wait_for_heading("Overview")
+        # A viewer sees neither artifacts nor how to invite.
+        assert "Artifacts" not in other.run("return document.querySelector('nav').innerText")
+        page.press("Keys")
+        page.press("Members")
+        page.wait_for_text("Grace")
+        page.run("""
+            const role = document.querySelector('[aria-label="Role of Grace"]');
+            role.value = "ADMIN";
+            role.dispatchEvent(new Event("change", { bubbles: true }));
+        """)
+        page.wait_for_text("Grace is now Admin.")
+        other.open(f"{server.url}/console/t/{team}/artifacts")
+        other.wait_for_heading("Artifacts")
+        page.run("document.querySelector('[aria-label=\"Remove Grace\"]').click()")
+        page.press("Remove the member")
+        page.wait_for_text("The member is removed.")
+        other.open(f"{server.url}/console/t/{team}")
+        other.wait_for_heading("Page not found")
+        assert other.errors() == []
+
+    page.press("Settings")
+    page.wait_for_heading("Settings")
+    page.press("Delete the team")
+    page.type(f"Type {team} to confirm", "another")
+    page.run("document.querySelector('dialog [type=submit]').click()")
+    page.wait_for_text(f"Type {team} to confirm.")
+    page.type(f"Type {team} to confirm", team)
+    page.run("document.querySelector('dialog [type=submit]').click()")
+    # Without a team, the console opens the user's own cache.
+    page.wait_for_heading("Get started")
+    assert page.run("return location.pathname") == "/console/me"
+
+
+def test_an_account_its_sessions_and_its_end(server: LocalCloud, page: Browser) -> None:
+    ada = Person()
+    console.sign_up(page, server, ada)
+    page.open(f"{server.url}/console/account")
+    page.wait_for_heading("Your account")
+    page.type("Name", "Ada Lovelace")
+    page.run("document.activeElement.form.requestSubmit()")
+    page.wait_for_text("Ada Lovelace")
+    page.wait_for_text("this one")
+
+    # A wrong password is shown at its field, which has the focus.
+    changed = secrets.token_hex(12)
+    page.type("Current password", "not the password")
+    page.type("New password", changed)
+    page.press("Change the password")
+    page.wait_for_text("password is wrong")
+    assert page.run("return document.activeElement.name") == "currentPassword"
+    page.type("Current password", ada.password)
+    page.press("Change the password")
+    page.wait_for_text("The password is changed.")
+    # That ended all sessions and began one, with which the page goes on.
+    page.press("Sign out everywhere else")
+    page.wait_for_text("All other sessions are ended.")
+
+    console.post(page, "/api/auth/sign-out", {})
+    page.open(f"{server.url}/console/me/keys")
+    page.wait_for_heading("Sign in")
+    page.type("Email address", ada.email)
+    page.type("Password", changed)
+    page.press("Sign in")
+    page.wait_for_heading("Keys")
+    assert page.run("return location.pathname") == "/console/me/keys"
+
+    page.open(f"{server.url}/console/account")
+    page.press("Delete your account")
+    page.type("Type your email address to confirm", ada.email)
+    page.run("document.querySelector('dialog [name=password]').focus()")
+    page.keys(changed, Keys.ENTER)
+    page.wait_for_heading("A build cache for Turborepo")
+    page.open(f"{server.url}/sign-in?next=https%3A%2F%2Fevil.example")
+    page.wait_for_heading("Sign in")
