@@ -25,6 +25,7 @@ def banner(
     first_start: bool,
     operator_emails: str,
     sign_up_policy: str,
+    console_url: str | None = None,
     outbox_url: str | None = None,
     remarks: Sequence[str] = (),
 ) -> str:
@@ -32,6 +33,8 @@ def banner(
     user = "the operator" if OPERATOR_EMAIL in listed(operator_emails.lower()) else "the user"
     short_env = _short(folder / "turbo.env")
     lines = ["", f"  Larder's local cloud is running at {api_url}", ""]
+    if console_url:
+        lines += ["  Open the console. This link signs you in, once:", "", f"    {console_url}", ""]
     if turbo:
         lines += ["  Paste these lines where you run turbo:", ""]
         lines += [f"    export {line}" for line in turbo.lines()]

@@ -48,6 +48,7 @@ from local.outbox.pages import OutboxPages
 from local.request_log import RequestLog
 from local.schedules import run_schedules
 from local.services import RunningService, ServiceFailed
+from local.sign_in.link import SignInLink
 from local.stores import describe_stores, listen_again
 from local.tables.dynamodb_local.installation import (
     Installation,
@@ -241,6 +242,10 @@ class _LocalCloud:
         has_outbox = "LARDER_OUTBOX_TABLE" in cloud
         if has_outbox:
             app = OutboxPages(app, workers)
+        console_url = None
+        if turbo:
+            link = app = SignInLink(app, workers)
+            console_url = self._api_url + link.path
         app = OwnHosts(app, self._public_host, self._log)
         self._tasks.append(await parts.enter_async_context(_serving(app, self._listener)))
         self._write_cloud_json(cloud)
@@ -253,6 +258,7 @@ class _LocalCloud:
                 first_start=not had_key,
                 operator_emails=cloud["LARDER_OPERATOR_EMAILS"],
                 sign_up_policy=cloud["LARDER_SIGN_UP_POLICY"],
+                console_url=console_url,
                 outbox_url=f"{self._api_url}/_local/outbox" if has_outbox else None,
                 remarks=self._remarks(),
             )

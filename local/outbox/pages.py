@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -21,6 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from local.function_pool import FunctionFailed, FunctionPool
 from local.outbox.markup import body_page, message_page, outbox_page
 from local.template import Function
+from local.this_machine import is_from_this_machine
 
 _READER = Function("ReadOutbox", "local.outbox.reader.handler", Path(), 30, 512)
 _PATH = re.compile(r"/_local/outbox(?:/(?P<id>[0-9a-f]{1,64})(?P<body>\.html)?|(?P<json>\.json))?")
@@ -49,7 +49,7 @@ class OutboxPages:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         match = _match_path(scope)
-        if match is None or not _is_local(scope):
+        if match is None or not is_from_this_machine(scope):
             await self._app(scope, receive, send)
             return
         try:
@@ -74,14 +74,6 @@ class OutboxPages:
     async def _read(self, event: dict[str, Any]) -> Any:
         payload = json.dumps(event).encode("ascii")
         return json.loads(await self._functions.invoke(_READER, payload, str(uuid.uuid4())))
-
-
-def _is_local(scope: Scope) -> bool:
-    """Whether the request comes from this machine."""
-    if not (scope.get("client") and scope.get("server")):
-        return False  # The client has disconnected.
-    client, server = scope["client"][0], scope["server"][0]
-    return client == server or ip_address(client).is_loopback
 
 
 def _match_path(scope: Scope) -> re.Match[str] | None:

@@ -105,6 +105,18 @@ def test_the_screen_shows_the_pages_url_at_the_start(outbox: StubCloud) -> None:
     assert eventually(lambda: line in outbox.screen)
 
 
+def test_the_link_on_the_screen_signs_the_first_user_in_once(outbox: StubCloud) -> None:
+    assert eventually(lambda: "/_local/sign-in" in outbox.screen)
+    (link,) = re.findall(r"http\S+/_local/sign-in\S+", outbox.screen)
+    with httpx.Client(trust_env=False, timeout=30) as client:
+        assert client.get(link).headers["location"] == "/sign-in?next=/console"
+        session = client.get(f"{outbox.url}/api/auth/get-session").json()
+        assert session["user"]["email"] == OPERATOR_EMAIL
+    with httpx.Client(trust_env=False, timeout=30) as client:
+        client.get(link)
+        assert client.get(f"{outbox.url}/api/auth/get-session").json() is None
+
+
 def test_no_secret_is_logged(outbox: StubCloud) -> None:
     ask_for_mail(outbox)
     assert eventually(lambda: messages(outbox))

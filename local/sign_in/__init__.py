@@ -1,0 +1,1 @@
+"""The link in the banner that signs a browser in."""
