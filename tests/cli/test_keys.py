@@ -1,12 +1,12 @@
 """`larder keys`, and that the handlers accept the keys that it creates."""
 
 import json
-import time
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import time_machine
 
 from larder import aws, clock
 from larder.accounts.service import create_user
@@ -291,13 +291,14 @@ def test_a_key_with_two_uses_works_twice_and_is_deleted(larder: Larder, cloud: C
 
 
 def test_a_refill_gives_the_uses_back(larder: Larder, cloud: Cloud) -> None:
-    made = larder.json(
-        *("keys", "create", *ADA, "--remaining", "1"),
-        *("--refill-amount", "1", "--refill-interval", "2s"),
-    )
-    assert [use(made).status, use(made).status] == [200, 401]
-    time.sleep(2.1)
-    assert [use(made).status, use(made).status] == [200, 401]
+    with time_machine.travel(clock.now(), tick=False) as traveller:
+        made = larder.json(
+            *("keys", "create", *ADA, "--remaining", "1"),
+            *("--refill-amount", "1", "--refill-interval", "2s"),
+        )
+        assert [use(made).status, use(made).status] == [200, 401]
+        traveller.shift(timedelta(seconds=2.1))
+        assert [use(made).status, use(made).status] == [200, 401]
     assert larder.json("keys", "show", made["id"])["last_refill_at"] is not None
 
 
@@ -383,11 +384,12 @@ def test_rotation_creates_a_key_with_the_same_fields(larder: Larder, cloud: Clou
 
 
 def test_the_old_key_works_until_the_overlap_is_over(larder: Larder, cloud: Cloud) -> None:
-    old = larder.json("keys", "create", *ADA)
-    made = larder.json("keys", "rotate", old["id"], "--overlap", "2s")
-    assert (use(old).status, use(made).status) == (200, 200)
-    time.sleep(2.1)
-    assert (use(old).status, use(made).status) == (401, 200)
+    with time_machine.travel(clock.now(), tick=False) as traveller:
+        old = larder.json("keys", "create", *ADA)
+        made = larder.json("keys", "rotate", old["id"], "--overlap", "2s")
+        assert (use(old).status, use(made).status) == (200, 200)
+        traveller.shift(timedelta(seconds=2))
+        assert (use(old).status, use(made).status) == (401, 200)
 
 
 def test_without_an_overlap_the_old_key_ends_at_once(larder: Larder, cloud: Cloud) -> None:

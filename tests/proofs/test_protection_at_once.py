@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Event
 
 import httpx
 import pytest
@@ -63,11 +64,14 @@ def test_uploads_while_the_team_is_protected(local_cloud: LocalCloud, new_team: 
         pr = Job(http, local_cloud.url, new_team.token)
         main = Job(http, local_cloud.url, create_key(trusted, now=clock.now())[1])
         hashes = [f"{number:016x}" for number in range(AT_ONCE)]
+        protected = Event()
 
         def attack(number: int) -> Callable[[], None]:
             def upload() -> None:
-                # Some begin before the protection, and some after it.
+                # Some begin before the protection, some while it is written, and the last one after it.
                 time.sleep(number * 0.01)
+                if number == AT_ONCE - 1:
+                    protected.wait(20)
                 if number % 2:
                     http.put(pr.offer(hashes[number]), content=POISON)
                 else:
@@ -81,6 +85,7 @@ def test_uploads_while_the_team_is_protected(local_cloud: LocalCloud, new_team: 
             protection = change_protection(
                 new_team.team.id, ProtectionChange(protected=True), by=None
             )
+            protected.set()
             for done in attacks:
                 done.result()
         time.sleep(max(0, (protection.trusted_from - clock.now()).total_seconds()))
