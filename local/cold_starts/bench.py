@@ -143,9 +143,9 @@ class _Bench:
     async def live(self, function: Function, warm_calls: int) -> Life:
         """Run one environment from its start to its end."""
         life = Life(_module(function), function.memory_mb)
-        events, emails = await self._events(function, 1 + warm_calls)
+        events, operator = await self._events(function, 1 + warm_calls)
         # Some samples are requests of operators.
-        cloud = {**self._cloud, "LARDER_OPERATOR_EMAILS": ",".join(emails)}
+        cloud = {**self._cloud, "LARDER_OPERATOR_EMAILS": operator}
         pool = RuntimePool(
             self._children,
             self._build,
@@ -175,13 +175,13 @@ class _Bench:
         finally:
             await pool.stop()
 
-    async def _events(self, function: Function, calls: int) -> tuple[list[bytes], list[str]]:
+    async def _events(self, function: Function, calls: int) -> tuple[list[bytes], str]:
         if function.code_folder == _BASELINES:
-            return [b"{}"] * calls, []
+            return [b"{}"] * calls, ""
         maker = Function("Samples", "local.cold_starts.samples.handler", Path(), 60, 512)
         request = json.dumps({"module": _module(function), "calls": calls}).encode("ascii")
         made = json.loads(await self._samples.invoke(maker, request, str(uuid.uuid4())))
-        return [json.dumps(event).encode("utf-8") for event in made["events"]], made["emails"]
+        return [json.dumps(event).encode("utf-8") for event in made["events"]], made["operator"]
 
 
 @contextlib.asynccontextmanager
