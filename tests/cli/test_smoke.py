@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from larder import aws, clock
-from larder_cli.smoke.advice import about, about_s3, about_silence, summary
-from larder_cli.smoke.checks import CHECKS, ESSENTIAL, Failed, Site
-from larder_cli.smoke.http import Answer, Unreachable, exchange
+from larder_cli.http import Answer, Unreachable, about_silence, exchange
+from larder_cli.outcomes import Failed
+from larder_cli.smoke.advice import about, about_s3, summary
+from larder_cli.smoke.checks import CHECKS, ESSENTIAL, Site
 from larder_cli.smoke.log_lines import requests_are_logged
 
 from .conftest import OUTPUTS, Larder

@@ -1,7 +1,6 @@
 """`larder rotate-signing-secret`: replace the secret that signs cookies and links."""
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,6 +12,7 @@ import click
 from larder import clock
 from larder.settings import settings
 from larder_cli.commands import TargetCommand, examples, json_option
+from larder_cli.files import write_private
 from larder_cli.output import Record, print_json
 from larder_cli.target import Target
 
@@ -116,22 +116,11 @@ def _of_local_cloud(data: Path) -> _Kept:
     def put(current: str, previous: str | None) -> None:
         local["signing_secret"] = f"{current},{previous}" if previous else current
         local["signing_secret_rotated_at"] = clock.to_iso(clock.now())
-        _write_private(path, json.dumps(local, indent=2) + "\n")
+        write_private(path, json.dumps(local, indent=2) + "\n")
 
     return _Kept(
         current=current, previous=previous or None, rotated_at=rotated_at, put=put, signs_after=None
     )
-
-
-def _write_private(path: Path, text: str) -> None:
-    """Replace a file atomically, with permissions for its owner only."""
-    temporary = path.with_name(path.name + ".rotated")
-    temporary.unlink(missing_ok=True)
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
 
 
 def _why_too_early(kept: _Kept, now: datetime) -> str | None:

@@ -3,6 +3,5 @@
 command.py   the options, the run and the output
 checks.py    the checks, in order
 advice.py    what to do about an unexpected response
-http.py      one HTTP request and its response
 log_lines.py the deployment's log lines of the requests
 """

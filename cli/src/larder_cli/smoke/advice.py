@@ -2,7 +2,7 @@
 
 import re
 
-from larder_cli.smoke.http import Answer, Unreachable
+from larder_cli.http import Answer
 
 _NO_LARDER = "the server is not Larder: give the stack's ApiUrl, or your own domain, without a path"
 _BY_CODE = {
@@ -38,16 +38,6 @@ _BY_CODE_OF_S3 = {
 }
 _CODE_OF_S3 = re.compile(rb"<Code>(\w+)</Code>")
 
-_NO_ADDRESS = "the host does not exist: check the URL, and whether the DNS record of a new domain has propagated"
-_BY_WORDS = (
-    ("CERTIFICATE_VERIFY_FAILED", "the certificate is not trusted: if it is your company's, set SSL_CERT_FILE to it"),
-    ("Name or service not known", _NO_ADDRESS),
-    ("nodename nor servname", _NO_ADDRESS),
-    ("name resolution", _NO_ADDRESS),
-    ("refused", "nothing listens there: check the host, the port and whether the service runs"),
-    ("timed out", "no response in time: check for a firewall, a disconnected VPN or a service that hangs"),
-)  # fmt: skip
-
 
 def summary(answer: Answer) -> str:
     """The status with the error code and message, or with the beginning of the body."""
@@ -72,10 +62,3 @@ def about_s3(answer: Answer) -> str:
     found = _CODE_OF_S3.search(answer.body)
     code = found[1].decode() if found else ""
     return _BY_CODE_OF_S3.get(code, "the response comes from S3, or from a proxy in front of it")
-
-
-def about_silence(reason: Unreachable) -> str:
-    for words, advice in _BY_WORDS:
-        if words in str(reason):
-            return advice
-    return "check the URL and the network; smoke ignores the proxy variables of the environment"

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from larder_cli.http import Answer, exchange
+from larder_cli.outcomes import Failed, NotTried
 from larder_cli.smoke.advice import about, about_s3, summary
-from larder_cli.smoke.http import Answer, exchange
 
 SMALL_BYTES = 100_000
 TAGGED_BYTES = 1_000_000
@@ -26,19 +27,6 @@ _BYTES = "application/octet-stream"
 _PASSES_NO_HEADERS = (
     "a proxy or CDN in front of the API drops x-artifact-* headers: let it pass them both ways"
 )
-
-
-class Failed(Exception):
-    """The check failed. `found` is what the deployment did instead, `advice` what to do about it."""
-
-    def __init__(self, found: str, advice: str) -> None:
-        super().__init__(found)
-        self.found = found
-        self.advice = advice
-
-
-class NotTried(Exception):
-    """The check was skipped because an earlier one failed. The message names it."""
 
 
 @dataclass(kw_only=True)

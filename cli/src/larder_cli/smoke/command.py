@@ -1,8 +1,7 @@
 """`larder smoke`: the options, the run and the output."""
 
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,25 +11,12 @@ from click.core import ParameterSource
 
 from larder import clock
 from larder_cli.commands import examples, json_option
-from larder_cli.failures import explanation
+from larder_cli.outcomes import Failed, Outcome, show, tried
 from larder_cli.output import print_json
 from larder_cli.quantities import size_bytes
-from larder_cli.smoke.advice import about_silence
-from larder_cli.smoke.checks import CHECKS, ESSENTIAL, Failed, NotTried, Site, clean_up
-from larder_cli.smoke.http import Unreachable
+from larder_cli.smoke.checks import CHECKS, ESSENTIAL, Site, clean_up
 from larder_cli.smoke.log_lines import requests_are_logged
 from larder_cli.target import Target, enter, stack_output
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """The result of one check. `outcome` is `passed`, `failed` or `not tried`."""
-
-    check: str
-    outcome: str
-    seconds: float
-    found: str = ""
-    advice: str = ""
 
 
 @click.command(
@@ -100,7 +86,7 @@ def smoke(
     for outcome in _run(site, target.stack):
         outcomes.append(outcome)
         if not as_json:
-            _show(outcome)
+            show(outcome)
     failed = sum(one.outcome != "passed" for one in outcomes)
     if as_json:
         print_json({"url": site.url, "failed": failed, "checks": [asdict(one) for one in outcomes]})
@@ -154,34 +140,13 @@ def _turbo_env(data: Path) -> dict[str, str]:
 def _run(site: Site, stack: str | None) -> Iterator[Outcome]:
     began = clock.now()
     for name, check in CHECKS:
-        outcome = _tried(name, partial(check, site))
+        outcome = tried(name, partial(check, site))
         yield outcome
         if name in ESSENTIAL and outcome.outcome == "failed":
             return
     if stack is not None:
-        yield _tried("the requests are logged", partial(requests_are_logged, site, stack, began))
-    yield _tried("the artifacts are deleted", partial(_cleaned_up, site))
-
-
-def _tried(name: str, check: Callable[[], str]) -> Outcome:
-    began = time.monotonic()
-    outcome, found, advice = "passed", "", ""
-    try:
-        found = check()
-    except Failed as failure:
-        outcome, found, advice = "failed", failure.found, failure.advice
-    except Unreachable as reason:
-        outcome, found, advice = "failed", f"no response: {reason}", about_silence(reason)
-    except NotTried as reason:
-        outcome, found = "not tried", str(reason)
-    except Exception as error:
-        # AWS may refuse to read the log.
-        line = explanation(error)
-        if line is None:
-            raise
-        outcome, found, advice = "failed", line, "see the permissions in docs/operator-cli.md"
-    seconds = round(time.monotonic() - began, 2)
-    return Outcome(check=name, outcome=outcome, seconds=seconds, found=found, advice=advice)
+        yield tried("the requests are logged", partial(requests_are_logged, site, stack, began))
+    yield tried("the artifacts are deleted", partial(_cleaned_up, site))
 
 
 def _cleaned_up(site: Site) -> str:
@@ -193,18 +158,3 @@ def _cleaned_up(site: Site) -> str:
         )
     replaced = len(site.stored) - deleted
     return f"{deleted} artifacts deleted, {replaced} replaced with one byte each"
-
-
-def _show(outcome: Outcome) -> None:
-    mark, colour = {
-        "passed": ("ok", "green"),
-        "failed": ("FAILED", "red"),
-        "not tried": ("-", "yellow"),
-    }[outcome.outcome]
-    note = f"  ({outcome.found})" if outcome.found and outcome.outcome == "passed" else ""
-    marked = click.style(f"{mark:>6}", fg=colour)
-    click.echo(f"{marked}  {outcome.check}  {outcome.seconds:.1f} s{note}")
-    if outcome.outcome != "passed":
-        click.echo(f"        {outcome.found}")
-    if outcome.advice:
-        click.echo(f"        do: {outcome.advice}")

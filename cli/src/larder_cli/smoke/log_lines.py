@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from larder import clock
-from larder_cli.smoke.checks import Failed, Site
+from larder_cli.outcomes import Failed
+from larder_cli.smoke.checks import Site
 
 PATIENCE_S = 30.0
 _BETWEEN_LOOKS_S = 2.0

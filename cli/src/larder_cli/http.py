@@ -14,6 +14,20 @@ PATIENCE_S = 30.0
 
 _CHUNK_BYTES = 65_536
 
+_NO_ADDRESS = "the host does not exist: check the URL, and whether the DNS record of a new domain has propagated"
+_BY_WORDS = (
+    ("certificate has expired", "the certificate of the host has expired: renew it, and check this computer's clock"),
+    ("not yet valid", "the certificate of the host is not valid yet: check this computer's clock"),
+    ("ostname mismatch", "the certificate is for another host: check the URL"),
+    ("CERTIFICATE_VERIFY_FAILED", "the certificate is not trusted: if it is your company's, set SSL_CERT_FILE to it"),
+    ("WRONG_VERSION_NUMBER", "the port does not speak https: check the URL and the port"),
+    ("Name or service not known", _NO_ADDRESS),
+    ("nodename nor servname", _NO_ADDRESS),
+    ("name resolution", _NO_ADDRESS),
+    ("refused", "nothing listens there: check the host, the port and whether the service runs"),
+    ("timed out", "no response in time: check for a firewall, a disconnected VPN or a service that hangs"),
+)  # fmt: skip
+
 
 class Unreachable(Exception):
     """There was no response. The message is the operating system's."""
@@ -81,6 +95,16 @@ def exchange(
             )
     except (OSError, HTTPException, ssl.SSLError) as error:
         raise Unreachable(str(error) or type(error).__name__) from error
+
+
+def about_silence(reason: Unreachable) -> str:
+    """What to do about a missing response."""
+    for words, advice in _BY_WORDS:
+        if words in str(reason):
+            return advice
+    return (
+        "check the URL and the network. This command ignores the proxy variables of the environment"
+    )
 
 
 def _connection(address: SplitResult, patience_s: float) -> HTTPConnection:
