@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from larder.web.replies.errors import REPLIES
+from larder_cli.doctor.findings import PREFLIGHT_LINE
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -51,6 +52,23 @@ CITED_DOCUMENT = re.compile(
     r"(?<![\w./*-])([\w./-]+\.md)(?![\w/])(?:#([\w-]*\w))?(?:, ([A-Z][\w ]*\w)\b(?!\.\w))?"
 )
 """`docs/clients/turbo.md#preflight`, or `docs/operations.md, Custom domain`, in a comment or message."""
+
+PAGES_OF_TURBO = (
+    "README.md",
+    "docs/login.md",
+    "layers/larder/src/larder/web/html/console/start.js",
+    "layers/larder/src/larder/web/html/home.html",
+    "layers/larder/src/larder/web/html/success.html",
+)
+"""Pages that show how to run turbo."""
+
+
+@pytest.mark.parametrize("page", PAGES_OF_TURBO)
+def test_pages_show_the_line_with_which_every_artifact_is_cached(page: str) -> None:
+    text = (ROOT / page).read_text()
+    assert "turbo run build" in text
+    assert PREFLIGHT_LINE in text
+
 
 UNPUBLISHED = re.compile(
     r"\bspec(?:ification)? ?\d+|\(reference: |\(design: |\bdecision \d+|\(00\d\d\)", re.IGNORECASE

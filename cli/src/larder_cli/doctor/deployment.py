@@ -1,0 +1,241 @@
+"""The checks that ask the deployment. It gets the token only in `Authorization`, and only after it has said that it is
+Larder.
+"""
+
+import re
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
+
+from larder import clock
+from larder.artifacts.models import Upload, parse_object_key
+from larder.teams.models import is_team_id
+from larder_cli.doctor.client import Client
+from larder_cli.doctor.findings import PREFLIGHT_LINE, Finding
+from larder_cli.doctor.here import DIRECT_UPLOADS_FROM, is_sendable, is_usable, old_turbo
+from larder_cli.doctor.repository import Version
+from larder_cli.http import Answer, Unreachable, about_silence, exchange
+
+PATIENCE_S = 10.0
+CLOCKS_AGREE = timedelta(minutes=5)
+EXPIRES_SOON = timedelta(days=7)
+
+_BY_CODE = {
+    "unauthorized": "token-refused",
+    "not_a_team_member": "other-team",
+    "account_soft_blocked": "blocked",
+    "payment_missing": "blocked",
+    "remote_caching_disabled": "team-off",
+    "remote_caching_paused": "team-off",
+    "remote_caching_over_limit": "quota-full",
+    "unproven_cannot_store": "read-only",
+    "read_only": "read-only",
+    "missing_permission": "read-only",
+    "missing_role": "read-only",
+    "rate_limited": "rate-limited",
+}
+_BY_STATUS = {401: "token-refused", 402: "blocked", 429: "rate-limited"}
+_STATUS = {"disabled": "team-off", "paused": "team-off", "over_limit": "quota-full"}
+_PASTE = {"token-refused": "TURBO_TOKEN=larder_...", "other-team": "TURBO_TEAM=my-team"}
+
+
+@dataclass(kw_only=True)
+class Deployment:
+    """What the deployment says. A field is None if doctor could not ask for it."""
+
+    address: str
+    is_larder: bool = False
+    status: str | None = None
+    uploads: str | None = None
+    """How large artifacts get there: `edge`, `s3`, or `function` if only by a function."""
+    scope: str | None = None
+    expires_at_ms: int | None = None
+    findings: list[Finding] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asker:
+    address: str
+    token: str
+    team: dict[str, str]
+
+    def ask(
+        self, method: str, path: str, *, agent: str = "larder-doctor", **headers: str
+    ) -> Answer:
+        """Ask as turbo does, with the token and the team."""
+        query = f"?{urlencode(self.team)}" if self.team else ""
+        sent = {"User-Agent": agent, "Authorization": f"Bearer {self.token}", **headers}
+        return exchange(method, f"{self.address}{path}{query}", headers=sent, patience_s=PATIENCE_S)
+
+
+def ask_deployment(client: Client, version: Version | None) -> Deployment | None:
+    """None if there is no address to ask."""
+    address = client.api
+    if address is None or not is_usable(address):
+        return None
+    deployment = Deployment(address=address)
+    try:
+        deployment.findings += _identify(deployment)
+        token = client.text("token")
+        if deployment.is_larder and token is not None and is_sendable(token) and client.team:
+            asker = _Asker(address, token, client.team)
+            deployment.findings += _access(asker, deployment, client)
+            deployment.findings += _upload(asker, deployment, client, version)
+    except Unreachable as error:
+        deployment.findings.append(
+            _of(
+                deployment,
+                "unreachable",
+                f"No response: {error}. {_sentence(about_silence(error))}.",
+            )
+        )
+    return deployment
+
+
+def _identify(deployment: Deployment) -> Iterator[Finding]:
+    """Ask without the token."""
+    answer = exchange(
+        "GET",
+        f"{deployment.address}/api/auth/ok",
+        headers={"User-Agent": "larder-doctor"},
+        patience_s=PATIENCE_S,
+    )
+    deployment.is_larder = answer.status == 200 and answer.json == {"ok": True}
+    if not deployment.is_larder:
+        url = urlsplit(deployment.address)
+        found = f"{url.netloc}{url.path} answers {answer.status} to /api/auth/ok."
+        paste = f"TURBO_API={url.scheme}://{url.netloc}" if url.path else ""
+        yield _of(deployment, "not-larder", found, paste)
+    elif (off_by := _clock_difference(answer)) and abs(off_by) > CLOCKS_AGREE:
+        minutes = round(abs(off_by).total_seconds() / 60)
+        ahead = "ahead of" if off_by > timedelta() else "behind"
+        yield Finding(
+            id="wrong-clock",
+            where="the clock",
+            found=f"This computer's clock is {minutes} minutes {ahead} the deployment's.",
+        )
+
+
+def _clock_difference(answer: Answer) -> timedelta | None:
+    try:
+        return clock.now() - parsedate_to_datetime(answer.headers.get("date", ""))
+    except (ValueError, TypeError):
+        return None
+
+
+def _access(asker: _Asker, deployment: Deployment, client: Client) -> Iterator[Finding]:
+    answer = asker.ask("GET", "/v8/artifacts/status")
+    if answer.status != 200:
+        yield _refusal(deployment, client, answer)
+        return
+    status = answer.json.get("status") if isinstance(answer.json, dict) else None
+    deployment.status = str(status)
+    if (id := _STATUS.get(deployment.status)) is not None:
+        found = f"The team's caching is {deployment.status}."
+        yield _of(deployment, id, found)
+    # The token of a CI job gets 401 here, and lives for an hour anyway.
+    scopes = _token_scopes(asker.ask("GET", "/v5/user/tokens/current"))
+    expires_at = scopes[0].get("expiresAt") if scopes else None
+    if isinstance(expires_at, int):
+        deployment.expires_at_ms = expires_at
+        left = clock.from_ms(expires_at) - clock.now()
+        if left < EXPIRES_SOON:
+            where = client.value("token").where
+            found = f"The token expires at {clock.from_ms(expires_at):%Y-%m-%d %H:%M} UTC."
+            yield Finding(id="token-expires", where=where, found=found)
+
+
+def _token_scopes(answer: Answer) -> list[dict[str, Any]]:
+    try:
+        return list(answer.json["token"]["scopes"])
+    except (KeyError, TypeError):
+        return []
+
+
+def _upload(
+    asker: _Asker, deployment: Deployment, client: Client, version: Version | None
+) -> Iterator[Finding]:
+    """Announce an upload that does not follow. The sweep deletes its entry."""
+    if deployment.status not in ("enabled", "over_limit"):
+        return
+    answer = _announce(asker, "larder-doctor")
+    if answer.status in (402, 403, 429) or answer.status >= 500:
+        refusal = _refusal(deployment, client, answer)
+        if refusal.id != "quota-full":
+            yield refusal
+        return
+    location = answer.headers.get("location")
+    if location is None:
+        deployment.uploads = "function"
+        if not client.is_on("signature"):
+            paste = '"remoteCache": { "signature": true }'
+            yield _of(deployment, "unsigned-refused", "OPTIONS has no Location.", paste)
+        return
+    deployment.uploads = "edge" if _is_edge(location) else "s3"
+    yield from _destination(deployment, location)
+    yield from _old_client(asker, version)
+    if deployment.uploads == "s3" and client.is_on("signature") and client.is_on("preflight"):
+        where = client.value("preflight").where
+        paste = PREFLIGHT_LINE.replace("true", "false")
+        found = "signature and preflight are on."
+        yield Finding(id="signature-with-preflight", where=where, found=found, paste=paste)
+
+
+def _announce(asker: _Asker, agent: str) -> Answer:
+    headers = {"Access-Control-Request-Method": "PUT"}
+    path = f"/v8/artifacts/{quote(secrets.token_hex(8))}"
+    return asker.ask("OPTIONS", path, agent=agent, **headers)
+
+
+def _is_edge(location: str) -> bool:
+    """Whether the address is one of the edge, which keeps signatures. Others are presigned for S3."""
+    return {"k", "e", "s"} <= parse_qs(urlsplit(location).query).keys()
+
+
+def _destination(deployment: Deployment, location: str) -> Iterator[Finding]:
+    """The address has the key of the object, which says whose cache the upload goes to."""
+    upload = _upload_of(location)
+    if upload is None:
+        return
+    deployment.scope = upload.scope_name
+    if not is_team_id(upload.owner):
+        yield _of(deployment, "own-cache", "The token is not for the team that turbo names.")
+    elif upload.scope is not None:
+        yield _of(deployment, "own-scope", "Uploads of this token go to a scope of their own.")
+
+
+def _upload_of(location: str) -> Upload | None:
+    # The name of the bucket can be before it in the path.
+    match = re.search(r"/(artifacts/.*)", unquote(urlsplit(location).path))
+    return parse_object_key(match[1]) if match else None
+
+
+def _old_client(asker: _Asker, version: Version | None) -> Iterator[Finding]:
+    if version is None or version.numbers >= DIRECT_UPLOADS_FROM:
+        return
+    answer = _announce(asker, f"turbo {version.text}")
+    if "location" not in answer.headers:
+        yield old_turbo(version)
+
+
+def _refusal(deployment: Deployment, client: Client, answer: Answer) -> Finding:
+    id = _BY_CODE.get(answer.code or "") or _BY_STATUS.get(answer.status, "unexpected")
+    message = answer.json.get("message") if isinstance(answer.json, dict) else None
+    message = str(message or "").replace(str(client.text("token")), "...")
+    found = f"{answer.status} {answer.code or ''}".strip() + (f": {message}" if message else "")
+    where = client.value("token").where if id in ("token-refused", "read-only") else None
+    if id == "other-team":
+        where = client.value("teamId" if "teamId" in client.team else "teamSlug").where
+    return Finding(id=id, where=where or deployment.address, found=found, paste=_PASTE.get(id, ""))
+
+
+def _of(deployment: Deployment, id: str, found: str, paste: str = "") -> Finding:
+    return Finding(id=id, where=deployment.address, found=found, paste=paste)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

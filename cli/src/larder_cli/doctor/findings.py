@@ -1,0 +1,171 @@
+"""What `larder doctor` can find. docs/operator-cli.md has the table."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+PREFLIGHT_LINE = '"remoteCache": { "preflight": true }'
+"""The line of turbo.json with which artifacts of every size are cached."""
+
+MAX_BODY_BYTES = 4_500_000
+"""The largest upload through a function."""
+
+
+class Level(StrEnum):
+    PROBLEM = "problem"
+    """turbo stores or restores nothing, or not the artifacts that the finding names."""
+    WARNING = "warning"
+    """The cache works, but slower, less safely or not as the files say."""
+    NOTE = "note"
+    """Good to know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    level: Level
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A breach of a rule. `where` is a file with a line, a variable, or the address of the deployment."""
+
+    id: str
+    where: str
+    found: str
+    paste: str = ""
+
+    @property
+    def level(self) -> Level:
+        return RULES[self.id].level
+
+    @property
+    def rule(self) -> str:
+        return RULES[self.id].text
+
+
+_P, _W, _N = Level.PROBLEM, Level.WARNING, Level.NOTE
+
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        # The address.
+        "no-address": Rule(
+            _P, "turbo needs the address of your cache. Without one, it uses Vercel's."
+        ),
+        "invalid-address": Rule(
+            _P, "The address is https:// and a host, without a user or password."
+        ),
+        "plain-http": Rule(
+            _P,
+            "Use https. With http, everyone on the way can read the token. Doctor does not send it.",
+        ),
+        "slash-at-end": Rule(
+            _W,
+            "Write the address without a slash at the end. turbo adds /v8 to it, and some proxies refuse //v8.",
+        ),
+        "login-address": Rule(
+            _N, "turbo login needs loginUrl or --login. Without it, the login goes to Vercel."
+        ),
+        "login-refused": Rule(_W, "turbo login accepts only https, or http on this computer."),
+        # Settings.
+        "caching-off": Rule(
+            _P, "turbo uses the remote cache only if remoteCache.enabled is not false."
+        ),
+        "cache-flags": Rule(
+            _W, "A variable limits what turbo reads from or writes to the remote cache."
+        ),
+        "preflight-off": Rule(
+            _P,
+            "Without preflight, Larder refuses artifacts over 4.5 MB (413), and turbo builds them again each time. "
+            "It is fine if you always pass --preflight.",
+        ),
+        "short-download-timeout": Rule(
+            _W,
+            "Allow a second for every 4 MB of the largest artifact. A download that takes longer is a miss.",
+        ),
+        "short-upload-timeout": Rule(
+            _W,
+            "Allow a second for every 2 MB of the largest artifact. An upload that takes longer is lost.",
+        ),
+        "invalid-value": Rule(_P, "turbo stops at a value that it cannot read."),
+        "hidden-setting": Rule(
+            _W,
+            "turbo uses one value, and ignores the others: variables, then .turbo/config.json, then turbo.json.",
+        ),
+        "empty-variable": Rule(
+            _P, "An empty variable hides the value of the files. Unset it, or set it."
+        ),
+        "package-settings": Rule(
+            _W, "Only turbo.json at the root sets remoteCache. turbo ignores it in packages."
+        ),
+        # Team and token.
+        "no-team": Rule(_P, "Without a team, turbo sends no request to the remote cache."),
+        "invalid-team-id": Rule(
+            _P, "turbo sends a team id only if it begins with team_. Slugs belong into TURBO_TEAM."
+        ),
+        "no-token": Rule(_P, "Without a token, turbo sends no request to the remote cache."),
+        "invalid-token": Rule(
+            _P,
+            "The token is one word, without quotes, spaces or line ends. It does not begin with vca_, as Vercel's do.",
+        ),
+        # Signatures.
+        "signature-without-key": Rule(
+            _P,
+            "With signature: true, turbo stores and restores nothing without TURBO_REMOTE_CACHE_SIGNATURE_KEY.",
+        ),
+        "key-without-signature": Rule(
+            _W, "turbo signs only if remoteCache.signature is true. The key alone has no effect."
+        ),
+        "weak-signature-key": Rule(_W, "The key of signatures has 32 bytes or more."),
+        "signature-with-preflight": Rule(
+            _P,
+            "This deployment has no edge. S3 then drops the signature of a direct upload, so turbo never accepts it. "
+            "Ask its operator for the edge, or turn preflight off: signed artifacts up to 4.5 MB then work.",
+        ),
+        "signature-without-preflight": Rule(
+            _W, "Signed artifacts over 4.5 MB need preflight, and a deployment with the edge."
+        ),
+        "unsigned-refused": Rule(
+            _P,
+            "This deployment offers no direct upload. The team refuses unsigned artifacts, or a proxy answers OPTIONS.",
+        ),
+        # The client.
+        "old-turbo": Rule(
+            _P, "Direct uploads need turbo 2.10.13 or newer. Older ones store nothing over 4.5 MB."
+        ),
+        "untested-turbo": Rule(_N, "Larder is tested with turbo 1.13.4 to 2.11.11."),
+        "unknown-turbo": Rule(
+            _N, "Doctor reads the version from node_modules, the lock file or package.json."
+        ),
+        # The deployment.
+        "unreachable": Rule(_P, "turbo must reach the address."),
+        "not-larder": Rule(_P, "The address is that of Larder, without a path."),
+        "wrong-clock": Rule(
+            _W,
+            "The clocks of this computer and the deployment agree within five minutes. Else, certificates fail.",
+        ),
+        "token-refused": Rule(
+            _P, "The token is valid: not mistyped, expired, revoked, disabled or used up."
+        ),
+        "token-expires": Rule(_W, "The token is valid for more than a week."),
+        "other-team": Rule(_P, "The token belongs to the team that turbo names."),
+        "blocked": Rule(_P, "The operator has not blocked the team."),
+        "team-off": Rule(_P, "Caching of the team is enabled."),
+        "quota-full": Rule(
+            _P, "The team has room. Over its quota, uploads are refused; downloads still work."
+        ),
+        "read-only": Rule(_P, "To upload, the token and the role of its user must allow it."),
+        "rate-limited": Rule(_P, "The key has uses left, and the API is not throttled."),
+        "unexpected": Rule(_P, "The deployment answers as Larder does."),
+        "own-scope": Rule(
+            _N,
+            "The team is protected, and this token is not trusted. Only this credential reads what it uploads. "
+            "It reads what trusted jobs upload.",
+        ),
+        "own-cache": Rule(
+            _W,
+            "Uploads go to a team. These go to the cache of the token's user, which no one else reads.",
+        ),
+    }
+)

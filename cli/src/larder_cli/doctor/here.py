@@ -1,0 +1,272 @@
+"""The checks of the repository and its environment. They need no network."""
+
+import math
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from larder_cli.doctor.client import Client
+from larder_cli.doctor.findings import MAX_BODY_BYTES, PREFLIGHT_LINE, Finding
+from larder_cli.doctor.repository import Artifacts, Version, package_configurations
+from larder_cli.output import human_size
+
+KEY_OF_SIGNATURES = "TURBO_REMOTE_CACHE_SIGNATURE_KEY"
+SAMPLE = "https://cache.example.com"
+KEY_BYTES = 32
+DOWNLOAD_BYTES_A_SECOND = 4_000_000
+UPLOAD_BYTES_A_SECOND = 2_000_000
+DIRECT_UPLOADS_FROM = (2, 10, 13)
+"""Older clients append the team to a presigned URL, which breaks its signature."""
+TESTED = ((1, 13, 4), (2, 11, 11))
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_HOSTED = frozenset({"vercel.com", "api.vercel.com"})
+
+
+def findings_here(
+    client: Client, version: Version | None, artifacts: Artifacts, *, was_offered: bool
+) -> Iterator[Finding]:
+    """`was_offered` says that the deployment has answered which uploads it offers to this version."""
+    yield from client.invalid
+    yield from _address(client)
+    yield from _login(client)
+    yield from _switches(client)
+    yield from _precedence(client)
+    yield from _packages(client)
+    yield from _team(client)
+    yield from _token(client)
+    yield from _signatures(client)
+    yield from _preflight(client, artifacts)
+    yield from _timeouts(client, artifacts)
+    yield from _version(version, was_offered=was_offered)
+
+
+def is_usable(address: str | None) -> bool:
+    """Whether doctor sends the token there."""
+    if address is None or not _is_address(address) or is_hosted(address):
+        return False
+    url = urlsplit(address)
+    return url.scheme == "https" or url.hostname in _LOOPBACK
+
+
+def is_hosted(address: str) -> bool:
+    return urlsplit(address).hostname in _HOSTED
+
+
+def shown(address: str) -> str:
+    """The address without the user and password that it may have."""
+    scheme, _, rest = address.rpartition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}" if scheme else rest.rpartition("@")[2]
+
+
+def _is_address(address: str) -> bool:
+    try:
+        url = urlsplit(address)
+        return url.scheme in ("http", "https") and bool(url.hostname) and "@" not in url.netloc
+    except ValueError:
+        return False
+
+
+def _address(client: Client) -> Iterator[Finding]:
+    where, address = client.value("apiUrl").where, client.text("apiUrl")
+    if address is None or (_is_address(address) and is_hosted(address)):
+        found = "No address is set." if address is None else f"turbo uses {address}."
+        where = client.line("remoteCache") if address is None else where
+        yield Finding(id="no-address", where=where, found=found, paste=f"TURBO_API={SAMPLE}")
+        return
+    if not _is_address(address):
+        found = f"{shown(address)} is not an address."
+        yield Finding(id="invalid-address", where=where, found=found, paste=f"TURBO_API={SAMPLE}")
+        return
+    if not is_usable(address):
+        found = f"{address} is not https."
+        secure = address.replace("http:", "https:", 1)
+        yield Finding(id="plain-http", where=where, found=found, paste=f"TURBO_API={secure}")
+    if address.endswith("/"):
+        paste = f"TURBO_API={client.api}"
+        yield Finding(
+            id="slash-at-end", where=where, found=f"{address} ends with a slash.", paste=paste
+        )
+
+
+def _login(client: Client) -> Iterator[Finding]:
+    """Only if the address is in turbo.json: else people name both addresses when they log in."""
+    login, address = client.text("loginUrl"), client.text("apiUrl")
+    if login is not None and not is_usable(login):
+        where, paste = client.value("loginUrl").where, f'"loginUrl": "{client.api or SAMPLE}"'
+        yield Finding(
+            id="login-refused", where=where, found=f"loginUrl is {shown(login)}.", paste=paste
+        )
+    from_file = client.value("apiUrl").where.startswith(client.file.name)
+    if login is None and from_file and is_usable(address):
+        found = "apiUrl is set, and loginUrl is not."
+        paste = f'"loginUrl": "{client.api}"'
+        where = client.value("apiUrl").where
+        yield Finding(id="login-address", where=where, found=found, paste=paste)
+
+
+def _switches(client: Client) -> Iterator[Finding]:
+    if not client.is_on("enabled", default=True):
+        yield Finding(
+            id="caching-off",
+            where=client.value("enabled").where,
+            found="remoteCache.enabled is false.",
+            paste='"enabled": true',
+        )
+    for variable, effect in (
+        ("TURBO_FORCE", "turbo restores nothing, and builds everything"),
+        ("TURBO_REMOTE_CACHE_READ_ONLY", "turbo uploads nothing"),
+    ):
+        if client.environment.get(variable) in ("1", "true"):
+            yield _limiting(variable, client.environment[variable], effect)
+    cache = client.environment.get("TURBO_CACHE")
+    if cache is None:
+        return
+    pairs = (part.partition(":") for part in cache.split(","))
+    actions = {kind.strip(): allowed for kind, _, allowed in pairs}.get("remote", "")
+    if "w" not in actions or "r" not in actions:
+        missing = "restores" if "w" in actions else "uploads" if "r" in actions else "uses"
+        what = (
+            "nothing from the remote cache"
+            if missing == "restores"
+            else "nothing to the remote cache"
+        )
+        effect = "turbo uses no remote cache" if missing == "uses" else f"turbo {missing} {what}"
+        yield _limiting("TURBO_CACHE", cache, effect)
+
+
+def _limiting(variable: str, value: str, effect: str) -> Finding:
+    found = f"{variable}={value}: {effect}."
+    return Finding(id="cache-flags", where=variable, found=found, paste=f"unset {variable}")
+
+
+def _precedence(client: Client) -> Iterator[Finding]:
+    for name, values in client.values.items():
+        first, *others = values
+        if not others:
+            continue
+        if first.value == "":
+            found = f"{first.where} is empty. turbo ignores {name} of {others[0].where}."
+            paste = f"unset {first.where}"
+            yield Finding(id="empty-variable", where=first.where, found=found, paste=paste)
+        elif other := next((one for one in others if one.value != first.value), None):
+            # A token of one's own in place of the one of `turbo login` is usual, and never shown.
+            if name == "token":
+                continue
+            found = f"{name}: turbo uses {first.value} of {first.where}, not {other.value} of {other.where}."
+            yield Finding(id="hidden-setting", where=first.where, found=found)
+
+
+def _packages(client: Client) -> Iterator[Finding]:
+    for path in package_configurations(client.root):
+        where = path.relative_to(client.root).as_posix()
+        yield Finding(id="package-settings", where=where, found=f"{where} sets remoteCache.")
+
+
+def _team(client: Client) -> Iterator[Finding]:
+    id, slug = client.text("teamId"), client.text("teamSlug")
+    if id is None and slug is None:
+        paste = "TURBO_TEAM=my-team"
+        yield Finding(id="no-team", where="TURBO_TEAM", found="No team is set.", paste=paste)
+    elif id is not None and not id.startswith("team_"):
+        where = client.value("teamId").where
+        found = f"{id} is not the id of a team."
+        yield Finding(id="invalid-team-id", where=where, found=found, paste=f"TURBO_TEAM={id}")
+    elif id is None and slug is not None and slug.startswith("team_"):
+        where = client.value("teamSlug").where
+        found = f"{slug} is an id, not a slug."
+        yield Finding(id="invalid-team-id", where=where, found=found, paste=f"TURBO_TEAMID={slug}")
+
+
+def _token(client: Client) -> Iterator[Finding]:
+    token, where = client.text("token"), client.value("token").where
+    if token is None:
+        in_ci = bool(client.environment.get("CI"))
+        paste = "TURBO_TOKEN: ${{ secrets.TURBO_TOKEN }}" if in_ci else _login_command(client)
+        found = "No token is set, and turbo login has stored none."
+        yield Finding(id="no-token", where="TURBO_TOKEN", found=found, paste=paste)
+    elif not is_sendable(token):
+        paste = "TURBO_TOKEN=larder_..."
+        found = f"The token in {where} is not one word, or not Larder's."
+        yield Finding(id="invalid-token", where=where, found=found, paste=paste)
+
+
+def is_sendable(token: str) -> bool:
+    is_word = token.isascii() and token.isprintable() and not set(token) & set(" \"'")
+    return is_word and not token.startswith("vca_")
+
+
+def _login_command(client: Client) -> str:
+    address = client.api if is_usable(client.api) else SAMPLE
+    return f"turbo login --api {address} --login {address}"
+
+
+def _signatures(client: Client) -> Iterator[Finding]:
+    key = client.environment.get(KEY_OF_SIGNATURES, "")
+    paste = f"{KEY_OF_SIGNATURES}=$(openssl rand -hex {KEY_BYTES})"
+    if not client.is_on("signature"):
+        if key:
+            yield Finding(
+                id="key-without-signature",
+                where=KEY_OF_SIGNATURES,
+                found=f"{KEY_OF_SIGNATURES} is set, and signature is not true.",
+                paste='"remoteCache": { "signature": true }',
+            )
+    elif not key:
+        where = client.value("signature").where
+        found = f"signature is true, and {KEY_OF_SIGNATURES} is not set."
+        yield Finding(id="signature-without-key", where=where, found=found, paste=paste)
+    elif (size := len(key.encode())) < KEY_BYTES:
+        found = f"The key has {size} bytes."
+        yield Finding(id="weak-signature-key", where=KEY_OF_SIGNATURES, found=found, paste=paste)
+
+
+def _preflight(client: Client, artifacts: Artifacts) -> Iterator[Finding]:
+    if client.is_on("preflight"):
+        return
+    where = client.value("preflight").where
+    where = client.line("remoteCache") if where not in client.environment else where
+    too_large = artifacts.over(MAX_BODY_BYTES)
+    found = "Preflight is off."
+    if too_large:
+        found += f" {too_large} of {len(artifacts.sizes)} artifacts in {artifacts.where} are over 4.5 MB."
+    # Signed artifacts work with preflight only if the deployment has the edge.
+    id = "signature-without-preflight" if client.is_on("signature") else "preflight-off"
+    yield Finding(id=id, where=where, found=found, paste=PREFLIGHT_LINE)
+
+
+def _timeouts(client: Client, artifacts: Artifacts) -> Iterator[Finding]:
+    for name, id, speed, what in (
+        ("timeout", "short-download-timeout", DOWNLOAD_BYTES_A_SECOND, "downloads"),
+        ("uploadTimeout", "short-upload-timeout", UPLOAD_BYTES_A_SECOND, "uploads"),
+    ):
+        seconds = client.seconds(name)
+        # turbo waits without a limit if it is 0.
+        if not seconds or artifacts.largest <= seconds * speed:
+            continue
+        wanted = math.ceil(artifacts.largest / speed / 30) * 30
+        size = human_size(artifacts.largest)
+        found = f"turbo stops {what} after {seconds} s. The largest artifact in {artifacts.where} has {size}."
+        where = client.value(name).where
+        paste = f'"remoteCache": {{ "{name}": {wanted} }}'
+        yield Finding(id=id, where=where, found=found, paste=paste)
+
+
+def _version(version: Version | None, *, was_offered: bool) -> Iterator[Finding]:
+    if version is None:
+        found = "The version of turbo is not known."
+        yield Finding(id="unknown-turbo", where="package.json", found=found)
+        return
+    if version.numbers < TESTED[0] or version.numbers[:2] > TESTED[1][:2]:
+        found = f"turbo {version.text} is not one of them."
+        yield Finding(id="untested-turbo", where=version.where, found=found)
+    if version.numbers < DIRECT_UPLOADS_FROM and not was_offered:
+        yield old_turbo(version)
+
+
+def old_turbo(version: Version) -> Finding:
+    return Finding(
+        id="old-turbo",
+        where=version.where,
+        found=f"turbo is {version.text}.",
+        paste="npm install --save-dev turbo@latest",
+    )

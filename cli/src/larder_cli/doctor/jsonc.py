@@ -1,0 +1,34 @@
+"""JSON with comments and trailing commas, as turbo reads turbo.json."""
+
+import json
+import re
+from typing import Any
+
+_STRING = r'"(?:[^"\\\n]|\\.)*"'
+_COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])")
+
+
+def parse(text: str) -> Any:
+    """The value. Raises ValueError, whose message names the line."""
+    return json.loads(_TRAILING_COMMA.sub(_blank, _without_comments(text)))
+
+
+def line_of(text: str, *path: str) -> int | None:
+    """The line of a property, such as `remoteCache`, `preflight`. None if it is missing."""
+    plain, position = _without_comments(text), 0
+    for name in path:
+        match = re.compile(rf'"{re.escape(name)}"\s*:').search(plain, position)
+        if match is None:
+            return None
+        position = match.end()
+    return plain.count("\n", 0, position) + 1
+
+
+def _without_comments(text: str) -> str:
+    return _COMMENT.sub(_blank, text)
+
+
+def _blank(match: re.Match[str]) -> str:
+    """Spaces in place of a comment or comma, so that lines stay where they are. Strings are kept."""
+    return match[0] if match[0].startswith('"') else re.sub(r"[^\n]", " ", match[0])

@@ -1,0 +1,107 @@
+"""What is installed and stored in a repository: the version of turbo, and the sizes of its artifacts."""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from larder_cli.doctor.client import Client, is_of_package
+
+_VERSION = r"(\d+\.\d+\.\d+)"
+_IN_LOCK_FILES = (
+    ("pnpm-lock.yaml", re.compile(rf"^ +'?/?turbo[@/]{_VERSION}", re.MULTILINE)),
+    ("yarn.lock", re.compile(rf'^"?turbo@[^\n]*:\n  "?version"?:? "?{_VERSION}', re.MULTILINE)),
+    ("bun.lock", re.compile(rf'"turbo": \["turbo@{_VERSION}"')),
+)
+_CACHES = (Path(".turbo", "cache"), Path("node_modules", ".cache", "turbo"))
+_SKIPPED = frozenset({"node_modules", "dist", "build", "target", "vendor"})
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of turbo, and the file that names it."""
+
+    text: str
+    where: str
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        return tuple(int(part) for part in self.text.split("."))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifacts:
+    """The artifacts in turbo's local cache. Those in the remote cache have the same size."""
+
+    where: str
+    sizes: tuple[int, ...]
+
+    @property
+    def largest(self) -> int:
+        return max(self.sizes, default=0)
+
+    def over(self, size_bytes: int) -> int:
+        return sum(size > size_bytes for size in self.sizes)
+
+
+def turbo_version(root: Path) -> Version | None:
+    """The installed version, or the one that the lock file or package.json names."""
+    installed = _json(root / "node_modules" / "turbo" / "package.json").get("version")
+    npm = _json(root / "package-lock.json").get("packages", {}).get("node_modules/turbo", {})
+    package = _json(root / "package.json")
+    named = [(package.get(kind) or {}).get("turbo") for kind in ("devDependencies", "dependencies")]
+    found = (
+        (installed, "node_modules/turbo"),
+        (npm.get("version"), "package-lock.json"),
+        *((_matched(root / name, pattern), name) for name, pattern in _IN_LOCK_FILES),
+        *((text, "package.json") for text in named),
+    )
+    for text, where in found:
+        # A range such as ^2.5.0 in package.json does not name a version.
+        if isinstance(text, str) and (match := re.match(rf"{_VERSION}(?![\d.])", text)):
+            return Version(match[1], where)
+    return None
+
+
+def local_artifacts(client: Client) -> Artifacts:
+    named = client.environment.get("TURBO_CACHE_DIR") or client.document.get("cacheDir")
+    folders = (Path(str(named)),) if named else _CACHES
+    for folder in folders:
+        sizes = tuple(path.stat().st_size for path in (client.root / folder).glob("*.tar.zst"))
+        if sizes:
+            return Artifacts(where=str(folder), sizes=sizes)
+    return Artifacts(where=str(folders[0]), sizes=())
+
+
+def package_configurations(root: Path) -> Iterator[Path]:
+    """turbo.json of packages that set remoteCache."""
+    for folder, folders, files in os.walk(root):
+        folders[:] = [one for one in folders if one not in _SKIPPED and not one.startswith(".")]
+        for name in ("turbo.json", "turbo.jsonc"):
+            path = Path(folder, name)
+            if name in files and Path(folder) != root and _sets_remote_cache(path):
+                yield path
+
+
+def _sets_remote_cache(path: Path) -> bool:
+    text = path.read_text(encoding="utf-8-sig", errors="replace")
+    return '"remoteCache"' in text and is_of_package(path)
+
+
+def _matched(path: Path, pattern: re.Pattern[str]) -> str | None:
+    try:
+        match = pattern.search(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return match[1] if match else None
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
