@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from larder.settings import listed
+from larder_cli.doctor.findings import PREFLIGHT_LINE
 from local.environment import OPERATOR_EMAIL
 from local.turbo_env import TurboEnv
 
@@ -40,8 +41,10 @@ def banner(
         lines += [f"    export {line}" for line in turbo.lines()]
         lines += [
             "",
-            "  Then: turbo run build --preflight",
-            "  Without --preflight, artifacts over about 4.5 MB are rejected, as in the cloud.",
+            "  Then: turbo run build",
+            "  Artifacts over about 4.5 MB need this line in turbo.json, as in the cloud:",
+            "",
+            f"    {PREFLIGHT_LINE}",
             "",
             "  Or sign in with turbo to your own account:",
             "",

@@ -148,7 +148,7 @@ def _build(monorepo: Path, turbo: TurboEnv) -> tuple[float, str]:
     environ |= dict(line.split("=", 1) for line in turbo.lines())
     environ |= {"TURBO_TELEMETRY_DISABLED": "1", "NO_PROXY": "*", "no_proxy": "*"}
     command = [str(monorepo / "node_modules" / ".bin" / "turbo")]
-    command += ["run", "build", "--preflight", "--ui=stream", "--output-logs=hash-only"]
+    command += ["run", "build", "--ui=stream", "--output-logs=hash-only"]
     print(f"   $ turbo {' '.join(command[1:])}", flush=True)
     started = time.monotonic()
     lines: list[str] = []

@@ -17,7 +17,7 @@ _NEEDS: dict[str, list[str]] = {
     "website": ["ui", "dates"],
     "admin": ["ui", "dates"],
 }
-# The icons are too large to pass through the API: only --preflight stores them.
+# The icons are too large to pass through the API: only preflight stores them.
 _OUTPUT_BYTES = {"icons": 20 * _MEGABYTE}
 PACKAGES = len(_NEEDS)
 
@@ -37,7 +37,10 @@ def write_sample(folder: Path, seed: str) -> None:
     )
     _write_json(
         folder / "turbo.json",
-        {"tasks": {"build": {"dependsOn": ["^build"], "outputs": ["dist/**"]}}},
+        {
+            "remoteCache": {"preflight": True},
+            "tasks": {"build": {"dependsOn": ["^build"], "outputs": ["dist/**"]}},
+        },
     )
     # Files that turbo writes must not count in a package's hash.
     (folder / ".gitignore").write_text("node_modules\n.turbo\ndist\n")

@@ -14,6 +14,7 @@ import httpx
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
+from larder_cli.doctor.findings import PREFLIGHT_LINE
 from local.banner import banner
 from local.turbo_env import TurboEnv
 from tests.local.stub_service import BUCKET, ROOT, StubCloud, alive, eventually, write_service
@@ -200,7 +201,7 @@ def test_the_first_start_makes_a_key_and_later_ones_keep_it(tmp_path: Path) -> N
         assert stat.S_IMODE((cloud.data / "turbo.env").stat().st_mode) == 0o600
         for name in ("TURBO_API", "TURBO_TOKEN", "TURBO_TEAM"):
             assert eventually(lambda name=name: f"{name}={first[name]}" in cloud.screen)
-        assert "--preflight" in cloud.screen
+        assert PREFLIGHT_LINE in cloud.screen
         assert "Created: the operator operator@larder.local" in cloud.screen
         assert "can sign up (LARDER_SIGN_UP_POLICY=open)" in cloud.screen
         assert cloud.description["environment"]["LARDER_OPERATOR_EMAILS"] == "operator@larder.local"

@@ -1,5 +1,7 @@
 // How to connect a repository and CI: the overview of a cache that nothing has used.
 
+const PREFLIGHT_LINE = '"remoteCache": { "preflight": true }';
+
 /** What to set for builds in `scope` with `key`, for the CI systems that differ in it. `[name, lines]`. */
 function ciLines(scope, key) {
   const variables = { TURBO_API: home, ...(scope.team && { TURBO_TEAM: scope.team.slug }) };
@@ -34,8 +36,10 @@ function Start({ scope }) {
       ${key === null && html`<${Button} kind="second" onClick=${() => setCreating(true)}>Create a key<//>`}
     <//>`}
     <${Card} title=${`${scope.team ? 3 : 2}. Build twice`}>
+      <p>Add this line to <code>turbo.json</code>. Without it, artifacts over 4.5 MB are not cached.</p>
+      <${Lines} text=${PREFLIGHT_LINE} />
       <p>The second build comes from the cache.</p>
-      <${Lines} text="turbo run build --preflight" />
+      <${Lines} text="turbo run build" />
       <p role="status" class="soft">Waiting for the first build. The overview then appears here.</p>
     <//>
     ${isCreating && html`<${CreateKey} scope=${scope} close=${(made) => {
