@@ -1,7 +1,7 @@
 """POST /api/auth/api-key/create"""
 
 from larder import clock
-from larder.accounts.team_members import notify_owners_of_protection
+from larder.accounts.team_notices import notify_owners_of_protection
 from larder.api_keys import manage, service
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.audit_log import audit

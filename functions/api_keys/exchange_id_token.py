@@ -1,8 +1,8 @@
 """POST /login/oauth/token"""
 
 from larder import clock
+from larder.accounts.team_notices import notify_owners_of_pinned_rule
 from larder.trust import exchange
-from larder.trust.notices import notify_owners_if_pinned
 from larder.web.app import lambda_handler, oauth_api
 from larder.web.bodies.oauth import ACCESS_TOKEN_TYPE, SentExchange
 from larder.web.client_address import counted_address
@@ -23,7 +23,8 @@ def exchange_id_token(
     token = exchange.exchange(
         sent, origin=mail_context.base_url, client=counted_address(request), now=clock.now()
     )
-    notify_owners_if_pinned(token.match.rule, mail_context, has_pinned=token.has_pinned)
+    if token.has_pinned:
+        notify_owners_of_pinned_rule(token.team.id, token.match.rule.id, mail_context)
     logger().append_keys(key_id=token.key.id, rule_id=token.key.rule_id, owner=token.team.id)
     return json_response(ci_token_json(token, ACCESS_TOKEN_TYPE))
 

@@ -1,7 +1,7 @@
 """POST /v1/teams/{id}/rules"""
 
 from larder import clock
-from larder.accounts.team_members import notify_owners_of_protection
+from larder.accounts.team_notices import notify_owners_of_protection
 from larder.errors import TeamNotFound
 from larder.teams.protection import first_trust
 from larder.trust import rules

@@ -1,16 +1,15 @@
 """Team members as users: list members, invite people by email, join a team."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
 from larder.accounts.addresses import canonical, parse_address
-from larder.accounts.email_jobs import InviteToTeam, MailContext, TeamProtected, send_later
+from larder.accounts.email_jobs import InviteToTeam, MailContext, send_later
 from larder.accounts.models import User
 from larder.accounts.service import find_user, find_users
 from larder.actor import Actor
-from larder.errors import EmailNotProven, InvalidValue, InvitationForAnother, TryAgain
+from larder.errors import EmailNotProven, InvalidValue, InvitationForAnother
 from larder.hashing import hash_key
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitation, Invitee
@@ -140,18 +139,6 @@ def join_team(
     if not user.proven:
         raise EmailNotProven
     return invitations.accept(invitation, user.id, actor=actor, now=now)
-
-
-def notify_owners_of_protection(team_id: str, mail_context: MailContext) -> None:
-    """Send the owners an email that the team is protected. A failure is not raised: the team is protected."""
-    with suppress(TryAgain):
-        for member in members.list_members(team_id):
-            if member.role is Role.OWNER:
-                send_later(
-                    TeamProtected(
-                        user_id=member.user_id, team_id=team_id, mail_context=mail_context
-                    )
-                )
 
 
 def _count(team_id: str, invitee: Invitee, by: Member, now: datetime) -> None:
