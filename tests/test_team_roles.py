@@ -15,7 +15,7 @@ RIGHTS = {
     "The same of owners": "manages_owners",
     "Change the name and the slug": "renames_team",
     "List and delete the API keys that are bound to the team": "manages_members",
-    "Add, change and delete rules for CI jobs": "manages_rules",
+    "Add, change and delete rules for CI jobs": "names_trusted",
     "Give keys `artifacts: trust`, use them, and turn protection on": "names_trusted",
     "Change protection and turn it off": "owns_team",
     "Set the caching status": "owns_team",

@@ -53,7 +53,7 @@ class Role(StrEnum):
 
     @property
     def names_trusted(self) -> bool:
-        """Can protect the team, give keys the right to write its shared scope then, and use such keys."""
+        """Can say what the team trusts: turn protection on, change the rules for CI jobs, give and use trusted keys."""
         return self in (Role.OWNER, Role.ADMIN)
 
     @property
@@ -69,11 +69,6 @@ class Role(StrEnum):
     @property
     def renames_team(self) -> bool:
         """Can change the team's name and slug."""
-        return self in (Role.OWNER, Role.ADMIN)
-
-    @property
-    def manages_rules(self) -> bool:
-        """Can add, change and remove the rules by which CI jobs get tokens of the team."""
         return self in (Role.OWNER, Role.ADMIN)
 
     @property

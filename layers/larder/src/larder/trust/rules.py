@@ -152,7 +152,7 @@ def explain(team_id: str, claims: Claims, *, origin: str, now: datetime) -> list
 def _acting(team_id: str, by: Member | None) -> Member | None:
     """The member with their current role. Raises MissingRole, TeamNotFound."""
     _, acting, _ = acting_in(team_id, by)
-    if acting is not None and not acting.role.manages_rules:
+    if acting is not None and not acting.role.names_trusted:
         raise MissingRole
     return acting
 

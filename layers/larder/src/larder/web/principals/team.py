@@ -112,7 +112,7 @@ def member_manager(token: BearerToken, request: Request) -> TeamPrincipal:
 
 def rule_manager(token: BearerToken, request: Request) -> TeamPrincipal:
     principal = _principal(token, _MANAGE_RULES, request)
-    if not principal.member.role.manages_rules:
+    if not principal.member.role.names_trusted:
         raise MissingRole
     check_not_blocked(principal.team.state)
     return principal
