@@ -123,11 +123,10 @@ def _count_by_evicting(held: Reservation, quota_bytes: int, now: datetime) -> bo
                 held.artifact.upload, size_bytes, quota_bytes=quota_bytes, now=now
             )
         totals = held.count(quota_bytes=quota_bytes)
-        if totals is not None and scoped:
-            return True
         if totals is not None:
             before_bytes = totals.size_bytes - size_bytes
-            if eviction.passes_mark(before_bytes, totals.size_bytes, quota_bytes):
+            passes_mark = eviction.passes_mark(before_bytes, totals.size_bytes, quota_bytes)
+            if passes_mark and not scoped:
                 eviction.ask_for_room(owner, now=now)
             return True
     if scoped:
