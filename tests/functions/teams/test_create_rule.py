@@ -117,6 +117,14 @@ def trusted(**changed: Any) -> dict[str, Any]:
         (trusted(claims={f"c{n}": ["x"] for n in range(11)}), "claims"),
         (trusted(claims={"aud": ["x"]}), "claims"),
         (trusted(claims={"x": []}), "claims"),
+        (
+            {
+                "provider": "buildkite",
+                "pinned": {"pipeline_id": "1", "organization_id": "2"},
+                "trusted": {"requireProtectedRef": True},
+            },
+            "requireProtectedRef",
+        ),
     ],
 )
 def test_400_names_the_field(ada: Person, sent: dict[str, Any], field: str) -> None:

@@ -307,7 +307,7 @@ def _check(rule: Rule) -> None:
         )
     if trusted.requires_protected_ref and provider.protected is None:
         raise InvalidValue(
-            "requires_protected_ref", f"cannot be set: {provider.name} does not say it"
+            "require_protected_ref", f"cannot be set: {provider.name} does not say it"
         )
 
 
