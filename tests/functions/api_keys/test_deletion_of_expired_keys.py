@@ -1,14 +1,16 @@
 """A call to any endpoint for keys deletes expired keys, at most once in ten seconds."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from larder import clock
+from larder.accounts.service import create_user
 from larder.api_keys import repository
 from larder.api_keys.models import ApiKey, NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.service import create_key, delete_expired_keys
 from larder.instance import restart
 from tests.faults import unreachable
 from tests.functions.api_keys.people import API
@@ -51,3 +53,19 @@ def test_a_failed_deletion_does_not_fail_the_call(ada: Sender, cloud: Cloud, end
     with unreachable("dynamodb", "UpdateItem"):
         assert call(ada, endpoint, cloud).status == 200
     assert repository.get(key.key_hash) == key
+
+
+def test_a_call_deletes_a_few_and_the_sweep_all(ada: Sender, cloud: Cloud) -> None:
+    keys = [expired(cloud) for _ in range(22)]
+    call(ada, "list", cloud)
+    assert sum(repository.get(key.key_hash) is not None for key in keys) == 2
+    assert delete_expired_keys(now=clock.now()) == 2
+    assert not any(repository.get(key.key_hash) for key in keys)
+
+
+def test_the_sweep_deletes_more_than_it_reads_at_once(cloud: Cloud) -> None:
+    other = create_user("bob@acme.example", "Bob", now=clock.now())
+    keys = [expired(replace(cloud, user=user)) for user in (cloud.user, other) for _ in range(51)]
+    assert delete_expired_keys(now=clock.now()) == len(keys)
+    assert delete_expired_keys(now=clock.now()) == 0
+    assert repository.get(cloud.key.key_hash) == cloud.key
