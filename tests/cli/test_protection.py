@@ -1,9 +1,16 @@
 """`larder teams protect` and `unprotect`, trusted keys, and `--scope` of artifacts."""
 
+import json
+
 import pytest
 
-from larder.teams.models import People
+from larder import clock
+from larder.accounts.email_jobs import TeamProtected, parse_job
+from larder.accounts.service import create_user
+from larder.teams.members import add_member
+from larder.teams.models import People, Role
 from larder.teams.protection import read_protection
+from tests.conftest import SetOption
 from tests.requests import Cloud, Sender
 from tests.trust.scene import (
     CLEAN,
@@ -17,6 +24,7 @@ from tests.trust.scene import (
 )
 
 from .conftest import Larder
+from .fake_aws import FakeAws
 
 CREATE = ("keys", "create", "--user", "ada@acme.example", "--unverified")
 TRUSTED = (*CREATE, "--team", "acme", "--trusted")
@@ -31,6 +39,41 @@ def test_a_team_is_protected_and_unprotected(cloud: Cloud, larder: Larder) -> No
     record = larder.json("teams", "unprotect", "acme")
     assert (record["protected"], record["trusted_from"]) == (False, None)
     assert read_protection(cloud.team.id).on is False
+
+
+def jobs_of(mail_function: FakeAws) -> list[TeamProtected]:
+    jobs = [parse_job(json.loads(body)) for body in mail_function.bodies]
+    return [job for job in jobs if isinstance(job, TeamProtected)]
+
+
+def test_the_owners_get_an_email_if_the_operator_protects_a_team_or_ends_it(
+    cloud: Cloud, larder: Larder, mail_function: FakeAws
+) -> None:
+    olga = create_user("olga@acme.example", "Olga", email_verified=True, now=clock.now())
+    add_member(cloud.team.id, olga.id, Role.OWNER, now=clock.now())
+    for command in ("protect", "protect", "unprotect"):
+        larder("teams", command, "acme")
+    # Whether the team is protected is decided now.
+    larder("trust", "add", "acme", "--github", "acme/web")
+    sent = {(job.user_id, job.ended) for job in jobs_of(mail_function)}
+    assert sent == {(user.id, ended) for user in (cloud.user, olga) for ended in (False, True)}
+    assert len(mail_function.bodies) == 4
+
+
+@pytest.mark.parametrize("command", [("trust", "add", "acme", "--github", "acme/web"), TRUSTED])
+def test_the_owners_get_an_email_about_the_first_trusted_credential(
+    cloud: Cloud, larder: Larder, mail_function: FakeAws, command: tuple[str, ...]
+) -> None:
+    larder(*command)
+    (job,) = jobs_of(mail_function)
+    assert (job.user_id, job.team_id, job.ended) == (cloud.user.id, cloud.team.id, False)
+
+
+def test_a_failure_to_notify_is_a_warning(cloud: Cloud, larder: Larder, option: SetOption) -> None:
+    option("email_function", "missing")
+    done = larder("teams", "protect", "acme")
+    assert "Warning: could not notify the owners of acme" in done.stderr
+    assert read_protection(cloud.team.id).on is True
 
 
 def test_the_first_trusted_key_protects_its_team(cloud: Cloud, larder: Larder) -> None:

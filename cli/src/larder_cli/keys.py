@@ -381,15 +381,15 @@ def create(
         option = _OPTIONS.get(refused.field, f"--{refused.field}")
         raise click.ClickException(f"{option}: {refused.rule}") from refused
     _warn_of_unknown(key)
-    slug = None
-    if bound_to is not None:
-        slug = bound_to.slug
-        note_protection(slug, trust)
+    slug = None if bound_to is None else bound_to.slug
     if as_json:
         print_json({"key": raw, **_record(key, slug)})
-        return
-    print_record(_summary(key, slug), as_json=False)
-    _print_raw(raw)
+    else:
+        print_record(_summary(key, slug), as_json=False)
+        _print_raw(raw)
+    # Only now, because this is the only copy of the key.
+    if slug is not None:
+        note_protection(slug, trust, "larder keys create")
 
 
 @keys.command("list", epilog=examples("larder keys list --user ada@acme.example"))

@@ -10,6 +10,7 @@ from larder import clock
 from larder.errors import LastOwner, MemberNotFound
 from larder.teams.models import People, Role, TeamChange
 from larder_cli.commands import CommandGroup, examples, json_option
+from larder_cli.failures import explanation
 from larder_cli.mail_context import operator_mail_context
 from larder_cli.output import Record, print_record, print_table
 from larder_cli.owner_state import (
@@ -47,14 +48,28 @@ def require_team(id_or_slug: str) -> "Team":
     return team
 
 
-def note_protection(slug: str, trust: "FirstTrust") -> None:
-    """Say it on standard error if naming a trusted credential has protected the team."""
+def note_protection(slug: str, trust: "FirstTrust", command: str) -> None:
+    """If naming a trusted credential has protected the team, say it on standard error, and email the owners."""
     if trust.protects:
         click.echo(
             f"{slug} is now protected: only trusted credentials write what everyone in it reads, and what is stored"
             f" until now is hidden. `larder teams unprotect {slug}` ends that.",
             err=True,
         )
+        _notify_owners(slug, trust.team_id, command)
+
+
+def _notify_owners(slug: str, team_id: str, command: str, *, ended: bool = False) -> None:
+    """Email the owners that the team is protected, or no longer. The change is made, so a failure is a warning."""
+    from larder.accounts.team_notices import notify_owners_of_protection
+
+    try:
+        notify_owners_of_protection(team_id, operator_mail_context(command), ended=ended)
+    except Exception as error:
+        why = explanation(error)
+        if why is None:
+            raise
+        click.echo(f"Warning: could not notify the owners of {slug}: {why}", err=True)
 
 
 def _meant(unknown: str) -> str:
@@ -452,6 +467,9 @@ def _set_protection(team: str, change: "ProtectionChange", *, as_json: bool) -> 
 
     found = require_team(team)
     protection = change_protection(found.id, change, by=None)
+    if bool(protection.on) != bool(found.state.protection.on):
+        command = "larder teams protect" if protection.on else "larder teams unprotect"
+        _notify_owners(found.slug, found.id, command, ended=not protection.on)
     record = {
         "team": found.slug,
         "protected": bool(protection.on),

@@ -210,8 +210,8 @@ def add(
     found, now = require_team(team), clock.now()
     trust = first_trust(found.id, protect=not no_protect, actor=None)
     rule = create_rule(found.id, new, trust=trust, by=None, origin=_origin(), now=now)
-    note_protection(found.slug, trust)
     print_record(_record(rule, now), as_json=as_json)
+    note_protection(found.slug, trust, "larder trust add")
 
 
 @trust.command("list", epilog=examples("larder trust list acme", "larder trust list acme --json"))

@@ -60,7 +60,7 @@ ONE_OF_EACH: list[EmailJob] = [
         mail_context=VISIT,
     ),
     KeyNeverExpires(user_id="u", key_id="k", key_start="abc", mail_context=VISIT),
-    TeamProtected(user_id="u", team_id="team_1", mail_context=VISIT),
+    TeamProtected(user_id="u", team_id="team_1", ended=True, mail_context=VISIT),
     InviteToTeam(email=EMAIL, team_id="team_1", invitation_id="i", mail_context=VISIT),
 ]
 

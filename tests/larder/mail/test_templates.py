@@ -43,9 +43,14 @@ def team_protected(*, to: str, product: str, url: str) -> Message:
     return templates.team_protected(to=to, product=product, url=url, team="acme")
 
 
+def team_unprotected(*, to: str, product: str, url: str) -> Message:
+    return templates.team_unprotected(to=to, product=product, url=url, team="acme")
+
+
 TEMPLATES = [
     key_never_expires,
     team_protected,
+    team_unprotected,
     confirm_email_change,
     templates.verify_email,
     templates.reset_password,

@@ -153,12 +153,16 @@ class RulePinned(_Job):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamProtected(_Job):
-    """Notify an owner, found by `user_id`, that the first key or rule which the team trusts has protected it."""
+    """Notify an owner, found by `user_id`, that the team is protected, or with `ended` that it no longer is.
+
+    The first key or rule that the team trusts protects it, or the operator, who can also end it.
+    """
 
     kind = "team_protected"
     email: str = ""
     user_id: str
     team_id: str
+    ended: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -284,8 +284,9 @@ def _notify_of_rule(job: RulePinned, now: datetime) -> Delivery:
 
 
 def _notify_of_protection(job: TeamProtected, now: datetime) -> Delivery:
-    """An admin may have named what the team trusts. From then on, the builds of others share less."""
-    return _notify_owner(job, templates.team_protected, now)
+    """An admin or the operator may have done it. From then on, the builds of others share less, or too much."""
+    template = templates.team_unprotected if job.ended else templates.team_protected
+    return _notify_owner(job, template, now)
 
 
 def _notify_owner(

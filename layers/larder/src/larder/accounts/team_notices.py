@@ -8,11 +8,15 @@ from larder.errors import TryAgain
 from larder.teams.members import list_members
 
 
-def notify_owners_of_protection(team_id: str, mail_context: MailContext) -> None:
-    """Send the owners an email that the team is protected."""
+def notify_owners_of_protection(
+    team_id: str, mail_context: MailContext, *, ended: bool = False
+) -> None:
+    """Send the owners an email that the team is protected, or that this has ended."""
     _notify_owners(
         team_id,
-        lambda user_id: TeamProtected(user_id=user_id, team_id=team_id, mail_context=mail_context),
+        lambda user_id: TeamProtected(
+            user_id=user_id, team_id=team_id, ended=ended, mail_context=mail_context
+        ),
     )
 
 

@@ -211,13 +211,28 @@ def team_protected(*, to: str, product: str, url: str, team: str) -> Message:
         to,
         product,
         title="Your team is protected",
-        lead=f"The team {team} at {{product}} has named its first trusted API key or CI jobs, which protects the team. "
-        "From now on, only these write what everyone in it restores. All other keys, and members, write a part of the "
-        "cache of their own. What was stored before is hidden, so the next builds start from an empty cache.",
+        lead=f"The team {team} at {{product}} is now protected. Its first trusted API key or rule for CI jobs does "
+        "that, or the operator. From now on, only trusted credentials write what everyone in the team restores. All "
+        "others write a part of the cache of their own. What was stored before is usually hidden, so the next builds "
+        "start from an empty cache.",
         action="Go to {product}",
         url=url,
         note="An owner can turn the protection off. If you do not recognize this, look at the keys and the audit of "
         "the team.",
+    )
+
+
+def team_unprotected(*, to: str, product: str, url: str, team: str) -> Message:
+    """Notify an owner that the operator has ended the team's protection. The parameters are as above."""
+    return _message(
+        to,
+        product,
+        title="Your team is no longer protected",
+        lead=f"The operator of {{product}} has ended the protection of the team {team}. From now on, every credential "
+        "that writes the cache writes what everyone in the team restores, and everything that is stored shows again.",
+        action="Go to {product}",
+        url=url,
+        note="If you did not ask for this, contact the operator. An owner can protect the team again.",
     )
 
 
