@@ -1,5 +1,7 @@
 """PUT /v1/teams/{idOrSlug}/protection"""
 
+from larder import clock
+from larder.artifacts.shared_use import use_of_shared
 from larder.errors import TeamNotFound
 from larder.teams import protection
 from larder.web.app import lambda_handler, vercel_api
@@ -23,7 +25,8 @@ def set_protection(
     )
     subject = "protected" if changed.on else "unprotected"
     audit("protection_set", principal.actor, owner=team_id, subject=subject)
-    return json_response(protection_json(changed))
+    use = use_of_shared(team_id, changed, now=clock.now())
+    return json_response(protection_json(changed, use))
 
 
 handler = lambda_handler(app)

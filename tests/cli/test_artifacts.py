@@ -15,7 +15,11 @@ from larder.settings import settings
 from larder.teams.members import leave_teams
 from tests.direct_uploads import offer
 from tests.invocations import handed_over
+from tests.issuer import Issuer, github_claims
 from tests.requests import Browser, Cloud, Sender
+from tests.trust.conftest import made_rule
+from tests.trust.exchanging import exchange
+from tests.trust.scene import protected, put, session, trusted_key
 
 from .conftest import Larder
 
@@ -67,6 +71,58 @@ def test_show_rejects_unknown_and_invalid_hashes(
     larder: Larder, stored: Cloud, hash: str, expected: str
 ) -> None:
     assert expected in larder.refusal("artifacts", "show", "acme", hash)
+
+
+def test_show_prints_an_artifact_in_its_scopes(larder: Larder, cloud: Cloud) -> None:
+    scope = f"k{cloud.key.id}"
+    with protected(cloud):
+        put(cloud.send, "abc", b"made by a pull request")
+        put(trusted_key(cloud), "abc", b"made by main")
+        listed = larder.json("artifacts", "show", "acme", "abc", "--scope", "all")
+        assert [one["scope"] for one in listed] == ["shared", scope]
+        shown = larder.json("artifacts", "show", "acme", "abc", "--scope", scope)
+        assert (shown["scope"], shown["size_bytes"]) == (scope, 22)
+        assert larder.json("artifacts", "show", "acme", "abc")["size_bytes"] == 12
+        missing = larder.refusal("artifacts", "show", "acme", "def", "--scope", scope)
+        assert f"acme stores no artifact def in scope {scope}" in missing
+
+
+def test_scopes_lists_who_writes_them(larder: Larder, cloud: Cloud) -> None:
+    assert "acme has no own scopes" in larder("artifacts", "scopes", "acme").stdout
+    with protected(cloud):
+        put(cloud.send, "abc", b"made by a pull request")
+        put(session(cloud), "abc", b"made on a laptop")
+        sweep.sweep(now=clock.now())
+        found = larder.json("artifacts", "scopes", "acme")
+    assert [(one["kind"], one["size_bytes"]) for one in found] == [("key", 22), ("user", 16)]
+    assert found[1]["name"] == "ada@acme.example"
+    assert len(larder.json("artifacts", "scopes", "acme", "--limit", "1")) == 1
+
+
+def test_writer_shows_the_key(larder: Larder, stored: Cloud) -> None:
+    shown = larder.json("artifacts", "writer", "acme", stored.key.id)
+    assert (shown["kind"], shown["user_id"]) == ("key", stored.user.id)
+    assert shown["scope"] == f"k{stored.key.id}"
+
+
+def test_writer_shows_the_run_of_a_job(larder: Larder, cloud: Cloud) -> None:
+    issuer = Issuer()
+    issuer.publish()
+    pinned = {"repository_id": "74", "repository_owner_id": "65"}
+    rule = made_rule(cloud, provider="github", pinned=pinned)
+    claims = github_claims(event_name="pull_request", ref="refs/pull/7/merge")
+    token = exchange(issuer.mint(claims)).json["access_token"]
+    Sender(token, slug="acme")("PUT", "/v8/artifacts/abc", body=b"artifact")
+    writer = larder.json("artifacts", "show", "acme", "abc")["writer"]
+    shown = larder.json("artifacts", "writer", "acme", writer)
+    assert (shown["kind"], shown["rule"]) == ("ci", rule.id)
+    assert (shown["repository"], shown["ref"]) == ("acme/web", "refs/pull/7/merge")
+    assert shown["scope"].startswith("c")
+
+
+def test_writer_rejects_what_is_neither_a_job_nor_a_key(larder: Larder, cloud: Cloud) -> None:
+    refusal = larder.refusal("artifacts", "writer", "acme", random_id(32))
+    assert "is neither a CI job of acme nor an existing API key" in refusal
 
 
 def test_delete_reports_which_hashes_existed(larder: Larder, stored: Cloud) -> None:

@@ -74,6 +74,7 @@ DELETE  /v1/teams/{idOrSlug}/rules/{ruleId} yes yes role role role   | yes     y
 POST    /v1/teams/{idOrSlug}/rules/explain  yes yes role role role   | yes     yes      yes    yes        | 402
 GET     /v1/teams/{idOrSlug}/protection     yes yes yes  yes  yes    | yes     yes      yes    yes        | yes
 PUT     /v1/teams/{idOrSlug}/protection     yes yes role role role   | yes     yes      yes    yes        | 402
+GET     /v1/teams/{idOrSlug}/scopes         yes yes role role role   | yes     yes      yes    yes        | yes
 DELETE  /v1/teams/{idOrSlug}     yes   role  role   role      role   | yes     yes      yes    yes        | 402
 """
 """The outcome of a request for each role, and for an owner in each caching status and when blocked for either reason.

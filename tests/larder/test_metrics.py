@@ -9,6 +9,7 @@ import pytest
 from larder import clock, metrics
 from larder.rate_limits.service import report_store_failure
 from tests.requests import Cloud, Sender
+from tests.trust.scene import protected, put, trusted_key
 
 HASH = "08e4547d5347b63f"
 STACK = "Larder/larder"
@@ -90,6 +91,22 @@ def test_an_artifact_request_is_counted_in_its_regular_log_line(
     assert line["message"] == "answered"
     route = {"GET": GET, "HEAD": HEAD}[method]
     assert figures(line) == {outcome: (STACK, [{"route": route}])}
+
+
+def test_a_hit_in_an_own_scope_is_counted_twice(cloud: Cloud, log: StringIO) -> None:
+    with protected(cloud):
+        put(cloud.send, HASH, b"made by a pull request")
+        put(trusted_key(cloud), "shared", b"made by main")
+        log.truncate(0)
+        log.seek(0)
+        for path in (HASH, "shared", "absent"):
+            cloud.send("GET", f"/v8/artifacts/{path}")
+    lines = lines_of(log.getvalue())
+    assert [list(figures(line)) for line in lines] == [
+        ["Hits", "HitsOwnScope"],
+        ["Hits"],
+        ["Misses"],
+    ]
 
 
 def test_refusals_and_other_requests_are_neither_hits_nor_misses(

@@ -1181,6 +1181,14 @@ def get_protection(s: Subject) -> Play:
     assert replies[-1].json["protected"] is False
 
 
+@scenario("GET /v1/teams/{idOrSlug}/scopes")
+def list_scopes(s: Subject) -> Play:
+    yield lambda: s.send("GET", f"/v1/teams/{s.team.slug}/scopes")
+    replies = yield None
+    assert isinstance(replies, list)
+    assert replies[-1].json["scopes"] == []
+
+
 @scenario("PUT /v1/teams/{idOrSlug}/protection")
 def set_protection(s: Subject) -> Play:
     send = s.sender(s.session())

@@ -6,7 +6,12 @@ import pytest
 import time_machine
 
 from larder import aws, clock
-from larder.accounts.email_jobs import TeamProtected
+from larder.accounts.email_jobs import (
+    MailContext,
+    RequestDescription,
+    TeamProtected,
+    send_later,
+)
 from larder.accounts.service import create_user
 from larder.audit.service import read_entries
 from larder.tables import commit
@@ -14,6 +19,7 @@ from larder.teams.members import add_member
 from larder.teams.models import Role
 from larder.teams.protection import first_trust, read_protection
 from larder.trust.rules import list_rules
+from tests.conftest import SetOption
 from tests.functions.teams.people import Person, joined, outcome
 from tests.hooks import hooked
 from tests.mailbox import Mailbox
@@ -66,6 +72,19 @@ def test_the_owners_get_an_email(cloud: Cloud, mailbox: Mailbox) -> None:
     (message,) = [one for one in mailbox.deliver() if "protected" in one.subject]
     assert message.to == "olga@acme.example"
     assert "The team acme at" in message.text
+
+
+def test_naming_a_trusted_key_protects_no_team_if_the_option_says_never(
+    cloud: Cloud, option: SetOption
+) -> None:
+    option("protect_new_teams", "never")
+    in_person = session(cloud)
+    assert "teamProtected" not in create(in_person, cloud).json
+    assert "teamProtected" not in in_person("POST", RULES, json_body=RULE).json
+    assert read_protection(cloud.team.id).on is None
+    assert (
+        in_person("PUT", "/v1/teams/acme/protection", json_body={"protected": True}).status == 200
+    )
 
 
 def test_the_caller_can_decline(cloud: Cloud) -> None:
@@ -200,3 +219,18 @@ def test_a_slow_first_rule_counts_nothing_of_before_it(cloud: Cloud) -> None:
             assert add_rule(session(cloud)).json["teamProtected"] is True
         traveller.shift(timedelta(seconds=3))
         assert read(trusted_key(cloud), "abc") is None
+
+
+def test_the_email_says_that_the_operator_ended_the_protection(
+    cloud: Cloud, mailbox: Mailbox
+) -> None:
+    olga = create_user("olga@acme.example", "Olga", email_verified=True, now=clock.now())
+    context = MailContext(
+        base_url="https://cache.example.com",
+        request=RequestDescription(method="", path="", ip_address=None, user_agent=None),
+    )
+    send_later(
+        TeamProtected(user_id=olga.id, team_id=cloud.team.id, ended=True, mail_context=context)
+    )
+    (message,) = mailbox.deliver()
+    assert "has ended the protection of the team acme" in message.text

@@ -62,6 +62,15 @@ def check_poisons_nothing(safe: Trusting, job: Sender, *, preflight: bool = Fals
 
 
 @preflight_or_not
+def test_a_scope_has_the_name_of_its_job(safe: Trusting, manage: Sender, preflight: bool) -> None:
+    put(safe.token(**PULL), "abc", POISON, preflight=preflight)
+    put(safe.token(), "abc", CLEAN, preflight=preflight)
+    (scope,) = manage("GET", "/v1/teams/acme/scopes").json["scopes"]
+    assert (scope["kind"], scope["userId"]) == ("ci", safe.rule.id)
+    assert scope["name"] == "acme/web pull_request refs/pull/7/merge"
+
+
+@preflight_or_not
 def test_1_a_pull_request_cannot_change_what_main_restores(safe: Trusting, preflight: bool) -> None:
     check_poisons_nothing(safe, safe.token(**PULL), preflight=preflight)
 

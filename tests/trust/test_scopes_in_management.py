@@ -68,6 +68,37 @@ def test_one_artifact_of_a_scope(scene: Scene, stored: str, manage: Sender) -> N
     assert listed(manage, "all") == [("abc", f"u{scene.cloud.user.id}", 2 * len(POISON))]
 
 
+def test_one_hash_in_all_scopes(scene: Scene, stored: str, manage: Sender) -> None:
+    put(scene.main, "abcd", CLEAN)
+    put(scene.other_pr, "abcd", POISON)
+    seen: list[tuple[str, str]] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        query = f"limit=1&scope=all{cursor and f'&cursor={cursor}'}"
+        page = manage("GET", f"/v1/artifacts/abc?{query}").json
+        seen += [(one["hash"], one["scope"]) for one in page["artifacts"]]
+        cursor = page["pagination"]["next"]
+    scopes = ["shared", stored, f"u{scene.cloud.user.id}"]
+    assert seen == [("abc", scope) for scope in scopes]
+    assert manage("GET", "/v1/artifacts/none?scope=all").json["artifacts"] == []
+
+
+def test_400_for_a_page_of_one_hash_that_cannot_be(
+    scene: Scene, stored: str, manage: Sender
+) -> None:
+    of_abc = manage("GET", "/v1/artifacts/abc?scope=all&limit=1").json["pagination"]["next"]
+    for query, field in [
+        ("limit=1", "limit"),
+        (f"scope=shared&cursor={of_abc}", "cursor"),
+        ("scope=all&limit=0", "limit"),
+        ("scope=all&cursor=x", "cursor"),
+    ]:
+        reply = manage("GET", f"/v1/artifacts/abc?{query}")
+        assert (reply.status, reply.message.partition(":")[0]) == (400, field)
+    reply = manage("GET", f"/v1/artifacts/abcd?scope=all&cursor={of_abc}")
+    assert (reply.status, reply.message.partition(":")[0]) == (400, "cursor")
+
+
 def test_400_for_a_scope_that_cannot_be(scene: Scene, manage: Sender) -> None:
     paths = ["GET /v1/artifacts", "DELETE /v1/artifacts"]
     paths += [f"{method} /v1/artifacts/abc" for method in ("GET", "DELETE")]

@@ -219,6 +219,14 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
             "Only members who joined before this time: `next` of the previous page.",
         ),
     ),
+    team_query.scopes_query: (
+        _query(
+            "limit",
+            _number(1, team_query.MAX_LIMIT, team_query.DEFAULT_LIMIT),
+            "The maximum number of scopes to return.",
+        ),
+        _query("cursor", matching(SCOPE_PATTERN), "`next` of the previous page."),
+    ),
     team_query.team_keys_query: (
         _query(
             "limit",

@@ -1,6 +1,7 @@
 """`larder artifacts`: the artifacts of a team or a user, and the log of deletions."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -10,10 +11,11 @@ from larder.teams.models import SHARED_SCOPE
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.output import Record, print_record, print_table
 from larder_cli.owners import OWNER, Owner, require_owner
+from larder_cli.teams import require_team
 from larder_cli.users import require_user
 
 if TYPE_CHECKING:
-    from larder.artifacts.models import Artifact
+    from larder.artifacts.models import Artifact, ArtifactHash
     from larder.audit.models import Entry
 
 _PAGE = 100
@@ -106,29 +108,111 @@ def list_(owner: str, limit: int, scope: str | None, as_json: bool) -> None:
     )
 
 
-@artifacts.command("show", epilog=examples("larder artifacts show acme 08e4547d5347b63f"))
+@artifacts.command(
+    "show",
+    epilog=examples(
+        "larder artifacts show acme 08e4547d5347b63f",
+        "larder artifacts show acme 08e4547d5347b63f --scope all",
+    ),
+)
 @click.argument("owner", metavar=OWNER)
 @click.argument("hash", metavar="HASH")
+@click.option(
+    "--scope",
+    metavar="SCOPE",
+    help="Show it in this scope of a protected team: the id of an own scope, shared (default), or all in a table.",
+)
 @json_option
-def show(owner: str, hash: str, as_json: bool) -> None:
+def show(owner: str, hash: str, scope: str | None, as_json: bool) -> None:
     """Show the details of the artifact HASH of TEAM or EMAIL, and who uploaded it."""
-    from larder.artifacts import management
-    from larder.artifacts.models import parse_hash, view_of
-    from larder.artifacts.repository import index
-    from larder.errors import ArtifactNotFound
+    from larder.artifacts.models import ALL_SCOPES, parse_hash, parse_scope
 
+    parsed = parse_hash(hash)
+    if scope == ALL_SCOPES:
+        _show_scopes_of(require_owner(owner), parsed, as_json=as_json)
+        return
+    own_scope = parse_scope(scope or SHARED_SCOPE)
     found = require_owner(owner)
-    entry = index.read_entry(found.id, parse_hash(hash))
-    try:
-        artifact = management.inspect_artifact(
-            entry,
-            view=view_of(found.state.protection, None, may_replace=False),
-            quota_bytes=found.state.quota_bytes,
-            now=clock.now(),
+    artifact = _inspect(found, parsed, own_scope)
+    named = {} if scope is None else {"scope": artifact.upload.scope_name}
+    print_record({**_record(artifact), **named}, as_json=as_json)
+
+
+@artifacts.command(
+    "scopes", epilog=examples("larder artifacts scopes acme", "larder artifacts scopes acme --json")
+)
+@click.argument("team", metavar="TEAM")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 100_000),
+    default=100,
+    show_default=True,
+    help="The maximum number of scopes to show.",
+)
+@json_option
+def scopes(team: str, limit: int, as_json: bool) -> None:
+    """List the own scopes of a protected TEAM: who writes them, and how much they hold."""
+    from larder.artifacts.scopes import OwnScope
+    from larder.trust.scopes import page_of_scopes
+
+    found = require_team(team)
+    listed: list[OwnScope] = []
+    after: str | None = None
+    while len(listed) < limit:
+        size = min(_PAGE, limit - len(listed))
+        page = page_of_scopes(found.id, found.state, after=after, limit=size)
+        listed.extend(page.scopes)
+        after = page.following
+        if after is None:
+            break
+    print_table(
+        [asdict(scope) | {"kind": scope.kind.value} for scope in listed],
+        ("id", "kind", "name", "last_upload_at", "size_bytes", "artifacts", "counted_at"),
+        empty=f"{found.slug} has no own scopes",
+        as_json=as_json,
+    )
+
+
+@artifacts.command(
+    "writer",
+    epilog=examples(
+        "larder artifacts writer acme 3QbT...", "larder artifacts writer acme 3QbT... --json"
+    ),
+)
+@click.argument("team", metavar="TEAM")
+@click.argument("id", metavar="ID")
+@json_option
+def writer(team: str, id: str, as_json: bool) -> None:
+    """Show what is behind the writer ID of an artifact of TEAM: which run of which CI job, or which API key."""
+    from larder.api_keys.service import find_key
+    from larder.audit.service import read_entries, token_owner
+
+    found = require_team(team)
+    issued = read_entries(token_owner(id), limit=1, now=clock.now()).entries
+    if issued and issued[0].details.get("team") == found.id:
+        entry = issued[0]
+        job = {name: value for name, value in entry.details.items() if name != "team"}
+        record = {"writer": id, "kind": "ci", "rule": entry.subject, "issued_at": entry.at, **job}
+        print_record(record, as_json=as_json)
+        return
+    key = find_key(id)
+    if key is None or key.team_id not in (None, found.id):
+        raise click.ClickException(
+            f"{id} is neither a CI job of {found.slug} nor an existing API key."
+            " It may be a session, or a key that was deleted: see `larder artifacts audit`"
         )
-    except ArtifactNotFound:
-        raise click.ClickException(f"{found.name} stores no artifact {hash}") from None
-    print_record(_record(artifact), as_json=as_json)
+    print_record(
+        {
+            "writer": id,
+            "kind": "key",
+            "name": key.name,
+            "user_id": key.user_id,
+            "scope": SHARED_SCOPE if key.is_trusted else key.own_scope,
+            "created_at": key.created_at,
+            "expires_at": key.expires_at,
+        },
+        as_json=as_json,
+    )
 
 
 @artifacts.command(
@@ -206,6 +290,46 @@ def audit(owner: str, limit: int, as_json: bool) -> None:
         _audit_records(_newest(id, limit)),
         ("at", "action", "subject", "role", "artifacts", "size_bytes", "by"),
         empty=f"the audit of {name} is empty",
+        as_json=as_json,
+    )
+
+
+def _inspect(owner: Owner, hash: "ArtifactHash", scope: str | None) -> "Artifact":
+    """Raises ClickException."""
+    from larder.artifacts import management
+    from larder.artifacts.models import view_of
+    from larder.artifacts.repository import index
+    from larder.errors import ArtifactNotFound
+
+    try:
+        return management.inspect_artifact(
+            index.read_entry(owner.id, hash, scope),
+            view=view_of(owner.state.protection, scope, may_replace=False),
+            quota_bytes=owner.state.quota_bytes,
+            now=clock.now(),
+        )
+    except ArtifactNotFound:
+        place = f" in scope {scope}" if scope else ""
+        raise click.ClickException(f"{owner.name} stores no artifact {hash}{place}") from None
+
+
+def _show_scopes_of(owner: Owner, hash: "ArtifactHash", *, as_json: bool) -> None:
+    from larder.artifacts import management
+    from larder.artifacts.repository import index
+
+    shared = index.read_entry(owner.id, hash)
+    found: list[Artifact] = []
+    after: str | None = ""
+    while after is not None:
+        page = management.list_scopes_of(
+            owner.id, hash, shared, after=after, limit=_PAGE, now=clock.now()
+        )
+        found.extend(page.artifacts)
+        after = page.following
+    print_table(
+        [{**_record(one), "scope": one.upload.scope_name} for one in found],
+        ("scope", "size_bytes", "created_at", "expires_at", "ci", "writer"),
+        empty=f"{owner.name} stores no artifact {hash}",
         as_json=as_json,
     )
 

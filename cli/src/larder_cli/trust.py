@@ -218,10 +218,17 @@ def add(
 @click.argument("team", metavar="TEAM")
 @json_option
 def list_(team: str, as_json: bool) -> None:
-    """List the rules of TEAM, oldest first."""
+    """List the rules of TEAM, oldest first. Warns if no trusted credential has uploaded anything for two weeks."""
+    from larder.artifacts.shared_use import use_of_shared
     from larder.trust.rules import list_rules
 
     found, now = require_team(team), clock.now()
+    if use_of_shared(found.id, found.state.protection, now=now).is_idle:
+        click.echo(
+            f"Warning: {found.slug} is protected, but no trusted job or key has uploaded anything for two weeks."
+            " Nobody in the team gets new hits: see `larder trust explain`",
+            err=True,
+        )
     print_table(
         [_record(rule, now) for rule in list_rules(found.id)],
         ("id", "name", "provider", "repository", "state", "refs", "others", "last_exchange_at"),

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from larder import clock
+from larder.audit.service import read_entries
+from larder.clock import to_ms
 from larder.teams.members import add_member, list_members, remove_member
 from larder.teams.models import Block, Role
 from larder.teams.state import change_state
@@ -36,6 +38,21 @@ def test_the_creator_owns_the_team(ada: Person) -> None:
     assert [(one.user_id, one.role) for one in list_members(team.id)] == [(ada.user.id, Role.OWNER)]
     assert (team.created_by, team.created_at) == (ada.user.id, team.updated_at)
     assert ada.send("GET", "/v2/teams/web").json["membership"]["role"] == "OWNER"
+
+
+def test_new_teams_are_protected_from_the_start_by_option(ada: Person, option: SetOption) -> None:
+    make(ada, "open")
+    option("protect_new_teams", "always")
+    make(ada, "safe")
+    shown = {
+        slug: ada.send("GET", f"/v1/teams/{slug}/protection").json for slug in ("open", "safe")
+    }
+    team = find_team("safe")
+    assert team is not None
+    assert [one["protected"] for one in shown.values()] == [False, True]
+    assert shown["safe"]["trustedFrom"] == to_ms(team.created_at)
+    actions = [one.action for one in read_entries(team.id, limit=9, now=clock.now()).entries]
+    assert sorted(actions) == ["protection_set", "team_created"]
 
 
 def test_a_team_without_a_name_uses_its_slug(ada: Person) -> None:

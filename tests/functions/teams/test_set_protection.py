@@ -32,6 +32,8 @@ def test_an_owner_protects_the_team(cloud: Cloud, ada: Person) -> None:
         "people": "read",
         "overwrites": "keep",
         "unsigned": "refuse",
+        "lastSharedUploadAt": None,
+        "idle": False,
     }
     assert ada.send("GET", PROTECTION).json == reply.json
     # A missing field stays, and protecting again does not move the moment.

@@ -71,6 +71,7 @@ ENDPOINTS = [
         "change a role", "PATCH", "/v1/teams/{team}/members/{member}", {"role": "VIEWER"}, MANAGERS, WRITE
     ),
     Endpoint("list keys", "GET", "/v1/teams/{team}/keys", None, MANAGERS, READ),
+    Endpoint("list scopes", "GET", "/v1/teams/{team}/scopes", None, MANAGERS, MANAGE),
     Endpoint("remove", "DELETE", "/v1/teams/{team}/members/{member}", None, MANAGERS, WRITE),
 ]  # fmt: skip
 
@@ -247,7 +248,14 @@ def test_a_block_stops_changes_to_the_team_but_not_to_its_members(
 ) -> None:
     change_state(cloud.team.id, block=block, caching=CachingStatus.PAUSED)
     reply = endpoint.ask(signed_in(cloud.user).send, "acme", eve.user.id)
-    passes = ("read the team", "list members", "list keys", "change a role", "remove")
+    passes = (
+        "read the team",
+        "list members",
+        "list keys",
+        "list scopes",
+        "change a role",
+        "remove",
+    )
     assert reply.status == (200 if endpoint.name in passes else 402)
 
 

@@ -28,18 +28,19 @@ def measured(**figures: tuple[int, str]) -> dict[str, Any]:
     return {**_emf(definition), **numbers}
 
 
-def counted(name: str, *dimensions: Sequence[str]) -> dict[str, Any]:
-    """The members of a log line that add 1 to the metric `name`.
+def counted(name: str, *dimensions: Sequence[str], also: Sequence[str] = ()) -> dict[str, Any]:
+    """The members of a log line that add 1 to the metric `name`, and to the metrics `also`.
 
     Each of `dimensions` names other members of the line: CloudWatch keeps one metric per combination of their values.
     An empty one is the total.
     """
+    names = (name, *also)
     definition = {
         "Namespace": metrics_namespace(),
-        "Dimensions": [list(names) for names in dimensions],
-        "Metrics": [{"Name": name, "Unit": "Count"}],
+        "Dimensions": [list(members) for members in dimensions],
+        "Metrics": [{"Name": each, "Unit": "Count"} for each in names],
     }
-    return {**_emf(definition), name: 1}
+    return {**_emf(definition), **dict.fromkeys(names, 1)}
 
 
 def count(name: str, **values: str) -> None:

@@ -368,6 +368,13 @@ class Settings:
         minimum=1,
         maximum=1000,
     )
+    protect_new_teams: str = _option(
+        "when-trusted",
+        "When a new team becomes [protected](protection.md): `when-trusted` by its first rule or key with "
+        "`artifacts: trust`, `always` from the start, `never` by itself. Owners can turn protection on and off.",
+        group="keys",
+        choices=("always", "never", "when-trusted"),
+    )
     trusted_issuers: str = _option(
         "https://token.actions.githubusercontent.com,https://token.actions.githubusercontent.com/*,"
         "https://token.actions.*.ghe.com,https://gitlab.com,https://oidc.circleci.com/org/*,"

@@ -79,6 +79,16 @@ class Principal:
         return own_scope(self.user_id, self.key)
 
     @property
+    def scope_name(self) -> str | None:
+        """The name of the own scope for people: that of the key or of the job. None for the scope of a user."""
+        if self.key is None or self.writes_as_user:
+            return None
+        if self.key.run is None:
+            return self.key.name
+        run = self.key.run
+        return " ".join(run[part] for part in ("repository", "event", "ref") if part in run) or None
+
+    @property
     def may_replace(self) -> bool:
         """Whether it replaces artifacts in the shared scope of a protected team that keeps the first."""
         return self.key is not None and REPLACE in self.artifact_actions

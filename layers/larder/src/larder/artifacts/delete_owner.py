@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from larder.artifacts.delete_by_writer import delete_written
-from larder.artifacts.repository import index
+from larder.artifacts.repository import index, scopes
 from larder.artifacts.repository.allotments import delete_with_allotment
 from larder.usage import service as usage
 
@@ -13,13 +13,14 @@ UPLOADS_ARE_OVER_AFTER = index.PENDING_LIFETIME + timedelta(hours=1)
 
 
 def delete_owner_data(owner: str, *, now: datetime, has_time: Callable[[], bool]) -> bool:
-    """Delete the owner's artifacts one by one, then usage figures and totals.
+    """Delete the owner's artifacts one by one, then what is recorded of its scopes, usage figures and totals.
 
     Returns False if time ran out, or if the totals are not zero yet. Call it again then: the daily check corrects the
     totals. Safe to repeat after an interrupted call, and safe to run in parallel.
     """
     return (
         delete_written(owner, writer=None, now=now, has_time=has_time)
+        and scopes.delete_all(owner, has_time=has_time)
         and usage.delete_usage(owner, has_time=has_time)
         and delete_with_allotment(owner)
     )

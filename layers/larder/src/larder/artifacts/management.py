@@ -1,5 +1,6 @@
 """List and delete single artifacts, for members who manage them."""
 
+from dataclasses import replace
 from datetime import datetime
 
 from larder.actor import Actor
@@ -35,6 +36,27 @@ def list_artifacts(
         if expiry.visible(artifact, now) and scope in (ALL_SCOPES, artifact.upload.scope_name)
     )
     return ArtifactPage(artifacts=artifacts, following=page.following)
+
+
+def list_scopes_of(
+    owner: str,
+    hash: ArtifactHash,
+    shared: IndexEntry,
+    *,
+    after: str,
+    limit: int,
+    now: datetime,
+) -> ArtifactPage:
+    """A page of the artifacts with this hash: that of the shared scope first, then those of own scopes, by scope.
+
+    `shared` is the entry of the shared one, which the request has read. It does not count towards `limit`.
+    """
+    page = index.read_scopes_of(owner, hash, after=after or None, limit=limit)
+    first = () if after or shared.artifact is None else (shared.artifact,)
+    return replace(
+        page,
+        artifacts=tuple(one for one in (*first, *page.artifacts) if expiry.visible(one, now)),
+    )
 
 
 def read_in_scope(

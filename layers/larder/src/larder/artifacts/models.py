@@ -82,11 +82,15 @@ def parse_writer_id(text: str) -> str:
     return text
 
 
+def is_own_scope(text: str) -> bool:
+    return _SCOPE.fullmatch(text) is not None
+
+
 def parse_scope(text: str) -> str | None:
     """The id of an own scope, None for the shared one. Raises InvalidValue."""
     if text == SHARED_SCOPE:
         return None
-    if not _SCOPE.fullmatch(text):
+    if not is_own_scope(text):
         raise InvalidValue("scope", f"must be {SHARED_SCOPE} or the id of an own scope")
     return text
 
@@ -228,10 +232,14 @@ class Unused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexSum:
-    """The sum of an owner's artifacts. `unlisted` is how many of them are not in the index of last uses."""
+    """The sum of an owner's artifacts. `unlisted` is how many of them are not in the index of last uses.
+
+    `scopes` has the bytes and the number of artifacts in each own scope.
+    """
 
     totals: "Totals"
     unlisted: int
+    scopes: Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,13 +294,14 @@ class Totals:
 class View:
     """What a credential sees of its owner's artifacts, and where its uploads go.
 
-    With a `scope` of its own, it writes there, and reads the shared scope first. Without one, it reads and writes the
-    shared scope alone. Of the shared scope, it sees only uploads that began at `trusted_from` or later. With
-    `keeps_first`, an upload to the shared scope does not replace an artifact that readers see, unless the uploader
-    `may_replace`. With `requires_tag`, it stores and sees only signed artifacts.
+    With a `scope` of its own, it writes there, and reads the shared scope first. `scope_name` is the name of its key or
+    job. Without one, it reads and writes the shared scope alone. Of the shared scope, it sees only uploads that began
+    at `trusted_from` or later. With `keeps_first`, an upload to the shared scope does not replace an artifact that
+    readers see, unless the uploader `may_replace`. With `requires_tag`, it stores and sees only signed artifacts.
     """
 
     scope: str | None = None
+    scope_name: str | None = None
     trusted_from: datetime = EPOCH
     is_protected: bool = False
     keeps_first: bool = False
@@ -310,13 +319,16 @@ UNPROTECTED = View()
 """The view of every credential of an owner that is not protected: there is one scope."""
 
 
-def view_of(protection: Protection, scope: str | None, *, may_replace: bool) -> View:
+def view_of(
+    protection: Protection, scope: str | None, *, scope_name: str | None = None, may_replace: bool
+) -> View:
     """The view of a credential. `scope` is its own scope in a protected team, None if it is trusted."""
     requires_tag = protection.unsigned is Unsigned.REFUSE
     if not protection.on:
         return View(requires_tag=True) if requires_tag else UNPROTECTED
     return View(
         scope=scope,
+        scope_name=scope_name,
         trusted_from=protection.trusted_from,
         is_protected=True,
         keeps_first=protection.overwrites is Overwrites.KEEP,

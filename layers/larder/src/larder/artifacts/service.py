@@ -55,6 +55,7 @@ from larder.errors import (
     TryAgain,
 )
 from larder.hashing import time_ordered_id
+from larder.instance import Remembered
 from larder.settings import settings
 from larder.teams.models import CachingStatus, OwnerState
 from larder.teams.state import change_state
@@ -67,6 +68,11 @@ T = TypeVar("T")
 _NOTHING = IndexEntry()
 _NOTED_AGAIN_AFTER = timedelta(days=1)
 """Record the last use of an artifact again only after this time."""
+_RECORDED_AGAIN_AFTER = timedelta(hours=1)
+"""Record an upload to a scope of a protected team again only after this time."""
+
+_recorded: Remembered[tuple[str, str], datetime] = Remembered(1000)
+"""When this instance last recorded an upload, by owner and scope."""
 
 
 def read_with_membership(
@@ -160,6 +166,7 @@ def store(
         evicts=True,
     )
     with (
+        _recording_scope(artifact.upload, writer, view, now),
         running(storage.put, artifact.upload, body, metadata, writer, artifact.sha256) as saving,
         reserve(artifact, replaces=replaces) as reservation,
     ):
@@ -259,8 +266,32 @@ def offer_upload(
         writer=writer,
         replaces=view.may_replace and view.is_protected,
     )
-    index.put_pending(pending)
+    with _recording_scope(upload, writer, view, now):
+        index.put_pending(pending)
     return storage.upload_url(upload)
+
+
+@contextmanager
+def _recording_scope(
+    upload: Upload, writer: Actor, view: View, now: datetime
+) -> Generator[None, None, None]:
+    """In a protected team, record who writes the scope of the upload while the block runs, once an hour.
+
+    An error in recording it does not fail the block.
+    """
+    place = (upload.owner, upload.scope_name)
+    last = _recorded.get(place)
+    if not view.is_protected or (last is not None and now - last < _RECORDED_AGAIN_AFTER):
+        yield
+        return
+    # Imported here: requests start faster without it.
+    from larder.artifacts.repository.scopes import record_upload
+
+    with running(record_upload, upload, writer, view.scope_name, at=now) as recording:
+        yield
+    with suppress(TryAgain):
+        recording.result()
+        _recorded[place] = now
 
 
 def find_for_use(

@@ -18,6 +18,7 @@ from larder.artifacts.repository.allotments import (
     set_counted,
     settle_allotment,
 )
+from larder.artifacts.repository.scopes import set_counts
 from larder.artifacts.repository.sweep_queue import (
     DueItem,
     DueTotals,
@@ -32,6 +33,7 @@ from larder.artifacts.repository.sweep_queue import (
 from larder.artifacts.repository.totals import OutOfTime, check_totals, delete_uploads, sum_index
 from larder.errors import TryAgain
 from larder.settings import settings
+from larder.teams.models import is_team_id
 from larder.usage.service import set_uploads
 
 _UPLOADS_FINAL_AFTER = timedelta(days=1)
@@ -207,6 +209,8 @@ def _check_totals(
     persists = drift != Totals() and drift == due.drift_before
     next_at = now + (timedelta(days=1) if persists or drift == Totals() else timedelta(minutes=50))
     check_totals(due.owner, correct=persists, drift=drift, next_at=next_at)
+    if is_team_id(due.owner):
+        set_counts(due.owner, summed.scopes, now=now)
     report.totals_checked += 1
     if drift != Totals():
         report.totals_drifting += not persists

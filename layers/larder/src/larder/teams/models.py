@@ -142,6 +142,17 @@ class Protection:
         """Whether the team is protected and still shows what was stored before."""
         return bool(self.on) and self.trusted_from == EPOCH
 
+    @property
+    def summary(self) -> str:
+        """The settings in one line, for the audit."""
+        settings = [
+            f"protected={str(bool(self.on)).lower()}",
+            f"people={self.people.value}",
+            f"overwrites={self.overwrites.value}",
+            f"unsigned={self.unsigned.value}",
+        ]
+        return " ".join(settings)
+
 
 UNDECIDED = Protection()
 

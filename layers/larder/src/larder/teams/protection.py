@@ -14,6 +14,7 @@ from larder.audit.models import Action
 from larder.audit.service import audited
 from larder.concurrency import attempts
 from larder.errors import MissingRole, TeamNotFound, TryAgain
+from larder.settings import settings
 from larder.teams import repository
 from larder.teams.models import (
     UNDECIDED,
@@ -66,16 +67,19 @@ class ProtectionChange:
 def first_trust(team_id: str, *, protect: bool, actor: Actor | None) -> FirstTrust:
     """What to commit with the first credential that the team trusts: a key with `artifacts: trust`, or a rule.
 
-    Does nothing if someone has decided already whether the team is protected. Without `protect`, it records that it is
-    not to be protected. Of two first ones at the same time, the first decides. Call `confirm` after the commit.
+    Does nothing if someone has decided already whether the team is protected, or with the option `never`. Without
+    `protect`, it records that it is not to be protected. Of two first ones at the same time, the first decides. Call
+    `confirm` after the commit.
     """
+    if settings().protect_new_teams == "never":
+        return FirstTrust()
     team = repository.get_team(team_id)
     if team is None or team.state.protection.on is not None:
         return FirstTrust()
     protection = replace(UNDECIDED, on=protect, trusted_from=_from_now_on())
     writes = (
         repository.decide_protection(team_id, protection),
-        audited(team_id, Action.PROTECTION_SET, _summary(protection), actor),
+        audited(team_id, Action.PROTECTION_SET, protection.summary, actor),
     )
     return FirstTrust(writes, team_id, protection)
 
@@ -127,7 +131,7 @@ def change_protection(
             return old
         if acting is not None:
             _check_role(acting.role, old, change)
-        entry = audited(team_id, Action.PROTECTION_SET, _summary(new), actor)
+        entry = audited(team_id, Action.PROTECTION_SET, new.summary, actor)
         if repository.change_protection(team_id, old, new, entry, by=acting):
             moved = new.on and new.trusted_from not in (old.trusted_from, UNDECIDED.trusted_from)
             return _not_before_the_write(team_id, new) if moved else new
@@ -160,13 +164,3 @@ def _check_role(role: Role, old: Protection, change: ProtectionChange) -> None:
     only_protects = change == ProtectionChange(protected=True) and not old.on
     if not (role.names_trusted and only_protects):
         raise MissingRole(_OWNERS_ONLY)
-
-
-def _summary(protection: Protection) -> str:
-    settings = [
-        f"protected={str(bool(protection.on)).lower()}",
-        f"people={protection.people.value}",
-        f"overwrites={protection.overwrites.value}",
-        f"unsigned={protection.unsigned.value}",
-    ]
-    return " ".join(settings)

@@ -16,6 +16,7 @@ one transaction with its item, on condition of its version.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from larder.clock import from_ms, to_ms
@@ -118,6 +119,7 @@ def add_team(team: Team, owner_user_id: str, *also: Write, made: MadeTeams | Non
 
     `made` is the user's list of teams, including this one. Also False if the stored list has changed since it was read.
     """
+    protection = team.state.protection
     items: list[Item] = [
         _slug_item(team.slug, team.id),
         {
@@ -130,6 +132,7 @@ def add_team(team: Team, owner_user_id: str, *also: Write, made: MadeTeams | Non
             "created_by": team.created_by,
             "version": team.version,
             "owners": 1,
+            **({} if protection.on is None else _protection_item(protection)),
         },
         _member_item(team.id, owner_user_id, Role.OWNER, team.created_at),
     ]
@@ -474,8 +477,8 @@ def _protection(item: Item) -> Protection:
     )
 
 
-def new_team_state() -> OwnerState:
-    return _team_state({})
+def new_team_state(protection: Protection) -> OwnerState:
+    return replace(_team_state({}), protection=protection)
 
 
 def _team_state(item: Item) -> OwnerState:

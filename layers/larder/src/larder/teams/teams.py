@@ -26,6 +26,7 @@ from larder.settings import settings
 from larder.teams import repository
 from larder.teams.models import (
     TEAM_ID_PREFIX,
+    UNDECIDED,
     Member,
     Places,
     Team,
@@ -76,6 +77,9 @@ def create_team(
     `limited` applies the limit of existing teams that one user has created. The limit is exact under parallel requests;
     it does not apply to the operator. Raises InvalidValue, SlugTaken, TeamLimitReached, TryAgain.
     """
+    protection = UNDECIDED
+    if settings().protect_new_teams == "always":
+        protection = replace(UNDECIDED, on=True, trusted_from=now)
     team = Team(
         id=f"{TEAM_ID_PREFIX}{random_id(24)}",
         slug=parse_slug(slug),
@@ -83,9 +87,11 @@ def create_team(
         created_at=now,
         updated_at=now,
         created_by=owner_user_id,
-        state=repository.new_team_state(),
+        state=repository.new_team_state(protection),
     )
-    entry = _audited(team.id, "team_created", owner_user_id, actor)
+    entries = [_audited(team.id, "team_created", owner_user_id, actor)]
+    if protection.on:
+        entries.append(_audited(team.id, "protection_set", protection.summary, actor))
     most = settings().max_teams_per_user if limited else 0
     for _ in attempts():
         made = None
@@ -95,7 +101,7 @@ def create_team(
             if len(existing) >= most:
                 raise TeamLimitReached
             made = replace(old, team_ids=(*existing, team.id), version=old.version + 1)
-        if repository.add_team(team, owner_user_id, entry, made=made):
+        if repository.add_team(team, owner_user_id, *entries, made=made):
             return team
         if repository.team_of_slug(team.slug) is not None:
             raise SlugTaken(team.slug)

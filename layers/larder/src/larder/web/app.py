@@ -23,6 +23,7 @@ from larder.web.responses import (
     auth_error_response,
     empty,
     error_response,
+    is_from_own_scope,
     oauth_error_response,
 )
 from larder.web.security_headers import add_security_headers
@@ -115,6 +116,9 @@ def _resolver(
 HIT_OR_MISS = {200: "Hits", 302: "Redirects", 404: "Misses"}
 """The metric of a request for an artifact, by its status. A redirect is a hit that S3 delivers."""
 
+_HIT_IN_OWN_SCOPE = "HitsOwnScope"
+"""One more metric of a hit that a credential of a protected team found in its own scope."""
+
 
 def lambda_handler(
     app: APIGatewayHttpResolver, *, outcomes: Mapping[int, str] | None = None
@@ -128,7 +132,8 @@ def lambda_handler(
         add_security_headers(reply, event)
         status = reply["statusCode"]
         outcome = outcomes.get(status) if outcomes else None
-        figures = counted(outcome, ["route"]) if outcome else {}
+        also = [_HIT_IN_OWN_SCOPE] if is_from_own_scope(reply) else []
+        figures = counted(outcome, ["route"], also=also) if outcome else {}
         if status == 401 and _has_lost_its_token(event):
             figures = counted("RefusedRequests", [])
         log.info("answered", extra={"status": status, **figures})

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 from urllib.parse import urlencode
 
 from larder.artifacts.models import Artifact, ArtifactHash
 from larder.errors import DeleteUserDisabled, LarderError
+from larder.teams.models import SHARED_SCOPE
 from larder.web.base_url import base_url
 from larder.web.powertools.resolver import Cookie, Request, Response
 from larder.web.replies.errors import (
@@ -23,13 +24,17 @@ _BYTES = "application/octet-stream"
 AUTHORIZATION_ALLOWED = {"Access-Control-Allow-Headers": "Authorization"}
 """In a reply to OPTIONS: makes turbo send its token with the request (docs/clients/turbo.md#preflight)."""
 
+_SCOPE_HEADER = "x-artifact-scope"
+_OWN = "own"
+"""The value of the header in place of the id of an own scope."""
+
 _ARTIFACT_HEADERS = frozenset(
     {
         "x-artifact-duration",
         "x-artifact-tag",
         "x-artifact-sha",
         "x-artifact-dirty-hash",
-        "x-artifact-scope",
+        _SCOPE_HEADER,
     }
 )
 
@@ -217,13 +222,18 @@ def _artifact_headers(artifact: Artifact, scoped: bool) -> dict[str, str]:
         "x-artifact-tag": metadata.tag,
         "x-artifact-sha": metadata.sha,
         "x-artifact-dirty-hash": metadata.dirty_hash,
-        "x-artifact-scope": _scope_name(artifact) if scoped else None,
+        _SCOPE_HEADER: _scope_name(artifact) if scoped else None,
     }
     return {name: value for name, value in headers.items() if value is not None}
 
 
+def is_from_own_scope(reply: Mapping[str, Any]) -> bool:
+    """Whether the reply, as Lambda returns it, has an artifact of the credential's own scope."""
+    return bool(reply.get("headers", {}).get(_SCOPE_HEADER) == _OWN)
+
+
 def _scope_name(artifact: Artifact) -> str:
-    return "shared" if artifact.upload.scope is None else "own"
+    return SHARED_SCOPE if artifact.upload.scope is None else _OWN
 
 
 def sent_on(url: str, **query: str) -> PageRedirect:

@@ -7,8 +7,11 @@
 | `<hash>.<scope>`, `<hash>.<scope>#pending` | the same, in the own scope of a credential of a protected team | index |
 | `#discarded#<upload id>` | an object that is no longer in use; the sweep deletes it, then this item | index |
 | `#removal#<writer>` | a request to delete all that this key, session or user wrote | sweep_queue |
+| `#scope#<scope>` | who writes an own scope, and how much it holds | scopes |
+| `#shared` | when something was last uploaded to the shared scope of a protected team | scopes |
 | `#totals` | bytes and number of the owner's artifacts, the drift of the last check, the last days' uploads | totals |
 
-`eviction` reads the index `by_last_use`, and `sweep_queue` the index `by_sweep`. Cache requests import neither.
+`eviction` reads the index `by_last_use`, and `sweep_queue` the index `by_sweep`. Cache requests import neither, and
+`scopes` only to upload in a protected team.
 `allotments` changes what owners may store of `MaxStoredBytes`.
 """

@@ -34,7 +34,15 @@ from larder.artifacts.repository.table import (
 from larder.artifacts.repository.totals import parse_totals, totals_key
 from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.concurrency import submit
-from larder.conditions import Condition, above, below, equals, missing, not_equals
+from larder.conditions import (
+    Condition,
+    above,
+    begins_with,
+    below,
+    equals,
+    missing,
+    not_equals,
+)
 from larder.errors import Contention, TryAgain
 from larder.settings import settings
 from larder.tables import (
@@ -129,7 +137,19 @@ def read_page(owner: str, *, after: str, limit: int) -> ArtifactPage:
     Offered uploads count towards `limit` but are left out, so a page can be shorter.
     """
     where = equals(owner=owner) & above(hash=after or _AFTER_NOTES)
-    items, last = ARTIFACTS.page(where, limit=limit)
+    return _page(*ARTIFACTS.page(where, limit=limit))
+
+
+def read_scopes_of(
+    owner: str, hash: ArtifactHash, *, after: str | None, limit: int
+) -> ArtifactPage:
+    """One page of the artifacts with this hash in own scopes, by scope, with one call. Otherwise as `read_page`."""
+    start = None if after is None else {"owner": owner, "hash": after}
+    where = equals(owner=owner) & begins_with(hash=f"{hash}.")
+    return _page(*ARTIFACTS.page(where, limit=limit, after=start))
+
+
+def _page(items: Sequence[Item], last: Item | None) -> ArtifactPage:
     return ArtifactPage(
         artifacts=tuple(_artifact(item) for item in items if not item["hash"].endswith(_PENDING)),
         following=None if last is None else str(last["hash"]),

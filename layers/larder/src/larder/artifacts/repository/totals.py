@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
 
-from larder.artifacts.models import IndexSum, Totals
+from larder.artifacts.models import IndexSum, Totals, parse_index_key
 from larder.artifacts.repository.table import shard
 from larder.clock import to_epoch_seconds
 from larder.conditions import Condition, at_least, at_most, equals, exists, missing
@@ -161,17 +161,22 @@ def sum_index(owner: str, *, has_time: Callable[[], bool] = lambda: True) -> Ind
     Reads all of them, one page at a time. For background work and the operator, never on a request.
     """
     items = ARTIFACTS.query(equals(owner=owner), only=("hash", "size_bytes", "last_used_at"))
-    size_bytes = artifacts = scoped_bytes = unlisted = 0
+    size_bytes = artifacts = unlisted = 0
+    scopes: dict[str, tuple[int, int]] = {}
     for number, item in enumerate(items):
         if number % _ITEMS_PER_TIME_CHECK == 0 and not has_time():
             raise OutOfTime
         if "#" not in item["hash"]:
             size_bytes += item["size_bytes"]
             artifacts += 1
-            scoped_bytes += item["size_bytes"] if "." in item["hash"] else 0
             unlisted += "last_used_at" not in item
+            _, scope = parse_index_key(item["hash"])
+            if scope is not None:
+                bytes_before, artifacts_before = scopes.get(scope, (0, 0))
+                scopes[scope] = (bytes_before + item["size_bytes"], artifacts_before + 1)
+    scoped_bytes = sum(of_scope for of_scope, _ in scopes.values())
     totals = Totals(size_bytes=size_bytes, artifacts=artifacts, scoped_bytes=scoped_bytes)
-    return IndexSum(totals=totals, unlisted=unlisted)
+    return IndexSum(totals=totals, unlisted=unlisted, scopes=scopes)
 
 
 def check_totals(owner: str, *, correct: bool, drift: Totals, next_at: datetime) -> None:

@@ -382,7 +382,12 @@ def _items(known: _Known, hash: ArtifactHash | None, *, totals: bool) -> Request
 
 def _view(principal: Principal, items: RequestItems) -> View:
     protection = items.membership.state.protection
-    return view_of(protection, principal.own_scope, may_replace=principal.may_replace)
+    return view_of(
+        protection,
+        principal.own_scope,
+        scope_name=principal.scope_name,
+        may_replace=principal.may_replace,
+    )
 
 
 def _verified_with_items(

@@ -4,6 +4,7 @@
 |---|---|
 | `TeamMember` | is a member of the team |
 | `KeyReader` | has a role that manages members, and can list the keys of the team |
+| `ScopeReader` | has a role that manages artifacts |
 | `TeamEditor` | can make the changes to the team in the body |
 | `TeamOwner` | owns the team |
 | `TeamProtector` | has a session, not a key, and a role that protects the team |
@@ -16,9 +17,9 @@
 
 While the operator blocks a team, nobody is its editor, owner or inviter. Members can still be listed, and can leave.
 
-A key needs `teams: read` for `TeamMember` and `KeyReader`, `trust: manage` for `RuleManager`, and `teams: write` for
-the others. To set the caching status it needs `artifacts: manage`. CI keys have none of these. Another team gets the
-same reply as one that does not exist.
+A key needs `teams: read` for `TeamMember` and `KeyReader`, `trust: manage` for `RuleManager`, `artifacts: manage` for
+`ScopeReader`, and `teams: write` for the others. To set the caching status it needs `artifacts: manage`. CI keys have
+none of these. Another team gets the same reply as one that does not exist.
 """
 
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ from larder.web.principals.cache import Authenticated, authenticate, check_not_b
 _READ: Permissions = {"teams": ("read",)}
 _WRITE: Permissions = {"teams": ("write",)}
 _MANAGE_RULES: Permissions = {"trust": ("manage",)}
-_SET_CACHING: Permissions = {"artifacts": ("manage",)}
+_MANAGE_ARTIFACTS: Permissions = {"artifacts": ("manage",)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +78,17 @@ def key_reader(token: BearerToken, request: Request) -> TeamPrincipal:
     return _manager(token, _READ, request)
 
 
+def scope_reader(token: BearerToken, request: Request) -> TeamPrincipal:
+    """Raises MissingRole."""
+    principal = _principal(token, _MANAGE_ARTIFACTS, request)
+    if not principal.member.role.manages_artifacts:
+        raise MissingRole
+    return principal
+
+
 def team_editor(change: SentTeamChange, token: BearerToken, request: Request) -> TeamPrincipal:
     """Raises MissingRole, MissingPermission."""
-    needs = {**(_WRITE if change.renames else {}), **(_SET_CACHING if change.caching else {})}
+    needs = {**(_WRITE if change.renames else {}), **(_MANAGE_ARTIFACTS if change.caching else {})}
     principal = _principal(token, needs, request)
     if not change.is_open_to(principal.member.role):
         raise MissingRole
@@ -189,6 +198,7 @@ def _principal(token: Token, needs: Permissions, request: Request) -> TeamPrinci
 
 TeamMember = Annotated[TeamPrincipal, Depends(team_member)]
 KeyReader = Annotated[TeamPrincipal, Depends(key_reader)]
+ScopeReader = Annotated[TeamPrincipal, Depends(scope_reader)]
 TeamEditor = Annotated[TeamPrincipal, Depends(team_editor)]
 TeamOwner = Annotated[TeamPrincipal, Depends(team_owner)]
 RuleManager = Annotated[TeamPrincipal, Depends(rule_manager)]

@@ -14,12 +14,13 @@ from larder.artifacts.models import (
     parse_writer_id,
 )
 from larder.web.errors import InvalidRequest
-from larder.web.parameters import BearerToken, check_parameters
+from larder.web.parameters import BearerToken, check_parameters, named_hash
 from larder.web.powertools.resolver import Depends, Request
 
 MAX_ARTIFACTS = 100
 DEFAULT_ARTIFACTS = 20
 
+_NEXT = "must be the `next` of the previous page"
 _NUMBER = re.compile(r"[0-9]{1,3}")
 _PLACE = re.compile(rf"{HASH_PATTERN}(?:\.{SCOPE_PATTERN})?(?:#[a-z]+)?")
 
@@ -60,6 +61,19 @@ def artifacts_query(_token: BearerToken, request: Request) -> ArtifactsQuery:
     )
 
 
+ArtifactsAsked = Annotated[ArtifactsQuery, Depends(artifacts_query)]
+
+
+def artifact_query(asked: ArtifactsAsked, request: Request) -> ArtifactsQuery:
+    """The scope of one artifact. Only with ALL_SCOPES, there are pages. Raises InvalidRequest."""
+    for name in ("limit", "cursor"):
+        if asked.scope != ALL_SCOPES and name in (request.query_parameters or {}):
+            raise InvalidRequest(name, f"must come with scope={ALL_SCOPES}")
+    if asked.after and not asked.after.startswith(f"{named_hash(request)}."):
+        raise InvalidRequest("cursor", _NEXT)
+    return asked
+
+
 def scope_query(_token: BearerToken, request: Request) -> str | None:
     """The scope of one artifact, None if the query names none. Raises InvalidValue."""
     check_parameters(request, "scope")
@@ -81,7 +95,7 @@ def _place(cursor: str) -> str:
     except (Error, ValueError):
         place = ""
     if not _PLACE.fullmatch(place):
-        raise InvalidRequest("cursor", "must be the `next` of the previous page")
+        raise InvalidRequest("cursor", _NEXT)
     return place
 
 
@@ -102,6 +116,6 @@ def removal_query(_token: BearerToken, request: Request) -> RemovalQuery:
     return RemovalQuery(scope, is_scope=True)
 
 
-ArtifactsAsked = Annotated[ArtifactsQuery, Depends(artifacts_query)]
+ArtifactAsked = Annotated[ArtifactsQuery, Depends(artifact_query)]
 ScopeAsked = Annotated[str | None, Depends(scope_query)]
 RemovalAsked = Annotated[RemovalQuery, Depends(removal_query)]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
+from larder.artifacts.models import is_own_scope
 from larder.clock import from_ms
 from larder.teams.teams import names_a_team
 from larder.web.errors import InvalidRequest
@@ -72,6 +73,22 @@ def team_keys_query(_token: BearerToken, request: Request) -> TeamKeysQuery:
     return TeamKeysQuery(limit=_limit(request), offset=int(offset))
 
 
+@dataclass(frozen=True, slots=True)
+class ScopesQuery:
+    """At most `limit` scopes. `after` is the `next` of the previous page, None for the first page."""
+
+    limit: int
+    after: str | None
+
+
+def scopes_query(_token: BearerToken, request: Request) -> ScopesQuery:
+    """Raises InvalidRequest naming the parameter."""
+    cursor = (request.query_parameters or {}).get("cursor")
+    if cursor is not None and not is_own_scope(cursor):
+        raise InvalidRequest("cursor", "must be the `next` of the previous page")
+    return ScopesQuery(limit=_limit(request), after=cursor)
+
+
 def _limit(request: Request) -> int:
     text = (request.query_parameters or {}).get("limit", str(DEFAULT_LIMIT))
     if not _NUMBER.fullmatch(text) or not 1 <= int(text) <= MAX_LIMIT:
@@ -90,4 +107,5 @@ def _moment(request: Request, name: str) -> datetime | None:
 
 TeamsAsked = Annotated[TeamsQuery, Depends(teams_query)]
 TeamKeysAsked = Annotated[TeamKeysQuery, Depends(team_keys_query)]
+ScopesAsked = Annotated[ScopesQuery, Depends(scopes_query)]
 MembersAsked = Annotated[MembersQuery, Depends(members_query)]

@@ -2,12 +2,17 @@
 
 from typing import TypedDict
 
+from larder.artifacts.shared_use import SharedUse
 from larder.clock import Milliseconds, to_ms
 from larder.teams.models import Overwrites, People, Protection, Unsigned
 
 
 class ProtectionJson(TypedDict):
-    """`trustedFrom` is null if the team is not protected, or still shows what was stored before (`keepStored`)."""
+    """`trustedFrom` is null if the team is not protected, or still shows what was stored before (`keepStored`).
+
+    `idle` says that the team is protected, but no trusted credential has uploaded anything for two weeks.
+    `lastSharedUploadAt` is accurate to an hour.
+    """
 
     protected: bool
     trustedFrom: Milliseconds | None
@@ -15,9 +20,11 @@ class ProtectionJson(TypedDict):
     people: People
     overwrites: Overwrites
     unsigned: Unsigned
+    lastSharedUploadAt: Milliseconds | None
+    idle: bool
 
 
-def protection_json(protection: Protection) -> ProtectionJson:
+def protection_json(protection: Protection, use: SharedUse) -> ProtectionJson:
     hides_earlier = protection.on and not protection.keeps_stored
     return {
         "protected": bool(protection.on),
@@ -26,4 +33,6 @@ def protection_json(protection: Protection) -> ProtectionJson:
         "people": protection.people,
         "overwrites": protection.overwrites,
         "unsigned": protection.unsigned,
+        "lastSharedUploadAt": None if use.last_upload_at is None else to_ms(use.last_upload_at),
+        "idle": use.is_idle,
     }

@@ -1,0 +1,25 @@
+"""GET /v1/teams/{idOrSlug}/scopes"""
+
+from larder.errors import TeamNotFound
+from larder.trust import scopes
+from larder.web.app import lambda_handler, vercel_api
+from larder.web.principals.team import ScopeReader
+from larder.web.queries.teams import ScopesAsked
+from larder.web.replies.scopes import ScopesJson, scopes_json
+from larder.web.responses import JsonResponse, json_response
+
+app = vercel_api(no_route=TeamNotFound)
+
+
+@app.get("/v1/teams/<id_or_slug>/scopes")
+def list_scopes(
+    asked: ScopesAsked, principal: ScopeReader, id_or_slug: str
+) -> JsonResponse[ScopesJson]:
+    """GET /v1/teams/{idOrSlug}/scopes: list the own scopes of the team, with who writes them and how much they hold."""
+    page = scopes.page_of_scopes(
+        principal.team.id, principal.team.state, after=asked.after, limit=asked.limit
+    )
+    return json_response(scopes_json(page))
+
+
+handler = lambda_handler(app)
