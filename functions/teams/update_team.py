@@ -19,7 +19,9 @@ def update_team(
     change: SentTeamChange, principal: TeamEditor, id_or_slug: str
 ) -> JsonResponse[TeamJson]:
     """PATCH /v2/teams/{idOrSlug}: change the name, the slug or the caching status."""
-    team = teams.change_team(principal.team.id, change, by=principal.member, now=clock.now())
+    team = teams.change_team(
+        principal.team.id, change, by=principal.member, actor=principal.actor, now=clock.now()
+    )
     audit("team_changed", principal.actor, owner=principal.team.id, subject=",".join(change.named))
     return json_response(team_json(TeamMembership(team=team, member=principal.member)))
 

@@ -29,6 +29,7 @@ VIEWS = {
     "/artifacts": "Artifacts",
     "/keys": "Keys",
     "/members": "Members",
+    "/activity": "Activity",
     "/settings": "Settings",
 }
 OTHERS = {

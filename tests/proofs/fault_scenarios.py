@@ -1054,6 +1054,15 @@ def list_members(s: Subject) -> Play:
     assert len(replies[-1].json["members"]) == 2
 
 
+@scenario("GET /v1/audit")
+def list_audit(s: Subject) -> Play:
+    key, _ = keys.create_key(NewKey(user_id=s.user.id, team_id=s.team.id), now=clock.now())
+    yield lambda: s.send("GET", "/v1/audit")
+    replies = yield None
+    assert isinstance(replies, list)
+    assert key.id in [one["subject"] for one in replies[-1].json["entries"]]
+
+
 @scenario("GET /v1/teams/{idOrSlug}/keys")
 def list_team_keys(s: Subject) -> Play:
     key, _ = keys.create_key(NewKey(user_id=s.user.id, team_id=s.team.id), now=clock.now())

@@ -31,6 +31,7 @@ from larder.web.bodies import teams as team_bodies
 from larder.web.principals import cache as cache_principals
 from larder.web.queries import api_keys as api_key_query
 from larder.web.queries import artifacts as artifact_query
+from larder.web.queries import audit as audit_query
 from larder.web.queries import teams as team_query
 from larder.web.queries import usage as usage_query
 from larder.web.turbo_login import code as login_code
@@ -161,6 +162,20 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
             "scope",
             matching(rf"{SHARED_SCOPE}|{ALL_SCOPES}|{SCOPE_PATTERN}"),
             "Only artifacts in this scope. By default, those in the shared one.",
+        ),
+    ),
+    audit_query.audit_query: (
+        _query(
+            "limit",
+            _number(1, audit_query.MAX_ENTRIES, audit_query.DEFAULT_ENTRIES),
+            "The maximum number of entries to return.",
+        ),
+        _query("before", matching(audit_query.ENTRY_ID), "`next` of the previous page."),
+        _query(
+            "action",
+            matching(r"[a-z_]+(?:,[a-z_]+)*"),
+            "Only entries with these actions, separated by commas. A page can then have fewer entries than `limit`, even "
+            "none, without being the last: one request reads 1,000 entries at most.",
         ),
     ),
     artifact_query.scope_query: (

@@ -1,6 +1,6 @@
 """`larder artifacts`: the artifacts of a team or a user, and the log of deletions."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from larder_cli.users import require_user
 
 if TYPE_CHECKING:
     from larder.artifacts.models import Artifact, ArtifactHash
-    from larder.audit.models import Entry
+    from larder.audit.models import Action
 
 _PAGE = 100
 
@@ -268,7 +268,9 @@ def delete(
 @artifacts.command(
     "audit",
     epilog=examples(
-        "larder artifacts audit acme", "larder artifacts audit acme --limit 500 --json"
+        "larder artifacts audit acme",
+        "larder artifacts audit acme --action member_added --action member_removed",
+        "larder artifacts audit acme --limit 500 --json",
     ),
 )
 @click.argument("owner", metavar=OWNER)
@@ -279,15 +281,23 @@ def delete(
     show_default=True,
     help="The maximum number of entries to show.",
 )
+@click.option(
+    "--action",
+    "named",
+    metavar="ACTION",
+    multiple=True,
+    help="Show only entries with this action, such as member_added. You can give several.",
+)
 @json_option
-def audit(owner: str, limit: int, as_json: bool) -> None:
-    """Show the audit of TEAM or EMAIL, newest first: who got access, and what was deleted or replaced.
+def audit(owner: str, limit: int, named: Sequence[str], as_json: bool) -> None:
+    """Show the audit of TEAM or EMAIL, newest first: who got access, and what was changed, deleted or replaced.
 
     A deleted team or user is found by its id.
     """
+    actions = _actions(named)
     id, name = _audited_owner(owner)
     print_table(
-        _audit_records(_newest(id, limit)),
+        _newest(id, limit, actions),
         ("at", "action", "subject", "role", "artifacts", "size_bytes", "by"),
         empty=f"the audit of {name} is empty",
         as_json=as_json,
@@ -401,6 +411,16 @@ def _writer_id(writer: str) -> str:
         ) from None
 
 
+def _actions(names: Sequence[str]) -> "frozenset[Action]":
+    """Raises UsageError."""
+    from larder.audit.models import Action
+
+    if unknown := [name for name in names if name not in list(Action)]:
+        known = ", ".join(sorted(Action))
+        raise click.UsageError(f"--action {unknown[0]} is unknown: the actions are {known}")
+    return frozenset(map(Action, names))
+
+
 def _audited_owner(owner: str) -> tuple[str, str]:
     """The id and the name of an owner, even if it is deleted. Raises ClickException."""
     from larder.hashing import is_random_id
@@ -413,45 +433,36 @@ def _audited_owner(owner: str) -> tuple[str, str]:
     return found.id, found.name
 
 
-def _newest(owner: str, limit: int) -> list["Entry"]:
-    from larder.audit.service import read_entries
-
-    found: list[Entry] = []
-    before = None
-    while len(found) < limit:
-        page = read_entries(owner, before=before, limit=limit - len(found), now=clock.now())
-        found.extend(page.entries)
-        before = page.next_before
-        if before is None:
-            break
-    return found
-
-
-def _audit_records(entries: Sequence["Entry"]) -> list[Record]:
+def _newest(owner: str, limit: int, actions: Collection["Action"]) -> list[Record]:
     """`by` is the user's email address, or the id of a user who no longer exists.
 
     Without a user it is what was used, such as a link, and without that the operator.
     """
-    from larder.accounts.service import find_users
+    from larder.accounts.activity import read_activity
 
-    ids = {entry.actor.user_id for entry in entries if entry.actor}
-    users = find_users(sorted(id for id in ids if id is not None))
     records: list[Record] = []
-    for entry in entries:
-        id = entry.actor.user_id if entry.actor else None
-        known = None if id is None else users.get(id)
-        credential_id = entry.actor.credential_id if entry.actor else None
-        records.append(
-            {
-                "at": entry.at,
-                "action": entry.action.value,
-                "subject": entry.subject,
-                "role": entry.role,
-                "artifacts": entry.artifacts,
-                "size_bytes": entry.size_bytes,
-                "by": known.email if known else id or credential_id or "operator",
-                "user_id": id,
-                "credential_id": credential_id,
-            }
-        )
+    before = None
+    while len(records) < limit:
+        size = limit - len(records)
+        page = read_activity(owner, before=before, limit=size, actions=actions, now=clock.now())
+        for entry in page.entries:
+            id = entry.actor.user_id if entry.actor else None
+            known = None if id is None else page.users.get(id)
+            credential_id = entry.actor.credential_id if entry.actor else None
+            records.append(
+                {
+                    "at": entry.at,
+                    "action": entry.action.value,
+                    "subject": entry.subject,
+                    "role": entry.role,
+                    "artifacts": entry.artifacts,
+                    "size_bytes": entry.size_bytes,
+                    "by": known.email if known else id or credential_id or "operator",
+                    "user_id": id,
+                    "credential_id": credential_id,
+                }
+            )
+        before = page.next_before
+        if before is None:
+            break
     return records

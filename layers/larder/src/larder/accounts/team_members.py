@@ -82,6 +82,7 @@ def send_invitations(
     mail_context: MailContext,
     *,
     by: Member | None,
+    actor: Actor | None = None,
     now: datetime,
 ) -> list[Invitation]:
     """Invite people and send an email to each: all of them or none. `by` is None for the operator.
@@ -99,7 +100,9 @@ def send_invitations(
     if by is not None:
         for invitee in invitees:
             _count(team_id, invitee, by, now)
-    created = invitations.create_invitations(team_id, invitees, by=by, now=now)
+    created = invitations.create_invitations(
+        team_id, invitees, by=by, actor=actor, now=now
+    )
     for invitation in created:
         send_later(
             InviteToTeam(

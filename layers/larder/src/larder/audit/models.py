@@ -39,6 +39,19 @@ class Action(StrEnum):
     """`subject` is the user who owns it."""
     TEAM_DELETED = "team_deleted"
     """`subject` is the team."""
+    TEAM_CHANGED = "team_changed"
+    """`subject` lists the changed properties, such as `name,slug`."""
+    CACHING_SET = "caching_set"
+    """Caching was enabled, paused or disabled. `subject` is the status."""
+    BLOCK_SET = "block_set"
+    """The operator blocked the owner. `subject` is the kind of block."""
+    BLOCK_LIFTED = "block_lifted"
+    """`subject` is the owner."""
+    QUOTA_SET = "quota_set"
+    """The operator set the quota. `subject` is the number of bytes, or `default`."""
+    MEMBER_INVITED = "member_invited"
+    """`subject` is the id of the invitation, `role` the offered role."""
+    INVITATION_WITHDRAWN = "invitation_withdrawn"
     MEMBER_ADDED = "member_added"
     """`subject` is the user. `role` is their role, after the change of one."""
     MEMBER_REMOVED = "member_removed"
@@ -64,6 +77,20 @@ class Action(StrEnum):
     """A CI job got a key. `owner` is `token#` and the id of the key, `subject` the rule, `details` the job."""
 
 
+ABOUT_USERS = frozenset(
+    {
+        Action.SIGNED_UP,
+        Action.USER_CREATED,
+        Action.USER_DELETED,
+        Action.TEAM_CREATED,
+        Action.MEMBER_ADDED,
+        Action.MEMBER_REMOVED,
+        Action.ROLE_CHANGED,
+    }
+)
+"""The actions whose `subject` is a user."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One action. `id` sorts by time. `artifacts` and `size_bytes` count what it removed.
@@ -86,7 +113,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Entries, newest first. Pass `next_before` as `before` for the next page; None on the last page."""
+    """Entries, newest first. Pass `next_before` as `before` for the next page; None on the last page.
+
+    A page of selected actions can have fewer entries than the limit, even none, without being the last.
+    """
 
     entries: tuple[Entry, ...]
     next_before: str | None

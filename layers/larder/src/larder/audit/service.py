@@ -1,6 +1,6 @@
 """Make and read audit entries."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -13,6 +13,12 @@ from larder.hashing import time_ordered_id
 
 if TYPE_CHECKING:
     from larder.tables import Write
+
+
+_READ_AT_ONCE = 100
+
+MOST_READ = 10 * _READ_AT_ONCE
+"""The most entries that one request reads to find those with some actions."""
 
 
 def make_entry(
@@ -62,6 +68,27 @@ def token_owner(key_id: str) -> str:
     return f"token#{key_id}"
 
 
-def read_entries(owner: str, *, before: str | None = None, limit: int, now: datetime) -> Page:
-    """At most `limit` entries of a team or user, newest first. `before` is the last page's `next_before`."""
-    return repository.read_page(owner, before=before, limit=limit, now=now)
+def read_entries(
+    owner: str,
+    *,
+    before: str | None = None,
+    limit: int,
+    actions: Collection[Action] = (),
+    now: datetime,
+) -> Page:
+    """At most `limit` entries of a team or user, newest first. `before` is the last page's `next_before`.
+
+    With `actions`, only entries with one of them, among the next `MOST_READ` entries.
+    """
+    if not actions:
+        return repository.read_page(owner, before=before, limit=limit, now=now)
+    found: list[Entry] = []
+    for _ in range(MOST_READ // _READ_AT_ONCE):
+        page = repository.read_page(owner, before=before, limit=_READ_AT_ONCE, now=now)
+        found += [entry for entry in page.entries if entry.action in actions]
+        if len(found) >= limit:
+            return Page(entries=tuple(found[:limit]), next_before=found[limit - 1].id)
+        before = page.next_before
+        if before is None:
+            break
+    return Page(entries=tuple(found), next_before=before)

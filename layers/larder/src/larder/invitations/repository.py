@@ -31,8 +31,12 @@ def stored(team_id: str) -> list[Invitation]:
     return [_invitation(item) for item in found]
 
 
-def add(invitations: Sequence[Invitation], *, made: int, by: Member | None) -> bool:
+def add(
+    invitations: Sequence[Invitation], *also: Write, made: int, by: Member | None
+) -> bool:
     """Store the invitations, all of them or none. Each replaces an earlier one to the same address.
+
+    `also` are other writes of the transaction, here as in `delete`.
 
     `made` is the count of the team's invitations that was read. False if the count has changed, the team does not
     exist, or `by` no longer has their role.
@@ -46,12 +50,13 @@ def add(invitations: Sequence[Invitation], *, made: int, by: Member | None) -> b
         TEAMS.update(team_id, "team", set=more, when=exists("pk") & as_seen),
         *(TEAMS.put(item) for invitation in invitations for item in _items(invitation)),
         *standing_by(team_id, by),
+        *also,
     )
 
 
-def delete(invitation: Invitation, *, by: Member | None) -> bool:
+def delete(invitation: Invitation, *also: Write, by: Member | None) -> bool:
     """Delete an invitation. False if it is gone or replaced, or if `by` no longer has their role."""
-    return commit(*_deletion(invitation), *standing_by(invitation.team_id, by))
+    return commit(*_deletion(invitation), *standing_by(invitation.team_id, by), *also)
 
 
 def accept(

@@ -35,7 +35,12 @@ _TOKEN = re.compile(rf"[A-Za-z0-9]{{{TOKEN_LENGTH}}}")
 
 
 def create_invitations(
-    team_id: str, invitees: Sequence[Invitee], *, by: Member | None, now: datetime
+    team_id: str,
+    invitees: Sequence[Invitee],
+    *,
+    by: Member | None,
+    actor: Actor | None = None,
+    now: datetime,
 ) -> list[Invitation]:
     """Create invitations, all of them or none. Each replaces an earlier one to the same address.
 
@@ -56,6 +61,10 @@ def create_invitations(
         for invitee in invitees
     ]
     addresses = {invitation.address for invitation in created}
+    entries = [
+        audited(team_id, Action.MEMBER_INVITED, one.id, actor, role=one.role.value)
+        for one in created
+    ]
     for _ in attempts():
         # Read the team and its count first, so that an invitation made after this read changes the count.
         _, acting, places = acting_in(team_id, by)
@@ -66,7 +75,7 @@ def create_invitations(
         others = [one for one in open_now if one.address not in addresses]
         if len(others) + len(created) > settings().max_open_invitations:
             raise InvitationLimitReached
-        if repository.add(created, made=places.invitations_made, by=acting):
+        if repository.add(created, *entries, made=places.invitations_made, by=acting):
             return created
     raise TryAgain
 
@@ -81,7 +90,14 @@ def is_invitation_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
-def withdraw(team_id: str, invitation_id: str, *, by: Member | None, now: datetime) -> Invitation:
+def withdraw(
+    team_id: str,
+    invitation_id: str,
+    *,
+    by: Member | None,
+    actor: Actor | None = None,
+    now: datetime,
+) -> Invitation:
     """Delete an invitation, so that its token no longer works. Returns the deleted invitation.
 
     Only owners can withdraw the invitation of an owner. Raises MemberNotFound if it is used, replaced or expired;
@@ -94,7 +110,11 @@ def withdraw(team_id: str, invitation_id: str, *, by: Member | None, now: dateti
             raise MemberNotFound
         if acting is not None:
             check_manages(acting.role, found[0].role)
-        if repository.delete(found[0], by=acting):
+        role = found[0].role.value
+        entry = audited(
+            team_id, Action.INVITATION_WITHDRAWN, invitation_id, actor, role=role
+        )
+        if repository.delete(found[0], entry, by=acting):
             return found[0]
     raise TryAgain
 
@@ -107,7 +127,7 @@ def remove_member_or_withdraw(
     Raises MemberNotFound, MissingRole, LastOwner, TeamNotFound, TryAgain.
     """
     if is_invitation_id(uid):
-        withdraw(team_id, uid, by=by, now=now)
+        withdraw(team_id, uid, by=by, actor=actor, now=now)
     else:
         remove_member(team_id, uid, by=by, actor=actor)
 

@@ -167,7 +167,7 @@ def existing_teams(team_ids: Sequence[str]) -> list[str]:
     return [team_id for team_id in team_ids if team_id in found]
 
 
-def change_team(old: Team, new: Team, *, by: Member | None) -> bool:
+def change_team(old: Team, new: Team, *also: Write, by: Member | None) -> bool:
     """Write the properties that differ, and claim and free slugs, in one transaction.
 
     Returns False, and changes nothing, if the team has changed since it was read, a new slug is taken, or `by` no
@@ -188,7 +188,7 @@ def change_team(old: Team, new: Team, *, by: Member | None) -> bool:
         if slug not in old.slugs
     ]
     freed = [slug for slug in old.slugs if slug not in new.slugs]
-    return commit(update, *claimed, *_freeing(old, freed), *standing_by(old.id, by))
+    return commit(update, *claimed, *_freeing(old, freed), *standing_by(old.id, by), *also)
 
 
 def delete_team(team: Team, *also: Write, by: Member | None, now: datetime) -> bool:
@@ -338,14 +338,14 @@ def page_of_members(
     return [by_key[item["sk"]] for item in found if item["sk"] in by_key], following
 
 
-def change_state(owner: str, changes: Mapping[str, str | int | None]) -> bool:
+def change_state(owner: str, changes: Mapping[str, str | int | None], *also: Write) -> bool:
     """Set attributes of the owner's state (`caching`, `block`, `block_reason`, `quota_bytes`). None removes one.
 
     Returns False if the owner is a team that does not exist. A user's item is created if needed.
     """
     if is_team_id(owner):
-        return commit(TEAMS.update(owner, "team", set=changes, when=exists("pk")))
-    return commit(TEAMS.update(owner, "personal", set=changes))
+        return commit(TEAMS.update(owner, "team", set=changes, when=exists("pk")), *also)
+    return commit(TEAMS.update(owner, "personal", set=changes), *also)
 
 
 def _count(

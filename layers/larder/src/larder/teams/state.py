@@ -1,7 +1,9 @@
 """The state of an owner of artifacts: caching status, block and quota. An owner is a team or a user."""
 
+from larder.actor import Actor
 from larder.errors import InvalidValue
 from larder.teams import repository
+from larder.teams.audited import audited_lazily
 from larder.teams.models import Block, CachingStatus, Membership, OwnerState
 
 MAX_REASON_LENGTH = 200
@@ -32,8 +34,11 @@ def change_state(
     unblock: bool = False,
     quota_bytes: int | None = None,
     default_quota: bool = False,
+    actor: Actor | None = None,
 ) -> OwnerState:
     """Change the given parts of the owner's state. `owner` is the id of a team or a user.
+
+    Stores an audit entry for each part. `actor` is None for the operator at the command line.
 
     `block_reason` needs `block`, and clients get its text; a block without a reason removes the earlier reason.
     `unblock` lifts a block. `default_quota` returns to the deployment's quota. Raises InvalidValue for a team that
@@ -47,17 +52,24 @@ def change_state(
     if block_reason is not None:
         _check_reason(block_reason, block)
     changes: dict[str, str | int | None] = {}
+    acts: list[tuple[str, str]] = []
     if caching is not None:
         changes["caching"] = caching.value
+        acts.append(("caching_set", caching.value))
     if unblock:
         changes |= {"block": None, "block_reason": None}
+        acts.append(("block_lifted", owner))
     elif block is not None:
         changes |= {"block": block.value, "block_reason": block_reason}
+        acts.append(("block_set", block.value))
     if default_quota:
         changes["quota_bytes"] = None
+        acts.append(("quota_set", "default"))
     elif quota_bytes is not None:
         changes["quota_bytes"] = quota_bytes
-    if changes and not repository.change_state(owner, changes):
+        acts.append(("quota_set", str(quota_bytes)))
+    entries = [audited_lazily(owner, action, subject, actor) for action, subject in acts]
+    if changes and not repository.change_state(owner, changes, *entries):
         raise InvalidValue("team", "does not exist")
     return repository.read_state(owner)
 

@@ -24,6 +24,7 @@ from larder.hashing import random_id
 from larder.names import parse_name
 from larder.settings import settings
 from larder.teams import repository
+from larder.teams.audited import audited_lazily
 from larder.teams.models import (
     TEAM_ID_PREFIX,
     UNDECIDED,
@@ -89,9 +90,9 @@ def create_team(
         created_by=owner_user_id,
         state=repository.new_team_state(protection),
     )
-    entries = [_audited(team.id, "team_created", owner_user_id, actor)]
+    entries = [audited_lazily(team.id, "team_created", owner_user_id, actor)]
     if protection.on:
-        entries.append(_audited(team.id, "protection_set", protection.summary, actor))
+        entries.append(audited_lazily(team.id, "protection_set", protection.summary, actor))
     most = settings().max_teams_per_user if limited else 0
     for _ in attempts():
         made = None
@@ -123,7 +124,14 @@ def list_teams() -> list[Team]:
     return repository.list_teams()
 
 
-def change_team(team_id: str, change: TeamChange, *, by: Member | None, now: datetime) -> Team:
+def change_team(
+    team_id: str,
+    change: TeamChange,
+    *,
+    by: Member | None,
+    actor: Actor | None = None,
+    now: datetime,
+) -> Team:
     """Apply a change, all of it or nothing, and return the changed team.
 
     A former slug still leads to the team, so clients that use it continue to work. Raises InvalidValue, SlugTaken,
@@ -137,7 +145,7 @@ def change_team(team_id: str, change: TeamChange, *, by: Member | None, now: dat
         if new == team:
             return new
         new = replace(new, updated_at=now)
-        if repository.change_team(team, new, by=acting):
+        if repository.change_team(team, new, *_entries(team, new, actor), by=acting):
             return replace(new, version=new.version + 1)
         if repository.team_of_slug(new.slug) not in (None, team_id):
             raise SlugTaken(new.slug)
@@ -151,7 +159,7 @@ def delete_team(
 
     Its other data is deleted later (`deleted_teams`). Raises MissingRole, TeamNotFound, TryAgain.
     """
-    entry = _audited(team_id, "team_deleted", team_id, actor)
+    entry = audited_lazily(team_id, "team_deleted", team_id, actor)
     for _ in attempts():
         team, acting, _ = acting_in(team_id, by)
         if acting is not None and not acting.role.owns_team:
@@ -204,12 +212,20 @@ def acting_in(
     return places.team, replace(by, role=role), places
 
 
-def _audited(team_id: str, action: str, subject: str, actor: Actor | None) -> "Write":
-    # Imported here because cache requests start faster without it.
-    from larder.audit.models import Action
-    from larder.audit.service import audited
-
-    return audited(team_id, Action(action), subject, actor)
+def _entries(old: Team, new: Team, actor: Actor | None) -> "list[Write]":
+    """The audit entries of a change: one for the caching status, one for everything else."""
+    properties = {
+        "name": old.name != new.name,
+        "slug": old.slug != new.slug,
+        "former_slugs": old.former_slugs != new.former_slugs,
+    }
+    entries = []
+    if any(properties.values()):
+        changed = ",".join(name for name, differs in properties.items() if differs)
+        entries.append(audited_lazily(old.id, "team_changed", changed, actor))
+    if old.state.caching is not new.state.caching:
+        entries.append(audited_lazily(old.id, "caching_set", new.state.caching.value, actor))
+    return entries
 
 
 def _changed(team: Team, change: TeamChange) -> Team:

@@ -37,6 +37,7 @@ _SCRIPTS = (
     "console/artifacts.js",
     "console/keys.js",
     "console/members.js",
+    "console/activity.js",
     "console/settings.js",
     "console/account.js",
     "console/new-team.js",

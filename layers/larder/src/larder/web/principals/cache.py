@@ -8,6 +8,7 @@
 | `UsageReader` | can read usage figures: permission `artifacts: read`, even if the owner is blocked |
 | `CacheReader` | can read artifacts: permission `artifacts: read`, and caching is neither disabled nor paused |
 | `CacheWriter` | can write artifacts: permission `artifacts: write`, a role that writes, and a quota that is not full |
+| `AuditReader` | can read the audit, even if the owner is blocked: `teams: read`, owner or admin; their own with a session |
 | `CachingOwner` | can disable and enable caching: permission `artifacts: manage`, and owner of the team |
 | `CacheManager` | can list and delete artifacts, even if caching is off: `artifacts: manage`, owner or admin |
 
@@ -65,6 +66,7 @@ from larder.errors import (
     NotATeamMember,
     PaymentMissing,
     ReadOnly,
+    SessionRequired,
     SoftBlocked,
     Unauthenticated,
     UnprovenCannotStore,
@@ -248,6 +250,17 @@ def usage_reporter(token: BearerToken, team: NamedTeam) -> CachePrincipal:
 def usage_reader(token: BearerToken, team: NamedTeam) -> CachePrincipal:
     needs = {"artifacts": ("read",)}
     return _principal(token, team, None, needs, totals=True, even_blocked=True)
+
+
+def audit_reader(token: BearerToken, team: NamedTeam) -> CachePrincipal:
+    """Raises SessionRequired for a user's own audit, which has their sign-ins: keys are in the environment of builds."""
+    needs = {"teams": ("read",)}
+    principal = _principal(token, team, None, needs, totals=False, even_blocked=True)
+    if principal.membership.role is not None and not principal.membership.role.manages_members:
+        raise MissingRole
+    if principal.team_id is None and principal.key is not None:
+        raise SessionRequired
+    return principal
 
 
 def cache_reader(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
@@ -514,6 +527,7 @@ def _needs_slug(team: TeamQuery) -> bool:
 Authenticated = Annotated[Principal, Depends(authenticated)]
 CacheMember = Annotated[CachePrincipal, Depends(cache_member)]
 UsageReporter = Annotated[CachePrincipal, Depends(usage_reporter)]
+AuditReader = Annotated[CachePrincipal, Depends(audit_reader)]
 UsageReader = Annotated[CachePrincipal, Depends(usage_reader)]
 CacheReader = Annotated[CachePrincipal, Depends(cache_reader)]
 CacheWriter = Annotated[CachePrincipal, Depends(cache_writer)]

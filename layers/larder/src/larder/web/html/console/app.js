@@ -5,6 +5,7 @@ const VIEWS = [
   { path: "artifacts", title: "Artifacts", view: Artifacts, isFor: ({ manages }) => manages },
   { path: "keys", title: "Keys", view: Keys },
   { path: "members", title: "Members", view: Members, isFor: ({ team }) => team !== null },
+  { path: "activity", title: "Activity", view: Activity, isFor: ({ manages }) => manages },
   { path: "settings", title: "Settings", view: Settings },
 ];
 

@@ -63,7 +63,7 @@ function UsageNotice({ scope, usage }) {
       : "."} Ask the operator of ${own.product}.</p>`;
   if (!text) return null;
   return html`<p class="notice warning" role="status">
-    ${text} ${(scope.owns || !scope.team) && usage.status !== "over_limit" && html`<a href=${`${scope.path}/settings`}>Change this</a>`}
+    ${text} ${scope.manages && usage.status !== "over_limit" && html`<${CachingSetBy} scope=${scope} />`}${(scope.owns || !scope.team) && usage.status !== "over_limit" && html`<a href=${`${scope.path}/settings`}>Change this</a>`}
   </p>`;
 }
 

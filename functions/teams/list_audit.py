@@ -1,0 +1,27 @@
+"""GET /v1/audit"""
+
+from larder import clock
+from larder.accounts import activity
+from larder.web.app import lambda_handler, vercel_api
+from larder.web.principals.cache import AuditReader
+from larder.web.queries.audit import AuditAsked
+from larder.web.replies.audit import AuditJson, audit_json
+from larder.web.responses import JsonResponse, json_response
+
+app = vercel_api()
+
+
+@app.get("/v1/audit")
+def list_audit(asked: AuditAsked, principal: AuditReader) -> JsonResponse[AuditJson]:
+    """GET /v1/audit: list who did what to the team or the user, newest first: access, settings and deletions."""
+    found = activity.read_activity(
+        principal.owner,
+        before=asked.before,
+        limit=asked.limit,
+        actions=asked.actions,
+        now=clock.now(),
+    )
+    return json_response(audit_json(found))
+
+
+handler = lambda_handler(app)

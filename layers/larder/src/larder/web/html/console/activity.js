@@ -1,0 +1,146 @@
+// Who did what to the team, its members, keys and artifacts, newest first.
+
+const ACTIVITY_LENGTH = 20;
+
+const KINDS_OF_ACTIONS = [
+  ["Members", ["member_invited", "invitation_withdrawn", "member_added", "member_removed", "role_changed"]],
+  ["Keys", ["key_created", "key_changed", "key_rotated", "key_deleted", "keys_deleted"]],
+  ["CI rules", ["rule_added", "rule_changed", "rule_removed", "rule_pinned"]],
+  ["Settings", ["team_created", "team_changed", "caching_set", "protection_set", "block_set", "block_lifted", "quota_set"]],
+  ["Artifacts", ["artifact_replaced", "artifact_deleted", "removal_asked", "removal_done"]],
+];
+const OWN_KINDS_OF_ACTIONS = [
+  ["Sign-ins", ["signed_up", "user_created", "signed_in", "session_ended", "sessions_ended"]],
+  ["Password and address", ["password_changed", "password_reset", "email_changed", "email_verified", "email_proven"]],
+  ...KINDS_OF_ACTIONS.filter(([kind]) => ["Keys", "Settings", "Artifacts"].includes(kind)),
+];
+
+const CACHING_WORDS = { enabled: "Turned caching on", paused: "Paused caching", disabled: "Turned caching off" };
+const PROPERTY_WORDS = { name: "name", slug: "slug", former_slugs: "former slugs" };
+
+const roleText = (role) => ROLES[role] ?? role;
+const partText = (entry) => `${countText(entry.artifacts, "artifact", "artifacts")}, ${bytesText(entry.sizeBytes)}`;
+
+/** What each action did, as text. `subject` is the name of what it changed. */
+const ACTION_WORDS = {
+  signed_up: () => "Signed up",
+  user_created: () => "Created the account",
+  user_deleted: () => "Deleted the account",
+  signed_in: () => "Signed in",
+  session_ended: () => "Ended a session",
+  sessions_ended: () => "Ended sessions",
+  password_changed: () => "Changed the password",
+  password_reset: () => "Reset the password",
+  email_changed: () => "Changed the email address",
+  email_verified: () => "Verified the email address",
+  email_proven: () => "Proved the email address",
+  key_created: (_, subject) => html`Created the key ${subject}`,
+  key_changed: (_, subject) => html`Changed the key ${subject}`,
+  key_rotated: (_, subject) => html`Rotated the key ${subject}`,
+  key_deleted: (_, subject) => html`Deleted the key ${subject}`,
+  keys_deleted: () => "Deleted all keys",
+  team_created: () => "Created the team",
+  team_deleted: () => "Deleted the team",
+  team_changed: (entry) => `Changed the ${entry.subject.split(",").map((one) => PROPERTY_WORDS[one] ?? one).join(", ")}`,
+  caching_set: (entry) => CACHING_WORDS[entry.subject] ?? `Set caching to ${entry.subject}`,
+  block_set: () => "Blocked the cache",
+  block_lifted: () => "Lifted the block",
+  quota_set: (entry) => (entry.subject === "default" ? "Set the default quota" : `Set the quota to ${bytesText(Number(entry.subject))}`),
+  protection_set: (entry) => (entry.subject.includes("protected=true") ? "Set the protection: on" : "Set the protection: off"),
+  member_invited: (entry) => `Invited someone as ${roleText(entry.role)}`,
+  invitation_withdrawn: (entry) => `Withdrew an invitation as ${roleText(entry.role)}`,
+  member_added: (entry, subject) => html`${subject} joined as ${roleText(entry.role)}`,
+  member_removed: (entry, subject) => html`${subject} left, was ${roleText(entry.role)}`,
+  role_changed: (entry, subject) => html`Made ${subject} ${roleText(entry.role)}`,
+  artifact_replaced: (_, subject) => html`Replaced the artifact ${subject} of another writer`,
+  artifact_deleted: (entry, subject) => html`Deleted the artifact ${subject}: ${bytesText(entry.sizeBytes)}`,
+  removal_asked: (_, subject) => html`Started to delete ${subject}`,
+  removal_done: (entry, subject) => html`Deleted ${subject}: ${partText(entry)}`,
+  rule_added: (_, subject) => html`Added the rule ${subject}`,
+  rule_changed: (_, subject) => html`Changed the rule ${subject}`,
+  rule_removed: (_, subject) => html`Removed the rule ${subject}`,
+  rule_pinned: (_, subject) => html`The first job fixed the repository of the rule ${subject}`,
+};
+
+/** The names of keys, members and rules by their ids. */
+async function loadActivityNames(scope) {
+  const [names, rules] = await Promise.all([
+    loadNames(scope),
+    scope.team ? call("GET", `/v1/teams/${scope.team.id}/rules`) : { data: null },
+  ]);
+  for (const { id, name } of rules.data?.rules ?? []) names.data.set(id, name);
+  return names;
+}
+
+/** A name, or the beginning of an id that has none. Hashes are shown as they are. */
+function Subject({ entry, names }) {
+  if (entry.action.startsWith("artifact_")) return html`<code>${visible(entry.subject)}</code>`;
+  const name = entry.subjectName ?? names.get(entry.subject);
+  return name ? html`<${Name} of=${name} />` : html`<span class="soft">${visible(entry.subject.slice(0, 8))}…</span>`;
+}
+
+const USED_WORDS = { password: "with the password", link: "with a link in an email", code: "with turbo login", deletion: "by deleting the account" };
+
+function AuditActor({ entry, names }) {
+  const { actor } = entry;
+  if (actor === null) return "The operator";
+  const name = actor.name ?? names.get(actor.userId);
+  const used = USED_WORDS[actor.id];
+  const who = name
+    ? html`<${Name} of=${name} />`
+    : html`<span class="soft">${actor.userId ? `${visible(actor.userId.slice(0, 8))}…` : "Unknown"}</span>`;
+  const key = names.get(actor.id);
+  return html`${who}${used && html` <span class="soft">${used}</span>`}${key && html` <span class="soft">with the key <${Name} of=${key} /></span>`}`;
+}
+
+function ActionText({ entry, names }) {
+  const words = ACTION_WORDS[entry.action];
+  return words ? words(entry, html`<${Subject} entry=${entry} names=${names} />`) : visible(entry.action);
+}
+
+function Activity({ scope }) {
+  // Where the pages up to this one begin. The first page has no entry before it.
+  const [starts, setStarts] = useState([""]);
+  const [kind, setKind] = useState("");
+  const kinds = scope.team ? KINDS_OF_ACTIONS : OWN_KINDS_OF_ACTIONS;
+  const actions = kinds.find(([name]) => name === kind)?.[1];
+  const before = starts.at(-1);
+  const loaded = useLoad(
+    `/v1/audit?${scope.query}&limit=${ACTIVITY_LENGTH}${before && `&before=${before}`}${actions ? `&action=${actions.join(",")}` : ""}`,
+  );
+  const names = useLoad(`names of the activity ${scope.path}`, () => loadActivityNames(scope)).data ?? new Map();
+  const choose = ({ target }) => {
+    setStarts([""]);
+    setKind(target.value);
+  };
+  return html`<${Head} title="Activity">
+      <${Field} label="Show" value=${kind} onChange=${choose}>
+        <option value="">Everything</option>
+        ${kinds.map(([name]) => html`<option value=${name}>${name}</option>`)}
+      <//>
+    <//>
+    <${Card}>
+      <${Loaded} of=${loaded} lines=${8} show=${({ entries, pagination: { next } }) => html`
+        ${entries.length > 0
+          ? html`<${Table} label="Activity" rows=${entries} id=${({ id }) => id} columns=${[
+              { title: "What", cell: (entry) => html`<span><${ActionText} entry=${entry} names=${names} /></span>` },
+              { title: "Who", cell: (entry) => html`<span><${AuditActor} entry=${entry} names=${names} /></span>` },
+              { title: "When", cell: ({ at }) => html`<${Time} at=${at} />` },
+            ]} />`
+          : next === null
+            ? html`<${Empty} title="Nothing here"><p>Changes to ${scope.team ? "the team" : "your account"}, its keys and deletions appear here.</p><//>`
+            : html`<p>Nothing like this among the last 1,000 entries.</p>`}
+        <div class="end">
+          ${starts.length > 1 && html`<${Button} onClick=${() => setStarts(starts.slice(0, -1))}>Back<//>`}
+          ${next !== null && html`<${Button} onClick=${() => setStarts([...starts, next])}>More<//>`}
+        </div>`} />
+    <//>`;
+}
+
+/** Who turned caching off, and when, for those who may read the audit. */
+function CachingSetBy({ scope }) {
+  const { data } = useLoad(`/v1/audit?${scope.query}&limit=1&action=caching_set`);
+  const entry = data?.entries[0];
+  if (!entry) return null;
+  return html`Set <${Time} at=${entry.at} /> by <${AuditActor} entry=${entry} names=${new Map()} />. `;
+}
