@@ -1,5 +1,6 @@
 """GET /v1/usage"""
 
+from larder import clock
 from larder.usage import service
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.principals.cache import UsageReader
@@ -13,7 +14,14 @@ app = vercel_api()
 @app.get("/v1/usage")
 def get_usage(period: PeriodAsked, principal: UsageReader) -> JsonResponse[UsageJson]:
     """GET /v1/usage: get the usage in a period, the stored bytes now, and the limits that apply."""
-    usage = service.read_usage(principal.owner, period, recent_uploads=principal.totals.uploads)
+    totals = principal.totals
+    usage = service.read_usage(
+        principal.owner,
+        period,
+        recent_uploads=totals.uploads,
+        stored_now=totals.stored,
+        now=clock.now(),
+    )
     return json_response(usage_json(principal, usage))
 
 

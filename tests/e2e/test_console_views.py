@@ -189,7 +189,10 @@ def test_each_state_has_words(
         "quotaBytes": 100,
         "total": figures,
         "ci": [],
-        "days": [{"day": f"2026-11-{day:02}", **figures} for day in range(1, 31)],
+        "days": [
+            {"day": f"2026-11-{day:02}", **figures, "storedBytes": day, "artifacts": 1}
+            for day in range(1, 31)
+        ],
     }
     body = json.dumps(usage | reply if status == 200 else reply)
     with page.before_each_page(REPLIES % (status, json.dumps(body), status)):

@@ -92,7 +92,13 @@ def _read(owner: Owner, period: Period) -> _OwnerUsage:
     from larder.usage.service import read_usage
 
     stored = read_totals(owner.id)
-    usage = read_usage(owner.id, period, recent_uploads=stored.uploads)
+    usage = read_usage(
+        owner.id,
+        period,
+        recent_uploads=stored.uploads,
+        stored_now=stored.stored,
+        now=clock.now(),
+    )
     return _OwnerUsage(owner, usage, stored, caching_status(owner.state, stored).value)
 
 
@@ -100,7 +106,9 @@ def _print_one(one: _OwnerUsage, *, as_json: bool) -> None:
     period, total = one.usage.period, one.usage.total
     if as_json:
         days = zip(period.days, one.usage.days, strict=True)
-        records = [{"day": day, **_record(figures)} for day, figures in days]
+        records = [
+            {"day": day, **_record(figures), **_stored_then(figures)} for day, figures in days
+        ]
         print_json({**_owner_record(one), **_period_record(period), "days": records})
         return
     quota = one.owner.state.quota_bytes
@@ -167,10 +175,11 @@ def _print_chart(usage: Usage) -> None:
                 "hits": _hit_rate(day.total),
                 "time_saved_ms": day.total.time_saved_ms,
                 "uploaded_bytes": day.uploads.size_bytes,
+                **_stored_then(day),
             }
             for label, day in rows
         ],
-        (unit, "tasks", "hits", "time_saved_ms", "uploaded_bytes"),
+        (unit, "tasks", "hits", "time_saved_ms", "uploaded_bytes", "stored_bytes"),
         empty=f"no client has reported usage in the last {len(usage.days)} days",
         as_json=False,
         legend=_legend(usage.total),
@@ -278,3 +287,12 @@ def _totals_record(total: Day) -> Record:
 def _record(day: Day) -> Record:
     uploads = {"uploads": day.uploads.count, "uploaded_bytes": day.uploads.size_bytes}
     return {**asdict(day.total), **uploads}
+
+
+def _stored_then(day: Day) -> Record:
+    """What was stored at the last check of a day, or of the last day of several that has one."""
+    stored = day.stored
+    return {
+        "stored_bytes": None if stored is None else stored.size_bytes,
+        "artifacts": None if stored is None else stored.artifacts,
+    }

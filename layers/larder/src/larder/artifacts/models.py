@@ -18,7 +18,7 @@ from larder.teams.models import (
     Protection,
     Unsigned,
 )
-from larder.usage.uploads import Uploads
+from larder.usage.uploads import Stored, Uploads
 
 ArtifactHash = NewType("ArtifactHash", str)
 """The hash of an artifact, chosen by the client. turbo sends 16 hexadecimal digits."""
@@ -288,6 +288,12 @@ class Totals:
     artifacts: int = 0
     scoped_bytes: int = 0
     uploads: Mapping[date, Uploads] = field(default_factory=dict, compare=False)
+
+    @property
+    def stored(self) -> Stored:
+        return Stored(
+            size_bytes=self.size_bytes, artifacts=self.artifacts, scoped_bytes=self.scoped_bytes
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,10 +34,14 @@ from larder.artifacts.repository.totals import OutOfTime, check_totals, delete_u
 from larder.errors import TryAgain
 from larder.settings import settings
 from larder.teams.models import is_team_id
-from larder.usage.service import set_uploads
+from larder.usage.service import set_stored, set_uploads
 
 _UPLOADS_FINAL_AFTER = timedelta(days=1)
 """How long after the end of a day its uploads can no longer change. A request takes seconds, so this is ample."""
+
+_A_DAY_LATER = timedelta(hours=23, minutes=30)
+"""The time until the next check of the totals. As the sweep runs every hour, checks stay at their hour, and no day of the
+usage figures is without one."""
 
 _SWEEP_THREADS = 16
 """Items swept in parallel. Each mostly waits for DynamoDB and S3."""
@@ -151,6 +155,7 @@ def _process(
             report.removals += done.finished
         case DueTotals() as due_totals:
             _move_uploads_to_usage(due_totals, now)
+            set_stored(due_totals.owner, now.date(), due_totals.totals.stored)
             _check_totals(due_totals, report, now, has_time)
             settle_allotment(due_totals.owner)
         case None:
@@ -197,7 +202,7 @@ def _check_totals(
     try:
         summed = sum_index(due.owner, has_time=has_time)
     except OutOfTime:
-        next_at = now + timedelta(days=1)
+        next_at = now + _A_DAY_LATER
         check_totals(due.owner, correct=False, drift=due.drift_before, next_at=next_at)
         report.totals_too_large += 1
         return
@@ -207,7 +212,7 @@ def _check_totals(
         scoped_bytes=due.totals.scoped_bytes - summed.totals.scoped_bytes,
     )
     persists = drift != Totals() and drift == due.drift_before
-    next_at = now + (timedelta(days=1) if persists or drift == Totals() else timedelta(minutes=50))
+    next_at = now + (_A_DAY_LATER if persists or drift == Totals() else timedelta(minutes=50))
     check_totals(due.owner, correct=persists, drift=drift, next_at=next_at)
     if is_team_id(due.owner):
         set_counts(due.owner, summed.scopes, now=now)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import date, timedelta
 
-from larder.usage.uploads import Uploads
+from larder.usage.uploads import Stored, Uploads
 
 MAX_EVENTS_PER_HOUR = 1_000_000
 """The most events that one key or session reports for an owner in an hour: 2,000 builds of 500 tasks.
@@ -68,11 +68,15 @@ FIGURES = tuple(figure.name for figure in fields(Figures))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Day:
-    """A day's figures, each CI vendor's part of them, and the day's uploads. Events without a vendor are in no part."""
+    """A day's figures, each CI vendor's part of them, and the day's uploads. Events without a vendor are in no part.
+
+    `stored` is what the owner stored at the last check of that day, None without one.
+    """
 
     total: Figures = Figures()
     by_ci: Mapping[str, Figures] = field(default_factory=dict)
     uploads: Uploads = field(default_factory=Uploads)
+    stored: Stored | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +122,7 @@ def period_until(last: date, days: int) -> Period:
 
 
 def add_days(days: Sequence[Day]) -> Day:
+    """The sum of the days. What is stored is that of the last day which has it."""
     vendors = sorted({vendor for day in days for vendor in day.by_ci})
     return Day(
         total=add_figures(day.total for day in days),
@@ -129,6 +134,7 @@ def add_days(days: Sequence[Day]) -> Day:
             count=sum(day.uploads.count for day in days),
             size_bytes=sum(day.uploads.size_bytes for day in days),
         ),
+        stored=next((day.stored for day in reversed(days) if day.stored is not None), None),
     )
 
 

@@ -9,7 +9,8 @@ set of these vendors, which has at most MAX_CI_VENDORS. `(owner, "<hour>#<key id
 has reported in an hour.
 
 `(owner, "<day>")` has the day's uploads, which the sweep copies here from the owner's totals
-(artifacts/repository/totals.py), and the figures that version 0.1.0 counted.
+(artifacts/repository/totals.py), what the owner stored at the day's check of the totals, and the figures that version
+0.1.0 counted.
 """
 
 from collections import defaultdict
@@ -40,7 +41,7 @@ from larder.usage.models import (
     add_figures,
     ci_vendor,
 )
-from larder.usage.uploads import Uploads
+from larder.usage.uploads import Stored, Uploads
 
 _DAY = "day#"
 _DAY_LENGTH = len("YYYY-MM-DD")
@@ -110,6 +111,16 @@ def set_uploads(owner: str, day: date, uploads: Uploads) -> None:
     commit(USAGE.update(owner, day.isoformat(), set=figures))
 
 
+def set_stored(owner: str, day: date, stored: Stored) -> None:
+    """Note what the owner stores on the day. The last note of a day counts."""
+    figures = {
+        "stored_bytes": stored.size_bytes,
+        "stored_artifacts": stored.artifacts,
+        "scoped_bytes": stored.scoped_bytes or None,
+    }
+    commit(USAGE.update(owner, day.isoformat(), set=figures))
+
+
 def delete_usage(owner: str, has_time: Callable[[], bool]) -> bool:
     """Delete all items of a deleted owner. False if time ran out."""
     items = USAGE.query(equals(owner=owner), only=("owner", "day"), consistent=False)
@@ -147,6 +158,15 @@ def _day(item: Item) -> Day:
             for vendor in vendors
         },
         uploads=Uploads(count=item.get("uploads", 0), size_bytes=item.get("uploaded_bytes", 0)),
+        stored=_stored(item) if "stored_bytes" in item else None,
+    )
+
+
+def _stored(item: Item) -> Stored:
+    return Stored(
+        size_bytes=item["stored_bytes"],
+        artifacts=item["stored_artifacts"],
+        scoped_bytes=item.get("scoped_bytes", 0),
     )
 
 

@@ -6,7 +6,7 @@ from datetime import date, datetime
 
 from larder.usage import repository
 from larder.usage.models import Period, Reporter, Usage, UsageEvent, add_up
-from larder.usage.uploads import Uploads
+from larder.usage.uploads import Stored, Uploads
 
 
 def record(owner: str, events: Sequence[UsageEvent], reporter: Reporter, *, now: datetime) -> None:
@@ -23,15 +23,34 @@ def set_uploads(owner: str, day: date, uploads: Uploads) -> None:
     repository.set_uploads(owner, day, uploads)
 
 
-def read_usage(owner: str, period: Period, *, recent_uploads: Mapping[date, Uploads]) -> Usage:
+def set_stored(owner: str, day: date, stored: Stored) -> None:
+    """Note what the owner stores on the day. The last note of a day counts."""
+    repository.set_stored(owner, day, stored)
+
+
+def read_usage(
+    owner: str,
+    period: Period,
+    *,
+    recent_uploads: Mapping[date, Uploads],
+    stored_now: Stored,
+    now: datetime,
+) -> Usage:
     """The owner's figures of the period. The cost grows with the number of days, not of events.
 
-    `recent_uploads` are the uploads in the owner's totals. If a day is in both places, these take precedence.
+    `recent_uploads` and `stored_now` are from the owner's totals. If a day is in both places, these take precedence.
     """
     days = zip(period.days, repository.read_days(owner, period.days), strict=True)
     return Usage(
         period=period,
-        days=[replace(kept, uploads=recent_uploads.get(day, kept.uploads)) for day, kept in days],
+        days=[
+            replace(
+                kept,
+                uploads=recent_uploads.get(day, kept.uploads),
+                stored=stored_now if day == now.date() else kept.stored,
+            )
+            for day, kept in days
+        ],
     )
 
 

@@ -33,6 +33,7 @@ _SCRIPTS = (
     "console/parts.js",
     "console/chart.js",
     "console/start.js",
+    "console/storage.js",
     "console/overview.js",
     "console/artifacts.js",
     "console/keys.js",

@@ -33,7 +33,15 @@ class TotalJson(FiguresJson):
 
 
 class DayJson(TotalJson):
+    """`storedBytes` and `artifacts` are what was stored at the last check of the day; now, for today.
+
+    `scopedBytes` is the part of `storedBytes` in own scopes. All three are null for a day without a check.
+    """
+
     day: IsoDate
+    storedBytes: int | None
+    scopedBytes: int | None
+    artifacts: int | None
 
 
 # A class cannot have a property named `from`, which is a keyword of Python.
@@ -44,7 +52,7 @@ class UsageJson(PeriodJson, TypedDict):
     """What happened in the period, what is stored now, and the limits that hold now.
 
     `block` goes before `status`: while it is not null, requests for artifacts are answered with 402. `quotaBytes` is
-    null for no limit.
+    null for no limit. `scopedBytes` is the part of `storedBytes` in own scopes of a protected team.
     """
 
     owner: str
@@ -52,6 +60,7 @@ class UsageJson(PeriodJson, TypedDict):
     block: Block | None
     blockReason: str | None
     storedBytes: int
+    scopedBytes: int
     artifacts: int
     quotaBytes: int | None
     total: TotalJson
@@ -68,6 +77,7 @@ def usage_json(principal: CachePrincipal, usage: Usage) -> UsageJson:
         "block": state.block,
         "blockReason": state.block_reason,
         "storedBytes": principal.totals.size_bytes,
+        "scopedBytes": principal.totals.scoped_bytes,
         "artifacts": principal.totals.artifacts,
         "quotaBytes": principal.quota_bytes,
         "from": to_iso_date(usage.period.first),
@@ -78,7 +88,13 @@ def usage_json(principal: CachePrincipal, usage: Usage) -> UsageJson:
             _ci_json(None, without_ci(total)),
         ],
         "days": [
-            {"day": to_iso_date(day), **_total_json(figures)}
+            {
+                "day": to_iso_date(day),
+                **_total_json(figures),
+                "storedBytes": None if figures.stored is None else figures.stored.size_bytes,
+                "scopedBytes": None if figures.stored is None else figures.stored.scoped_bytes,
+                "artifacts": None if figures.stored is None else figures.stored.artifacts,
+            }
             for day, figures in zip(usage.period.days, usage.days, strict=True)
         ],
     }

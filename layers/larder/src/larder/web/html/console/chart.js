@@ -1,4 +1,4 @@
-// The tasks of each day as stacked bars, and the same figures as a table.
+// Figures of each day as stacked bars, and the same figures as a table.
 
 const SERIES = [
   ["localHits", "Local hit", "local"],
@@ -13,11 +13,11 @@ const hitRate = ({ hits, remoteMisses }) => (hits + remoteMisses === 0 ? null : 
 
 const rateText = (rate) => (rate === null ? "–" : formats.percent.format(rate));
 
-const Legend = () => html`<ul class="legend">
-  ${SERIES.map(([, name, kind]) => html`<li><i class=${kind}></i>${name}</li>`)}
+const Legend = ({ series = SERIES }) => html`<ul class="legend">
+  ${series.map(([, name, kind]) => html`<li><i class=${kind}></i>${name}</li>`)}
 </ul>`;
 
-function DaysTable({ days }) {
+function TasksTable({ days }) {
   const figure = (name) => (day) => formats.number.format(day[name]);
   return html`<${Table} label="Tasks per day" rows=${[...days].reverse()} id=${({ day }) => day} columns=${[
     { title: "Day", cell: ({ day }) => formats.usageDay.format(new Date(day)) },
@@ -33,7 +33,9 @@ function roundUp(most) {
   return [2, 4, 6, 10, 20].map((times) => times * power).find((limit) => limit >= most);
 }
 
-function DaysChart({ days }) {
+/** Bars of several `series`, `[property, title, class]`, one above the other. `readout` describes a day. */
+function DaysChart({ days, series, label, axisText, readout, left = 48 }) {
+  const sumOf = (day) => series.reduce((sum, [name]) => sum + (day[name] ?? 0), 0);
   const box = useRef(null);
   // The width in pixels. A scaled drawing would scale its text, too.
   const [width, setWidth] = useState(0);
@@ -43,11 +45,11 @@ function DaysChart({ days }) {
     observer.observe(box.current);
     return () => observer.disconnect();
   }, []);
-  const [height, left, bottom] = [220, 48, 24];
-  const limit = roundUp(Math.max(...days.map(tasksOf)));
+  const [height, bottom] = [220, 24];
+  const limit = roundUp(Math.max(...days.map(sumOf)));
   const step = (width - left) / days.length;
   const gap = Math.min(3, step / 5);
-  const y = (tasks) => (height - bottom) * (1 - tasks / limit) + 8;
+  const y = (sum) => (height - bottom) * (1 - sum / limit) + 8;
   const labelEvery = Math.ceil(days.length / Math.max(2, Math.floor(width / 110)));
   const shown = Math.min(chosen, days.length - 1);
   const day = days[shown];
@@ -61,9 +63,9 @@ function DaysChart({ days }) {
     const x = left + index * step;
     let below = 0;
     return html`<g onMouseEnter=${() => setChosen(index)}>
-      ${SERIES.map(([name, , kind]) => {
+      ${series.map(([name, , kind]) => {
         const from = y(below);
-        below += one[name];
+        below += one[name] ?? 0;
         const drawn = from - y(below) - (one[name] ? 1 : 0);
         return html`<rect class=${kind} x=${x + gap / 2} width=${Math.max(0.5, step - gap)} y=${y(below)} height=${Math.max(0, drawn)} />`;
       })}
@@ -72,16 +74,28 @@ function DaysChart({ days }) {
     </g>`;
   };
   return html`<p class="readout" aria-live="polite">
-      ${formats.usageDay.format(new Date(day.day))}: ${countText(tasksOf(day), "task", "tasks")}, ${rateText(hitRate(day))} from a cache, ${durationText(day.timeSavedMs)} saved
+      ${formats.usageDay.format(new Date(day.day))}: ${readout(day)}
     </p>
     <div ref=${box} class="chart">
       ${width > 0 && html`<svg width=${width} height=${height + 8} role="group" tabindex="0" onKeyDown=${move}
-        aria-label="Tasks per day. The left and right arrow keys choose a day.">
-        ${[0, limit / 2, limit].map((tasks) => html`
-          <line x1=${left} x2=${width} y1=${y(tasks)} y2=${y(tasks)} />
-          <text x=${left - 8} y=${y(tasks) + 4} text-anchor="end">${formats.tenths.format(tasks)}</text>`)}
+        aria-label=${`${label}. The left and right arrow keys choose a day.`}>
+        ${[0, limit / 2, limit].map((sum) => html`
+          <line x1=${left} x2=${width} y1=${y(sum)} y2=${y(sum)} />
+          <text x=${left - 8} y=${y(sum) + 4} text-anchor="end">${axisText(sum)}</text>`)}
         ${days.map(bar)}
       </svg>`}
     </div>`;
 }
 
+const taskText = (day) =>
+  `${countText(tasksOf(day), "task", "tasks")}, ${rateText(hitRate(day))} from a cache, ${durationText(day.timeSavedMs)} saved`;
+
+const TasksChart = ({ days }) => html`<${Legend} />
+  <${DaysChart} days=${days} series=${SERIES} label="Tasks per day" axisText=${(tasks) => formats.tenths.format(tasks)} readout=${taskText} />`;
+
+/** A card with figures of each day, as a chart or as a table. */
+function DaysCard({ title, days, chart: Chart, table: Rows }) {
+  const [isTable, setTable] = useState(false);
+  const toggle = html`<${Button} kind="second small" aria-pressed=${isTable} onClick=${() => setTable(!isTable)}>Show as table<//>`;
+  return html`<${Card} title=${title} actions=${toggle}><${isTable ? Rows : Chart} days=${days} /><//>`;
+}

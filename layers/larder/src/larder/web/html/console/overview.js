@@ -46,7 +46,8 @@ function Overview({ scope }) {
       ${isUnused
         ? html`<${Start} scope=${scope} />`
         : html`<${Figures} usage=${data} before=${before.data} period=${period} />
-            <${Days} days=${data.days} />
+            <${DaysCard} title="Tasks per day (UTC)" days=${data.days} chart=${TasksChart} table=${TasksTable} />
+            <${StoredDays} days=${data.days} />
             <${Vendors} rows=${data.ci} />`}`} />`;
 }
 
@@ -77,6 +78,7 @@ function Figures({ usage, before, period }) {
     <${Figure} name="Time saved" value=${durationText(total.timeSavedMs)}>${savedText(total)}<//>
     <${Figure} name="Stored now" value=${bytesText(storedBytes)}>
       ${countText(artifacts, "artifact", "artifacts")}${share === null ? ", no quota" : `, ${formats.percent.format(share)} of ${bytesText(quotaBytes)}`}
+      ${usage.scopedBytes > 0 && html`, ${bytesText(usage.scopedBytes)} of it in own scopes`}
       ${share !== null && html`<span class="meter" aria-hidden="true"><i style=${{ width: `${100 * share}%` }}></i></span>`}
     <//>
     <${Figure} name="Uploads" value=${formats.number.format(total.uploads)}>${bytesText(total.uploadedBytes)} in ${period} days<//>
@@ -96,14 +98,6 @@ function changeText(rate, before, period) {
   const points = Math.abs(rate - before) * 100;
   if (points < 0.05) return `As in the ${period} days before`;
   return `${formats.tenths.format(points)} points ${rate > before ? "more" : "less"} than in the ${period} days before`;
-}
-
-function Days({ days }) {
-  const [isTable, setTable] = useState(false);
-  const toggle = html`<${Button} kind="second small" aria-pressed=${isTable} onClick=${() => setTable(!isTable)}>Show as table<//>`;
-  return html`<${Card} title="Tasks per day (UTC)" actions=${toggle}>
-    ${isTable ? html`<${DaysTable} days=${days} />` : html`<${Legend} /><${DaysChart} days=${days} />`}
-  <//>`;
 }
 
 function Vendors({ rows }) {
