@@ -3,7 +3,6 @@
 from larder import clock
 from larder.artifacts import management
 from larder.artifacts.models import ALL_SCOPES, parse_scope
-from larder.teams.models import SHARED_SCOPE
 from larder.web.app import cache_api, lambda_handler
 from larder.web.parameters import NamedHash
 from larder.web.principals.cache import CacheManager
@@ -25,7 +24,7 @@ def inspect_artifact(
 ) -> JsonResponse[ArtifactJson | ArtifactsJson]:
     """GET /v1/artifacts/{hash}: get the details of one artifact, and who uploaded it."""
     now = clock.now()
-    if asked.scope == ALL_SCOPES:
+    if asked.wanted.scope == ALL_SCOPES:
         page = management.list_scopes_of(
             principal.owner,
             artifact_hash,
@@ -36,12 +35,12 @@ def inspect_artifact(
         )
         return json_response(artifacts_json(page, with_scope=True))
     entry = management.read_in_scope(
-        principal.owner, artifact_hash, parse_scope(asked.scope or SHARED_SCOPE), principal.entry
+        principal.owner, artifact_hash, parse_scope(asked.wanted.scope), principal.entry
     )
     artifact = management.inspect_artifact(
         entry, view=principal.view, quota_bytes=principal.quota_bytes, now=now
     )
-    return json_response(artifact_json(artifact, with_scope=asked.scope is not None))
+    return json_response(artifact_json(artifact, with_scope=asked.names_scope))
 
 
 handler = lambda_handler(app)

@@ -2,7 +2,6 @@
 
 from larder import clock
 from larder.artifacts import management
-from larder.teams.models import SHARED_SCOPE
 from larder.web.app import cache_api, lambda_handler
 from larder.web.principals.cache import CacheManager
 from larder.web.queries.artifacts import ArtifactsAsked
@@ -14,15 +13,11 @@ app = cache_api()
 
 @app.get("/v1/artifacts")
 def list_artifacts(asked: ArtifactsAsked, principal: CacheManager) -> JsonResponse[ArtifactsJson]:
-    """GET /v1/artifacts: list the artifacts of the team or the user, by hash, a page at a time."""
+    """GET /v1/artifacts: list the artifacts of the team or the user, a page at a time. Filters find some of them."""
     page = management.list_artifacts(
-        principal.owner,
-        after=asked.after,
-        limit=asked.limit,
-        scope=asked.scope or SHARED_SCOPE,
-        now=clock.now(),
+        principal.owner, asked.wanted, after=asked.after, limit=asked.limit, now=clock.now()
     )
-    return json_response(artifacts_json(page, with_scope=asked.scope is not None))
+    return json_response(artifacts_json(page, with_scope=asked.names_scope))
 
 
 handler = lambda_handler(app)

@@ -24,7 +24,12 @@ def invite_members(
 ) -> JsonResponse[InvitationsJson]:
     """POST /v2/teams/{id}/members: send an invitation to one or several addresses."""
     made = team_members.send_invitations(
-        principal.team.id, wanted, mail_context, by=principal.member, actor=principal.actor, now=clock.now()
+        principal.team.id,
+        wanted,
+        mail_context,
+        by=principal.member,
+        actor=principal.actor,
+        now=clock.now(),
     )
     audit(
         "members_invited",

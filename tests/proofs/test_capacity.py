@@ -134,6 +134,7 @@ def test_requests_take_the_units_that_the_cost_model_expects(
         ("artifacts", options.artifacts_table),
         ("by_sweep", f"{options.artifacts_table}/by_sweep"),
         ("by_last_use", f"{options.artifacts_table}/by_last_use"),
+        ("by_upload", f"{options.artifacts_table}/by_upload"),
         ("usage", options.usage_table),
     }
     differing = []

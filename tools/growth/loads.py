@@ -124,9 +124,12 @@ def loads(company: Company, limits: Limits, book: Book) -> list[Load]:
         "table_reads": max(
             map(taken, ("artifacts_reads", "teams_reads", "keys_reads", "identity_reads"))
         ),
-        # The company is one team, whose artifacts, last uses, members and usage each have one partition key.
+        # The company is one team, whose artifacts, last uses, uploads, members and usage each have one partition key.
         "partition_writes": max(
-            map(taken, ("artifacts_writes", "by_last_use_writes", "usage_writes"))
+            map(
+                taken,
+                ("artifacts_writes", "by_last_use_writes", "by_upload_writes", "usage_writes"),
+            )
         ),
         "partition_reads": max(map(taken, ("artifacts_reads", "teams_reads"))),
         "s3_writes": used("s3_puts"),

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, TypeAdapter
 
-from larder.artifacts.models import ALL_SCOPES, HASH_PATTERN, SCOPE_PATTERN
+from larder.artifacts.models import ALL_SCOPES, HASH_PATTERN, SCOPE_PATTERN, Order
 from larder.hashing import RANDOM_ID
 from larder.settings import settings
 from larder.teams import teams
@@ -100,6 +100,20 @@ _REVISION = matching(parameters.REVISION)
 _ANY_TEXT: Schema = {"type": "string"}
 
 # The parameters that each parser reads.
+_ARTIFACTS = (
+    _query(
+        "limit",
+        _number(1, artifact_query.MAX_ARTIFACTS, artifact_query.DEFAULT_ARTIFACTS),
+        "The maximum number of artifacts to return.",
+    ),
+    _query("cursor", _ANY_TEXT, "`next` of the previous page."),
+    _query(
+        "scope",
+        matching(rf"{SHARED_SCOPE}|{ALL_SCOPES}|{SCOPE_PATTERN}"),
+        "Only artifacts in this scope. By default, those in the shared one.",
+    ),
+)
+
 PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
     parameters.team_query: (
         _query(
@@ -151,17 +165,26 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
             "Versions of turbo that break presigned URLs get no URL.",
         ),
     ),
+    artifact_query.artifact_query: _ARTIFACTS,
     artifact_query.artifacts_query: (
+        *_ARTIFACTS,
+        _query("prefix", HASH, "Only artifacts whose hash begins with this."),
         _query(
-            "limit",
-            _number(1, artifact_query.MAX_ARTIFACTS, artifact_query.DEFAULT_ARTIFACTS),
-            "The maximum number of artifacts to return.",
+            "writer",
+            matching(f"{RANDOM_ID.pattern}|{RULE_ID.pattern}"),
+            "Only artifacts of this key, session, user or rule.",
         ),
-        _query("cursor", _ANY_TEXT, "`next` of the previous page."),
+        _query("ci", _text(parameters.MAX_CI_LENGTH), "Only artifacts of this CI vendor."),
         _query(
-            "scope",
-            matching(rf"{SHARED_SCOPE}|{ALL_SCOPES}|{SCOPE_PATTERN}"),
-            "Only artifacts in this scope. By default, those in the shared one.",
+            "from",
+            _number(0, 10**14 - 1),
+            "Only artifacts stored at this time or later, in milliseconds since 1970.",
+        ),
+        _query("until", _number(0, 10**14 - 1), "Only artifacts stored before this time."),
+        _query(
+            "order",
+            {"type": "string", "enum": [one.value for one in Order], "default": Order.HASH.value},
+            "By hash, or the newest first.",
         ),
     ),
     audit_query.audit_query: (
@@ -174,8 +197,8 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
         _query(
             "action",
             matching(r"[a-z_]+(?:,[a-z_]+)*"),
-            "Only entries with these actions, separated by commas. A page can then have fewer entries than `limit`, even "
-            "none, without being the last: one request reads 1,000 entries at most.",
+            "Only entries with these actions, separated by commas. A page can then have fewer entries than `limit`, "
+            "even none, without being the last: one request reads 1,000 entries at most.",
         ),
     ),
     artifact_query.scope_query: (

@@ -346,12 +346,14 @@ def _show_scopes_of(owner: Owner, hash: "ArtifactHash", *, as_json: bool) -> Non
 
 def _first(owner: str, limit: int, scope: str) -> list["Artifact"]:
     from larder.artifacts.management import list_artifacts
+    from larder.artifacts.models import Wanted
 
+    wanted = Wanted(scope=scope)
     found: list[Artifact] = []
     after: str | None = ""
     while after is not None and len(found) < limit:
         size = min(_PAGE, limit - len(found))
-        page = list_artifacts(owner, after=after, limit=size, scope=scope, now=clock.now())
+        page = list_artifacts(owner, wanted, after=after, limit=size, now=clock.now())
         found.extend(page.artifacts)
         after = page.following
     return found

@@ -100,9 +100,7 @@ def send_invitations(
     if by is not None:
         for invitee in invitees:
             _count(team_id, invitee, by, now)
-    created = invitations.create_invitations(
-        team_id, invitees, by=by, actor=actor, now=now
-    )
+    created = invitations.create_invitations(team_id, invitees, by=by, actor=actor, now=now)
     for invitation in created:
         send_later(
             InviteToTeam(

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from enum import StrEnum
 from typing import NamedTuple, NewType
 
 from larder.actor import Actor
@@ -232,25 +233,54 @@ class Unused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexSum:
-    """The sum of an owner's artifacts. `unlisted` is how many of them are not in the index of last uses.
+    """The sum of an owner's artifacts.
 
+    `unlisted` is how many of them are not in the index of last uses, `undated` how many are not in that of uploads.
     `scopes` has the bytes and the number of artifacts in each own scope.
     """
 
     totals: "Totals"
     unlisted: int
+    undated: int
     scopes: Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactPage:
-    """Some of an owner's artifacts, by hash. Pass `following` as `after` for the next page; None on the last page.
+    """Some of an owner's artifacts. Pass `following` as `after` for the next page; None on the last page.
 
-    A page can have fewer artifacts than the limit, even none, without being the last.
+    A page can have fewer artifacts than the limit, even none, without being the last. `read` is how many artifacts were
+    looked at to find these.
     """
 
     artifacts: tuple[Artifact, ...]
     following: str | None
+    read: int = 0
+
+
+class Order(StrEnum):
+    """The order of a list of artifacts."""
+
+    HASH = "hash"
+    UPLOADED = "uploaded"
+    """The newest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The artifacts to list. None and an empty prefix select all.
+
+    `scope` is SHARED_SCOPE, ALL_SCOPES or the id of an own scope. `writer` is the id of a key, session, user or rule,
+    and `ci` the name of a CI vendor. `since` is included, `until` is not.
+    """
+
+    order: Order = Order.HASH
+    scope: str = SHARED_SCOPE
+    prefix: str = ""
+    writer: str | None = None
+    ci: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,9 +114,7 @@ def caching_status(state: OwnerState, totals: Totals) -> CachingStatus:
     return state.caching
 
 
-def set_caching(
-    owner: str, caching: CachingStatus, totals: Totals, *, by: Actor
-) -> CachingStatus:
+def set_caching(owner: str, caching: CachingStatus, totals: Totals, *, by: Actor) -> CachingStatus:
     """Enable, pause or disable caching from the next request on. Returns the status that clients see then.
 
     Raises InvalidValue for `over_limit` and for a team that does not exist.

@@ -18,6 +18,7 @@ from larder.artifacts.repository.allotments import (
     set_counted,
     settle_allotment,
 )
+from larder.artifacts.repository.by_upload import list_undated
 from larder.artifacts.repository.scopes import set_counts
 from larder.artifacts.repository.sweep_queue import (
     DueItem,
@@ -40,8 +41,8 @@ _UPLOADS_FINAL_AFTER = timedelta(days=1)
 """How long after the end of a day its uploads can no longer change. A request takes seconds, so this is ample."""
 
 _A_DAY_LATER = timedelta(hours=23, minutes=30)
-"""The time until the next check of the totals. As the sweep runs every hour, checks stay at their hour, and no day of the
-usage figures is without one."""
+"""The time until the next check of the totals. The sweep runs every hour, so checks stay at their hour, and no day is
+without one in the usage figures."""
 
 _SWEEP_THREADS = 16
 """Items swept in parallel. Each mostly waits for DynamoDB and S3."""
@@ -225,3 +226,5 @@ def _check_totals(
         report.corrected_artifacts += abs(drift.artifacts)
     if summed.unlisted and settings().evicts:
         list_all(due.owner, has_time=has_time)
+    if summed.undated:
+        list_undated(due.owner, has_time=has_time)

@@ -31,9 +31,7 @@ def stored(team_id: str) -> list[Invitation]:
     return [_invitation(item) for item in found]
 
 
-def add(
-    invitations: Sequence[Invitation], *also: Write, made: int, by: Member | None
-) -> bool:
+def add(invitations: Sequence[Invitation], *also: Write, made: int, by: Member | None) -> bool:
     """Store the invitations, all of them or none. Each replaces an earlier one to the same address.
 
     `also` are other writes of the transaction, here as in `delete`.

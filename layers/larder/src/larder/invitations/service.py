@@ -111,9 +111,7 @@ def withdraw(
         if acting is not None:
             check_manages(acting.role, found[0].role)
         role = found[0].role.value
-        entry = audited(
-            team_id, Action.INVITATION_WITHDRAWN, invitation_id, actor, role=role
-        )
+        entry = audited(team_id, Action.INVITATION_WITHDRAWN, invitation_id, actor, role=role)
         if repository.delete(found[0], entry, by=acting):
             return found[0]
     raise TryAgain

@@ -1,4 +1,4 @@
-"""Counts of uploads and of what is stored. A separate module, so that cache requests do not import the rest of `usage`."""
+"""Counts of uploads and of what is stored. Separate, so that cache requests do not import the rest of `usage`."""
 
 from dataclasses import dataclass
 

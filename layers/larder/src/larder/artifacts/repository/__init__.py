@@ -11,7 +11,7 @@
 | `#shared` | when something was last uploaded to the shared scope of a protected team | scopes |
 | `#totals` | bytes and number of the owner's artifacts, the drift of the last check, the last days' uploads | totals |
 
-`eviction` reads the index `by_last_use`, and `sweep_queue` the index `by_sweep`. Cache requests import neither, and
-`scopes` only to upload in a protected team.
+`eviction` reads the index `by_last_use`, `sweep_queue` the index `by_sweep`, and `by_upload` the index of that name.
+Cache requests import none of them, and `scopes` only to upload in a protected team.
 `allotments` changes what owners may store of `MaxStoredBytes`.
 """

@@ -39,6 +39,7 @@ from larder.conditions import (
     above,
     begins_with,
     below,
+    between,
     equals,
     missing,
     not_equals,
@@ -73,6 +74,8 @@ DISCARDED = "#discarded#"
 _PENDING = "#pending"
 _AFTER_NOTES = "$"
 """Sorts after everything that begins with `#`, and before every hash."""
+_AFTER_HASHES = "~"
+"""Sorts after every character of a hash and of what follows it in a key."""
 _METADATA = ("duration_ms", "tag", "sha", "dirty_hash", "ci", "interactive")
 
 _BEFORE_SHARED = timedelta(days=3650)
@@ -89,13 +92,13 @@ def parse_entry(items: Iterable[Item], key: str) -> IndexEntry:
     artifact = by_key.get(key)
     pending = by_key.get(key + _PENDING)
     return IndexEntry(
-        artifact=None if artifact is None else _artifact(artifact),
+        artifact=None if artifact is None else parse_artifact(artifact),
         pending=None if pending is None else _pending(pending),
     )
 
 
 def parse_stored(item: Item) -> Artifact | PendingUpload:
-    return _pending(item) if item["hash"].endswith(_PENDING) else _artifact(item)
+    return _pending(item) if item["hash"].endswith(_PENDING) else parse_artifact(item)
 
 
 def read_entry(owner: str, hash: ArtifactHash, scope: str | None = None) -> IndexEntry:
@@ -131,13 +134,19 @@ def stored_by(owner: str) -> Iterator[Artifact | PendingUpload]:
         yield parse_stored(item)
 
 
-def read_page(owner: str, *, after: str, limit: int) -> ArtifactPage:
+def read_page(owner: str, *, after: str, limit: int, prefix: str = "") -> ArtifactPage:
     """One page of the owner's artifacts by hash, with one call. `after` is empty, or `following` of the last page.
 
     Offered uploads count towards `limit` but are left out, so a page can be shorter.
     """
-    where = equals(owner=owner) & above(hash=after or _AFTER_NOTES)
-    return _page(*ARTIFACTS.page(where, limit=limit))
+    keys = above(hash=after or _AFTER_NOTES)
+    if prefix:
+        first, end = max(prefix, after + "\0"), prefix + _AFTER_HASHES
+        if first > end:
+            # DynamoDB refuses bounds that are the wrong way round.
+            return ArtifactPage(artifacts=(), following=None)
+        keys = between("hash", first, end)
+    return _page(*ARTIFACTS.page(equals(owner=owner) & keys, limit=limit))
 
 
 def read_scopes_of(
@@ -151,8 +160,11 @@ def read_scopes_of(
 
 def _page(items: Sequence[Item], last: Item | None) -> ArtifactPage:
     return ArtifactPage(
-        artifacts=tuple(_artifact(item) for item in items if not item["hash"].endswith(_PENDING)),
+        artifacts=tuple(
+            parse_artifact(item) for item in items if not item["hash"].endswith(_PENDING)
+        ),
         following=None if last is None else str(last["hash"]),
+        read=len(items),
     )
 
 
@@ -371,6 +383,8 @@ def _artifact_item(artifact: Artifact) -> Item:
         "version": artifact.version,
         **writer_attributes(artifact.writer),
         "last_used_at": _listed_at(artifact),
+        # The sort key of the index `by_upload`, which offered uploads are not in.
+        "uploaded_at": to_ms(artifact.created_at),
         **{name: getattr(artifact.metadata, name) for name in _METADATA},
         # As text, because functions of the previous version may read it during an update and know no other type.
         "sha256": artifact.sha256,
@@ -396,7 +410,7 @@ def parse_upload(owner: str, key: str, id: str) -> Upload:
     return Upload(owner=owner, hash=hash, id=id, scope=scope)
 
 
-def _artifact(item: Item) -> Artifact:
+def parse_artifact(item: Item) -> Artifact:
     upload = parse_upload(item["owner"], item["hash"], item["upload_id"])
     last_used_at = from_ms(item["last_used_at"]) if "last_used_at" in item else None
     if last_used_at is not None and upload.scope is not None:

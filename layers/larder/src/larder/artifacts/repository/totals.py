@@ -15,6 +15,7 @@ from larder.usage.uploads import Uploads
 TOTALS = "#totals"
 
 _ITEMS_PER_TIME_CHECK = 1000
+_SUMMED = ("hash", "size_bytes", "last_used_at", "uploaded_at")
 
 _UPLOADS = "uploads#"
 _UPLOADED_BYTES = "uploaded_bytes#"
@@ -160,8 +161,8 @@ def sum_index(owner: str, *, has_time: Callable[[], bool] = lambda: True) -> Ind
 
     Reads all of them, one page at a time. For background work and the operator, never on a request.
     """
-    items = ARTIFACTS.query(equals(owner=owner), only=("hash", "size_bytes", "last_used_at"))
-    size_bytes = artifacts = unlisted = 0
+    items = ARTIFACTS.query(equals(owner=owner), only=_SUMMED)
+    size_bytes = artifacts = unlisted = undated = 0
     scopes: dict[str, tuple[int, int]] = {}
     for number, item in enumerate(items):
         if number % _ITEMS_PER_TIME_CHECK == 0 and not has_time():
@@ -170,13 +171,14 @@ def sum_index(owner: str, *, has_time: Callable[[], bool] = lambda: True) -> Ind
             size_bytes += item["size_bytes"]
             artifacts += 1
             unlisted += "last_used_at" not in item
+            undated += "uploaded_at" not in item
             _, scope = parse_index_key(item["hash"])
             if scope is not None:
                 bytes_before, artifacts_before = scopes.get(scope, (0, 0))
                 scopes[scope] = (bytes_before + item["size_bytes"], artifacts_before + 1)
     scoped_bytes = sum(of_scope for of_scope, _ in scopes.values())
     totals = Totals(size_bytes=size_bytes, artifacts=artifacts, scoped_bytes=scoped_bytes)
-    return IndexSum(totals=totals, unlisted=unlisted, scopes=scopes)
+    return IndexSum(totals=totals, unlisted=unlisted, undated=undated, scopes=scopes)
 
 
 def check_totals(owner: str, *, correct: bool, drift: Totals, next_at: datetime) -> None:

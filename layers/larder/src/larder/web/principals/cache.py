@@ -8,7 +8,7 @@
 | `UsageReader` | can read usage figures: permission `artifacts: read`, even if the owner is blocked |
 | `CacheReader` | can read artifacts: permission `artifacts: read`, and caching is neither disabled nor paused |
 | `CacheWriter` | can write artifacts: permission `artifacts: write`, a role that writes, and a quota that is not full |
-| `AuditReader` | can read the audit, even if the owner is blocked: `teams: read`, owner or admin; their own with a session |
+| `AuditReader` | can read the audit, even if the owner is blocked: `teams: read`, owner or admin |
 | `CachingOwner` | can disable and enable caching: permission `artifacts: manage`, and owner of the team |
 | `CacheManager` | can list and delete artifacts, even if caching is off: `artifacts: manage`, owner or admin |
 
@@ -253,7 +253,10 @@ def usage_reader(token: BearerToken, team: NamedTeam) -> CachePrincipal:
 
 
 def audit_reader(token: BearerToken, team: NamedTeam) -> CachePrincipal:
-    """Raises SessionRequired for a user's own audit, which has their sign-ins: keys are in the environment of builds."""
+    """Raises SessionRequired for a user's own audit: it has their sign-ins, and keys are in the environment of builds.
+
+    Also raises MissingRole.
+    """
     needs = {"teams": ("read",)}
     principal = _principal(token, team, None, needs, totals=False, even_blocked=True)
     if principal.membership.role is not None and not principal.membership.role.manages_members:

@@ -4,17 +4,28 @@ import base64
 import re
 from binascii import Error
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated
 
 from larder.artifacts.models import (
     ALL_SCOPES,
     HASH_PATTERN,
     SCOPE_PATTERN,
+    Order,
+    Wanted,
     parse_scope,
     parse_writer_id,
 )
+from larder.clock import from_ms
+from larder.teams.models import SHARED_SCOPE
 from larder.web.errors import InvalidRequest
-from larder.web.parameters import BearerToken, check_parameters, named_hash
+from larder.web.parameters import (
+    MAX_CI_LENGTH,
+    PRINTABLE,
+    BearerToken,
+    check_parameters,
+    named_hash,
+)
 from larder.web.powertools.resolver import Depends, Request
 
 MAX_ARTIFACTS = 100
@@ -22,19 +33,23 @@ DEFAULT_ARTIFACTS = 20
 
 _NEXT = "must be the `next` of the previous page"
 _NUMBER = re.compile(r"[0-9]{1,3}")
-_PLACE = re.compile(rf"{HASH_PATTERN}(?:\.{SCOPE_PATTERN})?(?:#[a-z]+)?")
+_PREFIX = re.compile(HASH_PATTERN)
+_MILLISECONDS = re.compile(r"[0-9]{1,14}")
+_PLACE = rf"{HASH_PATTERN}(?:\.{SCOPE_PATTERN})?(?:#[a-z]+)?"
+_PLACES = {
+    Order.HASH: re.compile(_PLACE),
+    Order.UPLOADED: re.compile(rf"[0-9]{{1,14}}@{_PLACE}"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class ArtifactsQuery:
-    """At most `limit` artifacts, in the order of hashes, after the hash `after`. It is empty for the first page.
-
-    `scope` is None if the query names none, which means the shared one.
-    """
+    """At most `limit` of the wanted artifacts, after the place `after`. It is empty for the first page."""
 
     limit: int
     after: str
-    scope: str | None
+    wanted: Wanted
+    names_scope: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,27 +62,51 @@ class RemovalQuery:
 
 def artifacts_query(_token: BearerToken, request: Request) -> ArtifactsQuery:
     """Raises InvalidRequest."""
-    check_parameters(request, "limit", "cursor", "scope")
+    check_parameters(
+        request,
+        *("limit", "cursor", "scope", "prefix", "writer", "ci", "from", "until", "order"),
+    )
     query = request.query_parameters or {}
     limit = query.get("limit", str(DEFAULT_ARTIFACTS))
     if not _NUMBER.fullmatch(limit) or not 1 <= int(limit) <= MAX_ARTIFACTS:
         raise InvalidRequest("limit", f"must be a whole number from 1 to {MAX_ARTIFACTS}")
-    cursor = query.get("cursor")
     scope = query.get("scope")
     if scope is not None and scope != ALL_SCOPES:
         parse_scope(scope)
+    order = query.get("order", Order.HASH)
+    if order not in list(Order):
+        raise InvalidRequest("order", f"must be {' or '.join(Order)}")
+    prefix = query.get("prefix", "")
+    if prefix and not _PREFIX.fullmatch(prefix):
+        raise InvalidRequest("prefix", "must be the beginning of a hash")
+    ci = query.get("ci")
+    if ci is not None and not (len(ci) <= MAX_CI_LENGTH and PRINTABLE.fullmatch(ci)):
+        raise InvalidRequest("ci", f"must hold 1 to {MAX_CI_LENGTH} printable ASCII characters")
+    wanted = Wanted(
+        order=Order(order),
+        scope=scope or SHARED_SCOPE,
+        prefix=prefix,
+        writer=parse_writer_id(query["writer"]) if "writer" in query else None,
+        ci=ci,
+        since=_moment("from", query.get("from")),
+        until=_moment("until", query.get("until")),
+    )
+    if wanted.since is not None and wanted.until is not None and wanted.since >= wanted.until:
+        raise InvalidRequest("from", "must be before `until`")
     return ArtifactsQuery(
-        limit=int(limit), after="" if cursor is None else _place(cursor), scope=scope
+        limit=int(limit),
+        after=_place(query["cursor"], wanted.order) if "cursor" in query else "",
+        wanted=wanted,
+        names_scope=scope is not None,
     )
 
 
-ArtifactsAsked = Annotated[ArtifactsQuery, Depends(artifacts_query)]
-
-
-def artifact_query(asked: ArtifactsAsked, request: Request) -> ArtifactsQuery:
+def artifact_query(token: BearerToken, request: Request) -> ArtifactsQuery:
     """The scope of one artifact. Only with ALL_SCOPES, there are pages. Raises InvalidRequest."""
+    check_parameters(request, "limit", "cursor", "scope")
+    asked = artifacts_query(token, request)
     for name in ("limit", "cursor"):
-        if asked.scope != ALL_SCOPES and name in (request.query_parameters or {}):
+        if asked.wanted.scope != ALL_SCOPES and name in (request.query_parameters or {}):
             raise InvalidRequest(name, f"must come with scope={ALL_SCOPES}")
     if asked.after and not asked.after.startswith(f"{named_hash(request)}."):
         raise InvalidRequest("cursor", _NEXT)
@@ -88,13 +127,21 @@ def cursor_of(place: str | None) -> str | None:
     return None if place is None else base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
 
 
-def _place(cursor: str) -> str:
+def _moment(name: str, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    if not _MILLISECONDS.fullmatch(text):
+        raise InvalidRequest(name, "must be milliseconds since 1970")
+    return from_ms(int(text))
+
+
+def _place(cursor: str, order: Order) -> str:
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         place = base64.b64decode(padded, altchars=b"-_", validate=True).decode("ascii")
     except (Error, ValueError):
         place = ""
-    if not _PLACE.fullmatch(place):
+    if not _PLACES[order].fullmatch(place):
         raise InvalidRequest("cursor", _NEXT)
     return place
 
@@ -116,6 +163,7 @@ def removal_query(_token: BearerToken, request: Request) -> RemovalQuery:
     return RemovalQuery(scope, is_scope=True)
 
 
+ArtifactsAsked = Annotated[ArtifactsQuery, Depends(artifacts_query)]
 ArtifactAsked = Annotated[ArtifactsQuery, Depends(artifact_query)]
 ScopeAsked = Annotated[str | None, Depends(scope_query)]
 RemovalAsked = Annotated[RemovalQuery, Depends(removal_query)]

@@ -50,10 +50,15 @@ class ArtifactJson(TypedDict):
 
 
 class CursorJson(TypedDict):
-    """Send `next` as `cursor` to get the next page. It is null on the last page."""
+    """Send `next` as `cursor` to get the next page. It is null on the last page.
+
+    A page can have fewer artifacts than `limit`, even none, without being the last. `read` is how many artifacts Larder
+    read for this page; a search reads 2,000 at most.
+    """
 
     count: int
     next: str | None
+    read: int
 
 
 class ArtifactsJson(TypedDict):
@@ -99,7 +104,11 @@ def artifact_json(artifact: Artifact, *, with_scope: bool) -> ArtifactJson:
 def artifacts_json(page: ArtifactPage, *, with_scope: bool) -> ArtifactsJson:
     return {
         "artifacts": [artifact_json(each, with_scope=with_scope) for each in page.artifacts],
-        "pagination": {"count": len(page.artifacts), "next": cursor_of(page.following)},
+        "pagination": {
+            "count": len(page.artifacts),
+            "next": cursor_of(page.following),
+            "read": page.read,
+        },
     }
 
 

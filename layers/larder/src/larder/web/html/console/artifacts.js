@@ -1,4 +1,4 @@
-// The stored artifacts, by hash: find one, see who wrote it, and delete it or all of its writer.
+// The stored artifacts: find some, see who wrote them, and delete one, all of a writer, or all of a time.
 
 const PAGE_LENGTH = 20;
 
@@ -11,44 +11,84 @@ async function loadNames({ team, manages }) {
   return { data: new Map(named), problem: null };
 }
 
+const NO_FILTER = { prefix: "", writer: "", ci: "", hours: "", order: "uploaded" };
+const PERIODS_STORED = [
+  ["", "Any time"],
+  ["1", "Last hour"],
+  ["24", "Last day"],
+  ["168", "Last 7 days"],
+];
+
+/** The query of the filter. */
+function filterQuery({ prefix, writer, ci, hours, order }) {
+  const named = {
+    prefix,
+    writer,
+    ci,
+    order,
+    from: hours && Date.now() - Number(hours) * HOUR,
+  };
+  return Object.entries(named)
+    .filter(([, value]) => value !== "")
+    .map(([name, value]) => `&${name}=${encodeURIComponent(value)}`)
+    .join("");
+}
+
 function Artifacts({ scope }) {
   // The cursors of the pages up to this one. The first page has none.
   const [cursors, setCursors] = useState([""]);
-  const [hash, setHash] = useState("");
+  const [filter, setFilter] = useState(filterQuery(NO_FILTER));
   const cursor = cursors.at(-1);
-  const path = hash
-    ? `/v1/artifacts/${encodeURIComponent(hash)}?${scope.query}`
-    : `/v1/artifacts?${scope.query}&limit=${PAGE_LENGTH}${cursor && `&cursor=${cursor}`}`;
-  const loaded = useLoad(path);
-  const names = useLoad(`names ${scope.path}`, () => loadNames(scope));
+  const loaded = useLoad(`/v1/artifacts?${scope.query}&limit=${PAGE_LENGTH}${filter}${cursor && `&cursor=${cursor}`}`);
+  const names = useLoad(`names ${scope.path}`, () => loadNames(scope)).data ?? new Map();
   const [open, setOpen] = useState(null);
   const close = (hasChanged) => {
     setOpen(null);
     if (hasChanged) loaded.reload();
   };
-  const rowsOf = (data) => (hash ? [data] : data.artifacts);
+  const search = (fields) => {
+    setCursors([""]);
+    setFilter(filterQuery({ ...fields, prefix: fields.prefix.trim() }));
+  };
+  const isFiltered = filter.replace(/&order=\w+/, "") !== "";
   return html`<${Head} title="Artifacts" />
+    <${Card}><${ArtifactsFilter} names=${names} search=${search} /><//>
     <${Card}>
-      <${Form} class="in-a-row" role="search" kind="second" action="Find" busy="Find" act=${(fields) => setHash(fields.hash.trim())}>
-        <${Field} label="Hash" name="hash" type="search" autocomplete="off" autocapitalize="none" spellcheck="false" hint="All of it. Leave it empty to list all artifacts." />
-      <//>
+      <${Loaded} of=${loaded} lines=${8} show=${({ artifacts, pagination: { next, read } }) => html`
+        ${artifacts.length > 0
+          ? html`<${ArtifactsTable} rows=${artifacts} names=${names} open=${setOpen} />`
+          : next !== null
+            ? html`<p>None of these ${formats.number.format(read)} artifacts. There are more to search.</p>`
+            : isFiltered || cursors.length > 1
+              ? html`<${Empty} title="No such artifacts"><p>They were never stored, have expired or were deleted.</p><//>`
+              : html`<${Empty} title="No artifacts yet"><p>What builds store appears here. Artifacts are kept for ${own.retentionDays} days.</p><//>`}
+        <div class="end">
+          ${cursors.length > 1 && html`<${Button} onClick=${() => setCursors(cursors.slice(0, -1))}>Back<//>`}
+          ${next !== null && html`<${Button} onClick=${() => setCursors([...cursors, next])}>More<//>`}
+        </div>`} />
     <//>
-    <${Card}>
-      ${loaded.status === 404
-        ? html`<${Empty} title="No such artifact"><p>It was never stored, has expired or was deleted.</p><//>`
-        : html`<${Loaded} of=${loaded} lines=${8} show=${(data) => {
-            const rows = rowsOf(data);
-            const next = data.pagination?.next ?? null;
-            if (rows.length === 0 && cursors.length === 1 && next === null)
-              return html`<${Empty} title="No artifacts yet"><p>What builds store appears here. Artifacts are kept for ${own.retentionDays} days.</p><//>`;
-            return html`<${ArtifactsTable} rows=${rows} names=${names.data ?? new Map()} open=${setOpen} />
-              ${!hash && html`<div class="end">
-                ${cursors.length > 1 && html`<${Button} onClick=${() => setCursors(cursors.slice(0, -1))}>Back<//>`}
-                ${next !== null && html`<${Button} onClick=${() => setCursors([...cursors, next])}>More<//>`}
-              </div>`}`;
-          }} />`}
+    ${open && html`<${open.what} scope=${scope} row=${open.row} names=${names} close=${close} />`}`;
+}
+
+function ArtifactsFilter({ names, search }) {
+  return html`<${Form} class="in-a-row" role="search" kind="second" action="Search" busy="Searching …" act=${search}>
+    <${Field} label="Hash begins with" name="prefix" type="search" autocomplete="off" autocapitalize="none" spellcheck="false" maxlength="128" />
+    <${Field} label="Written by" name="writer">
+      <option value="">Anyone</option>
+      ${[...names].map(([id, name]) => html`<option value=${id}>${visible(name)}</option>`)}
     <//>
-    ${open && html`<${open.what} scope=${scope} row=${open.row} names=${names.data ?? new Map()} close=${close} />`}`;
+    <${Field} label="CI" name="ci">
+      <option value="">Any</option>
+      ${Object.entries(CI_NAMES).filter(([ci]) => ci !== "other").map(([ci, name]) => html`<option value=${ci}>${name}</option>`)}
+    <//>
+    <${Field} label="Stored" name="hours">
+      ${PERIODS_STORED.map(([hours, text]) => html`<option value=${hours}>${text}</option>`)}
+    <//>
+    <${Field} label="Order" name="order">
+      <option value="uploaded">Newest first</option>
+      <option value="hash">By hash</option>
+    <//>
+  <//>`;
 }
 
 /** The name of the key or the user that wrote an artifact. Sessions have none. */
