@@ -5,7 +5,7 @@ from larder.artifacts import delete_by_writer
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit_entry
 from larder.web.principals.cache import CacheManager
-from larder.web.queries.artifacts import RemovalAsked
+from larder.web.queries.artifacts import RemovalTarget
 from larder.web.replies.artifacts import AcceptedRemovalJson, removal_json
 from larder.web.responses import AcceptedResponse, accepted_response
 
@@ -14,14 +14,14 @@ app = cache_api()
 
 @app.delete("/v1/artifacts")
 def delete_written_artifacts(
-    asked: RemovalAsked, principal: CacheManager
+    target: RemovalTarget, principal: CacheManager
 ) -> AcceptedResponse[AcceptedRemovalJson]:
-    """DELETE /v1/artifacts?writer=: delete all artifacts of one writer or one own scope, in a background job."""
+    """DELETE /v1/artifacts?writer=: delete all of a writer, a scope or a time, or everything, in a background job."""
     entry = delete_by_writer.ask_removal(
-        principal.owner, asked.id, by=principal.actor, now=clock.now()
+        principal.owner, target, by=principal.actor, now=clock.now()
     )
     audit_entry(entry)
-    return accepted_response(removal_json(entry, is_scope=asked.is_scope))
+    return accepted_response(removal_json(entry))
 
 
 handler = lambda_handler(app)

@@ -49,6 +49,7 @@ OPTIONS /v8/artifacts/events     yes   yes   yes    yes       yes    | yes     y
 OPTIONS /v8/artifacts/status     yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
 PUT     /v1/artifacts/status     yes   role  role   role      role   | yes     yes      yes    yes        | 402
 GET     /v1/artifacts            yes   yes   role   role      role   | yes     yes      yes    yes        | 402
+GET     /v1/artifacts/removals   yes   yes   role   role      role   | yes     yes      yes    yes        | 402
 GET     /v1/artifacts/{hash}     yes   yes   role   role      role   | yes     yes      yes    yes        | 402
 DELETE  /v1/artifacts/{hash}     yes   yes   role   role      role   | yes     yes      yes    yes        | 402
 DELETE  /v1/artifacts            yes   yes   role   role      role   | yes     yes      yes    yes        | 402
@@ -114,8 +115,9 @@ INSPECT = "GET /v1/artifacts/{hash}"
 DELETE = "DELETE /v1/artifacts/{hash}"
 DELETE_WRITTEN = "DELETE /v1/artifacts"
 USAGE = "GET /v1/usage"
+REMOVALS = "GET /v1/artifacts/removals"
 
-MANAGES = [SET_STATUS, LIST, INSPECT, DELETE, DELETE_WRITTEN]
+MANAGES = [SET_STATUS, LIST, REMOVALS, INSPECT, DELETE, DELETE_WRITTEN]
 ENDPOINTS = [PUT, PREFLIGHT, GET, HEAD, QUERY, EVENTS, STATUS, *MANAGES, USAGE]
 """Endpoints that check the token and act for the team in the query."""
 

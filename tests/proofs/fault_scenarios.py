@@ -481,6 +481,16 @@ def delete_written(s: Subject) -> Play:
     check_artifact(s, None)
 
 
+@scenario("GET /v1/artifacts/removals")
+def list_removals(s: Subject) -> Play:
+    stored_before(s, made())
+    assert s.send("DELETE", f"/v1/artifacts?writer={s.user.id}").status == 202
+    yield lambda: s.send("GET", "/v1/artifacts/removals")
+    replies = yield None
+    assert isinstance(replies, list)
+    assert [one["writer"] for one in replies[-1].json["removals"]] == [s.user.id]
+
+
 @scenario("GET /v1/usage")
 def usage(s: Subject) -> Play:
     stored_before(s, made())

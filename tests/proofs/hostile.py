@@ -156,6 +156,7 @@ ABOUT_A_HASH = [
 ABOUT_A_TEAM = [
     "GET /v8/artifacts/status",
     "GET /v1/artifacts",
+    "GET /v1/artifacts/removals",
     "OPTIONS /v8/artifacts/events",
     "POST /v8/artifacts/events",
     "GET /v1/usage",

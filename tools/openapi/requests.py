@@ -208,6 +208,14 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
             "The scope of the artifact. By default, the shared one.",
         ),
     ),
+    artifact_query.removals_query: (
+        _query(
+            "limit",
+            _number(1, artifact_query.MAX_ARTIFACTS, artifact_query.DEFAULT_ARTIFACTS),
+            "The maximum number of removals to return.",
+        ),
+        _query("cursor", _ANY_TEXT, "`next` of the previous page."),
+    ),
     artifact_query.removal_query: (
         _query(
             "writer",
@@ -217,7 +225,18 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
         _query(
             "scope",
             matching(SCOPE_PATTERN),
-            "The id of an own scope. The request names either this or `writer`.",
+            "The id of an own scope. The request names one of `writer`, `scope`, both `from` and `until`, or `all`.",
+        ),
+        _query(
+            "from",
+            _number(0, 10**14 - 1),
+            "Delete what was stored at this time or later, in milliseconds since 1970.",
+        ),
+        _query("until", _number(0, 10**14 - 1), "Delete what was stored before this time."),
+        _query(
+            "all",
+            _ANY_TEXT,
+            "Delete everything: the slug of the team, or the id of the user without a team.",
         ),
     ),
     api_key_query.keys_query: (

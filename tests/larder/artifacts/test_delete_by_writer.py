@@ -9,6 +9,7 @@ from larder.actor import Actor
 from larder.artifacts import finalize, service, sweep
 from larder.artifacts.delete_by_writer import delete_written
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload
+from larder.artifacts.removal_targets import EVERYTHING
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import add_to_totals, read_totals
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload
@@ -39,8 +40,8 @@ def store(
     )
 
 
-def remove(cloud: Cloud, writer: str | None = "another", *, now: datetime | None = None) -> bool:
-    return delete_written(cloud.team.id, writer=writer, now=now or clock.now())
+def remove(cloud: Cloud, target: str = "another", *, now: datetime | None = None) -> bool:
+    return delete_written(cloud.team.id, target, now=now or clock.now())
 
 
 def hashes(owner: str) -> list[str]:
@@ -80,7 +81,7 @@ def test_without_a_writer_everything_is_deleted_and_the_sweep_empties_the_bucket
     store(cloud, "a1")
     store(cloud, "a2", writer="mine")
     offer(cloud.send, "a3")
-    assert remove(cloud, None)
+    assert remove(cloud, EVERYTHING)
     assert hashes(cloud.team.id) == []
     assert read_totals(cloud.team.id) == Totals()
     assert len(object_keys()) == 2
@@ -187,7 +188,7 @@ def test_an_interrupted_removal_is_finished_by_the_next_one(cloud: Cloud) -> Non
     add_to_totals(cloud.team.id, 250, 250, quota_bytes=None)
     looks = iter([True, True, False])
     assert not delete_written(
-        cloud.team.id, writer="another", now=clock.now(), has_time=lambda: next(looks)
+        cloud.team.id, "another", now=clock.now(), has_time=lambda: next(looks)
     )
     assert read_totals(cloud.team.id) == Totals(size_bytes=50, artifacts=50)
     assert len(hashes(cloud.team.id)) == 50

@@ -1,6 +1,6 @@
-"""Delete everything that one key, session or user wrote, or that is in one own scope, however much that is.
+"""Delete everything that one key, session or user wrote, or that is in one own scope, or of a time, or all of it.
 
-In place of the id of the writer, each function takes the id of the scope: their lengths differ, so no id is both.
+However much that is. `target` says which (`removal_targets`).
 
 The request only records the removal in the index, and the function RemoveArtifacts carries it out. If that invocation
 is lost or runs out of time, the sweep finishes the work. It makes a second pass when no upload begun before the removal
@@ -9,20 +9,23 @@ can arrive any more: one in progress during the first pass can be published afte
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
 
 from larder.actor import Actor
 from larder.artifacts import finalize, jobs
 from larder.artifacts.jobs import JobKind, RemovalJob
-from larder.artifacts.models import Artifact, PendingUpload, Removal
+from larder.artifacts.models import Artifact, PendingUpload, Removal, RemovalPage
+from larder.artifacts.removal_targets import Stored, is_in_target
 from larder.artifacts.repository import index
 from larder.artifacts.repository.sweep_queue import (
     add_removal,
+    add_removed,
     delete_removal,
     postpone_removal,
     read_removal,
+    read_removals,
 )
 from larder.audit import repository as audit
 from larder.audit.models import Action, Entry
@@ -42,8 +45,6 @@ _FUNCTION_TAKES = timedelta(minutes=20)
 _LAST_PASS_AFTER = index.PENDING_LIFETIME + timedelta(hours=1)
 """How long after the request an upload that was begun before it can still arrive."""
 
-Stored = Artifact | PendingUpload
-
 
 @dataclass(slots=True)
 class RemovalReport:
@@ -56,36 +57,41 @@ class RemovalReport:
     finished: bool = True
 
 
-def ask_removal(owner: str, writer: str, *, by: Actor | None, now: datetime) -> Entry:
-    """Request the removal of all that this key, session or user has uploaded for the owner. Returns the audit entry.
+def ask_removal(owner: str, target: str, *, by: Actor | None, now: datetime) -> Entry:
+    """Request the removal of the target from what the owner stores. Returns the audit entry.
 
     The cost does not depend on the number of artifacts. `by` is the caller, None for the operator. Raises TryAgain.
     """
-    entry, removal = _record(owner, writer, by=by, now=now)
+    entry, removal = _record(owner, target, by=by, now=now)
     with suppress(TryAgain):
         # If this fails, the sweep finds the recorded removal.
-        job = RemovalJob(kind=JobKind.WRITTEN, owner=removal.owner, writer=removal.writer)
+        job = RemovalJob(kind=JobKind.WRITTEN, owner=removal.owner, writer=removal.target)
         jobs.hand_over(job)
     return entry
 
 
 def delete_written_now(
-    owner: str, writer: str, *, now: datetime, has_time: Callable[[], bool] = lambda: True
+    owner: str, target: str, *, now: datetime, has_time: Callable[[], bool] = lambda: True
 ) -> RemovalReport:
     """Like `ask_removal`, but carries the removal out at once. For the operator, who waits for it.
 
     If it is interrupted, the sweep finishes it.
     """
-    _, removal = _record(owner, writer, by=None, now=now)
+    _, removal = _record(owner, target, by=None, now=now)
     return carry_out(removal, now=now, has_time=has_time)
 
 
 def do_job(
-    owner: str, writer: str, *, now: datetime, has_time: Callable[[], bool] = lambda: True
+    owner: str, target: str, *, now: datetime, has_time: Callable[[], bool] = lambda: True
 ) -> RemovalReport:
     """Carry out the removal that the job names. Does nothing if it is done already."""
-    removal = read_removal(owner, writer)
+    removal = read_removal(owner, target)
     return RemovalReport() if removal is None else carry_out(removal, now=now, has_time=has_time)
+
+
+def open_removals(owner: str, *, after: str, limit: int) -> RemovalPage:
+    """A page of the owner's removals whose last pass is not over, which takes a day. `after` is empty at first."""
+    return read_removals(owner, after=after, limit=limit)
 
 
 def carry_out(
@@ -95,16 +101,21 @@ def carry_out(
 
     def is_affected(item: Stored) -> bool:
         begun_before = item.upload.begun_at <= removal.asked_at + _CLOCK_SKEW
-        return begun_before and _is_written_by(item, removal.writer)
+        return begun_before and is_in_target(item, removal.target)
 
-    report = _delete_all(removal.owner, is_affected, now=now, has_time=has_time)
+    def note(artifacts: int, size_bytes: int) -> None:
+        # Readers see it as progress. An error does not stop the removal.
+        with suppress(TryAgain):
+            add_removed(removal, artifacts=artifacts, size_bytes=size_bytes)
+
+    report = _delete_all(removal.owner, is_affected, now=now, has_time=has_time, note=note)
     last = now >= removal.asked_at + _LAST_PASS_AFTER
     if report.artifacts or (report.finished and not last):
         audit.add(
             make_entry(
                 removal.owner,
                 Action.REMOVAL_DONE,
-                removal.writer,
+                removal.target,
                 removal.by,
                 artifacts=report.artifacts,
                 size_bytes=report.size_bytes,
@@ -114,18 +125,18 @@ def carry_out(
     if report.finished and last:
         delete_removal(removal)
     elif report.finished:
-        postpone_removal(removal, until=removal.asked_at + _LAST_PASS_AFTER)
+        postpone_removal(removal, until=removal.asked_at + _LAST_PASS_AFTER, passed_at=now)
     return report
 
 
 def delete_written(
     owner: str,
+    target: str,
     *,
-    writer: str | None,
     now: datetime,
     has_time: Callable[[], bool] = lambda: True,
 ) -> bool:
-    """Delete what this key, session or user wrote for the owner; for None, everything that the owner stores.
+    """Delete the target from what the owner stores.
 
     Also refuses uploads that were offered but have not arrived. Returns False if `has_time` stopped it or a store did
     not reply. Totals are correct at that point, and another call does the rest. Safe to run alongside uploads, reads,
@@ -133,13 +144,13 @@ def delete_written(
     artifacts: use it for background work, never on a request.
     """
     return _delete_all(
-        owner, lambda item: _is_written_by(item, writer), now=now, has_time=has_time
+        owner, lambda item: is_in_target(item, target), now=now, has_time=has_time
     ).finished
 
 
-def _record(owner: str, writer: str, *, by: Actor | None, now: datetime) -> tuple[Entry, Removal]:
-    removal = Removal(owner=owner, writer=writer, asked_at=now, by=by)
-    entry = make_entry(owner, Action.REMOVAL_ASKED, writer, by, now=now)
+def _record(owner: str, target: str, *, by: Actor | None, now: datetime) -> tuple[Entry, Removal]:
+    removal = Removal(owner=owner, target=target, asked_at=now, by=by)
+    entry = make_entry(owner, Action.REMOVAL_ASKED, target, by, now=now)
     add_removal(removal, noting=entry, due_at=now + _FUNCTION_TAKES)
     return entry, removal
 
@@ -150,7 +161,9 @@ def _delete_all(
     *,
     now: datetime,
     has_time: Callable[[], bool],
+    note: Callable[[int, int], None] = lambda _artifacts, _size_bytes: None,
 ) -> RemovalReport:
+    """`note` gets the number and the bytes of the artifacts that each batch deleted, if there are any."""
     report = RemovalReport()
     items = index.stored_by(owner)
     while batch := list(islice(items, _BATCH_SIZE)):
@@ -158,6 +171,7 @@ def _delete_all(
             report.finished = False
             return report
         deletions = [submit(_delete, item, is_affected, now) for item in batch if is_affected(item)]
+        before = replace(report)
         for deletion in deletions:
             try:
                 deleted = deletion.result()
@@ -171,6 +185,8 @@ def _delete_all(
                     report.size_bytes += deleted.size_bytes
                 case PendingUpload():
                     report.offers += 1
+        if report.artifacts > before.artifacts:
+            note(report.artifacts - before.artifacts, report.size_bytes - before.size_bytes)
     return report
 
 
@@ -199,9 +215,3 @@ def _read_current(item: Stored, is_affected: Callable[[Stored], bool]) -> Stored
     if isinstance(item, PendingUpload) and entry.pending is not None:
         current = entry.pending
     return current if current is not None and is_affected(current) else None
-
-
-def _is_written_by(item: Stored, writer: str | None) -> bool:
-    if writer in (None, item.upload.scope):
-        return True
-    return item.writer is not None and item.writer.has_id(writer)

@@ -12,14 +12,14 @@ from larder.settings import settings
 
 class JobKind(StrEnum):
     WRITTEN = "written"
-    """Remove what a key, session or user wrote."""
+    """Carry out a removal, such as of all that a key, session or user wrote."""
     LEAST_RECENTLY_USED = "least_recently_used"
     """Evict the least recently used artifacts to free space in the quota."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalJob:
-    """Artifacts of `owner` to delete. For `WRITTEN`, `writer` is the id of the key, session or user that wrote them.
+    """Artifacts of `owner` to delete. For `WRITTEN`, `writer` is the target of the removal, such as the id of a key.
 
     Everything else is in the index, so that a job that runs twice or late does no harm.
     """

@@ -38,7 +38,7 @@ INDEXED_BODY_BYTES = 2000
 below 4 KB, so reading it costs the same as without the body."""
 
 _HASH = re.compile(HASH_PATTERN)
-_RESERVED_PATHS = frozenset({"events", "status"})
+_RESERVED_PATHS = frozenset({"events", "removals", "status"})
 
 
 def is_hash(text: str) -> bool:
@@ -285,15 +285,27 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """A request to delete all that a key, session or user began to upload before `asked_at`.
+    """A request to delete all of a target (`removal_targets`) that someone began to upload before `asked_at`.
 
-    `by` is who requested it, None for the operator at the command line.
+    `by` is who requested it, None for the operator at the command line. `artifacts` and `size_bytes` count what it has
+    deleted so far. `passed_at` is when its first pass was complete; the second one finds uploads that were in progress.
     """
 
     owner: str
-    writer: str
+    target: str
     asked_at: datetime
     by: Actor | None = None
+    artifacts: int = 0
+    size_bytes: int = 0
+    passed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovalPage:
+    """Some open removals of an owner. Pass `following` as `after` for the next page; None on the last page."""
+
+    removals: tuple[Removal, ...]
+    following: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,7 @@ _SCRIPTS = (
     "console/storage.js",
     "console/overview.js",
     "console/artifacts.js",
+    "console/removals.js",
     "console/keys.js",
     "console/members.js",
     "console/activity.js",

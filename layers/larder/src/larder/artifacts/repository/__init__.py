@@ -6,7 +6,7 @@
 | `<hash>#pending` | the direct upload last offered for the hash | index |
 | `<hash>.<scope>`, `<hash>.<scope>#pending` | the same, in the own scope of a credential of a protected team | index |
 | `#discarded#<upload id>` | an object that is no longer in use; the sweep deletes it, then this item | index |
-| `#removal#<writer>` | a request to delete all that this key, session or user wrote | sweep_queue |
+| `#removal#<target>` | a request to delete all of a writer, an own scope or a time, or everything | sweep_queue |
 | `#scope#<scope>` | who writes an own scope, and how much it holds | scopes |
 | `#shared` | when something was last uploaded to the shared scope of a protected team | scopes |
 | `#totals` | bytes and number of the owner's artifacts, the drift of the last check, the last days' uploads | totals |

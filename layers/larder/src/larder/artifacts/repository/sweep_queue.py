@@ -10,6 +10,7 @@ from larder.artifacts.models import (
     Artifact,
     PendingUpload,
     Removal,
+    RemovalPage,
     Totals,
     Upload,
 )
@@ -27,7 +28,7 @@ from larder.artifacts.repository.table import (
 )
 from larder.artifacts.repository.totals import TOTALS, parse_totals
 from larder.clock import from_ms, to_epoch_seconds, to_ms
-from larder.conditions import Condition, at_most, equals
+from larder.conditions import Condition, at_most, between, equals
 from larder.tables import ARTIFACTS, Item, Key, commit
 
 if TYPE_CHECKING:
@@ -121,13 +122,13 @@ def delete_discarded_if_published(upload: Upload) -> bool:
 
 
 def add_removal(removal: Removal, *, noting: "Entry", due_at: datetime) -> None:
-    """Store a removal together with its audit entry. Replaces an earlier removal of the same writer.
+    """Store a removal together with its audit entry. Replaces an earlier removal of the same target.
 
     From `due_at` on, the sweep carries it out if the function has not.
     """
     item = {
         "owner": removal.owner,
-        "hash": _REMOVAL + removal.writer,
+        "hash": _REMOVAL + removal.target,
         "asked_at": to_ms(removal.asked_at),
         **writer_attributes(removal.by),
         "sweep_shard": _REMOVALS_SHARD,
@@ -136,24 +137,41 @@ def add_removal(removal: Removal, *, noting: "Entry", due_at: datetime) -> None:
     commit(ARTIFACTS.put(item), *audit_puts(noting))
 
 
-def read_removal(owner: str, writer: str) -> Removal | None:
-    items = ARTIFACTS.get_many([(owner, _REMOVAL + writer)])
+def read_removal(owner: str, target: str) -> Removal | None:
+    items = ARTIFACTS.get_many([(owner, _REMOVAL + target)])
     return _removal(items[0]) if items else None
 
 
-def postpone_removal(removal: Removal, *, until: datetime) -> None:
-    """Schedule another pass, unless a later removal of the same writer has replaced this one."""
-    later = {"sweep_at": to_epoch_seconds(until)}
+def read_removals(owner: str, *, after: str, limit: int) -> RemovalPage:
+    """A page of the owner's removals, by target. `after` is empty, or `following` of the last page."""
+    first, end = _REMOVAL + after + "\0", _REMOVAL + "~"
+    where = equals(owner=owner) & between("hash", first, end)
+    items, last = ARTIFACTS.page(where, limit=limit)
+    return RemovalPage(
+        removals=tuple(_removal(item) for item in items),
+        following=None if last is None else str(last["hash"]).removeprefix(_REMOVAL),
+    )
+
+
+def add_removed(removal: Removal, *, artifacts: int, size_bytes: int) -> None:
+    """Count what the removal has deleted, unless a later one of the same target has replaced it."""
+    removed = {"artifacts": artifacts, "size_bytes": size_bytes}
+    commit(ARTIFACTS.update(*_removal_key(removal), add=removed, when=_is_same(removal)))
+
+
+def postpone_removal(removal: Removal, *, until: datetime, passed_at: datetime) -> None:
+    """Schedule another pass, unless a later removal of the same target has replaced this one."""
+    later = {"sweep_at": to_epoch_seconds(until), "passed_at": to_ms(passed_at)}
     commit(ARTIFACTS.update(*_removal_key(removal), set=later, when=_is_same(removal)))
 
 
 def delete_removal(removal: Removal) -> None:
-    """Delete a finished removal, unless a later one of the same writer has replaced it."""
+    """Delete a finished removal, unless a later one of the same target has replaced it."""
     commit(ARTIFACTS.delete(*_removal_key(removal), when=_is_same(removal)))
 
 
 def _removal_key(removal: Removal) -> Key:
-    return removal.owner, _REMOVAL + removal.writer
+    return removal.owner, _REMOVAL + removal.target
 
 
 def _is_same(removal: Removal) -> Condition:
@@ -163,7 +181,10 @@ def _is_same(removal: Removal) -> Condition:
 def _removal(item: Item) -> Removal:
     return Removal(
         owner=item["owner"],
-        writer=item["hash"].removeprefix(_REMOVAL),
+        target=item["hash"].removeprefix(_REMOVAL),
         asked_at=from_ms(item["asked_at"]),
         by=writer_of(item),
+        artifacts=item.get("artifacts", 0),
+        size_bytes=item.get("size_bytes", 0),
+        passed_at=from_ms(item["passed_at"]) if "passed_at" in item else None,
     )

@@ -3,6 +3,7 @@
 import base64
 import re
 from binascii import Error
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -16,6 +17,7 @@ from larder.artifacts.models import (
     parse_scope,
     parse_writer_id,
 )
+from larder.artifacts.removal_targets import EVERYTHING, TARGET_PATTERN, Range
 from larder.clock import from_ms
 from larder.teams.models import SHARED_SCOPE
 from larder.web.errors import InvalidRequest
@@ -27,6 +29,7 @@ from larder.web.parameters import (
     named_hash,
 )
 from larder.web.powertools.resolver import Depends, Request
+from larder.web.principals.cache import CacheManager
 
 MAX_ARTIFACTS = 100
 DEFAULT_ARTIFACTS = 20
@@ -36,6 +39,7 @@ _NUMBER = re.compile(r"[0-9]{1,3}")
 _PREFIX = re.compile(HASH_PATTERN)
 _MILLISECONDS = re.compile(r"[0-9]{1,14}")
 _PLACE = rf"{HASH_PATTERN}(?:\.{SCOPE_PATTERN})?(?:#[a-z]+)?"
+_TARGET = re.compile(TARGET_PATTERN)
 _PLACES = {
     Order.HASH: re.compile(_PLACE),
     Order.UPLOADED: re.compile(rf"[0-9]{{1,14}}@{_PLACE}"),
@@ -54,10 +58,18 @@ class ArtifactsQuery:
 
 @dataclass(frozen=True, slots=True)
 class RemovalQuery:
-    """What to delete: everything from one writer (a key, a session or a user), or everything in an own scope."""
+    """The target to delete. `name` is what the request repeats to delete everything, None otherwise."""
 
-    id: str
-    is_scope: bool
+    target: str
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalsQuery:
+    """At most `limit` removals, after the target `after`. It is empty for the first page."""
+
+    limit: int
+    after: str
 
 
 def artifacts_query(_token: BearerToken, request: Request) -> ArtifactsQuery:
@@ -67,9 +79,7 @@ def artifacts_query(_token: BearerToken, request: Request) -> ArtifactsQuery:
         *("limit", "cursor", "scope", "prefix", "writer", "ci", "from", "until", "order"),
     )
     query = request.query_parameters or {}
-    limit = query.get("limit", str(DEFAULT_ARTIFACTS))
-    if not _NUMBER.fullmatch(limit) or not 1 <= int(limit) <= MAX_ARTIFACTS:
-        raise InvalidRequest("limit", f"must be a whole number from 1 to {MAX_ARTIFACTS}")
+    limit = _limit(query)
     scope = query.get("scope")
     if scope is not None and scope != ALL_SCOPES:
         parse_scope(scope)
@@ -88,14 +98,14 @@ def artifacts_query(_token: BearerToken, request: Request) -> ArtifactsQuery:
         prefix=prefix,
         writer=parse_writer_id(query["writer"]) if "writer" in query else None,
         ci=ci,
-        since=_moment("from", query.get("from")),
-        until=_moment("until", query.get("until")),
+        since=_moment("from", query["from"]) if "from" in query else None,
+        until=_moment("until", query["until"]) if "until" in query else None,
     )
     if wanted.since is not None and wanted.until is not None and wanted.since >= wanted.until:
         raise InvalidRequest("from", "must be before `until`")
     return ArtifactsQuery(
-        limit=int(limit),
-        after=_place(query["cursor"], wanted.order) if "cursor" in query else "",
+        limit=limit,
+        after=_place(query["cursor"], _PLACES[wanted.order]) if "cursor" in query else "",
         wanted=wanted,
         names_scope=scope is not None,
     )
@@ -127,43 +137,87 @@ def cursor_of(place: str | None) -> str | None:
     return None if place is None else base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
 
 
-def _moment(name: str, text: str | None) -> datetime | None:
-    if text is None:
-        return None
+def _moment(name: str, text: str) -> datetime:
     if not _MILLISECONDS.fullmatch(text):
         raise InvalidRequest(name, "must be milliseconds since 1970")
     return from_ms(int(text))
 
 
-def _place(cursor: str, order: Order) -> str:
+def _place(cursor: str, form: re.Pattern[str]) -> str:
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         place = base64.b64decode(padded, altchars=b"-_", validate=True).decode("ascii")
     except (Error, ValueError):
         place = ""
-    if not _PLACES[order].fullmatch(place):
+    if not form.fullmatch(place):
         raise InvalidRequest("cursor", _NEXT)
     return place
 
 
+def removals_query(_token: BearerToken, request: Request) -> RemovalsQuery:
+    """Raises InvalidRequest."""
+    check_parameters(request, "limit", "cursor")
+    query = request.query_parameters or {}
+    return RemovalsQuery(
+        limit=_limit(query),
+        after=_place(query["cursor"], _TARGET) if "cursor" in query else "",
+    )
+
+
 def removal_query(_token: BearerToken, request: Request) -> RemovalQuery:
-    """Requires one parameter, so that a forgotten one does not delete everything.
+    """Requires exactly one target, so that a forgotten parameter does not delete everything.
 
     Raises InvalidValue, InvalidRequest.
     """
-    check_parameters(request, "writer", "scope")
+    check_parameters(request, "writer", "scope", "from", "until", "all")
     query = request.query_parameters or {}
-    if "scope" not in query:
-        return RemovalQuery(parse_writer_id(query.get("writer", "")), is_scope=False)
-    if "writer" in query:
-        raise InvalidRequest("scope", "must not come with writer")
+    others = [name for name in ("scope", "from", "until", "all") if name in query]
+    if "writer" in query or not others:
+        if others:
+            raise InvalidRequest(others[0], "must not come with writer")
+        return RemovalQuery(parse_writer_id(query.get("writer", "")))
+    if others == ["from", "until"]:
+        return RemovalQuery(_range(query).target)
+    if len(others) > 1 or others[0] in ("from", "until"):
+        raise InvalidRequest(
+            others[0],
+            "needs the right company: name a writer, a scope, both from and until, or all",
+        )
+    if "all" in query:
+        return RemovalQuery(EVERYTHING, name=query["all"])
     scope = parse_scope(query["scope"])
     if scope is None:
         raise InvalidRequest("scope", "must be the id of an own scope")
-    return RemovalQuery(scope, is_scope=True)
+    return RemovalQuery(scope)
+
+
+RemovalAsked = Annotated[RemovalQuery, Depends(removal_query)]
+
+
+def removal_target(asked: RemovalAsked, principal: CacheManager) -> str:
+    """The target of the removal. To delete everything, the request has to repeat its owner. Raises InvalidRequest."""
+    team = principal.membership.team
+    if asked.name not in (None, principal.owner if team is None else team.slug):
+        raise InvalidRequest("all", "must be the slug of the team, or your user id without a team")
+    return asked.target
+
+
+def _limit(query: Mapping[str, str]) -> int:
+    limit = query.get("limit", str(DEFAULT_ARTIFACTS))
+    if not _NUMBER.fullmatch(limit) or not 1 <= int(limit) <= MAX_ARTIFACTS:
+        raise InvalidRequest("limit", f"must be a whole number from 1 to {MAX_ARTIFACTS}")
+    return int(limit)
+
+
+def _range(query: Mapping[str, str]) -> Range:
+    since, until = _moment("from", query["from"]), _moment("until", query["until"])
+    if since >= until:
+        raise InvalidRequest("from", "must be before `until`")
+    return Range(since, until)
 
 
 ArtifactsAsked = Annotated[ArtifactsQuery, Depends(artifacts_query)]
 ArtifactAsked = Annotated[ArtifactsQuery, Depends(artifact_query)]
 ScopeAsked = Annotated[str | None, Depends(scope_query)]
-RemovalAsked = Annotated[RemovalQuery, Depends(removal_query)]
+RemovalsAsked = Annotated[RemovalsQuery, Depends(removals_query)]
+RemovalTarget = Annotated[str, Depends(removal_target)]

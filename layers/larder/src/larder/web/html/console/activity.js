@@ -74,6 +74,7 @@ async function loadActivityNames(scope) {
 
 /** A name, or the beginning of an id that has none. Hashes are shown as they are. */
 function Subject({ entry, names }) {
+  if (entry.action.startsWith("removal_")) return html`<${RemovalTarget} of=${targetOfSubject(entry.subject)} names=${names} />`;
   if (entry.action.startsWith("artifact_")) return html`<code>${visible(entry.subject)}</code>`;
   const name = entry.subjectName ?? names.get(entry.subject);
   return name ? html`<${Name} of=${name} />` : html`<span class="soft">${visible(entry.subject.slice(0, 8))}…</span>`;

@@ -34,7 +34,7 @@ function filterQuery({ prefix, writer, ci, hours, order }) {
     .join("");
 }
 
-function Artifacts({ scope }) {
+function Artifacts({ scope, user }) {
   // The cursors of the pages up to this one. The first page has none.
   const [cursors, setCursors] = useState([""]);
   const [filter, setFilter] = useState(filterQuery(NO_FILTER));
@@ -42,16 +42,23 @@ function Artifacts({ scope }) {
   const loaded = useLoad(`/v1/artifacts?${scope.query}&limit=${PAGE_LENGTH}${filter}${cursor && `&cursor=${cursor}`}`);
   const names = useLoad(`names ${scope.path}`, () => loadNames(scope)).data ?? new Map();
   const [open, setOpen] = useState(null);
+  const [removals, setRemovals] = useState(0);
   const close = (hasChanged) => {
     setOpen(null);
-    if (hasChanged) loaded.reload();
+    if (!hasChanged) return;
+    loaded.reload();
+    setRemovals(removals + 1);
   };
   const search = (fields) => {
     setCursors([""]);
     setFilter(filterQuery({ ...fields, prefix: fields.prefix.trim() }));
   };
   const isFiltered = filter.replace(/&order=\w+/, "") !== "";
-  return html`<${Head} title="Artifacts" />
+  return html`<${Head} title="Artifacts"><div class="buttons">
+      <${Button} onClick=${() => setOpen({ what: DeleteStoredThen })}>Delete by time<//>
+      <${Button} onClick=${() => setOpen({ what: DeleteEverything })}>Delete all<//>
+    </div><//>
+    <${Removals} key=${removals} scope=${scope} names=${names} removed=${loaded.reload} />
     <${Card}><${ArtifactsFilter} names=${names} search=${search} /><//>
     <${Card}>
       <${Loaded} of=${loaded} lines=${8} show=${({ artifacts, pagination: { next, read } }) => html`
@@ -67,7 +74,7 @@ function Artifacts({ scope }) {
           ${next !== null && html`<${Button} onClick=${() => setCursors([...cursors, next])}>More<//>`}
         </div>`} />
     <//>
-    ${open && html`<${open.what} scope=${scope} row=${open.row} names=${names} close=${close} />`}`;
+    ${open && html`<${open.what} scope=${scope} user=${user} row=${open.row} names=${names} close=${close} />`}`;
 }
 
 function ArtifactsFilter({ names, search }) {

@@ -1,0 +1,20 @@
+"""GET /v1/artifacts/removals"""
+
+from larder.artifacts import delete_by_writer
+from larder.web.app import cache_api, lambda_handler
+from larder.web.principals.cache import CacheManager
+from larder.web.queries.artifacts import RemovalsAsked
+from larder.web.replies.artifacts import RemovalsJson, removals_json
+from larder.web.responses import JsonResponse, json_response
+
+app = cache_api()
+
+
+@app.get("/v1/artifacts/removals")
+def list_removals(asked: RemovalsAsked, principal: CacheManager) -> JsonResponse[RemovalsJson]:
+    """GET /v1/artifacts/removals: list the removals of the last day, and what each has deleted so far."""
+    page = delete_by_writer.open_removals(principal.owner, after=asked.after, limit=asked.limit)
+    return json_response(removals_json(page))
+
+
+handler = lambda_handler(app)
