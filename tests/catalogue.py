@@ -82,7 +82,9 @@ class Request:
     @property
     def for_team(self) -> bool:
         """Whether its query can name a team. `Sender` and events/ add it."""
-        return self.path.startswith(("/v8/artifacts", "/v1/artifacts", "/v1/usage", "/v1/audit"))
+        return self.path.startswith(
+            ("/v8/artifacts", "/v1/artifacts", "/v1/usage", "/v1/audit", "/v1/storage")
+        )
 
     def __call__(self, send: Sender) -> Reply:
         """Send it with the token and the team of `send`."""
@@ -284,5 +286,6 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
         ),
         "GET /v1/audit": by_session(query="action=caching_set,key_deleted"),
         # functions/usage
+        "GET /v1/storage": by_session(),
         "GET /v1/usage": by_key(query="from=2026-11-01&to=2026-11-21"),
     }

@@ -54,6 +54,7 @@ GET     /v1/artifacts/{hash}     yes   yes   role   role      role   | yes     y
 DELETE  /v1/artifacts/{hash}     yes   yes   role   role      role   | yes     yes      yes    yes        | 402
 DELETE  /v1/artifacts            yes   yes   role   role      role   | yes     yes      yes    yes        | 402
 GET     /v1/usage                yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
+GET     /v1/storage              yes   yes   role   role      role   | yes     yes      yes    yes        | 402
 GET     /v1/audit                yes   yes   role   role      role   | yes     yes      yes    yes        | yes
 GET     /v2/user                 yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
 GET     /v2/teams                yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
@@ -115,9 +116,10 @@ INSPECT = "GET /v1/artifacts/{hash}"
 DELETE = "DELETE /v1/artifacts/{hash}"
 DELETE_WRITTEN = "DELETE /v1/artifacts"
 USAGE = "GET /v1/usage"
+STORAGE = "GET /v1/storage"
 REMOVALS = "GET /v1/artifacts/removals"
 
-MANAGES = [SET_STATUS, LIST, REMOVALS, INSPECT, DELETE, DELETE_WRITTEN]
+MANAGES = [SET_STATUS, LIST, REMOVALS, STORAGE, INSPECT, DELETE, DELETE_WRITTEN]
 ENDPOINTS = [PUT, PREFLIGHT, GET, HEAD, QUERY, EVENTS, STATUS, *MANAGES, USAGE]
 """Endpoints that check the token and act for the team in the query."""
 

@@ -491,6 +491,16 @@ def list_removals(s: Subject) -> Play:
     assert [one["writer"] for one in replies[-1].json["removals"]] == [s.user.id]
 
 
+@scenario("GET /v1/storage")
+def storage(s: Subject) -> Play:
+    stored_before(s, made())
+    function("artifacts.sweep_artifacts.handler")
+    yield lambda: s.send("GET", "/v1/storage")
+    replies = yield None
+    assert isinstance(replies, list)
+    assert replies[-1].json["storage"]["storedBytes"] == 3_000
+
+
 @scenario("GET /v1/usage")
 def usage(s: Subject) -> Play:
     stored_before(s, made())

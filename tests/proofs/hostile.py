@@ -160,6 +160,7 @@ ABOUT_A_TEAM = [
     "OPTIONS /v8/artifacts/events",
     "POST /v8/artifacts/events",
     "GET /v1/usage",
+    "GET /v1/storage",
     "GET /v1/audit",
     "PUT /v1/artifacts/status",
 ]

@@ -7,7 +7,8 @@ import pytest
 
 from larder import clock
 from larder.actor import Actor
-from larder.artifacts import management, sweep
+from larder.artifacts import sweep
+from larder.artifacts.management import SEARCH_PAGE_LENGTH, SEARCH_PAGES
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Upload
 from larder.artifacts.repository import index
 from larder.clock import to_ms
@@ -19,6 +20,7 @@ from tests.proofs.aws_calls import counted
 from tests.requests import Cloud, Sender
 
 NOW = clock.now()
+MOST_READ = SEARCH_PAGES * SEARCH_PAGE_LENGTH
 HOUR = timedelta(hours=1)
 
 
@@ -45,6 +47,13 @@ def publish(
         metadata=ArtifactMetadata(ci=ci),
     )
     assert index.publish(artifact, replaces=None, now=at)
+
+
+def stored(cloud: Cloud, hash: str) -> dict[str, Any]:
+    """The item of an artifact, for tests with many of them."""
+    at = to_ms(NOW)
+    item = {"owner": cloud.team.id, "hash": hash, "size_bytes": 1, "created_at": at}
+    return {**item, "upload_id": f"{at:012x}{0:016x}"}
 
 
 def found(manage: Sender, **query: str) -> list[str]:
@@ -133,20 +142,18 @@ def test_filters_are_combined_and_respect_scopes(cloud: Cloud, manage: Sender) -
     assert found(manage, scope="all", **asked) == ["a1", "a2"]
 
 
-def test_a_search_reads_a_limited_number_of_artifacts(
-    cloud: Cloud, manage: Sender, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(management, "SEARCH_PAGE_LENGTH", 2)
+def test_a_search_reads_a_limited_number_of_artifacts(cloud: Cloud, manage: Sender) -> None:
+    for start in range(0, MOST_READ, 100):
+        commit(*(ARTIFACTS.put(stored(cloud, f"a{start + one:04}")) for one in range(100)))
     writer = Actor(random_id())
-    for number in range(25):
-        publish(cloud, f"a{number:02}", writer=writer if number == 24 else None)
+    publish(cloud, "b", writer=writer)
     asking = manage.asking(writer=writer.credential_id)
     with counted() as calls:
         first = asking("GET", "/v1/artifacts").json
-    assert [call for call in calls if call == "dynamodb.Query"] == ["dynamodb.Query"] * 10
-    assert (first["artifacts"], first["pagination"]["read"]) == ([], 20)
+    assert len([call for call in calls if call == "dynamodb.Query"]) == SEARCH_PAGES
+    assert (first["artifacts"], first["pagination"]["read"]) == ([], MOST_READ)
     second = asking.asking(cursor=first["pagination"]["next"])("GET", "/v1/artifacts").json
-    assert [one["hash"] for one in second["artifacts"]] == ["a24"]
+    assert [one["hash"] for one in second["artifacts"]] == ["b"]
 
 
 def test_artifacts_of_an_older_version_enter_the_order_at_the_daily_check(

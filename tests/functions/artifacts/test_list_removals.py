@@ -7,8 +7,12 @@ import pytest
 
 from larder import clock
 from larder.accounts.sessions import start_session
+from larder.actor import Actor
 from larder.artifacts import delete_by_writer, sweep
+from larder.artifacts.models import Artifact, ArtifactHash, Upload
+from larder.artifacts.repository import index
 from larder.artifacts.repository.index import stored_by
+from larder.artifacts.repository.totals import add_to_totals
 from larder.audit.service import read_entries
 from larder.clock import to_ms
 from larder.hashing import random_id
@@ -57,24 +61,26 @@ def test_a_removal_shows_what_it_has_deleted_so_far(
 
 
 def test_an_interrupted_removal_keeps_its_count(
-    cloud: Cloud,
-    manage: Sender,
-    monkeypatch: pytest.MonkeyPatch,
-    removal_jobs: list[dict[str, Any]],
+    cloud: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]
 ) -> None:
-    monkeypatch.setattr(delete_by_writer, "_BATCH_SIZE", 1)
-    for number in range(3):
-        cloud.store(f"a{number}", now=clock.now())
-    delete(manage, writer=cloud.key.id)
+    now, owner, writer = clock.now(), cloud.team.id, Actor(random_id())
+    for number in range(250):
+        hash = ArtifactHash(f"a{number}")
+        upload = Upload(owner=owner, hash=hash, id=f"{to_ms(now):012x}{number:016x}")
+        artifact = Artifact(upload=upload, size_bytes=2, created_at=now, writer=writer)
+        assert index.publish(artifact, replaces=None, now=now)
+    add_to_totals(owner, 500, 250, quota_bytes=None)
+    delete(manage, writer=writer.credential_id)
     looks = iter([True, True, False])
-    now = clock.now()
-    owner = cloud.team.id
-    delete_by_writer.do_job(owner, cloud.key.id, now=now, has_time=lambda: next(looks))
+    delete_by_writer.do_job(
+        owner, writer.credential_id, now=clock.now(), has_time=lambda: next(looks)
+    )
     (stopped,) = removals(manage)
-    assert (stopped["artifacts"], stopped["passedAt"]) == (2, None)
+    assert (stopped["artifacts"], stopped["sizeBytes"]) == (200, 400)
+    assert stopped["passedAt"] is None
     do(removal_jobs)
     (done,) = removals(manage)
-    assert done["artifacts"] == 3
+    assert (done["artifacts"], done["sizeBytes"]) == (250, 500)
     assert done["passedAt"] is not None
 
 

@@ -10,6 +10,7 @@ from larder import clock
 from larder.audit import repository
 from larder.audit.models import Action
 from larder.audit.service import MOST_READ, make_entry
+from larder.tables import commit, in_batches
 from larder.teams.models import Block, CachingStatus, Role
 from larder.teams.state import change_state
 from tests.functions.teams.people import Person, joined, key_of, newcomer, outcome, signed_in
@@ -35,9 +36,12 @@ def actions(reply: Any) -> list[str]:
 
 def note(cloud: Cloud, action: Action, count: int, *, days_ago: int = 0) -> None:
     now = clock.now() - timedelta(days=days_ago)
-    for number in range(count):
-        at = now + timedelta(milliseconds=number)
-        repository.add(make_entry(cloud.team.id, action, f"a{number}", None, now=at))
+    entries = [
+        make_entry(cloud.team.id, action, f"a{one}", None, now=now + timedelta(milliseconds=one))
+        for one in range(count)
+    ]
+    for some in in_batches(entries):
+        commit(*map(repository.put, some))
 
 
 def test_an_entry_names_the_people_in_it(cloud: Cloud, owner: Person) -> None:

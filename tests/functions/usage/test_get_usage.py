@@ -13,9 +13,9 @@ from larder.teams.members import add_member
 from larder.teams.models import Block, CachingStatus, Role
 from larder.teams.state import change_state
 from larder.usage.models import Reporter, UsageEvent
-from larder.usage.repository import set_uploads
+from larder.usage.repository import set_stored, set_uploads
 from larder.usage.service import record
-from larder.usage.uploads import Uploads
+from larder.usage.uploads import Stored, Uploads
 from tests.conftest import SetOption
 from tests.proofs.aws_calls import counted
 from tests.requests import Cloud, Sender
@@ -75,21 +75,35 @@ def test_figures_of_reported_events_and_uploads(cloud: Cloud) -> None:
     by_nobody = {**ZERO, "events": 1, "misses": 1, "localMisses": 1}
     total = {**by_github, "events": 4, "misses": 2, "localMisses": 2}
     uploaded = {"uploads": 2, "uploadedBytes": 8}
+    stored = {"storedBytes": 8, "scopedBytes": 0, "artifacts": 2}
     day = today().isoformat()
     assert usage(cloud.send, f"from={day}&to={day}") == {
         "owner": cloud.team.id,
         "status": "enabled",
         "block": None,
         "blockReason": None,
-        "storedBytes": 8,
-        "artifacts": 2,
+        **stored,
         "quotaBytes": 10**11,
         "from": day,
         "to": day,
         "total": {**total, **uploaded},
         "ci": [{"ci": "GITHUB_ACTIONS", **by_github}, {"ci": None, **by_nobody}],
-        "days": [{"day": day, **total, **uploaded}],
+        "days": [{"day": day, **total, **uploaded, **stored}],
     }
+
+
+def test_what_was_stored_on_each_day(cloud: Cloud) -> None:
+    noted = Stored(size_bytes=70, artifacts=7, scoped_bytes=20)
+    set_stored(cloud.team.id, today() - timedelta(days=2), noted)
+    # An earlier check of today. The figures of today are those of now.
+    set_stored(cloud.team.id, today(), noted)
+    cloud.send("PUT", "/v8/artifacts/abc", body=b"12345")
+    days = usage(cloud.send)["days"][-3:]
+    assert [(day["storedBytes"], day["scopedBytes"], day["artifacts"]) for day in days] == [
+        (70, 20, 7),
+        (None, None, None),
+        (5, 0, 1),
+    ]
 
 
 def test_the_default_period_is_thirty_days_until_today(cloud: Cloud) -> None:

@@ -13,7 +13,7 @@ from larder.errors import CachingOverLimit
 from larder.settings import settings
 from larder.teams.state import change_state
 from larder.usage.repository import read_days, set_uploads
-from larder.usage.uploads import Uploads
+from larder.usage.uploads import Stored, Uploads
 from tests.direct_uploads import announce, upload
 from tests.faults import answering, error
 from tests.requests import Cloud, Context, invoke
@@ -130,3 +130,31 @@ def test_a_crash_while_archiving_loses_and_doubles_nothing(cloud: Cloud) -> None
     sweep.sweep(now=NOON + 2 * DAY)
     assert kept(cloud) == Uploads(count=1, size_bytes=5)
     assert counted(cloud) == Uploads()
+
+
+def stored(cloud: Cloud, *days: date) -> list[Stored | None]:
+    return [day.stored for day in read_days(cloud.team.id, days)]
+
+
+def test_each_check_of_the_totals_notes_what_is_stored(cloud: Cloud) -> None:
+    now = clock.now()
+    store(cloud, "abc", b"12345", now=now)
+    sweep.sweep(now=now)
+    store(cloud, "def", b"123", now=now)
+    sweep.sweep(now=now + DAY)
+    first, second, third = (now.date() + DAY * number for number in range(3))
+    assert stored(cloud, first, second, third) == [
+        Stored(size_bytes=5, artifacts=1),
+        Stored(size_bytes=8, artifacts=2),
+        None,
+    ]
+
+
+def test_no_day_is_without_a_check(cloud: Cloud) -> None:
+    """A sweep an hour, a second later each time."""
+    start = datetime(2026, 11, 1, 0, 30, tzinfo=UTC)
+    store(cloud, "abc", b"12345", now=start)
+    for hour in range(24 * 5):
+        sweep.sweep(now=start + timedelta(hours=hour, seconds=hour))
+    days = [start.date() + DAY * number for number in range(5)]
+    assert stored(cloud, *days) == [Stored(size_bytes=5, artifacts=1)] * 5

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from larder.artifacts.delete_by_writer import delete_written
 from larder.artifacts.removal_targets import EVERYTHING
-from larder.artifacts.repository import index, scopes
+from larder.artifacts.repository import breakdowns, index, scopes
 from larder.artifacts.repository.allotments import delete_with_allotment
 from larder.usage import service as usage
 
@@ -19,9 +19,13 @@ def delete_owner_data(owner: str, *, now: datetime, has_time: Callable[[], bool]
     Returns False if time ran out, or if the totals are not zero yet. Call it again then: the daily check corrects the
     totals. Safe to repeat after an interrupted call, and safe to run in parallel.
     """
-    return (
+    gone = (
         delete_written(owner, EVERYTHING, now=now, has_time=has_time)
         and scopes.delete_all(owner, has_time=has_time)
         and usage.delete_usage(owner, has_time=has_time)
         and delete_with_allotment(owner)
     )
+    if gone:
+        # After the totals, because the sweep writes it at their check.
+        breakdowns.delete_breakdown(owner)
+    return gone

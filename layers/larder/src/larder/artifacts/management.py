@@ -5,6 +5,7 @@ from datetime import datetime
 
 from larder.actor import Actor
 from larder.artifacts import expiry, finalize
+from larder.artifacts.breakdown import Breakdown
 from larder.artifacts.models import (
     ALL_SCOPES,
     UNPROTECTED,
@@ -16,7 +17,7 @@ from larder.artifacts.models import (
     View,
     Wanted,
 )
-from larder.artifacts.repository import by_upload, index
+from larder.artifacts.repository import breakdowns, by_upload, index
 from larder.audit.models import Action, Entry
 from larder.audit.service import make_entry
 from larder.concurrency import attempts
@@ -111,6 +112,11 @@ def list_scopes_of(
         page,
         artifacts=tuple(one for one in (*first, *page.artifacts) if expiry.visible(one, now)),
     )
+
+
+def read_breakdown(owner: str) -> Breakdown | None:
+    """What takes the space, as the last complete check of the totals found it. None if there was none."""
+    return breakdowns.read_breakdown(owner)
 
 
 def read_in_scope(

@@ -7,12 +7,13 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from larder.artifacts import storage
+from larder.artifacts.breakdown import Collector
 from larder.artifacts.delete_by_writer import carry_out
 from larder.artifacts.eviction import list_all
 from larder.artifacts.expiry import visible
 from larder.artifacts.finalize import commit, delete_from_index
 from larder.artifacts.models import Artifact, PendingUpload, Removal, Totals, Upload
-from larder.artifacts.repository import index
+from larder.artifacts.repository import breakdowns, index
 from larder.artifacts.repository.allotments import (
     must_settle_all,
     set_counted,
@@ -200,13 +201,20 @@ def _check_totals(
     An owner whose index is too large for one sweep is next checked after a day, so that later sweeps can finish the
     other items.
     """
+    collector = Collector(now)
     try:
-        summed = sum_index(due.owner, has_time=has_time)
+        summed = sum_index(
+            due.owner,
+            has_time=has_time,
+            see=lambda item: collector.add(breakdowns.seen(item)),
+            seen=breakdowns.ATTRIBUTES,
+        )
     except OutOfTime:
         next_at = now + _A_DAY_LATER
         check_totals(due.owner, correct=False, drift=due.drift_before, next_at=next_at)
         report.totals_too_large += 1
         return
+    breakdowns.set_breakdown(due.owner, collector.breakdown())
     drift = Totals(
         size_bytes=due.totals.size_bytes - summed.totals.size_bytes,
         artifacts=due.totals.artifacts - summed.totals.artifacts,

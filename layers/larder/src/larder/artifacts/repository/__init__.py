@@ -9,6 +9,7 @@
 | `#removal#<target>` | a request to delete all of a writer, an own scope or a time, or everything | sweep_queue |
 | `#scope#<scope>` | who writes an own scope, and how much it holds | scopes |
 | `#shared` | when something was last uploaded to the shared scope of a protected team | scopes |
+| `#storage` | what takes the space, at the last check of the totals | breakdowns |
 | `#totals` | bytes and number of the owner's artifacts, the drift of the last check, the last days' uploads | totals |
 
 `eviction` reads the index `by_last_use`, `sweep_queue` the index `by_sweep`, and `by_upload` the index of that name.

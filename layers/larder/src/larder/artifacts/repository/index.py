@@ -412,9 +412,6 @@ def parse_upload(owner: str, key: str, id: str) -> Upload:
 
 def parse_artifact(item: Item) -> Artifact:
     upload = parse_upload(item["owner"], item["hash"], item["upload_id"])
-    last_used_at = from_ms(item["last_used_at"]) if "last_used_at" in item else None
-    if last_used_at is not None and upload.scope is not None:
-        last_used_at += _BEFORE_SHARED
     return Artifact(
         upload=upload,
         size_bytes=item["size_bytes"],
@@ -423,11 +420,20 @@ def parse_artifact(item: Item) -> Artifact:
         version=item.get("version", NULL_VERSION),
         metadata=ArtifactMetadata(**{name: item.get(name) for name in _METADATA}),
         writer=writer_of(item),
-        last_used_at=last_used_at,
+        last_used_at=last_used(item),
         body=b64decode(item["body"]) if "body" in item else None,
         sha256=item.get("sha256"),
         contested=_contested(item) if "contested_at" in item else None,
     )
+
+
+def last_used(item: Item) -> datetime | None:
+    """When the artifact was last used, None if that is not recorded."""
+    if "last_used_at" not in item:
+        return None
+    listed = from_ms(item["last_used_at"])
+    _, scope = parse_index_key(item["hash"])
+    return listed if scope is None else listed + _BEFORE_SHARED
 
 
 def _contested(item: Item) -> Contested:

@@ -156,12 +156,19 @@ def replace_totals(owner: str, totals: Totals, *, old: Totals) -> bool:
     return commit(ARTIFACTS.update(*totals_key(owner), set=new, add=freed, when=unchanged))
 
 
-def sum_index(owner: str, *, has_time: Callable[[], bool] = lambda: True) -> IndexSum:
+def sum_index(
+    owner: str,
+    *,
+    has_time: Callable[[], bool] = lambda: True,
+    see: Callable[[Item], None] = lambda _item: None,
+    seen: Sequence[str] = (),
+) -> IndexSum:
     """Add up the owner's artifacts in the index. Raises OutOfTime when `has_time` returns False.
 
-    Reads all of them, one page at a time. For background work and the operator, never on a request.
+    Calls `see` with the item of each, which has the attributes `seen`, too. Reads all of them, one page at a time. For
+    background work and the operator, never on a request.
     """
-    items = ARTIFACTS.query(equals(owner=owner), only=_SUMMED)
+    items = ARTIFACTS.query(equals(owner=owner), only=list(dict.fromkeys([*_SUMMED, *seen])))
     size_bytes = artifacts = unlisted = undated = 0
     scopes: dict[str, tuple[int, int]] = {}
     for number, item in enumerate(items):
@@ -176,6 +183,7 @@ def sum_index(owner: str, *, has_time: Callable[[], bool] = lambda: True) -> Ind
             if scope is not None:
                 bytes_before, artifacts_before = scopes.get(scope, (0, 0))
                 scopes[scope] = (bytes_before + item["size_bytes"], artifacts_before + 1)
+            see(item)
     scoped_bytes = sum(of_scope for of_scope, _ in scopes.values())
     totals = Totals(size_bytes=size_bytes, artifacts=artifacts, scoped_bytes=scoped_bytes)
     return IndexSum(totals=totals, unlisted=unlisted, undated=undated, scopes=scopes)

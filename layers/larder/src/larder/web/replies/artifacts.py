@@ -125,7 +125,7 @@ def artifact_json(artifact: Artifact, *, with_scope: bool) -> ArtifactJson:
         "dirtyHash": metadata.dirty_hash,
         "ci": metadata.ci,
         "interactive": metadata.interactive,
-        "writer": None if artifact.writer is None else _writer_json(artifact.writer),
+        "writer": None if artifact.writer is None else writer_json(artifact.writer),
         "createdAt": to_ms(artifact.created_at),
         "expiresAt": to_ms(expires_at(artifact)),
         "lastUsedAt": None if artifact.last_used_at is None else to_ms(artifact.last_used_at),
@@ -163,7 +163,7 @@ def _open_removal_json(removal: Removal) -> OpenRemovalJson:
     return {
         **_target_json(removal.target),
         "askedAt": to_ms(removal.asked_at),
-        "by": None if removal.by is None else _writer_json(removal.by),
+        "by": None if removal.by is None else writer_json(removal.by),
         "artifacts": removal.artifacts,
         "sizeBytes": removal.size_bytes,
         "passedAt": None if removal.passed_at is None else to_ms(removal.passed_at),
@@ -183,10 +183,10 @@ def _contested_json(contested: Contested | None) -> ContestedJson | None:
         return None
     return {
         "at": to_ms(contested.at),
-        "writer": None if contested.writer is None else _writer_json(contested.writer),
+        "writer": None if contested.writer is None else writer_json(contested.writer),
         "sha256": contested.sha256,
     }
 
 
-def _writer_json(writer: Actor) -> WriterJson:
+def writer_json(writer: Actor) -> WriterJson:
     return {"id": writer.credential_id, "userId": writer.user_id}

@@ -48,7 +48,8 @@ function Overview({ scope }) {
         : html`<${Figures} usage=${data} before=${before.data} period=${period} />
             <${DaysCard} title="Tasks per day (UTC)" days=${data.days} chart=${TasksChart} table=${TasksTable} />
             <${StoredDays} days=${data.days} />
-            <${Vendors} rows=${data.ci} />`}`} />`;
+            <${Vendors} rows=${data.ci} />
+            ${scope.manages && html`<${StorageParts} scope=${scope} />`}`}`} />`;
 }
 
 /** What keeps builds from using the cache, if anything does. */

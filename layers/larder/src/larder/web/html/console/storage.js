@@ -27,3 +27,48 @@ const StoredTable = ({ days }) => html`<${Table} label="Stored per day" rows=${[
 ].filter(Boolean)} />`;
 
 const StoredDays = ({ days }) => html`<${DaysCard} title="Stored per day (UTC)" days=${days} chart=${StoredChart} table=${StoredTable} />`;
+
+const AGE_WORDS = { 1: "Under a day", 7: "1 to 7 days", 30: "7 to 30 days", null: "Over 30 days" };
+
+const WAYS_TO_DIVIDE = [
+  ["ages", "By age", "Age", ({ days }) => AGE_WORDS[days]],
+  ["writers", "By writer", "Writer", ({ writer }, names) => (writer === null ? "Not known" : (names.get(writer) ?? `${writer.slice(0, 8)}…`))],
+  ["ci", "By CI", "CI", ({ ci }) => (ci === null ? "Not known" : ciText(ci))],
+];
+
+/** What takes the space, as the last daily check found it. */
+function StorageParts({ scope }) {
+  const loaded = useLoad(`/v1/storage?${scope.query}`);
+  const names = useLoad(`names of the storage ${scope.path}`, () => loadActivityNames(scope)).data ?? new Map();
+  const [way, setWay] = useState("ages");
+  const [key, , title, nameOf] = WAYS_TO_DIVIDE.find(([name]) => name === way) ?? [];
+  const choice = html`<${Field} label="Show" value=${way} onChange=${({ target }) => setWay(target.value)}>
+    ${WAYS_TO_DIVIDE.map(([name, text]) => html`<option value=${name}>${text}</option>`)}
+    <option value="largest">The largest</option>
+  <//>`;
+  return html`<${Card} title="What takes the space" actions=${choice}>
+    <${Loaded} of=${loaded} show=${({ storage }) =>
+      storage === null
+        ? html`<p class="soft">The daily check has not looked yet.</p>`
+        : html`${way === "largest"
+              ? html`<${LargestTable} rows=${storage.largest} names=${names} />`
+              : html`<${PartsTable} rows=${storage[key]} all=${storage} title=${title} nameOf=${(row) => nameOf(row, names)} />`}
+            <p class="soft">Checked <${Time} at=${storage.checkedAt} />.${storage.scopedBytes > 0 && ` ${bytesText(storage.scopedBytes)} of it is in own scopes.`}${
+              storage.neverRead && ` ${partText({ artifacts: storage.neverRead.artifacts, sizeBytes: storage.neverRead.storedBytes })} were never read.`}</p>`} />
+  <//>`;
+}
+
+const PartsTable = ({ rows, all, title, nameOf }) => html`<${Table} label="What takes the space" rows=${rows} id=${nameOf} columns=${[
+  { title, cell: (row) => html`<${Name} of=${nameOf(row)} />` },
+  { title: "Artifacts", number: true, cell: ({ artifacts }) => formats.number.format(artifacts) },
+  { title: "Stored", number: true, cell: ({ storedBytes }) => bytesText(storedBytes) },
+  { title: "Share", number: true, cell: ({ storedBytes }) => (all.storedBytes ? formats.percent.format(storedBytes / all.storedBytes) : "–") },
+]} />`;
+
+const LargestTable = ({ rows, names }) => html`<${Table} label="The largest artifacts" rows=${rows} id=${({ hash, scope }) => `${hash} ${scope}`} columns=${[
+  { title: "Hash", cell: ({ hash }) => html`<code>${hash}</code>` },
+  { title: "Size", number: true, cell: ({ size }) => bytesText(size) },
+  rows.some(({ scope }) => scope !== "shared") && { title: "Scope", cell: ({ scope }) => html`<code>${visible(scope)}</code>` },
+  { title: "Written by", cell: (row) => html`<${Writer} row=${row} names=${names} />` },
+  { title: "Stored", cell: ({ createdAt }) => html`<${Time} at=${createdAt} />` },
+].filter(Boolean)} />`;

@@ -1,0 +1,139 @@
+"""What takes the space of an owner: bytes and artifacts by age, writer and CI, and the largest artifacts.
+
+The daily check of the totals reads every artifact, and adds each to a `Collector`.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from heapq import heappush, heappushpop
+from typing import TypeVar
+
+from larder.actor import Actor
+from larder.artifacts.models import ArtifactHash
+from larder.teams.models import is_rule_id
+from larder.usage.models import ci_vendor
+from larder.usage.uploads import Stored
+
+K = TypeVar("K")
+
+MOST_PARTS = 50
+"""The most writers and CI vendors, and the most of the largest artifacts."""
+
+AGES = (1, 7, 30)
+"""The limits between ages, in days."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a breakdown needs of an artifact. `is_read` is None if the deployment does not record uses."""
+
+    hash: ArtifactHash
+    scope: str | None
+    size_bytes: int
+    created_at: datetime
+    writer: Actor | None
+    ci: str | None
+    is_read: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of what is stored, by the name of a writer or a CI vendor. None for artifacts without one.
+
+    The writer of artifacts that tokens of a rule uploaded is the rule.
+    """
+
+    name: str | None
+    stored: Stored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breakdown:
+    """What is stored at `at`. `ages` has a part for each of AGES, and one for older artifacts.
+
+    `writers` and `vendors` are the largest ones, at most MOST_PARTS. `never_read` is None if uses are not recorded.
+    """
+
+    at: datetime
+    stored: Stored
+    ages: Sequence[Stored]
+    writers: Sequence[Part]
+    vendors: Sequence[Part]
+    never_read: Stored | None
+    largest: Sequence[Seen]
+
+
+class Collector:
+    """Adds up artifacts, one after another."""
+
+    def __init__(self, now: datetime) -> None:
+        self._now = now
+        self._limits = [now - timedelta(days=days) for days in AGES]
+        self._all = _Sum()
+        self._unread = _Sum()
+        self._records_uses = False
+        self._ages = [_Sum() for _ in range(len(AGES) + 1)]
+        self._writers: dict[str | None, _Sum] = defaultdict(_Sum)
+        self._vendors: dict[str | None, _Sum] = defaultdict(_Sum)
+        self._largest: list[tuple[int, int, Seen]] = []
+
+    def add(self, one: Seen) -> None:
+        age = sum(one.created_at <= limit for limit in self._limits)
+        sums = [self._all, self._ages[age], self._writers[_writer(one.writer)]]
+        sums.append(self._vendors[ci_vendor(one.ci)])
+        self._records_uses |= one.is_read is not None
+        if one.is_read is False:
+            sums.append(self._unread)
+        for each in sums:
+            each.add(one)
+        # The number keeps artifacts of the same size from being compared.
+        entry = (one.size_bytes, self._all.artifacts, one)
+        if len(self._largest) < MOST_PARTS:
+            heappush(self._largest, entry)
+        else:
+            heappushpop(self._largest, entry)
+
+    def breakdown(self) -> Breakdown:
+        return Breakdown(
+            at=self._now,
+            stored=self._all.stored,
+            ages=[age.stored for age in self._ages],
+            writers=_largest_parts(self._writers),
+            vendors=_largest_parts(self._vendors),
+            never_read=self._unread.stored if self._records_uses else None,
+            largest=[one for *_, one in sorted(self._largest, key=lambda entry: -entry[0])],
+        )
+
+
+class _Sum:
+    __slots__ = ("artifacts", "scoped_bytes", "size_bytes")
+
+    def __init__(self) -> None:
+        self.artifacts = self.size_bytes = self.scoped_bytes = 0
+
+    def add(self, one: Seen) -> None:
+        self.artifacts += 1
+        self.size_bytes += one.size_bytes
+        if one.scope is not None:
+            self.scoped_bytes += one.size_bytes
+
+    @property
+    def stored(self) -> Stored:
+        return Stored(
+            size_bytes=self.size_bytes, artifacts=self.artifacts, scoped_bytes=self.scoped_bytes
+        )
+
+
+def _writer(writer: Actor | None) -> str | None:
+    """Each job of CI has a key of its own, so the artifacts of a rule's jobs are one part."""
+    if writer is None:
+        return None
+    by_rule = writer.user_id is not None and is_rule_id(writer.user_id)
+    return writer.user_id if by_rule else writer.credential_id
+
+
+def _largest_parts(sums: Mapping[str | None, _Sum]) -> list[Part]:
+    parts = [Part(name=name, stored=one.stored) for name, one in sums.items()]
+    return sorted(parts, key=lambda part: -part.stored.size_bytes)[:MOST_PARTS]

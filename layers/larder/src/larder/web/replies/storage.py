@@ -1,0 +1,109 @@
+"""What takes the space of a team or user, in replies."""
+
+from typing import TypedDict
+
+from larder.artifacts.breakdown import AGES, Breakdown, Part, Seen
+from larder.clock import Milliseconds, to_ms
+from larder.teams.models import SHARED_SCOPE
+from larder.usage.uploads import Stored
+from larder.web.replies.artifacts import WriterJson, writer_json
+
+
+class StoredJson(TypedDict):
+    """`scopedBytes` is the part of `storedBytes` in own scopes of a protected team."""
+
+    artifacts: int
+    storedBytes: int
+    scopedBytes: int
+
+
+class AgeJson(StoredJson):
+    """Artifacts that are younger than `days`, and not in the entry before. `days` is null for older ones."""
+
+    days: int | None
+
+
+class WriterPartJson(StoredJson):
+    """`writer` is the id of a key or session, or of the rule of CI jobs. It is null if the writer is not known."""
+
+    writer: str | None
+
+
+class CiPartJson(StoredJson):
+    """`ci` is null for artifacts that named no CI vendor."""
+
+    ci: str | None
+
+
+class LargeArtifactJson(TypedDict):
+    hash: str
+    scope: str
+    size: int
+    ci: str | None
+    writer: WriterJson | None
+    createdAt: Milliseconds
+
+
+class BreakdownJson(StoredJson):
+    """`neverRead` is null unless the deployment records uses, to evict artifacts."""
+
+    checkedAt: Milliseconds
+    neverRead: StoredJson | None
+    ages: list[AgeJson]
+    writers: list[WriterPartJson]
+    ci: list[CiPartJson]
+    largest: list[LargeArtifactJson]
+
+
+class StorageJson(TypedDict):
+    """`storage` is null until a daily check was complete."""
+
+    owner: str
+    storage: BreakdownJson | None
+
+
+def storage_json(owner: str, breakdown: Breakdown | None) -> StorageJson:
+    return {"owner": owner, "storage": None if breakdown is None else _breakdown_json(breakdown)}
+
+
+def _breakdown_json(breakdown: Breakdown) -> BreakdownJson:
+    unread = breakdown.never_read
+    return {
+        "checkedAt": to_ms(breakdown.at),
+        **_stored_json(breakdown.stored),
+        "neverRead": None if unread is None else _stored_json(unread),
+        "ages": [
+            {"days": days, **_stored_json(stored)}
+            for days, stored in zip((*AGES, None), breakdown.ages, strict=True)
+        ],
+        "writers": [_writer_part_json(part) for part in breakdown.writers],
+        "ci": [_ci_part_json(part) for part in breakdown.vendors],
+        "largest": [_large_json(one) for one in breakdown.largest],
+    }
+
+
+def _stored_json(stored: Stored) -> StoredJson:
+    return {
+        "artifacts": stored.artifacts,
+        "storedBytes": stored.size_bytes,
+        "scopedBytes": stored.scoped_bytes,
+    }
+
+
+def _writer_part_json(part: Part) -> WriterPartJson:
+    return {"writer": part.name, **_stored_json(part.stored)}
+
+
+def _ci_part_json(part: Part) -> CiPartJson:
+    return {"ci": part.name, **_stored_json(part.stored)}
+
+
+def _large_json(one: Seen) -> LargeArtifactJson:
+    return {
+        "hash": one.hash,
+        "scope": one.scope or SHARED_SCOPE,
+        "size": one.size_bytes,
+        "ci": one.ci,
+        "writer": None if one.writer is None else writer_json(one.writer),
+        "createdAt": to_ms(one.created_at),
+    }

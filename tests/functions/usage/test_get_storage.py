@@ -1,0 +1,169 @@
+"""GET /v1/storage"""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from larder import clock
+from larder.accounts.sessions import start_session
+from larder.actor import Actor
+from larder.artifacts import service, sweep
+from larder.artifacts.breakdown import MOST_PARTS, Collector, Seen
+from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, View
+from larder.artifacts.repository.breakdowns import read_breakdown
+from larder.clock import to_ms
+from larder.hashing import random_id
+from larder.teams.teams import delete_team
+from tests.conftest import SetOption
+from tests.requests import Cloud, Sender, invoke
+
+DAY = timedelta(days=1)
+STORAGE = "/v1/storage"
+
+
+def store(
+    cloud: Cloud,
+    hash: str,
+    size: int,
+    *,
+    at: datetime | None = None,
+    writer: Actor | None = None,
+    ci: str | None = None,
+    view: View = UNPROTECTED,
+) -> None:
+    service.store(
+        cloud.team.id,
+        ArtifactHash(hash),
+        b"x" * size,
+        ArtifactMetadata(ci=ci),
+        writer=writer or cloud.writer,
+        replaces=None,
+        view=view,
+        quota_bytes=None,
+        now=at or clock.now(),
+    )
+
+
+def storage(manage: Sender) -> Any:
+    reply = manage("GET", STORAGE)
+    assert reply.status == 200, reply
+    return reply.json["storage"]
+
+
+def check(cloud: Cloud) -> None:
+    assert sweep.sweep(now=clock.now()).totals_checked == 1
+
+
+def test_it_is_null_before_the_first_check(cloud: Cloud, manage: Sender) -> None:
+    store(cloud, "a", 1)
+    assert manage("GET", STORAGE).json == {"owner": cloud.team.id, "storage": None}
+
+
+def test_it_adds_up_by_age_writer_and_ci(cloud: Cloud, manage: Sender) -> None:
+    now = clock.now()
+    rule = "rule_" + "a" * 27
+    store(cloud, "a", 1)
+    store(cloud, "b", 10, at=now - 3 * DAY, ci="GITHUB_ACTIONS")
+    store(cloud, "c", 100, at=now - 10 * DAY, ci="GITLAB", writer=Actor(random_id(), rule))
+    store(cloud, "d", 1000, at=now - 10 * DAY, ci="gitlab", writer=Actor(random_id(), rule))
+    check(cloud)
+    found = storage(manage)
+    assert to_ms(now) <= found["checkedAt"] <= to_ms(clock.now())
+    assert (found["artifacts"], found["storedBytes"], found["scopedBytes"]) == (4, 1111, 0)
+    assert [(one["days"], one["storedBytes"]) for one in found["ages"]] == [
+        (1, 1),
+        (7, 10),
+        (30, 1100),
+        (None, 0),
+    ]
+    # Each job of CI has a key of its own: they count for their rule.
+    assert [(one["writer"], one["artifacts"]) for one in found["writers"]] == [
+        (rule, 2),
+        (cloud.key.id, 2),
+    ]
+    assert [(one["ci"], one["storedBytes"]) for one in found["ci"]] == [
+        ("GITLAB", 1100),
+        ("GITHUB_ACTIONS", 10),
+        (None, 1),
+    ]
+    assert [one["hash"] for one in found["largest"]] == ["d", "c", "b", "a"]
+    assert found["largest"][1]["writer"]["userId"] == rule
+    assert found["neverRead"] is None
+
+
+def test_own_scopes_are_named(cloud: Cloud, manage: Sender) -> None:
+    scope = f"k{random_id()}"
+    store(cloud, "a", 1)
+    store(cloud, "a", 10, view=View(scope=scope))
+    check(cloud)
+    found = storage(manage)
+    assert (found["storedBytes"], found["scopedBytes"]) == (11, 10)
+    assert [one["scopedBytes"] for one in found["writers"]] == [10]
+    assert [(one["hash"], one["scope"]) for one in found["largest"]] == [
+        ("a", scope),
+        ("a", "shared"),
+    ]
+
+
+def test_what_no_one_has_read(cloud: Cloud, manage: Sender, option: SetOption) -> None:
+    option("over_quota", "evict")
+    store(cloud, "a", 1, at=clock.now() - 2 * DAY)
+    store(cloud, "b", 10, at=clock.now() - 2 * DAY)
+    assert cloud.send("HEAD", "/v8/artifacts/a").status == 200
+    check(cloud)
+    assert storage(manage)["neverRead"] == {"artifacts": 1, "storedBytes": 10, "scopedBytes": 0}
+
+
+def test_only_the_largest_parts_and_artifacts_are_kept() -> None:
+    now = clock.now()
+    collector = Collector(now)
+    sizes = [*range(1, MOST_PARTS + 3)]
+    for size in sizes[::2] + sizes[1::2]:
+        collector.add(
+            Seen(
+                hash=ArtifactHash(f"a{size}"),
+                scope=None,
+                size_bytes=size,
+                created_at=now,
+                writer=Actor(f"key{size}"),
+                ci=f"CI{size}",
+                is_read=None,
+            )
+        )
+    found = collector.breakdown()
+    kept = sizes[:1:-1]
+    assert found.stored.artifacts == len(sizes)
+    assert [one.size_bytes for one in found.largest] == kept
+    assert [part.name for part in found.writers] == [f"key{size}" for size in kept]
+    assert [part.name for part in found.vendors] == [f"CI{size}" for size in kept]
+
+
+def test_a_check_without_time_keeps_what_was_found_before(cloud: Cloud, manage: Sender) -> None:
+    store(cloud, "a", 1)
+    check(cloud)
+    before = storage(manage)
+    store(cloud, "b", 1)
+    looks = iter([True, True, False])
+    report = sweep.sweep(now=clock.now() + DAY, has_time=lambda: next(looks, False))
+    assert report.totals_too_large == 1
+    assert storage(manage) == before
+
+
+def test_a_user_sees_what_they_store_without_a_team(cloud: Cloud) -> None:
+    session = Sender(start_session(cloud.user, now=clock.now())[1])
+    assert session("PUT", "/v8/artifacts/a", body=b"1").status == 202
+    check(cloud)
+    assert session("GET", STORAGE).json["storage"]["artifacts"] == 1
+
+
+def test_it_is_deleted_with_the_team(cloud: Cloud) -> None:
+    store(cloud, "a", 1)
+    check(cloud)
+    assert read_breakdown(cloud.team.id) is not None
+    delete_team(cloud.team.id, by=None, now=clock.now())
+    invoke("teams.sweep_deleted_teams.handler", {})
+    assert read_breakdown(cloud.team.id) is None
+
+
+def test_400_for_an_unknown_parameter(manage: Sender) -> None:
+    reply = manage("GET", f"{STORAGE}?by=age")
+    assert (reply.status, reply.code) == (400, "bad_request")
