@@ -276,6 +276,7 @@ class TestTeams:
         page = read_entries(team.id, limit=10, now=clock.now())
         roles = {entry.action.value: entry.role for entry in page.entries if entry.role}
         assert roles == {
+            "member_invited": "DEVELOPER",
             "member_added": "DEVELOPER",
             "role_changed": "VIEWER",
             "member_removed": "VIEWER",

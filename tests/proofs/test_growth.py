@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import islice
 from threading import Lock
 from typing import Any
 
@@ -28,6 +27,7 @@ from larder.tables import IDENTITY, USAGE, Item
 from larder.teams.members import add_member
 from larder.teams.models import Role
 from larder.usage.repository import PARTS
+from tests.bulk import put_all
 from tests.catalogue import Names, valid
 from tests.conftest import SetOption
 from tests.hooks import hooked
@@ -200,13 +200,6 @@ def copies(people: People) -> Iterator[tuple[str, aws.Item, Callable[[int], aws.
         {"pk": user, "sk": session["sk"]},
         lambda n: {"sk": f"session#{n:064x}", "id": f"session-{n}"},
     )
-
-
-def put_all(table: str, items: Iterator[aws.Item]) -> None:
-    while some := list(islice(items, 25)):
-        puts: list[Any] = [{"PutRequest": {"Item": aws.serialize(item)}} for item in some]
-        reply = aws.dynamodb().batch_write_item(RequestItems={table: puts})
-        assert not reply["UnprocessedItems"]
 
 
 def cost_of(name: str, people: People) -> Cost:

@@ -56,7 +56,7 @@ def test_every_property_of_each_artifact(cloud: Cloud, manage: Sender) -> None:
     cloud.send("PUT", "/v8/artifacts/a1", body=b"artifact", headers=headers)
     reply = manage("GET", "/v1/artifacts")
     (artifact,) = reply.json["artifacts"]
-    assert reply.json["pagination"] == {"count": 1, "next": None}
+    assert reply.json["pagination"] == {"count": 1, "next": None, "read": 1}
     created_at = artifact.pop("createdAt")
     assert to_ms(before) <= created_at <= to_ms(clock.now())
     assert artifact == {
@@ -76,7 +76,7 @@ def test_every_property_of_each_artifact(cloud: Cloud, manage: Sender) -> None:
 
 def test_an_empty_list(manage: Sender) -> None:
     reply = manage("GET", "/v1/artifacts")
-    assert reply.json == {"artifacts": [], "pagination": {"count": 0, "next": None}}
+    assert reply.json == {"artifacts": [], "pagination": {"count": 0, "next": None, "read": 0}}
 
 
 @pytest.mark.parametrize("limit", [1, 2, 7, 100])

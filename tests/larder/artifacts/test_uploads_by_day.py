@@ -151,10 +151,10 @@ def test_each_check_of_the_totals_notes_what_is_stored(cloud: Cloud) -> None:
 
 
 def test_no_day_is_without_a_check(cloud: Cloud) -> None:
-    """A sweep an hour, a second later each time."""
-    start = datetime(2026, 11, 1, 0, 30, tzinfo=UTC)
-    store(cloud, "abc", b"12345", now=start)
-    for hour in range(24 * 5):
-        sweep.sweep(now=start + timedelta(hours=hour, seconds=hour))
-    days = [start.date() + DAY * number for number in range(5)]
-    assert stored(cloud, *days) == [Stored(size_bytes=5, artifacts=1)] * 5
+    """Each sweep begins a second earlier in its hour than the one before."""
+    first = datetime(2026, 11, 1, 23, 45, tzinfo=UTC)
+    store(cloud, "abc", b"12345", now=first)
+    for hour in (0, 1, 23, 24, 25):
+        sweep.sweep(now=first + timedelta(hours=hour, seconds=-hour))
+    days = [first.date(), first.date() + DAY]
+    assert stored(cloud, *days) == [Stored(size_bytes=5, artifacts=1)] * 2

@@ -59,7 +59,7 @@ def list_artifacts(
 
 
 def _searches(wanted: Wanted) -> bool:
-    """Whether the keys of the items do not tell which artifacts are wanted."""
+    """Whether only the items, not their keys, show which artifacts are wanted."""
     if wanted.writer is not None or wanted.ci is not None:
         return True
     if wanted.order is Order.UPLOADED:

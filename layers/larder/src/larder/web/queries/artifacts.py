@@ -3,7 +3,6 @@
 import base64
 import re
 from binascii import Error
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -79,7 +78,7 @@ def artifacts_query(_token: BearerToken, request: Request) -> ArtifactsQuery:
         *("limit", "cursor", "scope", "prefix", "writer", "ci", "from", "until", "order"),
     )
     query = request.query_parameters or {}
-    limit = _limit(query)
+    limit = _limit(request)
     scope = query.get("scope")
     if scope is not None and scope != ALL_SCOPES:
         parse_scope(scope)
@@ -159,7 +158,7 @@ def removals_query(_token: BearerToken, request: Request) -> RemovalsQuery:
     check_parameters(request, "limit", "cursor")
     query = request.query_parameters or {}
     return RemovalsQuery(
-        limit=_limit(query),
+        limit=_limit(request),
         after=_place(query["cursor"], _TARGET) if "cursor" in query else "",
     )
 
@@ -177,7 +176,7 @@ def removal_query(_token: BearerToken, request: Request) -> RemovalQuery:
             raise InvalidRequest(others[0], "must not come with writer")
         return RemovalQuery(parse_writer_id(query.get("writer", "")))
     if others == ["from", "until"]:
-        return RemovalQuery(_range(query).target)
+        return RemovalQuery(_range(request).target)
     if len(others) > 1 or others[0] in ("from", "until"):
         raise InvalidRequest(
             others[0],
@@ -202,14 +201,16 @@ def removal_target(asked: RemovalAsked, principal: CacheManager) -> str:
     return asked.target
 
 
-def _limit(query: Mapping[str, str]) -> int:
-    limit = query.get("limit", str(DEFAULT_ARTIFACTS))
+def _limit(request: Request) -> int:
+    limit = (request.query_parameters or {}).get("limit", str(DEFAULT_ARTIFACTS))
     if not _NUMBER.fullmatch(limit) or not 1 <= int(limit) <= MAX_ARTIFACTS:
         raise InvalidRequest("limit", f"must be a whole number from 1 to {MAX_ARTIFACTS}")
     return int(limit)
 
 
-def _range(query: Mapping[str, str]) -> Range:
+def _range(request: Request) -> Range:
+    """The time between `from` and `until`, which the request has."""
+    query = request.query_parameters or {}
     since, until = _moment("from", query["from"]), _moment("until", query["until"])
     if since >= until:
         raise InvalidRequest("from", "must be before `until`")

@@ -138,7 +138,7 @@ function Activity({ scope }) {
     <//>`;
 }
 
-/** Who turned caching off, and when, for those who may read the audit. */
+/** Who turned caching off, and when, for owners and admins. */
 function CachingSetBy({ scope }) {
   const { data } = useLoad(`/v1/audit?${scope.query}&limit=1&action=caching_set`);
   const entry = data?.entries[0];
