@@ -33,6 +33,8 @@ _PSEUDO_PARAMETERS = {
     "AWS::URLSuffix": "amazonaws.com",
 }
 _OF_THE_COMMAND = {"LARDER_AWS_CLIENT", "LARDER_LOCAL", "LARDER_STACK"}
+_OF_THE_EDGE = ("EdgeRequest", "EdgeResponse")
+"""The functions of the edge."""
 _CREATE_TABLE = (
     "AttributeDefinitions",
     "KeySchema",
@@ -109,6 +111,14 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class EdgeCode:
+    """The code of the edge's functions, for requests and for replies."""
+
+    request: str
+    response: str
+
+
+@dataclass(frozen=True, slots=True)
 class Template:
     """The service as the template describes it."""
 
@@ -119,6 +129,7 @@ class Template:
     tables: list[Table] = field(default_factory=list)
     buckets: list[str] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
+    edge: EdgeCode | None = None
 
 
 def template_path() -> Path:
@@ -137,7 +148,7 @@ def load_template(path: Path | None = None, environ: Mapping[str, str] | None = 
     names = _Names(document)
     functions = _properties_by_type(document, "AWS::Serverless::Function")
     shared = document.get("Globals", {}).get("Function", {})
-    template = Template()
+    template = Template(edge=_edge(document))
     layers = {
         names.ref(logical_id): (path.parent / str(properties.get("ContentUri", "."))).resolve()
         for logical_id, properties in _properties_by_type(
@@ -152,6 +163,13 @@ def load_template(path: Path | None = None, environ: Mapping[str, str] | None = 
     )
     template.environment.update(_overridden_settings(template, environ or {}))
     return template
+
+
+def _edge(document: dict[str, Any]) -> EdgeCode | None:
+    functions = _properties_by_type(document, "AWS::CloudFront::Function")
+    if not all(name in functions for name in _OF_THE_EDGE):
+        return None
+    return EdgeCode(*(str(functions[name]["FunctionCode"]) for name in _OF_THE_EDGE))
 
 
 def _overridden_settings(template: Template, environ: Mapping[str, str]) -> dict[str, str]:

@@ -6,7 +6,7 @@ import pytest
 
 from larder import aws
 from larder.instance import restart
-from larder.settings import metrics_namespace, region, s3_endpoint, settings
+from larder.settings import edge_key_file, metrics_namespace, region, s3_endpoint, settings
 from tests.e2e import cloud as local_clouds
 
 
@@ -29,5 +29,5 @@ def forget() -> None:
 
 
 def forget_options() -> None:
-    for cached in (settings, region, s3_endpoint, metrics_namespace):
+    for cached in (settings, region, s3_endpoint, edge_key_file, metrics_namespace):
         cached.cache_clear()

@@ -9,6 +9,9 @@ from threading import Lock
 from larder.settings import Settings, read_settings, settings
 from local.template import load_template
 
+_OF_ONE_MACHINE = "LARDER_EDGE_KEY"
+"""Not an option: no stack has it, and all functions of a local cloud do."""
+
 _lock = Lock()
 _running: list[frozenset[str]] = []
 _hidden: dict[str, str] = {}
@@ -38,7 +41,7 @@ def _hide_others() -> None:
         os.environ.setdefault(name, _hidden.pop(name))
     if _running:
         for name in [name for name in os.environ if name.startswith("LARDER_")]:
-            if name not in shown:
+            if name not in shown and name != _OF_ONE_MACHINE:
                 _hidden[name] = os.environ.pop(name)
     settings.cache_clear()
 

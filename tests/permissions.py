@@ -42,7 +42,11 @@ def policies(
     `keys_act_as_sessions` is the template's condition of that name, the only one for statements.
     """
     found: dict[str, list[dict[str, Any]]] = {}
-    for policy in RESOURCES[logical_id]["Properties"].get("Policies", []):
+    for listed in RESOURCES[logical_id]["Properties"].get("Policies", []):
+        policy = listed
+        if "Fn::If" in listed:
+            condition, policy, otherwise = listed["Fn::If"]
+            assert (condition, otherwise) == ("HasEdge", {"Ref": "AWS::NoValue"})
         name = policy.get("Ref", logical_id)
         shared = RESOURCES[name]["Properties"]["PolicyDocument"] if "Ref" in policy else {}
         for statement in (shared or policy)["Statement"]:

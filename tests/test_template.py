@@ -21,6 +21,7 @@ from larder.errors import InvalidValue
 from larder.rate_limits.models import BY_PATH
 from larder.settings import PACKED, Settings, SettingsError, environment_name, unpacked
 from local import option_check
+from local.cloudformation import by_default
 from tests.conftest import SetOption
 from tests.permissions import (
     RESOURCES,
@@ -232,7 +233,10 @@ def test_no_address_or_arn_is_of_one_partition() -> None:
         )
         if path != ROOT / "tools" / "generate" / "events.py"
     }
-    assert fixed == {"template.yaml: events.amazonaws.com"}
+    assert fixed == {
+        "template.yaml: cloudfront.amazonaws.com",
+        "template.yaml: events.amazonaws.com",
+    }
 
 
 # ------------------------------------------------------------------------------------- environment
@@ -304,7 +308,11 @@ def test_every_option_is_read_by_a_function() -> None:
 
 def test_every_option_is_a_parameter_or_a_resource() -> None:
     named = {camel_case(option.name) for option in fields(Settings)}
-    assert named - PARAMETERS.keys() - RESOURCES.keys() == {"EmailFunction", "RemovalFunction"}
+    assert named - PARAMETERS.keys() - RESOURCES.keys() == {
+        "EdgeUrl",
+        "EmailFunction",
+        "RemovalFunction",
+    }
 
 
 @pytest.mark.parametrize(("logical_id", "option"), INVOKED_FUNCTIONS.items())
@@ -683,7 +691,10 @@ def test_a_shared_policy_is_used_by_several_functions() -> None:
         users = [
             name
             for name, own in FUNCTIONS.items()
-            if {"Ref": logical_id} in own.get("Policies", [])
+            if any(
+                {"Ref": logical_id} in (one, *one.get("Fn::If", []))
+                for one in own.get("Policies", [])
+            )
         ] + [role["Ref"] for role in policy.get("Roles", [])]
         assert len(users) > 1, f"{logical_id} belongs to {users}"
 
@@ -895,6 +906,13 @@ def test_functions_use_an_own_key_only_through_the_services_that_they_call(
 # -------------------------------------------------------------------------------------- the bucket
 
 BUCKET = {"Fn::If": ["OwnsBucket", {"Ref": "ArtifactsBucket"}, {"Ref": "ExistingBucket"}]}
+EDGE_URL = {
+    "Fn::If": [
+        "HasEdgeDomain",
+        {"Fn::Sub": "https://${EdgeDomainName}"},
+        {"Fn::If": ["HasEdge", {"Fn::Sub": "https://${EdgeDistribution.DomainName}"}, ""]},
+    ]
+}
 
 
 def bucket() -> dict[str, Any]:
@@ -927,7 +945,7 @@ def test_the_bucket_is_private_and_encrypted() -> None:
 def test_the_bucket_accepts_only_tls() -> None:
     (policy,) = of_type("AWS::S3::BucketPolicy").values()
     assert policy["Bucket"] == {"Ref": "ArtifactsBucket"}
-    refusals = policy["PolicyDocument"]["Statement"]
+    refusals = by_default(TEMPLATE, policy["PolicyDocument"]["Statement"])
     assert all(one["Effect"] == "Deny" and one["Principal"] == "*" for one in refusals)
     assert all(
         one["Resource"]
@@ -945,7 +963,9 @@ def test_the_bucket_keeps_versions() -> None:
 def test_the_bucket_accepts_only_signatures_of_presigned_urls_that_larder_makes() -> None:
     (policy,) = of_type("AWS::S3::BucketPolicy").values()
     (refusal,) = (
-        one for one in policy["PolicyDocument"]["Statement"] if one["Sid"] == "SignedWithinAnHour"
+        one
+        for one in by_default(TEMPLATE, policy["PolicyDocument"]["Statement"])
+        if one["Sid"] == "SignedWithinAnHour"
     )
     (allowed_ms,) = refusal["Condition"]["NumericGreaterThan"].values()
     longest_s = max(
@@ -954,6 +974,96 @@ def test_the_bucket_accepts_only_signatures_of_presigned_urls_that_larder_makes(
     )
     assert refusal["Condition"] == {"NumericGreaterThan": {"s3:signatureAge": allowed_ms}}
     assert int(allowed_ms) == longest_s * 1000
+
+
+# ---------------------------------------------------------------------------------------- the edge
+
+OF_THE_EDGE = {
+    "EdgeAccess",
+    "EdgeDistribution",
+    "EdgeKeys",
+    "EdgeRequest",
+    "EdgeResponse",
+    "ReadEdgeKey",
+}
+
+
+def distribution() -> dict[str, Any]:
+    found: dict[str, Any] = RESOURCES["EdgeDistribution"]["Properties"]["DistributionConfig"]
+    return found
+
+
+def test_without_the_option_nothing_of_the_edge_is_deployed() -> None:
+    conditional = {name for name, one in RESOURCES.items() if one.get("Condition") == "HasEdge"}
+    assert conditional == OF_THE_EDGE
+    assert TEMPLATE["Parameters"]["Edge"]["Default"] == "false"
+    named = {name for name, one in RESOURCES.items() if one["Type"].startswith("AWS::CloudFront::")}
+    assert named == OF_THE_EDGE - {"ReadEdgeKey"}
+
+
+def test_only_this_distribution_reads_and_writes_artifacts_and_cannot_list_or_delete() -> None:
+    (policy,) = of_type("AWS::S3::BucketPolicy").values()
+    (allowed,) = (
+        one["Fn::If"][1] for one in policy["PolicyDocument"]["Statement"] if "Fn::If" in one
+    )
+    assert allowed["Principal"] == {"Service": "cloudfront.amazonaws.com"}
+    assert allowed["Action"] == ["s3:GetObject", "s3:GetObjectVersion", "s3:PutObject"]
+    assert allowed["Resource"] == {"Fn::Sub": "${ArtifactsBucket.Arn}/artifacts/*"}
+    arn = "arn:${AWS::Partition}:cloudfront::${AWS::AccountId}:distribution/${EdgeDistribution}"
+    assert allowed["Condition"] == {
+        "StringEquals": {
+            "aws:SourceArn": {"Fn::Sub": arn},
+            "aws:SourceAccount": {"Ref": "AWS::AccountId"},
+        }
+    }
+
+
+def test_each_request_of_the_edge_is_checked_and_no_reply_is_kept() -> None:
+    behavior = distribution()["DefaultCacheBehavior"]
+    assert "CacheBehaviors" not in distribution()
+    assert {one["EventType"] for one in behavior["FunctionAssociations"]} == {
+        "viewer-request",
+        "viewer-response",
+    }
+    assert behavior["ViewerProtocolPolicy"] == "https-only"
+    assert behavior["Compress"] is False
+    # AWS's own policies: CachingDisabled and AllViewerExceptHostHeader.
+    assert behavior["CachePolicyId"] == "4135ea2d-6df8-44a3-9df3-4b5a84be39ad"
+    assert behavior["OriginRequestPolicyId"] == "b689b0a8-53d0-40ab-baf2-68738e2966ac"
+    kept = {
+        one["ErrorCode"]: one["ErrorCachingMinTTL"]
+        for one in distribution()["CustomErrorResponses"]
+    }
+    assert kept == dict.fromkeys((403, 404, 500, 502, 503, 504), 0)
+
+
+def test_cloudfront_signs_every_request_to_the_bucket() -> None:
+    access = RESOURCES["EdgeAccess"]["Properties"]["OriginAccessControlConfig"]
+    assert (access["SigningBehavior"], access["SigningProtocol"]) == ("always", "sigv4")
+    (origin,) = distribution()["Origins"]
+    assert origin["OriginAccessControlId"] == {"Fn::GetAtt": "EdgeAccess.Id"}
+    assert origin["S3OriginConfig"]["OriginAccessIdentity"] == ""
+
+
+def test_only_functions_that_sign_addresses_read_the_key_of_the_edge() -> None:
+    readers = {
+        name
+        for name, own in FUNCTIONS.items()
+        if any({"Ref": "ReadEdgeKey"} in one.get("Fn::If", []) for one in own.get("Policies", []))
+    }
+    assert readers == {"FetchArtifact", "Preflight"}
+
+
+@pytest.mark.parametrize("name", ["EdgeAccess", "EdgeKeys", "EdgeRequest", "EdgeResponse"])
+def test_the_names_of_the_edge_fit_for_a_stack_of_40_characters(name: str) -> None:
+    """CloudFront has no regions, so that stacks of two regions share the names."""
+    properties = RESOURCES[name]["Properties"]
+    text = properties.get("OriginAccessControlConfig", properties)["Name"]["Fn::Sub"]
+    longest = text.replace("${AWS::StackName}", "s" * 40).replace(
+        "${AWS::Region}", "ap-southeast-2"
+    )
+    assert len(longest) <= 64
+    assert "$" not in longest
 
 
 # ------------------------------------------------------------------------------ an existing bucket
@@ -1008,6 +1118,10 @@ def test_whatever_names_the_bucket_names_the_existing_one_in_place_of_it() -> No
             (
                 {"Fn::Sub": "${ArtifactsBucket.Arn}/artifacts/*"},
                 {"Fn::Sub": f"{arn}/artifacts/*"},
+            ),
+            (
+                {"Fn::GetAtt": "ArtifactsBucket.RegionalDomainName"},
+                {"Fn::Sub": "${ExistingBucket}.s3.${AWS::Region}.${AWS::URLSuffix}"},
             ),
         )
     }
@@ -1387,12 +1501,16 @@ def test_the_dashboard_groups_every_route(
 def test_the_outputs_have_everything_the_command_line_needs() -> None:
     outputs = TEMPLATE["Outputs"]
     named = {camel_case(option.name) for option in fields(Settings)} - PARAMETERS.keys()
-    assert outputs.keys() == named | {"ApiUrl", "DomainTarget", "Region"}
+    of_edge = {
+        name for name, output in outputs.items() if output.get("Condition", "")[:7] == "HasEdge"
+    }
+    assert of_edge == {"EdgeDistribution", "EdgeDomainTarget", "EdgeKeys", "EdgeUrl"}
+    assert outputs.keys() == named | of_edge | {"ApiUrl", "DomainTarget", "Region"}
     functions = {"EmailFunction": "SendAccountEmail", "RemovalFunction": "RemoveArtifacts"}
     references = {name: name for name in named} | functions
     assert {name: outputs[name]["Value"] for name in named} == {
         name: {"Ref": reference} for name, reference in references.items()
-    } | {"ArtifactsBucket": BUCKET}
+    } | {"ArtifactsBucket": BUCKET, "EdgeUrl": EDGE_URL}
 
 
 @pytest.mark.parametrize("environment", ["default", "prod"])

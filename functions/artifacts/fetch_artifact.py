@@ -4,7 +4,7 @@ from larder import clock
 from larder.artifacts import service
 from larder.web.app import HIT_OR_MISS, cache_api, lambda_handler
 from larder.web.parameters import Client
-from larder.web.principals.cache import CacheReader
+from larder.web.principals.cache import Downloader
 from larder.web.responses import ArtifactRedirect, ArtifactResponse, artifact_response, redirect
 
 app = cache_api()
@@ -12,9 +12,9 @@ app = cache_api()
 
 @app.get("/v8/artifacts/<artifact_hash>")
 def fetch_artifact(
-    _client: Client, principal: CacheReader, artifact_hash: str
+    _client: Client, principal: Downloader, artifact_hash: str
 ) -> ArtifactResponse | ArtifactRedirect:
-    """GET /v8/artifacts/{hash}: get the artifact, or a redirect to S3."""
+    """GET /v8/artifacts/{hash}: get the artifact, or a redirect to S3 or the edge."""
     now = clock.now()
     artifact = service.find(
         principal.entry,

@@ -2,8 +2,9 @@
 
 from larder.artifacts import service
 from larder.web.app import cache_api, lambda_handler
+from larder.web.build_clients import DirectUploads
 from larder.web.parameters import NamedHash
-from larder.web.principals.cache import AnnouncedWriter
+from larder.web.principals.cache import AnnouncedWriter, DirectUploadsOfClient
 from larder.web.responses import (
     AUTHORIZATION_ALLOWED,
     PreflightResponse,
@@ -25,20 +26,24 @@ def preflight_others() -> PreflightResponse:
 
 @app.route("/v8/artifacts/<artifact_hash>", method="OPTIONS")
 def preflight(
-    principal: AnnouncedWriter, artifact_hash: NamedHash
+    principal: AnnouncedWriter, artifact_hash: NamedHash, client: DirectUploadsOfClient
 ) -> PreflightResponse | UploadOffer:
     """OPTIONS /v8/artifacts/{hash}: get the URL for an announced request. An upload goes straight to S3."""
-    if principal is None or principal.view.requires_tag:
-        # S3 drops the header with the signature.
+    if principal is None:
         return preflight_response()
     url = service.offer_upload(
         principal.owner,
         artifact_hash,
         writer=principal.actor,
         view=principal.view,
+        entry=principal.entry,
+        own=principal.own,
+        totals=principal.totals,
+        quota_bytes=principal.quota_bytes,
+        by_edge_only=client is DirectUploads.BY_EDGE,
         now=principal.asked_at,
     )
-    return upload_offer(url)
+    return preflight_response() if url is None else upload_offer(url)
 
 
 handler = lambda_handler(app)

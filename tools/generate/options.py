@@ -24,8 +24,20 @@ GROUPS = {
 INVOKED = {"email_function": "send_account_email", "removal_function": "remove_artifacts"}
 """The function that an option names. A `!Ref` would be circular if that function had the variable too."""
 
-BUCKET = "!If [OwnsBucket, !Ref ArtifactsBucket, !Ref ExistingBucket]"
-"""The value of `artifacts_bucket`. The stack creates no bucket if the operator names one."""
+COMPUTED = {
+    "artifacts_bucket": ("Bucket", "!If [OwnsBucket, !Ref ArtifactsBucket, !Ref ExistingBucket]"),
+    "edge_url": (
+        "EdgeUrl",
+        (
+            '!If [HasEdgeDomain, !Sub "https://${EdgeDomainName}", '
+            '!If [HasEdge, !Sub "https://${EdgeDistribution.DomainName}", ""]]'
+        ),
+    ),
+}
+"""Options whose value depends on a condition: their name in `!Sub`, and the value."""
+
+CONDITIONS = {"edge_url": "HasEdge"}
+"""Options that only some stacks have as an output."""
 
 Option = Field[Any]
 
@@ -44,9 +56,9 @@ def variables(names: Iterable[str]) -> Iterator[str]:
     """The lines of the environment variables that pass options to a function, as YAML."""
     options = [option for option in fields(Settings) if option.name in set(names)]
     if packed := [_packed(option.name) for option in options if not option.metadata["longest"]]:
-        has_bucket = any(option.name == "artifacts_bucket" for option in options)
-        indent = "    " if has_bucket else "  "
-        yield from (f"{PACKED}: !Sub", "  - >-") if has_bucket else (f"{PACKED}: !Sub >-",)
+        computed = [COMPUTED[option.name] for option in options if option.name in COMPUTED]
+        indent = "    " if computed else "  "
+        yield from (f"{PACKED}: !Sub", "  - >-") if computed else (f"{PACKED}: !Sub >-",)
         yield from textwrap.wrap(
             " ".join(packed),
             108,
@@ -55,15 +67,15 @@ def variables(names: Iterable[str]) -> Iterator[str]:
             break_long_words=False,
             break_on_hyphens=False,
         )
-        if has_bucket:
-            yield f"  - Bucket: {BUCKET}"
+        for number, (name, value) in enumerate(computed):
+            yield f"  {' ' if number else '-'} {name}: {value}"
     for option in options:
         if option.metadata["longest"]:
             yield f"{environment_name(option.name)}: !Ref {camel_case(option.name)}"
 
 
 def _packed(name: str) -> str:
-    value = "${Bucket}" if name == "artifacts_bucket" else "${" + camel_case(name) + "}"
+    value = "${" + (COMPUTED[name][0] if name in COMPUTED else camel_case(name)) + "}"
     return f"{name}={function_name(INVOKED[name]) if name in INVOKED else value}"
 
 
@@ -73,7 +85,10 @@ def outputs() -> None:
         if option.metadata["group"] is None:
             resource = f"!Ref {camel_case(INVOKED.get(option.name, option.name))}"
             print(f"  {camel_case(option.name)}:")
-            print(f"    Value: {BUCKET if option.name == 'artifacts_bucket' else resource}")
+            if option.name in CONDITIONS:
+                print(f"    Condition: {CONDITIONS[option.name]}")
+            _, value = COMPUTED.get(option.name, ("", resource))
+            print(f"    Value: {value}")
 
 
 def table(group: str) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, TypeAdapter
 
+from larder.artifacts import models
 from larder.artifacts.models import ALL_SCOPES, HASH_PATTERN, SCOPE_PATTERN, Order
 from larder.hashing import RANDOM_ID
 from larder.settings import settings
@@ -96,7 +97,7 @@ def _number(least: int, most: int, default: int | None = None) -> Schema:
 
 HASH: Schema = matching(HASH_PATTERN)
 
-_REVISION = matching(parameters.REVISION)
+_REVISION = matching(models.REVISION)
 _ANY_TEXT: Schema = {"type": "string"}
 
 # The parameters that each parser reads.
@@ -126,7 +127,7 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
     parameters.client_info: (
         _header(
             "x-artifact-client-ci",
-            {**matching(parameters.PRINTABLE, empty=True), "maxLength": parameters.MAX_CI_LENGTH},
+            {**matching(models.PRINTABLE, empty=True), "maxLength": models.MAX_CI_LENGTH},
             "The CI that the client runs in.",
         ),
         _header(
@@ -138,15 +139,15 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
     parameters.artifact_metadata: (
         _header(
             "x-artifact-duration",
-            {"type": "number", "minimum": 0, "maximum": parameters.MAX_DURATION_MS},
+            {"type": "number", "minimum": 0, "maximum": models.MAX_DURATION_MS},
             "Milliseconds that the task took.",
         ),
         _header(
             "x-artifact-tag",
             {
-                **matching(parameters.BASE64),
+                **matching(models.BASE64),
                 "minLength": 1,
-                "maxLength": parameters.MAX_TAG_LENGTH,
+                "maxLength": models.MAX_TAG_LENGTH,
             },
             "A signature. Larder returns it unchanged with the artifact.",
         ),
@@ -157,12 +158,14 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
         _header(
             "access-control-request-method",
             _ANY_TEXT,
-            "The method of the request that follows. For `PUT`, the reply has a presigned URL to upload to.",
+            "The method of the request that follows. For `PUT`, the reply has a signed URL to upload to.",
         ),
+    ),
+    cache_principals.direct_uploads_of_client: (
         _header(
             "user-agent",
             _ANY_TEXT,
-            "Versions of turbo that break presigned URLs get no URL.",
+            "Versions of turbo that break presigned URLs get no URL, or only one of the edge.",
         ),
     ),
     artifact_query.artifact_query: _ARTIFACTS,
@@ -356,7 +359,7 @@ def _events() -> Schema:
             "source": {"type": "string", "enum": ["LOCAL", "REMOTE"]},
             "event": {"type": "string", "enum": ["HIT", "MISS"]},
             "hash": _ANY_TEXT,
-            "duration": {"type": "number", "minimum": 0, "maximum": parameters.MAX_DURATION_MS},
+            "duration": {"type": "number", "minimum": 0, "maximum": models.MAX_DURATION_MS},
         },
         "required": ["sessionId", "source", "event", "hash"],
         "additionalProperties": False,

@@ -186,5 +186,10 @@ def _forget() -> None:
     from larder import aws
 
     aws.reset()
-    for cached in (settings.settings, settings.region, settings.s3_endpoint):
+    for cached in (
+        settings.settings,
+        settings.region,
+        settings.s3_endpoint,
+        settings.edge_key_file,
+    ):
         cached.cache_clear()

@@ -9,14 +9,15 @@ import pytest
 from larder import aws, clock
 from larder.artifacts.models import (
     INDEXED_BODY_BYTES,
+    MAX_CI_LENGTH,
     MAX_HASH_LENGTH,
+    MAX_TAG_LENGTH,
     ArtifactHash,
     Totals,
 )
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
 from larder.settings import settings
-from larder.web.parameters import MAX_CI_LENGTH, MAX_TAG_LENGTH
 from tests.conftest import SetOption
 from tests.direct_uploads import (
     announce,

@@ -118,6 +118,11 @@ class Settings:
         "Name of the table of audit entries: who got access, and who deleted or replaced what."
     )
     removal_function: str = _resource("Name of the function that deletes many artifacts at once.")
+    edge_url: str = _option(
+        "",
+        "URL of the [edge](edge.md), without a slash at the end. Empty if the stack has none.",
+        group=None,
+    )
 
     retention_days: int = _option(
         30,
@@ -219,6 +224,13 @@ class Settings:
         group="cache",
         minimum=0,
         maximum=4_700_000,
+    )
+    edge_downloads: str = _option(
+        "all",
+        "The downloads that the [edge](edge.md) carries, if there is one: `all` redirects, or those of `tagged` "
+        "artifacts, which are signed. S3 carries the others. For builds in the bucket's region, S3 is free.",
+        group="cache",
+        choices=("all", "tagged"),
     )
     max_upload_bytes: int = _option(
         5 * 1024**3,
@@ -797,6 +809,12 @@ def settings() -> Settings:
 def s3_endpoint() -> str | None:
     """botocore's own variable for an S3 endpoint other than Amazon's. Presigned URLs use it too."""
     return os.environ.get("AWS_ENDPOINT_URL_S3") or None
+
+
+@cache
+def edge_key_file() -> str | None:
+    """On one machine: the file with the key of the edge. A stack has the key in its signing secret."""
+    return os.environ.get("LARDER_EDGE_KEY") or None
 
 
 @cache

@@ -18,8 +18,9 @@ from typing import Any
 
 from larder import aws, clock
 from larder.clock import to_epoch_seconds
+from larder.errors import TryAgain
 from larder.instance import Remembered
-from larder.settings import settings
+from larder.settings import edge_key_file, settings
 
 _KEPT = timedelta(minutes=5)
 """How long an instance caches the secrets."""
@@ -49,6 +50,18 @@ class SigningSecrets:
         if self.previous and self.put_at and now < self.put_at + KNOWN_AFTER:
             return self.previous
         return self.current
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeKey:
+    """The key that signs addresses of the edge. The edge finds it by its id (docs/edge.md)."""
+
+    id: str
+    key: str = field(repr=False)
+
+
+class EdgeKeyUnreadable(Exception):
+    """The key of the edge cannot be read, or is damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +177,7 @@ def _base64url(data: bytes) -> str:
 
 
 def read_secrets() -> SigningSecrets:
-    """Read the accepted secrets. Secrets Manager holds them as `{"current", "previous"}`."""
+    """Read the accepted secrets. Secrets Manager holds them as `{"current", "previous"}`; `put_edge_key` adds to it."""
     named = settings().signing_secret
     if not named.startswith("arn:"):
         current, _, previous = named.partition(",")
@@ -172,14 +185,83 @@ def read_secrets() -> SigningSecrets:
     text, put_at = aws.read_secret(named)
     stored = json.loads(text)
     return SigningSecrets(
-        current=stored["current"], previous=stored.get("previous") or None, put_at=put_at
+        current=stored["current"],
+        previous=stored.get("previous") or None,
+        put_at=_rotated_at(stored) or put_at,
     )
 
 
 def put_secrets(*, current: str, previous: str | None) -> None:
-    """Store the secrets that a stack accepts from now on."""
+    """Store the secrets that a stack accepts from now on. The key of the edge stays."""
+    arn = settings().signing_secret
+    before = json.loads(aws.read_secret(arn)[0])
     stored = {"current": current, "previous": previous or ""}
-    aws.write_secret(settings().signing_secret, json.dumps(stored))
+    if edge := before.get("edge"):
+        stored["edge"] = edge
+    aws.write_secret(arn, json.dumps(stored))
+
+
+def _rotated_at(stored: Mapping[str, Any]) -> datetime | None:
+    """When the secrets were rotated, if the key of the edge was stored after that."""
+    rotated_at = stored.get("rotated_at")
+    return datetime.fromisoformat(rotated_at) if rotated_at else None
+
+
+def read_edge_key() -> EdgeKey | None:
+    """Read the key of the edge. None if the edge is not in use. Raises EdgeKeyUnreadable."""
+    try:
+        stored = _stored_edge_key()
+        return EdgeKey(str(stored["id"]), str(stored["key"])) if stored else None
+    except (TryAgain, aws.ClientError, OSError, ValueError, KeyError, TypeError) as error:
+        raise EdgeKeyUnreadable from error
+
+
+def _stored_edge_key() -> dict[str, str] | None:
+    if path := edge_key_file():
+        try:
+            with open(path) as file:  # noqa: PTH123 - pathlib makes cold starts longer
+                stored: dict[str, str] = json.load(file)
+        except FileNotFoundError:
+            return None
+        return stored
+    named = settings().signing_secret
+    if not named.startswith("arn:"):
+        return None
+    of_stack: dict[str, str] | None = json.loads(aws.read_secret(named)[0]).get("edge")
+    return of_stack
+
+
+def put_edge_key(key: EdgeKey | None) -> None:
+    """Store the key of the edge, so that functions use it within five minutes. With None, they stop using the edge.
+
+    The secrets, and when they were rotated, stay.
+    """
+    described = None if key is None else {"id": key.id, "key": key.key}
+    if path := edge_key_file():
+        _write_or_delete(path, described)
+        return
+    arn = settings().signing_secret
+    text, put_at = aws.read_secret(arn)
+    stored = json.loads(text)
+    stored["rotated_at"] = clock.to_iso(_rotated_at(stored) or put_at)
+    stored.pop("edge", None)
+    if described:
+        stored["edge"] = described
+    aws.write_secret(arn, json.dumps(stored))
+
+
+def _write_or_delete(path: str, described: Mapping[str, str] | None) -> None:
+    # Only the operator's command gets here.
+    from pathlib import Path
+
+    if described is None:
+        Path(path).unlink(missing_ok=True)
+        return
+    # A reader finds the whole file, old or new. Only its owner can read it.
+    temporary = Path(f"{path}.tmp")
+    temporary.touch(mode=0o600)
+    temporary.write_text(json.dumps(described))
+    temporary.replace(path)
 
 
 def random_secret() -> str:

@@ -217,7 +217,8 @@ def _settle(
                 report_kept(current, artifact, now=now)
                 return _Settled(current)
             continue
-        if not _is_acceptable(artifact, current, quota_bytes, now):
+        lacks_tag = view.requires_tag and artifact.metadata.tag is None
+        if lacks_tag or not _is_acceptable(artifact, current, quota_bytes, now):
             if index.discard(upload, settles=pending, now=now):
                 return _Settled(current)
             continue

@@ -37,6 +37,15 @@ INDEXED_BODY_BYTES = 2000
 """Bodies up to this size are also stored in the index, so that a download needs no call to S3. The whole item stays
 below 4 KB, so reading it costs the same as without the body."""
 
+MAX_TAG_LENGTH = 600
+MAX_CI_LENGTH = 50
+MAX_DURATION_MS = 10**10
+"""Four months: no build takes longer."""
+
+BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+REVISION = re.compile(r"[A-Za-z0-9]{1,128}")
+PRINTABLE = re.compile(r"[\x20-\x7e]+")
+
 _HASH = re.compile(HASH_PATTERN)
 _RESERVED_PATHS = frozenset({"events", "removals", "status"})
 
@@ -60,9 +69,21 @@ def parse_hash(text: str, field_name: str = "hash") -> ArtifactHash:
     return ArtifactHash(text)
 
 
+def is_tag(text: str) -> bool:
+    return 0 < len(text) <= MAX_TAG_LENGTH and BASE64.fullmatch(text) is not None
+
+
+def is_revision(text: str) -> bool:
+    return REVISION.fullmatch(text) is not None
+
+
+def is_ci(text: str) -> bool:
+    return len(text) <= MAX_CI_LENGTH and PRINTABLE.fullmatch(text) is not None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactMetadata:
-    """What a client sends with an upload. Empty for direct uploads, because S3 drops the client's headers."""
+    """What a client sends with an upload. Empty for uploads to presigned URLs: S3 drops the client's headers."""
 
     duration_ms: int | None = None
     tag: str | None = None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from larder.artifacts.models import UNPROTECTED, Artifact, Totals, View
-from larder.artifacts.repository.totals import add_to_totals
+from larder.artifacts.repository.totals import add_to_totals, scoped_share
 from larder.errors import ScopesFull, StorageFull
 from larder.settings import settings
 from larder.usage.uploads import Uploads
@@ -66,6 +66,20 @@ class Reservation:
 def can_fit(artifact: Artifact, quota_bytes: int | None) -> bool:
     """Whether an eviction could free enough space. True without evictions: then the totals decide."""
     return not settings().evicts or quota_bytes is None or artifact.size_bytes <= quota_bytes
+
+
+def room(totals: Totals, quota_bytes: int | None, *, replaces: Artifact | None, view: View) -> int:
+    """How many bytes the largest upload has that may still fit: for a deployment that evicts, into an empty cache."""
+    most = settings().max_upload_bytes
+    if quota_bytes is None:
+        return most
+    used, freed = totals, 0 if replaces is None else replaces.size_bytes
+    if settings().evicts:
+        used, freed = Totals(), 0
+    free = quota_bytes - used.size_bytes
+    if view.scope is not None:
+        free = min(free, scoped_share(quota_bytes) - used.scoped_bytes)
+    return max(0, min(most, free + freed))
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, TypeVar
 
 from larder.actor import Actor
-from larder.artifacts import quota, storage
+from larder.artifacts import edge, quota, storage
 from larder.artifacts.expiry import is_shown
 from larder.artifacts.finalize import (
     delete_from_index,
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _NOTHING = IndexEntry()
+_NOTHING_STORED = Totals()
 _NOTED_AGAIN_AFTER = timedelta(days=1)
 """Record the last use of an artifact again only after this time."""
 _RECORDED_AGAIN_AFTER = timedelta(hours=1)
@@ -253,12 +254,34 @@ def _publish(reservation: Reservation, *, now: datetime) -> Artifact | None:
 
 
 def offer_upload(
-    owner: str, hash: ArtifactHash, *, writer: Actor, view: View = UNPROTECTED, now: datetime
-) -> str:
-    """Record a pending direct upload and return its presigned URL. `view` and `now` are as in `store`."""
+    owner: str,
+    hash: ArtifactHash,
+    *,
+    writer: Actor,
+    view: View = UNPROTECTED,
+    entry: IndexEntry = _NOTHING,
+    own: IndexEntry = _NOTHING,
+    totals: Totals = _NOTHING_STORED,
+    quota_bytes: int | None = None,
+    by_edge_only: bool = False,
+    now: datetime,
+) -> str | None:
+    """Record a pending direct upload and return where to send it: an address of the edge, or a presigned URL.
+
+    `view` and `now` are as in `store`, `entry` and `own` as in `find`. Returns None, and records nothing, if only the
+    edge would do and is not in use: with `by_edge_only`, and if the view requires signatures, because S3 drops the
+    header that has them.
+    """
     parts = (time_ordered_id(now), writer.credential_id, writer.user_id)
     id = ".".join(part for part in parts if part)
     upload = Upload(owner=owner, hash=hash, id=id, scope=view.scope)
+    replaced = (entry if view.scope is None else own).artifact
+    room_bytes = quota.room(totals, quota_bytes, replaces=replaced, view=view)
+    url = edge.upload_address(upload, room_bytes)
+    if url is None:
+        if by_edge_only or view.requires_tag:
+            return None
+        url = storage.upload_url(upload)
     # S3's event does not say what the writer may do.
     pending = PendingUpload(
         upload=upload,
@@ -268,7 +291,7 @@ def offer_upload(
     )
     with _recording_scope(upload, writer, view, now):
         index.put_pending(pending)
-    return storage.upload_url(upload)
+    return url
 
 
 @contextmanager
@@ -342,17 +365,15 @@ def _find(
 
 
 def fetch(artifact: Artifact, *, now: datetime) -> bytes | DownloadUrl:
-    """Return the bytes of a small artifact, or a presigned URL of a large one.
+    """Return the bytes of a small artifact, or the URL of a large one.
 
-    For a tagged artifact, small means that it fits into a function's reply: S3 cannot return the tag, which clients
-    need to verify the signature. Raises ArtifactNotFound, and deletes the artifact from the index, if the object is
-    missing or incomplete.
+    For a tagged artifact without the edge, small means that it fits into a function's reply: S3 cannot return the tag,
+    which clients need to verify the signature. Raises ArtifactNotFound, and deletes the artifact from the index, if the
+    object is missing or incomplete.
     """
-    options = settings()
-    limit = options.inline_limit_bytes if artifact.metadata.tag else options.inline_download_bytes
     with _noting_use(artifact, now):
-        if artifact.size_bytes > limit:
-            return storage.download_url(artifact.upload, artifact.version)
+        if url := _download_url(artifact):
+            return url
         body = artifact.body
         if body is None:
             body = storage.get(artifact.upload, artifact.version, artifact.size_bytes)
@@ -360,6 +381,15 @@ def fetch(artifact: Artifact, *, now: datetime) -> bytes | DownloadUrl:
         delete_from_index(artifact, now=now)
         raise ArtifactNotFound
     return body
+
+
+def _download_url(artifact: Artifact) -> DownloadUrl | None:
+    """Where to download an artifact that a function should not return."""
+    options, size_bytes = settings(), artifact.size_bytes
+    if size_bytes > options.inline_download_bytes and (url := edge.download_address(artifact)):
+        return url
+    limit = options.inline_limit_bytes if artifact.metadata.tag else options.inline_download_bytes
+    return storage.download_url(artifact.upload, artifact.version) if size_bytes > limit else None
 
 
 @contextmanager

@@ -4,7 +4,7 @@ The bucket keeps versions. An artifact names the version of its object, because 
 again (docs/decisions/0047-an-artifact-names-a-version.md).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -14,12 +14,16 @@ from urllib.parse import quote
 from larder import aws
 from larder.actor import Actor
 from larder.artifacts.models import (
+    MAX_DURATION_MS,
     NULL_VERSION,
     ArtifactMetadata,
     DownloadUrl,
     StoredObject,
     StoredUpload,
     Upload,
+    is_ci,
+    is_revision,
+    is_tag,
     parse_object_key,
 )
 from larder.settings import region, s3_endpoint, settings, url_suffix
@@ -201,14 +205,20 @@ def _to_headers(
 
 
 def _from_headers(headers: dict[str, str]) -> tuple[ArtifactMetadata, Actor | None]:
+    """The metadata and the writer of an object. The edge stores objects too, so invalid values count as missing."""
     duration = headers.get("duration-ms", "")
+    is_duration = duration.isdecimal() and int(duration[:20]) <= MAX_DURATION_MS
     metadata = ArtifactMetadata(
-        duration_ms=int(duration) if duration.isdecimal() else None,
-        tag=headers.get("tag"),
-        sha=headers.get("sha"),
-        dirty_hash=headers.get("dirty-hash"),
-        ci=headers.get("ci"),
+        duration_ms=int(duration) if is_duration else None,
+        tag=_valid(headers.get("tag"), is_tag),
+        sha=_valid(headers.get("sha"), is_revision),
+        dirty_hash=_valid(headers.get("dirty-hash"), is_revision),
+        ci=_valid(headers.get("ci"), is_ci),
         interactive={"0": False, "1": True}.get(headers.get("interactive", "")),
     )
     writer = headers.get("writer")
     return metadata, Actor(writer, headers.get("user-id")) if writer else None
+
+
+def _valid(text: str | None, rule: Callable[[str], bool]) -> str | None:
+    return text if text is not None and rule(text) else None

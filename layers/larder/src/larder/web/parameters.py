@@ -9,7 +9,17 @@ from typing import Annotated
 
 from larder.api_keys.models import PresentedKey
 from larder.api_keys.service import presented_form
-from larder.artifacts.models import ArtifactHash, ArtifactMetadata, parse_hash
+from larder.artifacts.models import (
+    MAX_CI_LENGTH,
+    MAX_DURATION_MS,
+    MAX_TAG_LENGTH,
+    ArtifactHash,
+    ArtifactMetadata,
+    is_ci,
+    is_revision,
+    is_tag,
+    parse_hash,
+)
 from larder.errors import Unauthenticated
 from larder.hashing import hash_key
 from larder.settings import settings
@@ -19,17 +29,9 @@ from larder.web.errors import InvalidRequest
 from larder.web.powertools.resolver import Depends, Request
 from larder.web.request_context import request_context
 
-MAX_TAG_LENGTH = 600
-MAX_CI_LENGTH = 50
-MAX_DURATION_MS = 10**10
-"""Four months: no build takes longer."""
-
 _KEY = re.compile(r"Bearer +(?P<key>[\x21-\x7e]{64,256})", re.IGNORECASE)
 _SESSION = re.compile(r"Bearer +(?P<token>[A-Za-z0-9]{32})", re.IGNORECASE)
-BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _NUMBER = re.compile(r"[0-9]{1,11}(?:\.[0-9]{1,9})?")
-REVISION = re.compile(r"[A-Za-z0-9]{1,128}")
-PRINTABLE = re.compile(r"[\x20-\x7e]+")
 _TEAM = frozenset({"teamId", "slug"})
 _MEANS_A_TEAM = frozenset({"team", "teamid", "teamslug", "slug"})
 """Spellings of `teamId` and `slug` to refuse. If they were ignored, the request would act for the user."""
@@ -122,7 +124,7 @@ def named_hash(request: Request) -> ArtifactHash | None:
 def client_info(_token: BearerToken, request: Request) -> ClientInfo:
     # A client with an unset variable sends an empty header.
     ci = request.headers.get("x-artifact-client-ci") or None
-    if ci is not None and not (len(ci) <= MAX_CI_LENGTH and PRINTABLE.fullmatch(ci)):
+    if ci is not None and not is_ci(ci):
         raise InvalidRequest(
             "x-artifact-client-ci", f"must hold at most {MAX_CI_LENGTH} printable ASCII characters"
         )
@@ -139,7 +141,7 @@ def artifact_metadata(client: Client, request: Request) -> ArtifactMetadata:
     """The headers of an upload. A duration can have decimals and is stored as whole milliseconds."""
     headers = request.headers
     tag = headers.get("x-artifact-tag")
-    if tag is not None and not (0 < len(tag) <= MAX_TAG_LENGTH and BASE64.fullmatch(tag)):
+    if tag is not None and not is_tag(tag):
         raise InvalidRequest(
             "x-artifact-tag", f"must be base64 of at most {MAX_TAG_LENGTH} characters"
         )
@@ -185,7 +187,7 @@ def _duration(text: str | None) -> int | None:
 
 
 def _revision(name: str, text: str | None) -> str | None:
-    if text is not None and not REVISION.fullmatch(text):
+    if text is not None and not is_revision(text):
         raise InvalidRequest(name, "must be 1 to 128 letters and digits")
     return text
 

@@ -8,14 +8,14 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from larder.artifacts.models import is_hash
+from larder.artifacts.models import MAX_DURATION_MS, is_hash
 from larder.settings import settings
 from larder.teams.models import CachingStatus
 from larder.usage.models import UsageEvent
 from larder.web.bodies.raw import printable, sent_json
 from larder.web.errors import InvalidRequest
 from larder.web.log import logger
-from larder.web.parameters import MAX_DURATION_MS, BearerToken
+from larder.web.parameters import BearerToken
 from larder.web.powertools.resolver import Depends, Request
 
 MAX_QUERIED_LENGTH = 400

@@ -7,6 +7,7 @@
 | `UsageReporter` | can report cache usage events: any permission on `artifacts` |
 | `UsageReader` | can read usage figures: permission `artifacts: read`, even if the owner is blocked |
 | `CacheReader` | can read artifacts: permission `artifacts: read`, and caching is neither disabled nor paused |
+| `Downloader` | the same, for a request that may be redirected to the edge |
 | `CacheWriter` | can write artifacts: permission `artifacts: write`, a role that writes, and a quota that is not full |
 | `AuditReader` | can read the audit, even if the owner is blocked: `teams: read`, owner or admin |
 | `CachingOwner` | can disable and enable caching: permission `artifacts: manage`, and owner of the team |
@@ -43,6 +44,7 @@ from larder.api_keys.service import (
     verify_key,
     verify_read_key,
 )
+from larder.artifacts import edge
 from larder.artifacts.models import (
     ArtifactHash,
     IndexEntry,
@@ -81,7 +83,7 @@ from larder.teams.models import (
     is_team_id,
 )
 from larder.teams.teams import team_of_slug
-from larder.web.build_clients import keeps_presigned_urls
+from larder.web.build_clients import DirectUploads, direct_uploads
 from larder.web.log import logger
 from larder.web.parameters import (
     BearerToken,
@@ -273,6 +275,11 @@ def cache_reader(token: BearerToken, team: NamedTeam, request: Request) -> Cache
     return principal
 
 
+def downloader(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
+    with edge.reading_key():
+        return cache_reader(token, team, request)
+
+
 def cache_writer(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
     principal = _principal(token, team, named_hash(request), {"artifacts": ("write",)}, totals=True)
     if principal.membership.role is not None and not principal.membership.role.writes_cache:
@@ -309,17 +316,40 @@ def caching_owner(token: BearerToken, team: NamedTeam) -> CachePrincipal:
     return principal
 
 
-def announced_writer(request: Request) -> CachePrincipal | None:
-    """The principal of an OPTIONS that announces an upload which can go straight to S3, or None for any other OPTIONS.
+def direct_uploads_of_client(request: Request) -> DirectUploads:
+    return direct_uploads(request.headers.get("user-agent", ""))
+
+
+DirectUploadsOfClient = Annotated[DirectUploads, Depends(direct_uploads_of_client)]
+
+
+def announced_writer(request: Request, client: DirectUploadsOfClient) -> CachePrincipal | None:
+    """The principal of an OPTIONS that announces an upload which can bypass the functions, or None for any other.
 
     For the others the token is not checked, because the reply only allows the client to send the request itself.
     """
-    headers = request.headers
-    announced = headers.get("access-control-request-method", "").upper()
-    if announced != "PUT" or not keeps_presigned_urls(headers.get("user-agent", "")):
+    announced = request.headers.get("access-control-request-method", "").upper()
+    if announced != "PUT" or client is DirectUploads.NONE:
+        return None
+    if client is DirectUploads.BY_EDGE and not edge.is_deployed():
         return None
     token = bearer_token(request)
-    return cache_writer(token, team_query(token, request), request)
+    team = team_query(token, request)
+    if client is DirectUploads.BY_EDGE and not _is_bound(token, team):
+        # The upload is for a team that this client names only with the upload itself.
+        return None
+    with edge.reading_key():
+        return cache_writer(token, team, request)
+
+
+def _is_bound(token: Token, team: TeamQuery) -> bool:
+    """Whether the token is a key of one team."""
+    if token.is_session:
+        return False
+    if known := _known.get((token, team)):
+        return known.bound_to is not None
+    key = find_presented(token.key)
+    return key is not None and key.team_id is not None
 
 
 def _require_caching(principal: CachePrincipal) -> None:
@@ -533,6 +563,7 @@ UsageReporter = Annotated[CachePrincipal, Depends(usage_reporter)]
 AuditReader = Annotated[CachePrincipal, Depends(audit_reader)]
 UsageReader = Annotated[CachePrincipal, Depends(usage_reader)]
 CacheReader = Annotated[CachePrincipal, Depends(cache_reader)]
+Downloader = Annotated[CachePrincipal, Depends(downloader)]
 CacheWriter = Annotated[CachePrincipal, Depends(cache_writer)]
 CachingOwner = Annotated[CachePrincipal, Depends(caching_owner)]
 CacheManager = Annotated[CachePrincipal, Depends(cache_manager)]

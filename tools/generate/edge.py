@@ -1,0 +1,27 @@
+"""The functions of the edge in the template, from the files of edge/. CloudFront takes code only from the template."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parents[2] / "edge"
+USES_STORE = {"request"}
+"""The functions that read the key-value store."""
+
+
+def function(name: str) -> None:
+    """The resource of the function whose code is in edge/<name>.js."""
+    print(f"  Edge{name.capitalize()}:")
+    print("    Type: AWS::CloudFront::Function")
+    print("    Condition: HasEdge")
+    print("    Properties:")
+    print(f'      Name: !Sub "${{AWS::StackName}}-${{AWS::Region}}-{name}"')
+    print("      AutoPublish: true")
+    print("      FunctionConfig:")
+    print(f'        Comment: "Larder: edge/{name}.js"')
+    print("        Runtime: cloudfront-js-2.0")
+    if name in USES_STORE:
+        print("        KeyValueStoreAssociations: [{KeyValueStoreARN: !GetAtt EdgeKeys.Arn}]")
+    print("      FunctionCode: |")
+    for line in (FOLDER / f"{name}.js").read_text().splitlines():
+        print(f"        {line}" if line else "")
