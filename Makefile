@@ -40,8 +40,8 @@ help: ## list the commands
 setup: $(READY) ## install everything for development (the other commands do it when needed)
 
 .PHONY: serve
-serve: $(SERVE_READY) ## run the local cloud: PORT=3000 DATA=.larder HOST=127.0.0.1; RUNTIME=1 runs the output of `make build`, as Lambda does; ENGINE=dynamodb-local keeps the tables in AWS's own engine (needs Java); THROTTLE=2000/5000 and CONCURRENCY=10 refuse requests as AWS does
-	@PORT="$(PORT)" HOST="$(HOST)" DATA="$(DATA)" RUNTIME="$(RUNTIME)" ENGINE="$(ENGINE)" THROTTLE="$(THROTTLE)" CONCURRENCY="$(CONCURRENCY)" exec .venv/bin/python -m local serve
+serve: $(SERVE_READY) ## run the local cloud: PORT=3000 DATA=.larder HOST=127.0.0.1; EDGE=0 leaves out the edge; RUNTIME=1 runs the output of `make build`, as Lambda does; ENGINE=dynamodb-local keeps the tables in AWS's own engine (needs Java); THROTTLE=2000/5000 and CONCURRENCY=10 refuse requests as AWS does
+	@PORT="$(PORT)" HOST="$(HOST)" DATA="$(DATA)" RUNTIME="$(RUNTIME)" ENGINE="$(ENGINE)" EDGE="$(EDGE)" THROTTLE="$(THROTTLE)" CONCURRENCY="$(CONCURRENCY)" exec .venv/bin/python -m local serve
 
 .PHONY: demo
 demo: $(SERVE_READY) ## build a sample monorepo twice with turbo, the second time from the cache

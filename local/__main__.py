@@ -100,6 +100,13 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         " (CONCURRENCY, no limit)",
     )
     parser.add_argument(
+        "--no-edge",
+        dest="edge",
+        action="store_false",
+        default=os.environ.get("EDGE") != "0",
+        help="leave out the stand-in for the CloudFront distribution of docs/edge.md (EDGE=0)",
+    )
+    parser.add_argument(
         "--end-with-parent",
         action="store_true",
         help="exit when standard input ends, as the demo's own local cloud does",
@@ -180,6 +187,7 @@ def _serve(arguments: argparse.Namespace) -> int:
             engine=arguments.engine,
             expiry_s=arguments.expiry_seconds,
             limited=_limits(arguments.throttle, arguments.concurrency),
+            edge=arguments.edge,
         )
     )
 

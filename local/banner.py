@@ -28,6 +28,7 @@ def banner(
     sign_up_policy: str,
     console_url: str | None = None,
     outbox_url: str | None = None,
+    edge_url: str = "",
     remarks: Sequence[str] = (),
 ) -> str:
     made = "Created" if first_start else "Kept"
@@ -56,6 +57,8 @@ def banner(
         lines += [f"  {_SIGN_UP[sign_up_policy]} (LARDER_SIGN_UP_POLICY={sign_up_policy})"]
     if outbox_url:
         lines += [f"  Sent mail is shown at {outbox_url}"]
+    if edge_url:
+        lines += [f"  Artifacts of any size, signed or not, pass through the edge at {edge_url}"]
     lines += [f"  {remark}" for remark in remarks]
     lines += [f"  Data: {_short(folder)}   logs: {_short(folder / 'logs')}   stop: Ctrl-C", ""]
     return "\n".join(lines)

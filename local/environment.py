@@ -36,8 +36,9 @@ def cloud_environment(
     dynamodb_url: str,
     lambda_url: str,
     s3_url: str,
+    edge: Mapping[str, str],
 ) -> dict[str, str]:
-    """The template's variables, and those for this local cloud's services and secrets."""
+    """The template's variables, and those for this local cloud's services and secrets. `edge` has those of the edge."""
     access_key_id, secret_access_key = credentials
     return {
         **template,
@@ -46,6 +47,7 @@ def cloud_environment(
         "LARDER_EMAIL_SENDER": "",
         "LARDER_OPERATOR_EMAILS": template.get("LARDER_OPERATOR_EMAILS") or OPERATOR_EMAIL,
         "LARDER_SIGNING_SECRET": signing_secret,
+        **edge,
         "AWS_ENDPOINT_URL_DYNAMODB": dynamodb_url,
         "AWS_ENDPOINT_URL_LAMBDA": lambda_url,
         "AWS_ENDPOINT_URL_S3": s3_url,

@@ -28,6 +28,7 @@ from local.data_folder import (
     open_data_folder,
     write_private,
 )
+from local.edge.files import EdgeFiles, has_engine
 from local.environment import (
     LOCAL_DEFAULTS,
     cloud_environment,
@@ -81,6 +82,7 @@ class Options:
     engine: str
     expiry_s: int
     limited: Limits
+    edge: bool
 
 
 def serve(options: Options) -> int:
@@ -174,6 +176,7 @@ class _LocalCloud:
         self._folder.cloud_json.unlink(missing_ok=True)
         parts.callback(self._children.kill_all)
         wake_read_fd, wake_write_fd = os.pipe()
+        edge = self._edge_listener()
         dynamodb, s3 = describe_stores(
             self._folder,
             self._options.template,
@@ -182,6 +185,7 @@ class _LocalCloud:
             expiry_s=self._options.expiry_s,
             fsync=self._options.fsync,
             installation=self._installation,
+            edge_listener=edge,
         )
         lambda_listener = listen_again(_LOOPBACK, self._folder.ports().get("lambda", 0))
         self._folder.remember_ports(
@@ -189,6 +193,7 @@ class _LocalCloud:
                 "dynamodb": dynamodb.port,
                 "lambda": lambda_listener.getsockname()[1],
                 "s3": s3.port,
+                "edge": edge.getsockname()[1] if edge else self._folder.ports().get("edge", 0),
             }
         )
         credentials = (self._folder.access_key_id, self._folder.secret_access_key)
@@ -202,6 +207,7 @@ class _LocalCloud:
             dynamodb_url=url(_LOOPBACK, dynamodb.port),
             lambda_url=await invoke_api.open(lambda_listener),
             s3_url=url(self._public_host, s3.port),
+            edge=self._edge_variables(edge),
         )
         parts.callback(invoke_api.close)
 
@@ -260,6 +266,7 @@ class _LocalCloud:
                 sign_up_policy=cloud["LARDER_SIGN_UP_POLICY"],
                 console_url=console_url,
                 outbox_url=f"{self._api_url}/_local/outbox" if has_outbox else None,
+                edge_url=cloud["LARDER_EDGE_URL"],
                 remarks=self._remarks(),
             )
         )
@@ -307,6 +314,21 @@ class _LocalCloud:
             write_turbo_env(self._folder.turbo_env, turbo)
         return turbo
 
+    def _edge_listener(self) -> socket.socket | None:
+        """The port of the edge. None if the local cloud runs without one."""
+        if not self._options.edge or self._template.edge is None or not has_engine():
+            return None
+        EdgeFiles(self._folder.edge).prepare()
+        return listen_again(self._options.host, self._folder.ports().get("edge", 0))
+
+    def _edge_variables(self, listener: socket.socket | None) -> dict[str, str]:
+        if listener is None:
+            return {"LARDER_EDGE_URL": ""}
+        return {
+            "LARDER_EDGE_URL": url(self._public_host, listener.getsockname()[1]),
+            "LARDER_EDGE_KEY": str(EdgeFiles(self._folder.edge).switch),
+        }
+
     def _write_cloud_json(self, cloud: dict[str, str]) -> None:
         description = {"pid": os.getpid(), "api_url": self._api_url, "environment": cloud}
         write_private(self._folder.cloud_json, json.dumps(description, indent=2) + "\n")
@@ -315,6 +337,10 @@ class _LocalCloud:
         remarks = [*self._build.remarks] if self._build else []
         if self._installation:
             remarks.append("The tables are in AWS's DynamoDB Local")
+        if self._options.edge and self._template.edge and not has_engine():
+            remarks.append(
+                "There is no edge: quickjs-ng, which runs its functions, has no package for this machine"
+            )
         remarks += [
             f"{name} is not a setting of Larder: docs/configuration.md lists them"
             for name in unknown_options(self._template, os.environ)

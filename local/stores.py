@@ -24,11 +24,14 @@ def describe_stores(
     expiry_s: int,
     fsync: bool = False,
     installation: Installation | None = None,
+    edge_listener: socket.socket | None = None,
 ) -> tuple[Service, Service]:
     """DynamoDB and S3, which keep their data in `folder` and create the tables and buckets of `template`.
 
-    S3 is reached under `host` and writes a byte to the file descriptor `wake_fd` for each event of an object.
+    S3 is reached under `host` and writes a byte to the file descriptor `wake_fd` for each event of an object. With
+    `edge_listener`, its process also serves the edge there.
     """
+    edge_fds = [] if edge_listener is None else [edge_listener.fileno()]
     ports, of_template = folder.ports(), ["--template", str(template)]
     dynamodb = Service(
         name="DynamoDB",
@@ -52,9 +55,11 @@ def describe_stores(
             *("--folder", str(folder.s3)),
             *("--events", str(folder.events)),
             *("--wake-fd", str(wake_fd)),
+            *(["--edge", str(folder.edge)] if edge_fds else []),
+            *(argument for fd in edge_fds for argument in ("--edge-socket", str(fd))),
         ],
         listener=listen_again(host, ports.get("s3", 0)),
-        descriptors=[wake_fd],
+        descriptors=[wake_fd, *edge_fds],
         log=folder.log("s3"),
     )
     return dynamodb, s3

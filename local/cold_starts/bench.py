@@ -201,6 +201,7 @@ async def _bench(folder: DataFolder, build: Build, template: Template) -> AsyncI
         dynamodb_url=url(_LOOPBACK, stores[0].port),
         lambda_url=await invocations.open(),
         s3_url=url(_LOOPBACK, stores[1].port),
+        edge={},
     )
     running = [RunningService(one, children, process_environment(cloud), screen) for one in stores]
     log = folder.log("functions")

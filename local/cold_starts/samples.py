@@ -138,7 +138,7 @@ def _upload(sample_user: SampleUser) -> dict[str, Any]:
     """A direct upload whose object exists; its key and size."""
     now = datetime.now(tz=UTC)
     writer = Actor(sample_user.key.id, sample_user.user.id)
-    url = artifacts.offer_upload(sample_user.team.id, HASH, writer=writer, now=now)
+    url = artifacts.offer_upload(sample_user.team.id, HASH, writer=writer, now=now) or ""
     put = urllib.request.Request(url, data=BODY, method="PUT")  # noqa: S310 - this machine's S3
     put.add_header("content-type", "application/octet-stream")
     urllib.request.build_opener(urllib.request.ProxyHandler({})).open(put, timeout=10).close()

@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
 from local.child_processes import end_with_parent, leave
+from local.cloudformation import TemplateError
 from local.http_server import http_server, run
 from local.object_storage.server import object_storage
 from local.template import load_template
@@ -35,19 +36,35 @@ def main() -> int:
     parser.add_argument(
         "--template", type=Path, required=True, help="the template that names the buckets"
     )
+    parser.add_argument(
+        "--edge-socket", type=int, help="descriptor of the listening socket of the edge, if it runs"
+    )
+    parser.add_argument("--edge", type=Path, help="folder of the edge's keys and moods")
     arguments = parser.parse_args()
     end_with_parent()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s s3 %(levelname)s %(message)s")
     logging.getLogger("nanio.app").addFilter(_is_no_disconnect)
     os.set_blocking(arguments.wake_fd, False)
+    template = load_template(arguments.template)
     app = object_storage(
         arguments.folder,
-        load_template(arguments.template).buckets,
+        template.buckets,
         (os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]),
         events=arguments.events,
         wake_fd=arguments.wake_fd,
     )
-    run(_serve(app, socket.socket(fileno=arguments.socket)))
+    served = [(app, socket.socket(fileno=arguments.socket))]
+    if arguments.edge_socket is not None:
+        from local.edge.app import Edge
+        from local.edge.files import EdgeFiles
+        from local.edge.store import Store
+
+        (bucket,), code = template.buckets, template.edge
+        if code is None:
+            raise TemplateError(f"{arguments.template} has no edge")
+        edge = Edge(app, bucket, code, Store(EdgeFiles(arguments.edge)))
+        served.append((edge, socket.socket(fileno=arguments.edge_socket)))
+    run(_serve(served))
     return 0
 
 
@@ -56,14 +73,15 @@ def _is_no_disconnect(record: logging.LogRecord) -> bool:
     return not (record.exc_info and isinstance(record.exc_info[1], ClientDisconnect))
 
 
-async def _serve(app: ASGIApp, listener: socket.socket) -> None:
-    server = http_server(app)
+async def _serve(served: list[tuple[ASGIApp, socket.socket]]) -> None:
+    servers = [(http_server(app), listener) for app, listener in served]
 
     def stop() -> None:
-        server.should_exit = True
+        for server, _ in servers:
+            server.should_exit = True
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
-    await server.serve(sockets=[listener])
+    await asyncio.gather(*(server.serve(sockets=[listener]) for server, listener in servers))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from local.object_storage.storage import Storage
+from local.object_storage.storage import Storage, only_first
 from local.object_storage.versions import Version, new_version
 
 VERSION_HEADER = "x-amz-version-id"
@@ -64,7 +64,8 @@ async def _object(request: Request) -> Response:
         if "x-amz-copy-source" in request.headers:
             raise NotImplemented_("This server does not copy objects.")
         version = new_version(key)
-        reply = await put_object(request, bucket, version.stored_name)
+        with only_first(storage, bucket, key, request.headers.get("if-none-match")):
+            reply = await put_object(request, bucket, version.stored_name)
     elif request.method == "DELETE":
         version, reply = _delete(storage, bucket, key, version_id)
     else:

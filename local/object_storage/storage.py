@@ -11,17 +11,20 @@ Every object is a version and never changes: to nanio it is an object of its own
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
+import threading
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from nanio.errors import BadDigest, NoSuchKey
+from nanio.errors import BadDigest, NoSuchKey, NotImplemented_, PreconditionFailed
 from nanio.etag import StreamingMd5, quote_etag
 from nanio.keys import validate_object_key
 from nanio.storage.backend import GetObjectResult, ListResult, ObjectInfo
@@ -45,6 +48,31 @@ _BLOCK_BYTES = 2**20
 """How much of an upload is written at a time. Smaller uploads are written directly, which costs less than a thread."""
 
 
+_first_of: ContextVar[str | None] = ContextVar("first_of", default=None)
+"""The key that must not exist when the upload of this context is published."""
+
+
+@contextlib.contextmanager
+def only_first(
+    storage: Storage, bucket: str, key: str, if_none_match: str | None
+) -> Iterator[None]:
+    """With `If-None-Match: *`, let an upload in the block succeed only if the key does not exist.
+
+    S3 knows no other value. Raises PreconditionFailed, at once if it exists already.
+    """
+    if if_none_match is None:
+        yield
+        return
+    if if_none_match != "*":
+        raise NotImplemented_("If-None-Match can only be *.")
+    storage.check_absent(bucket, key)
+    token = _first_of.set(key)
+    try:
+        yield
+    finally:
+        _first_of.reset(token)
+
+
 class Storage(FilesystemStorage):  # type: ignore[misc]  # nanio has no types
     """Files under one folder: a folder per bucket, a file per object, and a JSON file with its metadata."""
 
@@ -52,6 +80,7 @@ class Storage(FilesystemStorage):  # type: ignore[misc]  # nanio has no types
         super().__init__(folder, chunk_size=chunk_size)
         self._chunk_bytes = chunk_size
         self._folder: Path = self.data_dir
+        self._publishing = threading.Lock()
         # Uploads that were interrupted by a kill.
         shutil.rmtree(self._folder / _UNFINISHED, ignore_errors=True)
         (self._folder / _UNFINISHED).mkdir(parents=True)
@@ -81,6 +110,12 @@ class Storage(FilesystemStorage):  # type: ignore[misc]  # nanio has no types
             if version.id == version_id:
                 return version
         raise NoSuchVersion(resource=f"{bucket}/{key}")
+
+    def check_absent(self, bucket: str, key: str) -> None:
+        """Raises PreconditionFailed if the key has a current version."""
+        versions = self.versions(bucket, key)
+        if versions and not versions[0].is_delete_marker:
+            raise PreconditionFailed(resource=f"{bucket}/{key}")
 
     def add_version(self, bucket: str, key: str) -> Version:
         """Make a version of an object that nanio has stored under its key, as after a multipart upload."""
@@ -185,9 +220,13 @@ class Storage(FilesystemStorage):  # type: ignore[misc]  # nanio has no types
     def _publish(self, bucket: str, key: str, upload: Path, info: ObjectInfo) -> None:
         described = upload.with_suffix(".json")
         write_metadata(described, info)
-        # Metadata first, because the object exists as soon as its own file does.
-        _move(described, metadata_path(self._folder, bucket, key))
-        _move(upload, object_path(self._folder, bucket, key))
+        first_of = _first_of.get()
+        with self._publishing if first_of is not None else contextlib.nullcontext():
+            if first_of is not None:
+                self.check_absent(bucket, first_of)
+            # Metadata first, because the object exists as soon as its own file does.
+            _move(described, metadata_path(self._folder, bucket, key))
+            _move(upload, object_path(self._folder, bucket, key))
 
     def _rename(self, bucket: str, key: str, version: Version) -> None:
         described = metadata_path(self._folder, bucket, key)

@@ -170,6 +170,7 @@ def running(folder: Path) -> Iterator[World]:
         dynamodb_url=urls["dynamodb"],
         lambda_url=urls["lambda"],
         s3_url=urls["s3"],
+        edge={},
     )
     environment |= {
         "LARDER_AWS_CLIENT": os.environ.get("LARDER_AWS_CLIENT", "wire"),

@@ -170,6 +170,7 @@ class Requests:
 
     def _direct(self, hash: ArtifactHash, body: bytes, writer: Actor) -> None:
         url = service.offer_upload(self._owner, hash, writer=writer, now=clock.now())
+        assert url is not None
         assert self._http.put(url, content=body).status_code == 200
 
     def _delete(self, hash: ArtifactHash) -> None:
