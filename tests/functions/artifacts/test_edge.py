@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from threading import Barrier
 from urllib.parse import parse_qsl, urlsplit
 
@@ -16,7 +17,7 @@ from larder.api_keys.service import create_key
 from larder.artifacts.models import ArtifactHash
 from larder.artifacts.repository.index import read_entry
 from larder.instance import restart
-from larder.settings import settings
+from larder.settings import edge_key_file, settings
 from larder.signing import put_edge_key
 from larder.teams.models import Unsigned
 from larder.teams.protection import ProtectionChange, change_protection
@@ -371,3 +372,14 @@ def test_the_key_is_read_while_the_first_batch_is(cloud: Cloud, edge: EdgeReques
     with hooked("before-send", meet, aws.dynamodb(), aws.secrets_manager()):
         assert location(preflight(cloud.send)).startswith(EDGE)
     assert len(met) == 2
+
+
+def test_a_damaged_file_of_a_local_cloud_falls_back_to_presigned_urls(
+    cloud: Cloud, edge: EdgeRequests, environment: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    switch = tmp_path / "switch.json"
+    environment.setenv("LARDER_EDGE_KEY", str(switch))
+    edge_key_file.cache_clear()
+    for content, uses_edge in (("{", False), (json.dumps({"id": "a", "key": KEY.key}), True)):
+        switch.write_text(content)
+        assert location(preflight(cloud.send)).startswith(EDGE) is uses_edge

@@ -211,9 +211,24 @@ def read_edge_key() -> EdgeKey | None:
     """Read the key of the edge. None if the edge is not in use. Raises EdgeKeyUnreadable."""
     try:
         stored = _stored_edge_key()
-        return EdgeKey(str(stored["id"]), str(stored["key"])) if stored else None
-    except (TryAgain, aws.ClientError, OSError, ValueError, KeyError, TypeError) as error:
+        return _edge_key(stored["id"], stored["key"]) if stored else None
+    except (
+        TryAgain,
+        aws.ClientError,
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+    ) as error:
         raise EdgeKeyUnreadable from error
+
+
+def _edge_key(id: str, key: str) -> EdgeKey:
+    """Raises ValueError for a key that the edge cannot have."""
+    if not (id and id.isalnum() and len(id) <= 16 and len(bytes.fromhex(key)) == _SECRET_BYTES):
+        raise ValueError("edge: not an id and a key")
+    return EdgeKey(id, key)
 
 
 def _stored_edge_key() -> dict[str, str] | None:

@@ -125,9 +125,9 @@ def _address(
 def _key() -> "EdgeKey | None":
     if not is_deployed():
         return None
-    if edge_key_file():
-        return _read_now()
-    return (_current() or _read()).key
+    # The operator's command may have changed the file since the last request.
+    kept = None if edge_key_file() else _current()
+    return (kept or _read()).key
 
 
 def _current() -> _Kept | None:
@@ -141,20 +141,14 @@ def _current() -> _Kept | None:
 def _read() -> _Kept:
     # Imported here, because requests start faster without it.
     from larder.deadline import short_deadline
-    from larder.signing import EdgeKeyUnreadable
+    from larder.signing import EdgeKeyUnreadable, read_edge_key
 
     read_at = clock.now()
     try:
         with short_deadline():
-            kept = _Kept(_read_now(), read_at, _KEPT)
+            kept = _Kept(read_edge_key(), read_at, _KEPT)
     except EdgeKeyUnreadable:
         count_in_total("EdgeKeyUnreadable")
         kept = _Kept(None, read_at, _TRIED_AGAIN_AFTER)
     _kept[settings().signing_secret] = kept
     return kept
-
-
-def _read_now() -> "EdgeKey | None":
-    from larder.signing import read_edge_key
-
-    return read_edge_key()
