@@ -83,7 +83,7 @@ class Request:
     def for_team(self) -> bool:
         """Whether its query can name a team. `Sender` and events/ add it."""
         return self.path.startswith(
-            ("/v8/artifacts", "/v1/artifacts", "/v1/usage", "/v1/audit", "/v1/storage")
+            ("/v8/artifacts", "/v1/artifacts", "/v1/runs", "/v1/usage", "/v1/audit", "/v1/storage")
         )
 
     def __call__(self, send: Sender) -> Reply:
@@ -287,5 +287,28 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
         "GET /v1/audit": by_session(query="action=caching_set,key_deleted"),
         # functions/usage
         "GET /v1/storage": by_session(),
+        "GET /v1/runs": by_key(query="from=2026-11-01&to=2026-11-21"),
+        "POST /v1/runs": by_key(
+            headers={"x-artifact-client-ci": "GITHUB_ACTIONS"},
+            json={
+                "id": "36BZkPZ2WvAw4rLnTqMzCx0Ed8s",
+                "turboVersion": "2.11.11",
+                "execution": {
+                    "startTime": 1795165200000,
+                    "endTime": 1795165242000,
+                    "exitCode": 0,
+                },
+                "scm": {"branch": "main", "sha": "1f0bd0a4c8b0f0e5b6f0a4f0a6b7c8d9e0f1a2b3"},
+                "tasks": [
+                    {
+                        "package": "web",
+                        "task": "build",
+                        "hash": n.hash,
+                        "cache": {"status": "HIT", "source": "REMOTE", "timeSaved": 41000},
+                        "execution": {"startTime": 1795165200500, "endTime": 1795165201000},
+                    }
+                ],
+            },
+        ),
         "GET /v1/usage": by_key(query="from=2026-11-01&to=2026-11-21"),
     }

@@ -772,7 +772,9 @@ COUNTED_ELSEWHERE = {"/login/oauth/token", "/registration/verify", "/v1/teams/in
 def test_a_function_with_a_route_can_authenticate_its_caller(logical_id: str) -> None:
     (path, *_) = (route["Path"] for route in events(logical_id, "HttpApi").values())
     named = ["VerifyToken"]
-    if path.startswith(("/v8/", "/v1/artifacts", "/v1/usage", "/v1/audit", "/v1/storage")):
+    if path.startswith(
+        ("/v8/", "/v1/artifacts", "/v1/runs", "/v1/usage", "/v1/audit", "/v1/storage")
+    ):
         named = ["AuthenticateCaller"]
     if path.startswith("/api/auth/"):
         named = ["FindSession", "FindSessionInPerson"]

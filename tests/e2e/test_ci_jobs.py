@@ -97,6 +97,36 @@ def gitlab_job(shell: str, id_token: str, cloud: LocalCloud) -> str:
     return log.rpartition("<")[2].removesuffix(">")
 
 
+def report_run(root: Path, remote_cache: Mapping[str, str]) -> str:
+    """Run the action that reports the run of turbo. Returns its log."""
+    action = yaml.safe_load((CI / "github" / "report" / "action.yml").read_text())
+    (step,) = action["runs"]["steps"]
+    path = str(CI / "github" / "report")
+    command = f"cd {root}; {step['run']}"
+    return run(
+        ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", command],
+        {**remote_cache, **step["env"], "GITHUB_ACTION_PATH": path},
+    )
+
+
+def check_reported(cloud: LocalCloud, runs: list[turbo.Run]) -> None:
+    """GET /v1/runs shows what turbo said about each task, the newest run first."""
+    headers = {"Authorization": f"Bearer {cloud.token}"}
+    reply = httpx.get(
+        f"{cloud.url}/v1/runs?slug={cloud.team}", headers=headers, trust_env=False
+    ).json()
+    assert [
+        (one["tasks"], one["remoteHits"], one["built"], one["names"], one["ci"])
+        for one in reply["runs"]
+    ] == [
+        (run.total, run.cached, run.total - run.cached, ["build"], "GITHUB_ACTIONS") for run in runs
+    ]
+    assert {one["package"] for one in reply["figures"]["tasks"]} == {
+        f"@sample/{task.package}" for task in runs[0].tasks
+    }
+    assert reply["figures"]["tasks"][0]["builtMs"] > 0
+
+
 def run(command: list[str], variables: Mapping[str, str]) -> str:
     done = subprocess.run(
         command,
@@ -138,9 +168,11 @@ def test_a_job_of_github_builds_from_the_cache(
             newest.command, newest.version, remote_cache, newest.home, preflight=True
         )
         runs.append(turbo.build(job, root))
+        assert report_run(root, remote_cache) == ""
         wipe_outputs_and_local_cache(root)
     assert [run.cached for run in runs] == [0, runs[1].total]
     assert runs[1].full_turbo
+    check_reported(local_cloud, [runs[1], runs[0]])
 
     form = {"token": remote_cache["TURBO_TOKEN"]}
     httpx.post(f"{local_cloud.url}/login/oauth/token/revoke", data=form, trust_env=False)

@@ -323,6 +323,11 @@ def test_preview_invitation(cloud: Cloud) -> None:
     assert answer("preview_invitation", cloud)["code"] == "invitation_not_found"
 
 
+def test_record_run_and_list_runs(cloud: Cloud) -> None:
+    assert answer("record_run", cloud)["recorded"]
+    assert [run["branch"] for run in answer("list_runs", cloud)["runs"]] == ["main"]
+
+
 def test_get_usage(cloud: Cloud) -> None:
     usage = answer("get_usage", cloud)
     assert (usage["owner"], len(usage["days"])) == (cloud.team.id, 21)

@@ -352,6 +352,25 @@ def query(s: Subject) -> Play:
     assert sizes == [3_000, 2_000, None]
 
 
+@scenario("POST /v1/runs")
+def record_run(s: Subject) -> Play:
+    sent = valid("POST /v1/runs").json
+    yield lambda: s.send("POST", "/v1/runs", json_body=sent)
+    yield None
+    # However often it is sent, a run is stored once.
+    runs = s.send("GET", "/v1/runs?from=2026-11-20&to=2026-11-20").json["runs"]
+    assert [run["id"] for run in runs] == [sent["id"]]
+
+
+@scenario("GET /v1/runs")
+def list_runs(s: Subject) -> Play:
+    s.send("POST", "/v1/runs", json_body=valid("POST /v1/runs").json)
+    yield lambda: s.send("GET", "/v1/runs?from=2026-11-20&to=2026-11-20")
+    replies = yield None
+    assert isinstance(replies, list)
+    assert replies[-1].json["figures"]["runs"] == 1
+
+
 @scenario("POST /v8/artifacts/events")
 def events(s: Subject) -> Play:
     batch = [valid("POST /v8/artifacts/events", hash=s.hash).json[0]] * 3

@@ -159,6 +159,8 @@ ABOUT_A_TEAM = [
     "GET /v1/artifacts/removals",
     "OPTIONS /v8/artifacts/events",
     "POST /v8/artifacts/events",
+    "GET /v1/runs",
+    "POST /v1/runs",
     "GET /v1/usage",
     "GET /v1/storage",
     "GET /v1/audit",

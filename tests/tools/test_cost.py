@@ -37,6 +37,7 @@ def test_the_bill_of_a_team_matches_a_manual_calculation(book: Book) -> None:
         "expiry": 11_000,
         "status": 440,
         "events": 440,
+        "run": 0,
     }
     lines = bill(team, book).lines
     api = 22_000 + 22_440 + 11_000 + 440 + 440

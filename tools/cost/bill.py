@@ -39,6 +39,8 @@ class Team:
     retention_days: int = 30
     preflight: bool = True
     """Whether builds use `turbo --preflight`. Without it, every upload goes through the API."""
+    runs: bool = False
+    """Whether CI reports the file of `turbo run --summarize` of every build."""
     traced: bool = False
     """Whether the option `Tracing` is `Active`."""
 
@@ -66,6 +68,7 @@ class Team:
             "expiry": uploads,
             "status": builds,
             "events": builds,
+            "run": builds if self.runs else 0,
         }
 
     @property
@@ -151,6 +154,7 @@ def bill(team: Team, book: Book) -> Bill:
         + api * book.uses["each_api_request"]["log_bytes"]
     ) / 1e9
     index_gb = team.stored_artifacts * book.uses["each_artifact"]["index_bytes"] / 1e9
+    runs_gb = requests["run"] * book.uses["each_run"]["bytes"] / 1e9
     stored_gb = team.stored_artifacts * team.average_bytes / 1e9
     busy = WORKING_DAYS_A_MONTH * WORKING_HOURS_A_DAY / HOURS_A_MONTH
     lines = {
@@ -159,7 +163,7 @@ def bill(team: Team, book: Book) -> Bill:
         + book.price("lambda_gb_seconds", gb_seconds),
         "tables": book.price("dynamodb_reads", used("reads"))
         + book.price("dynamodb_writes", used("writes"))
-        + book.price("dynamodb_gb_months", index_gb),
+        + book.price("dynamodb_gb_months", index_gb + runs_gb),
         "requests to the bucket": book.price("s3_puts", used("s3_puts"))
         + book.price("s3_lists", used("s3_lists"))
         + book.price("s3_gets", used("s3_gets"))
@@ -186,7 +190,7 @@ def _traced(requests: Mapping[str, float]) -> float:
     by_function = [
         sum(requests[kind] for kind in hits_and_misses),
         requests["announcement"] + requests["offer"],
-        *(requests[kind] for kind in ("commit", "status", "events")),
+        *(requests[kind] for kind in ("commit", "status", "events", "run")),
     ]
     first = seconds * TRACED_A_SECOND
     return sum(min(count, first) + max(count - first, 0) * TRACED_SHARE for count in by_function)

@@ -55,6 +55,7 @@ IDLE = "idle"
     default=True,
     help="Builds without `turbo --preflight`: each upload goes through the API, up to 4.5 MB.",
 )
+@click.option("--runs", is_flag=True, help="CI reports the file of `turbo run --summarize`.")
 @click.option("--traces", "traced", is_flag=True, help="With the option Tracing=Active.")
 @json_option
 def cost(
@@ -63,6 +64,7 @@ def cost(
     hits: int,
     large_bytes: int,
     preflight: bool,
+    runs: bool,
     traced: bool,
     as_json: bool,
 ) -> None:
@@ -83,6 +85,7 @@ def cost(
             hit_share=hits / 100,
             large_bytes=large_bytes,
             preflight=preflight,
+            runs=runs,
             traced=traced,
         )
         bills[f"{number} engineers"] = bill(team, book)

@@ -137,6 +137,7 @@ def loads(company: Company, limits: Limits, book: Book) -> list[Load]:
         "events": used("s3_events"),
         "sweep": expiries_an_hour(company),
         "totals_check": company.artifacts,
+        "reported_runs": by_kind["status"] * 3600,
         "sandbox_mail": company.engineers,
     }
     found = [Load(limits.bounds[name], amount, company.peak) for name, amount in amounts.items()]

@@ -33,6 +33,7 @@ from larder.web.principals import cache as cache_principals
 from larder.web.queries import api_keys as api_key_query
 from larder.web.queries import artifacts as artifact_query
 from larder.web.queries import audit as audit_query
+from larder.web.queries import runs as runs_query
 from larder.web.queries import teams as team_query
 from larder.web.queries import usage as usage_query
 from larder.web.turbo_login import code as login_code
@@ -300,6 +301,18 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
         _query(
             "to", {"type": "string", "format": "date"}, "The last day, in UTC. Today by default."
         ),
+    ),
+    runs_query.runs_query: (
+        _query("from", {"type": "string", "format": "date"}, "The first day, in UTC."),
+        _query(
+            "to", {"type": "string", "format": "date"}, "The last day, in UTC. Today by default."
+        ),
+        _query(
+            "limit",
+            _number(1, runs_query.MAX_RUNS, runs_query.DEFAULT_RUNS),
+            "The maximum number of runs to return.",
+        ),
+        _query("before", _ANY_TEXT, "`next` of the previous page."),
     ),
     credential_bodies.new_password: (
         _query("token", _ANY_TEXT, "The token of the link, if the body has none."),

@@ -192,6 +192,13 @@ class Settings:
         minimum=1,
         maximum=3650,
     )
+    run_retention_days: int = _option(
+        30,
+        "How many days reported [runs](runs.md) are kept.",
+        group="cache",
+        minimum=1,
+        maximum=3650,
+    )
     audit_retention_days: int = _option(
         365, "How many days audit entries are kept.", group="cache", minimum=1, maximum=3650
     )

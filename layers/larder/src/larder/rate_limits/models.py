@@ -13,7 +13,8 @@
 Creating teams and inviting people is counted per user, not per client address: `TEAMS_MADE`, `INVITATIONS`,
 `INVITATIONS_TO_ONE`. So are changes of the address (`EMAIL_CHANGES`). Emails are counted per recipient when they are
 sent: `MAIL_IN_AN_HOUR`, `MAIL_IN_A_DAY`. Wrong passwords are counted per account, too (`guesses.py`). Refused id tokens
-are counted per client address (`FAILED_EXCHANGES`), and keys of CI jobs per team, with the option's limit.
+are counted per client address (`FAILED_EXCHANGES`), and keys of CI jobs per team, with the option's limit. Reported
+runs are counted per team or user (`RUNS_REPORTED`).
 """
 
 from dataclasses import dataclass
@@ -57,6 +58,9 @@ INVITATIONS = Limit(most=60, window_s=3600)
 
 INVITATIONS_TO_ONE = Limit(most=3, window_s=3600)
 """Invitations that one address gets from one team."""
+
+RUNS_REPORTED = Limit(most=100_000, window_s=3600)
+"""Reported runs of an owner. Each stores some kilobytes."""
 
 EMAIL_CHANGES = Limit(most=10, window_s=3600)
 """Changes of the address that one user asks for. Each sends an email, perhaps to an address that is not theirs."""

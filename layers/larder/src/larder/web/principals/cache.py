@@ -5,6 +5,7 @@
 | `Authenticated` | has a valid key or session token, for any team |
 | `CacheMember` | has a valid key or session token and, if the request names a team, is a member of it |
 | `UsageReporter` | can report cache usage events: any permission on `artifacts` |
+| `RunReporter` | can report runs: permission `artifacts: write`, and a role that writes |
 | `UsageReader` | can read usage figures: permission `artifacts: read`, even if the owner is blocked |
 | `CacheReader` | can read artifacts: permission `artifacts: read`, and caching is neither disabled nor paused |
 | `Downloader` | the same, for a request that may be redirected to the edge |
@@ -249,6 +250,13 @@ def usage_reporter(token: BearerToken, team: NamedTeam) -> CachePrincipal:
     return principal
 
 
+def run_reporter(token: BearerToken, team: NamedTeam) -> CachePrincipal:
+    """Raises ReadOnly."""
+    principal = _principal(token, team, None, {"artifacts": ("write",)}, totals=False)
+    _require_writing_role(principal)
+    return principal
+
+
 def usage_reader(token: BearerToken, team: NamedTeam) -> CachePrincipal:
     needs = {"artifacts": ("read",)}
     return _principal(token, team, None, needs, totals=True, even_blocked=True)
@@ -282,8 +290,7 @@ def downloader(token: BearerToken, team: NamedTeam, request: Request) -> CachePr
 
 def cache_writer(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
     principal = _principal(token, team, named_hash(request), {"artifacts": ("write",)}, totals=True)
-    if principal.membership.role is not None and not principal.membership.role.writes_cache:
-        raise ReadOnly
+    _require_writing_role(principal)
     _require_caching(principal)
     _require_trust(principal)
     if (
@@ -350,6 +357,12 @@ def _is_bound(token: Token, team: TeamQuery) -> bool:
         return known.bound_to is not None
     key = find_presented(token.key)
     return key is not None and key.team_id is not None
+
+
+def _require_writing_role(principal: CachePrincipal) -> None:
+    """Raises ReadOnly for viewers."""
+    if principal.membership.role is not None and not principal.membership.role.writes_cache:
+        raise ReadOnly
 
 
 def _require_caching(principal: CachePrincipal) -> None:
@@ -561,6 +574,7 @@ Authenticated = Annotated[Principal, Depends(authenticated)]
 CacheMember = Annotated[CachePrincipal, Depends(cache_member)]
 UsageReporter = Annotated[CachePrincipal, Depends(usage_reporter)]
 AuditReader = Annotated[CachePrincipal, Depends(audit_reader)]
+RunReporter = Annotated[CachePrincipal, Depends(run_reporter)]
 UsageReader = Annotated[CachePrincipal, Depends(usage_reader)]
 CacheReader = Annotated[CachePrincipal, Depends(cache_reader)]
 Downloader = Annotated[CachePrincipal, Depends(downloader)]

@@ -20,10 +20,15 @@ def period_query(_token: BearerToken, request: Request) -> Period:
     """`from` and `to`, both included. The default is the thirty days up to today. Raises InvalidRequest."""
     check_parameters(request, "from", "to")
     query = request.query_parameters or {}
-    last = _day("to", query["to"]) if "to" in query else clock.now().date()
-    if "from" not in query:
-        return period_until(last, DEFAULT_DAYS)
-    period = Period(first=_day("from", query["from"]), last=last)
+    return parse_period(query.get("from"), query.get("to"))
+
+
+def parse_period(first: str | None, last: str | None) -> Period:
+    """Raises InvalidRequest."""
+    until = clock.now().date() if last is None else _day("to", last)
+    if first is None:
+        return period_until(until, DEFAULT_DAYS)
+    period = Period(first=_day("from", first), last=until)
     if period.first > period.last:
         raise InvalidRequest("from", "must not be after `to`, or today without one")
     if len(period.days) > MAX_DAYS:

@@ -1,0 +1,26 @@
+"""GET /v1/runs"""
+
+from larder import clock
+from larder.runs import service
+from larder.web.app import lambda_handler, vercel_api
+from larder.web.principals.cache import UsageReader
+from larder.web.queries.runs import RunsAsked
+from larder.web.replies.runs import RunsJson, runs_json
+from larder.web.responses import JsonResponse, json_response
+
+app = vercel_api()
+
+
+@app.get("/v1/runs")
+def list_runs(asked: RunsAsked, principal: UsageReader) -> JsonResponse[RunsJson]:
+    """GET /v1/runs: list the reported runs of a period, with the hits and build times of each package and task."""
+    owner, days, now = principal.owner, (asked.period.first, asked.period.last), clock.now()
+    if asked.before is None:
+        page, figures = service.read_first_runs(owner, *days, limit=asked.limit, now=now)
+    else:
+        page = service.read_runs(owner, *days, before=asked.before, limit=asked.limit, now=now)
+        figures = None
+    return json_response(runs_json(asked.period, page, figures))
+
+
+handler = lambda_handler(app)

@@ -1,0 +1,24 @@
+"""POST /v1/runs"""
+
+from larder import clock
+from larder.runs import service
+from larder.web.app import lambda_handler, vercel_api
+from larder.web.bodies.runs import SentRun
+from larder.web.parameters import NoOtherParameters
+from larder.web.principals.cache import RunReporter
+from larder.web.replies.runs import RecordedRunJson, recorded_run_json
+from larder.web.responses import JsonResponse, json_response
+
+app = vercel_api()
+
+
+@app.post("/v1/runs")
+def record_run(
+    run: SentRun, principal: RunReporter, _query: NoOtherParameters
+) -> JsonResponse[RecordedRunJson]:
+    """POST /v1/runs: store the outcome of each task of a run, from the file of `turbo run --summarize`."""
+    recorded = service.record(principal.owner, run, now=clock.now())
+    return json_response(recorded_run_json(run, recorded=recorded))
+
+
+handler = lambda_handler(app)

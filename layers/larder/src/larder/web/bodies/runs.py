@@ -1,0 +1,109 @@
+"""The file of `turbo run --summarize`, of which only the fields here are read."""
+
+from datetime import timedelta
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from larder.artifacts.models import HASH_PATTERN, MAX_DURATION_MS
+from larder.clock import from_ms
+from larder.runs.models import Outcome, Run, RunTask
+from larder.web.bodies.model import BodyModel
+from larder.web.bodies.raw import broken_rules, sent_json
+from larder.web.errors import InvalidRequest
+from larder.web.parameters import BearerToken, Client
+from larder.web.powertools.resolver import Depends, Request
+from larder.web.principals.cache import RunReporter
+
+MAX_TASKS = 5_000
+"""The most tasks of a run."""
+
+_MAX_TEXT = 255
+_MAX_TIME_MS = 10**14
+_MAX_CODE = 2**31
+
+_Text = Annotated[str, Field(min_length=1, max_length=_MAX_TEXT)]
+_Moment = Annotated[int, Field(ge=0, le=_MAX_TIME_MS)]
+_Code = Annotated[int, Field(ge=-_MAX_CODE, le=_MAX_CODE)]
+
+
+class _Times(BodyModel):
+    startTime: _Moment  # noqa: N815  # the names in turbo's file
+    endTime: _Moment  # noqa: N815
+    exitCode: _Code | None = None  # noqa: N815
+
+    @property
+    def ms(self) -> int:
+        return min(MAX_DURATION_MS, max(0, self.endTime - self.startTime))
+
+
+class _Cache(BodyModel):
+    status: Literal["HIT", "MISS"]
+    source: Literal["LOCAL", "REMOTE"] | None = None
+    timeSaved: Annotated[int, Field(ge=0, le=MAX_DURATION_MS)] = 0  # noqa: N815
+
+
+class _Task(BodyModel):
+    task: _Text
+    package: Annotated[str, Field(max_length=_MAX_TEXT)] | None = None
+    hash: Annotated[str, Field(pattern=rf"^(?:{HASH_PATTERN})$", max_length=_MAX_TEXT)]
+    cache: _Cache
+    execution: _Times | None = None
+
+
+class _Scm(BodyModel):
+    branch: _Text | None = None
+    sha: _Text | None = None
+
+
+class _Summary(BodyModel):
+    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9]{1,64}$")]
+    turboVersion: _Text | None = None  # noqa: N815
+    execution: _Times
+    scm: _Scm | None = None
+    tasks: Annotated[list[_Task], Field(max_length=MAX_TASKS)]
+
+
+_SUMMARY = TypeAdapter(_Summary)
+
+
+def run_summary(_token: BearerToken, request: Request) -> _Summary:
+    """Raises InvalidRequest, which names the field of the file and the rule."""
+    try:
+        return _SUMMARY.validate_python(sent_json(request))
+    except ValidationError as error:
+        first, *others = broken_rules(error)
+        raise InvalidRequest(*first, *others) from None
+
+
+def reported_run(
+    summary: Annotated[_Summary, Depends(run_summary)],
+    client: Client,
+    principal: RunReporter,
+) -> Run:
+    """The file that `turbo run --summarize` writes. Other fields of it are ignored and not stored."""
+    scm = summary.scm
+    return Run(
+        id=summary.id,
+        started_at=from_ms(summary.execution.startTime),
+        duration=timedelta(milliseconds=summary.execution.ms),
+        exit_code=summary.execution.exitCode,
+        turbo_version=summary.turboVersion,
+        branch=scm.branch if scm else None,
+        sha=scm.sha if scm else None,
+        ci=client.ci,
+        reporter=principal.actor,
+        tasks=[_task(task, task.execution) for task in summary.tasks if task.execution],
+    )
+
+
+def _task(task: _Task, times: _Times) -> RunTask:
+    cache = task.cache
+    if cache.status == "HIT":
+        outcome = Outcome.REMOTE_HIT if cache.source == "REMOTE" else Outcome.LOCAL_HIT
+        return RunTask(task.package or "", task.task, task.hash, outcome, cache.timeSaved)
+    outcome = Outcome.FAILED if times.exitCode else Outcome.BUILT
+    return RunTask(task.package or "", task.task, task.hash, outcome, times.ms)
+
+
+SentRun = Annotated[Run, Depends(reported_run)]

@@ -1,0 +1,43 @@
+"""Query parameters of the endpoint that lists runs."""
+
+import re
+from dataclasses import dataclass
+from typing import Annotated
+
+from larder.usage.models import Period
+from larder.web.errors import InvalidRequest
+from larder.web.parameters import BearerToken, check_parameters
+from larder.web.powertools.resolver import Depends, Request
+from larder.web.queries.usage import parse_period
+
+MAX_RUNS = 100
+DEFAULT_RUNS = 20
+
+_NUMBER = re.compile(r"[0-9]{1,3}")
+_PLACE = re.compile(r"[0-9a-f]{12}#[A-Za-z0-9]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class RunsQuery:
+    """The runs of a period. `before` is where the page begins, None for the first one."""
+
+    period: Period
+    limit: int
+    before: str | None
+
+
+def runs_query(_token: BearerToken, request: Request) -> RunsQuery:
+    """`from`, `to`, `limit` and `before`. Raises InvalidRequest."""
+    check_parameters(request, "from", "to", "limit", "before")
+    query = request.query_parameters or {}
+    limit = query.get("limit", str(DEFAULT_RUNS))
+    if not _NUMBER.fullmatch(limit) or not 1 <= int(limit) <= MAX_RUNS:
+        raise InvalidRequest("limit", f"must be a whole number from 1 to {MAX_RUNS}")
+    before = query.get("before")
+    if before is not None and not _PLACE.fullmatch(before):
+        raise InvalidRequest("before", "must be the `next` of the previous page")
+    period = parse_period(query.get("from"), query.get("to"))
+    return RunsQuery(period=period, limit=int(limit), before=before)
+
+
+RunsAsked = Annotated[RunsQuery, Depends(runs_query)]

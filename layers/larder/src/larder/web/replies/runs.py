@@ -1,0 +1,152 @@
+"""Reported runs in replies: times in milliseconds, days in UTC."""
+
+from datetime import datetime, timedelta
+from typing import NotRequired, TypedDict
+
+from larder.clock import Milliseconds, to_iso_date, to_ms
+from larder.runs.models import Outcome, Run, RunFigures, RunsPage, TaskFigures
+from larder.usage.models import Period
+from larder.web.replies.artifacts import WriterJson
+from larder.web.replies.usage import PeriodJson
+
+MAX_TASK_FIGURES = 500
+"""The most tasks of a reply: those with the most build time."""
+
+
+class RecordedRunJson(TypedDict):
+    """The run as it is counted. `recorded` is false if it was stored before."""
+
+    id: str
+    recorded: bool
+    tasks: int
+
+
+class RunJson(TypedDict):
+    """A run. `tasks` is the number of its tasks that ran, and `names` are theirs, such as `build`.
+
+    `built` has the failed ones, too. `timeSavedMs` is what turbo reports for its hits.
+    """
+
+    id: str
+    startedAt: Milliseconds
+    durationMs: int
+    exitCode: int | None
+    names: list[str]
+    tasks: int
+    localHits: int
+    remoteHits: int
+    built: int
+    failed: int
+    timeSavedMs: int
+    branch: str | None
+    sha: str | None
+    ci: str | None
+    turboVersion: str | None
+    reporter: WriterJson
+
+
+class TaskJson(TypedDict):
+    """What became of one task of one package. `built` has the failed ones, too, and `builtMs` their time."""
+
+    package: str
+    task: str
+    runs: int
+    localHits: int
+    remoteHits: int
+    built: int
+    failed: int
+    builtMs: int
+    longestMs: int
+    timeSavedMs: int
+
+
+class TaskFiguresJson(TypedDict):
+    """The figures of the tasks, those with the most build time first, at most 500 of `count`.
+
+    They are of `runs` runs. If the period has more, `complete` is false, and they are those since `since`.
+    """
+
+    runs: int
+    since: Milliseconds | None
+    complete: bool
+    count: int
+    tasks: list[TaskJson]
+
+
+class NextRunsJson(TypedDict):
+    """Send `next` as `before` to get the next page. It is null on the last page, and pages can be short."""
+
+    count: int
+    next: str | None
+
+
+class RunsJson(PeriodJson, TypedDict):
+    """The runs that started in the period, newest first. Only the first page has `figures`."""
+
+    runs: list[RunJson]
+    pagination: NextRunsJson
+    figures: NotRequired[TaskFiguresJson]
+
+
+def recorded_run_json(run: Run, *, recorded: bool) -> RecordedRunJson:
+    return {"id": run.id, "recorded": recorded, "tasks": len(run.tasks)}
+
+
+def runs_json(period: Period, page: RunsPage, figures: RunFigures | None) -> RunsJson:
+    body: RunsJson = {
+        "from": to_iso_date(period.first),
+        "to": to_iso_date(period.last),
+        "runs": [_run_json(run) for run in page.runs],
+        "pagination": {"count": len(page.runs), "next": page.before},
+    }
+    if figures is not None:
+        body["figures"] = {
+            "runs": figures.runs,
+            "since": _ms(figures.since),
+            "complete": figures.complete,
+            "count": len(figures.tasks),
+            "tasks": [_task_json(one) for one in figures.tasks[:MAX_TASK_FIGURES]],
+        }
+    return body
+
+
+def _run_json(run: Run) -> RunJson:
+    outcomes = [task.outcome for task in run.tasks]
+    failed = outcomes.count(Outcome.FAILED)
+    return {
+        "id": run.id,
+        "startedAt": to_ms(run.started_at),
+        "durationMs": round(run.duration / timedelta(milliseconds=1)),
+        "exitCode": run.exit_code,
+        "names": list(dict.fromkeys(task.task for task in run.tasks)),
+        "tasks": len(outcomes),
+        "localHits": outcomes.count(Outcome.LOCAL_HIT),
+        "remoteHits": outcomes.count(Outcome.REMOTE_HIT),
+        "built": outcomes.count(Outcome.BUILT) + failed,
+        "failed": failed,
+        "timeSavedMs": sum(task.ms for task in run.tasks if task.is_hit),
+        "branch": run.branch,
+        "sha": run.sha,
+        "ci": run.ci,
+        "turboVersion": run.turbo_version,
+        "reporter": {"id": run.reporter.credential_id, "userId": run.reporter.user_id},
+    }
+
+
+def _task_json(one: TaskFigures) -> TaskJson:
+    return {
+        "package": one.package,
+        "task": one.task,
+        "runs": one.runs,
+        "localHits": one.local_hits,
+        "remoteHits": one.remote_hits,
+        "built": one.built,
+        "failed": one.failed,
+        "builtMs": one.built_ms,
+        "longestMs": one.longest_ms,
+        "timeSavedMs": one.saved_ms,
+    }
+
+
+def _ms(moment: datetime | None) -> Milliseconds | None:
+    return None if moment is None else to_ms(moment)

@@ -1,0 +1,173 @@
+"""POST /v1/runs"""
+
+import copy
+import hashlib
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from larder import clock
+from larder.api_keys.models import NewKey
+from larder.api_keys.service import create_key
+from larder.clock import to_ms
+from larder.conditions import equals
+from larder.rate_limits.models import Limit
+from larder.runs import repository, service
+from larder.tables import USAGE
+from tests.catalogue import valid
+from tests.conftest import SetOption
+from tests.requests import Cloud, Reply, Sender
+
+SUMMARY = valid("POST /v1/runs").json
+
+
+def summary(path: str = "", value: object = None, **changed: Any) -> Any:
+    """The sample with a value at a path such as `tasks.0.hash`. None removes it."""
+    body = copy.deepcopy(SUMMARY) | changed
+    if path:
+        *parents, last = [int(part) if part.isdigit() else part for part in path.split(".")]
+        at = body
+        for part in parents:
+            at = at[part]
+        if value is None:
+            del at[last]
+        else:
+            at[last] = value
+    return body
+
+
+def report(send: Sender, body: Any = SUMMARY) -> Reply:
+    return send("POST", "/v1/runs", json_body=body)
+
+
+def task(number: int = 0, **changed: Any) -> dict[str, Any]:
+    return {**copy.deepcopy(SUMMARY["tasks"][0]), "package": f"p{number}", **changed}
+
+
+def test_a_run_is_stored_once(cloud: Cloud) -> None:
+    first = report(cloud.send)
+    assert (first.status, first.json) == (200, {"id": SUMMARY["id"], "recorded": True, "tasks": 1})
+    again = report(cloud.send, summary("scm.branch", "other"))
+    assert again.json == {"id": SUMMARY["id"], "recorded": False, "tasks": 1}
+    (run,) = cloud.send("GET", "/v1/runs?from=2026-11-20").json["runs"]
+    assert run["branch"] == "main"
+
+
+def test_nothing_else_of_the_file_is_stored(
+    cloud: Cloud, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = "hunter2-of-the-build"
+    body = summary(
+        user=secret,
+        envMode=secret,
+        globalCacheInputs={"environmentVariables": {"specified": {"env": [secret]}}},
+        execution={**SUMMARY["execution"], "command": f"turbo run build -- --token={secret}"},
+        scm={**SUMMARY["scm"], "type": secret},
+        tasks=[
+            task(
+                command=secret,
+                cliArguments=[secret],
+                inputs={secret: secret},
+                environmentVariables={"configured": [f"TOKEN={secret}"]},
+                logFile=secret,
+            )
+        ],
+    )
+    capsys.readouterr()
+    assert report(cloud.send, body).status == 200
+    assert secret not in capsys.readouterr().out
+    (run,) = repository.read_page(
+        cloud.team.id,
+        clock.from_ms(0),
+        clock.now(),
+        before=None,
+        limit=10,
+        now=clock.now(),
+    ).runs
+    assert secret not in repr(run)
+    (item,) = (item for item in USAGE.scan(equals(owner=cloud.team.id)) if "tasks" in item)
+    assert secret not in json.dumps(item, default=str)
+
+
+def test_it_expires(cloud: Cloud, option: SetOption) -> None:
+    option("run_retention_days", "7")
+    report(cloud.send)
+    (item,) = (item for item in USAGE.scan(equals(owner=cloud.team.id)) if "tasks" in item)
+    left = item["expires_at"] - clock.now().timestamp()
+    assert timedelta(days=7, seconds=-60).total_seconds() < left <= 7 * 86_400
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ([], "body: "),
+        (summary("id"), "id: Field required"),
+        (summary("id", "not an id"), "id: String should match"),
+        (summary("execution"), "execution: Field required"),
+        (summary("execution.startTime", "now"), "execution.startTime: Input should be"),
+        (summary("execution.endTime", -1), "execution.endTime: Input should be"),
+        (summary("turboVersion", "x" * 256), "turboVersion: String should have at most"),
+        (summary("scm.branch", 5), "scm.branch: Input should be"),
+        (summary("tasks"), "tasks: Field required"),
+        (summary("tasks", {}), "tasks: Input should be a valid list"),
+        (summary("tasks.0.hash", "no hash"), "tasks.0.hash: String should match"),
+        (summary("tasks.0.hash"), "tasks.0.hash: Field required"),
+        (summary("tasks.0.package", "\ud800"), "tasks.0.package: "),
+        (summary("tasks.0.cache.status", "MAYBE"), "tasks.0.cache.status: Input should be"),
+        (summary("tasks.0.cache.timeSaved", -1), "tasks.0.cache.timeSaved: Input should be"),
+        (summary(tasks=[task()] * 5_001), "tasks: List should have at most 5000"),
+        (
+            summary("execution.startTime", to_ms(clock.now() + timedelta(hours=2))),
+            "execution.startTime: must not be in the future",
+        ),
+    ],
+)
+def test_400_names_the_field_and_the_rule(cloud: Cloud, body: Any, message: str) -> None:
+    reply = report(cloud.send, body)
+    assert (reply.status, reply.code) == (400, "bad_request")
+    assert reply.message.startswith(message)
+
+
+def test_400_for_a_body_that_is_not_json(cloud: Cloud) -> None:
+    reply = cloud.send("POST", "/v1/runs", body=b"{")
+    assert (reply.status, reply.message) == (400, "body: must be JSON")
+
+
+def test_400_for_names_that_take_too_much_room(cloud: Cloud) -> None:
+    random = [task(package=_noise(number)) for number in range(5_000)]
+    reply = report(cloud.send, summary(tasks=random))
+    assert reply.status == 400
+    assert reply.message.startswith("tasks: take ")
+
+
+def _noise(number: int) -> str:
+    return hashlib.sha512(str(number).encode()).hexdigest()
+
+
+def test_400_for_an_unknown_parameter(cloud: Cloud) -> None:
+    reply = cloud.send("POST", "/v1/runs?branch=main", json_body=SUMMARY)
+    assert (reply.status, reply.message.partition(":")[0]) == (400, "branch")
+
+
+def test_401_before_any_other_error(cloud: Cloud) -> None:
+    assert Sender(None)("POST", "/v1/runs", body=b"{").status == 401
+
+
+def test_403_for_a_key_that_cannot_write(cloud: Cloud) -> None:
+    new = NewKey(user_id=cloud.user.id, permissions={"artifacts": ("read",)})
+    reply = report(Sender(create_key(new, now=clock.now())[1], slug="acme"))
+    assert (reply.status, reply.code) == (403, "read_only")
+
+
+def test_403_for_another_team(cloud: Cloud, stranger: Sender) -> None:
+    assert report(stranger).code == "not_a_team_member"
+
+
+def test_429_for_too_many_runs_in_an_hour(
+    cloud: Cloud, option: SetOption, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    option("http_rate_limit_enabled", "true")
+    monkeypatch.setattr(service, "RUNS_REPORTED", Limit(most=2, window_s=10**9))
+    assert [report(cloud.send).status for _ in range(3)] == [200, 200, 429]
