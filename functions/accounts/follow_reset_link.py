@@ -1,5 +1,7 @@
 """GET /api/auth/reset-password/{token}"""
 
+from urllib.parse import urlencode
+
 from larder import clock
 from larder.accounts import links
 from larder.errors import InvalidLinkToken
@@ -14,10 +16,12 @@ app = better_auth_api()
 def follow_reset_link(token: str, page: ResetPage) -> PageRedirect:
     """GET /api/auth/reset-password/{token}: redirect to the page for the new password, with the token or `?error=`."""
     try:
-        links.check_reset_token(token, now=clock.now())
+        address = links.check_reset_token(token, now=clock.now())
     except InvalidLinkToken:
-        return sent_on(page, error="INVALID_TOKEN")
-    return sent_on(page, token=token)
+        return sent_on(page.url, error="INVALID_TOKEN")
+    # After `#`, so that no request and no log has it. Password managers need it to store the new password.
+    fragment = f"#{urlencode({'email': address})}" if page.is_ours and address else ""
+    return sent_on(page.url + fragment, token=token)
 
 
 handler = lambda_handler(app)

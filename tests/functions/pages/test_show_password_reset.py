@@ -1,5 +1,7 @@
 """GET /reset-password"""
 
+from urllib.parse import urlencode
+
 from larder import clock
 from larder.accounts.links import issue_reset_token
 from tests.mailbox import Mailbox
@@ -14,7 +16,10 @@ def test_a_link_without_a_callback_leads_to_this_page(cloud: Cloud, mailbox: Mai
     link = mailbox.link()
     token = link.partition("?")[0].rpartition("/")[2]
     reply = Browser().get(link.removeprefix("/api/auth"))
-    assert reply.headers["location"] == f"https://{DOMAIN}{PATH}?token={token}"
+    page, _, fragment = reply.headers["location"].partition("#")
+    assert page == f"https://{DOMAIN}{PATH}?token={token}"
+    # No server gets that part.
+    assert fragment == urlencode({"email": cloud.user.email})
 
 
 def test_the_token_is_not_in_the_page_and_opening_it_does_not_use_it_up(

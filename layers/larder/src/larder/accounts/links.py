@@ -326,8 +326,11 @@ def issue_reset_token(user: User, *, now: datetime) -> str:
 
 
 def check_reset_token(token: str, *, now: datetime) -> str:
-    """The id of the user whose password the token can reset. Does not use the token up. Raises InvalidLinkToken."""
-    return _find_reset_token(token, now).user_id
+    """The address that the token was sent to, empty for one of version 0.1.0. Does not use the token up.
+
+    Raises InvalidLinkToken.
+    """
+    return _find_reset_token(token, now).address or ""
 
 
 def reset_password(

@@ -139,11 +139,19 @@ def verification_link(request: Request) -> FollowedLink:
     return FollowedLink(query["token"], url)
 
 
-def reset_page(request: Request) -> str:
+@dataclass(frozen=True, slots=True)
+class PasswordPage:
+    """The page that asks for the new password."""
+
+    url: str
+    is_ours: bool
+
+
+def reset_page(request: Request) -> PasswordPage:
     """`?callbackURL=` or `?callback=`: the page that asks for the new password, by default Larder's own."""
     query = request.query_parameters or {}
     url = _callback_url(query.get("callbackURL"), query.get("callback"), request)
-    return absolute(url or RESET_PAGE, request)
+    return PasswordPage(absolute(url or RESET_PAGE, request), is_ours=not url)
 
 
 def _callback_url(given: str | None, token: str | None, request: Request) -> str:
@@ -165,4 +173,4 @@ PasswordChangeBody = Annotated[PasswordChange, Depends(password_change)]
 ConfirmationToken = Annotated[str, Depends(confirmation_token)]
 FarewellPassword = Annotated[str | None, Depends(farewell_password)]
 VerificationLink = Annotated[FollowedLink, Depends(verification_link)]
-ResetPage = Annotated[str, Depends(reset_page)]
+ResetPage = Annotated[PasswordPage, Depends(reset_page)]

@@ -1,4 +1,10 @@
 const token = query.get("token");
+// Password managers store the new password for this address.
+const email = new URLSearchParams(location.hash.slice(1)).get("email");
+if (email) {
+  element("choose-email").value = email;
+  element("choose-email-field").hidden = false;
+}
 // Remove the token from the address bar and the history: it gives access to the account.
 if (token !== null) history.replaceState(null, "", location.pathname);
 
