@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from larder.web.pages import COMMENTS, script_text
 from tests.conftest import SetOption
 from tests.loaded import loaded_by
 from tests.page import Page, opened, policy_hash
@@ -41,8 +42,17 @@ def test_only_its_own_style_and_script_run_by_their_hashes(page: Page) -> None:
 
 def test_every_file_is_in_the_page(page: Page) -> None:
     (script,) = page.texts["script"]
-    for path in (*OURS, VENDOR):
-        assert path.read_text() in script, path.name
+    assert VENDOR.read_text() in script
+    for path in OURS:
+        assert script_text(f"console/{path.name}") in script, path.name
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
+def test_no_line_of_a_text_is_left_out_as_a_comment(path: Path) -> None:
+    text = path.read_text()
+    for comment in COMMENTS.finditer(text):
+        # Outside of template literals.
+        assert text[: comment.start()].count("`") % 2 == 0, comment[0]
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
