@@ -34,6 +34,11 @@ _ARGUMENTS = (
     "--no-proxy-server",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1",
 )
+_MOST_STOPS = 100
+_FOCUSED = """
+const at = document.activeElement;
+return (at.getAttribute("aria-label") ?? at.labels?.[0]?.textContent ?? at.textContent).trim();
+"""
 _FETCH = """
 const [url, init, done] = arguments;
 fetch(url, {credentials: "include", ...init}).then(
@@ -114,8 +119,8 @@ class Browser:
         yield
         self._command("Page.removeScriptToEvaluateOnNewDocument", **added)
 
-    def look(self, *, width: int, dark: bool = False) -> None:
-        """Set the width of the page in pixels, and the color scheme of the system."""
+    def look(self, *, width: int, dark: bool = False, **features: str) -> None:
+        """Set the width of the page in pixels, and what the system prefers, such as `forced_colors="active"`."""
         self._command(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -123,8 +128,16 @@ class Browser:
             deviceScaleFactor=1,
             mobile=False,
         )
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self._command("Emulation.setEmulatedMedia", features=[scheme])
+        wanted = {"prefers-color-scheme": "dark" if dark else "light"}
+        wanted |= {name.replace("_", "-"): value for name, value in features.items()}
+        self._command(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": name, "value": value} for name, value in wanted.items()],
+        )
+
+    def picture(self) -> bytes:
+        """What the window shows, as PNG."""
+        return self.driver.get_screenshot_as_png()
 
     def cookies(self) -> dict[str, dict[str, Any]]:
         """The cookies that the browser would send to the page's server, by name."""
@@ -226,6 +239,21 @@ class Browser:
     def keys(self, *pressed: str) -> None:
         """Press keys. They go to the element with the focus."""
         self.driver.switch_to.active_element.send_keys(*pressed)
+
+    def tab(self, times: int = 1) -> None:
+        """Press the Tab key."""
+        key = {"key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9}
+        for _ in range(times):
+            self._command("Input.dispatchKeyEvent", type="rawKeyDown", **key)
+            self._command("Input.dispatchKeyEvent", type="keyUp", **key)
+
+    def tab_to(self, name: str) -> None:
+        """Press the Tab key until the element with this label or text has the focus."""
+        for _ in range(_MOST_STOPS):
+            self.tab()
+            if self.run(_FOCUSED) == name:
+                return
+        raise AssertionError(f"the Tab key does not lead to {name!r}: {self.text()}")
 
     def _command(self, name: str, **parameters: Any) -> dict[str, Any]:
         """Send a command of the Chrome DevTools Protocol, and return its result."""

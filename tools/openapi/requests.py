@@ -178,7 +178,7 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
             matching(f"{RANDOM_ID.pattern}|{RULE_ID.pattern}"),
             "Only artifacts of this key, session, user or rule.",
         ),
-        _query("ci", _text(parameters.MAX_CI_LENGTH), "Only artifacts of this CI vendor."),
+        _query("ci", _text(models.MAX_CI_LENGTH), "Only artifacts of this CI vendor."),
         _query(
             "from",
             _number(0, 10**14 - 1),

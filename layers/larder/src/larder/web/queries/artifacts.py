@@ -10,9 +10,11 @@ from typing import Annotated
 from larder.artifacts.models import (
     ALL_SCOPES,
     HASH_PATTERN,
+    MAX_CI_LENGTH,
     SCOPE_PATTERN,
     Order,
     Wanted,
+    is_ci,
     parse_scope,
     parse_writer_id,
 )
@@ -20,13 +22,7 @@ from larder.artifacts.removal_targets import EVERYTHING, TARGET_PATTERN, Range
 from larder.clock import from_ms
 from larder.teams.models import SHARED_SCOPE
 from larder.web.errors import InvalidRequest
-from larder.web.parameters import (
-    MAX_CI_LENGTH,
-    PRINTABLE,
-    BearerToken,
-    check_parameters,
-    named_hash,
-)
+from larder.web.parameters import BearerToken, check_parameters, named_hash
 from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.cache import CacheManager
 
@@ -89,7 +85,7 @@ def artifacts_query(_token: BearerToken, request: Request) -> ArtifactsQuery:
     if prefix and not _PREFIX.fullmatch(prefix):
         raise InvalidRequest("prefix", "must be the beginning of a hash")
     ci = query.get("ci")
-    if ci is not None and not (len(ci) <= MAX_CI_LENGTH and PRINTABLE.fullmatch(ci)):
+    if ci is not None and not is_ci(ci):
         raise InvalidRequest("ci", f"must hold 1 to {MAX_CI_LENGTH} printable ASCII characters")
     wanted = Wanted(
         order=Order(order),

@@ -3,8 +3,10 @@
 const VIEWS = [
   { path: "", title: "Overview", view: Overview },
   { path: "artifacts", title: "Artifacts", view: Artifacts, isFor: ({ manages }) => manages },
+  { path: "runs", title: "Runs", view: RunsView },
   { path: "keys", title: "Keys", view: Keys },
   { path: "members", title: "Members", view: Members, isFor: ({ team }) => team !== null },
+  { path: "protection", title: "Protection", view: Protection, isFor: ({ team }) => team !== null },
   { path: "activity", title: "Activity", view: Activity, isFor: ({ manages }) => manages },
   { path: "settings", title: "Settings", view: Settings },
 ];

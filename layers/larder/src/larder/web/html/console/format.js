@@ -21,7 +21,7 @@ function bytesText(bytes) {
   const units = ["B", "kB", "MB", "GB", "TB", "PB"];
   const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
   const value = bytes / 1000 ** power;
-  return `${(value < 10 ? formats.tenths : formats.number).format(value)} ${units[power]}`;
+  return `${value < 10 ? formats.tenths.format(value) : formats.number.format(Math.round(value))} ${units[power]}`;
 }
 
 /** Milliseconds in the two largest units: 1 d 19 h. */

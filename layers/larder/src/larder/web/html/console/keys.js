@@ -116,8 +116,8 @@ function lifetimes() {
 
 /** A dialog that creates a key and shows it once. `close` gets the key, or nothing if none was created. */
 function CreateKey({ scope, close }) {
-  const [key, setKey] = useState(null);
-  if (key !== null) return html`<${NewKey} scope=${scope} secret=${key} close=${() => close(key)} />`;
+  const [made, setMade] = useState(null);
+  if (made) return html`<${NewKey} scope=${scope} secret=${made.key} protects=${made.teamProtected} close=${() => close(made.key)} />`;
   const expiry = lifetimes();
   const act = async ({ name, permission, expiresIn }) => {
     const { data, problem } = await call("POST", "/api/auth/api-key/create", {
@@ -127,13 +127,14 @@ function CreateKey({ scope, close }) {
       ...(expiresIn && { expiresIn: Number(expiresIn) }),
     });
     if (problem) return problem;
-    setKey(data.key);
+    setMade(data);
   };
   return html`<${Dialog} title="Create a key" close=${() => close()}>
     <${Form} action="Create the key" busy="Creating the key …" cancel=${() => close()} act=${act}>
       <${Field} label="Name" name="name" required maxlength=${own.longestKeyName} autocomplete="off" hint="For example the CI system or the repository that uses it." />
       <${Choices} legend="It can" name="permission" chosen=${scope.writes ? "read write" : "read"} choices=${[
-        scope.writes && ["read write", "Read and write artifacts", "For builds that you trust."],
+        scope.writes && ["read write", "Read and write artifacts", "For builds of people and CI."],
+        scope.team && scope.manages && ["read write trust", "Read and write, trusted", "Writes what everyone reads in a protected team. Only for jobs that run reviewed code. The first one protects the team."],
         ["read", "Only read artifacts", "For pull requests from outside your team."],
         scope.manages && ["manage", "Manage artifacts", "List and delete them, and pause caching. Not for builds."],
       ].filter(Boolean)} />
@@ -145,13 +146,14 @@ function CreateKey({ scope, close }) {
 }
 
 /** The key is shown only here, so the dialog closes only when the user says that they have stored it. */
-function NewKey({ scope, secret, problem, close }) {
+function NewKey({ scope, secret, problem, protects, close }) {
   const [isStored, setStored] = useState(false);
   const [isAsked, setAsked] = useState(false);
   return html`<${Dialog} title="Your new key" stays close=${close}>
     <p>Copy it now. It is not shown again.</p>
     <${Lines} text=${secret} label="Copy the key" wraps />
     ${problem && html`<${Problem} text=${problem} />`}
+    ${protects && html`<p class="notice">The team is now protected: only trusted keys and jobs write what everyone reads. Its builds start from an empty cache once.</p>`}
     ${scope.team && html`<details><summary>What to set in CI</summary><${CiLines} scope=${scope} secret=${secret} /></details>`}
     <${Check} label="I have stored the key" checked=${isStored} onChange=${({ target }) => setStored(target.checked)} />
     ${isAsked && !isStored && html`<p class="problem" role="alert">Store the key first, and confirm it above.</p>`}

@@ -106,6 +106,16 @@ function Field({ label, hint, children, ...input }) {
   </div>`;
 }
 
+/** A field of several lines. */
+function Area({ label, hint, ...input }) {
+  const id = useId();
+  return html`<div class="field">
+    <label for=${id}>${label}</label>
+    <textarea id=${id} rows="3" autocomplete="off" autocapitalize="none" spellcheck="false" aria-describedby=${hint ? `${id}-hint` : null} ...${input}></textarea>
+    ${hint && html`<span id=${`${id}-hint`} class="soft">${hint}</span>`}
+  </div>`;
+}
+
 const PasswordField = ({ isNew, ...rest }) => html`<${Field}
   type="password"
   required

@@ -1,0 +1,110 @@
+// The runs that CI reports with the file of `turbo run --summarize`: which tasks build the longest, and which the most.
+
+const RUN_PERIODS = [1, 7, 30];
+const RUNS_LENGTH = 20;
+const TASKS_LENGTH = 20;
+const BARS = 10;
+const FEW_RUNS = 3;
+
+const hitsOf = ({ localHits, remoteHits }) => localHits + remoteHits;
+const hitShare = (row) => (row.runs === 0 ? null : hitsOf(row) / row.runs);
+
+/** The orders of the tasks: `[value, text, compare, of]`. Only tasks of `of` are in it. */
+const TASK_ORDERS = [
+  ["slow", "Most build time first", (one, other) => other.builtMs - one.builtMs, ({ built }) => built > 0],
+  ["uncached", "Least cached first", (one, other) => hitShare(one) - hitShare(other) || other.builtMs - one.builtMs, ({ runs }) => runs >= FEW_RUNS],
+  ["often", "Most runs first", (one, other) => other.runs - one.runs, () => true],
+];
+
+function runLines(scope) {
+  const team = scope.team ? `?slug=${scope.team.slug}` : "";
+  return `turbo run build --summarize
+printf 'Authorization: Bearer %s' "$TURBO_TOKEN" | curl -sS "${home}/v1/runs${team}" -H @- -H "Content-Type: application/json" --data-binary "@$(ls -t .turbo/runs/*.json | head -n 1)"`;
+}
+
+function RunsView({ scope }) {
+  const [period, setPeriod] = useState(7);
+  const path = `/v1/runs?${scope.query}&from=${dayBefore(period - 1)}&limit=${RUNS_LENGTH}`;
+  const runs = useLoad(path);
+  return html`<${Head} title="Runs">
+      <${Field} label="Period" value=${period} onChange=${({ target }) => setPeriod(Number(target.value))}>
+        ${RUN_PERIODS.map((days) => html`<option value=${days}>${days === 1 ? "Today (UTC)" : `Last ${days} days`}</option>`)}
+      <//>
+    <//>
+    <${Loaded} of=${runs} lines=${8} show=${(data) =>
+      data.figures.runs === 0
+        ? html`<${Card}><${Empty} title="No runs in this period"><p>Let CI report its runs after turbo. Only reported runs appear here.</p><//><${Lines} text=${runLines(scope)} /><//>`
+        : html`<${RunFigures} figures=${data.figures} />
+            <${Tasks} key=${path} figures=${data.figures} />
+            <${RunsList} key=${`runs ${path}`} path=${path} first=${data} />`} />`;
+}
+
+function RunFigures({ figures }) {
+  const sum = (name) => figures.tasks.reduce((total, row) => total + row[name], 0);
+  const share = hitShare({ runs: sum("runs"), localHits: sum("localHits"), remoteHits: sum("remoteHits") });
+  return html`${!figures.complete && html`<p class="notice warning" role="status">The period has more runs. The figures are of the newest ${formats.number.format(figures.runs)}, since ${formats.moment.format(figures.since)}.</p>`}
+    <dl class="figures">
+      <${Figure} name="Runs" value=${formats.number.format(figures.runs)}>reported to ${own.product}<//>
+      <${Figure} name="Tasks from a cache" value=${rateText(share)}>of ${countText(sum("runs"), "task", "tasks")}<//>
+      <${Figure} name="Build time" value=${durationText(sum("builtMs"))}>of tasks that no cache had<//>
+      <${Figure} name="Time saved" value=${durationText(sum("timeSavedMs"))}>as turbo reports it<//>
+    </dl>`;
+}
+
+const taskName = ({ package: name, task }) => (name ? `${name}#${task}` : task);
+
+function Tasks({ figures }) {
+  const [order, setOrder] = useState("slow");
+  const [shown, setShown] = useState(TASKS_LENGTH);
+  const [, , compare, of] = TASK_ORDERS.find(([value]) => value === order);
+  const rows = figures.tasks.filter(of).sort(compare);
+  const choice = html`<${Field} label="Order" value=${order} onChange=${({ target }) => (setOrder(target.value), setShown(TASKS_LENGTH))}>
+    ${TASK_ORDERS.map(([value, text]) => html`<option value=${value}>${text}</option>`)}
+  <//>`;
+  return html`<${Card} title="Tasks" actions=${choice}>
+    ${rows.length === 0 && html`<p class="soft">${order === "uncached" ? `No task ran ${FEW_RUNS} times.` : "Every task came from a cache."}</p>`}
+    ${rows.length > 0 && html`<${Legend} /><${TaskBars} rows=${rows.slice(0, BARS)} />
+      <${Table} label="Tasks" rows=${rows.slice(0, shown)} id=${taskName} columns=${[
+        { title: "Task", cell: (row) => html`<${Name} of=${taskName(row)} />` },
+        { title: "Runs", number: true, cell: ({ runs }) => formats.number.format(runs) },
+        { title: "From a cache", number: true, cell: (row) => rateText(hitShare(row)) },
+        { title: "Built", number: true, cell: ({ built, failed }) => `${formats.number.format(built)}${failed ? ` (${formats.number.format(failed)} failed)` : ""}` },
+        { title: "Average build", number: true, cell: ({ built, builtMs }) => (built ? durationText(builtMs / built) : "–") },
+        { title: "Longest build", number: true, cell: ({ built, longestMs }) => (built ? durationText(longestMs) : "–") },
+        { title: "Time saved", number: true, cell: ({ timeSavedMs }) => durationText(timeSavedMs) },
+      ]} />
+      ${figures.count > figures.tasks.length && html`<p class="soft">These are the ${formats.number.format(figures.tasks.length)} tasks with the most build time, of ${formats.number.format(figures.count)}.</p>`}
+      ${rows.length > shown && html`<div class="end"><${Button} onClick=${() => setShown(shown + TASKS_LENGTH)}>More tasks<//></div>`}`}
+  <//>`;
+}
+
+/** What became of each task, as bars whose length is the number of its runs. The table below has the same figures. */
+function TaskBars({ rows }) {
+  const most = Math.max(...rows.map(({ runs }) => runs));
+  const parts = (row) => [["local", row.localHits], ["remote", row.remoteHits], ["built", row.built]];
+  return html`<ul class="bars">${rows.map((row) => html`<li key=${taskName(row)}>
+    <span><${Name} of=${taskName(row)} /> <span class="soft">${durationText(row.builtMs)} built</span></span>
+    <span class="bar-line" aria-hidden="true">${parts(row).map(([kind, count]) => count > 0 && html`<i class=${kind} style=${{ width: `${(100 * count) / most}%` }}></i>`)}</span>
+  </li>`)}</ul>`;
+}
+
+function RunsList({ path, first }) {
+  // The places of the pages up to this one. The first page is loaded already.
+  const [places, setPlaces] = useState([""]);
+  const place = places.at(-1);
+  const page = useLoad(place ? `${path}&before=${encodeURIComponent(place)}` : `first ${path}`, place ? undefined : async () => ({ data: first, problem: null }));
+  return html`<${Card} title="Runs"><${Loaded} of=${page} lines=${8} show=${({ runs, pagination }) => html`
+    <${Table} label="Runs" rows=${runs} id=${({ id, startedAt }) => `${id} ${startedAt}`} columns=${[
+      { title: "Started", cell: (row) => html`<${Time} at=${row.startedAt} /> ${(row.failed > 0 || row.exitCode > 0) && html`<${Tag} kind="bad">failed<//>`}` },
+      { title: "Tasks", cell: ({ names }) => html`<${Name} of=${names.join(", ") || "–"} />` },
+      { title: "Branch", cell: ({ branch }) => (branch === null ? "–" : html`<${Name} of=${branch} />`) },
+      { title: "CI", cell: ({ ci }) => (ci === null ? "–" : html`<${Name} of=${ciText(ci.toUpperCase())} />`) },
+      { title: "Ran", number: true, cell: ({ tasks }) => formats.number.format(tasks) },
+      { title: "From a cache", number: true, cell: (row) => rateText(hitShare({ ...row, runs: row.tasks })) },
+      { title: "Took", number: true, cell: ({ durationMs }) => durationText(durationMs) },
+    ]} />
+    <div class="end">
+      ${places.length > 1 && html`<${Button} onClick=${() => setPlaces(places.slice(0, -1))}>Newer<//>`}
+      ${pagination.next !== null && html`<${Button} onClick=${() => setPlaces([...places, pagination.next])}>Older<//>`}
+    </div>`} /><//>`;
+}

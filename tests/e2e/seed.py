@@ -1,0 +1,181 @@
+"""A believable team in a local cloud: members, keys, rules, a history of builds, artifacts and reported runs.
+
+What builds did in the past is written to the tables, because the endpoints count what happens now.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+
+from .cloud import LocalCloud
+
+PACKAGES = ("web", "docs", "admin", "checkout", "@acme/ui", "@acme/auth", "@acme/api-client")
+TASKS = {"build": 48_000, "test": 75_000, "lint": 9_000, "typecheck": 21_000}
+VENDORS = {"GITHUB_ACTIONS": 0.6, "GITLAB": 0.08, None: 0.32}
+BATCH = 500
+
+
+def usage(server: LocalCloud, owner: str, days: int, *, seed: int = 1) -> None:
+    """The figures of `days` days up to today."""
+    chance = random.Random(seed)
+    with server.table("LARDER_USAGE_TABLE").batch_writer() as batch:
+        for ago in range(days):
+            day = datetime.now(UTC).date() - timedelta(days=ago)
+            works = 1.0 if day.weekday() < 5 else 0.15
+            tasks = int(chance.uniform(700, 1_100) * works * (1.4 - ago / max(days, 2)))
+            item: dict[str, Any] = {"owner": owner, "day": f"day#{day}#0", "ci_vendors": set()}
+            for vendor, share in VENDORS.items():
+                figures = _figures(round(tasks * share), chance, quality=0.9 - 0.25 * ago / days)
+                for name, value in figures.items():
+                    item[name] = item.get(name, 0) + value
+                    if vendor is not None and value:
+                        item[f"ci.{vendor}.{name}"] = value
+                        item["ci_vendors"].add(vendor)
+            batch.put_item(Item=item)
+            uploads = item["remote_misses"]
+            archived = {"uploads": uploads, "uploaded_bytes": uploads * 1_400_000}
+            if ago > 1:
+                batch.put_item(Item={"owner": owner, "day": day.isoformat(), **archived})
+
+
+def _figures(tasks: int, chance: random.Random, *, quality: float) -> dict[str, int]:
+    hits = round(tasks * quality * chance.uniform(0.92, 1.04))
+    local = round(hits * chance.uniform(0.2, 0.35))
+    misses = max(0, tasks - hits)
+    return {
+        "events": 2 * tasks - local,
+        "hits": hits,
+        "misses": misses + tasks - local,
+        "local_hits": local,
+        "local_misses": tasks - local,
+        "remote_hits": hits - local,
+        "remote_misses": misses,
+        "time_saved_ms": hits * chance.randint(25_000, 40_000),
+    }
+
+
+def artifacts(
+    server: LocalCloud, owner: str, count: int, writers: list[tuple[str, str | None]]
+) -> None:
+    """Artifacts in the index, with the owner's totals. They have no objects: nothing reads them. `writers` are the ids
+    of keys and their users.
+    """
+    chance = random.Random(2)
+    table = server.table("LARDER_ARTIFACTS_TABLE")
+    stored = 0
+    with table.batch_writer() as batch:
+        for number in range(count):
+            name = hashlib.sha256(f"{owner}{number}".encode()).hexdigest()
+            at = datetime.now(UTC) - timedelta(hours=chance.random() ** 2 * 600)
+            created_at = int(at.timestamp() * 1000)
+            size = int(math.exp(chance.gauss(13, 2)))
+            stored += size
+            writer, user = chance.choice(writers)
+            upload_id = f"{created_at:012x}{name[:16]}"
+            item = {
+                "owner": owner,
+                "hash": name[16:32],
+                "upload_id": upload_id,
+                "size_bytes": size,
+                "created_at": created_at,
+                "writer": writer,
+                "user_id": user,
+                "duration_ms": chance.randint(2_000, 90_000),
+                "ci": "GITHUB_ACTIONS" if user is None or number % 3 else None,
+                "sha": name[:40],
+                "sweep_shard": f"artifacts#{number % 8}",
+                "sweep_at": int((at + timedelta(days=30)).timestamp()),
+            }
+            batch.put_item(Item={key: value for key, value in item.items() if value is not None})
+    table.update_item(
+        Key={"owner": owner, "hash": "#totals"},
+        UpdateExpression="ADD size_bytes :bytes, artifacts :count",
+        ExpressionAttributeValues={":bytes": stored, ":count": count},
+    )
+
+
+def summaries(count: int, *, hours: float = 150) -> Iterator[dict[str, Any]]:
+    """Files of `turbo run --summarize` of the last hours."""
+    chance = random.Random(3)
+    now = datetime.now(UTC)
+    for number in range(count):
+        started = int((now - timedelta(hours=hours * number / count)).timestamp() * 1000)
+        tasks, ended = [], started
+        for package in PACKAGES:
+            for name, usual in TASKS.items():
+                # The packages that others depend on change more often.
+                is_hit = chance.random() > (0.35 if package == "web" else 0.12)
+                took = int(usual * chance.uniform(0.6, 1.6) * (2 if package == "web" else 1))
+                ended = max(ended, started + (900 if is_hit else took))
+                tasks.append(
+                    {
+                        "package": package,
+                        "task": name,
+                        "hash": hashlib.sha256(f"{number}{package}{name}".encode()).hexdigest()[
+                            :16
+                        ],
+                        "cache": {"status": "HIT", "source": "REMOTE", "timeSaved": took}
+                        if is_hit
+                        else {"status": "MISS"},
+                        "execution": {
+                            "startTime": started,
+                            "endTime": started + (900 if is_hit else took),
+                            "exitCode": int(name == "test" and chance.random() < 0.01),
+                        },
+                    }
+                )
+        yield {
+            "id": f"run{number:06}",
+            "turboVersion": "2.11.11",
+            "execution": {"startTime": started, "endTime": ended, "exitCode": 0},
+            "scm": {"branch": chance.choice(["main", "main", "checkout-v2", "fix-login"])},
+            "tasks": tasks,
+        }
+
+
+def runs(server: LocalCloud, token: str, slug: str, count: int) -> None:
+    headers = {"authorization": f"Bearer {token}", "x-artifact-client-ci": "GITHUB_ACTIONS"}
+    with httpx.Client(
+        base_url=server.url, headers=headers, params={"slug": slug}, trust_env=False
+    ) as client:
+        for summary in summaries(count):
+            client.post("/v1/runs", json=summary).raise_for_status()
+
+
+def team(server: LocalCloud, owner_email: str, slug: str) -> str:
+    """A team with the data of the screenshots. Returns its id."""
+    made = server.larder(
+        "teams", "create", "--name", "Acme Web", "--slug", slug, "--owner", owner_email
+    )
+    people = {"Grace Hopper": "ADMIN", "Alan Turing": "DEVELOPER", "Edsger Dijkstra": "DEVELOPER"}
+    people["Barbara Liskov"] = "VIEWER"
+    for name, role in people.items():
+        email = f"{name.split()[0].lower()}@acme.example"
+        server.larder("users", "create", "--email", email, "--name", name)
+        server.larder("teams", "add-member", slug, email, "--role", role)
+    server.larder("teams", "invite", slug, "margaret@acme.example", "--role", "DEVELOPER")
+    server.larder("trust", "add", slug, "--github", "acme/web")
+    server.larder("trust", "add", slug, "--gitlab", "acme/mobile", "--others", "read")
+    keys = [
+        server.larder(
+            "keys", "create", "--user", owner_email, "--team", slug, "--name", name, *more
+        )
+        for name, *more in (
+            ("github-actions", "--trusted"),
+            ("pull-requests",),
+            ("nightly", "--expires-in", "10d"),
+        )
+    ]
+    owner = str(made["id"])
+    writers: list[tuple[str, str | None]] = [(key["id"], key["user_id"]) for key in keys]
+    usage(server, owner, 365)
+    artifacts(server, owner, 240, writers)
+    runs(server, keys[0]["key"], slug, 60)
+    return owner
