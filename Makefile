@@ -223,6 +223,14 @@ lock: $(UV) ## update the lock files of the tools (for uv.lock: uv lock)
 vendor-console: $(READY) ## bundle the console's libraries after a change in tools/console (needs node and npm)
 	@.venv/bin/python -m tools.vendor_console
 
+.PHONY: screenshots
+screenshots: $(READY) ## take the pictures of the console in docs/console/ from a seeded local cloud (needs chromium and chromium-driver)
+	@.venv/bin/python -m tests.e2e.screenshots
+
+.PHONY: console-proof
+console-proof: $(READY) ## page through 100,000 artifacts in the console's lists, and draw a year of data (about five minutes; needs chromium, node, npm)
+	@CONSOLE_ARTIFACTS=100000 .venv/bin/python -m pytest -s -n 0 -o faulthandler_timeout=0 tests/e2e/test_console_views.py -k "year_of_data or without_slowing" $(ARGS)
+
 .PHONY: clean
 clean: ## delete everything installed or built; the local cloud's data stays
 	rm -rf .venv .tools .aws-sam .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
