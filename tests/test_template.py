@@ -912,7 +912,7 @@ EDGE_URL = {
     "Fn::If": [
         "HasEdgeDomain",
         {"Fn::Sub": "https://${EdgeDomainName}"},
-        {"Fn::If": ["HasEdge", {"Fn::Sub": "https://${EdgeDistribution.DomainName}"}, ""]},
+        {"Fn::Sub": "https://${EdgeDistribution.DomainName}"},
     ]
 }
 

@@ -24,20 +24,18 @@ GROUPS = {
 INVOKED = {"email_function": "send_account_email", "removal_function": "remove_artifacts"}
 """The function that an option names. A `!Ref` would be circular if that function had the variable too."""
 
+_EDGE_URL = (
+    '!If [HasEdgeDomain, !Sub "https://${EdgeDomainName}", '
+    '!Sub "https://${EdgeDistribution.DomainName}"]'
+)
 COMPUTED = {
     "artifacts_bucket": ("Bucket", "!If [OwnsBucket, !Ref ArtifactsBucket, !Ref ExistingBucket]"),
-    "edge_url": (
-        "EdgeUrl",
-        (
-            '!If [HasEdgeDomain, !Sub "https://${EdgeDomainName}", '
-            '!If [HasEdge, !Sub "https://${EdgeDistribution.DomainName}", ""]]'
-        ),
-    ),
+    "edge_url": ("EdgeUrl", f'!If [HasEdge, {_EDGE_URL}, ""]'),
 }
 """Options whose value depends on a condition: their name in `!Sub`, and the value."""
 
-CONDITIONS = {"edge_url": "HasEdge"}
-"""Options that only some stacks have as an output."""
+CONDITIONAL_OUTPUTS = {"edge_url": ("HasEdge", _EDGE_URL)}
+"""Options that only some stacks have as an output: the condition, and the value if it holds."""
 
 Option = Field[Any]
 
@@ -85,9 +83,10 @@ def outputs() -> None:
         if option.metadata["group"] is None:
             resource = f"!Ref {camel_case(INVOKED.get(option.name, option.name))}"
             print(f"  {camel_case(option.name)}:")
-            if option.name in CONDITIONS:
-                print(f"    Condition: {CONDITIONS[option.name]}")
             _, value = COMPUTED.get(option.name, ("", resource))
+            if option.name in CONDITIONAL_OUTPUTS:
+                condition, value = CONDITIONAL_OUTPUTS[option.name]
+                print(f"    Condition: {condition}")
             print(f"    Value: {value}")
 
 
