@@ -130,6 +130,8 @@ class _LocalCloud:
         self._children = ChildProcesses()
         self._log = RequestLog()
         self._tasks: list[asyncio.Task[Any]] = []
+        # Held here, so that it stays open while the process of the bucket restarts.
+        self._edge = self._edge_listener()
 
     async def run(self) -> int:
         stop = self._stop_signal()
@@ -176,7 +178,6 @@ class _LocalCloud:
         self._folder.cloud_json.unlink(missing_ok=True)
         parts.callback(self._children.kill_all)
         wake_read_fd, wake_write_fd = os.pipe()
-        edge = self._edge_listener()
         dynamodb, s3 = describe_stores(
             self._folder,
             self._options.template,
@@ -185,7 +186,7 @@ class _LocalCloud:
             expiry_s=self._options.expiry_s,
             fsync=self._options.fsync,
             installation=self._installation,
-            edge_listener=edge,
+            edge_listener=self._edge,
         )
         lambda_listener = listen_again(_LOOPBACK, self._folder.ports().get("lambda", 0))
         self._folder.remember_ports(
@@ -193,7 +194,7 @@ class _LocalCloud:
                 "dynamodb": dynamodb.port,
                 "lambda": lambda_listener.getsockname()[1],
                 "s3": s3.port,
-                "edge": edge.getsockname()[1] if edge else self._folder.ports().get("edge", 0),
+                "edge": self._edge.getsockname()[1] if self._edge else 0,
             }
         )
         credentials = (self._folder.access_key_id, self._folder.secret_access_key)
@@ -207,7 +208,7 @@ class _LocalCloud:
             dynamodb_url=url(_LOOPBACK, dynamodb.port),
             lambda_url=await invoke_api.open(lambda_listener),
             s3_url=url(self._public_host, s3.port),
-            edge=self._edge_variables(edge),
+            edge=self._edge_variables(),
         )
         parts.callback(invoke_api.close)
 
@@ -321,11 +322,11 @@ class _LocalCloud:
         EdgeFiles(self._folder.edge).prepare()
         return listen_again(self._options.host, self._folder.ports().get("edge", 0))
 
-    def _edge_variables(self, listener: socket.socket | None) -> dict[str, str]:
-        if listener is None:
+    def _edge_variables(self) -> dict[str, str]:
+        if self._edge is None:
             return {"LARDER_EDGE_URL": ""}
         return {
-            "LARDER_EDGE_URL": url(self._public_host, listener.getsockname()[1]),
+            "LARDER_EDGE_URL": url(self._public_host, self._edge.getsockname()[1]),
             "LARDER_EDGE_KEY": str(EdgeFiles(self._folder.edge).switch),
         }
 
