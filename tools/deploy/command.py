@@ -29,7 +29,10 @@ MINIMUM_CONCURRENCY = 100
 """Functions at once. A turbo with `--preflight` has ten requests open; a new account often allows ten functions."""
 LONGEST_NAME = 45
 """Characters of a stack's name. Names of functions begin with it, and have at most 64."""
+LONGEST_NAME_WITH_EDGE = 40
+"""The same for names in CloudFront, which have the region, too."""
 PROTECT = "ProtectData"
+EDGE = "Edge"
 BUCKET = "ExistingBucket"
 _OVERRIDES = "--parameter-overrides"
 _AGAIN = (
@@ -144,6 +147,10 @@ def deploy(
         [configured.get("parameter_overrides") or [], *overrides], sam_python=SAM / "python"
     )
     values = all_values(declared, given)
+    if values.get(EDGE) == "true" and len(name) > LONGEST_NAME_WITH_EDGE:
+        raise click.UsageError(
+            f"Edge: the stack name {name} has more than {LONGEST_NAME_WITH_EDGE} characters"
+        )
     if values.get(BUCKET):
         _check_bucket(target, values, accept_stored_artifacts)
     stack = _made_ready(target, unattended)
