@@ -209,6 +209,10 @@ deploy: known-environment $(READY) $(SAM) ## build, then deploy to AWS with the 
 smoke: $(SERVE_READY) ## check a live deployment end to end: URL=https://... KEY=... [TEAM=slug] [STACK=name, to check its log]
 	@TURBO_API="$(URL)" TURBO_TOKEN="$(KEY)" TURBO_TEAM="$(TEAM)" LARDER_STACK="$(STACK)" LARDER_LOCAL="" .venv/bin/larder smoke $(ARGS)
 
+.PHONY: edge-tools
+edge-tools: $(SERVE_READY) ## install what `larder edge` needs on a stack: AWS's runtime, for SigV4A
+	@uv sync --quiet --locked --inexact --no-default-groups --group local --group edge --python "$$(cat .tools/interpreter)"
+
 .PHONY: lock
 lock: $(UV) ## update the lock files of the tools (for uv.lock: uv lock)
 	cd tools && for tool in uv sam checkov emulator; do \

@@ -1,8 +1,14 @@
-"""The functions of the edge in the template, from the files of edge/. CloudFront takes code only from the template."""
+"""The functions of the edge in the template, from the files of edge/, and the table of probes in docs/edge.md.
+
+CloudFront takes code only from the template.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+from larder_cli.edge.probes import PROBES
+from tools.generate.text import table_row
 
 FOLDER = Path(__file__).resolve().parents[2] / "edge"
 USES_STORE = {"request"}
@@ -25,3 +31,11 @@ def function(name: str) -> None:
     print("      FunctionCode: |")
     for line in (FOLDER / f"{name}.js").read_text().splitlines():
         print(f"        {line}" if line else "")
+
+
+def probes() -> None:
+    """The probes of `larder edge enable`, in their order."""
+    print(table_row("Probe", "What it shows", "If it fails"))
+    print("|---|---|---|")
+    for probe in PROBES:
+        print(table_row(probe.id, probe.name, probe.effect.value))

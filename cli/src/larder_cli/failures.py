@@ -12,6 +12,9 @@ _BY_ERROR_OF_BOTOCORE = {
     "SSOTokenLoadError": f"the AWS sign-in has expired: {_SIGN_IN}",
     "TokenRetrievalError": f"the AWS sign-in has expired: {_SIGN_IN}",
     "UnauthorizedSSOTokenError": f"the AWS sign-in has expired: {_SIGN_IN}",
+    "MissingDependencyException": (
+        "this command needs the package awscrt: run `make edge-tools`, or install larder-cli with its extra `edge`"
+    ),
     "ProfileNotFound": "the AWS profile does not exist: `aws configure list-profiles` lists them",
 }
 _CHECK_NETWORK = "check the network, the region and AWS_ENDPOINT_URL_* variables, then try again"

@@ -1,11 +1,12 @@
 """Send one HTTP request and read the response, without following redirects or normalising anything."""
 
 import contextlib
+import hashlib
 import json
 import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -67,11 +68,16 @@ def exchange(
     url: str,
     *,
     headers: Mapping[str, str] | None = None,
-    body: bytes = b"",
+    body: bytes | Iterator[bytes] = b"",
     chunked: bool = False,
     patience_s: float = PATIENCE_S,
+    as_digest: bool = False,
 ) -> Answer:
-    """Send one request and read the entire response. Raises Unreachable."""
+    """Send one request and read the entire response. Raises Unreachable.
+
+    A body in pieces needs a Content-Length among the headers. With `as_digest`, the body of the response is replaced by
+    its SHA-256, so that it need not fit into memory.
+    """
     address = urlsplit(url)
     sent = {"User-Agent": "larder-smoke", **(headers or {})}
     if chunked:
@@ -83,7 +89,7 @@ def exchange(
                 connection.request(
                     method,
                     _target(address),
-                    body=_pieces(body) if chunked else body or None,
+                    body=_pieces(body) if isinstance(body, bytes) and chunked else body or None,
                     headers=sent,
                     encode_chunked=chunked,
                 )
@@ -91,7 +97,7 @@ def exchange(
             return Answer(
                 response.status,
                 {name.lower(): value for name, value in response.getheaders()},
-                response.read(),
+                _digest(response) if as_digest else response.read(),
             )
     except (OSError, HTTPException, ssl.SSLError) as error:
         raise Unreachable(str(error) or type(error).__name__) from error
@@ -117,6 +123,13 @@ def _connection(address: SplitResult, patience_s: float) -> HTTPConnection:
 def _target(address: SplitResult) -> str:
     path = address.path or "/"
     return f"{path}?{address.query}" if address.query else path
+
+
+def _digest(response: HTTPResponse) -> bytes:
+    digest = hashlib.sha256()
+    while piece := response.read(_CHUNK_BYTES):
+        digest.update(piece)
+    return digest.digest()
 
 
 def _pieces(body: bytes) -> Iterator[bytes]:

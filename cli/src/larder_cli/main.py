@@ -8,6 +8,7 @@ from click.core import ParameterSource
 from larder_cli.artifacts import artifacts
 from larder_cli.commands import OperatorGroup, examples
 from larder_cli.doctor.command import doctor
+from larder_cli.edge.command import edge
 from larder_cli.index import rebuild_index, sweep
 from larder_cli.issuers import issuers
 from larder_cli.keys import keys
@@ -75,7 +76,7 @@ def cli(
     profile: str | None,
 ) -> None:
     """Operate a Larder remote cache: users, teams, keys, trust of CI, artifacts, mail, the signing secret,
-    the index, usage, smoke tests, and repositories that use the cache.
+    the index, usage, smoke tests, the edge, and repositories that use the cache.
 
     Choose the deployment with --stack or --local. An option on the command line overrides the environment variable of
     the other one.
@@ -108,6 +109,7 @@ for command in (
     restore_table,
     smoke,
     doctor,
+    edge,
 ):
     cli.add_command(command)
 

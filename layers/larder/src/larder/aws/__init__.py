@@ -23,6 +23,8 @@ from larder.aws.replies import S3_READ_TIMEOUT_S, ClientError, error_code
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_cloudfront import CloudFrontClient
+    from mypy_boto3_cloudfront_keyvaluestore import CloudFrontKeyValueStoreClient
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_logs import CloudWatchLogsClient
@@ -95,6 +97,21 @@ def cloudwatch_logs() -> "CloudWatchLogsClient":
     from larder.aws import boto
 
     client: CloudWatchLogsClient = boto.plain_client("logs")
+    return client
+
+
+def cloudfront() -> "CloudFrontClient":
+    from larder.aws import boto
+
+    client: CloudFrontClient = boto.plain_client("cloudfront")
+    return client
+
+
+def cloudfront_key_value_store() -> "CloudFrontKeyValueStoreClient":
+    """Needs awscrt, because this API accepts only SigV4A."""
+    from larder.aws import boto
+
+    client: CloudFrontKeyValueStoreClient = boto.plain_client("cloudfront-keyvaluestore")
     return client
 
 

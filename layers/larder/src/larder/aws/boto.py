@@ -64,7 +64,17 @@ class _OwnModels(Loader):
     """Loads only the services of larder.aws. botocore would search four hundred service models for them."""
 
     def list_available_services(self, type_name: str) -> list[str]:  # noqa: ARG002 - botocore names it
-        return ["cloudformation", "dynamodb", "lambda", "logs", "s3", "secretsmanager", "sesv2"]
+        return [
+            *(
+                "cloudformation",
+                "cloudfront",
+                "cloudfront-keyvaluestore",
+                "dynamodb",
+                "lambda",
+                "logs",
+            ),
+            *("s3", "secretsmanager", "sesv2"),
+        ]
 
 
 @cache
