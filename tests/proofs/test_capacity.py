@@ -15,14 +15,19 @@ from typing import Any
 import pytest
 
 from larder import aws, clock
+from larder.api_keys.service import delete_expired_keys
 from larder.artifacts.sweep import SweepReport, sweep
 from larder.settings import settings
 from local.data_folder import DYNAMODB_LOCAL
 from tests.catalogue import valid
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, offer, put_object
+from tests.functions.teams.rules import made
 from tests.hooks import hooked
+from tests.issuer import Issuer, github_claims
 from tests.requests import Cloud
+from tests.trust.exchanging import exchange
+from tests.trust.scene import new_key, protect
 from tools.cost.bill import read_book
 from tools.growth.loads import read_limits
 
@@ -149,10 +154,47 @@ def test_requests_take_the_units_that_the_cost_model_expects(
                     differing.append((kind, name, what, units.get((place, what), 0), expected))
         uses = read_book().uses["requests"][kind]
         for what in ("reads", "writes"):
-            whole = sum(amount for (_, of), amount in units.items() if of == what)
-            if whole != uses.get(what, 0):
-                differing.append((kind, "all", what, whole, uses.get(what, 0)))
+            found, expected = _whole(units, what), uses.get(what, 0)
+            if found != expected:
+                differing.append((kind, "all", what, found, expected))
     assert not differing
+
+
+def _whole(units: Units, what: str) -> float:
+    return sum(amount for (_, of), amount in units.items() if of == what)
+
+
+def test_own_scopes_and_tokens_of_ci_take_the_units_that_the_cost_model_expects(
+    cloud: Cloud, report_lines: list[str]
+) -> None:
+    """A read with a credential that is not trusted also reads its own scope."""
+    key = new_key(cloud)
+    cloud.store("shared", now=clock.now())
+
+    def read() -> list[float]:
+        """The reads of a hit and of a miss."""
+        key("GET", "/v8/artifacts/shared")
+        hit = taken(lambda: key("GET", "/v8/artifacts/shared"))
+        miss = taken(lambda: key("GET", "/v8/artifacts/absent"))
+        return [_whole(hit, "reads"), _whole(miss, "reads")]
+
+    plain = read()
+    protect(cloud, keep_stored=True)
+    more = {after - before for after, before in zip(read(), plain, strict=True)}
+    made(cloud)
+    github = Issuer()
+    github.publish()
+    # The first token of a rule fixes the ids of its repository.
+    assert exchange(github.mint(github_claims())).status == 200
+    given = taken(lambda: exchange(github.mint(github_claims())))
+    now = clock.now() + timedelta(days=2)
+    idle = taken(lambda: delete_expired_keys(now=now))
+    report_lines.append(f"own scope {more}, exchange {dict(given)}, sweep {dict(idle)}")
+    book = read_book()
+    assert more == {book.uses["own_scopes"]["reads"]}
+    exchanged = book.uses["each_ci_token"]
+    for what in ("reads", "writes"):
+        assert _whole(given, what) + _whole(idle, what) / 2 == exchanged[what]
 
 
 def test_the_first_hit_of_an_artifact_in_a_day_writes_three_units(cloud: Cloud) -> None:

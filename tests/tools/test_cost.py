@@ -52,7 +52,7 @@ def test_the_bill_of_a_team_matches_a_manual_calculation(book: Book) -> None:
     )
     functions = (api + 22_000) * 0.20 / MILLION + milliseconds / 1000 * 0.5 * 0.0000133334
     assert lines["functions"] == pytest.approx(functions)
-    reads = 22_000 * 6 + 11_000 * (7 + 4 + 3) + 440 * (5 + 4)
+    reads = 22_000 * 6 + 11_000 * (7 + 4 + 5) + 440 * (5 + 4)
     writes = 11_000 * (2 + 15 + 15) + 440 * 14
     stored = 11_000 * 30 / (730 / 24)
     tables = reads * 0.125 / MILLION + writes * 0.625 / MILLION + stored * 1_200 / 1e9 * 0.25
@@ -87,6 +87,39 @@ def test_an_upload_without_preflight_is_a_request_for_each_512_kb(book: Book) ->
     # A GET for each task, one unit for each small upload and nine for each large one, two requests for each build.
     api = 22_000 + 5_500 * 1 + 5_500 * 9 + 2 * 440
     assert bill(sent, book).lines["requests to the API"] == pytest.approx(api / MILLION)
+
+
+def test_the_edge_costs_uploads_and_requests_and_carries_downloads(book: Book) -> None:
+    team = Team(engineers=1, tasks_a_day=1000, hit_share=0.5, small_share=0.5)
+    plain, edged = bill(team, book), bill(replace(team, edge="all"), book)
+    uploads, downloads, average = 11_000, 5_500, 0.5 * 50_000 + 0.5 * 20_000_000
+    requests = uploads + downloads
+    uploaded = uploads * average / 1e9 * 0.02
+    each = 1.00 / MILLION + 2 * 0.10 / MILLION + 0.03 / MILLION
+    extra = edged.lines.pop("the edge, without downloads")
+    assert extra == pytest.approx(uploaded + requests * each)
+    assert edged.lines == plain.lines
+    # Redirected hits leave AWS by the edge, small ones by the API.
+    saved = downloads * 20_000_000 / 1e9 * (0.09 - 0.085)
+    assert plain.traffic - edged.traffic == pytest.approx(saved)
+    tagged = bill(replace(team, edge="tagged"), book)
+    assert tagged.traffic == plain.traffic
+    assert tagged.lines["the edge, without downloads"] == pytest.approx(uploaded + uploads * each)
+    signed = replace(team, edge="tagged", signed_share=1.0)
+    assert bill(signed, book).traffic == pytest.approx(edged.traffic)
+    without = replace(team, edge="all", preflight=False, large_bytes=4_000_000)
+    assert without.edge_uploads == 0
+
+
+def test_own_scopes_and_tokens_of_ci_add_to_the_tables(book: Book) -> None:
+    team = Team(engineers=1, tasks_a_day=1000)
+    plain = bill(team, book)
+    scoped = bill(replace(team, untrusted_share=0.5), book)
+    assert scoped.total - plain.total == pytest.approx(11_000 * 2 * 0.125 / MILLION)
+    jobs = bill(replace(team, jobs_a_day=10), book)
+    tables = jobs.lines["tables"] - plain.lines["tables"]
+    assert tables == pytest.approx(220 * (22 * 0.625 + 3.25 * 0.125) / MILLION)
+    assert jobs.total > plain.total + tables
 
 
 def test_the_idle_cost_follows_from_the_template(book: Book) -> None:

@@ -61,7 +61,7 @@ def test_loads_match_a_manual_calculation(limits: Limits, book: Book) -> None:
     # Entries of indexes are in partitions of their own.
     writes = uploads * (1 + 7) + expiries * 6
     assert found[limits.bounds["partition_writes"].name] == pytest.approx(writes)
-    reads = lookups * 2 + uploads * (3 + 3) + expiries * 2 + builds
+    reads = lookups * 2 + uploads * (3 + 3) + expiries * 4 + builds
     assert found[limits.bounds["partition_reads"].name] == pytest.approx(reads)
 
 

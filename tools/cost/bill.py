@@ -43,6 +43,14 @@ class Team:
     """Whether CI reports the file of `turbo run --summarize` of every build."""
     traced: bool = False
     """Whether the option `Tracing` is `Active`."""
+    edge: str = ""
+    """`EdgeDownloads`, if the deployment uses an edge."""
+    signed_share: float = 0.0
+    """Share of the artifacts with a signature. With EdgeDownloads=tagged, the edge carries the downloads of these."""
+    untrusted_share: float = 0.0
+    """Share of the lookups with a credential that is not trusted, in a protected team."""
+    jobs_a_day: int = 0
+    """CI jobs per engineer per working day that exchange an id token."""
 
     @property
     def tasks(self) -> float:
@@ -70,6 +78,21 @@ class Team:
             "events": builds,
             "run": builds if self.runs else 0,
         }
+
+    @property
+    def ci_tokens(self) -> float:
+        """Per month."""
+        return self.engineers * self.jobs_a_day * WORKING_DAYS_A_MONTH
+
+    @property
+    def edge_downloads(self) -> float:
+        """Downloads by the edge per month. Small ones come from a function."""
+        carried = {"all": 1.0, "tagged": self.signed_share}.get(self.edge, 0.0)
+        return self.requests["redirected_hit"] * carried
+
+    @property
+    def edge_uploads(self) -> float:
+        return self.requests["offer"] if self.edge and self.preflight else 0.0
 
     @property
     def further_units(self) -> float:
@@ -145,9 +168,11 @@ def bill(team: Team, book: Book) -> Bill:
 
     def used(what: str) -> float:
         uses: Mapping[str, Mapping[str, float]] = book.uses["requests"]
-        return sum(count * uses[kind].get(what, 0) for kind, count in requests.items())
+        by_requests = sum(count * uses[kind].get(what, 0) for kind, count in requests.items())
+        of_token: float = book.uses["each_ci_token"].get(what, 0)
+        return by_requests + team.ci_tokens * of_token
 
-    api, invocations = used("api"), sum(requests.values())
+    api, invocations = used("api"), sum(requests.values()) + team.ci_tokens
     gb_seconds = used("milliseconds") / 1000 * book.uses["each_invocation"]["memory_gb"]
     log_gb = (
         invocations * book.uses["each_invocation"]["log_bytes"]
@@ -156,12 +181,13 @@ def bill(team: Team, book: Book) -> Bill:
     index_gb = team.stored_artifacts * book.uses["each_artifact"]["index_bytes"] / 1e9
     runs_gb = requests["run"] * book.uses["each_run"]["bytes"] / 1e9
     stored_gb = team.stored_artifacts * team.average_bytes / 1e9
+    own_scopes = team.tasks * team.untrusted_share * book.uses["own_scopes"]["reads"]
     busy = WORKING_DAYS_A_MONTH * WORKING_HOURS_A_DAY / HOURS_A_MONTH
     lines = {
         "requests to the API": book.price("api_requests", api + team.further_units),
         "functions": book.price("lambda_requests", invocations)
         + book.price("lambda_gb_seconds", gb_seconds),
-        "tables": book.price("dynamodb_reads", used("reads"))
+        "tables": book.price("dynamodb_reads", used("reads") + own_scopes)
         + book.price("dynamodb_writes", used("writes"))
         + book.price("dynamodb_gb_months", index_gb + runs_gb),
         "requests to the bucket": book.price("s3_puts", used("s3_puts"))
@@ -179,8 +205,24 @@ def bill(team: Team, book: Book) -> Bill:
         lines["traces"] = book.price(
             "traces", _traced(requests) + book.uses["while_idle"]["runs_a_month"]
         )
-    traffic_gb = team.tasks * team.hit_share * team.average_bytes / 1e9
-    return Bill({**lines, **idle.lines}, traffic=book.price("traffic_gb", traffic_gb))
+    if team.edge:
+        lines["the edge, without downloads"] = _edge(team, book)
+    by_edge_gb = team.edge_downloads * team.large_bytes / 1e9
+    traffic_gb = team.tasks * team.hit_share * team.average_bytes / 1e9 - by_edge_gb
+    traffic = book.price("traffic_gb", traffic_gb) + book.price("edge_traffic_gb", by_edge_gb)
+    return Bill({**lines, **idle.lines}, traffic=traffic)
+
+
+def _edge(team: Team, book: Book) -> float:
+    """What the edge costs in addition to the traffic to builds."""
+    requests = team.edge_uploads + team.edge_downloads
+    each = book.uses["each_edge_request"]
+    return (
+        book.price("edge_upload_gb", team.edge_uploads * team.average_bytes / 1e9)
+        + book.price("edge_requests", requests)
+        + book.price("edge_functions", requests * each["functions"])
+        + book.price("edge_store_reads", requests * each["store_reads"])
+    )
 
 
 def _traced(requests: Mapping[str, float]) -> float:

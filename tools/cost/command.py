@@ -57,6 +57,37 @@ IDLE = "idle"
 )
 @click.option("--runs", is_flag=True, help="CI reports the file of `turbo run --summarize`.")
 @click.option("--traces", "traced", is_flag=True, help="With the option Tracing=Active.")
+@click.option(
+    "--edge",
+    type=click.Choice(["all", "tagged"]),
+    is_flag=False,
+    flag_value="all",
+    help="With the edge, and this value of EdgeDownloads. `--edge` alone means all.",
+)
+@click.option(
+    "--signed",
+    metavar="PERCENT",
+    type=click.IntRange(0, 100),
+    default=0,
+    show_default=True,
+    help="Share of the artifacts with a signature. It matters for --edge tagged.",
+)
+@click.option(
+    "--untrusted",
+    metavar="PERCENT",
+    type=click.IntRange(0, 100),
+    default=0,
+    show_default=True,
+    help="Share of the lookups in a protected team with a credential that is not trusted.",
+)
+@click.option(
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(0, 100_000),
+    default=0,
+    show_default=True,
+    help="CI jobs per engineer per working day that exchange an id token.",
+)
 @json_option
 def cost(
     engineers: tuple[int, ...],
@@ -66,6 +97,10 @@ def cost(
     preflight: bool,
     runs: bool,
     traced: bool,
+    edge: str | None,
+    signed: int,
+    untrusted: int,
+    jobs: int,
     as_json: bool,
 ) -> None:
     """Estimate what a month costs.
@@ -87,6 +122,10 @@ def cost(
             preflight=preflight,
             runs=runs,
             traced=traced,
+            edge=edge or "",
+            signed_share=signed / 100,
+            untrusted_share=untrusted / 100,
+            jobs_a_day=jobs,
         )
         bills[f"{number} engineers"] = bill(team, book)
     if as_json:
