@@ -54,6 +54,7 @@ def test_every_statement_of_the_table_is_in_a_policy() -> None:
             {
                 "PermissionsBoundary": bounded,
                 "UploadBucket": bucket,
+                "Edge": "true",
                 **ENCRYPTED,
                 **EXISTING,
                 **TRUSTING,
