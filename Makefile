@@ -182,6 +182,10 @@ bench: build $(READY) ## compare Larder with turborepo-remote-cache and Better A
 	@uv sync --quiet --locked --inexact --group bench --python "$$(cat .tools/interpreter)"
 	@QUICK="$(QUICK)" ONLY="$(ONLY)" exec .venv/bin/python -m benchmarks $(ARGS)
 
+.PHONY: working-day
+working-day: $(READY) ## play a working day of 20 engineers with turbo, protected and not, and update docs/benchmarks-working-day.md (bounded by --minutes; needs node and npm): ARGS="--minutes 5"
+	@.venv/bin/python -m benchmarks.working_day --write docs/benchmarks-working-day.md $(ARGS)
+
 .PHONY: sam-local
 sam-local: $(READY) $(SAM) ## run every event of events/ with `sam local invoke` on the build and a running `make serve` (needs Docker): ARGS="get_status" DATA=.larder
 	@.venv/bin/python -m tools.sam_local --data "$(DATA)" $(ARGS)
