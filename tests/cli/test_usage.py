@@ -8,8 +8,8 @@ import pytest
 from larder import clock
 from larder.teams.teams import create_team
 from larder.usage.models import Figures, Reporter, UsageEvent
-from larder.usage.repository import add_batch, set_uploads
-from larder.usage.uploads import Uploads
+from larder.usage.repository import add_batch, set_stored, set_uploads
+from larder.usage.uploads import Stored, Uploads
 from tests.requests import Cloud, Sender
 
 from .conftest import Larder
@@ -53,7 +53,8 @@ def test_the_days_and_their_total(larder: Larder, cloud: Cloud) -> None:
     assert len(before) == 2
     assert all(day["events"] == 0 for day in before)
     assert today.pop("day") == clock.now().date().isoformat()
-    assert today == output["total"]
+    stored = {"stored_bytes": 0, "scoped_bytes": 0, "artifacts": 0}
+    assert today == {**output["total"], **stored}
     assert (today["hits"], today["misses"], today["remote_hits"]) == (1, 1, 1)
     assert today["time_saved_ms"] == 90_000
 
@@ -70,6 +71,18 @@ def test_the_json_of_a_team_contains_all_figures(larder: Larder, cloud: Cloud) -
     assert (output["stored_bytes"], output["artifacts"]) == (5, 1)
     assert (output["total"]["uploads"], output["total"]["uploaded_bytes"]) == (1, 5)
     assert [(part["ci"], part["hits"]) for part in output["ci"]] == [("GITLAB", 3), (None, 2)]
+
+
+def test_it_shows_how_much_more_is_stored(larder: Larder, cloud: Cloud) -> None:
+    assert cloud.send("PUT", "/v8/artifacts/abc", body=b"12345").status == 202
+    assert "growth" not in larder("usage", "acme").stdout
+    since = today() - timedelta(days=3)
+    set_stored(cloud.team.id, since, Stored(size_bytes=2, artifacts=1))
+    assert f"+3 B since {since}" in larder("usage", "acme").stdout
+    set_stored(cloud.team.id, since, Stored(size_bytes=9, artifacts=1))
+    assert f"-4 B since {since}" in larder("usage", "acme").stdout
+    output = larder.json("usage", "acme")
+    assert [day["stored_bytes"] for day in output["days"][-4:]] == [9, None, None, 5]
 
 
 def test_a_block_is_shown_next_to_the_status(larder: Larder, cloud: Cloud) -> None:

@@ -119,6 +119,7 @@ def _print_one(one: _OwnerUsage, *, as_json: bool) -> None:
         {
             **_summary(total),
             "stored": stored + (f" of {human_size(quota)}" if quota else ""),
+            **_growth(one.usage),
             "status": one.status,
             **({} if one.owner.state.block is None else block_record(one.owner.state)),
         },
@@ -175,11 +176,10 @@ def _print_chart(usage: Usage) -> None:
                 "hits": _hit_rate(day.total),
                 "time_saved_ms": day.total.time_saved_ms,
                 "uploaded_bytes": day.uploads.size_bytes,
-                **_stored_then(day),
             }
             for label, day in rows
         ],
-        (unit, "tasks", "hits", "time_saved_ms", "uploaded_bytes", "stored_bytes"),
+        (unit, "tasks", "hits", "time_saved_ms", "uploaded_bytes"),
         empty=f"no client has reported usage in the last {len(usage.days)} days",
         as_json=False,
         legend=_legend(usage.total),
@@ -290,9 +290,21 @@ def _record(day: Day) -> Record:
 
 
 def _stored_then(day: Day) -> Record:
-    """What was stored at the last check of a day, or of the last day of several that has one."""
+    """What was stored at the last check of a day. None without a check."""
     stored = day.stored
     return {
         "stored_bytes": None if stored is None else stored.size_bytes,
+        "scoped_bytes": None if stored is None else stored.scoped_bytes,
         "artifacts": None if stored is None else stored.artifacts,
     }
+
+
+def _growth(usage: Usage) -> Record:
+    """How much more is stored than on the first day of the period with a check. Empty if there is only one."""
+    days = zip(usage.period.days, usage.days, strict=True)
+    checks = [(day, figures.stored) for day, figures in days if figures.stored is not None]
+    if len(checks) < 2:
+        return {}
+    (since, first), (_, last) = checks[0], checks[-1]
+    change = last.size_bytes - first.size_bytes
+    return {"growth": f"{'-' if change < 0 else '+'}{human_size(abs(change))} since {since}"}
