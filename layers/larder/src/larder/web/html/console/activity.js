@@ -143,5 +143,6 @@ function CachingSetBy({ scope }) {
   const { data } = useLoad(`/v1/audit?${scope.query}&limit=1&action=caching_set`);
   const entry = data?.entries[0];
   if (!entry) return null;
-  return html`Set <${Time} at=${entry.at} /> by <${AuditActor} entry=${entry} names=${new Map()} />. `;
+  const by = entry.actor ? html`<${AuditActor} entry=${entry} names=${new Map()} />` : "the operator";
+  return html`Set <${Time} at=${entry.at} /> by ${by}. `;
 }
