@@ -214,7 +214,6 @@ def _check_totals(
         check_totals(due.owner, correct=False, drift=due.drift_before, next_at=next_at)
         report.totals_too_large += 1
         return
-    breakdowns.set_breakdown(due.owner, collector.breakdown())
     drift = Totals(
         size_bytes=due.totals.size_bytes - summed.totals.size_bytes,
         artifacts=due.totals.artifacts - summed.totals.artifacts,
@@ -223,6 +222,7 @@ def _check_totals(
     persists = drift != Totals() and drift == due.drift_before
     next_at = now + (_A_DAY_LATER if persists or drift == Totals() else timedelta(minutes=50))
     check_totals(due.owner, correct=persists, drift=drift, next_at=next_at)
+    breakdowns.set_breakdown(due.owner, collector.breakdown())
     if is_team_id(due.owner):
         set_counts(due.owner, summed.scopes, now=now)
     report.totals_checked += 1
