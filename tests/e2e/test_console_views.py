@@ -365,6 +365,76 @@ def test_a_team_is_run_by_keyboard_alone(
     assert page.errors() == []
 
 
+def test_rules_caches_and_contested_artifacts(server: LocalCloud, page: Browser) -> None:
+    slug = f"trust-{secrets.token_hex(4)}"
+    made = server.larder(
+        "teams", "create", "--name", "Trust", "--slug", slug, "--owner", "owner@acme.example"
+    )
+    session = json.loads(page.fetch("/api/auth/get-session").text)
+    user = session["user"]
+    server.larder("teams", "add-member", slug, user["email"], "--role", "ADMIN")
+    server.larder("trust", "add", slug, "--github", "acme/web", "--no-protect")
+    seed.artifacts(server, made["id"], 3, [("a" * 32, user["id"])])
+    table = server.table("LARDER_ARTIFACTS_TABLE")
+    first = next(
+        one
+        for one in server.items("LARDER_ARTIFACTS_TABLE")
+        if one["owner"] == made["id"] and "upload_id" in one
+    )
+    table.put_item(
+        Item=first
+        | {"contested_at": first["created_at"], "contested_by": "b" * 32, "contested_sha256": "c"}
+    )
+    own_cache = f"{first['hash']}.u{user['id']}"
+    now = round(time.time() * 1000)
+    table.put_item(Item=first | {"hash": own_cache, "size_bytes": 5_000, "created_at": now})
+
+    page.look(width=1280)
+    page.open(f"{server.url}/console/t/{slug}/protection")
+    page.wait_for_text("Not protected")
+    page.press("Test a job")
+    claims = {"iss": "https://token.actions.githubusercontent.com", "aud": server.url}
+    claims |= {"repository": "acme/web", "repository_id": "1", "repository_owner_id": "2"}
+    claims |= {"ref": "refs/heads/feature", "event_name": "push"}
+    page.type("Claims of its id token, as JSON", "no JSON", Keys.TAB)
+    page.press("Test")
+    page.wait_for_text("Paste a JSON object.")
+    page.type("Claims of its id token, as JSON", json.dumps(claims))
+    page.press("Test")
+    page.wait_for_text("ref is refs/heads/feature, not refs/heads/main")
+    page.keys(Keys.ESCAPE)
+
+    page.press("Change")
+    page.type("Trusted branches", "main, release/1")
+    page.choose("The rule is", "Off")
+    page.choose("Other jobs, such as pull requests, get", "No token")
+    page.run("document.querySelector('dialog summary').click()")
+    page.type("Claims of trusted jobs", "environment=production")
+    page.run("document.querySelector('dialog [type=submit]').click()")
+    page.wait_for_text("Saved. The tokens that it has given are ended.")
+    page.wait_for_text("main, release/1")
+    (rule,) = server.larder("trust", "list", slug)
+    assert (rule["state"], rule["others"]) == ("disabled", "refuse")
+    assert rule["refs"] == ["refs/heads/main", "refs/heads/release/1"]
+    assert rule["claims"] == {"environment": ["production"]}
+    page.press("Delete")
+    page.press("Delete the rule")
+    page.wait_for_text("No rules yet")
+
+    page.press("Check the artifacts")
+    page.wait_for_text("4 artifacts checked.")
+    assert first["hash"] in page.text()
+    page.run(f"document.querySelector('[aria-label=\"Delete the cache u{user['id']}\"]').click()")
+    page.press("Delete the cache")
+    page.wait_for_text("3 artifacts checked.")
+
+    # An admin can protect the team, and only owners can change it after that.
+    page.press("Protect the team")
+    page.run("document.querySelector('dialog [type=submit]').click()")
+    page.wait_for_text("Only owners can turn protection off.")
+    assert page.errors() == []
+
+
 DRAWN = """
 const real = window.fetch;
 window.drawing = {};

@@ -92,6 +92,9 @@ def test_sign_up_verification_consent_and_password_reset(
     page.wait_for_heading("Choose a password")
     # Only the script has the token.
     assert page.url == f"{site}/reset-password"
+    # Password managers store the new password for this address.
+    username = "document.querySelector('#choose-form [autocomplete=username]')"
+    assert page.run(f"return {username}.checkVisibility() && {username}.value") == email
     changed = secrets.token_hex(12)
     page.type("New password", changed)
     page.press("Change the password")
