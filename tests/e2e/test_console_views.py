@@ -345,6 +345,7 @@ def test_a_team_is_run_by_keyboard_alone(
     page.tab_to("Repository")
     page.keys("acme/web", Keys.ENTER)
     page.wait_for_text("the team is protected")
+    assert "\n  - uses: ./.github/larder/github\n    with: {api: " in page.text()
     page.tab_to("Close")
     page.keys(Keys.ENTER)
     page.wait_for_text("Only trusted jobs and keys write what everyone reads.")

@@ -20,26 +20,32 @@ const RULE_STATES = {
   disabled: ["bad", "off"],
 };
 
-/** What to paste into the CI of a provider. */
+/** What to paste into the CI of a provider, line by line: the page is sent without the indentation of its script. */
 function tokenLines(provider, team) {
-  if (provider === "github")
-    return `permissions: {contents: read, id-token: write}
-steps:
-  - uses: actions/checkout@v5
-  - run: npm ci
-  - uses: ./.github/larder/github
-    with: {api: "${home}", team: ${team.slug}}
-  - run: npx turbo run build`;
-  if (provider === "gitlab")
-    return `variables: {TURBO_API: "${home}", TURBO_TEAM: "${team.slug}"}
-include: {local: /ci/gitlab/larder.yml}
-build:
-  extends: .larder
-  script: [npm ci, npx turbo run build]`;
-  return `export TURBO_API=${home} TURBO_TEAM=${team.slug}
-# In place of print-id-token: the command of your CI, with the audience $TURBO_API
-export TURBO_TOKEN=$(print-id-token | sh exchange.sh)
-npx turbo run build`;
+  const lines = {
+    github: [
+      "permissions: {contents: read, id-token: write}",
+      "steps:",
+      "  - uses: actions/checkout@v5",
+      "  - run: npm ci",
+      "  - uses: ./.github/larder/github",
+      `    with: {api: "${home}", team: ${team.slug}}`,
+      "  - run: npx turbo run build",
+    ],
+    gitlab: [
+      `variables: {TURBO_API: "${home}", TURBO_TEAM: "${team.slug}"}`,
+      "include: {local: /ci/gitlab/larder.yml}",
+      "build:",
+      "  extends: .larder",
+      "  script: [npm ci, npx turbo run build]",
+    ],
+  }[provider] ?? [
+    `export TURBO_API=${home} TURBO_TEAM=${team.slug}`,
+    "# In place of print-id-token: the command of your CI, with the audience $TURBO_API",
+    "export TURBO_TOKEN=$(print-id-token | sh exchange.sh)",
+    "npx turbo run build",
+  ];
+  return lines.join("\n");
 }
 
 const shortRef = (ref) => ref.replace(/^refs\/heads\//, "");
