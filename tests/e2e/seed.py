@@ -143,7 +143,11 @@ def summaries(count: int, *, hours: float = 150) -> Iterator[dict[str, Any]]:
 def runs(server: LocalCloud, token: str, slug: str, count: int) -> None:
     headers = {"authorization": f"Bearer {token}", "x-artifact-client-ci": "GITHUB_ACTIONS"}
     with httpx.Client(
-        base_url=server.url, headers=headers, params={"slug": slug}, trust_env=False
+        base_url=server.url,
+        headers=headers,
+        params={"slug": slug},
+        trust_env=False,
+        timeout=60,
     ) as client:
         for summary in summaries(count):
             client.post("/v1/runs", json=summary).raise_for_status()
