@@ -139,8 +139,8 @@ def predicted(day: Day, policy: Policy, steps: Sequence[Step]) -> Figures:
 
 def _hashes(packages: Sequence[Package], sources: _Sources) -> list[str]:
     edits: dict[str, list[tuple[int, int]]] = {}
-    for (package, change), edit in sorted(sources.items()):
-        edits.setdefault(package, []).append((change, edit))
+    for (name, change), edit in sorted(sources.items()):
+        edits.setdefault(name, []).append((change, edit))
     found: dict[str, str] = {}
     for package in packages:
         inputs = (
