@@ -45,8 +45,6 @@ whose jobs are [trusted](trust.md#connect-github) saves the second.
 """
 
 _ALL = "The figures are those of turbo. A model that knows only who reads and writes which scope predicted each."
-_NOTHING = """The figures above are those of a model that knows only who reads and writes which scope. `make e2e`
-plays a short day with turbo, whose every outcome is that of the model. This page has no run of the whole day yet."""
 _PART = """The figures above are those of a model that knows only who reads and writes which scope. turbo
 played the first {done} of {steps} steps of the day, in which it got these hits:
 
@@ -84,8 +82,6 @@ def differing(day: Day, played: Played) -> int:
 
 
 def _measured(day: Day, played: Played, whole: Mapping[Policy, Figures]) -> str:
-    if not played.steps:
-        return _NOTHING
     if played.figures == whole:
         return _ALL
     return _PART.format(
