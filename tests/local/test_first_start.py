@@ -43,6 +43,7 @@ TEXTS = {
     "email_sender": ["cache@acme.example"],
     "base_url": ["https://cache.example.com"],
     "proxy_secret_hash": ["nEXHd35OmZ3o64SVI6TuwBiSYpNsOVbj+qQvjqDwQNU="],
+    "edge_url": ["https://d111111abcdef8.cloudfront.net"],
     "trusted_issuers": ["https://gitlab.example.com, https://oidc.example.com/org/*"],
     "trusted_origins": ["https://*.example.com, http://localhost:5173"],
     "key_generator": ["integrator:generate"],

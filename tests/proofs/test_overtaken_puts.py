@@ -28,8 +28,6 @@ BODY = b"x" * 100
 
 
 def store(cloud: Cloud, quota: int | None, body: bytes = BODY) -> Artifact:
-    if quota is not None:
-        change_state(cloud.team.id, quota_bytes=quota)
     return service.store(
         cloud.team.id,
         HASH,
@@ -65,6 +63,8 @@ def test_an_early_event_keeps_the_artifact(
 ) -> None:
     if replacing:
         store(cloud, None, b"an older artifact")
+    if quota is not None:
+        change_state(cloud.team.id, quota_bytes=quota)
     # A single write publishes a new hash. A transaction publishes a replacement.
     operation = "TransactWriteItems" if replacing else "PutItem"
     before_the_next(operation, newest_object_is_announced)
@@ -78,6 +78,7 @@ def test_an_early_event_keeps_the_artifact(
 
 @pytest.mark.usefixtures("refusing")
 def test_an_early_event_does_not_bypass_the_quota(cloud: Cloud) -> None:
+    change_state(cloud.team.id, quota_bytes=99)
     before_the_next("TransactWriteItems", newest_object_is_announced)
     with pytest.raises(CachingOverLimit):
         store(cloud, 99)
@@ -92,6 +93,7 @@ def test_an_event_publishes_once_the_quota_has_room(
     cloud: Cloud,
 ) -> None:
     add_to_totals(cloud.team.id, 100, 1, quota_bytes=None)
+    change_state(cloud.team.id, quota_bytes=150)
 
     def others_go_and_the_event_comes() -> None:
         add_to_totals(cloud.team.id, -100, -1, quota_bytes=None)

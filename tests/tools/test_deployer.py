@@ -58,7 +58,6 @@ def test_every_statement_of_the_table_is_in_a_policy() -> None:
                 **ENCRYPTED,
                 **EXISTING,
                 **TRUSTING,
-                "Edge": "true",
             }
         ).statements()
         if (sid := one["Sid"])

@@ -2,7 +2,6 @@
 
 from datetime import UTC, date, datetime, time, timedelta
 
-from larder.errors import InvalidValue
 from larder.rate_limits.models import RUNS_REPORTED
 from larder.rate_limits.service import take_if_counted
 from larder.runs import repository
@@ -13,13 +12,10 @@ MAX_FIGURE_RUNS = 1_000
 """The most runs that figures are made of: what a request can read and add up in a second or two."""
 
 _AT_ONCE = 100
-_CLOCKS_DIFFER = timedelta(hours=1)
 
 
 def record(owner: str, run: Run, *, now: datetime) -> bool:
-    """Store a run. False if it is stored already. Raises InvalidValue, TooManyRequests."""
-    if run.started_at > now + _CLOCKS_DIFFER:
-        raise InvalidValue("execution.startTime", "must not be in the future")
+    """Store a run. False if it is stored already. Raises TooManyRequests."""
     take_if_counted(f"runs#{owner}", RUNS_REPORTED, now=now)
     kept = timedelta(days=settings().run_retention_days)
     return repository.add(owner, run, expires_at=now + kept)

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from larder import clock
 from larder.artifacts.models import HASH_PATTERN, MAX_DURATION_MS
 from larder.clock import from_ms
 from larder.runs.models import Outcome, Run, RunTask
@@ -17,6 +18,8 @@ from larder.web.principals.cache import RunReporter
 
 MAX_TASKS = 5_000
 """The most tasks of a run."""
+
+_CLOCKS_DIFFER = timedelta(hours=1)
 
 _MAX_TEXT = 255
 _MAX_TIME_MS = 10**14
@@ -81,11 +84,16 @@ def reported_run(
     client: Client,
     principal: RunReporter,
 ) -> Run:
-    """The file that `turbo run --summarize` writes. Other fields of it are ignored and not stored."""
-    scm = summary.scm
+    """The file that `turbo run --summarize` writes. Other fields of it are ignored and not stored.
+
+    Raises InvalidRequest.
+    """
+    scm, started_at = summary.scm, from_ms(summary.execution.startTime)
+    if started_at > clock.now() + _CLOCKS_DIFFER:
+        raise InvalidRequest("execution.startTime", "must not be in the future")
     return Run(
         id=summary.id,
-        started_at=from_ms(summary.execution.startTime),
+        started_at=started_at,
         duration=timedelta(milliseconds=summary.execution.ms),
         exit_code=summary.execution.exitCode,
         turbo_version=summary.turboVersion,
