@@ -54,10 +54,10 @@ CONCLUSIONS = """
   breaks its signature. Larder recognises them and lets them upload through the API instead. Small artifacts are
   cached. Larger ones are refused with 413 and built again in every run. The build itself succeeds.
 - **Downloads have no such limit.** Every version in the table restores all stored artifacts, with or without preflight.
-- **Do not combine signatures and preflight.** The signature is in a header that S3 does not store. Without preflight,
-  signed artifacts up to about 4.5 MB hit in every version, and larger ones are refused. With preflight, clients from
-  2.10.13 on upload straight to storage and lose the signature. Then every run builds everything again, although a dry
-  run reports hits.
+- **Without the edge, do not combine signatures and preflight.** The signature is in a header that S3 does not store.
+  Without preflight, signed artifacts up to about 4.5 MB hit in every version, and larger ones are refused. With
+  preflight, clients from 2.10.13 on upload straight to storage and lose the signature. Then every run builds everything
+  again, although a dry run reports hits. [The edge](edge.md) keeps the signature. The table is without it.
 - **The time saved is incomplete for large artifacts.** turbo reads a build's duration from a header of the download.
   A download from storage does not have it, so such a hit counts as 0 ms in turbo's own summary and in the events that
   it sends. If an artifact was uploaded straight to storage, Larder does not know its duration.
