@@ -14,6 +14,8 @@ from tests.sam import transformed_resources
 
 REGION = "eu-central-1"
 
+_WITH_EDGE = "HasEdge"
+
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PSEUDO_PARAMETERS = {
     "AWS::AccountId": ACCOUNT_ID,
@@ -104,11 +106,18 @@ def roles() -> dict[str, Role]:
             function=logical_id,
             own=tuple(statement for document in own for statement in _statements(document)),
             shared=tuple(
-                arn["Ref"] for arn in properties["ManagedPolicyArns"] if isinstance(arn, dict)
+                _policy(arn) for arn in properties["ManagedPolicyArns"] if isinstance(arn, dict)
             ),
             trust=properties["AssumeRolePolicyDocument"],
         )
     return found
+
+
+def _policy(arn: dict[str, Any]) -> str:
+    """The logical id of a shared policy. The roles are those of a stack with the edge."""
+    condition, policy, _ = arn.get("Fn::If", (_WITH_EDGE, arn, None))
+    assert condition == _WITH_EDGE
+    return str(policy["Ref"])
 
 
 @cache
@@ -117,7 +126,8 @@ def shared_policies() -> dict[str, tuple[Statement, ...]]:
     return {
         logical_id: tuple(_statements(resource["Properties"]["PolicyDocument"]))
         for logical_id, resource in transformed_resources().items()
-        if resource["Type"] == "AWS::IAM::ManagedPolicy" and "Condition" not in resource
+        if resource["Type"] == "AWS::IAM::ManagedPolicy"
+        and resource.get("Condition", _WITH_EDGE) == _WITH_EDGE
     }
 
 
