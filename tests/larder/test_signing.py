@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
-from moto import mock_aws
 
 from larder import aws, clock
 from larder.instance import restart
@@ -25,6 +24,7 @@ from larder.signing import (
 )
 from tests.conftest import SetOption
 from tests.faults import answering, reply
+from tests.moto_stores import answering_boto3
 
 NOW = clock.now()
 
@@ -92,7 +92,7 @@ def test_a_forged_token_is_refused_whatever_its_header_says(
 
 @pytest.fixture
 def secret_arn(environment: pytest.MonkeyPatch, option: SetOption) -> Iterator[str]:
-    with mock_aws():
+    with answering_boto3():
         restart()
         manager = aws.secrets_manager()
         stored = json.dumps({"current": "one", "previous": ""})
