@@ -10,7 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from selenium.common.exceptions import StaleElementReferenceException, TimeoutException
+from selenium.common.exceptions import (
+    StaleElementReferenceException,
+    TimeoutException,
+    WebDriverException,
+)
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
@@ -18,6 +22,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 WAIT_SECONDS = 60
 POLL_SECONDS = 0.2
+_NOT_IN_THE_DOCUMENT = "does not belong to the document"
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _DRIVERS = ("chromedriver",)
@@ -234,7 +239,13 @@ class Browser:
 
     def press(self, button: str) -> None:
         """Press the visible button or link with this text."""
-        self._shown(f"//*[self::button or self::a][normalize-space() = '{button}']").click()
+        path = f"//*[self::button or self::a][normalize-space() = '{button}']"
+
+        def pressed() -> bool:
+            self._shown(path).click()
+            return True
+
+        self._wait(pressed, f"{button!r} cannot be pressed")
 
     def keys(self, *pressed: str) -> None:
         """Press keys. They go to the element with the focus."""
@@ -275,7 +286,17 @@ class Browser:
         waiting = WebDriverWait(
             self.driver, WAIT_SECONDS, POLL_SECONDS, (StaleElementReferenceException,)
         )
+
+        def met(_: object) -> object:
+            try:
+                return condition()
+            except WebDriverException as error:
+                # The page replaced the element in the meantime. Chromium does not always call this stale.
+                if _NOT_IN_THE_DOCUMENT in (error.msg or ""):
+                    return False
+                raise
+
         try:
-            waiting.until(lambda _: condition())
+            waiting.until(met)
         except TimeoutException:
             raise AssertionError(message() if callable(message) else message) from None

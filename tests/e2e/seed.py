@@ -85,6 +85,7 @@ def artifacts(
                 "upload_id": upload_id,
                 "size_bytes": size,
                 "created_at": created_at,
+                "uploaded_at": created_at,
                 "writer": writer,
                 "user_id": user,
                 "duration_ms": chance.randint(2_000, 90_000),
