@@ -48,6 +48,17 @@ def test_links_to_headings_have_existing_targets(page: Path) -> None:
         assert anchor in anchors(page.parent / target if target else page), f"{target}#{anchor}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_table_has_a_heading_and_the_same_cells_in_each_row(page: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        heading, *rows = re.sub(r"\\\||`[^`]*`", "", table).splitlines()
+        assert rows, heading
+        assert re.fullmatch(r"\|[\s:|-]+\|", rows[0]), heading
+        for row in rows:
+            assert row.count("|") == heading.count("|"), row
+
+
 CITED_DOCUMENT = re.compile(
     r"(?<![\w./*-])([\w./-]+\.md)(?![\w/])(?:#([\w-]*\w))?(?:, ([A-Z][\w ]*\w)\b(?!\.\w))?"
 )
