@@ -12,6 +12,7 @@ from tools.check_template import (
     stale,
     unexplained,
     where_conditions,
+    with_every_resource,
 )
 
 QUEUE = Finding("CKV_AWS_27", "Ensure that it is encrypted", "AWS::SQS::Queue.Failures")
@@ -47,6 +48,18 @@ def test_checkov_gets_each_branch_of_a_condition() -> None:
     }
     assert where_conditions(written, True) == {"Key": {"Ref": "Key"}, "Actions": ["mail"]}
     assert where_conditions(written, False) == {"Actions": []}
+
+
+def test_checkov_gets_resources_whose_condition_is_false_by_default() -> None:
+    policy = {"Condition": {"Bool": {"aws:SecureTransport": "false"}}}
+    written = {
+        "Parameters": {"Edge": {"Default": "false"}},
+        "Resources": {"Edge": {"Type": "T", "Condition": "HasEdge", "Properties": policy}},
+    }
+    assert with_every_resource(written) == {
+        "Parameters": {"Edge": {"Default": "false"}},
+        "Resources": {"Edge": {"Type": "T", "Properties": policy}},
+    }
 
 
 @pytest.mark.parametrize(
