@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from local.cloudformation import read_template
-from tools.deploy.command import ROOT, deploy
+from tools.deploy.command import LONGEST_NAME_WITH_EDGE, ROOT, check_name, deploy
 from tools.deploy.parameters import Change, all_values, changes
 from tools.deploy.region import chosen_region
 from tools.deploy.stack import Stack, State
@@ -110,6 +110,12 @@ def test_every_parameter_of_the_template_has_a_default() -> None:
 )
 def test_what_a_deployment_can_do_with_a_stack(status: str | None, state: State) -> None:
     assert Stack("larder", status).state is state
+
+
+def test_with_the_edge_the_name_of_a_stack_is_shorter() -> None:
+    check_name("s" * 40, LONGEST_NAME_WITH_EDGE)
+    with pytest.raises(click.UsageError, match="more than 40 characters, the limit with Edge=true"):
+        check_name("s" * 41, LONGEST_NAME_WITH_EDGE)
 
 
 def test_a_stack_name_that_is_too_long_for_functions_is_refused() -> None:

@@ -197,10 +197,17 @@ def _encryption(bucket: Bucket, wanted: str) -> Iterator[Problem]:
     )
 
 
-def _tls(bucket: Bucket) -> Iterator[Problem]:
+def read_policy(bucket: Bucket) -> dict[str, Any]:
     reply = bucket.read("get_bucket_policy", "NoSuchBucketPolicy")
-    policy = json.loads(reply.get("Policy", '{"Version": "2012-10-17", "Statement": []}'))
-    statements = _as_list(policy["Statement"])
+    policy: dict[str, Any] = json.loads(
+        reply.get("Policy", '{"Version": "2012-10-17", "Statement": []}')
+    )
+    return policy
+
+
+def _tls(bucket: Bucket) -> Iterator[Problem]:
+    policy = read_policy(bucket)
+    statements = as_list(policy["Statement"])
     arn = f"arn:{bucket.partition}:s3:::{bucket.name}"
     if any(_refuses_http(one, arn) for one in statements):
         return
@@ -228,13 +235,13 @@ def _refuses_http(statement: Mapping[str, Any], arn: str) -> bool:
     return (
         statement["Effect"] == "Deny"
         and statement.get("Principal") in ("*", {"AWS": "*"}, {"AWS": ["*"]})
-        and not {"s3:*", "*"}.isdisjoint(_as_list(statement.get("Action", [])))
+        and not {"s3:*", "*"}.isdisjoint(as_list(statement.get("Action", [])))
         and not {f"{arn}/*", f"{arn}/{PREFIX}*", f"{arn}*", "*"}.isdisjoint(
-            _as_list(statement.get("Resource", []))
+            as_list(statement.get("Resource", []))
         )
         and not more
         and operator in ("Bool", "BoolIfExists")
-        and [(name, _as_list(one)) for name, one in tests.items()]
+        and [(name, as_list(one)) for name, one in tests.items()]
         in ([("aws:SecureTransport", ["false"])], [("aws:SecureTransport", [False])])
     )
 
@@ -333,5 +340,5 @@ def _metrics(bucket: Bucket) -> Iterator[Problem]:
         )
 
 
-def _as_list(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]

@@ -17,6 +17,7 @@ from larder_cli.commands import examples
 from larder_cli.output import print_table
 from local.cloudformation import read_template
 from tools.deploy import bucket as buckets
+from tools.deploy import edge
 from tools.deploy import stack as stacks
 from tools.deploy.parameters import Change, all_values, changes, read_overrides, write_for_sam
 from tools.deploy.region import chosen_region
@@ -34,6 +35,7 @@ LONGEST_NAME_WITH_EDGE = 40
 PROTECT = "ProtectData"
 EDGE = "Edge"
 BUCKET = "ExistingBucket"
+KEY = "KmsKeyArn"
 _OVERRIDES = "--parameter-overrides"
 _AGAIN = (
     "The deployment failed. Correct what is named above, then run the same command again: it cleans up first. "
@@ -55,6 +57,13 @@ class Target:
 
     def look(self) -> Stack:
         return stacks.find(self.client("cloudformation"), self.stack)
+
+    @property
+    def partition(self) -> str:
+        return self.session.get_partition_for_region(self.region)
+
+    def bucket(self, name: str) -> buckets.Bucket:
+        return buckets.Bucket(self.client("s3"), name, self.account, self.region, self.partition)
 
 
 class _Deploy(click.Command):
@@ -137,8 +146,7 @@ def deploy(
     place = folder or ROOT
     configured = _configuration(place, environment)
     name = stack_name or str(configured["stack_name"])
-    if len(name) > LONGEST_NAME:
-        raise click.UsageError(f"the stack name {name} has more than {LONGEST_NAME} characters")
+    check_name(name, LONGEST_NAME)
     target = _target(configured, region, name)
     if not accept_low_concurrency:
         _check_concurrency(target)
@@ -147,10 +155,8 @@ def deploy(
         [configured.get("parameter_overrides") or [], *overrides], sam_python=SAM / "python"
     )
     values = all_values(declared, given)
-    if values.get(EDGE) == "true" and len(name) > LONGEST_NAME_WITH_EDGE:
-        raise click.UsageError(
-            f"Edge: the stack name {name} has more than {LONGEST_NAME_WITH_EDGE} characters"
-        )
+    if values.get(EDGE) == "true":
+        check_name(name, LONGEST_NAME_WITH_EDGE)
     if values.get(BUCKET):
         _check_bucket(target, values, accept_stored_artifacts)
     stack = _made_ready(target, unattended)
@@ -191,7 +197,15 @@ def deploy(
         run_sam(values, "--no-confirm-changeset")
     if protects != deployed.protected:
         stacks.set_protection(target.client("cloudformation"), target.stack, on=protects)
-    _show_next(target, target.look(), is_new=is_new)
+    deployed = target.look()
+    _show_next(target, deployed, is_new=is_new)
+    _show_what_the_edge_lacks(target, deployed, values)
+
+
+def check_name(stack: str, longest: int) -> None:
+    if len(stack) > longest:
+        reason = ", the limit with Edge=true" if longest == LONGEST_NAME_WITH_EDGE else ""
+        raise click.UsageError(f"the stack name {stack} has more than {longest} characters{reason}")
 
 
 def _configuration(place: Path, environment: str) -> dict[str, Any]:
@@ -245,15 +259,8 @@ def _check_concurrency(target: Target) -> None:
 
 def _check_bucket(target: Target, values: Mapping[str, str], takes_used: bool) -> None:
     name = values[BUCKET]
-    bucket = buckets.Bucket(
-        target.client("s3"),
-        name,
-        target.account,
-        target.region,
-        target.session.get_partition_for_region(target.region),
-    )
     is_used = (target.look().parameters or {}).get(BUCKET) == name
-    buckets.check(bucket, values, is_used=is_used, takes_used=takes_used)
+    buckets.check(target.bucket(name), values, is_used=is_used, takes_used=takes_used)
 
 
 def _made_ready(target: Target, unattended: bool) -> Stack:
@@ -327,3 +334,18 @@ def _show_next(target: Target, stack: Stack, *, is_new: bool) -> None:
     else:
         click.echo("Check it, with one of your keys:\n")
     click.echo(f"  make smoke URL={url} KEY=... STACK={target.stack}")
+
+
+def _show_what_the_edge_lacks(target: Target, stack: Stack, values: Mapping[str, str]) -> None:
+    id = (stack.outputs or {}).get("EdgeDistribution")
+    if id is None:
+        return
+    distribution = f"arn:{target.partition}:cloudfront::{target.account}:distribution/{id}"
+    problems: list[buckets.Problem] = []
+    if bucket := values.get(BUCKET):
+        problems += edge.bucket_problems(target.bucket(bucket), distribution)
+    if key := values.get(KEY):
+        problems += edge.key_problems(target.client("kms"), key, distribution)
+    if problems:
+        click.echo("\nBefore you switch the edge on, let the owner of the bucket or key do this:\n")
+        click.echo("\n".join(map(str, problems)))
