@@ -81,7 +81,8 @@ e2e: $(READY) ## run the long tests: npm's turbo clients, a browser, crashes, lo
 proofs: $(READY) ## run the crash, load and hostile-request tests at full length, 50 builds at once, and every cell of docs/compatibility.md (about 17 minutes)
 	@KILL_POINTS=50 FUZZ_EXAMPLES=2000 COUNTED_CHANGES=1000 PARALLEL_ROUNDS=6 PUBLISHED_ROUNDS=50 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 OVERLAP_SEEDS=2 DELETE_RACES=30 PASSING_MB=2000 \
 		.venv/bin/python -m pytest tests/proofs $(ARGS)
-	@TURBO_JOBS=50 CLIENT_MATRIX=full .venv/bin/python -m pytest tests/e2e/test_throttled.py tests/e2e/test_client_matrix.py $(ARGS)
+	@TURBO_JOBS=50 CLIENT_MATRIX=full EDGE_PROOFS=all .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/e2e/test_throttled.py tests/e2e/test_client_matrix.py \
+		tests/e2e/test_edge_command.py $(ARGS)
 
 .PHONY: faults
 faults: $(READY) ## test every fault at every AWS call of every request, and update docs/faults.md (about 23 minutes)
