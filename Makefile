@@ -211,7 +211,7 @@ deploy: known-environment $(READY) $(SAM) ## build, then deploy to AWS with the 
 
 # The key is passed by a variable, because other users of the machine can see the command line.
 .PHONY: smoke
-smoke: $(SERVE_READY) ## check a live deployment end to end: URL=https://... KEY=... [TEAM=slug] [STACK=name, to check its log]
+smoke: $(SERVE_READY) ## check a live deployment end to end, and its edge if clients use one: URL=https://... KEY=... [TEAM=slug] [STACK=name, to check its log]
 	@TURBO_API="$(URL)" TURBO_TOKEN="$(KEY)" TURBO_TEAM="$(TEAM)" LARDER_STACK="$(STACK)" LARDER_LOCAL="" .venv/bin/larder smoke $(ARGS)
 
 .PHONY: edge-tools

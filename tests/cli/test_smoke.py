@@ -12,7 +12,7 @@ import pytest
 from larder import aws, clock
 from larder_cli.http import Answer, Unreachable, about_silence, exchange
 from larder_cli.outcomes import Failed
-from larder_cli.smoke.advice import about, about_s3, summary
+from larder_cli.smoke.advice import about, about_storage, summary
 from larder_cli.smoke.checks import CHECKS, ESSENTIAL, Site
 from larder_cli.smoke.log_lines import requests_are_logged
 
@@ -154,7 +154,20 @@ def test_advice_about_responses_that_are_not_larders(refused: Answer, words: str
 )
 def test_advice_about_errors_of_s3(code: str, words: str) -> None:
     refused = Answer(403, {}, f"<Error><Code>{code}</Code></Error>".encode())
-    assert words in about_s3(refused)
+    assert words in about_storage(refused)
+
+
+@pytest.mark.parametrize(
+    ("refused", "words"),
+    [
+        (answer(404, {"error": {"code": "no_such_address"}}), "`larder edge status`"),
+        (answer(404, {"error": {"code": "address_expired"}}), "clock"),
+        (Answer(403, {}, b"<Error><Code>AccessDenied</Code></Error>"), "docs/edge.md"),
+        (Answer(502, {}, b"<html>"), "`larder edge disable`"),
+    ],
+)
+def test_advice_about_errors_of_the_edge(refused: Answer, words: str) -> None:
+    assert words in about_storage(refused, by_edge=True)
 
 
 def test_advice_without_a_response() -> None:

@@ -265,3 +265,35 @@ def test_commands_that_do_not_fit_the_state_change_nothing(edge: Edge) -> None:
     assert edge.succeeds("disable", "--drop-old")["key"] is None
     assert edge.in_use is None
     assert not edge.known
+
+
+@pytest.mark.parametrize(
+    ("moods", "lost"),
+    [
+        ((), {}),
+        (
+            ("meta-hidden",),
+            {
+                "a signed artifact keeps its tag": "the edge has lost x-artifact-tag in the download",
+                "the edge keeps the tag and the duration": "they are lost in the download",
+            },
+        ),
+    ],
+    ids=["works", "meta-hidden"],
+)
+def test_smoke_finds_the_edge_and_checks_it(
+    edge: Edge, moods: tuple[str, ...], lost: dict[str, str]
+) -> None:
+    edge.switch_on()
+    edge.is_in(*moods)
+    done = subprocess.run(
+        [COMMAND, "--local", edge.data, "smoke", "--large", "1MB", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    checks = {one["check"]: one for one in json.loads(done.stdout)["checks"]}
+    failed = {name: one["found"] for name, one in checks.items() if one["outcome"] != "passed"}
+    assert checks["a large artifact is uploaded straight to S3"]["found"] == "1 MB, by the edge"
+    assert failed == lost
+    assert done.returncode == (1 if lost else 0)

@@ -258,6 +258,7 @@ def drops_the_size(passing: Passing) -> None:
 TAG = "a signed artifact keeps its tag"
 LARGE_IN = "a large artifact is uploaded straight to S3"
 LARGE_OUT = "a large artifact is downloaded by redirect"
+EDGE = "the edge keeps the tag and the duration"
 FAULTS: dict[str, tuple[Fault, dict[str, tuple[str, str]]]] = {
     "none": (Fault(), {}),
     "strips the tag of downloads": (
@@ -282,6 +283,7 @@ FAULTS: dict[str, tuple[Fault, dict[str, tuple[str, str]]]] = {
         {
             LARGE_IN: ("has no Location", "CORS"),
             LARGE_OUT: ("the earlier upload failed", ""),
+            EDGE: ("the earlier upload failed", ""),
             "preflight of downloads allows the token": ("Allow-Headers: none", "CORS"),
         },
     ),

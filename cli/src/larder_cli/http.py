@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 PATIENCE_S = 30.0
 """The gateway's own limit."""
@@ -101,6 +101,11 @@ def exchange(
             )
     except (OSError, HTTPException, ssl.SSLError) as error:
         raise Unreachable(str(error) or type(error).__name__) from error
+
+
+def is_of_edge(location: str) -> bool:
+    """Whether an address of an upload or a download is one of the edge, which keeps signatures. Others are S3's."""
+    return {"k", "e", "s"} <= parse_qs(urlsplit(location).query).keys()
 
 
 def about_silence(reason: Unreachable) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from larder import clock
 from larder.artifacts.models import Upload, parse_object_key
@@ -18,7 +18,7 @@ from larder_cli.doctor.client import Client
 from larder_cli.doctor.findings import PREFLIGHT_LINE, Finding
 from larder_cli.doctor.here import DIRECT_UPLOADS_FROM, is_sendable, is_usable, old_turbo
 from larder_cli.doctor.repository import Version
-from larder_cli.http import Answer, Unreachable, about_silence, exchange
+from larder_cli.http import Answer, Unreachable, about_silence, exchange, is_of_edge
 
 PATIENCE_S = 10.0
 CLOCKS_AGREE = timedelta(minutes=5)
@@ -175,7 +175,7 @@ def _upload(
             paste = '"remoteCache": { "signature": true }'
             yield _of(deployment, "unsigned-refused", "OPTIONS has no Location.", paste)
         return
-    deployment.uploads = "edge" if _is_edge(location) else "s3"
+    deployment.uploads = "edge" if is_of_edge(location) else "s3"
     yield from _destination(deployment, location)
     yield from _old_client(asker, version)
     if deployment.uploads == "s3" and client.is_on("signature") and client.is_on("preflight"):
@@ -189,11 +189,6 @@ def _announce(asker: _Asker, agent: str) -> Answer:
     headers = {"Access-Control-Request-Method": "PUT"}
     path = f"/v8/artifacts/{quote(secrets.token_hex(8))}"
     return asker.ask("OPTIONS", path, agent=agent, **headers)
-
-
-def _is_edge(location: str) -> bool:
-    """Whether the address is one of the edge, which keeps signatures. Others are presigned for S3."""
-    return {"k", "e", "s"} <= parse_qs(urlsplit(location).query).keys()
 
 
 def _destination(deployment: Deployment, location: str) -> Iterator[Finding]:

@@ -36,6 +36,10 @@ _BY_CODE_OF_S3 = {
     "RequestTimeTooSkewed": "this machine's clock is wrong",
     "EntityTooLarge": "the upload is larger than S3's limit for one request, 5 GB",
 }
+_BY_CODE_OF_EDGE = {
+    "no_such_address": "the edge does not know the key of the address: `larder edge status` shows its keys",
+    "address_expired": "the address has expired: check this machine's clock",
+}
 _CODE_OF_S3 = re.compile(rb"<Code>(\w+)</Code>")
 
 
@@ -58,7 +62,16 @@ def about(answer: Answer) -> str:
     return "see the code in docs/errors.md and the request in the function's log"
 
 
-def about_s3(answer: Answer) -> str:
+def about_storage(answer: Answer, *, by_edge: bool = False) -> str:
+    """What to do about an unexpected response of S3 or the edge."""
+    if by_edge:
+        error = answer.json.get("error") if isinstance(answer.json, dict) else None
+        code = str(error.get("code")) if isinstance(error, dict) else ""
+        return _BY_CODE_OF_EDGE.get(
+            code,
+            "check that the bucket's policy and its key let the edge in (docs/edge.md). Until then, "
+            "`larder edge disable` gives clients URLs of S3",
+        )
     found = _CODE_OF_S3.search(answer.body)
     code = found[1].decode() if found else ""
     return _BY_CODE_OF_S3.get(code, "the response comes from S3, or from a proxy in front of it")

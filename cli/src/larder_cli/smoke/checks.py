@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from larder_cli.http import Answer, exchange
+from larder_cli.http import Answer, exchange, is_of_edge
 from larder_cli.outcomes import Failed, NotTried
-from larder_cli.smoke.advice import about, about_s3, summary
+from larder_cli.smoke.advice import about, about_storage, summary
 
 SMALL_BYTES = 100_000
 TAGGED_BYTES = 1_000_000
@@ -26,6 +26,9 @@ LARGE_PATIENCE_S = 300.0
 _BYTES = "application/octet-stream"
 _PASSES_NO_HEADERS = (
     "a proxy or CDN in front of the API drops x-artifact-* headers: let it pass them both ways"
+)
+_EDGE_LOSES_HEADERS = (
+    "run `larder edge disable`, then `larder edge enable`, which names the probe that fails"
 )
 
 
@@ -41,6 +44,8 @@ class Site:
     stored: dict[str, str] = field(default_factory=dict)
     """Hashes by name: `small`, `tagged`, `chunked`, `large`."""
     large_digest: str = ""
+    uses_edge: bool = False
+    """Whether the large artifact was uploaded to the edge, and not to S3 itself."""
     request_ids: dict[str, str] = field(default_factory=dict)
     """The gateway's ids of the requests to look up in the log, by the name of the function."""
 
@@ -134,7 +139,7 @@ def artifact_is_stored_and_returned(site: Site) -> str:
     answer = _expect(202, site.put("small", body, {"x-artifact-duration": DURATION_MS}))
     if not isinstance(answer.json, dict) or not answer.json.get("urls"):
         raise Failed("the reply to the upload has no urls", "a proxy rewrites bodies")
-    answer = _comes_back(site, "small", body)
+    answer, _ = _comes_back(site, "small", body)
     if answer.headers.get("x-artifact-duration") != DURATION_MS:
         raise Failed("the response has lost x-artifact-duration", _PASSES_NO_HEADERS)
     return f"{SMALL_BYTES // 1000} kB"
@@ -156,11 +161,13 @@ def signed_artifact_keeps_its_tag(site: Site) -> str:
     body = os.urandom(TAGGED_BYTES)
     sent = {"x-artifact-duration": DURATION_MS, "x-artifact-tag": TAG}
     _expect(202, site.put("tagged", body, sent))
-    answer = _comes_back(site, "tagged", body)
-    if answer.status == 200 and answer.headers.get("x-artifact-tag") == TAG:
+    answer, got = _comes_back(site, "tagged", body)
+    if got.headers.get("x-artifact-tag") == TAG:
         return f"{TAGGED_BYTES // 1000} kB"
     hash = site.stored["tagged"]
     is_stored = site.queried(hash)[hash].get("tag") == TAG
+    if is_stored and is_of_edge(answer.headers.get("location", "")):
+        raise Failed("the edge has lost x-artifact-tag in the download", _EDGE_LOSES_HEADERS)
     if is_stored and answer.status == 302:
         raise Failed(
             "the download is redirected to S3, which loses the tag",
@@ -195,10 +202,10 @@ def large_artifact_goes_straight_to_s3(site: Site) -> str:
         raise Failed(summary(answer), about(answer))
     site.request_ids["Preflight"] = answer.headers.get("apigw-requestid", "")
     body = os.urandom(site.large_bytes)
-    headers = {"Content-Type": _BYTES, "x-artifact-duration": DURATION_MS}
+    site.uses_edge = is_of_edge(location)
+    headers = {"Content-Type": _BYTES, "x-artifact-duration": DURATION_MS, "x-artifact-tag": TAG}
     stored = exchange("PUT", location, headers=headers, body=body, patience_s=LARGE_PATIENCE_S)
-    if stored.status != 200:
-        raise Failed(f"{urlsplit(location).hostname} answered {summary(stored)}", about_s3(stored))
+    _check_storage(stored, location)
     site.stored["large"] = site.hash_of("large")
     site.large_digest = hashlib.sha256(body).hexdigest()
     length = _expect(200, site.artifact("HEAD", "large")).headers.get("content-length")
@@ -206,7 +213,7 @@ def large_artifact_goes_straight_to_s3(site: Site) -> str:
         raise Failed(
             f"{length} bytes are stored, not {site.large_bytes}", "a proxy truncates bodies"
         )
-    return f"{site.large_bytes / 1_000_000:.0f} MB"
+    return f"{site.large_bytes / 1_000_000:.0f} MB{', by the edge' if site.uses_edge else ''}"
 
 
 def large_artifact_is_returned_by_redirect(site: Site) -> str:
@@ -223,14 +230,32 @@ def large_artifact_is_returned_by_redirect(site: Site) -> str:
     if answer.status != 302 or location is None:
         raise Failed(summary(answer), about(answer))
     got = exchange("GET", location, patience_s=LARGE_PATIENCE_S)
-    if got.status != 200:
-        raise Failed(f"{urlsplit(location).hostname} answered {summary(got)}", about_s3(got))
+    _check_storage(got, location)
     if hashlib.sha256(got.body).hexdigest() != site.large_digest:
         raise Failed(
             f"{len(got.body)} different bytes were returned",
             "a proxy between here and S3 changes bodies",
         )
     return f"{site.large_bytes / 1_000_000:.0f} MB"
+
+
+def edge_keeps_tag_and_duration(site: Site) -> str:
+    """S3 itself drops both."""
+    if "large" not in site.stored:
+        raise NotTried("the earlier upload failed")
+    if not site.uses_edge:
+        return "no edge in use: S3 drops them"
+    hash = site.stored["large"]
+    entry = site.queried(hash)[hash]
+    if (entry.get("tag"), entry.get("taskDurationMs")) != (TAG, int(DURATION_MS)):
+        raise Failed("they are lost in the upload", _EDGE_LOSES_HEADERS)
+    location = site.artifact("GET", "large").headers.get("location", "")
+    got = exchange("HEAD", location)
+    _check_storage(got, location)
+    returned = [got.headers.get(name) for name in ("x-artifact-tag", "x-artifact-duration")]
+    if returned != [TAG, DURATION_MS]:
+        raise Failed("they are lost in the download", _EDGE_LOSES_HEADERS)
+    return ""
 
 
 def query_lists_stored_artifacts(site: Site) -> str:
@@ -303,6 +328,7 @@ CHECKS: tuple[tuple[str, Callable[[Site], str]], ...] = (
     ("an upload without Content-Length is stored", upload_without_a_length),
     ("a large artifact is uploaded straight to S3", large_artifact_goes_straight_to_s3),
     ("a large artifact is downloaded by redirect", large_artifact_is_returned_by_redirect),
+    ("the edge keeps the tag and the duration", edge_keeps_tag_and_duration),
     ("a query lists stored artifacts", query_lists_stored_artifacts),
     ("usage events are accepted", usage_events_are_accepted),
     ("preflight of downloads allows the token", preflight_of_downloads_allows_the_token),
@@ -333,8 +359,17 @@ def _expect(status: int, answer: Answer) -> Answer:
     return answer
 
 
-def _comes_back(site: Site, what: str, body: bytes) -> Answer:
-    """The response to GET, after checking that it, or the target of its redirect, has the uploaded bytes."""
+def _check_storage(answer: Answer, location: str) -> None:
+    """Raises Failed unless S3, or the edge in front of it, has done what the address is for."""
+    if answer.status != 200:
+        raise Failed(
+            f"{urlsplit(location).hostname} answered {summary(answer)}",
+            about_storage(answer, by_edge=is_of_edge(location)),
+        )
+
+
+def _comes_back(site: Site, what: str, body: bytes) -> tuple[Answer, Answer]:
+    """The response to GET and, if it is a redirect, that of its target, which must have the uploaded bytes."""
     answer = content = site.artifact("GET", what)
     if answer.status == 302:
         content = exchange("GET", answer.headers.get("location", ""))
@@ -343,4 +378,4 @@ def _comes_back(site: Site, what: str, body: bytes) -> Answer:
             f"the {len(content.body)} bytes returned differ from the {len(body)} uploaded",
             "a proxy in front of the API changes bodies: configure it to pass application/octet-stream unchanged",
         )
-    return answer
+    return answer, content
