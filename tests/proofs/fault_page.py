@@ -50,8 +50,9 @@ SIGNS = {
         "without",
         """The same reply, although the call failed for good, because the request can do without it. If Larder cannot
         count requests, it lets them through and writes a metric; the same is true for the rate limit of a key
-        with unlimited uses. It skips the lookup of a slug, the time of the last use, the deletion of expired keys, a
-        request to evict artifacts, or the notice of a changed password. A sweep leaves the item to its next run.""",
+        with unlimited uses. If it cannot read the key of the edge, clients get presigned URLs. It skips the lookup of a
+        slug, the time of the last use, the deletion of expired keys, a request to evict artifacts, or the notice of a
+        changed password. A sweep leaves the item to its next run.""",
     ),
     "503": (
         "503",

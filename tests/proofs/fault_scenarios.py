@@ -50,7 +50,7 @@ from larder.trust.models import NewRule, Rule
 from larder.turbo_login.service import Grant, create_token
 from local.template import load_template
 from tests.catalogue import valid
-from tests.direct_uploads import PREFLIGHT
+from tests.direct_uploads import PREFLIGHT, put_object
 from tests.issuer import GITHUB, ORIGIN, Issuer, github_claims
 from tests.proofs.fault_world import Subject, function, in_hours, later
 from tests.requests import Reply, Sender
@@ -280,6 +280,28 @@ def fetch_large(s: Subject) -> Play:
     check_artifact(s, artifact)
 
 
+EDGE_URL = "https://edge.example.com"
+
+
+@contextmanager
+def with_edge(s: Subject) -> Generator[None]:
+    s.world.option("edge_url", EDGE_URL)
+    try:
+        yield
+    finally:
+        s.world.option("edge_url", "")
+
+
+@scenario(GET, variant="by redirect to the edge")
+def fetch_by_edge(s: Subject) -> Play:
+    artifact = made(300_000, signed=False)
+    stored_before(s, artifact)
+    with with_edge(s):
+        yield lambda: s.send("GET", f"/v8/artifacts/{s.hash}")
+        yield None
+    check_artifact(s, artifact)
+
+
 @scenario(GET, variant="where uses are recorded")
 def fetch_noting(s: Subject) -> Play:
     artifact = made()
@@ -417,6 +439,21 @@ def preflight(s: Subject) -> Play:
     replies = yield None
     assert isinstance(replies, list)
     upload(replies[-1].headers["location"], artifact[0])
+    check_artifact(s, artifact)
+
+
+@scenario("OPTIONS /v8/artifacts/{hash}", variant="with the edge")
+def preflight_of_edge(s: Subject) -> Play:
+    artifact = made(2_000, signed=False)
+    with with_edge(s):
+        yield lambda: s.send("OPTIONS", f"/v8/artifacts/{s.hash}", headers=PREFLIGHT)
+        replies = yield None
+    assert isinstance(replies, list)
+    address = replies[-1].headers["location"]
+    if address.startswith(f"{EDGE_URL}/"):
+        put_object(urlsplit(address).path.removeprefix("/"), artifact[0])
+    else:
+        upload(address, artifact[0])
     check_artifact(s, artifact)
 
 

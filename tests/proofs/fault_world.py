@@ -148,7 +148,10 @@ def running(folder: Path) -> Iterator[World]:
         return Reply(202, "Accepted", [], b"")
 
     def secret(_: Request) -> Reply:
-        text = json.dumps({"current": "the-signing-secret-of-the-faults", "previous": ""})
+        edge = {"id": "ab", "key": "0" * 64}
+        text = json.dumps(
+            {"current": "the-signing-secret-of-the-faults", "previous": "", "edge": edge}
+        )
         return json_reply(200, {"SecretString": text, "CreatedDate": 1_700_000_000})
 
     def mailed(request: Request) -> Reply:
