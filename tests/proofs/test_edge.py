@@ -17,6 +17,7 @@ from benchmarks import memory
 from benchmarks.servers import LARDER, Server
 from larder.artifacts.models import Totals
 from larder.artifacts.repository.totals import read_totals
+from larder_cli.http import is_of_edge
 from tests.direct_uploads import PREFLIGHT
 from tests.e2e import cloud as local_clouds
 from tests.e2e.cloud import LocalCloud
@@ -174,9 +175,10 @@ def edge_process(cloud: LocalCloud) -> int:
 
 @pytest.mark.skipif("PASSING_MB" not in os.environ, reason="sends gigabytes: `make proofs` runs it")
 def test_memory_does_not_grow_with_large_artifacts(
-    local_cloud: LocalCloud, tmp_path: Path, report_lines: list[str]
+    local_cloud: LocalCloud, scene: Scene, tmp_path: Path, report_lines: list[str]
 ) -> None:
     assert local_cloud.process is not None
+    assert is_of_edge(scene.offer("abc"))
     url, token, team = local_cloud.url, local_cloud.token, local_cloud.team
     server = Server(LARDER, url, local_cloud.process.pid, "", token, team)
     with httpx.Client(base_url=url, follow_redirects=True, trust_env=False, timeout=120) as client:
