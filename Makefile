@@ -78,11 +78,11 @@ e2e: $(READY) ## run the long tests: npm's turbo clients, a browser, crashes, lo
 	@.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -o testpaths="$(FOLDERS)" -m "slow or e2e" $(ARGS)
 
 .PHONY: proofs
-proofs: $(READY) ## run the crash, load and hostile-request tests at full length, 50 builds at once, and every cell of docs/compatibility.md (about 17 minutes)
+proofs: $(READY) ## run the crash, load and hostile-request tests at full length, 50 builds at once, every cell of docs/compatibility.md, and every mood of the edge (about 35 minutes)
 	@KILL_POINTS=50 FUZZ_EXAMPLES=2000 COUNTED_CHANGES=1000 PARALLEL_ROUNDS=6 PUBLISHED_ROUNDS=50 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 OVERLAP_SEEDS=2 DELETE_RACES=30 PASSING_MB=2000 \
 		.venv/bin/python -m pytest tests/proofs $(ARGS)
 	@TURBO_JOBS=50 CLIENT_MATRIX=full EDGE_PROOFS=all .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/e2e/test_throttled.py tests/e2e/test_client_matrix.py \
-		tests/e2e/test_edge_command.py $(ARGS)
+		tests/e2e/test_edge.py tests/e2e/test_edge_command.py $(ARGS)
 
 .PHONY: faults
 faults: $(READY) ## test every fault at every AWS call of every request, and update docs/faults.md (about 23 minutes)
@@ -116,8 +116,8 @@ template-diff: $(READY) ## show what deploying template.yaml would change: BASE=
 	@.venv/bin/python -m tools.template_diff "$(or $(BASE),main)"
 
 .PHONY: compatibility
-compatibility: $(READY) ## update docs/compatibility.md from a run of the client matrix
-	@CLIENT_MATRIX=full .venv/bin/python -m pytest -n 2 --write-compatibility tests/e2e/test_client_matrix.py $(ARGS)
+compatibility: $(READY) ## update docs/compatibility.md from a run of the client matrix, without and with the edge
+	@CLIENT_MATRIX=full .venv/bin/python -m pytest -n 2 -o faulthandler_timeout=0 --write-compatibility tests/e2e/test_client_matrix.py tests/e2e/test_edge.py $(ARGS)
 
 # Run separately, because either takes one core half a minute: `make -j2 check`.
 .PHONY: check

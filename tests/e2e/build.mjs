@@ -3,7 +3,7 @@
 //   index.js      the source under a banner
 //   bin/run.js    an executable, current.js a symbolic link: a cache must keep modes and links
 //   digest.txt    a digest that dependents add to their own output
-//   build-id.txt  new in every build, to distinguish a restored output from a rebuilt one
+//   build-id.txt  new in every build, to distinguish a restored output from a rebuilt one, and how long the build took
 import { createCipheriv, createHash, randomUUID } from "node:crypto";
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync, symlinkSync, writeFileSync, writeSync } from "node:fs";
 
@@ -32,5 +32,5 @@ writeFileSync("dist/index.js", `// ${manifest.name} ${digest.toString("hex")}\n$
 writeFileSync("dist/bin/run.js", `#!/usr/bin/env node\nimport "../index.js";\n`, { mode: 0o755 });
 symlinkSync("index.js", "dist/current.js");
 writeFileSync("dist/digest.txt", digest.toString("hex"));
-writeFileSync("dist/build-id.txt", randomUUID());
+writeFileSync("dist/build-id.txt", `${randomUUID()} ${Math.floor(performance.now())}`);
 console.log(`${manifest.name}: ${manifest.sample.outputBytes} bytes`);

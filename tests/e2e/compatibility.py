@@ -1,32 +1,34 @@
-"""docs/compatibility.md: the table that the client matrix writes and compares with its results."""
+"""docs/compatibility.md: the tables that the client matrix and the tests of the edge write, or compare with."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
+from typing import TypeVar
 
-COLUMNS = (
-    "turbo",
-    "Mode",
-    "Uploads go",
-    "Warm run hits",
-    "FULL TURBO",
-    "20 MB output",
-    "120 MB output",
-    "Restored outputs",
-    "Dry run sees",
-    "Asks the status",
-)
+from .monorepo import sample_packages
+
+SIZES = {
+    "100 B": 100,
+    "4.4 MB": 4_400_000,
+    "4.6 MB": 4_600_000,
+    "4.8 MB": 4_800_000,
+    "120 MB": 120_000_000,
+    "1 GB": 1_000_000_000,
+}
+"""The sizes of the outputs in the table of the edge: below and above the limit of a function, and large."""
 
 INTRODUCTION = """\
 # Compatibility with turbo versions
 
 Each row of the table is the result of a test: the client from npm builds a monorepo of {packages} packages with a local
 Larder, the test deletes the client's local cache and all outputs, and the client builds again. `make compatibility`
-updates the table. The usual test run uses fewer packages and fails if its results differ from the table.
+updates both tables of this page. The usual test run has fewer rows and packages, and fails if its results differ.
 
 ## Columns
 
@@ -50,54 +52,99 @@ updates the table. The usual test run uses fewer packages and fails if its resul
 CONCLUSIONS = """
 ## Conclusions
 
-- **Large artifacts need preflight and turbo 2.10.13 or newer.** Older clients add the team to the presigned URL, which
-  breaks its signature. Larder recognises them and lets them upload through the API instead. Small artifacts are
-  cached. Larger ones are refused with 413 and built again in every run. The build itself succeeds.
+- **Large artifacts need preflight and turbo 2.10.13 or newer**, or [2.2.3 with the edge](#with-the-edge). Older clients
+  add the team to the presigned URL, which breaks its signature. Larder recognises them and lets them upload through the
+  API instead. Small artifacts are cached. Larger ones are refused with 413 and built again in every run. The build
+  itself succeeds.
 - **Downloads have no such limit.** Every version in the table restores all stored artifacts, with or without preflight.
 - **Without the edge, do not combine signatures and preflight.** The signature is in a header that S3 does not store.
   Without preflight, signed artifacts up to about 4.5 MB hit in every version, and larger ones are refused. With
   preflight, clients from 2.10.13 on upload straight to storage and lose the signature. Then every run builds everything
-  again, although a dry run reports hits. [The edge](edge.md) keeps the signature. The table is without it.
-- **The time saved is incomplete for large artifacts.** turbo reads a build's duration from a header of the download.
-  A download from storage does not have it, so such a hit counts as 0 ms in turbo's own summary and in the events that
-  it sends. If an artifact was uploaded straight to storage, Larder does not know its duration.
+  again, although a dry run reports hits. [The edge](#with-the-edge) keeps the signature.
+- **Without the edge, the time saved is incomplete for large artifacts.** turbo reads a build's duration from a header
+  of the download. A download from storage does not have it, so such a hit counts as 0 ms in turbo's own summary and in
+  the events that it sends. If an artifact was uploaded straight to storage, Larder does not know its duration.
 - turbo gives up on a download after 30 seconds and on an upload after 60. On a slow connection, increase
   `TURBO_REMOTE_CACHE_TIMEOUT` and `TURBO_REMOTE_CACHE_UPLOAD_TIMEOUT` (seconds). The tests use 240 for both.
 """
 
+EDGE = """
+## With the edge
 
-def read_rows(document: Path) -> tuple[Row, ...]:
+The optional [edge](edge.md) changes what clients can upload and what they restore. Each row is the result of the same
+test, without and with it. The monorepo has a package for each of these sizes:
+{sizes}.
+
+- *restored* artifacts are byte-identical. *refused (413)* are those above the limit of the API. *stored, missed* are
+  those whose signature S3 dropped.
+- **Time saved** is what turbo's summary of the warm run says about its hits. *counted* is the duration with which the
+  task was stored, which the test compares with how long the task took. *0 ms* is a hit whose duration got lost.
+- turbo 2.2.3 to 2.10.12 needs a key that is bound to a team for direct uploads, as here. 2.1.3 and older send no
+  length, so they never get an address.
+
+"""
+
+
+def grouped(fates: Mapping[str, str]) -> str:
+    """The fate of each size, in their order: `100 B to 4.6 MB restored, 4.8 MB refused (413)`."""
+    runs = [
+        (fate, [size for size, _ in run]) for fate, run in groupby(fates.items(), itemgetter(1))
+    ]
+    if len(runs) == 1:
+        return f"all {runs[0][0]}"
+    return ", ".join(
+        f"{sizes[0]} {fate}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} {fate}"
+        for fate, sizes in runs
+    )
+
+
+def read_rows(document: Path, kind: type[RowType]) -> tuple[RowType, ...]:
     """The rows of the committed table in order. Empty if it has other columns or does not exist."""
     if not document.exists():
         return ()
-    header, *rows = [
-        tuple(cell.strip() for cell in line.strip("|").split("|"))
-        for line in document.read_text().splitlines()
-        if line.startswith("| ")
-    ]
-    return tuple(Row(*cells) for cells in rows) if header == COLUMNS else ()
+    lines = document.read_text().splitlines()
+    for is_table, block in groupby(lines, lambda line: line.startswith("|")):
+        if is_table:
+            header, _, *rows = [
+                tuple(cell.strip() for cell in line.strip("|").split("|")) for line in block
+            ]
+            if header == COLUMNS[kind]:
+                return tuple(kind(*cells) for cells in rows)
+    return ()
 
 
-def write_row(document: Path, row: Row, *, order: Sequence[tuple[str, str]], packages: int) -> None:
-    """Insert or replace the row, keep the others of `order`, and write the text again. Safe for parallel use."""
+def write_row(document: Path, row: Row | EdgeRow, *, order: Sequence[tuple[str, str]]) -> None:
+    """Insert or replace the row, keep the others of `order`, and write the page again. Safe for parallel use."""
     folder = os.open(document.parent, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
-        rows = {(known.turbo, known.mode): known for known in read_rows(document)}
-        rows[row.turbo, row.mode] = row
-        table = [COLUMNS, *(astuple(rows[cell]) for cell in order if cell in rows)]
-        lines = [f"| {' | '.join(cells)} |" for cells in table]
-        lines.insert(1, "|" + "---|" * len(COLUMNS))
-        document.write_text(
-            INTRODUCTION.format(packages=packages) + "\n".join(lines) + "\n" + CONCLUSIONS
-        )
+        tables: dict[type[Row | EdgeRow], Iterable[Row | EdgeRow]] = {
+            Row: read_rows(document, Row),
+            EdgeRow: read_rows(document, EdgeRow),
+        }
+        known = {(one.turbo, one.mode): one for one in tables[type(row)]}
+        known[row.turbo, row.mode] = row
+        tables[type(row)] = [known[cell] for cell in order if cell in known]
+        document.write_text(page(tables[Row], tables[EdgeRow]))
     finally:
         os.close(folder)
 
 
+def page(rows: Iterable[Row | EdgeRow], of_edge: Iterable[Row | EdgeRow]) -> str:
+    introduction = INTRODUCTION.format(packages=len(sample_packages()))
+    edge = EDGE.format(sizes=", ".join(SIZES))
+    return introduction + _table(Row, rows) + CONCLUSIONS + edge + _table(EdgeRow, of_edge)
+
+
+def _table(kind: type[Row | EdgeRow], rows: Iterable[Row | EdgeRow]) -> str:
+    lines = [f"| {' | '.join(cells)} |" for cells in (COLUMNS[kind], *map(astuple, rows))]
+    lines.insert(1, "|" + "---|" * len(COLUMNS[kind]))
+    return "\n".join(lines) + "\n"
+
+
 @dataclass(frozen=True)
 class Row:
-    """One run of the matrix, in the words of the table. The fields have the order of COLUMNS."""
+    """One run of the matrix, in the words of the table. The fields have the order of the columns."""
 
     turbo: str
     mode: str
@@ -109,3 +156,40 @@ class Row:
     restored_outputs: str
     dry_run_sees: str
     asks_the_status: str
+
+
+@dataclass(frozen=True)
+class EdgeRow:
+    """One version and mode, without and with the edge. The fields have the order of the columns."""
+
+    turbo: str
+    mode: str
+    without: str
+    time_without: str
+    with_edge: str
+    time_with_edge: str
+
+
+COLUMNS: dict[type[Row | EdgeRow], tuple[str, ...]] = {
+    Row: (
+        "turbo",
+        "Mode",
+        "Uploads go",
+        "Warm run hits",
+        "FULL TURBO",
+        "20 MB output",
+        "120 MB output",
+        "Restored outputs",
+        "Dry run sees",
+        "Asks the status",
+    ),
+    EdgeRow: (
+        "turbo",
+        "Mode",
+        "Without the edge",
+        "Time saved without",
+        "With the edge",
+        "Time saved with",
+    ),
+}
+RowType = TypeVar("RowType", Row, EdgeRow)

@@ -117,6 +117,11 @@ def output_digests(root: Path) -> dict[str, dict[str, str]]:
     }
 
 
+def build_ms(root: Path, package: str) -> int:
+    """How long the build script ran when it made this output."""
+    return int((root / "packages" / package / BUILD_ID).read_text().split()[1])
+
+
 def without_build_ids(digests: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
     """The outputs that a second build of the same source reproduces."""
     return {

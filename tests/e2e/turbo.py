@@ -96,10 +96,17 @@ def _tasks(summary: dict[str, Any]) -> tuple[Task, ...]:
             local=task["cache"]["local"],
             remote=task["cache"]["remote"],
             time_saved_ms=task["cache"].get("timeSaved", 0),
+            took_ms=_took_ms(task),
             cache=task["cache"],
         )
         for task in summary["tasks"]
     )
+
+
+def _took_ms(task: dict[str, Any]) -> int:
+    """How long the task ran. 0 if it did not, as in a dry run."""
+    ran = task.get("execution") or {"startTime": 0, "endTime": 0}
+    return int(ran["endTime"]) - int(ran["startTime"])
 
 
 def _run(client: Client, monorepo: Path, *flags: str) -> subprocess.CompletedProcess[str]:
@@ -160,6 +167,7 @@ class Task:
     local: bool
     remote: bool
     time_saved_ms: int
+    took_ms: int
     cache: dict[str, Any] = field(repr=False)
 
 
