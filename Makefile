@@ -170,7 +170,7 @@ DEPLOYED := tests/deployed tests/e2e/test_client_matrix.py tests/e2e/test_accoun
 
 .PHONY: deployed
 deployed: export CLOUD := deployed
-deployed: build $(READY) $(EMULATOR) ## deploy the build to an emulator and run the end-to-end tests on it (about eight minutes; same requirements as e2e): ARGS="-k smoke"
+deployed: build $(READY) $(EMULATOR) ## deploy the build to an emulator and run the end-to-end tests on it (about ten minutes; same requirements as e2e): ARGS="-k smoke"
 	@.venv/bin/python -m pytest -v --durations=5 $(DEPLOYED) $(ARGS)
 
 .PHONY: bench-cold
