@@ -27,11 +27,14 @@ Parameters:
   Words: {Type: String, Default: "", AllowedPattern: "^[^!]*$"}
   Level: {Type: String, Default: INFO}
   ExistingBucket: {Type: String, Default: ""}
+  Edge: {Type: String, Default: "false"}
   # Options that the check of this bucket reads.
   KmsKeyArn: {Type: String, Default: ""}
   RetentionDays: {Type: Number, Default: 30}
   Alarms: {Type: String, Default: "true"}
   AlarmTrafficGigabytes: {Type: Number, Default: 0}
+Conditions:
+  HasEdge: !Equals [!Ref Edge, "true"]
 Resources:
   Table:
     Type: AWS::DynamoDB::Table
@@ -42,11 +45,13 @@ Resources:
       KeySchema: [{AttributeName: id, KeyType: HASH}]
   WordsNote: {Type: AWS::SSM::Parameter, Properties: {Type: String, Value: !Sub "<${Words}>"}}
   LevelNote: {Type: AWS::SSM::Parameter, DependsOn: Table, Properties: {Type: String, Value: !Ref Level}}
+  EdgeNote: {Type: AWS::SSM::Parameter, Condition: HasEdge, Properties: {Type: String, Value: edge}}
 Outputs:
   ApiUrl: {Value: "https://api.example"}
   Words: {Value: !Ref WordsNote}
   Level: {Value: !Ref LevelNote}
   Table: {Value: !Ref Table}
+  EdgeDistribution: {Condition: HasEdge, Value: !Ref EdgeNote}
 """
 SETTINGS = """
 version = 0.1

@@ -236,3 +236,31 @@ def test_a_bucket_of_another_region_or_account_is_refused(account: Account) -> N
     refused = account.deploy()
     assert "The bucket has to belong to the account 000000000000" in refused.text
     assert account.stack() is None
+
+
+# The edge ---------------------------------------------------------------------------------------
+
+
+def test_what_the_edge_needs_of_an_existing_bucket_is_printed_after_the_deployment(
+    account: Account,
+) -> None:
+    s3 = account.client("s3")
+    s3.create_bucket(Bucket="acme-build-cache")
+    account.configure('"ExistingBucket=acme-build-cache"')
+    obey(s3, account.deploy().text)
+    done = account.deploy()
+    assert (done.status, "let the edge in" in done.text) == (0, False), done.text
+    # The emulator sees no change in a condition alone.
+    account.configure('"ExistingBucket=acme-build-cache Edge=true Level=DEBUG"')
+    done = account.deploy()
+    assert (done.status, "does not let the edge in" in done.text) == (0, True), done.text
+    obey(s3, done.text)
+    done = account.deploy()
+    assert (done.status, "let the edge in" in done.text) == (0, False), done.text
+
+
+def test_with_the_edge_a_stack_name_of_41_characters_is_refused(account: Account) -> None:
+    account.configure('"Edge=true"')
+    refused = account.deploy("--stack-name", "s" * 41)
+    assert (refused.status, "more than 40 characters" in refused.text) == (2, True)
+    assert account.deploy("--stack-name", "s" * 40).status == 0
