@@ -479,6 +479,26 @@ def test_a_query_publishes_direct_uploads_in_parallel(stored: Cloud) -> None:
     assert calls.sequential == 2 + SETTLING, calls.steps
 
 
+@pytest.mark.parametrize("token", TRUSTED_TOKENS)
+def test_the_trust_in_a_writer_is_checked_while_the_object_is_looked_up(
+    token: str, stored: Cloud
+) -> None:
+    change = ProtectionChange(protected=True, keep_stored=True)
+    change_protection(stored.team.id, change, by=None)
+    main = Sender(TRUSTED_TOKENS[token](stored), slug=stored.team.slug)
+    hashes = ["read", "queried", "announced"]
+    keys = [upload(main, hash, LARGE) for hash in hashes]
+    warm_up(stored.send)
+    first = measure(lambda: stored.send("GET", "/v8/artifacts/read"))
+    assert first.sequential == 1 + SETTLING, first.steps
+    query = {"hashes": ["queried"]}
+    queried = measure(lambda: stored.send("POST", "/v8/artifacts", json_body=query))
+    assert queried.sequential == 2 + SETTLING, queried.steps
+    event = partial(announce, keys[-1], version=versions_of(keys[-1])[0].id)
+    assert measure(event).sequential == 2 + SETTLING
+    assert all(read_entry(stored.team.id, ArtifactHash(hash)).artifact for hash in hashes)
+
+
 def test_the_event_of_an_upload_publishes_it_once(stored: Cloud) -> None:
     key = upload(stored.send, "direct", LARGE)
     # Read the upload's entry and the owner's quota, then publish as a reader would.

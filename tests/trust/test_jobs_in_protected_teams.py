@@ -6,8 +6,11 @@ from typing import Any
 import pytest
 
 from larder import clock
+from larder.accounts.service import create_user
+from larder.api_keys.models import NewKey
 from larder.audit.service import read_entries
-from larder.teams.models import People, Unsigned
+from larder.teams.members import add_member, remove_member
+from larder.teams.models import People, Role, Unsigned
 from larder.teams.protection import ProtectionChange, change_protection
 from larder.trust.models import Others, RuleChange
 from larder.trust.rules import change_rule, delete_rule
@@ -16,9 +19,11 @@ from tests.functions.teams.people import outcome
 from tests.issuer import Issuer, github_claims, gitlab_claims
 from tests.requests import Sender
 from tests.trust.conftest import Trusting, made_rule
+from tests.trust.exchanging import revoke
 from tests.trust.scene import (
     CLEAN,
     POISON,
+    TRUSTED,
     new_key,
     protect,
     protected,
@@ -27,6 +32,7 @@ from tests.trust.scene import (
     scope_of,
     seconds_later,
     session,
+    trusted_key,
 )
 
 PULL = {"event_name": "pull_request", "ref": "refs/pull/7/merge"}
@@ -175,18 +181,28 @@ def test_28_an_instance_that_knows_the_token_notices_the_protection(trusting: Tr
         assert read(pull, "abc") == CLEAN
 
 
+LOSES_TRUST: dict[str, RuleChange | None] = {
+    "deleted": None,
+    "disabled": RuleChange(enabled=False),
+    "narrowed": RuleChange(refs=("refs/heads/release",)),
+    "renamed": RuleChange(name="other"),
+}
+
+
+def end_rule(safe: Trusting, how: str) -> None:
+    change = LOSES_TRUST[how]
+    if change is None:
+        delete_rule(safe.cloud.team.id, safe.rule.id, by=None)
+    else:
+        narrow(safe, change)
+
+
 @pytest.mark.parametrize("how", ["deleted", "narrowed", "disabled"])
 def test_29_a_token_ends_with_its_rule(safe: Trusting, how: str) -> None:
     main, pull = safe.token(), safe.token(**PULL)
     put(main, "abc", CLEAN)
     put(pull, "def", POISON)
-    match how:
-        case "deleted":
-            delete_rule(safe.cloud.team.id, safe.rule.id, by=None)
-        case "narrowed":
-            narrow(safe, RuleChange(refs=("refs/heads/release",)))
-        case "disabled":
-            narrow(safe, RuleChange(enabled=False))
+    end_rule(safe, how)
     for send in (main, pull):
         for method in ("PUT", "GET", "HEAD", "OPTIONS"):
             body = POISON if method == "PUT" else b""
@@ -196,6 +212,81 @@ def test_29_a_token_ends_with_its_rule(safe: Trusting, how: str) -> None:
     if how == "narrowed":
         put(safe.token(), "ghi", POISON)
         assert read(safe.token(ref="refs/heads/release"), "ghi") is None
+
+
+@pytest.mark.parametrize("settled_by", ["event", "reader", "query"])
+@pytest.mark.parametrize("how", LOSES_TRUST)
+def test_29_an_upload_that_was_offered_ends_with_its_rule(
+    safe: Trusting, how: str, settled_by: str
+) -> None:
+    key = offer(safe.token(), "abc")
+    end_rule(safe, how)
+    put_object(key, POISON)
+    laptop = session(safe.cloud)
+    match settled_by:
+        case "event":
+            announce(key)
+        case "reader":
+            assert laptop("GET", "/v8/artifacts/abc").status == 404
+        case "query":
+            found = laptop("POST", "/v8/artifacts", json_body={"hashes": ["abc"]})
+            assert found.json == {"abc": None}
+    assert read(laptop, "abc") is None
+    # Neither a late event nor another upload to the URL brings it back.
+    put_object(key, POISON)
+    announce(key)
+    assert read(laptop, "abc") is None
+    put(trusted_key(safe.cloud), "abc", CLEAN)
+    announce(key)
+    assert read(laptop, "abc") == CLEAN
+
+
+def test_29_an_upload_that_was_offered_before_a_rule_was_off_and_on_again_is_refused(
+    safe: Trusting,
+) -> None:
+    key = offer(safe.token(), "abc")
+    for enabled in (False, True):
+        narrow(safe, RuleChange(enabled=enabled))
+    put_object(key, POISON)
+    announce(key)
+    assert read(safe.token(), "abc") is None
+    put(safe.token(), "abc", CLEAN, preflight=True)
+    assert read(safe.token(), "abc") == CLEAN
+
+
+def test_29_what_was_published_before_the_rule_ended_stays(safe: Trusting) -> None:
+    put(safe.token(), "abc", CLEAN, preflight=True)
+    narrow(safe, RuleChange(enabled=False))
+    assert read(session(safe.cloud), "abc") == CLEAN
+
+
+def test_29_a_job_may_end_its_token_before_the_event_of_its_last_upload(safe: Trusting) -> None:
+    job = safe.token()
+    key = offer(job, "abc")
+    put_object(key, CLEAN)
+    assert revoke(str(job.token)).status == 200
+    announce(key)
+    assert read(session(safe.cloud), "abc") == CLEAN
+
+
+@pytest.mark.parametrize("role", [Role.MEMBER, None], ids=["demoted", "removed"])
+def test_22_an_upload_that_a_trusted_key_was_offered_needs_the_role(
+    safe: Trusting, role: Role | None
+) -> None:
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    add_member(safe.cloud.team.id, bob.id, Role.ADMIN, now=clock.now())
+    send = new_key(safe.cloud, NewKey(user_id=bob.id, permissions=TRUSTED))
+    first, second = offer(send, "first"), offer(send, "second")
+    put_object(first, CLEAN)
+    announce(first)
+    if role is None:
+        remove_member(safe.cloud.team.id, bob.id, by=None)
+    else:
+        add_member(safe.cloud.team.id, bob.id, role, now=clock.now())
+    put_object(second, POISON)
+    announce(second)
+    laptop = session(safe.cloud)
+    assert (read(laptop, "first"), read(laptop, "second")) == (CLEAN, None)
 
 
 def test_31_the_settings_for_people_do_not_apply_to_jobs(safe: Trusting) -> None:

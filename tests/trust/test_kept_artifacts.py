@@ -1,4 +1,4 @@
-"""A protected team keeps the first artifact in its shared scope (attacks 24 and 25), and can ask for signatures."""
+"""A protected team keeps the first artifact in its shared scope (attacks 24 to 26), and can ask for signatures."""
 
 from datetime import timedelta
 from hashlib import sha256
@@ -174,6 +174,21 @@ def test_25_the_permission_without_trust_replaces_nothing_that_others_read(scene
     send = new_key(scene.cloud, NewKey(user_id=scene.cloud.user.id, permissions=permissions))
     put(send, "abc", POISON)
     assert read(scene.main, "abc") == read(send, "abc") == CLEAN
+
+
+@pytest.mark.parametrize("clean", [CLEAN, LARGE_CLEAN], ids=["small", "large"])
+def test_26_other_bytes_sent_to_the_url_of_a_published_upload_change_nothing(
+    scene: Scene, clean: bytes
+) -> None:
+    """The one who has the URL, for example from a log, needs no credential."""
+    key = offer(scene.main, "abc")
+    put_object(key, clean)
+    announce(key)
+    put_object(key, b"x" * len(clean))
+    assert read(scene.main, "abc") == read(scene.laptop, "abc") == clean
+    announce(key)
+    assert read(scene.main, "abc") == clean
+    assert object_keys() == [key]
 
 
 # Signatures --------------------------------------------------------------------------------------

@@ -4,11 +4,13 @@ Three callers do this in any order, and each completes what the others left: the
 hash, and the sweep.
 """
 
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from larder.actor import Actor
 from larder.artifacts import quota, storage
 from larder.artifacts.expiry import is_shown, visible
 from larder.artifacts.models import (
@@ -27,11 +29,12 @@ from larder.artifacts.models import (
 from larder.artifacts.quota import Reservation
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import add_to_totals
-from larder.concurrency import attempts
+from larder.concurrency import attempts, running
 from larder.errors import MakingRoom, TryAgain
 from larder.metrics import count_in_total
 from larder.settings import settings
-from larder.teams.state import read_state
+from larder.teams.models import is_rule_id
+from larder.teams.state import read_state, standing_of
 
 if TYPE_CHECKING:
     from larder.audit.models import Entry
@@ -198,7 +201,8 @@ def _settle(
     """
     if _is_published(upload, entry):
         return _Settled(entry.artifact)
-    stored = storage.head(upload, version)
+    with _checking_trust(upload, view) as has_lost_trust:
+        stored = storage.head(upload, version)
     if stored is None:
         return _Settled(entry.artifact)
     small = stored.size_bytes <= INDEXED_BODY_BYTES
@@ -210,6 +214,10 @@ def _settle(
             if discarded or _is_published(upload, entry):
                 return _Settled(entry.artifact)
         current, pending = entry.artifact, _offer_of(upload, entry)
+        if has_lost_trust():
+            if index.discard(upload, settles=pending, now=now):
+                return _Settled(current)
+            continue
         artifact = _make_artifact(upload, stored, pending, body)
         replaces = pending is not None and pending.replaces
         if current is not None and not replaces and keeps(current, artifact, view, now):
@@ -238,6 +246,30 @@ def _settle(
             if publish_or_discard(reservation, settles=pending, offered=True, now=now):
                 return _Settled(artifact if reservation.granted else current)
     raise TryAgain
+
+
+@contextmanager
+def _checking_trust(upload: Upload, view: View) -> Generator[Callable[[], bool], None, None]:
+    """Read, while the block runs, whether the writer of a direct upload may still write the shared scope of its team.
+
+    The URL of an upload works until it expires, whatever has become of the credential. Yields what to ask afterwards.
+    """
+    if not view.is_protected or upload.scope is not None or upload.writer is None:
+        yield lambda: False
+        return
+    with running(_has_lost_trust, upload, upload.writer) as checking:
+        yield checking.result
+
+
+def _has_lost_trust(upload: Upload, writer: Actor) -> bool:
+    """Whether the writer's rule was changed, disabled or deleted since the offer, or its user has lost the role."""
+    if writer.user_id is None:
+        return False
+    standing = standing_of(upload.owner, writer.user_id)
+    if is_rule_id(writer.user_id):
+        rule = standing.rule
+        return rule is None or not rule.enabled or rule.version != upload.rule_version
+    return standing.role is None or not standing.role.names_trusted
 
 
 def keeps(current: Artifact, artifact: Artifact, view: View, now: datetime) -> bool:

@@ -133,7 +133,8 @@ class Upload:
     `scope` is the own scope that it goes to, None for the shared one.
 
     The id of a direct upload also names its writer: `<id>.<key or session>.<user>`. The name of the object is the only
-    information that S3 keeps for one (docs/decisions/0020-a-direct-uploads-object-names-its-writer.md).
+    information that S3 keeps for one (docs/decisions/0020-a-direct-uploads-object-names-its-writer.md). That of a CI
+    job in a protected team ends with `-` and the version of its rule.
     """
 
     owner: str
@@ -161,7 +162,16 @@ class Upload:
     @property
     def writer(self) -> Actor | None:
         _, *writer = self.id.split(".")
-        return Actor(*writer) if writer else None
+        if not writer:
+            return None
+        credential_id, *user = writer
+        return Actor(credential_id, *(id.partition("-")[0] for id in user))
+
+    @property
+    def rule_version(self) -> int | None:
+        """The version of the writer's rule when the upload was offered. None if the id does not say one."""
+        _, _, version = self.id.rpartition(".")[2].partition("-")
+        return int(version) if version.isdecimal() else None
 
 
 def index_key(hash: ArtifactHash, scope: str | None) -> str:
@@ -367,6 +377,7 @@ class View:
     job. Without one, it reads and writes the shared scope alone. Of the shared scope, it sees only uploads that began
     at `trusted_from` or later. With `keeps_first`, an upload to the shared scope does not replace an artifact that
     readers see, unless the uploader `may_replace`. With `requires_tag`, it stores and sees only signed artifacts.
+    `rule_version` is that of the rule of a CI job.
     """
 
     scope: str | None = None
@@ -376,6 +387,7 @@ class View:
     keeps_first: bool = False
     may_replace: bool = False
     requires_tag: bool = False
+    rule_version: int | None = None
 
     def shows(self, artifact: Artifact) -> bool:
         if self.requires_tag and artifact.metadata.tag is None:
@@ -389,7 +401,12 @@ UNPROTECTED = View()
 
 
 def view_of(
-    protection: Protection, scope: str | None, *, scope_name: str | None = None, may_replace: bool
+    protection: Protection,
+    scope: str | None,
+    *,
+    scope_name: str | None = None,
+    may_replace: bool,
+    rule_version: int | None = None,
 ) -> View:
     """The view of a credential. `scope` is its own scope in a protected team, None if it is trusted."""
     requires_tag = protection.unsigned is Unsigned.REFUSE
@@ -403,6 +420,7 @@ def view_of(
         keeps_first=protection.overwrites is Overwrites.KEEP,
         may_replace=may_replace,
         requires_tag=requires_tag,
+        rule_version=rule_version,
     )
 
 

@@ -446,6 +446,7 @@ def _view(principal: Principal, items: RequestItems) -> View:
         principal.own_scope,
         scope_name=principal.scope_name,
         may_replace=principal.may_replace,
+        rule_version=principal.key.rule_version if principal.key else None,
     )
 
 
