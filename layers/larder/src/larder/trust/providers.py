@@ -22,7 +22,8 @@ class Provider:
 
     `issuer` is that of the hosted service, None if each customer has their own. `pins` identify the repository and
     never change: the first one names the repository, the others its owner. `repository` is the claim with its name.
-    `ref` is the claim with the ref, before which `ref_prefix` is added. `event` is the claim that says why a job runs,
+    `ref` is the claim with the ref, before which `ref_prefix` is added. If the CI says the name of a tag in another
+    claim, that is `tag`, and `ref` can have the same name then. `event` is the claim that says why a job runs,
     and `trusted_events` those of a rule that names none. People start `replace_events` by hand, and their trusted jobs
     replace what a protected team keeps. Events that match `outsiders` can run the code of people who cannot push, so no
     rule can trust them. `protected` is the claim that says whether the ref is protected, and `needs_protected` whether
@@ -41,6 +42,7 @@ class Provider:
     can_pend: bool = False
     ref: str | None = None
     ref_prefix: str = ""
+    tag: str | None = None
     event: str | None = None
     trusted_events: tuple[str, ...] = ()
     replace_events: tuple[str, ...] = ()
@@ -58,6 +60,8 @@ class Provider:
 
     def ref_of(self, claims: Claims) -> str | None:
         """The ref that the job builds. For a merge queue, the branch that the queue leads to."""
+        if self.tag is not None and (tag := claim_text(claims, self.tag)):
+            return f"refs/tags/{tag}"
         text = None if self.ref is None else claim_text(claims, self.ref)
         if text is None:
             return None
@@ -131,6 +135,7 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType(
                 repository="pipeline_slug",
                 ref="build_branch",
                 ref_prefix="refs/heads/",
+                tag="build_tag",
                 event="build_source",
                 trusted_events=("webhook", "schedule"),
                 scoped_by=("build_branch",),
