@@ -48,7 +48,9 @@ def _hide_others() -> None:
 
 def all_options() -> Settings:
     """The options of the deployment, also while a function runs that has only some."""
-    return read_settings({**_hidden, **os.environ})
+    with _lock:
+        # Another thread may hide variables. Reading one in that moment is a KeyError.
+        return read_settings({**_hidden, **os.environ})
 
 
 @cache
