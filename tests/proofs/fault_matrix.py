@@ -584,7 +584,7 @@ def _report(result: Result) -> None:
 
 
 def _page(results: list[Result], kept: Mapping[str, str]) -> str:
-    """Render the page from these results and the kept rows. Raises KeyError if a scenario is in neither."""
+    """Render the page from these results and the kept rows."""
     cells: dict[str, dict[str, Counter[str]]] = {result.scenario: {} for result in results}
     for result in results:
         for cell in result.cells:

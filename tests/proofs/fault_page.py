@@ -208,12 +208,13 @@ def render(
 ) -> str:
     """Render the page. `calls` and `cells` are by scenario; `cells` then has the number of each outcome, by fault.
 
-    `kept` has the rows of the other scenarios, from an earlier run.
+    `kept` has the rows of the other scenarios, from an earlier run. A scenario that has none gets one that says so.
     """
-    rows = dict(kept)
+    names = list(order)
+    rows = {name: _row(name, 0, ["?"] * len(COLUMNS)) for name in names} | dict(kept)
     for name, row in cells.items():
         shown = [_cell(row.get(fault, Counter())) for fault in COLUMNS]
-        rows[name] = f"| {_shown(name)} | {calls[name]} | {' | '.join(shown)} |"
+        rows[name] = _row(name, calls[name], shown)
     total = sum(_counted(row) for row in rows.values())
     text = _HEAD.format(cells=f"{total:,}")
     text += "".join(f"| {title} | {means} |\n" for title, means in COLUMNS.values())
@@ -232,7 +233,7 @@ def render(
         titles=" | ".join(title for title, _ in COLUMNS.values()),
         lines="|".join("---" for _ in COLUMNS),
     )
-    text += "".join(f"{rows[name]}\n" for name in order)
+    text += "".join(f"{rows[name]}\n" for name in names)
     text += _DELIVERIES.format(at_once=at_once)
     for one in deliveries:
         text += f"| `{one.function}` | {one.how} | {one.outcome} |\n"
@@ -256,6 +257,10 @@ def deliveries_of(page: Path) -> list[tuple[str, str, str]]:
     _, _, section = page.read_text().partition("## Events, invocations and schedules\n")
     rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+) \|$", section, re.MULTILINE)
     return [(function, how, outcome) for function, how, outcome in rows]
+
+
+def _row(name: str, calls: int, cells: Iterable[str]) -> str:
+    return f"| {_shown(name)} | {calls} | {' | '.join(cells)} |"
 
 
 def _shown(name: str) -> str:

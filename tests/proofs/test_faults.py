@@ -126,6 +126,15 @@ def test_a_run_of_one_scenario_keeps_the_rows_of_the_others() -> None:
     assert [rows[other] in page for other in others] == [True] * len(others)
 
 
+def test_a_scenario_that_has_no_row_gets_one_in_the_next_run() -> None:
+    rows = fault_page.rows_of(PAGE)
+    name = next(iter(rows))
+    others = {other: row for other, row in rows.items() if other != name}
+    page = fault_page.render(rows, {}, {}, {}, DELIVERIES, 2, others)
+    assert f"| `{name}` | 0 | ? | ? |" in page
+    assert "| ? | Not run when this page was made. |" in page
+
+
 def test_the_cells_are_counted_from_all_rows() -> None:
     rows = fault_page.rows_of(PAGE)
     counts = [
