@@ -33,8 +33,8 @@ from larder.web.log import logger
 from local.data_folder import DYNAMODB_LOCAL
 from local.tables.dynamodb_local.engine import Engine
 from local.tables.dynamodb_local.installation import open_installation
-from local.template import Template, load_template
 from tests import invocations
+from tests.default_template import template
 from tests.layer_on import forget_options
 from tests.mailbox import Mailbox, handed_over
 from tests.moto_stores import Stores, answering_boto3
@@ -74,12 +74,6 @@ def quick_boto3() -> Iterator[None]:
         # The pauses of larder.aws.wire.
         patched.setattr("random.random", lambda: 0.0)
         yield
-
-
-@cache
-def template() -> Template:
-    """The template with its own defaults, independent of environment variables."""
-    return load_template(environ={})
 
 
 @pytest.fixture(scope="session")
@@ -166,10 +160,8 @@ def refusing(option: "SetOption") -> None:
 class SetOption:
     def __init__(self, environment: pytest.MonkeyPatch) -> None:
         self._environment = environment
-        self.changed: set[str] = set()
 
     def __call__(self, name: str, value: object) -> None:
-        self.changed.add(name)
         self._environment.setenv(environment_name(name), str(value))
         settings.cache_clear()
 
@@ -223,33 +215,32 @@ def aws_in_memory(
 
 @pytest.fixture
 def begin_with(
-    aws_in_memory: None,
-    option: "SetOption",
-    dynamodb_local: str | None,
-    rehearsed: Rehearsal | None,
+    aws_in_memory: None, dynamodb_local: str | None, rehearsed: Rehearsal | None
 ) -> "BeginWith":
     """Fill the stores with the data that a function creates: `begin_with(make)`."""
-    return BeginWith(option, in_moto=not (dynamodb_local or rehearsed))
+    return BeginWith(in_moto=not (dynamodb_local or rehearsed))
 
 
 class BeginWith:
-    """With moto, the stores are copied from those of the first test that started with the same function."""
+    """With moto, the stores are copied from those of the first test that started with the same function and options."""
 
-    _first: ClassVar[dict[Callable[..., Any], tuple[Stores, Any]]] = {}
+    _first: ClassVar[dict[Any, tuple[Stores, Any]]] = {}
 
-    def __init__(self, option: "SetOption", *, in_moto: bool) -> None:
-        self._option = option
+    def __init__(self, *, in_moto: bool) -> None:
         self._in_moto = in_moto
+        self._begun: Any = None
+        """What this test has begun with: the functions and, at each, the options."""
 
     def __call__(self, make: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the result of `make`. It must create the same data unless a test changes options or the clock."""
-        usual = self._option.changed <= {"signing_secret"} and not escape_hatch.is_travelling()
-        if not (self._in_moto and usual):
+        if not self._in_moto or escape_hatch.is_travelling():
             return make(*args, **kwargs)
-        if make not in self._first:
+        options = {one for one in os.environ.items() if one[0].startswith("LARDER_")}
+        self._begun = self._begun, make, frozenset(options)
+        if self._begun not in self._first:
             made = make(*args, **kwargs)
-            self._first[make] = Stores(region()), made
-        stores, made = self._first[make]
+            self._first[self._begun] = Stores(region()), made
+        stores, made = self._first[self._begun]
         stores.put_back()
         return made
 

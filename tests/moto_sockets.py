@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import ssl
 from collections.abc import Callable, Iterator
@@ -19,15 +20,37 @@ from moto.core.models import botocore_stubber
 Watch = Callable[[str, dict[str, Any]], None]
 _watches: list[Watch] = []
 
+Take = Callable[[str, Any, bytes], int | None]
+_takes: list[Take] = []
+_INVOCATION = re.compile(r"/2015-03-31/functions/([^/]+)/invocations")
+
 
 @contextmanager
 def watching(watch: Watch) -> Iterator[None]:
-    """Call `watch` for each call by the wire, with boto3's name of the operation and its arguments."""
+    """Call `watch` for each call that `show` gets, with boto3's name of the operation and its arguments."""
     _watches.append(watch)
     try:
         yield
     finally:
         _watches.remove(watch)
+
+
+@contextmanager
+def taking(take: Take) -> Iterator[None]:
+    """Let `take` answer calls by the wire. It gets target, headers and body, and returns a status or, for calls that
+    others answer, None.
+    """
+    _takes.append(take)
+    try:
+        yield
+    finally:
+        _takes.remove(take)
+
+
+def show(operation: str, arguments: dict[str, Any]) -> None:
+    """Show a call to all watches. Those by the wire are shown here."""
+    for watch in [*_watches]:
+        watch(operation, arguments)
 
 
 @contextmanager
@@ -96,8 +119,11 @@ class _Connection:
         method, target, _ = request.readline().decode().split(" ", 2)
         headers = HTTPHeaders.from_pairs(parse_headers(request).items())
         body = request.read()
-        for watch in _watches:
-            watch(*_call(method, target, headers, body))
+        show(*_call(method, target, headers, body))
+        for take in _takes:
+            if (status := take(target, headers, body)) is not None:
+                self._reply = BytesIO(f"HTTP/1.1 {status} .\r\ncontent-length: 0\r\n\r\n".encode())
+                return
         url = f"https://{self._host}{target}"
         reply: Any = botocore_stubber("", AWSPreparedRequest(method, url, headers, body, False))
         content = b"" if method == "HEAD" else reply.content
@@ -112,6 +138,8 @@ class _Connection:
 def _call(method: str, target: str, headers: Any, body: bytes) -> tuple[str, dict[str, Any]]:
     if action := headers.get("x-amz-target"):
         return action.rpartition(".")[2], json.loads(body)
+    if invocation := _INVOCATION.fullmatch(target):
+        return "Invoke", {"FunctionName": invocation[1]}
     parts = urlsplit(target)
     arguments = {"Key": unquote(parts.path.removeprefix("/"))}
     if version := parse_qs(parts.query).get("versionId"):

@@ -63,6 +63,9 @@ _names: dict[tuple[Any, str], tuple[str, ...]] = {}
 _conditions: dict[str | None, tuple[Any, ...]] = {}
 """The words of each condition."""
 
+_waiting: list["Stores"] = []
+"""The stores to put back at the next call. A test often replaces them before it makes one."""
+
 
 @contextmanager
 def answering_boto3() -> Iterator[None]:
@@ -76,6 +79,7 @@ def answering_boto3() -> Iterator[None]:
 
     def answer_alone(stubber: BotocoreStubber, *args: Any, **kwargs: Any) -> Any:
         with lock:
+            put_back_waiting()
             return answer(stubber, *args, **kwargs)
 
     try:
@@ -96,6 +100,7 @@ def answering_boto3() -> Iterator[None]:
             yield
     finally:
         botocore_stubber.enabled = False
+        _waiting.clear()
         BackendDict.reset()
         reset_model_data()
 
@@ -221,13 +226,17 @@ class Stores:
     """A copy of the tables, buckets and secrets in one region."""
 
     def __init__(self, region: str) -> None:
+        put_back_waiting()
         self._region = region
         # Several times as fast as a deep copy.
         self._kept = pickle.dumps(_stores(region))
         self._bucket_accounts = dict(s3_backends.bucket_accounts)
 
     def put_back(self) -> None:
-        """Replace moto's stores with this copy."""
+        """Replace moto's stores with this copy, at the next call."""
+        _waiting[:] = [self]
+
+    def put_back_now(self) -> None:
         for key in FakeKey.instances_tracked:  # type: ignore[attr-defined]
             key.dispose()
         FakeKey.instances_tracked.clear()  # type: ignore[attr-defined]
@@ -237,6 +246,12 @@ class Stores:
             held.update(copied)
         # Bucket names are global, and moto stores them separately.
         s3_backends.bucket_accounts.update(self._bucket_accounts)
+
+
+def put_back_waiting() -> None:
+    """Put back the stores now that wait for the next call."""
+    while _waiting:
+        _waiting.pop().put_back_now()
 
 
 def _stores(region: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:

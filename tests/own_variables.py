@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from functools import cache
 from threading import Lock
 
-from larder.settings import Settings, read_settings, settings
+from larder.settings import environment_name, settings
 from local.template import load_template
 
-_OF_ONE_MACHINE = "LARDER_EDGE_KEY"
-"""Not an option: no stack has it, and all functions of a local cloud do."""
+_OF_ONE_MACHINE = {"LARDER_EDGE_KEY", "LARDER_AWS_CLIENT"}
+"""Not options: no stack has them, and all functions of a local cloud or of the tests do."""
 
 _lock = Lock()
 _running: list[frozenset[str]] = []
@@ -41,16 +41,16 @@ def _hide_others() -> None:
         os.environ.setdefault(name, _hidden.pop(name))
     if _running:
         for name in [name for name in os.environ if name.startswith("LARDER_")]:
-            if name not in shown and name != _OF_ONE_MACHINE:
+            if name not in shown and name not in _OF_ONE_MACHINE:
                 _hidden[name] = os.environ.pop(name)
     settings.cache_clear()
 
 
-def all_options() -> Settings:
-    """The options of the deployment, also while a function runs that has only some."""
+def variable(option: str) -> str:
+    """The variable of an option of the deployment, also while a function runs that does not have it."""
+    name = environment_name(option)
     with _lock:
-        # Another thread may hide variables. Reading one in that moment is a KeyError.
-        return read_settings({**_hidden, **os.environ})
+        return os.environ.get(name) or _hidden.get(name, "")
 
 
 @cache

@@ -6,15 +6,14 @@ from email.utils import parseaddr
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
+from weakref import WeakSet
 
 from larder.aws import boto
 from local.cloudformation import by_default, read_template
 from local.template import load_template, resource_name
-from tests.hooks import registered
-from tests.moto_sockets import watching
-from tests.own_variables import all_options
+from tests.moto_sockets import show, watching
+from tests.own_variables import variable
 
 TEMPLATE = read_template(Path(__file__).resolve().parent.parent / "template.yaml")
 RESOURCES: dict[str, Any] = TEMPLATE["Resources"]
@@ -194,9 +193,10 @@ def _value(value: Any) -> str:
     if isinstance(value, str):
         return value
     assert value == {"Ref": "EmailSender"}, value
-    return all_options().email_sender
+    return variable("email_sender")
 
 
+@cache
 def function_of(handler: str) -> str:
     """The logical id of the function that has this handler."""
     return next(
@@ -212,25 +212,35 @@ def held_to_its_grants(handler: str) -> Iterator[None]:
     logical_id = function_of(handler)
     missing: list[tuple[Grant, Context]] = []
 
-    on = all_options().session_for_api_keys
+    on = variable("session_for_api_keys") == "true"
 
-    def check(params: dict[str, Any], model: Any, **_: object) -> None:
+    def check(operation: str, arguments: dict[str, Any]) -> None:
         missing.extend(
             (grant, context)
-            for grant, context in asks(model.name, params)
+            for grant, context in asks(operation, arguments)
             if not allows(logical_id, grant, context, keys_act_as_sessions=on)
         )
 
-    def check_wire(operation: str, arguments: dict[str, Any]) -> None:
-        check(arguments, SimpleNamespace(name=operation))
-
-    services = ("dynamodb", "s3", "lambda", "secretsmanager", "sesv2")
-    with (
-        registered("provide-client-params", check, *map(boto.client, services)),
-        watching(check_wire),
-    ):
+    _watch_boto3()
+    with watching(check):
         yield
     assert not missing, f"template.yaml does not grant {logical_id} {missing}"
+
+
+_watched: WeakSet[Any] = WeakSet()
+"""boto3's clients whose calls are shown to every watch. To register a hook for each function would take longer."""
+
+
+def _watch_boto3() -> None:
+    for service in ("dynamodb", "s3", "lambda", "secretsmanager", "sesv2"):
+        client = boto.client(service)
+        if client not in _watched:
+            _watched.add(client)
+            client.meta.events.register_first("provide-client-params", _show)
+
+
+def _show(params: dict[str, Any], model: Any, **_: object) -> None:
+    show(model.name, params)
 
 
 def _versioned(arguments: dict[str, Any]) -> str:

@@ -16,7 +16,8 @@ from larder.accounts import repository
 from larder.accounts.service import read_account
 from larder_cli.main import cli
 from local.cloudformation import read_template
-from local.template import load_template, resource_name, template_path
+from local.template import resource_name, template_path
+from tests.default_template import template
 from tests.requests import Cloud
 
 from .fake_aws import FakeAws
@@ -127,7 +128,7 @@ def stack(own_environment: pytest.MonkeyPatch, fake_aws: FakeAws) -> FakeAws:
     """A deployed stack of the template, with the in-memory tables and bucket."""
     fake_aws.holds_stack(OUTPUTS, PARAMETERS)
     own_environment.setenv("AWS_ENDPOINT_URL_CLOUDFORMATION", fake_aws.url)
-    for name in load_template(environ={}).environment:
+    for name in template().environment:
         if name.startswith("LARDER_"):
             own_environment.delenv(name)
     return fake_aws

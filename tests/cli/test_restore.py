@@ -10,7 +10,7 @@ from larder.errors import TryAgain
 from larder.settings import settings
 from larder.teams.teams import create_team, find_team
 from larder_cli.restore import TABLES, restore_table
-from local.template import load_template
+from tests.default_template import template
 from tests.faults import answering, reply
 
 from .conftest import Larder
@@ -20,7 +20,7 @@ RECOVERED = "recovered"
 
 def copy_of(logical_id: str) -> str:
     """Create a copy of a table under another name, as point-in-time recovery does."""
-    (table,) = (one for one in load_template(environ={}).tables if one.logical_id == logical_id)
+    (table,) = (one for one in template().tables if one.logical_id == logical_id)
     aws.dynamodb().create_table(**{**table.create_table, "TableName": RECOVERED})
     for item in items(table.name):
         aws.dynamodb().put_item(TableName=RECOVERED, Item=item)
@@ -67,7 +67,7 @@ def test_unprocessed_items_are_written_again(aws_in_memory: None) -> None:
 def test_every_table_with_recovery_can_be_restored() -> None:
     protected = {
         table.logical_id
-        for table in load_template(environ={}).tables
+        for table in template().tables
         if table.logical_id.removesuffix("Table").lower()
         in {one.replace("-", "") for one in TABLES}
     }

@@ -18,8 +18,8 @@ from larder.api_keys.service import create_key, find_key
 from larder.instance import restart
 from larder.settings import settings
 from larder.signing import sign
-from local.template import load_template
 from tests.conftest import SetOption
+from tests.default_template import template
 from tests.faults import answering, error
 from tests.functions.test_sample_events import sample
 from tests.hooks import hooked
@@ -27,9 +27,7 @@ from tests.invocations import handed_over
 from tests.permissions import RESOURCES, function_of, grants, policies
 from tests.requests import SESSION_COOKIE, Cloud, invoke
 
-HANDLERS = {
-    route.function.logical_id: route.function.handler for route in load_template(environ={}).routes
-}
+HANDLERS = {route.function.logical_id: route.function.handler for route in template().routes}
 
 
 def that_may(action: str, target: str) -> Callable[[Any], Any]:
@@ -74,7 +72,7 @@ def keys_stand_for_sessions(option: SetOption, aws_in_memory: None) -> Iterator[
     """Also makes asynchronous invocations succeed."""
     option("session_for_api_keys", "true")
     with ExitStack() as stack:
-        for function in load_template(environ={}).functions:
+        for function in template().functions:
             if "FunctionName" in RESOURCES[function.logical_id]["Properties"]:
                 stack.enter_context(handed_over(function.name))
         yield

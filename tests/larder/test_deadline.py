@@ -12,7 +12,7 @@ from larder import aws
 from larder.deadline import KEPT_BACK_S, SHORT_S, request_deadline, short_deadline
 from larder.errors import TryAgain
 from larder.tables import ARTIFACTS
-from local.template import load_template
+from tests.default_template import template
 from tests.hooks import hooked
 
 pytestmark = pytest.mark.usefixtures("aws_in_memory")
@@ -81,5 +81,5 @@ def test_an_attempt_that_starts_late_ends_before_the_function() -> None:
     for client in (aws.dynamodb(), aws.s3(), aws.lambda_(), aws.secrets_manager()):
         config: Any = client.meta.config
         assert config.connect_timeout + config.read_timeout < KEPT_BACK_S
-    routes = load_template(environ={}).routes
+    routes = template().routes
     assert {route.function.timeout_s for route in routes} == {25}

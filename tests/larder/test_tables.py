@@ -47,7 +47,7 @@ from larder.tables import (
     read_together,
     try_commit,
 )
-from local.template import load_template
+from tests.default_template import template
 from tests.faults import Answer, answering, error, refusing, reply
 from tests.hooks import hooked
 
@@ -87,7 +87,7 @@ TABLES = {
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_each_table_has_its_key_of_the_template(table: Table) -> None:
-    (described,) = (one for one in load_template(environ={}).tables if one.name == table.name())
+    (described,) = (one for one in template().tables if one.name == table.name())
     schema = described.create_table["KeySchema"]
     names = {one["KeyType"]: one["AttributeName"] for one in schema}
     assert table.typed_key(("hash", "range")) == {

@@ -33,7 +33,7 @@ from larder.instance import restart
 from larder.settings import settings
 from larder.tables import ARTIFACTS, IDENTITY, TEAMS, commit
 from larder.web.log import logger
-from local.template import load_template
+from tests.default_template import template
 from tests.proofs.fault_deliveries import AT_ONCE, DELIVERIES
 from tests.proofs.fault_deliveries import run as deliver
 from tests.proofs.fault_page import COLUMNS, NOT_RUN, render, rows_of
@@ -118,8 +118,8 @@ def _is_slow(fault: Fault) -> bool:
 
 def limit_s(scenario: Scenario) -> int:
     """The time limit of the function. The gateway gives up after 30 s, clients after 30 or 60."""
-    template = load_template(environ={})
-    own = [one.timeout_s for one in template.functions if one.logical_id == scenario.route]
+    functions = template().functions
+    own = [one.timeout_s for one in functions if one.logical_id == scenario.route]
     return own[0] if own else FUNCTION_S
 
 

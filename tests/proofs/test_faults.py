@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from larder.instance import restart
-from local.template import load_template
+from tests.default_template import template
 from tests.proofs import fault_page
 from tests.proofs.fault_deliveries import AT_ONCE, DELIVERIES, Delivery, run
 from tests.proofs.fault_matrix import OUTCOMES, run_scenario, sweep_and_check
@@ -34,7 +34,7 @@ SEED = int(os.environ.get("FAULT_SEED") or secrets.randbelow(10**9))
 CELLS_EACH = int(os.environ.get("FAULT_CELLS") or 1)
 PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
 
-SCHEDULED = {one.function.logical_id for one in load_template(environ={}).schedules}
+SCHEDULED = {one.function.logical_id for one in template().schedules}
 
 _SLOW = {"no answer", "no answer, done", "late"}
 """Faults for `make faults`, and for the tests at the end of this module."""
@@ -82,10 +82,10 @@ def test_delivery(one: Delivery, world: World, left: list[Subject]) -> None:
 
 def names() -> list[str]:
     """Every route of the template, and every function without one."""
-    template = load_template(environ={})
-    routed = {route.function.logical_id for route in template.routes}
-    routes = [route.key for route in template.routes]
-    return routes + [one.logical_id for one in template.functions if one.logical_id not in routed]
+    deployed = template()
+    routed = {route.function.logical_id for route in deployed.routes}
+    routes = [route.key for route in deployed.routes]
+    return routes + [one.logical_id for one in deployed.functions if one.logical_id not in routed]
 
 
 @pytest.mark.parametrize("name", names())

@@ -12,6 +12,7 @@ from larder import clock
 from larder.settings import settings
 from larder.trust.models import NewRule, Rule
 from larder.trust.rules import create_rule
+from tests.conftest import BeginWith
 from tests.issuer import ORIGIN, Issuer, github_claims
 from tests.requests import Cloud, Reply, Sender
 from tests.trust.exchanging import exchange
@@ -46,7 +47,11 @@ class Trusting:
 
 
 @pytest.fixture
-def trusting(cloud: Cloud) -> Trusting:
+def trusting(begin_with: BeginWith, cloud: Cloud) -> Trusting:
+    return begin_with(_make_trusting, cloud)
+
+
+def _make_trusting(cloud: Cloud) -> Trusting:
     issuer = Issuer()
     issuer.publish()
     return Trusting(cloud, made_rule(cloud, provider="github", pinned=GITHUB_IDS), issuer)
@@ -58,8 +63,8 @@ def made_rule(cloud: Cloud, **new: Any) -> Rule:
 
 
 @pytest.fixture
-def unprotected(cloud: Cloud) -> Scene:
-    return make_scene(cloud)
+def unprotected(begin_with: BeginWith, cloud: Cloud) -> Scene:
+    return begin_with(make_scene, cloud)
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ import time_machine
 
 from larder import aws
 from larder.artifacts.models import NULL_VERSION
+from larder.aws import boto
 from larder.settings import settings
-from local.template import load_template
+from tests.default_template import template
 from tests.direct_uploads import keeping_no_versions
 
 Stored = dict[str, Any]
@@ -20,9 +21,7 @@ Stored = dict[str, Any]
 
 def taken() -> Stored:
     return {
-        "tables": {
-            table.logical_id: _items(table.name) for table in load_template(environ={}).tables
-        },
+        "tables": {table.logical_id: _items(table.name) for table in template().tables},
         "objects": _objects(),
         "signing_secret": aws.read_secret(settings().signing_secret)[0],
     }
@@ -39,7 +38,7 @@ def put_back(stored: Stored) -> None:
         if has_version:
             # S3 chooses the id of a version, so items get the new one.
             versions[one["version"]] = version
-    for table in load_template(environ={}).tables:
+    for table in template().tables:
         for item in stored["tables"].get(table.logical_id, []):
             named = item.get("version", {}).get("S")
             renamed = {"version": {"S": versions[named]}} if named in versions else {}
@@ -63,7 +62,7 @@ def _put_object(one: dict[str, Any]) -> str:
 
 def empty(logical_id: str) -> None:
     """Delete every item of one table."""
-    (table,) = (one for one in load_template(environ={}).tables if one.logical_id == logical_id)
+    (table,) = (one for one in template().tables if one.logical_id == logical_id)
     names = [one["AttributeName"] for one in table.create_table["KeySchema"]]
     for item in _items(table.name):
         key = {name: item[name] for name in names}
@@ -80,7 +79,7 @@ def _objects() -> list[dict[str, Any]]:
     bucket = settings().artifacts_bucket
     found = []
     for listed in aws.s3().list_objects_v2(Bucket=bucket).get("Contents", []):
-        stored = aws.s3().get_object(Bucket=bucket, Key=listed["Key"])
+        stored = boto.client("s3").get_object(Bucket=bucket, Key=listed["Key"])
         found.append(
             {
                 "key": listed["Key"],

@@ -21,7 +21,8 @@ from larder.settings import settings
 from larder.signing import sign
 from larder.teams.models import Role
 from larder.teams.teams import create_team, delete_team
-from tests.conftest import SetOption, template
+from tests.conftest import SetOption
+from tests.default_template import template
 from tests.faults import answering, error, unreachable
 from tests.functions.accounts.conftest import PASSWORD
 from tests.functions.accounts.hostile import BODIES, NOT_TEXTS, TEXTS, with_lone_surrogate
