@@ -31,7 +31,7 @@ from larder.teams.teams import create_team
 from larder.trust.models import NewRule
 from larder.trust.rules import create_rule
 from tests.catalogue import valid
-from tests.conftest import SetOption
+from tests.conftest import BeginWith, SetOption
 from tests.direct_uploads import PREFLIGHT, announce, offer, put_object, upload, versions_of
 from tests.hooks import hooked
 from tests.issuer import ORIGIN, Issuer, github_claims
@@ -140,9 +140,9 @@ def session_token(cloud: Cloud) -> str:
 
 
 @pytest.fixture
-def stored(cloud: Cloud) -> Cloud:
+def stored(begin_with: BeginWith, cloud: Cloud) -> Cloud:
     """A cloud with a small and a large artifact, and a new instance."""
-    return with_artifacts(cloud)
+    return begin_with(with_artifacts, cloud)
 
 
 def with_artifacts(cloud: Cloud) -> Cloud:
@@ -213,10 +213,18 @@ OTHER_TOKENS: dict[str, Callable[[Cloud], str]] = {
 }
 
 
-@pytest.mark.parametrize("token", TRUSTED_TOKENS)
-@pytest.mark.parametrize("trusted", [True, False], ids=["trusted", "untrusted"])
-@pytest.mark.parametrize("heat", ["warm", "cold"])
-@pytest.mark.parametrize("name", REQUESTS)
+PROTECTED = [
+    (name, heat, trusted, token)
+    for number, name in enumerate(REQUESTS)
+    for heat in ("warm", "cold")
+    # Each pair of values occurs, and each request has all of them.
+    for trusted, token in zip(
+        (True, False), ("key", "CI job") if number % 2 else ("CI job", "key"), strict=True
+    )
+]
+
+
+@pytest.mark.parametrize(("name", "heat", "trusted", "token"), PROTECTED)
 def test_sequential_round_trips_in_a_protected_team(
     name: str, heat: str, trusted: bool, token: str, stored: Cloud
 ) -> None:
