@@ -16,7 +16,11 @@ app = cache_api()
 def record_events(events: Events, client: Client, principal: UsageReporter) -> EmptyResponse:
     """POST /v8/artifacts/events: store the hits and misses of a build and add them to the figures of the day."""
     reporter = Reporter(
-        key_id=principal.credential.id, ci=client.ci, interactive=client.interactive
+        key_id=principal.credential.id,
+        user_id=None if principal.is_ci_job else principal.user_id,
+        rule_id=principal.key.rule_id if principal.key else None,
+        ci=client.ci,
+        interactive=client.interactive,
     )
     service.record(principal.owner, events, reporter, now=clock.now())
     return empty_response()

@@ -28,7 +28,7 @@ def reported(
     hits = tasks.get("remote_hits", 0) + tasks.get("local_hits", 0)
     figures = Figures(hits=hits, time_saved_ms=time_saved_ms, **tasks)
     event = UsageEvent(session_id="s", source="REMOTE", event="HIT", hash="abc", duration_ms=0)
-    reporter = Reporter(key_id="key", ci=ci, interactive=None)
+    reporter = Reporter(key_id="key", user_id="user", ci=ci, interactive=None)
     now = clock.now() - timedelta(days=days_ago)
     add_batch(owner, [event], figures, reporter, now=now)
 

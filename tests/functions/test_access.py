@@ -55,6 +55,7 @@ GET     /v1/artifacts/{hash}     yes   yes   role   role      role   | yes     y
 DELETE  /v1/artifacts/{hash}     yes   yes   role   role      role   | yes     yes      yes    yes        | 402
 DELETE  /v1/artifacts            yes   yes   role   role      role   | yes     yes      yes    yes        | 402
 GET     /v1/usage                yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
+GET     /v1/usage/by             yes   yes   role   role      role   | yes     yes      yes    yes        | 402
 GET     /v1/storage              yes   yes   role   role      role   | yes     yes      yes    yes        | 402
 GET     /v1/audit                yes   yes   role   role      role   | yes     yes      yes    yes        | yes
 POST    /v1/runs                 yes   yes   yes    yes       reads  | yes     yes      yes    yes        | 402
@@ -122,9 +123,10 @@ USAGE = "GET /v1/usage"
 AUDIT = "GET /v1/audit"
 """A key reads that of its team, but not that of its user."""
 STORAGE = "GET /v1/storage"
+USAGE_BY = "GET /v1/usage/by"
 REMOVALS = "GET /v1/artifacts/removals"
 
-MANAGES = [SET_STATUS, LIST, REMOVALS, STORAGE, INSPECT, DELETE, DELETE_WRITTEN]
+MANAGES = [SET_STATUS, LIST, REMOVALS, STORAGE, USAGE_BY, INSPECT, DELETE, DELETE_WRITTEN]
 ENDPOINTS = [PUT, PREFLIGHT, GET, HEAD, QUERY, EVENTS, STATUS, *MANAGES, USAGE]
 """Endpoints that check the token and act for the team in the query."""
 

@@ -36,6 +36,7 @@ BY_BEARER, IN_PERSON = paths("bearer"), paths("sessionToken")
 
 FOR_ANYBODY = {
     "GET /",
+    "GET /api/auth/console",
     "GET /api/auth/get-session",
     "GET /api/auth/ok",
     "GET /api/auth/reset-password/{token}",

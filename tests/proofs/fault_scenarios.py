@@ -557,6 +557,16 @@ def storage(s: Subject) -> Play:
     assert replies[-1].json["storage"]["storedBytes"] == 3_000
 
 
+@scenario("GET /v1/usage/by")
+def usage_by(s: Subject) -> Play:
+    batch = [valid("POST /v8/artifacts/events", hash=s.hash).json[0]]
+    assert s.send("POST", "/v8/artifacts/events", json_body=batch).status == 200
+    yield lambda: s.send("GET", "/v1/usage/by?what=key")
+    replies = yield None
+    assert isinstance(replies, list)
+    assert [one["hits"] for one in replies[-1].json["keys"]] == [1]
+
+
 @scenario("GET /v1/usage")
 def usage(s: Subject) -> Play:
     stored_before(s, made())
@@ -843,6 +853,18 @@ def extend_session(s: Subject) -> Play:
     with later(timedelta(days=2)):
         yield lambda: s.ask("GET", "/get-session", token=token)
         yield None
+    with later(timedelta(days=8)):
+        assert find_session(token, now=clock.now()) is not None
+
+
+@scenario("GET /api/auth/console")
+def console(s: Subject) -> Play:
+    token = s.session()
+    with later(timedelta(days=2)):
+        yield lambda: s.ask("GET", "/console", token=token)
+        replies = yield None
+    assert isinstance(replies, list)
+    assert [one["id"] for one in replies[-1].json["teams"]] == [s.team.id]
     with later(timedelta(days=8)):
         assert find_session(token, now=clock.now()) is not None
 

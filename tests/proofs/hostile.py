@@ -162,6 +162,7 @@ ABOUT_A_TEAM = [
     "GET /v1/runs",
     "POST /v1/runs",
     "GET /v1/usage",
+    "GET /v1/usage/by",
     "GET /v1/storage",
     "GET /v1/audit",
     "PUT /v1/artifacts/status",

@@ -86,6 +86,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "POST /api/auth/sign-in/email": {},
     "POST /api/auth/sign-up/email": {},
     "GET /api/auth/get-session": {},
+    "GET /api/auth/console": {},
     "POST /api/auth/update-user": {},
     "POST /api/auth/api-key/create": {},
     "GET /api/auth/api-key/get": {},

@@ -28,7 +28,7 @@ ATTEMPTS = 8
 def reporting(owner: str, vendor: int) -> Callable[[], int]:
     """A build that reports until it succeeds, which no client does. Returns its number of events."""
     events = [HIT] * (1 + vendor)
-    reporter = Reporter(key_id="key", ci=f"VENDOR_{vendor}", interactive=None)
+    reporter = Reporter(key_id="key", user_id="user", ci=f"VENDOR_{vendor}", interactive=None)
 
     def report() -> int:
         for _ in range(10):
@@ -59,7 +59,7 @@ def test_a_hundred_builds_that_end_in_one_second_are_counted_once_each(
     new_team: Cloud, report_lines: list[str]
 ) -> None:
     owner, builds = new_team.team.id, 100
-    reporter = Reporter(key_id="key", ci="GITHUB_ACTIONS", interactive=None)
+    reporter = Reporter(key_id="key", user_id="user", ci="GITHUB_ACTIONS", interactive=None)
 
     def report(number: int) -> float:
         record(owner, [HIT] * (1 + number), reporter, now=NOON)

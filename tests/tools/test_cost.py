@@ -53,7 +53,7 @@ def test_the_bill_of_a_team_matches_a_manual_calculation(book: Book) -> None:
     functions = (api + 22_000) * 0.20 / MILLION + milliseconds / 1000 * 0.5 * 0.0000133334
     assert lines["functions"] == pytest.approx(functions)
     reads = 22_000 * 6 + 11_000 * (7 + 4 + 5) + 440 * (5 + 4)
-    writes = 11_000 * (2 + 15 + 15) + 440 * 14
+    writes = 11_000 * (2 + 15 + 15) + 440 * 16
     stored = 11_000 * 30 / (730 / 24)
     tables = reads * 0.125 / MILLION + writes * 0.625 / MILLION + stored * 1_200 / 1e9 * 0.25
     assert lines["tables"] == pytest.approx(tables)

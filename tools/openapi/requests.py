@@ -102,6 +102,10 @@ _REVISION = matching(models.REVISION)
 _ANY_TEXT: Schema = {"type": "string"}
 
 # The parameters that each parser reads.
+_PERIOD = (
+    _query("from", {"type": "string", "format": "date"}, "The first day, in UTC."),
+    _query("to", {"type": "string", "format": "date"}, "The last day, in UTC. Today by default."),
+)
 _ARTIFACTS = (
     _query(
         "limit",
@@ -296,17 +300,18 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
         ),
         _query("offset", _number(0, team_query.MAX_OFFSET, 0), "`next` of the previous page."),
     ),
-    usage_query.period_query: (
-        _query("from", {"type": "string", "format": "date"}, "The first day, in UTC."),
+    usage_query.period_query: _PERIOD,
+    usage_query.period_by_key_query: (
         _query(
-            "to", {"type": "string", "format": "date"}, "The last day, in UTC. Today by default."
+            "what",
+            {"type": "string", "enum": ["key"]},
+            "What the figures are divided by.",
+            required=True,
         ),
+        *_PERIOD,
     ),
     runs_query.runs_query: (
-        _query("from", {"type": "string", "format": "date"}, "The first day, in UTC."),
-        _query(
-            "to", {"type": "string", "format": "date"}, "The last day, in UTC. Today by default."
-        ),
+        *_PERIOD,
         _query(
             "limit",
             _number(1, runs_query.MAX_RUNS, runs_query.DEFAULT_RUNS),

@@ -48,7 +48,7 @@ def usage(send: Sender, query: str = "") -> Any:
 
 def hits(owner: str, days_ago: int, count: int, ci: str | None = None) -> None:
     event = UsageEvent(session_id="s", source="REMOTE", event="HIT", hash="abc", duration_ms=1000)
-    reporter = Reporter(key_id="key", ci=ci, interactive=None)
+    reporter = Reporter(key_id="key", user_id="user", ci=ci, interactive=None)
     record(owner, [event] * count, reporter, now=clock.now() - timedelta(days=days_ago))
 
 

@@ -24,12 +24,12 @@ from tests.proofs.aws_calls import counted
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HIT = UsageEvent(session_id="s", source="REMOTE", event="HIT", hash="abc", duration_ms=10)
-REPORTER = Reporter(key_id="key", ci=None, interactive=None)
+REPORTER = Reporter(key_id="key", user_id="user", ci=None, interactive=None)
 MISS = UsageEvent(session_id="s", source="LOCAL", event="MISS", hash="abc", duration_ms=0)
 
 
 def by(ci: str | None, *, interactive: bool | None = None) -> Reporter:
-    return Reporter(key_id="key", ci=ci, interactive=interactive)
+    return Reporter(key_id="key", user_id="user", ci=ci, interactive=interactive)
 
 
 def figures_of_today(owner: str) -> Figures:

@@ -19,6 +19,9 @@ MAX_CI_VENDORS = 10
 OTHER_CI = "other"
 """The name for further vendors, and for names that are not valid. It is lower-case, so no vendor can have it."""
 
+MAX_KEY_PARTS = 50
+"""The most keys that the usage by key names."""
+
 _CI_VENDOR = re.compile(r"[A-Z0-9_]{1,32}")
 _NO_LETTERS = re.compile(r"[^A-Z0-9]+")
 
@@ -36,11 +39,21 @@ class UsageEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reporter:
-    """The sender of a batch of events. `ci` is None if the client names no CI, as on a developer's machine."""
+    """The sender of a batch of events. `ci` is None if the client names no CI, as on a developer's machine.
+
+    `key_id` is the id of a key or session, and `user_id` its user. The token of a CI job has `rule_id` instead.
+    """
 
     key_id: str
+    user_id: str | None
+    rule_id: str | None = None
     ci: str | None
     interactive: bool | None
+
+    @property
+    def counted_as(self) -> str:
+        """Each job has a key of its own, so all jobs of a rule count as the rule."""
+        return self.rule_id or self.key_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +75,11 @@ class Figures:
     time_saved_ms: int = 0
     untimed_hits: int = 0
 
+    @property
+    def tasks(self) -> int:
+        """As docs/usage.md counts them: a task that this cache restored was missed on the client's disk."""
+        return self.local_hits + self.remote_hits + self.remote_misses
+
 
 FIGURES = tuple(figure.name for figure in fields(Figures))
 
@@ -77,6 +95,23 @@ class Day:
     by_ci: Mapping[str, Figures] = field(default_factory=dict)
     uploads: Uploads = field(default_factory=Uploads)
     stored: Stored | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyPart:
+    """The figures of one key, session or rule in a period. `user_id` is None for a rule."""
+
+    id: str
+    user_id: str | None
+    figures: Figures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageByKey:
+    """The keys of a period with the most tasks, at most MAX_KEY_PARTS, and what all others add up to."""
+
+    parts: Sequence[KeyPart]
+    others: Figures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,8 @@ change an item, so a day has 16 parts, which readers add up: builds that end at 
 
 Each figure is an attribute with its name, and for each CI vendor another one, `ci.<vendor>.<name>`. `ci_vendors` is the
 set of these vendors, which has at most MAX_CI_VENDORS. `(owner, "<hour>#<key id>#<part>")` counts the events that a key
-has reported in an hour.
+has reported in an hour, and `(owner, "by#<day>#<id>#<part>")` has its figures of the day, where the id is that of the
+key, or of the rule that gave it to a job.
 
 `(owner, "<day>")` has the day's uploads, which the sweep copies here from the owner's totals
 (artifacts/repository/totals.py), what the owner stored at the day's check of the totals, and the figures that version
@@ -35,6 +36,7 @@ from larder.usage.models import (
     OTHER_CI,
     Day,
     Figures,
+    KeyPart,
     Reporter,
     UsageEvent,
     add_days,
@@ -44,7 +46,11 @@ from larder.usage.models import (
 from larder.usage.uploads import Stored, Uploads
 
 _DAY = "day#"
+_BY = "by#"
 _DAY_LENGTH = len("YYYY-MM-DD")
+
+KEY_DAYS = 366
+"""How long the figures of each key are stored."""
 
 PARTS = 16
 """The parts of a day, and of the events of a key in an hour."""
@@ -86,6 +92,7 @@ def add_batch(
             USAGE.put(batch),
             _roll_up(owner, f"{_DAY}{day}#{part}", figures, counted_as),
             _count(owner, f"{reporter.key_id}#{part}", len(events), now),
+            _roll_up_key(owner, f"{_BY}{day}#{reporter.counted_as}#{part}", figures, reporter, now),
         ):
             return
     # OTHER_CI has room in every day, so it was the count of the key.
@@ -103,6 +110,23 @@ def read_days(owner: str, days: Sequence[date]) -> list[Day]:
     for item in chain.from_iterable([*found, reading.result()]):
         by_day[item["day"].removeprefix(_DAY)[:_DAY_LENGTH]].append(_day(item))
     return [_one_day(by_day[day.isoformat()]) for day in days]
+
+
+def read_keys(owner: str, first: date, last: date) -> list[KeyPart]:
+    """The figures of each key, in no order. The cost grows with the keys that reported on each day."""
+    sums: dict[str, dict[str, int]] = {}
+    users: dict[str, str | None] = {}
+    within = between("day", f"{_BY}{first.isoformat()}#", f"{_BY}{last.isoformat()}#~")
+    for item in USAGE.query(equals(owner=owner) & within, consistent=False):
+        id = item["day"].split("#")[2]
+        figures = sums.setdefault(id, dict.fromkeys(FIGURES, 0))
+        for name in FIGURES:
+            figures[name] += item.get(name, 0)
+        users[id] = item.get("user_id")
+    return [
+        KeyPart(id=id, user_id=users[id], figures=Figures(**figures))
+        for id, figures in sums.items()
+    ]
 
 
 def set_uploads(owner: str, day: date, uploads: Uploads) -> None:
@@ -184,6 +208,22 @@ def _roll_up(owner: str, item: str, figures: Figures, vendor: str | None) -> Wri
             | size_below(ci_vendors=MAX_CI_VENDORS)
         )
     return USAGE.update(owner, item, add=added, when=has_room)
+
+
+def _roll_up_key(
+    owner: str, item: str, figures: Figures, reporter: Reporter, now: datetime
+) -> Write:
+    """Add to the figures of a key in a part of the day."""
+    ends_at = now + timedelta(days=KEY_DAYS)
+    return USAGE.update(
+        owner,
+        item,
+        add={name: number for name, number in asdict(figures).items() if number},
+        set={
+            "user_id": reporter.user_id,
+            "expires_at": to_epoch_seconds(ends_at),
+        },
+    )
 
 
 def _count(owner: str, counter: str, events: int, now: datetime) -> Write:

@@ -5,7 +5,16 @@ from dataclasses import replace
 from datetime import date, datetime
 
 from larder.usage import repository
-from larder.usage.models import Period, Reporter, Usage, UsageEvent, add_up
+from larder.usage.models import (
+    MAX_KEY_PARTS,
+    Period,
+    Reporter,
+    Usage,
+    UsageByKey,
+    UsageEvent,
+    add_figures,
+    add_up,
+)
 from larder.usage.uploads import Stored, Uploads
 
 
@@ -52,6 +61,16 @@ def read_usage(
             for day, kept in days
         ],
     )
+
+
+def read_usage_by_key(owner: str, period: Period) -> UsageByKey:
+    """The figures of each key, session and rule in the period. The ones with the most tasks come first."""
+    found = sorted(
+        repository.read_keys(owner, period.first, period.last),
+        key=lambda part: (-part.figures.tasks, part.id),
+    )
+    others = add_figures(part.figures for part in found[MAX_KEY_PARTS:])
+    return UsageByKey(parts=found[:MAX_KEY_PARTS], others=others)
 
 
 def delete_usage(owner: str, *, has_time: Callable[[], bool] = lambda: True) -> bool:

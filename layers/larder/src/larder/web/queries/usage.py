@@ -11,6 +11,7 @@ from larder.web.parameters import BearerToken, check_parameters
 from larder.web.powertools.resolver import Depends, Request
 
 MAX_DAYS = 366
+MAX_DAYS_BY_KEY = 31
 DEFAULT_DAYS = 30
 
 _DAY = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
@@ -23,7 +24,16 @@ def period_query(_token: BearerToken, request: Request) -> Period:
     return parse_period(query.get("from"), query.get("to"))
 
 
-def parse_period(first: str | None, last: str | None) -> Period:
+def period_by_key_query(_token: BearerToken, request: Request) -> Period:
+    """The same, with what the figures are divided by, and for MAX_DAYS_BY_KEY. Raises InvalidRequest."""
+    check_parameters(request, "what", "from", "to")
+    query = request.query_parameters or {}
+    if query.get("what") != "key":
+        raise InvalidRequest("what", "must be key")
+    return parse_period(query.get("from"), query.get("to"), longest=MAX_DAYS_BY_KEY)
+
+
+def parse_period(first: str | None, last: str | None, *, longest: int = MAX_DAYS) -> Period:
     """Raises InvalidRequest."""
     until = clock.now().date() if last is None else _day("to", last)
     if first is None:
@@ -31,8 +41,8 @@ def parse_period(first: str | None, last: str | None) -> Period:
     period = Period(first=_day("from", first), last=until)
     if period.first > period.last:
         raise InvalidRequest("from", "must not be after `to`, or today without one")
-    if len(period.days) > MAX_DAYS:
-        raise InvalidRequest("from", f"must be at most {MAX_DAYS} days before `to`, both included")
+    if len(period.days) > longest:
+        raise InvalidRequest("from", f"must be at most {longest} days before `to`, both included")
     return period
 
 
@@ -46,3 +56,4 @@ def _day(name: str, text: str) -> date:
 
 
 PeriodAsked = Annotated[Period, Depends(period_query)]
+PeriodByKeyAsked = Annotated[Period, Depends(period_by_key_query)]

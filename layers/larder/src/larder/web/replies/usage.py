@@ -4,7 +4,7 @@ from typing import TypedDict
 
 from larder.clock import IsoDate, to_iso_date
 from larder.teams.models import Block, CachingStatus
-from larder.usage.models import Day, Figures, Usage, without_ci
+from larder.usage.models import Day, Figures, Period, Usage, UsageByKey, without_ci
 from larder.web.principals.cache import CachePrincipal
 
 
@@ -66,6 +66,34 @@ class UsageJson(PeriodJson, TypedDict):
     total: TotalJson
     ci: list[CiFiguresJson]
     days: list[DayJson]
+
+
+class KeyFiguresJson(FiguresJson):
+    """The part of one key or session, or of the rule of CI jobs, whose `userId` is null."""
+
+    id: str
+    userId: str | None
+
+
+class UsageByJson(PeriodJson, TypedDict):
+    """`keys` are the ones with the most tasks, and `others` adds up the rest."""
+
+    owner: str
+    keys: list[KeyFiguresJson]
+    others: FiguresJson
+
+
+def usage_by_key_json(owner: str, period: Period, usage: UsageByKey) -> UsageByJson:
+    return {
+        "owner": owner,
+        "from": to_iso_date(period.first),
+        "to": to_iso_date(period.last),
+        "keys": [
+            {"id": part.id, "userId": part.user_id, **_figures_json(part.figures)}
+            for part in usage.parts
+        ],
+        "others": _figures_json(usage.others),
+    }
 
 
 def usage_json(principal: CachePrincipal, usage: Usage) -> UsageJson:

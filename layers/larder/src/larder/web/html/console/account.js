@@ -1,12 +1,13 @@
 // The user's account: name, email address, password and sessions.
 
-function Account({ user, session, reloadUser }) {
+function Account({ user, session, operator, reload }) {
   const [isDeleting, setDeleting] = useState(false);
   return html`<${Head} title="Your account"><${Button} onClick=${signOut}>Sign out<//><//>
-    <${Profile} user=${user} reloadUser=${reloadUser} />
-    ${isTrue(own.changesEmail) && html`<${EmailAddress} user=${user} reloadUser=${reloadUser} />`}
-    <${Password} user=${user} reloadUser=${reloadUser} />
-    <${Sessions} user=${user} session=${session} reloadUser=${reloadUser} />
+    ${operator && html`<p class="soft">You are an operator of this deployment: the larder command sets quotas and blocks, and manages all users and teams.</p>`}
+    <${Profile} user=${user} reload=${reload} />
+    ${isTrue(own.changesEmail) && html`<${EmailAddress} user=${user} session=${session} reload=${reload} />`}
+    <${Password} user=${user} reload=${reload} />
+    <${Sessions} user=${user} session=${session} reload=${reload} />
     ${isTrue(own.deletesUser) && html`<${Card} title="Delete your account">
       <p>Your keys and sessions end at once. What you stored for teams stays with them.</p>
       <${Button} kind="danger" onClick=${() => setDeleting(true)}>Delete your account<//>
@@ -25,12 +26,12 @@ async function signOut() {
   location.assign("/");
 }
 
-function Profile({ user, reloadUser }) {
+function Profile({ user, reload }) {
   const act = async ({ name }) => {
     const { problem } = await call("POST", "/api/auth/update-user", { name });
     if (problem) return problem;
     announce("Saved.");
-    reloadUser();
+    reload();
   };
   return html`<${Card} title="Profile">
     <${Form} action="Save" busy="Saving …" act=${act}>
@@ -39,12 +40,12 @@ function Profile({ user, reloadUser }) {
   <//>`;
 }
 
-function EmailAddress({ user, reloadUser }) {
+function EmailAddress({ user, session, reload }) {
   const [asksPassword, setAsksPassword] = useState(false);
   const verify = async () => {
     const { problem } = await call("POST", "/api/auth/send-verification-email", { email: user.email, callbackURL: "/console/account" });
     announce(problem ?? "We have sent you a link.");
-    reloadUser();
+    reload();
   };
   const act = async ({ newEmail, password }) => {
     const { code, problem } = await call("POST", "/api/auth/change-email", { newEmail, callbackURL: "/console/account", ...(password && { password }) });
@@ -60,7 +61,7 @@ function EmailAddress({ user, reloadUser }) {
     ${!user.emailVerified && html`<p><${Button} onClick=${verify}>Send a link to verify it<//></p>`}
     <${Form} kind="second" action="Change the address" busy="Sending a link …" act=${act}>
       <${Field} label="New email address" name="newEmail" type="text" inputmode="email" required autocomplete="email" autocapitalize="none" spellcheck="false" data-example="Enter an email address, such as ada@example.com." />
-      ${asksPassword && html`<${PasswordField} label="Password" name="password" />`}
+      ${(asksPassword || !session.fresh) && html`<${PasswordField} label="Password" name="password" />`}
     <//>
   <//>`;
 }
@@ -68,7 +69,7 @@ function EmailAddress({ user, reloadUser }) {
 // Password managers need to know which account's password it is.
 const Username = ({ user }) => html`<input class="hidden-text" type="text" autocomplete="username" value=${user.email} readonly tabindex="-1" aria-hidden="true" />`;
 
-function Password({ user, reloadUser }) {
+function Password({ user, reload }) {
   const [round, setRound] = useState(0);
   const act = async ({ currentPassword, newPassword, others }) => {
     const body = { currentPassword, newPassword, revokeOtherSessions: others === "on" };
@@ -77,7 +78,7 @@ function Password({ user, reloadUser }) {
     announce("The password is changed.");
     setRound(round + 1);
     // Ending the other sessions starts a new one here.
-    reloadUser();
+    reload();
   };
   return html`<${Card} title="Password">
     <${Form} key=${round} kind="second" action="Change the password" busy="Changing the password …" act=${act}>
@@ -100,7 +101,7 @@ function agentText(agent) {
   return browser ? `${browser}${system ? ` on ${system}` : ""}` : visible(agent.slice(0, 60));
 }
 
-function Sessions({ user, session, reloadUser }) {
+function Sessions({ user, session, reload }) {
   const sessions = useLoad("/api/auth/list-sessions");
   const revoke = async (one) => {
     const { problem } = await call("POST", "/api/auth/revoke-session", { token: one.token });
@@ -112,9 +113,9 @@ function Sessions({ user, session, reloadUser }) {
     announce(problem ?? "All other sessions are ended.");
     sessions.reload();
   };
-  if (sessions.code === "SESSION_NOT_FRESH")
+  if (!session.fresh || sessions.code === "SESSION_NOT_FRESH")
     return html`<${Card} title="Sessions"><${ConfirmIdentity} user=${user} session=${session} done=${async () => {
-      await reloadUser();
+      await reload();
       sessions.reload();
     }} /><//>`;
   const end = html`<${Button} kind="second small" onClick=${revokeOthers}>Sign out everywhere else<//>`;

@@ -15,35 +15,31 @@ function signIn() {
   location.assign(`/sign-in?next=${encodeURIComponent(location.pathname)}`);
 }
 
-/** Load the session and its user: `{ data: { session, user }, problem }`. `data` is null if no one is signed in. */
-async function loadSession() {
-  const reply = await request("GET", "/api/auth/get-session");
+/** Load the session, its user and their teams: `{ data, problem }`. `data` is null if no one is signed in. */
+async function loadConsole() {
+  const reply = await request("GET", "/api/auth/console");
   if (reply.problem) return reply;
-  if (reply.data === null) signIn();
-  else token = reply.data.session.token;
-  return reply;
+  const { data } = reply;
+  if (data === null) {
+    signIn();
+    return reply;
+  }
+  token = data.session.token;
+  const { next } = data.pagination;
+  const more = next === null ? { data: [] } : await loadAll("/v2/teams", "teams", "until", next);
+  return more.data ? { ...reply, data: { ...data, teams: [...data.teams, ...more.data] } } : more;
 }
 
-/** Load a list that comes in pages: `{ data: [...], problem }`. */
-async function loadAll(path, items, parameter) {
+/** Load a list that comes in pages, from the page `next` on: `{ data: [...], problem }`. */
+async function loadAll(path, items, parameter, next = null) {
   const found = [];
-  let next = "";
   do {
-    const { data, problem } = await call("GET", `${path}?limit=100${next}`);
+    const { data, problem } = await call("GET", `${path}?limit=100${next === null ? "" : `&${parameter}=${next}`}`);
     if (problem) return { data: null, problem };
     found.push(...data[items]);
-    next = data.pagination.next === null ? "" : `&${parameter}=${data.pagination.next}`;
-  } while (next);
+    next = data.pagination.next;
+  } while (next !== null);
   return { data: found, problem: null };
-}
-
-const loadTeams = () => loadAll("/v2/teams", "teams", "until");
-
-const started = new Map();
-
-/** Start a request that the first view will ask for, so that it does not wait for what the frame needs. */
-function loadAhead(path) {
-  started.set(path, call("GET", path));
 }
 
 let hiddenAt = null;
@@ -59,9 +55,7 @@ function useLoad(key, load = () => call("GET", key)) {
   const reload = () => setRound((before) => before + 1);
   useEffect(() => {
     let isCurrent = true;
-    const reply = started.get(key) ?? load();
-    started.delete(key);
-    reply.then(({ data, problem, status, code }) => {
+    load().then(({ data, problem, status, code }) => {
       // A failed repetition keeps what is shown.
       if (isCurrent)
         setState((before) => ({ key, problem, status, code, data: problem ? (before.key === key ? before.data : null) : data }));

@@ -58,31 +58,22 @@ function partsOf(path) {
 function Console() {
   const [path, setPath] = useState(location.pathname);
   showPath = setPath;
-  const [state, setState] = useState({ user: null, teams: null, problem: null });
+  const [state, setState] = useState({ user: null, problem: null });
   const load = async () => {
-    const { data, problem } = await loadSession();
-    if (problem) return setState((before) => ({ ...before, problem }));
-    if (data === null) return;
-    // The usage of an address with a team does not wait for the list of teams.
-    const { place, slug, view } = partsOf(location.pathname);
-    if (place === "t" && slug && view === "" && state.teams === null) loadAhead(usagePath({ query: `slug=${slug}` }, 30));
-    setState((before) => ({ ...before, ...data, problem: null }));
-    await reloadTeams();
-  };
-  const reloadTeams = async () => {
-    const { data, problem } = await loadTeams();
-    setState((before) => ({ ...before, teams: data ?? before.teams, problem }));
+    const { data, problem } = await loadConsole();
+    setState((before) => ({ ...before, ...data, problem }));
   };
   useEffect(() => {
     load();
   }, []);
-  const { user, session, teams, problem } = state;
-  if (teams === null || user === null)
+  const { user, session, operator, teams, problem } = state;
+  if (user === null)
     return html`<main class="wide page"><h1>Console</h1>${problem ? html`<${Problem} text=${problem} again=${load} />` : html`<${Loading} />`}</main>`;
-  return html`<${Frame} path=${path} user=${user} session=${session} teams=${teams} reloadUser=${load} reloadTeams=${reloadTeams} />`;
+  return html`<${Frame} path=${path} user=${user} session=${session} operator=${operator} teams=${teams} reload=${load} />`;
 }
 
-function Frame({ path, user, session, teams, reloadUser, reloadTeams }) {
+function Frame({ path, teams, ...shared }) {
+  const { user } = shared;
   const { place, slug, view } = partsOf(path);
   useEffect(() => {
     if (place !== "") return;
@@ -108,7 +99,7 @@ function Frame({ path, user, session, teams, reloadUser, reloadTeams }) {
   return html`<a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
     <${Bar} scope=${scope} place=${place} teams=${teams} user=${user} view=${view} />
     <main id="main" class="wide page">
-      <${View} key=${`${place} ${team?.id} ${view}`} scope=${scope} user=${user} session=${session} reloadUser=${reloadUser} reloadTeams=${reloadTeams} />
+      <${View} key=${`${place} ${team?.id} ${view}`} scope=${scope} ...${shared} />
     </main>
     <p id="announced" class="announced" role="status"></p>`;
 }

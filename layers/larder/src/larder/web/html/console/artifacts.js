@@ -11,7 +11,10 @@ async function loadNames({ team, manages }) {
   return { data: new Map(named), problem: null };
 }
 
-const NO_FILTER = { prefix: "", writer: "", ci: "", hours: "", order: "uploaded" };
+/** The own scopes of a protected team. Others have none. */
+const loadScopes = ({ team }) => loadAll(`/v1/teams/${team.id}/scopes`, "scopes", "cursor");
+
+const NO_FILTER = { scope: "", prefix: "", writer: "", ci: "", hours: "", order: "uploaded" };
 const PERIODS_STORED = [
   ["", "Any time"],
   ["1", "Last hour"],
@@ -20,8 +23,9 @@ const PERIODS_STORED = [
 ];
 
 /** The query of the filter. */
-function filterQuery({ prefix, writer, ci, hours, order }) {
+function filterQuery({ scope, prefix, writer, ci, hours, order }) {
   const named = {
+    scope,
     prefix,
     writer,
     ci,
@@ -41,6 +45,7 @@ function Artifacts({ scope, user }) {
   const cursor = cursors.at(-1);
   const loaded = useLoad(`/v1/artifacts?${scope.query}&limit=${PAGE_LENGTH}${filter}${cursor && `&cursor=${cursor}`}`);
   const names = useLoad(`names ${scope.path}`, () => loadNames(scope)).data ?? new Map();
+  const scopes = useLoad(`own scopes of ${scope.path}`, () => (scope.team ? loadScopes(scope) : Promise.resolve({ data: [] }))).data ?? [];
   const [open, setOpen] = useState(null);
   const [removals, setRemovals] = useState(0);
   const close = (hasChanged) => {
@@ -51,7 +56,7 @@ function Artifacts({ scope, user }) {
   };
   const search = (fields) => {
     setCursors([""]);
-    setFilter(filterQuery({ ...fields, prefix: fields.prefix.trim() }));
+    setFilter(filterQuery({ ...NO_FILTER, ...fields, prefix: fields.prefix.trim() }));
   };
   const isFiltered = filter.replace(/&order=\w+/, "") !== "";
   return html`<${Head} title="Artifacts"><div class="buttons">
@@ -59,11 +64,11 @@ function Artifacts({ scope, user }) {
       <${Button} onClick=${() => setOpen({ what: DeleteEverything })}>Delete all<//>
     </div><//>
     <${Removals} key=${removals} scope=${scope} names=${names} removed=${loaded.reload} />
-    <${Card}><${ArtifactsFilter} names=${names} search=${search} /><//>
+    <${Card}><${ArtifactsFilter} names=${names} scopes=${scopes} search=${search} /><//>
     <${Card}>
       <${Loaded} of=${loaded} lines=${8} show=${({ artifacts, pagination: { next, read } }) => html`
         ${artifacts.length > 0
-          ? html`<${ArtifactsTable} rows=${artifacts} names=${names} open=${setOpen} />`
+          ? html`<${ArtifactsTable} rows=${artifacts} names=${names} scopes=${scopes} open=${setOpen} />`
           : next !== null
             ? html`<p>None of these ${formats.number.format(read)} artifacts. There are more to search.</p>`
             : isFiltered || cursors.length > 1
@@ -77,7 +82,7 @@ function Artifacts({ scope, user }) {
     ${open && html`<${open.what} scope=${scope} user=${user} row=${open.row} names=${names} close=${close} />`}`;
 }
 
-function ArtifactsFilter({ names, search }) {
+function ArtifactsFilter({ names, scopes, search }) {
   return html`<${Form} class="in-a-row" role="search" kind="second" action="Search" busy="Searching …" act=${search}>
     <${Field} label="Hash begins with" name="prefix" type="search" autocomplete="off" autocapitalize="none" spellcheck="false" maxlength="128" />
     <${Field} label="Written by" name="writer">
@@ -91,6 +96,11 @@ function ArtifactsFilter({ names, search }) {
     <${Field} label="Stored" name="hours">
       ${PERIODS_STORED.map(([hours, text]) => html`<option value=${hours}>${text}</option>`)}
     <//>
+    ${scopes.length > 0 && html`<${Field} label="Cache" name="scope">
+      <option value="">Shared</option>
+      <option value="all">All</option>
+      ${scopes.map((one) => html`<option value=${one.id}>${scopeText(one, names)}</option>`)}
+    <//>`}
     <${Field} label="Order" name="order">
       <option value="uploaded">Newest first</option>
       <option value="hash">By hash</option>
@@ -108,10 +118,16 @@ function Writer({ row, names }) {
     ${row.ci && html` <${Tag}><${Name} of=${ciText(row.ci)} /><//>`}`;
 }
 
-function ArtifactsTable({ rows, names, open }) {
+function ArtifactsTable({ rows, names, scopes, open }) {
   const evicts = isTrue(own.evicts);
-  return html`<${Table} label="Artifacts" rows=${rows} id=${({ hash }) => hash} columns=${[
+  const isOwn = ({ scope }) => scope !== undefined && scope !== "shared";
+  const cacheOf = (row) => {
+    const of = scopes.find(({ id }) => id === row.scope);
+    return isOwn(row) ? (of ? scopeText(of, names) : visible(row.scope)) : "Shared";
+  };
+  return html`<${Table} label="Artifacts" rows=${rows} id=${({ hash, scope }) => `${hash} ${scope}`} columns=${[
     { title: "Hash", cell: (row) => html`<code>${row.hash}</code>` },
+    rows.some(isOwn) && { title: "Cache", cell: (row) => html`<bdi>${cacheOf(row)}</bdi>` },
     { title: "Size", number: true, cell: ({ size }) => bytesText(size) },
     { title: "Task took", number: true, cell: ({ taskDurationMs }) => (taskDurationMs === null ? "–" : durationText(taskDurationMs)) },
     { title: "Written by", cell: (row) => html`<${Writer} row=${row} names=${names} />` },
@@ -151,7 +167,7 @@ function ArtifactDetails({ scope, row, names, close }) {
 
 function DeleteArtifact({ scope, row, close }) {
   const act = async () => {
-    const { problem } = await call("DELETE", `/v1/artifacts/${row.hash}?${scope.query}`);
+    const { problem } = await call("DELETE", `/v1/artifacts/${row.hash}?${scope.query}${row.scope === undefined ? "" : `&scope=${row.scope}`}`);
     if (problem) return problem;
     announce("The artifact is deleted.");
     close(true);

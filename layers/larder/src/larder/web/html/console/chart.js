@@ -96,6 +96,6 @@ const TasksChart = ({ days }) => html`<${Legend} />
 /** A card with figures of each day, as a chart or as a table. */
 function DaysCard({ title, days, chart: Chart, table: Rows }) {
   const [isTable, setTable] = useState(false);
-  const toggle = html`<${Button} kind="second small" aria-pressed=${isTable} onClick=${() => setTable(!isTable)}>Show as table<//>`;
+  const toggle = html`<${Button} kind="second small" aria-pressed=${isTable} aria-label=${`Show as table: ${title}`} onClick=${() => setTable(!isTable)}>Show as table<//>`;
   return html`<${Card} title=${title} actions=${toggle}><${isTable ? Rows : Chart} days=${days} /><//>`;
 }

@@ -1,6 +1,6 @@
 // Create a team.
 
-function NewTeam({ user, reloadTeams }) {
+function NewTeam({ user, reload }) {
   const [slug, setSlug] = useState("");
   const [isTyped, setTyped] = useState(false);
   const [needsProof, setNeedsProof] = useState(false);
@@ -11,7 +11,7 @@ function NewTeam({ user, reloadTeams }) {
     const { data, code, problem } = await call("POST", "/v1/teams", { name: fields.name, slug: fields.slug });
     setNeedsProof(code === "email_not_proven");
     if (problem) return { problem, field: "slug" };
-    await reloadTeams();
+    await reload();
     go(`/console/t/${data.slug}`);
   };
   const prove = async () => {

@@ -2,6 +2,7 @@
 
 const PERIODS = [7, 30, 90, 180];
 const LIVE_SECONDS = 5;
+const MOST_DAYS_BY_KEY = 30;
 
 /** The usage of some days, up to today or to the day that is `before` days ago. */
 function usagePath(scope, days, before = 0) {
@@ -48,7 +49,7 @@ function Overview({ scope }) {
         : html`<${Figures} usage=${data} before=${before.data} period=${period} />
             <${DaysCard} title="Tasks per day (UTC)" days=${data.days} chart=${TasksChart} table=${TasksTable} />
             <${StoredDays} days=${data.days} />
-            <${Vendors} rows=${data.ci} />
+            <${Builds} scope=${scope} rows=${data.ci} period=${period} />
             ${scope.manages && html`<${StorageParts} scope=${scope} />`}`}`} />`;
 }
 
@@ -101,16 +102,39 @@ function changeText(rate, before, period) {
   return `${formats.tenths.format(points)} points ${rate > before ? "more" : "less"} than in the ${period} days before`;
 }
 
-function Vendors({ rows }) {
+/** What builds did, by CI. Owners and admins also see it by key. */
+function Builds({ scope, rows, period }) {
+  const [way, setWay] = useState("ci");
   const used = rows.filter(({ events }) => events > 0);
   if (used.length === 0) return null;
-  return html`<${Card} title="Where builds run">
-    <${Table} label="Where builds run" rows=${used} id=${({ ci }) => ci} columns=${[
-      { title: "CI", cell: ({ ci }) => html`<${Name} of=${ciText(ci)} />` },
-      { title: "Tasks", number: true, cell: (row) => formats.number.format(tasksOf(row)) },
-      { title: "From a cache", number: true, cell: (row) => rateText(hitRate(row)) },
-      { title: "Time saved", number: true, cell: (row) => durationText(row.timeSavedMs) },
-    ]} />
+  const choice = scope.manages && html`<${Field} label="Builds" value=${way} onChange=${({ target }) => setWay(target.value)}>
+    <option value="ci">By CI</option>
+    <option value="key">By key</option>
   <//>`;
+  return html`<${Card} title="Where builds run" actions=${choice}>
+    ${way === "ci"
+      ? html`<${BuildsTable} rows=${used} id=${({ ci }) => ci} columns=${[{ title: "CI", cell: ({ ci }) => html`<${Name} of=${ciText(ci)} />` }]} />`
+      : html`<${BuildsByKey} scope=${scope} days=${Math.min(period, MOST_DAYS_BY_KEY)} />`}
+  <//>`;
+}
+
+const BuildsTable = ({ columns, ...rest }) => html`<${Table} label="Where builds run" ...${rest} columns=${[
+  ...columns,
+  { title: "Tasks", number: true, cell: (row) => formats.number.format(tasksOf(row)) },
+  { title: "From a cache", number: true, cell: (row) => rateText(hitRate(row)) },
+  { title: "Time saved", number: true, cell: (row) => durationText(row.timeSavedMs) },
+]} />`;
+
+function BuildsByKey({ scope, days }) {
+  const loaded = useLoad(`/v1/usage/by?${scope.query}&what=key&from=${dayBefore(days - 1)}`);
+  const names = useLoad(`names of the builds ${scope.path}`, () => loadActivityNames(scope)).data ?? new Map();
+  const nameOf = (id) => (id === "" ? "All others" : (names.get(id) ?? `${id.slice(0, 8)}…`));
+  const columns = [
+    { title: "Key or rule", cell: ({ id }) => html`<${Name} of=${nameOf(id)} />` },
+    scope.team && { title: "User", cell: ({ id, userId }) => id && (userId ? html`<${Name} of=${nameOf(userId)} />` : html`<span class="soft">CI jobs</span>`) },
+  ].filter(Boolean);
+  return html`<${Loaded} of=${loaded} show=${({ keys, others }) => html`
+    <${BuildsTable} rows=${others.events ? [...keys, { id: "", ...others }] : keys} id=${({ id }) => id} columns=${columns} />
+    <p class="soft">The last ${days} days.</p>`} />`;
 }
 

@@ -21,6 +21,7 @@ function Protection({ scope }) {
   const { team } = scope;
   const protection = useLoad(`/v1/teams/${team.id}/protection`);
   const rules = useLoad(`/v1/teams/${team.id}/rules`);
+  const names = useLoad(`names ${scope.path}`, () => loadNames(scope)).data ?? new Map();
   const [open, setOpen] = useState(null);
   const close = (hasChanged) => {
     setOpen(null);
@@ -33,7 +34,7 @@ function Protection({ scope }) {
     <${Loaded} of=${protection} show=${(data) => html`<${State} scope=${scope} protection=${data} open=${setOpen} />`} />
     <${Loaded} of=${rules} show=${(data) => html`<${Rules} scope=${scope} rules=${data.rules} open=${setOpen} />`} />
     ${protection.data && html`<${ProtectionSettings} key=${JSON.stringify(protection.data)} scope=${scope} protection=${protection.data} reload=${protection.reload} />`}
-    ${scope.manages && html`<${Caches} scope=${scope} />`}
+    ${scope.manages && html`<${Caches} scope=${scope} names=${names} /><${ContestedArtifacts} scope=${scope} names=${names} />`}
     ${open && html`<${open.what} scope=${named} rule=${open.rule} close=${close} />`}`;
 }
 
@@ -114,21 +115,38 @@ function ProtectionSettings({ scope, protection, reload }) {
   <//>`;
 }
 
-/** The caches of a team and its contested artifacts. The list of artifacts has both, a page at a time. */
-function Caches({ scope }) {
+/** The own scopes of the team: caches that only their writer reads. */
+function Caches({ scope, names }) {
+  const loaded = useLoad(`own scopes of ${scope.team.id}`, () => loadScopes(scope));
+  const [open, setOpen] = useState(null);
+  const close = (hasChanged) => {
+    setOpen(null);
+    if (hasChanged) loaded.reload();
+  };
+  return html`<${Card} title="Own caches">
+    <${Loaded} of=${loaded} show=${(rows) =>
+      rows.length === 0
+        ? html`<p>None. A cache of its own begins with the first upload of a job or key that is not trusted.</p>`
+        : html`<${ScopesTable} rows=${rows} names=${names} open=${setOpen} />`} />
+    ${open && html`<${DeleteCache} scope=${scope} row=${open} names=${names} close=${close} />`}
+  <//>`;
+}
+
+/** The contested artifacts of what everyone reads. The list of artifacts has them, a page at a time. */
+function ContestedArtifacts({ scope, names }) {
   const [scan, setScan] = useState(null);
   const [open, setOpen] = useState(null);
-  const names = useLoad(`names ${scope.path}`, () => loadNames(scope));
   const isShown = useRef(true);
   useEffect(() => () => (isShown.current = false), []);
   const start = async () => {
-    const found = { count: 0, scopes: new Map(), contested: [], isDone: false, problem: null };
+    const found = { count: 0, contested: [], isDone: false, problem: null };
     let cursor = "";
     do {
-      const { data, problem } = await call("GET", `/v1/artifacts?${scope.query}&scope=all&limit=${SCAN_LENGTH}${cursor}`);
+      const { data, problem } = await call("GET", `/v1/artifacts?${scope.query}&scope=shared&limit=${SCAN_LENGTH}${cursor}`);
       if (!isShown.current) return;
       if (problem) return setScan({ ...found, problem });
-      for (const artifact of data.artifacts) addTo(found, artifact);
+      found.count += data.artifacts.length;
+      found.contested.push(...data.artifacts.filter(({ contested }) => contested));
       cursor = data.pagination.next === null ? "" : `&cursor=${data.pagination.next}`;
       setScan({ ...found, isDone: cursor === "" });
     } while (cursor);
@@ -139,68 +157,49 @@ function Caches({ scope }) {
   };
   const isRunning = scan !== null && !scan.isDone && !scan.problem;
   const action = html`<${Button} aria-disabled=${isRunning} onClick=${() => isRunning || start()}>${scan ? "Check again" : "Check the artifacts"}<//>`;
-  const known = names.data ?? new Map();
-  return html`<${Card} title="Caches and contested artifacts" actions=${action}>
-      ${scan === null && html`<p class="soft">This reads the list of all artifacts: how much each cache has, and where two builds have stored different outputs for one hash.</p>`}
-      ${scan && html`<p role="status" class="soft">${countText(scan.count, "artifact", "artifacts")} ${scan.isDone ? "checked." : "checked so far …"}</p>`}
-      ${scan?.problem && html`<${Problem} text=${scan.problem} again=${start} />`}
-      ${scan && scan.count > 0 && html`<h3>Caches</h3><${ScopesTable} scan=${scan} names=${known} open=${setOpen} />`}
-      ${scan?.isDone && html`<h3>Contested artifacts</h3>
-        ${scan.contested.length === 0
-          ? html`<p>None. No other output was uploaded for a hash that the team keeps.</p>`
-          : html`<p class="soft">Another output was uploaded for these, and the first one stays. A task that is not deterministic does this, and so does someone who tampers with a build. If the first one is wrong, delete it and build again.</p>
-              <${ContestedTable} rows=${scan.contested} names=${known} open=${setOpen} />`}`}
-    <//>
-    ${open && html`<${open.what} scope=${scope} row=${open.row} names=${known} close=${close} />`}`;
+  return html`<${Card} title="Contested artifacts" actions=${action}>
+    <p class="soft">Another output was uploaded for the hash of a contested artifact, and the first one stays. A task that is not deterministic does this, and so does someone who tampers with a build. If the first one is wrong, delete it and build again.</p>
+    ${scan && html`<p role="status" class="soft">${countText(scan.count, "artifact", "artifacts")} ${scan.isDone ? "checked." : "checked so far …"}</p>`}
+    ${scan?.problem && html`<${Problem} text=${scan.problem} again=${start} />`}
+    ${scan?.isDone && scan.contested.length === 0 && html`<p>None is contested.</p>`}
+    ${scan?.contested.length > 0 && html`<${ContestedTable} rows=${scan.contested} names=${names} open=${setOpen} />`}
+    ${open && html`<${DeleteArtifact} scope=${scope} row=${open} close=${close} />`}
+  <//>`;
 }
 
-function addTo(found, artifact) {
-  found.count += 1;
-  const of = found.scopes.get(artifact.scope) ?? { scope: artifact.scope, artifacts: 0, bytes: 0, latest: 0 };
-  of.artifacts += 1;
-  of.bytes += artifact.size;
-  of.latest = Math.max(of.latest, artifact.createdAt);
-  found.scopes.set(artifact.scope, of);
-  if (artifact.contested) found.contested.push(artifact);
+const SCOPE_KINDS = { ci: "CI job", key: "Key", user: "User" };
+
+/** The name of an own scope: the job, key or user that writes it. */
+function scopeText({ id, kind, name, userId }, names) {
+  const known = name ?? names.get(id.slice(1)) ?? names.get(userId) ?? `${id.slice(1, 9)}…`;
+  return `${SCOPE_KINDS[kind]} ${visible(known)}`;
 }
 
-/** The name of a cache: `shared`, or the key, the user or the CI job that writes it. */
-function CacheName({ of, names }) {
-  if (of === "shared") return html`<strong>Shared</strong>`;
-  const [kind, id] = [of[0], of.slice(1)];
-  if (kind === "c") return html`CI job <code>${id.slice(0, 8)}…</code>`;
-  const name = names.get(id);
-  return html`${kind === "k" ? "Key" : "User"} ${name ? html`<${Name} of=${name} />` : html`<code>${id.slice(0, 8)}…</code>`}`;
-}
-
-const ScopesTable = ({ scan, names, open }) => html`<${Table} label="Caches" rows=${[...scan.scopes.values()].sort((one, other) => other.bytes - one.bytes)}
-  id=${({ scope }) => scope} columns=${[
-    { title: "Written by", cell: (row) => html`<${CacheName} of=${row.scope} names=${names} />` },
-    { title: "Artifacts", number: true, cell: (row) => formats.number.format(row.artifacts) },
-    { title: "Size", number: true, cell: (row) => bytesText(row.bytes) },
-    { title: "Last stored", cell: (row) => html`<${Time} at=${row.latest} />` },
-    {
-      title: "",
-      cell: (row) => row.scope !== "shared" && html`<${Button} kind="second small" aria-label=${`Delete the cache ${row.scope}`} onClick=${() => open({ what: DeleteCache, row })}>Delete<//>`,
-    },
-  ]} />`;
+const ScopesTable = ({ rows, names, open }) => html`<${Table} label="Own caches" rows=${rows} id=${({ id }) => id} columns=${[
+  { title: "Written by", cell: (row) => html`<bdi>${scopeText(row, names)}</bdi>` },
+  { title: "Artifacts", number: true, cell: ({ artifacts }) => (artifacts === null ? "–" : formats.number.format(artifacts)) },
+  { title: "Size", number: true, cell: ({ size }) => (size === null ? "–" : bytesText(size)) },
+  { title: "Counted", cell: ({ countedAt }) => html`<${Time} at=${countedAt} none="not yet" />` },
+  { title: "Last upload", cell: ({ lastUploadAt }) => html`<${Time} at=${lastUploadAt} none="–" />` },
+  { title: "", cell: (row) => html`<${Button} kind="second small" aria-label=${`Delete the cache ${row.id}`} onClick=${() => open(row)}>Delete<//>` },
+]} />`;
 
 const ContestedTable = ({ rows, names, open }) => html`<${Table} label="Contested artifacts" rows=${rows} id=${({ hash, scope }) => `${hash} ${scope}`} columns=${[
   { title: "Hash", cell: (row) => html`<code>${row.hash}</code>` },
   { title: "Written by", cell: (row) => html`<${Writer} row=${row} names=${names} />` },
   { title: "Other upload by", cell: (row) => html`<${Writer} row=${{ writer: row.contested.writer, ci: null }} names=${names} />` },
   { title: "Last tried", cell: (row) => html`<${Time} at=${row.contested.at} />` },
-  { title: "", cell: (row) => html`<${Button} kind="second small" aria-label=${`Delete ${row.hash}`} onClick=${() => open({ what: DeleteArtifact, row })}>Delete<//>` },
+  { title: "", cell: (row) => html`<${Button} kind="second small" aria-label=${`Delete ${row.hash}`} onClick=${() => open(row)}>Delete<//>` },
 ]} />`;
 
 function DeleteCache({ scope, row, names, close }) {
   const act = async () => {
-    const { problem } = await call("DELETE", `/v1/artifacts?${scope.query}&scope=${row.scope}`);
+    const { problem } = await call("DELETE", `/v1/artifacts?${scope.query}&scope=${row.id}`);
     if (problem) return problem;
     announce("The cache is being deleted. This can take some minutes.");
     close(true);
   };
   return html`<${Confirm} title="Delete this cache?" action="Delete the cache" busy="Deleting …" act=${act} close=${() => close()}>
-    <p>This deletes ${countText(row.artifacts, "artifact", "artifacts")} that only this writer reads: <${CacheName} of=${row.scope} names=${names} />. The shared cache does not change.</p>
+    <p>This deletes everything in the cache of <strong><bdi>${scopeText(row, names)}</bdi></strong>, which no one else reads. The shared cache does not change.</p>
   <//>`;
 }

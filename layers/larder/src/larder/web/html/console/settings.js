@@ -6,12 +6,12 @@ const CACHING = [
   ["disabled", "Off", "Builds run without the cache."],
 ];
 
-function Settings({ scope, reloadTeams }) {
+function Settings({ scope, reload }) {
   const usage = useLoad(usagePath(scope, 1));
   const [open, setOpen] = useState(null);
   const { team } = scope;
   return html`<${Head} title="Settings" />
-    ${team && scope.manages && html`<${TeamName} scope=${scope} reloadTeams=${reloadTeams} />`}
+    ${team && scope.manages && html`<${TeamName} scope=${scope} reload=${reload} />`}
     ${scope.owns && html`<${Loaded} of=${usage} show=${(data) => html`<${Caching} scope=${scope} status=${data.status} reload=${usage.reload} />`} />`}
     <${Card} title="Storage">
       <p>Artifacts are kept for ${own.retentionDays} days after their upload. ${isTrue(own.evicts)
@@ -27,19 +27,19 @@ function Settings({ scope, reloadTeams }) {
     ${open && html`<${DeleteTeam} team=${team} close=${() => setOpen(null)} />`}`;
 }
 
-function TeamName({ scope, reloadTeams }) {
+function TeamName({ scope, reload }) {
   const { team } = scope;
   const act = async ({ name, slug }) => {
     const { data, problem } = await call("PATCH", `/v2/teams/${team.id}`, { name, slug });
     if (problem) return problem;
     announce("Saved.");
-    await reloadTeams();
+    await reload();
     go(`/console/t/${data.slug}/settings`, { replaces: true });
   };
   const free = async (slug) => {
     const { problem } = await call("PATCH", `/v2/teams/${team.id}`, { formerSlugs: team.formerSlugs.filter((one) => one !== slug) });
     announce(problem ?? "The slug is free.");
-    reloadTeams();
+    reload();
   };
   return html`<${Card} title="Team">
     <${Form} action="Save" busy="Saving …" act=${act}>

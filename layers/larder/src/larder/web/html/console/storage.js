@@ -42,7 +42,7 @@ function StorageParts({ scope }) {
   const names = useLoad(`names of the storage ${scope.path}`, () => loadActivityNames(scope)).data ?? new Map();
   const [way, setWay] = useState("ages");
   const [key, , title, nameOf] = WAYS_TO_DIVIDE.find(([name]) => name === way) ?? [];
-  const choice = html`<${Field} label="Show" value=${way} onChange=${({ target }) => setWay(target.value)}>
+  const choice = html`<${Field} label="Storage" value=${way} onChange=${({ target }) => setWay(target.value)}>
     ${WAYS_TO_DIVIDE.map(([name, text]) => html`<option value=${name}>${text}</option>`)}
     <option value="largest">The largest</option>
   <//>`;

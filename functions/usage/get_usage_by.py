@@ -1,0 +1,20 @@
+"""GET /v1/usage/by"""
+
+from larder.usage import service
+from larder.web.app import cache_api, lambda_handler
+from larder.web.principals.cache import CacheManager
+from larder.web.queries.usage import PeriodByKeyAsked
+from larder.web.replies.usage import UsageByJson, usage_by_key_json
+from larder.web.responses import JsonResponse, json_response
+
+app = cache_api()
+
+
+@app.get("/v1/usage/by")
+def get_usage_by(period: PeriodByKeyAsked, principal: CacheManager) -> JsonResponse[UsageByJson]:
+    """GET /v1/usage/by: get the usage of each key and CI rule in a period, the ones with the most tasks first."""
+    usage = service.read_usage_by_key(principal.owner, period)
+    return json_response(usage_by_key_json(principal.owner, period, usage))
+
+
+handler = lambda_handler(app)
